@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Refuses an include against the order of the layers (docs/architecture.md).
+
+Usage: check_layers.py SRC_DIR. Prints one line per offence and exits with 1 if there is any.
+"""
+import pathlib
+import re
+import sys
+
+# What each layer may include besides itself.
+MAY_USE = {
+    "base": set(),
+    "mem": {"base"},
+    "datatype": {"base"},
+    "engine": {"base", "mem", "datatype"},
+    "net": {"base", "mem", "datatype", "engine"},
+    "coll": {"base", "mem", "datatype", "engine"},
+    "rma": {"base", "mem", "datatype", "engine"},
+    "gravel": {"base", "mem", "engine"},
+    "boot": {"base"},
+    "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot"},
+    "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot", "mpi"},
+    "tools": {"base", "boot"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+
+def offences(src: pathlib.Path):
+    for path in sorted(src.rglob("*")):
+        if path.suffix not in {".h", ".cc", ".c"}:
+            continue
+        layer = path.relative_to(src).parts[0]
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match or "/" not in match.group(1):
+                continue
+            target = match.group(1).split("/")[0]
+            if target in MAY_USE and target != layer and target not in MAY_USE[layer]:
+                allowed = ", ".join(sorted(MAY_USE[layer])) or "nothing"
+                yield (f"{path.relative_to(src.parent)}:{number}: layer '{layer}' includes "
+                       f"\"{match.group(1)}\"; it may use: {allowed}")
+
+
+if __name__ == "__main__":
+    found = list(offences(pathlib.Path(sys.argv[1])))
+    print("\n".join(found), end="\n" if found else "")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What every folder's CMakeLists.txt uses: flags, layers, unit tests.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+# Flags shared by all targets of ours. Third-party headers come in as SYSTEM.
+add_library(macadam_flags INTERFACE)
+target_include_directories(macadam_flags INTERFACE ${PROJECT_SOURCE_DIR}/src
+                                                   ${PROJECT_BINARY_DIR}/include
+                                                   ${PROJECT_BINARY_DIR}/generated)
+target_compile_options(macadam_flags INTERFACE -Wall -Wextra -Wpedantic -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual>)
+if(MACADAM_SANITIZE)
+  target_compile_options(macadam_flags INTERFACE -fsanitize=${MACADAM_SANITIZE} -fno-omit-frame-pointer
+                                                 -fno-sanitize-recover=all)
+  target_link_options(macadam_flags INTERFACE -fsanitize=${MACADAM_SANITIZE})
+endif()
+
+# macadam_layer(NAME SOURCES file... [USES layer...] [LIBRARIES target...])
+# A layer is a static library `macadam_NAME`; USES names the layers below it. The include order
+# itself is checked by cmake/check_layers.py, a part of every build.
+function(macadam_layer name)
+  cmake_parse_arguments(L "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  add_library(macadam_${name} STATIC ${L_SOURCES})
+  target_link_libraries(macadam_${name} PUBLIC macadam_flags fmt::fmt-header-only Threads::Threads
+                                               ${L_LIBRARIES})
+  foreach(layer ${L_USES})
+    target_link_libraries(macadam_${name} PUBLIC macadam_${layer})
+  endforeach()
+  if(TARGET macadam_mpi_header)
+    add_dependencies(macadam_${name} macadam_mpi_header)
+  endif()
+endfunction()
+
+# macadam_unit_test(NAME SOURCES file... USES layer... [TIMEOUT seconds])
+# A GoogleTest program registered with CTest under the label `unit`.
+function(macadam_unit_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;USES" ${ARGN})
+  if(NOT MACADAM_TESTS)
+    return()
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE macadam_flags GTest::gtest_main)
+  foreach(layer ${T_USES})
+    target_link_libraries(${name} PRIVATE macadam_${layer})
+  endforeach()
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT ${T_TIMEOUT})
+endfunction()
+
+add_custom_target(check_layers ALL
+  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/check_layers.py ${PROJECT_SOURCE_DIR}/src
+  COMMENT "Checking the include order of the layers")
