@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <mpi.h>
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace macadam::base {
+
+// The one exception of the library, thrown on cold paths by every layer and turned into a call of
+// the error handler at the MPI entry point. `error_class` is an MPI error class (MPI_ERR_COUNT, ...).
+class Error : public std::exception {
+ public:
+  Error(int error_class, std::string text) : error_class(error_class), text(std::move(text)) {}
+  [[nodiscard]] const char* what() const noexcept override { return text.c_str(); }
+
+  int error_class;
+  std::string text;  // what, where, found, needed, remedy; without the function's name
+};
+
+// Throws an Error; out of line of the callers' hot paths.
+template <class... Args>
+[[noreturn, gnu::cold, gnu::noinline]] void fail(int error_class,
+                                                 fmt::format_string<Args...> format,
+                                                 Args&&... args) {
+  throw Error(error_class, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace macadam::base
