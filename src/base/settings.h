@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace macadam::base {
+
+// Which point-to-point protocols are used: all four of Small & Yuan, or the traditional pair (eager
+// and sender-initiated rendezvous) that the paper compares with.
+enum class Protocols : std::int64_t { customized, sender };
+// How a sender-initiated rendezvous moves its data (Small & Yuan, Figure 2).
+enum class Rendezvous : std::int64_t { read, write };
+// How shared memory moves a large message between two address spaces.
+enum class CopyPath : std::int64_t { automatic, cma, pipeline };
+
+// Every setting of the library, declared once here and described once in settings.cc. From a row
+// come the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.
+struct Settings {
+  Protocols protocols = Protocols::customized;
+  Rendezvous rendezvous = Rendezvous::read;
+  std::int64_t shm_eager = 8 << 10;      // bytes
+  std::int64_t shm_hybrid = 128 << 10;    // bytes
+  CopyPath shm_copy = CopyPath::automatic;
+  std::int64_t shm_queue = 256 << 10;    // bytes of the shared receive queue
+  std::int64_t shm_ring = 128 << 10;     // bytes of one ring
+  std::int64_t shm_rings = 8;            // rings a process gives at most
+  std::int64_t shm_ring_after = 16;      // messages of a peer before it gets a ring
+  std::int64_t tags_per_peer = 128;      // ordinals kept per peer
+  std::int64_t unexpected_limit = 64 << 20;  // bytes of unexpected eager data in a process
+  std::int64_t spin = -1;                // microseconds before yielding; -1: by ranks per core
+  std::int64_t buffered = 16 << 20;      // bytes of automatic buffers for buffered sends
+  bool report = false;
+};
+
+using SettingValue =
+    std::variant<bool Settings::*, std::int64_t Settings::*, Protocols Settings::*,
+                 Rendezvous Settings::*, CopyPath Settings::*>;
+
+// One setting as users see it. `name` without MACADAM_, lower case; `choices` for the enumerations,
+// in the order of their values.
+struct SettingRow {
+  const char* name;
+  SettingValue value;
+  const char* unit;  // "bytes", "us", "count", "" or a list of choices "customized|sender"
+  const char* help;  // one line
+};
+
+// All settings, in the order in which they are shown.
+std::span<const SettingRow> setting_rows();
+
+// Sets one setting from text ("64K", "2M", "yes", "sender"). Throws MPI_ERR_ARG naming the
+// variable, the text found and what is needed.
+void set(Settings& settings, const SettingRow& row, const std::string& text);
+
+// The value as text that set() would take.
+std::string show(const Settings& settings, const SettingRow& row);
+
+// Reads every MACADAM_* variable of `environment` (null-terminated, as `environ`) into `settings`.
+// Returns warnings: misspelt variables with the nearest name, values that were refused. Variables
+// that belong to other parts (MACADAM_JOB, ...) are given in `reserved`.
+std::vector<std::string> read_environment(Settings& settings, const char* const* environment,
+                                          std::span<const char* const> reserved);
+
+}  // namespace macadam::base

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/counters.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macadam::engine {
+
+// A rank in the job. Communicators map their own ranks to these.
+using Rank = std::uint32_t;
+
+// What became of an operation that was handed to a transport.
+enum class Posted : std::uint8_t {
+  done,     // finished: the memory is free again, nothing will be delivered
+  pending,  // accepted; Sink::on_complete() follows with the cookie
+  busy,     // no room now, nothing was done: the engine tries again after a poll()
+};
+
+// Memory of one process as its peers may name it on the wire. Made by register_memory().
+struct RemoteMemory {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+static_assert(sizeof(RemoteMemory) == 16);
+
+enum class PeerState : std::uint8_t { connecting, connected, failed };
+
+// A connection to one peer, owned by the transport that made it. Transports derive from it.
+struct Link {
+  Rank rank = 0;
+};
+
+// Facts about a transport, constant after construction.
+struct Limits {
+  const char* name = "";         // "shm", "rdma"
+  std::size_t message = 0;       // longest message that send() takes: header and payload, in bytes
+  std::size_t eager = 0;         // payload bytes up to which EAGER is best
+  std::size_t hybrid = 0;        // payload bytes up to which HYBRID is best
+  bool orders_bytes = false;     // the last byte of a put arrives last
+};
+
+// What a transport delivers from poll(); the engine implements it. A sink may call any operation of
+// the transport from inside, except poll().
+class Sink {
+ public:
+  // A message of `source`: valid only during the call.
+  virtual void on_message(Rank source, const std::byte* message, std::size_t bytes) = 0;
+  // A put or get that was `pending` is finished; `ok` is false if the peer failed.
+  virtual void on_complete(std::uint64_t cookie, bool ok) = 0;
+  // The state of a peer changed: a connection is ready, or the peer is gone.
+  virtual void on_peer(Rank peer, PeerState state) = 0;
+
+ protected:
+  ~Sink() = default;
+};
+
+// A network, as the engine sees it. Messages between two processes arrive once and in order; puts
+// and gets are not ordered with messages until they are complete. Not thread safe: one caller at a
+// time, except idle(). No operation blocks, except idle().
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  [[nodiscard]] virtual const Limits& limits() const = 0;
+
+  // The link to a peer, made on first call and kept. `connecting` links take operations only after
+  // Sink::on_peer(). Throws base::Error if the peer can never be reached.
+  virtual Link& connect(Rank peer, PeerState& state) = 0;
+
+  // Sends header and payload as one message, copied before return: done or busy.
+  virtual Posted send(Link& link, const void* header, std::size_t header_bytes,
+                      const void* payload, std::size_t payload_bytes) = 0;
+
+  // Writes local memory to a peer's (put) or reads it (get). A put that is complete is visible to
+  // the target before any message sent after the completion.
+  virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                     std::uint64_t cookie) = 0;
+  virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                     std::uint64_t cookie) = 0;
+
+  // Names memory so that peers may put to it and get from it until release_memory().
+  virtual RemoteMemory register_memory(void* memory, std::size_t bytes) = 0;
+  virtual void release_memory(RemoteMemory memory) = 0;
+
+  // Memory that peers reach fastest (in a shared segment, or registered once). Null when there is
+  // none left: the caller then does without it.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void free(void* memory) = 0;
+
+  // Delivers what has arrived, a bounded amount. True if anything was delivered or moved.
+  virtual bool poll(Sink& sink) = 0;
+
+  // Called when a wait had nothing to do: spins, yields or sleeps in the kernel, by the number of
+  // fruitless polls since the last success. A sleep ends when a message arrives, after
+  // `longest_us` at most, or spuriously. The only blocking operation, the only one that a second
+  // thread may call meanwhile.
+  virtual void idle(unsigned fruitless, unsigned longest_us) = 0;
+  // The wait in which idle() was called has ended: this process computes again.
+  virtual void resume() = 0;
+
+  // Seconds on a monotonic clock (virtual time in the simulator).
+  [[nodiscard]] virtual double now() const = 0;
+
+  // What users see: counters, and one line for each fast path that could not be used and why.
+  virtual void list_counters(base::CounterList& list) const = 0;
+  [[nodiscard]] virtual std::vector<std::string> fallbacks() const = 0;
+  // Bytes of memory this process holds for the transport now.
+  [[nodiscard]] virtual std::size_t memory_bytes() const = 0;
+};
+
+}  // namespace macadam::engine
