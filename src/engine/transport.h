@@ -59,9 +59,10 @@ class Sink {
   ~Sink() = default;
 };
 
-// A network, as the engine sees it. Messages between two processes arrive once and in order; puts
-// and gets are not ordered with messages until they are complete. Not thread safe: one caller at a
-// time, except idle(). No operation blocks, except idle().
+// A network, as the engine sees it. Messages between two processes arrive once and in order. The data
+// of a put arrives before any message sent to the same peer after it, so a FIN may follow a put at
+// once; a transport that has accepted a put and not moved it all answers `busy` to sends on that link.
+// Not thread safe: one caller at a time, except idle(). No operation blocks, except idle().
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -76,8 +77,8 @@ class Transport {
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes,
                       const void* payload, std::size_t payload_bytes) = 0;
 
-  // Writes local memory to a peer's (put) or reads it (get). A put that is complete is visible to
-  // the target before any message sent after the completion.
+  // Writes local memory to a peer's (put) or reads it (get). `pending` means that the local memory
+  // is still in use; see above for what orders a put with messages.
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,

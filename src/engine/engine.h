@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/counters.h"
+#include "base/id_table.h"
+#include "base/settings.h"
+#include "base/slab.h"
+#include "engine/match.h"
+#include "engine/peer.h"
+#include "engine/request.h"
+#include "engine/transport.h"
+#include "engine/wire.h"
+#include "mem/buffers.h"
+
+#include <cstdint>
+#include <functional>
+
+namespace macadam::engine {
+
+// Counted always (design: "A user can see what happened").
+struct EngineCounters {
+  std::uint64_t eager_sent = 0;
+  std::uint64_t hybrid_sent = 0;
+  std::uint64_t send_rndv_read = 0;
+  std::uint64_t send_rndv_write = 0;
+  std::uint64_t recv_rndv = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t sender_early = 0;    // rendezvous-sized messages whose SENDER_READY came first
+  std::uint64_t receiver_early = 0;  // ... whose announcement was there when the send began
+  std::uint64_t both = 0;            // ... whose announcement and SENDER_READY crossed
+  std::uint64_t announcements = 0;
+  std::uint64_t announcements_dropped = 0;
+  std::uint64_t retractions = 0;
+  std::uint64_t unexpected = 0;
+  std::uint64_t unexpected_bytes_most = 0;
+  std::uint64_t demotions = 0;
+  std::uint64_t backlogged = 0;
+  std::uint64_t peers = 0;
+};
+
+// Matching, the four protocols, peers, backlog and progress. Pure: no system call, thread, clock,
+// environment or mutable static; everything comes from the Transport. Not thread safe.
+class Engine final : public Sink {
+ public:
+  // `transport` and `settings` outlive the engine.
+  Engine(Transport& transport, Rank job_size, const base::Settings& settings);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine();
+
+  // The peer, connected to if this is the first use. Throws base::Error if it cannot be reached.
+  Peer& peer(Rank rank) {
+    if (Peer* known = peers_.find(rank)) [[likely]] return *known;
+    return meet(rank);
+  }
+
+  // Starts a send; `envelope.source` is our rank in the communicator. Null if the message has left
+  // and the data are free again (EAGER, HYBRID): there is nothing to wait for.
+  SendRequest* send(Peer& peer, const Envelope& envelope, const Data& data, SendMode mode) {
+    const std::size_t bytes = data.bytes();
+    if (static_cast<std::int64_t>(bytes) <= peer.short_limit && mode == SendMode::standard &&
+        data.type->contiguous()) [[likely]] {
+      if (send_short(peer, envelope, data.address, bytes)) [[likely]] return nullptr;
+    }
+    return send_long(peer, envelope, data, bytes, mode);
+  }
+
+  // Starts a receive. `peer` is the source, null for MPI_ANY_SOURCE.
+  ReceiveRequest* receive(Peer* peer, const Envelope& envelope, const Data& data);
+
+  // The oldest message that would match, left where it is (Probe); null if none has come.
+  [[nodiscard]] const Message* probe(const Envelope& wanted) const {
+    return matcher_.find_unexpected(wanted);
+  }
+  // The same, taken out of the queue (Mprobe): to be received by receive_matched().
+  Message* match_probe(const Envelope& wanted);
+  ReceiveRequest* receive_matched(Message& message, const Data& data);
+
+  // Asks to cancel a receive; it completes either cancelled or with a message. Sends are not
+  // cancelled (they complete normally), which MPI allows.
+  void cancel(ReceiveRequest& receive);
+
+  // The owner needs the request no more. An active one finishes first.
+  void release(Request* request);
+
+  // Delivers what has arrived and moves what waited. True if anything happened.
+  bool progress() {
+    const bool moved = transport_.poll(*this);
+    if (!backlogged_.empty()) [[unlikely]] return flush_backlogs() || moved;
+    return moved;
+  }
+
+  // Everything that must leave before this process may: backlogs, hybrid buffers not yet read, sends
+  // whose owner has gone.
+  [[nodiscard]] bool quiet() const;
+
+  // A communicator was freed: its channels are forgotten.
+  void drop_context(std::uint64_t context);
+
+  [[nodiscard]] Transport& transport() { return transport_; }
+  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  void list_counters(base::CounterList& list) const;
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+  // For the hang report.
+  [[nodiscard]] const Matcher& matcher() const { return matcher_; }
+  [[nodiscard]] const PeerTable& peers() const { return peers_; }
+  template <class Visit>
+  void for_each_send(Visit&& visit) const {
+    for (SendRequest& send : sends_) visit(send);
+  }
+  template <class Visit>
+  void for_each_rendezvous_receive(Visit&& visit) const {
+    for (ReceiveRequest& receive : receiving_) visit(receive);
+  }
+
+  // Sink
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
+  void on_complete(std::uint64_t cookie, bool ok) override;
+  void on_peer(Rank rank, PeerState state) override;
+
+ private:
+  // peers and backlog: engine.cc, backlog.cc
+  Peer& meet(Rank rank);
+  void update_short_limit(Peer& peer);
+  void post_control(Peer& peer, const void* header, std::size_t bytes);
+  void post_put(Peer& peer, SendRequest& send, const std::byte* from, RemoteMemory to,
+                std::size_t bytes);
+  bool flush_backlogs();
+  bool flush(Peer& peer);
+  Deferred& defer(Peer& peer, Deferred::Type type);
+  Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) {
+    return peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
+  }
+
+  // eager.cc
+  bool send_short(Peer& peer, const Envelope& envelope, const void* address, std::size_t bytes);
+  SendRequest* send_eager(Peer& peer, SendRequest& send);
+  void on_eager(Peer& peer, const std::byte* message, std::size_t bytes);
+  void deliver_eager(ReceiveRequest& receive, Peer& peer, const Envelope& envelope,
+                     const std::byte* data, std::size_t bytes, std::uint64_t acknowledge);
+  bool transmit_eager(SendRequest& send);
+
+  // choose.cc: which protocol a message takes (Table 1)
+  SendRequest* send_long(Peer& peer, const Envelope& envelope, const Data& data, std::size_t bytes,
+                         SendMode mode);
+
+  // hybrid.cc
+  bool send_hybrid(Peer& peer, SendRequest& send);
+
+  // send_rndv.cc
+  void start_send_rndv(Peer& peer, SendRequest& send);
+  void on_sender_ready(Peer& peer, const wire::SenderReady& ready);
+  void accept(ReceiveRequest& receive, const Message& message);
+  void start_reading(ReceiveRequest& receive, const Message& message);
+  void finish_reading(ReceiveRequest& receive, bool ok);
+
+  // recv_rndv.cc
+  void announce(ReceiveRequest& receive);
+  void announce_held();
+  void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
+  void write_to(SendRequest& send, const Announcement& target);
+  void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
+  void on_fin_to_sender(const wire::Fin& fin);
+  void on_retract(Peer& peer, const wire::Retract& retract);
+  void on_retracted(Peer& peer, const wire::Retract& retracted);
+
+  // receive.cc
+  void count_match(Peer& peer, const Envelope& envelope);
+  void matched(ReceiveRequest& receive, Peer& peer, const Envelope& envelope);
+  std::byte* landing(ReceiveRequest& receive);
+  void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error);
+  void finish_send(SendRequest& send, std::int32_t error);
+  void complete(Request& request);
+  void recycle(Request* request);
+  Message& keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes);
+  void free_message(Message& message);
+  const std::byte* flat(SendRequest& send);
+
+  Transport& transport_;
+  const base::Settings& settings_;
+  Limits limits_;
+  std::size_t eager_;
+  std::size_t hybrid_;
+  PeerTable peers_;
+  Matcher matcher_;
+  base::Slab<SendRequest> send_slab_;
+  base::Slab<ReceiveRequest> receive_slab_;
+  base::Slab<Message> message_slab_;
+  base::Slab<Deferred> deferred_slab_;
+  base::IdTable<SendRequest> send_ids_;
+  base::IdTable<ReceiveRequest> receive_ids_;
+  base::List<SendRequest, InFlight> sends_;             // all that are not complete
+  base::List<ReceiveRequest, InFlight> receiving_;      // matched, data on the way
+  base::List<ReceiveRequest, Held> held_;               // may not announce themselves yet
+  base::List<Peer, Backlogged> backlogged_;
+  mem::Buffers buffers_;
+  std::size_t unexpected_bytes_ = 0;
+  EngineCounters counters_;
+};
+
+}  // namespace macadam::engine

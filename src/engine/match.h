@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "engine/request.h"
+#include "engine/wire.h"
+
+#include <array>
+#include <cstdint>
+
+namespace macadam::engine {
+
+struct ByEnvelope;  // tag: a bucket of unexpected messages
+struct ByArrival;   // tag: all unexpected messages, oldest first
+
+// A message that came before its receive. EAGER data are kept in `data`; a SENDER_READY only says
+// where they are. An MPI_Message handle is the address of one that a matched probe took.
+struct Message : base::Object, base::ListNode<ByEnvelope>, base::ListNode<ByArrival> {
+  Message() : base::Object(base::ObjectKind::message) {}
+  Peer* peer = nullptr;
+  Envelope envelope;
+  std::uint64_t bytes = 0;
+  std::byte* data = nullptr;      // eager: owned by the engine's buffers
+  std::uint64_t send_id = 0;      // to acknowledge or to answer; 0: neither
+  RemoteMemory memory;
+  wire::Offer offer = wire::Offer::write;
+  bool rendezvous = false;
+  bool counted = false;           // see wire::SenderReady
+  void* owner = nullptr;          // for the layer above
+};
+
+// MPI's matching rules: posted receives and unexpected messages, each hashed by (context, source, tag);
+// receives with wildcards stand in one list of their own, and the order of posting decides between the
+// two. Pure bookkeeping: it owns nothing and completes nothing.
+class Matcher {
+ public:
+  void post(ReceiveRequest& receive);
+  void remove(ReceiveRequest& receive);
+  // Takes out the receive that this message matches, or returns null.
+  ReceiveRequest* take_receive(const Envelope& message);
+  // A wildcard receive, posted before `sequence`, that could take a message with this envelope.
+  [[nodiscard]] bool wildcard_before(const Envelope& message, std::uint64_t sequence) const;
+
+  void add_unexpected(Message& message);
+  void remove(Message& message);
+  // The oldest unexpected message that this receive or probe matches, left in place; or null.
+  [[nodiscard]] Message* find_unexpected(const Envelope& wanted) const;
+
+  template <class Visit>
+  void for_each_posted(Visit&& visit) const {
+    for (const auto& bucket : posted_) {
+      for (ReceiveRequest& receive : bucket) visit(receive);
+    }
+    for (ReceiveRequest& receive : wildcards_) visit(receive);
+  }
+  template <class Visit>
+  void for_each_unexpected(Visit&& visit) const {
+    for (Message& message : arrivals_) visit(message);
+  }
+  [[nodiscard]] std::uint64_t wildcards() const { return wildcard_count_; }
+  [[nodiscard]] bool any_unexpected() const { return unexpected_count_ != 0; }
+
+  static bool wildcard(const Envelope& e) { return e.source == MPI_ANY_SOURCE || e.tag == MPI_ANY_TAG; }
+  static bool matches(const Envelope& wanted, const Envelope& message) {
+    return wanted.context == message.context &&
+           (wanted.source == message.source || wanted.source == MPI_ANY_SOURCE) &&
+           (wanted.tag == message.tag || wanted.tag == MPI_ANY_TAG);
+  }
+
+ private:
+  static constexpr std::size_t buckets = 256;
+  static std::size_t bucket(const Envelope& e) {
+    const std::uint64_t mixed = (e.context * 0x9e3779b97f4a7c15u) ^
+                                (static_cast<std::uint64_t>(static_cast<std::uint32_t>(e.source)) << 32 |
+                                 static_cast<std::uint32_t>(e.tag));
+    return (mixed * 0xd6e8feb86659fd93u) >> 56;
+  }
+  static bool same(const Envelope& a, const Envelope& b) {
+    return a.tag == b.tag && a.source == b.source && a.context == b.context;
+  }
+
+  std::array<base::List<ReceiveRequest, Posted_>, buckets> posted_;
+  std::array<base::List<Message, ByEnvelope>, buckets> unexpected_;
+  base::List<ReceiveRequest, Posted_> wildcards_;
+  base::List<Message, ByArrival> arrivals_;
+  std::uint64_t next_sequence_ = 1;
+  std::uint64_t wildcard_count_ = 0;
+  std::uint64_t unexpected_count_ = 0;
+};
+
+}  // namespace macadam::engine

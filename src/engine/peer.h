@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "engine/request.h"
+#include "engine/transport.h"
+#include "engine/wire.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace macadam::engine {
+
+// An announcement that has arrived and not been used (sender's side).
+struct Announcement {
+  std::uint64_t ordinal;
+  std::uint64_t receive_id;
+  std::uint64_t capacity;
+  RemoteMemory memory;
+};
+
+// The messages between this process and one peer with one (context, tag), counted in both directions
+// (Small & Yuan, section 4.1, "Matching control messages").
+struct Channel {
+  std::uint64_t context = 0;
+  std::int32_t tag = 0;
+  bool retracting = false;      // no announcement leaves before RETRACTED came
+  std::uint32_t pending = 0;    // receives posted for exactly this channel, not matched
+  std::uint64_t sent = 0;       // messages sent: the next one's ordinal
+  std::uint64_t matched = 0;    // messages of the peer matched with a receive (or a matched probe)
+  std::vector<Announcement> announcements;  // of the peer, ordinals ascending, all >= sent
+};
+
+// The channels of one peer: a bounded hash table. A channel never moves. Past the bound the pair falls
+// back for good: channels that are not in the table are not counted, so nothing is announced on
+// them and announcements for them are dropped.
+class Channels {
+ public:
+  // The channel, made if there is room for it; null if not.
+  Channel* get(std::uint64_t context, std::int32_t tag, std::size_t bound) {
+    if (last_ != nullptr && last_->tag == tag && last_->context == context) [[likely]] return last_;
+    return look_up(context, tag, bound);
+  }
+  // Forgets the channels of a communicator that was freed.
+  void drop(std::uint64_t context);
+  [[nodiscard]] std::size_t size() const { return used_; }
+  [[nodiscard]] bool full() const { return full_; }
+
+ private:
+  Channel* look_up(std::uint64_t context, std::int32_t tag, std::size_t bound);
+  void grow();
+
+  Channel* last_ = nullptr;
+  std::vector<std::unique_ptr<Channel>> table_;  // open addressing, a power of two
+  std::size_t used_ = 0;
+  bool full_ = false;
+};
+
+// Something for a peer that could not be handed to the transport yet. Order is kept: once one waits,
+// everything after it waits behind.
+struct Deferred : base::ListNode<> {
+  enum class Type : std::uint8_t { control, eager, put } type = Type::control;
+  std::uint8_t control_bytes = 0;
+  std::array<std::byte, wire::longest_control> control = {};
+  SendRequest* send = nullptr;   // eager and put
+  const std::byte* from = nullptr;
+  RemoteMemory to;
+  std::size_t bytes = 0;
+};
+
+struct Backlogged;  // tag of the engine's list of peers with a backlog
+
+// A process we talk to; made at the first message to or from it.
+struct Peer : base::ListNode<Backlogged> {
+  // Payload bytes up to which a message may take the short path, -1 when it is forbidden: not
+  // connected, a backlog, demoted. One compare covers all of it.
+  std::int64_t short_limit = -1;
+  Link* link = nullptr;
+  Transport* transport = nullptr;
+  Channels channels;
+  Rank rank = 0;
+  PeerState state = PeerState::connecting;
+  bool demoted = false;      // the peer asked for no eager data
+  bool demoted_by_us = false;
+  base::List<Deferred> backlog;
+};
+
+// All peers: pages of pointers made on first contact, so that ranks nobody talks to cost nothing.
+class PeerTable {
+ public:
+  explicit PeerTable(Rank job_size) : pages_((job_size + page_peers - 1) / page_peers) {}
+
+  [[nodiscard]] Peer* find(Rank rank) const {
+    const auto& page = pages_[rank / page_peers];
+    return page ? (*page)[rank % page_peers].get() : nullptr;
+  }
+  Peer& make(Rank rank);
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& page : pages_) {
+      if (!page) continue;
+      for (const auto& peer : *page) {
+        if (peer) visit(*peer);
+      }
+    }
+  }
+
+ private:
+  static constexpr Rank page_peers = 64;
+  using Page = std::array<std::unique_ptr<Peer>, page_peers>;
+  std::vector<std::unique_ptr<Page>> pages_;
+};
+
+}  // namespace macadam::engine

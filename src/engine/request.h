@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "base/object.h"
+#include "datatype/type.h"
+#include "engine/transport.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace macadam::engine {
+
+struct Peer;
+struct Channel;
+
+// What a message is matched by. `source` is the sender's rank in the communicator; a receive may
+// hold MPI_ANY_SOURCE and MPI_ANY_TAG. Contexts are never used twice in a job.
+struct Envelope {
+  std::uint64_t context = 0;
+  std::int32_t source = 0;
+  std::int32_t tag = 0;
+};
+
+// The user's data: `count` elements of `type` at `address`. The engine holds a reference to a type
+// for as long as it needs one.
+struct Data {
+  void* address = nullptr;
+  MPI_Count count = 0;
+  const datatype::Type* type = nullptr;
+
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(count) * static_cast<std::size_t>(type->size());
+  }
+};
+
+// How a finished operation ended. `error` is an MPI error class.
+struct Status {
+  std::int32_t source = MPI_ANY_SOURCE;
+  std::int32_t tag = MPI_ANY_TAG;
+  std::int32_t error = MPI_SUCCESS;
+  bool cancelled = false;
+  std::uint64_t bytes = 0;
+};
+
+// What a request is, for the layers above; the engine itself makes sends and receives.
+enum class Role : std::uint8_t { done, send, receive, persistent, collective, generalized, partitioned };
+
+// An operation in flight; an MPI_Request handle is the address of one. Owned by whoever started it
+// until Engine::release().
+struct Request : base::Object {
+  explicit Request(Role r) : base::Object(base::ObjectKind::request), role(r) {}
+
+  // Called once, when `complete` becomes true; may start other operations and release this one.
+  using Continuation = void (*)(Request& request, void* argument);
+
+  Role role;
+  bool complete = false;
+  bool detached = false;  // released by its owner while active: goes when complete
+  Status status;
+  Continuation continuation = nullptr;
+  void* argument = nullptr;
+  void* owner = nullptr;  // for the layer above (its communicator); the engine does not touch it
+};
+
+enum class SendMode : std::uint8_t { standard, synchronous };
+
+// How far a send that could not finish at once has come.
+enum class SendStage : std::uint8_t {
+  backlogged,   // EAGER, waits for room or for the connection
+  awaits_ack,   // synchronous EAGER, waits until it is matched
+  announced,    // SENDER_READY sent, waits for the receiver
+  writing,      // RECV_RNDV or write form: put in flight
+};
+
+struct InFlight;  // tag of the engine's list of rendezvous in flight
+
+struct SendRequest : Request, base::ListNode<InFlight> {
+  SendRequest() : Request(Role::send) {}
+  Peer* peer = nullptr;
+  Envelope envelope;
+  Data data;
+  std::byte* staged = nullptr;      // packed copy, where the user's data has gaps
+  RemoteMemory registered;          // what the receiver may read
+  std::uint64_t id = 0;             // its name on the wire, 0: none
+  std::uint64_t ordinal = 0;        // its place on its channel
+  std::size_t bytes = 0;
+  SendMode mode = SendMode::standard;
+  SendStage stage = SendStage::backlogged;
+  bool counted = false;             // has an ordinal: announcements may be used
+};
+
+enum class ReceiveStage : std::uint8_t {
+  posted,      // waits for a message
+  reading,     // get in flight
+  awaits_fin,  // matched or announced, the sender writes
+  done,
+};
+
+struct Posted_;  // tag: a bucket of posted receives, or the wildcard list
+struct Held;     // tag: receives that may not announce themselves yet
+
+struct ReceiveRequest : Request,
+                        base::ListNode<Posted_>,
+                        base::ListNode<Held>,
+                        base::ListNode<InFlight> {
+  ReceiveRequest() : Request(Role::receive) {}
+  Peer* peer = nullptr;          // null until known, for MPI_ANY_SOURCE
+  Envelope envelope;             // as asked, wildcards included
+  Data data;
+  std::size_t capacity = 0;      // bytes
+  std::byte* staged = nullptr;   // landing buffer, where the user's data has gaps
+  RemoteMemory registered;       // what the sender may write
+  std::uint64_t id = 0;          // its name on the wire, 0: none
+  std::uint64_t sequence = 0;    // order of posting
+  Channel* channel = nullptr;    // where it counts as pending
+  std::uint64_t sender_id = 0;   // the send it answers, while reading
+  ReceiveStage stage = ReceiveStage::posted;
+  bool announced = false;        // RECEIVER_READY sent with an ordinal
+  bool cancelling = false;       // waits for the sender's word on its retraction
+};
+
+}  // namespace macadam::engine

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+
+#include <cstddef>
+#include <cstdint>
+
+// Every packet of the engine. Little-endian, fixed sizes, ids instead of pointers. Each begins with
+// its kind; an EAGER header and 8 bytes of data fit in one cache line of a transport.
+namespace macadam::engine::wire {
+
+enum class Kind : std::uint8_t {
+  eager = 1,
+  eager_synchronous,
+  sender_ready,
+  receiver_ready,
+  fin_to_receiver,
+  fin_to_sender,
+  retract,
+  retracted,
+  demote,
+};
+
+// EAGER: the payload follows. For eager_synchronous an 8-byte send id stands before the payload.
+struct Eager {
+  Kind kind = Kind::eager;
+  std::uint8_t pad[3] = {};
+  std::int32_t tag = 0;
+  std::int32_t source = 0;
+  std::uint32_t context_low = 0;
+  std::uint32_t context_high = 0;
+};
+static_assert(sizeof(Eager) == 20 && alignof(Eager) == 4);
+
+struct EagerSynchronous {
+  Eager eager;
+  std::uint32_t send_id_low = 0;
+  std::uint32_t send_id_high = 0;
+};
+static_assert(sizeof(EagerSynchronous) == 28);
+
+enum class Offer : std::uint8_t {
+  hybrid,  // the data lies in the sender's library buffer: read it
+  read,    // large: read it from the user's buffer
+  write,   // large: answer with a buffer, the sender will write
+};
+
+// SENDER_READY: a message too long for EAGER. Without data (Small & Yuan, Figures 2 and 4).
+struct SenderReady {
+  Kind kind = Kind::sender_ready;
+  Offer offer = Offer::write;
+  // The sender counts ordinals for this channel: if this message's receive was announced, the sender
+  // will use the announcement (large messages).
+  bool counted = false;
+  bool synchronous = false;
+  std::int32_t source = 0;
+  std::int32_t tag = 0;
+  std::uint32_t pad = 0;
+  std::uint64_t context = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t send_id = 0;
+  RemoteMemory memory;
+};
+static_assert(sizeof(SenderReady) == 56);
+
+// RECEIVER_READY: a buffer to write to. An announcement (send_id 0) says which message of the channel
+// it is for by its ordinal; an answer to a SENDER_READY names the send.
+struct ReceiverReady {
+  Kind kind = Kind::receiver_ready;
+  std::uint8_t pad[3] = {};
+  std::int32_t tag = 0;
+  std::uint64_t context = 0;
+  std::uint64_t ordinal = 0;
+  std::uint64_t receive_id = 0;
+  std::uint64_t send_id = 0;
+  std::uint64_t capacity = 0;
+  RemoteMemory memory;
+};
+static_assert(sizeof(ReceiverReady) == 64);
+
+// FIN: to a receiver, the data of its announced or answered receive are there (`bytes` is the size of
+// the message, which may be more than was written); to a sender, its data have been read, or its
+// synchronous message was matched.
+struct Fin {
+  Kind kind = Kind::fin_to_receiver;
+  std::uint8_t pad[3] = {};
+  std::int32_t source = 0;
+  std::uint64_t id = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(Fin) == 24);
+
+// RETRACT: forget every announcement of this channel from `ordinal` on (a receive is being
+// cancelled). RETRACTED answers: `used` if the message with this ordinal had been sent before.
+struct Retract {
+  Kind kind = Kind::retract;
+  bool used = false;
+  std::uint8_t pad[2] = {};
+  std::int32_t tag = 0;
+  std::uint64_t context = 0;
+  std::uint64_t ordinal = 0;
+  std::uint64_t receive_id = 0;
+};
+static_assert(sizeof(Retract) == 32);
+
+// DEMOTE: the receiver's room for unexpected data is used up (or free again): send SENDER_READY
+// without data instead of EAGER (or EAGER again).
+struct Demote {
+  Kind kind = Kind::demote;
+  bool on = false;
+  std::uint8_t pad[2] = {};
+};
+static_assert(sizeof(Demote) == 4);
+
+inline constexpr std::size_t longest_control = sizeof(ReceiverReady);
+
+}  // namespace macadam::engine::wire
