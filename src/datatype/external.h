@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/type.h"
+
+#include <mpi.h>
+
+namespace macadam::datatype {
+
+// The portable representation "external32": big-endian, fixed sizes, no padding.
+
+// Bytes that `count` elements take; MPI_ERR_COUNT if more than 2^63 - 1.
+[[nodiscard]] MPI_Count external_size(const Type& type, MPI_Count count);
+
+// Converts `count` elements at `buffer` into `out`, which has room for external_size() bytes.
+void pack_external(const Type& type, const void* buffer, MPI_Count count, void* out);
+
+// Converts the other way. An integer that does not fit the native type keeps its low bytes.
+void unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count);
+
+} // namespace macadam::datatype

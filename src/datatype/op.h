@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/object.h"
+#include "datatype/type.h"
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace macadam::datatype {
+
+// A reduction operation, predefined or the user's. Made with `new`; the mpi layer counts it.
+class Op final : public base::Object {
+ public:
+  // Combines `count` contiguous elements: inout[i] = in[i] op inout[i]. Never overlapping.
+  using Kernel = void (*)(const void* in, void* inout, std::size_t count);
+
+  Op(MPI_User_function* function, bool commutative);
+  Op(MPI_User_function_c* function, bool commutative);
+
+  // inout[i] = in[i] op inout[i] for `count` elements of `type`, one extent apart.
+  // The two buffers must not overlap. Throws as check() does.
+  void apply(const void* in, void* inout, MPI_Count count, const Type& type) const;
+
+  // Throws MPI_ERR_OP, naming both, unless apply() can be used with `type`.
+  void check(const Type& type) const;
+  [[nodiscard]] bool accepts(const Type& type) const;
+
+  [[nodiscard]] bool commutative() const { return commutative_; }
+  [[nodiscard]] bool predefined() const { return code_ != 0; }
+  // MPI_REPLACE and MPI_NO_OP, which reductions must refuse.
+  [[nodiscard]] bool accumulate_only() const { return accumulate_only_; }
+  [[nodiscard]] std::string_view name() const { return name_; } // "MPI_SUM"; "a user operation"
+  // The constant of a predefined operation, the address of a user's.
+  [[nodiscard]] MPI_Op handle() const {
+    return code_ ? reinterpret_cast<MPI_Op>(static_cast<std::uintptr_t>(code_))
+                 : reinterpret_cast<MPI_Op>(const_cast<Op*>(this));
+  }
+
+ private:
+  friend class PredefinedOps;
+  Op() : base::Object(base::ObjectKind::op) {}
+  [[nodiscard]] Kernel kernel(const Type& type) const;
+
+  std::string_view name_;
+  const Kernel* kernels_ = nullptr; // by Storage; null entries: no such combination
+  std::uint32_t classes_ = 0;       // allowed BasicClasses, a bit each
+  std::uint16_t code_ = 0;          // value of the handle constant; 0: the user's
+  bool commutative_ = true;
+  bool accumulate_only_ = false;
+  MPI_User_function* function_ = nullptr;
+  MPI_User_function_c* function_c_ = nullptr;
+};
+
+// The predefined operations: one instance in a process (or in a simulated rank).
+class PredefinedOps {
+ public:
+  PredefinedOps();
+  // The operation behind a handle constant; null if the value is none of them (MPI_OP_NULL too).
+  [[nodiscard]] Op* find(MPI_Op handle) {
+    const auto code = reinterpret_cast<std::uintptr_t>(handle) - first_code;
+    return code < codes && ops_[code].predefined() ? &ops_[code] : nullptr;
+  }
+  [[nodiscard]] Op& operator[](MPI_Op handle) { return *find(handle); }
+
+ private:
+  static constexpr std::uintptr_t first_code = 0x20;
+  static constexpr std::size_t codes = 0x20;
+  std::array<Op, codes> ops_;
+};
+
+} // namespace macadam::datatype
