@@ -15,7 +15,7 @@ namespace macadam::base {
 // the error handler at the MPI entry point. `error_class` is an MPI error class (MPI_ERR_COUNT, ...).
 class Error : public std::exception {
  public:
-  Error(int error_class, std::string text) : error_class(error_class), text(std::move(text)) {}
+  Error(int mpi_class, std::string message) : error_class(mpi_class), text(std::move(message)) {}
   [[nodiscard]] const char* what() const noexcept override { return text.c_str(); }
 
   int error_class;
