@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/job.h"
+
+#include "base/error.h"
+#include "boot/futex.h"
+#include "boot/job_report.h"
+#include "boot/launcher.h"
+#include "boot/machine.h"
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace macadam::boot {
+namespace {
+
+constexpr int nap_ms = 5; // how long fetch() and barrier() sleep between two looks around
+
+struct Invitation {
+  int fd;
+  int rank;
+};
+
+Invitation parse_invitation(std::string_view text) {
+  Invitation result{};
+  const char* end = text.data() + text.size();
+  const auto fd = std::from_chars(text.data(), end, result.fd);
+  if (fd.ec == std::errc() && fd.ptr != end && *fd.ptr == ':') {
+    const auto rank = std::from_chars(fd.ptr + 1, end, result.rank);
+    if (rank.ec == std::errc() && rank.ptr == end && result.fd >= 0 && result.rank >= 0)
+      return result;
+  }
+  base::fail(MPI_ERR_OTHER,
+             "{}=\"{}\" is not what mpiexec writes there (DESCRIPTOR:RANK, two numbers); unset it "
+             "to run this program alone",
+             job_variable, text);
+}
+
+} // namespace
+
+Job Job::join() {
+  if (const char* text = std::getenv(job_variable)) {
+    const Invitation invitation = parse_invitation(text);
+    JobMemory memory = JobMemory::attach(invitation.fd);
+    const std::uint32_t size = memory.header().size;
+    if (static_cast<std::uint32_t>(invitation.rank) >= size)
+      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the job has ranks 0 to {}",
+                 job_variable, text, invitation.rank, size - 1);
+    RankRow& row = memory.row(invitation.rank);
+    RankState expected = RankState::starting;
+    if (!row.state.compare_exchange_strong(expected, RankState::running))
+      base::fail(MPI_ERR_OTHER,
+                 "rank {} of this job is taken by process {} already; mpiexec starts one MPI "
+                 "program for each rank: unset {} to run this one alone",
+                 invitation.rank, row.pid, job_variable);
+    row.pid = getpid();
+    // Programs that this one starts are jobs of their own.
+    unsetenv(job_variable);
+    return {std::move(memory), invitation.rank};
+  }
+  if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
+    throw base::Error(MPI_ERR_OTHER, refusal);
+  JobMemory memory = JobMemory::alone(usable_cores(), host_name());
+  memory.row(0).state = RankState::running;
+  memory.row(0).pid = getpid();
+  return {std::move(memory), 0};
+}
+
+void Job::publish(std::span<const std::byte> card) {
+  if (card.size() > card_bytes)
+    base::fail(MPI_ERR_INTERN, "a card of {} bytes does not fit into {}", card.size(), card_bytes);
+  RankRow& row = own_row();
+  std::copy(card.begin(), card.end(), row.card.begin());
+  row.card_used = static_cast<std::uint32_t>(card.size());
+  row.published.store(1, std::memory_order_release);
+  futex_wake_all(row.published);
+}
+
+std::span<const std::byte> Job::fetch(int rank, const std::function<void()>& idle) const {
+  const RankRow& row = memory_.row(rank);
+  while (row.published.load(std::memory_order_acquire) == 0) {
+    // The state first: a rank that published and then ended has a card.
+    const RankState state = row.state.load(std::memory_order_acquire);
+    const bool ended = state != RankState::starting && state != RankState::running;
+    if (ended && row.published.load(std::memory_order_acquire) == 0)
+      base::fail(MPI_ERR_PROC_ABORTED, "rank {} on host {} has ended and can not be reached", rank,
+                 host());
+    futex_wait(row.published, 0, nap_ms);
+    if (idle) idle();
+  }
+  return {row.card.data(), row.card_used};
+}
+
+Segment Job::my_segment() {
+  if (memory_.fd() >= 0) return open_segment(rank_);
+  if (lone_segment_ < 0) lone_segment_ = make_memfd("macadam-segment", segment_capacity);
+  return {lone_segment_, 0, segment_capacity};
+}
+
+Segment Job::open_segment(int rank) const {
+  const std::uint64_t offset =
+      segments_offset(memory_.header().size) + static_cast<std::uint64_t>(rank) * segment_capacity;
+  return {memory_.fd(), offset, segment_capacity};
+}
+
+void Job::barrier(const std::function<void()>& idle) {
+  JobHeader& header = memory_.header();
+  const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
+  if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == header.size) {
+    header.barrier_arrived.store(0, std::memory_order_relaxed);
+    header.barrier_round.store(round + 1, std::memory_order_release);
+    futex_wake_all(header.barrier_round);
+    return;
+  }
+  while (header.barrier_round.load(std::memory_order_acquire) == round) {
+    futex_wait(header.barrier_round, round, nap_ms);
+    if (idle) idle();
+  }
+}
+
+void Job::finalize() {
+  own_row().state.store(RankState::finalized, std::memory_order_release);
+}
+
+void Job::abort(int code, std::string_view text) {
+  RankRow& row = own_row();
+  row.code = code;
+  const std::size_t length = std::min(text.size(), row.text.size() - 1);
+  std::copy_n(text.data(), length, row.text.data());
+  row.text[length] = 0;
+  row.state.store(RankState::aborted, std::memory_order_release);
+  // Before the flush, which can hang when another thread holds a stream, and not left to the end of
+  // this process, which a wrapper between us and mpiexec may outlive. Mpiexec gives us time to
+  // flush.
+  if (alone())
+    fmt::print(stderr, "macadam: this program {}\n", text);
+  else
+    kill(memory_.header().launcher, SIGCHLD);
+  std::fflush(nullptr);
+  _exit(code >= 1 && code <= 255 ? code : 1);
+}
+
+void Job::put_report(ReportKind kind, std::string_view json) {
+  RankRow& row = own_row();
+  ReportArea& area = memory_.report(rank_);
+  const std::uint32_t asked = memory_.header().reports_wanted.load(std::memory_order_acquire);
+  std::string too_long;
+  if (json.size() > area.text.size()) {
+    too_long = fmt::format(R"({{"error": "a report of {} bytes does not fit into {}"}})",
+                           json.size(), area.text.size());
+    json = too_long;
+  }
+  std::copy(json.begin(), json.end(), area.text.begin());
+  area.bytes = static_cast<std::uint32_t>(json.size());
+  area.kind = static_cast<std::uint32_t>(kind);
+  row.report_answered.store(asked, std::memory_order_release);
+}
+
+void Job::write_final_report(std::string_view json) {
+  put_report(ReportKind::final, json);
+  if (alone()) std::fputs(job_report({std::string(json)}).c_str(), stderr);
+}
+
+} // namespace macadam::boot

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+namespace macadam::boot {
+
+// If this process was started as one of several by a launcher whose job description we cannot read:
+// the sentence that refuses to run and says what to do. Empty if not.
+std::string refuse_foreign_launcher();
+
+} // namespace macadam::boot
