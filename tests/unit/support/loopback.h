@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macadam::test {
+
+// How a LoopbackNetwork behaves. Probabilities are per operation; all zero: everything happens at
+// once, in order. The same options and the same calls give the same run.
+struct LoopbackOptions {
+  std::uint64_t seed = 1;
+  double connect_late = 0;  // connect() answers `connecting`, Sink::on_peer() comes some polls later
+  double busy = 0;          // an operation is refused for want of room
+  double pending = 0;       // a put or get is `pending`; its data moves in a later poll
+  double hold = 0;          // a poll leaves the messages of a pair for later
+  std::size_t burst = 16;   // messages delivered in one poll at most
+  engine::Limits limits = {"loopback", 8192, 1024, 4096, false};
+
+  // Everything that a transport may do, often.
+  static LoopbackOptions rough(std::uint64_t seed) {
+    LoopbackOptions options;
+    options.seed = seed;
+    options.connect_late = 0.5;
+    options.busy = 0.2;
+    options.pending = 0.5;
+    options.hold = 0.4;
+    options.burst = 3;
+    return options;
+  }
+};
+
+// The transports of n processes that live in one thread. Messages between two processes are FIFO and
+// are delivered when the target polls; order between pairs is random. Misuse that would corrupt
+// memory on a real network (a put to memory that is not registered, an operation on a link that is
+// not connected) throws std::logic_error.
+class LoopbackNetwork {
+ public:
+  explicit LoopbackNetwork(int ranks, LoopbackOptions options = {})
+      : options_(options), random_(options.seed) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      nodes_.push_back(std::make_unique<Node>(*this, static_cast<engine::Rank>(rank)));
+    }
+  }
+  LoopbackNetwork(const LoopbackNetwork&) = delete;
+  LoopbackNetwork& operator=(const LoopbackNetwork&) = delete;
+
+  [[nodiscard]] engine::Transport& transport(int rank) { return *nodes_[index(rank)]; }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
+
+  // Nothing is on its way: if no process can go on by itself now, none ever will.
+  [[nodiscard]] bool quiet() const {
+    for (const auto& node : nodes_) {
+      if (!node->idle()) return false;
+    }
+    return true;
+  }
+
+  // The process is gone: what it sent and did not deliver is lost, its peers are told.
+  void kill(int rank) {
+    nodes_[index(rank)]->dead = true;
+    for (auto& node : nodes_) node->peer_died(static_cast<engine::Rank>(rank));
+  }
+
+  [[nodiscard]] std::uint64_t messages() const { return messages_; }
+  [[nodiscard]] std::uint64_t puts() const { return puts_; }
+  [[nodiscard]] std::uint64_t gets() const { return gets_; }
+  // Memory registered and not released: 0 when all engines are at rest.
+  [[nodiscard]] std::size_t registered() const {
+    std::size_t sum = 0;
+    for (const auto& node : nodes_) sum += node->regions.size();
+    return sum;
+  }
+
+ private:
+  using Bytes = std::vector<std::byte>;
+
+  struct Transfer {
+    bool put;
+    void* local;
+    engine::RemoteMemory remote;
+    std::size_t bytes;
+    std::uint64_t cookie;
+  };
+
+  struct LoopbackLink : engine::Link {
+    engine::PeerState state = engine::PeerState::connecting;
+    bool tell = false;              // Sink::on_peer() is owed
+    std::deque<Transfer> transfers;  // pending, in order
+    std::deque<Bytes> inbox;        // messages of this peer to us
+  };
+
+  struct Region {
+    std::uint64_t address;
+    std::size_t bytes;
+  };
+
+  class Node final : public engine::Transport {
+   public:
+    Node(LoopbackNetwork& network, engine::Rank rank) : network_(network), rank_(rank) {}
+
+    [[nodiscard]] const engine::Limits& limits() const override { return network_.options_.limits; }
+
+    engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
+      LoopbackLink& found = link(peer);
+      if (found.state == engine::PeerState::connecting && !found.tell) {
+        if (network_.nodes_.at(peer)->dead) found.state = engine::PeerState::failed;
+        else if (network_.chance(network_.options_.connect_late)) found.tell = true;
+        else found.state = engine::PeerState::connected;
+      }
+      state = found.state;
+      return found;
+    }
+
+    engine::Posted send(engine::Link& to, const void* header, std::size_t header_bytes,
+                        const void* payload, std::size_t payload_bytes) override {
+      LoopbackLink& link = connected(to, "send");
+      if (header_bytes + payload_bytes > limits().message) {
+        throw std::logic_error("send: " + std::to_string(header_bytes + payload_bytes) +
+                               " bytes, longest message is " + std::to_string(limits().message));
+      }
+      if (link.state == engine::PeerState::failed) return engine::Posted::done;
+      if (!link.transfers.empty() && puts_pending(link)) return engine::Posted::busy;
+      if (network_.chance(network_.options_.busy)) return engine::Posted::busy;
+      Bytes message(header_bytes + payload_bytes);
+      std::memcpy(message.data(), header, header_bytes);
+      if (payload_bytes != 0) {
+        std::memcpy(message.data() + header_bytes, payload, payload_bytes);
+      }
+      Node& target = *network_.nodes_.at(to.rank);
+      target.link(rank_).inbox.push_back(std::move(message));
+      ++network_.messages_;
+      return engine::Posted::done;
+    }
+
+    engine::Posted put(engine::Link& to, const void* local, engine::RemoteMemory target,
+                       std::size_t bytes, std::uint64_t cookie) override {
+      ++network_.puts_;
+      return transfer(to, {true, const_cast<void*>(local), target, bytes, cookie});
+    }
+    engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
+                       std::size_t bytes, std::uint64_t cookie) override {
+      ++network_.gets_;
+      return transfer(from, {false, local, source, bytes, cookie});
+    }
+
+    engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+      const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++next_key_};
+      regions[named.key] = {named.address, bytes};
+      return named;
+    }
+    void release_memory(engine::RemoteMemory memory) override {
+      if (regions.erase(memory.key) == 0) throw std::logic_error("memory released twice");
+    }
+
+    void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
+    void free(void* memory) override { ::operator delete(memory); }
+
+    bool poll(engine::Sink& sink) override {
+      if (dead) return false;
+      bool moved = false;
+      std::vector<engine::Rank> order;
+      for (auto& [peer, link] : links_) order.push_back(peer);
+      std::shuffle(order.begin(), order.end(), network_.random_);
+      std::size_t budget = network_.options_.burst;
+      for (const engine::Rank peer : order) moved |= poll_link(sink, *links_[peer], budget);
+      return moved;
+    }
+
+    void idle(unsigned, unsigned) override {}
+    void resume() override {}
+    [[nodiscard]] double now() const override { return network_.now_ += 1e-6; }
+    void list_counters(base::CounterList&) const override {}
+    [[nodiscard]] std::vector<std::string> fallbacks() const override { return {}; }
+    [[nodiscard]] std::size_t memory_bytes() const override { return 0; }
+
+    [[nodiscard]] bool idle() const {
+      if (dead) return true;
+      for (const auto& [peer, link] : links_) {
+        if (link->tell || !link->inbox.empty() || !link->transfers.empty()) return false;
+      }
+      return true;
+    }
+
+    void peer_died(engine::Rank peer) {
+      const auto found = links_.find(peer);
+      if (found == links_.end()) return;
+      found->second->inbox.clear();
+      found->second->state = engine::PeerState::failed;
+      found->second->tell = true;
+    }
+
+    bool dead = false;
+    std::map<std::uint64_t, Region> regions;
+
+   private:
+    LoopbackLink& link(engine::Rank peer) {
+      auto& slot = links_[peer];
+      if (!slot) {
+        slot = std::make_unique<LoopbackLink>();
+        slot->rank = peer;
+      }
+      return *slot;
+    }
+
+    LoopbackLink& connected(engine::Link& to, const char* operation) {
+      auto& link = static_cast<LoopbackLink&>(to);
+      if (link.state == engine::PeerState::connecting) {
+        throw std::logic_error(std::string(operation) + " on a link that is not connected");
+      }
+      return link;
+    }
+
+    static bool puts_pending(const LoopbackLink& link) {
+      for (const Transfer& transfer : link.transfers) {
+        if (transfer.put) return true;
+      }
+      return false;
+    }
+
+    engine::Posted transfer(engine::Link& to, const Transfer& transfer) {
+      LoopbackLink& link = connected(to, transfer.put ? "put" : "get");
+      if (network_.chance(network_.options_.busy)) return engine::Posted::busy;
+      if (link.state == engine::PeerState::failed || !link.transfers.empty() ||
+          network_.chance(network_.options_.pending)) {
+        link.transfers.push_back(transfer);
+        return engine::Posted::pending;
+      }
+      move(link, transfer);
+      return engine::Posted::done;
+    }
+
+    void move(LoopbackLink& link, const Transfer& transfer) {
+      const Node& owner = *network_.nodes_.at(link.rank);
+      const auto region = owner.regions.find(transfer.remote.key);
+      const char* name = transfer.put ? "put" : "get";
+      if (region == owner.regions.end()) {
+        throw std::logic_error(std::string(name) + ": memory of rank " +
+                               std::to_string(link.rank) + " is not registered (any more)");
+      }
+      const auto& [address, bytes] = region->second;
+      if (transfer.remote.address < address ||
+          transfer.remote.address + transfer.bytes > address + bytes) {
+        throw std::logic_error(std::string(name) + " outside of the registered memory of rank " +
+                               std::to_string(link.rank));
+      }
+      void* remote = reinterpret_cast<void*>(transfer.remote.address);
+      if (transfer.put) std::memcpy(remote, transfer.local, transfer.bytes);
+      else std::memcpy(transfer.local, remote, transfer.bytes);
+    }
+
+    bool poll_link(engine::Sink& sink, LoopbackLink& link, std::size_t& budget) {
+      bool moved = false;
+      if (link.tell && (link.state == engine::PeerState::failed || !network_.chance(0.5))) {
+        link.tell = false;
+        if (link.state == engine::PeerState::connecting) link.state = engine::PeerState::connected;
+        sink.on_peer(link.rank, link.state);
+        moved = true;
+      }
+      while (!link.transfers.empty() && !network_.chance(network_.options_.hold)) {
+        const Transfer transfer = link.transfers.front();
+        link.transfers.pop_front();
+        const bool ok = link.state == engine::PeerState::connected;
+        if (ok) move(link, transfer);
+        sink.on_complete(transfer.cookie, ok);
+        moved = true;
+      }
+      while (budget > 0 && !link.inbox.empty() && !network_.chance(network_.options_.hold)) {
+        const Bytes message = std::move(link.inbox.front());
+        link.inbox.pop_front();
+        --budget;
+        sink.on_message(link.rank, message.data(), message.size());
+        moved = true;
+      }
+      return moved;
+    }
+
+    LoopbackNetwork& network_;
+    engine::Rank rank_;
+    std::uint64_t next_key_ = 0;
+    std::map<engine::Rank, std::unique_ptr<LoopbackLink>> links_;
+  };
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  bool chance(double probability) {
+    return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
+  }
+
+  LoopbackOptions options_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  double now_ = 0;
+  std::uint64_t messages_ = 0;
+  std::uint64_t puts_ = 0;
+  std::uint64_t gets_ = 0;
+};
+
+}  // namespace macadam::test
