@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/settings.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+namespace macadam::base {
+namespace {
+
+constexpr std::string_view prefix = "MACADAM_";
+constexpr const char* protocols = "customized|sender";
+constexpr const char* rendezvous = "read|write";
+constexpr const char* copy_paths = "automatic|cma|pipeline";
+
+constexpr std::array rows = {
+    SettingRow{"protocols", &Settings::protocols, protocols,
+               "point-to-point protocols: all four, or eager and sender-initiated rendezvous only"},
+    SettingRow{"rendezvous", &Settings::rendezvous, rendezvous,
+               "how a sender-initiated rendezvous moves its data"},
+    SettingRow{"shm_eager", &Settings::shm_eager, "bytes",
+               "shared memory: longest message sent by EAGER"},
+    SettingRow{"shm_hybrid", &Settings::shm_hybrid, "bytes",
+               "shared memory: longest message sent by HYBRID"},
+    SettingRow{"shm_copy", &Settings::shm_copy, copy_paths,
+               "shared memory: how a large message gets from one address space to the other"},
+    SettingRow{"shm_queue", &Settings::shm_queue, "bytes",
+               "shared memory: the receive queue that all peers share"},
+    SettingRow{"shm_ring", &Settings::shm_ring, "bytes",
+               "shared memory: a ring given to one busy peer"},
+    SettingRow{"shm_rings", &Settings::shm_rings, "count",
+               "shared memory: rings a process gives at most"},
+    SettingRow{"shm_ring_after", &Settings::shm_ring_after, "count",
+               "shared memory: messages of a peer before it may get a ring"},
+    SettingRow{"tags_per_peer", &Settings::tags_per_peer, "count",
+               "channels (communicator and tag) per peer whose receives may announce themselves"},
+    SettingRow{"unexpected_limit", &Settings::unexpected_limit, "bytes",
+               "unexpected eager data a process keeps before it asks senders for rendezvous"},
+    SettingRow{"spin", &Settings::spin, "us",
+               "time a wait spins before it yields its core; -1: by ranks per core"},
+    SettingRow{"buffered", &Settings::buffered, "bytes",
+               "automatic buffers of buffered sends (MPI_BUFFER_AUTOMATIC)"},
+    SettingRow{"report", &Settings::report, "", "print at the end what the job did"},
+};
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
+std::string variable(const SettingRow& row) {
+  return std::string(prefix) + upper(row.name);
+}
+
+// The index of `text` in "first|second|...".
+std::optional<std::int64_t> find_choice(std::string_view choices, std::string_view text) {
+  for (std::int64_t index = 0;; ++index) {
+    const std::size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == text) return index;
+    if (bar == std::string_view::npos) return std::nullopt;
+    choices.remove_prefix(bar + 1);
+  }
+}
+
+std::string_view choice(std::string_view choices, std::int64_t index) {
+  for (; index > 0; --index)
+    choices.remove_prefix(choices.find('|') + 1);
+  return choices.substr(0, choices.find('|'));
+}
+
+// "16", "64K", "2M", "1G", "-1"; empty if it is none of these or does not fit.
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string suffix = upper({rest, text.data() + text.size()});
+  int shift = 0;
+  if (suffix == "K")
+    shift = 10;
+  else if (suffix == "M")
+    shift = 20;
+  else if (suffix == "G")
+    shift = 30;
+  else if (!suffix.empty())
+    return std::nullopt;
+  if (number > std::numeric_limits<std::int64_t>::max() >> shift || (number < 0 && shift > 0)) {
+    return std::nullopt;
+  }
+  return number << shift;
+}
+
+std::optional<bool> parse_flag(std::string_view text) {
+  const std::string word = upper(text);
+  if (word == "1" || word == "YES" || word == "ON" || word == "TRUE") return true;
+  if (word == "0" || word == "NO" || word == "OFF" || word == "FALSE") return false;
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse(const SettingRow& row, const std::string& text, std::string_view needed) {
+  fail(MPI_ERR_ARG, "{}: found '{}', needed {}", variable(row), text, needed);
+}
+
+// Letters to insert, delete or replace to get from one word to the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+const SettingRow& nearest(std::string_view name) {
+  return *std::min_element(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(upper(a.name), name) < edit_distance(upper(b.name), name);
+  });
+}
+
+} // namespace
+
+std::span<const SettingRow> setting_rows() {
+  return rows;
+}
+
+void set(Settings& settings, const SettingRow& row, const std::string& text) {
+  std::visit(
+      [&](auto member) {
+        using Value = std::remove_reference_t<decltype(settings.*member)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          const auto flag = parse_flag(text);
+          if (!flag) refuse(row, text, "yes or no");
+          settings.*member = *flag;
+        } else if constexpr (std::is_enum_v<Value>) {
+          const auto index = find_choice(row.unit, text);
+          if (!index) refuse(row, text, fmt::format("one of {}", row.unit));
+          settings.*member = static_cast<Value>(*index);
+        } else {
+          const auto number = parse_number(text);
+          // -1 stands for "decide by yourself" where the default says so.
+          const std::int64_t least = std::min<std::int64_t>(Settings{}.*member, 0);
+          if (!number || *number < least) {
+            refuse(row, text,
+                   fmt::format("a number of {} from {} on (suffixes K, M, G)", row.unit, least));
+          }
+          settings.*member = *number;
+        }
+      },
+      row.value);
+}
+
+std::string show(const Settings& settings, const SettingRow& row) {
+  return std::visit(
+      [&](auto member) -> std::string {
+        using Value = std::remove_cvref_t<decltype(settings.*member)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          return settings.*member ? "yes" : "no";
+        } else if constexpr (std::is_enum_v<Value>) {
+          return std::string(choice(row.unit, static_cast<std::int64_t>(settings.*member)));
+        } else {
+          const std::int64_t number = settings.*member;
+          for (const auto& [shift, suffix] : {std::pair{30, "G"}, {20, "M"}, {10, "K"}}) {
+            const bool whole = (number & ((std::int64_t{1} << shift) - 1)) == 0;
+            if (number > 0 && whole) return fmt::format("{}{}", number >> shift, suffix);
+          }
+          return fmt::format("{}", number);
+        }
+      },
+      row.value);
+}
+
+std::vector<std::string> read_environment(Settings& settings, const char* const* environment,
+                                          std::span<const char* const> reserved) {
+  std::vector<std::string> warnings;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    if (!entry.starts_with(prefix)) continue;
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view full = entry.substr(0, equals);
+    if (std::find(reserved.begin(), reserved.end(), full) != reserved.end()) continue;
+    const std::string_view name = full.substr(prefix.size());
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const SettingRow& r) { return upper(r.name) == name; });
+    if (row == rows.end()) {
+      warnings.push_back(fmt::format("{} is no setting and was ignored; the nearest name is {}",
+                                     full, variable(nearest(upper(name)))));
+      continue;
+    }
+    try {
+      set(settings, *row, std::string(entry.substr(equals + 1)));
+    } catch (const Error& error) {
+      warnings.push_back(fmt::format("{}; {} is used", error.text, show(settings, *row)));
+    }
+  }
+  return warnings;
+}
+
+} // namespace macadam::base
