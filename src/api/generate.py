@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points and api.json.
+
+Usage: generate.py --out DIR. A file is touched only if its content changes.
+"""
+import argparse
+import pathlib
+import sys
+
+from generator import calls, entries, header, report, table
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    if path.exists() and path.read_text() == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="the build folder")
+    arguments = parser.parse_args()
+    folder = pathlib.Path(__file__).parent / "table"
+    try:
+        functions = table.read_functions(folder)
+        types, constants = table.read_types(folder), table.read_constants(folder)
+        files = {f"generated/api/{name}.cc": text
+                 for name, text in entries.entry_points(functions).items()}
+    except table.TableError as error:
+        print(f"generate.py: {error}", file=sys.stderr)
+        return 1
+    files["include/mpi.h"] = header.header(types, constants, functions)
+    files["generated/mpi/calls.h"] = calls.calls(functions)
+    files["generated/api.json"] = report.report(functions)
+    for name, text in files.items():
+        write(arguments.out / name, text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

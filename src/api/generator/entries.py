@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the entry points: PMPI_Foo, and MPI_Foo as a weak alias of it, one file per table."""
+from __future__ import annotations
+
+from .calls import cpp_name
+from .header import wrapped
+from .table import Entry, Function, Parameter
+
+OPENING = """\
+// SPDX-License-Identifier: BSD-3-Clause
+// Generated from the table in src/api/table: do not edit.
+#pragma GCC visibility push(default)
+#include <mpi.h>
+#pragma GCC visibility pop
+
+#include "api/check.h"
+#include "api/entry.h"
+#include "mpi/calls.h"
+
+using namespace macadam;
+using namespace macadam::api;
+using namespace macadam::mpi;
+"""
+
+SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || sides.leaf)"}
+COMPANIONS = {"count", "counts", "displs", "datatype", "datatypes"}
+
+
+def kind_name(parameter: Parameter) -> str:
+    from .kinds import KINDS
+    return next((name for name, kind in KINDS.items() if kind is parameter.kind), "")
+
+
+def in_place(parameter: Parameter) -> bool:
+    """MPI_IN_PLACE replaces what a rank would send to itself: the send buffer of an unrooted
+    collective, the leaf's buffer of a rooted one."""
+    if not parameter.kind.in_place:
+        return False
+    return parameter.side == "leaf" or (parameter.side is None
+                                        and kind_name(parameter) == "sendbuf")
+
+
+class Body:
+    """The statements of one entry point."""
+
+    def __init__(self, entry: Entry):
+        self.entry = entry
+        self.parameters = entry.function.parameters
+        self.source = next((p for p in self.parameters if p.kind.source), None)
+        self.rooted = any(p.side for p in self.parameters)
+
+    def condition(self, parameter: Parameter) -> str:
+        """Where the argument is significant; empty if it always is."""
+        parts = [SIDES[parameter.side]] if parameter.side else []
+        buffer = self.buffer_of(parameter)
+        if buffer is not None and in_place(buffer):
+            parts.append(f"{buffer.name} != MPI_IN_PLACE")
+        return " && ".join(parts)
+
+    def buffer_of(self, parameter: Parameter) -> Parameter | None:
+        """The buffer that a count, displacement or datatype right after it describes."""
+        at = self.parameters.index(parameter)
+        while at >= 0 and kind_name(self.parameters[at]) in COMPANIONS:
+            at -= 1
+        return self.parameters[at] if at >= 0 and self.parameters[at].kind.buffer else None
+
+    def described_by(self, buffer: Parameter) -> tuple[Parameter | None, Parameter | None]:
+        """Count and datatype of a buffer: the next ones. Null for arrays of them."""
+        found: dict[str, Parameter] = {}
+        for p in self.parameters[self.parameters.index(buffer) + 1:]:
+            name = kind_name(p)
+            if name in ("counts", "datatypes"):
+                return None, None
+            if name in ("count", "datatype"):
+                found.setdefault(name, p)
+        return found.get("count"), found.get("datatype")
+
+    def length(self, parameter: Parameter) -> str | None:
+        match parameter.length:
+            case None:
+                return None
+            case "comm":
+                return f"{self.source.name}_object.peers()"
+            case "group":
+                return f"{self.source.name}_object.size()"
+            case name:
+                return name
+
+    def counts_before(self, parameter: Parameter) -> str:
+        before = self.parameters[:self.parameters.index(parameter)]
+        return next((f"{p.name}_array" for p in reversed(before) if kind_name(p) == "counts"), "")
+
+    def fill(self, template: str, parameter: Parameter) -> str:
+        """A kind's template for this parameter."""
+        condition, length = self.condition(parameter), self.length(parameter)
+        lines = [line for line in template.split("\n")
+                 if length is not None or "{length:if}" not in line]
+        text = "\n".join(lines)
+        for mark, value in {
+                "{length:if}": "",
+                "{on:if}": f"if ({condition}) " if condition else "",
+                "{on:or_nothing}": f"!({condition}) ? check::nothing(self) : " if condition else "",
+                "{on:or_zero}": f"{condition} ? MPI_Count{{" if condition else "",
+                "{on:end}": "} : 0" if condition else "",
+                "{length}": length or "0",
+                "{counts}": self.counts_before(parameter),
+                "{of}": f"{self.source.name}_object" if self.source else "",
+                "{name}": parameter.name}.items():
+            text = text.replace(mark, value)
+        return text
+
+    def prepare(self, parameter: Parameter) -> list[str]:
+        if parameter.large_only and not self.entry.large:
+            return []
+        text = self.fill(parameter.kind.passing_for(self.entry.large).prepare, parameter)
+        return text.split("\n") if text else []
+
+    def check_buffer(self, buffer: Parameter) -> list[str]:
+        """Null with something to move, or a special address that means nothing here."""
+        lines, conditions = [], [SIDES[buffer.side]] if buffer.side else []
+        if in_place(buffer):
+            conditions.append(f"{buffer.name} != MPI_IN_PLACE")
+            if buffer.side:
+                lines.append(f'check::in_place({buffer.name}, sides, "{buffer.name}");')
+        count, datatype = self.described_by(buffer)
+        if count is not None and datatype is not None:
+            check = (f'check::buffer({buffer.name}, {count.name}, {datatype.name}_object, '
+                     f'"{buffer.name}");')
+        else:
+            check = f'check::address({buffer.name}, "{buffer.name}");'
+        lines.append((f"if ({' && '.join(conditions)}) " if conditions else "") + check)
+        return lines
+
+    def argument(self, parameter: Parameter) -> str:
+        if parameter.large_only and not self.entry.large:
+            return "0" if parameter.kind.passed == "MPI_Count {}" else "nullptr"
+        return self.fill(parameter.kind.passing_for(self.entry.large).argument, parameter)
+
+    def statements(self) -> list[str]:
+        """Look up what the call is made on, then check, call, and hand back."""
+        lines = self.prepare(self.source) if self.source else []
+        if self.rooted or any(kind_name(p) == "root" for p in self.parameters):
+            unused = "" if self.rooted else "[[maybe_unused]] "
+            lines.append(f"{unused}const check::Sides sides = "
+                         f"check::sides({self.source.name}_object, root);")
+        for p in self.parameters:
+            if p is not self.source:
+                lines += self.prepare(p)
+        for p in self.parameters:
+            if p.kind.buffer:
+                lines += self.check_buffer(p)
+        arguments = ["self"] + [self.argument(p) for p in self.parameters if p.name]
+        lines.append(f"mpi::{cpp_name(self.entry.function)}({', '.join(arguments)});")
+        for p in self.parameters:
+            if not p.large_only:
+                finish = self.fill(p.kind.passing_for(self.entry.large).finish, p)
+                lines += [finish] if finish else []
+        return lines
+
+
+def error_source(entry: Entry) -> str:
+    """The initializer of the ErrorSource: the handle whose error handler answers."""
+    for p in entry.parameters:
+        if p.kind.source in ("comm", "session"):
+            pointer = "*" if "*" in p.kind.small else ""
+            name = f"{pointer}{p.name}"
+            if pointer:
+                name = f"{p.name} != nullptr ? {name} : MPI_{p.kind.source.upper()}_NULL"
+            return f"{{.{p.kind.source} = {name}}}"
+    return "{}"
+
+
+def indented(lines: list[str], depth: int) -> str:
+    return "".join("\n".join(" " * depth + part for part in wrapped(line).split("\n")) + "\n"
+                   for line in lines)
+
+
+def entry_point(entry: Entry) -> str:
+    function, name = entry.function, f"MPI_{entry.name}"
+    opening = f'extern "C" {entry.prototype("PMPI")} {{\n'
+    alias = (f'extern "C" [[gnu::weak, gnu::alias("P{name}"), gnu::visibility("default")]]\n'
+             + wrapped(entry.prototype("MPI") + ";") + "\n")
+    if function.result is not None:
+        arguments = ", ".join(p.name for p in entry.parameters)
+        body = f"  return mpi::{cpp_name(function)}({arguments});\n"
+        return f"\n{wrapped(opening)}\n{body}}}\n{alias}"
+    if "written" in function:
+        statements = Body(entry).statements()
+        unused = []
+    else:
+        statements = ["not_written();"]
+        unused = [f"static_cast<void>({p.name});" for p in entry.parameters if p.name]
+    if function.is_tool:
+        failed = "return tool_failed();"
+    else:
+        failed = f'return failed(self, "{name}", {error_source(entry)});'
+    process = "anytime()" if "anytime" in function or function.is_tool else None
+    body = indented(unused, 2)
+    if process:
+        body += f"  Process& self = {process};\n"
+    else:
+        body += (f'  if (running == nullptr) [[unlikely]] return not_running("{name}");\n'
+                 "  Process& self = *running;\n")
+    body += "  try {\n"
+    body += f'    const Entry entry(self, "{name}");\n'
+    body += indented(statements, 4)
+    body += f"    return MPI_SUCCESS;\n  }} catch (...) {{\n    {failed}\n  }}\n"
+    return f"\n{wrapped(opening)}\n{body}}}\n{alias}"
+
+
+def entry_points(table: list[Function]) -> dict[str, str]:
+    """The text of each file, by the name of its table."""
+    files: dict[str, str] = {}
+    for function in table:
+        for entry in function.entries():
+            files.setdefault(function.file, OPENING)
+            files[function.file] += entry_point(entry)
+    return files
