@@ -8,9 +8,9 @@ namespace macadam::base {
 
 // One counter as users see it (MPI_T performance variables, MACADAM_REPORT, `macadam info`).
 struct Counter {
-  const char* group;  // what it belongs to: "protocol", "shm", ...
-  const char* name;   // snake_case, unique: "eager_sent"
-  const char* text;   // one line of help, with the unit
+  const char* group; // what it belongs to: "protocol", "shm", ...
+  const char* name;  // snake_case, unique: "eager_sent"
+  const char* text;  // one line of help, with the unit
   const std::uint64_t* value;
 };
 
@@ -27,4 +27,4 @@ class CounterList {
   std::deque<Counter> rows_;
 };
 
-}  // namespace macadam::base
+} // namespace macadam::base

@@ -12,22 +12,22 @@
 namespace macadam::base {
 
 // The one exception of the library, thrown on cold paths by every layer and turned into a call of
-// the error handler at the MPI entry point. `error_class` is an MPI error class (MPI_ERR_COUNT, ...).
+// the error handler at the MPI entry point. `error_class` is an MPI error class (MPI_ERR_COUNT,
+// ...).
 class Error : public std::exception {
  public:
   Error(int mpi_class, std::string message) : error_class(mpi_class), text(std::move(message)) {}
   [[nodiscard]] const char* what() const noexcept override { return text.c_str(); }
 
   int error_class;
-  std::string text;  // what, where, found, needed, remedy; without the function's name
+  std::string text; // what, where, found, needed, remedy; without the function's name
 };
 
 // Throws an Error; out of line of the callers' hot paths.
 template <class... Args>
-[[noreturn, gnu::cold, gnu::noinline]] void fail(int error_class,
-                                                 fmt::format_string<Args...> format,
-                                                 Args&&... args) {
+[[noreturn, gnu::cold, gnu::noinline]] void
+fail(int error_class, fmt::format_string<Args...> format, Args&&... args) {
   throw Error(error_class, fmt::format(format, std::forward<Args>(args)...));
 }
 
-}  // namespace macadam::base
+} // namespace macadam::base

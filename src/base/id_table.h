@@ -11,7 +11,7 @@ namespace macadam::base {
 template <class T>
 class IdTable {
  public:
-  // The id of `object` until remove(). Never 0.
+  // The id of `object` until remove(). Never 0; the top bit is never set.
   std::uint64_t add(T* object) {
     if (free_.empty()) {
       rows_.push_back({});
@@ -35,7 +35,7 @@ class IdTable {
     if (find(id) == nullptr) return;
     const auto index = static_cast<std::uint32_t>(id);
     rows_[index].object = nullptr;
-    if (++rows_[index].generation == 0) rows_[index].generation = 1;
+    if (++rows_[index].generation == 0x80000000u) rows_[index].generation = 1;
     free_.push_back(index);
   }
 
@@ -48,4 +48,4 @@ class IdTable {
   std::vector<std::uint32_t> free_;
 };
 
-}  // namespace macadam::base
+} // namespace macadam::base

@@ -49,7 +49,8 @@ class List {
   List(const List&) = delete;
   List& operator=(const List&) = delete;
   ~List() {
-    while (!empty()) head_.next->unlink();
+    while (!empty())
+      head_.next->unlink();
   }
 
   [[nodiscard]] bool empty() const { return head_.next == &head_; }
@@ -75,4 +76,4 @@ class List {
   Node head_;
 };
 
-}  // namespace macadam::base
+} // namespace macadam::base

@@ -30,4 +30,4 @@ struct Object {
   std::uint32_t references = 1;
 };
 
-}  // namespace macadam::base
+} // namespace macadam::base

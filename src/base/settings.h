@@ -22,31 +22,30 @@ enum class CopyPath : std::int64_t { automatic, cma, pipeline };
 struct Settings {
   Protocols protocols = Protocols::customized;
   Rendezvous rendezvous = Rendezvous::read;
-  std::int64_t shm_eager = 8 << 10;      // bytes
-  std::int64_t shm_hybrid = 128 << 10;    // bytes
+  std::int64_t shm_eager = 8 << 10;    // bytes
+  std::int64_t shm_hybrid = 128 << 10; // bytes
   CopyPath shm_copy = CopyPath::automatic;
-  std::int64_t shm_queue = 256 << 10;    // bytes of the shared receive queue
-  std::int64_t shm_ring = 128 << 10;     // bytes of one ring
-  std::int64_t shm_rings = 8;            // rings a process gives at most
-  std::int64_t shm_ring_after = 16;      // messages of a peer before it gets a ring
-  std::int64_t tags_per_peer = 128;      // ordinals kept per peer
-  std::int64_t unexpected_limit = 64 << 20;  // bytes of unexpected eager data in a process
-  std::int64_t spin = -1;                // microseconds before yielding; -1: by ranks per core
-  std::int64_t buffered = 16 << 20;      // bytes of automatic buffers for buffered sends
+  std::int64_t shm_queue = 256 << 10;       // bytes of the shared receive queue
+  std::int64_t shm_ring = 128 << 10;        // bytes of one ring
+  std::int64_t shm_rings = 8;               // rings a process gives at most
+  std::int64_t shm_ring_after = 16;         // messages of a peer before it gets a ring
+  std::int64_t tags_per_peer = 128;         // ordinals kept per peer
+  std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
+  std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
+  std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
   bool report = false;
 };
 
-using SettingValue =
-    std::variant<bool Settings::*, std::int64_t Settings::*, Protocols Settings::*,
-                 Rendezvous Settings::*, CopyPath Settings::*>;
+using SettingValue = std::variant<bool Settings::*, std::int64_t Settings::*, Protocols Settings::*,
+                                  Rendezvous Settings::*, CopyPath Settings::*>;
 
 // One setting as users see it. `name` without MACADAM_, lower case; `choices` for the enumerations,
 // in the order of their values.
 struct SettingRow {
   const char* name;
   SettingValue value;
-  const char* unit;  // "bytes", "us", "count", "" or a list of choices "customized|sender"
-  const char* help;  // one line
+  const char* unit; // "bytes", "us", "count", "" or a list of choices "customized|sender"
+  const char* help; // one line
 };
 
 // All settings, in the order in which they are shown.
@@ -65,4 +64,4 @@ std::string show(const Settings& settings, const SettingRow& row);
 std::vector<std::string> read_environment(Settings& settings, const char* const* environment,
                                           std::span<const char* const> reserved);
 
-}  // namespace macadam::base
+} // namespace macadam::base

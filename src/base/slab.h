@@ -21,7 +21,8 @@ class Slab {
 
   template <class... Args>
   T* make(Args&&... args) {
-    if (free_ == nullptr) [[unlikely]] grow();
+    if (free_ == nullptr) [[unlikely]]
+      grow();
     Cell* cell = free_;
     free_ = cell->next;
     ++live_;
@@ -39,9 +40,7 @@ class Slab {
   // Objects made and not freed.
   [[nodiscard]] std::size_t live() const { return live_; }
   // Bytes held, used or not.
-  [[nodiscard]] std::size_t bytes() const {
-    return chunks_.size() * ChunkObjects * sizeof(Cell);
-  }
+  [[nodiscard]] std::size_t bytes() const { return chunks_.size() * ChunkObjects * sizeof(Cell); }
 
  private:
   // The free link stands behind the object, so that the first words of a freed object (its kind)
@@ -65,4 +64,4 @@ class Slab {
   std::vector<std::unique_ptr<Cell[]>> chunks_;
 };
 
-}  // namespace macadam::base
+} // namespace macadam::base

@@ -13,7 +13,6 @@
 #include "mem/buffers.h"
 
 #include <cstdint>
-#include <functional>
 
 namespace macadam::engine {
 
@@ -25,9 +24,9 @@ struct EngineCounters {
   std::uint64_t send_rndv_write = 0;
   std::uint64_t recv_rndv = 0;
   std::uint64_t bytes_sent = 0;
-  std::uint64_t sender_early = 0;    // rendezvous-sized messages whose SENDER_READY came first
-  std::uint64_t receiver_early = 0;  // ... whose announcement was there when the send began
-  std::uint64_t both = 0;            // ... whose announcement and SENDER_READY crossed
+  std::uint64_t sender_early = 0;   // rendezvous-sized messages whose SENDER_READY came first
+  std::uint64_t receiver_early = 0; // ... whose announcement was there when the send began
+  std::uint64_t both = 0;           // ... whose announcement and SENDER_READY crossed
   std::uint64_t announcements = 0;
   std::uint64_t announcements_dropped = 0;
   std::uint64_t retractions = 0;
@@ -50,7 +49,8 @@ class Engine final : public Sink {
 
   // The peer, connected to if this is the first use. Throws base::Error if it cannot be reached.
   Peer& peer(Rank rank) {
-    if (Peer* known = peers_.find(rank)) [[likely]] return *known;
+    if (Peer* known = peers_.find(rank)) [[likely]]
+      return *known;
     return meet(rank);
   }
 
@@ -60,7 +60,8 @@ class Engine final : public Sink {
     const std::size_t bytes = data.bytes();
     if (static_cast<std::int64_t>(bytes) <= peer.short_limit && mode == SendMode::standard &&
         data.type->contiguous()) [[likely]] {
-      if (send_short(peer, envelope, data.address, bytes)) [[likely]] return nullptr;
+      if (send_short(peer, envelope, data.address, bytes)) [[likely]]
+        return nullptr;
     }
     return send_long(peer, envelope, data, bytes, mode);
   }
@@ -84,14 +85,19 @@ class Engine final : public Sink {
   void release(Request* request);
 
   // Delivers what has arrived and moves what waited. True if anything happened.
+  // Does nothing when called from a continuation, inside progress.
   bool progress() {
+    if (progressing_) [[unlikely]]
+      return false;
+    const Progressing guard(progressing_);
     const bool moved = transport_.poll(*this);
-    if (!backlogged_.empty()) [[unlikely]] return flush_backlogs() || moved;
+    if (!backlogged_.empty()) [[unlikely]]
+      return flush_backlogs() || moved;
     return moved;
   }
 
-  // Everything that must leave before this process may: backlogs, hybrid buffers not yet read, sends
-  // whose owner has gone.
+  // Everything that must leave before this process may: backlogs, hybrid buffers not yet read,
+  // sends whose owner has gone.
   [[nodiscard]] bool quiet() const;
 
   // A communicator was freed: its channels are forgotten.
@@ -107,11 +113,13 @@ class Engine final : public Sink {
   [[nodiscard]] const PeerTable& peers() const { return peers_; }
   template <class Visit>
   void for_each_send(Visit&& visit) const {
-    for (SendRequest& send : sends_) visit(send);
+    for (SendRequest& send : sends_)
+      visit(send);
   }
   template <class Visit>
   void for_each_rendezvous_receive(Visit&& visit) const {
-    for (ReceiveRequest& receive : receiving_) visit(receive);
+    for (ReceiveRequest& receive : receiving_)
+      visit(receive);
   }
 
   // Sink
@@ -120,83 +128,122 @@ class Engine final : public Sink {
   void on_peer(Rank rank, PeerState state) override;
 
  private:
-  // peers and backlog: engine.cc, backlog.cc
+  // engine.cc: peers, completion, memory of requests
   Peer& meet(Rank rank);
   void update_short_limit(Peer& peer);
-  void post_control(Peer& peer, const void* header, std::size_t bytes);
-  void post_put(Peer& peer, SendRequest& send, const std::byte* from, RemoteMemory to,
-                std::size_t bytes);
-  bool flush_backlogs();
-  bool flush(Peer& peer);
-  Deferred& defer(Peer& peer, Deferred::Type type);
   Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) {
     return peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
   }
+  void complete(Request& request);
+  void recycle(Request* request);
+  void finish_send(SendRequest& send, std::int32_t error);
+  const std::byte* flat(SendRequest& send);
+  void fail_peer(Peer& peer);
 
-  // eager.cc
-  bool send_short(Peer& peer, const Envelope& envelope, const void* address, std::size_t bytes);
-  SendRequest* send_eager(Peer& peer, SendRequest& send);
-  void on_eager(Peer& peer, const std::byte* message, std::size_t bytes);
-  void deliver_eager(ReceiveRequest& receive, Peer& peer, const Envelope& envelope,
-                     const std::byte* data, std::size_t bytes, std::uint64_t acknowledge);
-  bool transmit_eager(SendRequest& send);
+  // backlog.cc: what could not be handed to the transport at once
+  void post_control(Peer& peer, const void* header, std::size_t bytes);
+  void post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes);
+  void post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
+  bool try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes);
+  bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
+  bool flush_backlogs();
+  bool flush(Peer& peer);
+  bool open(const Peer& peer) const {
+    return peer.state == PeerState::connected && peer.backlog.empty();
+  }
+  Deferred& defer(Peer& peer, Deferred::Type type);
 
-  // choose.cc: which protocol a message takes (Table 1)
+  // choose.cc: which protocol a message takes (Small & Yuan, Table 1)
   SendRequest* send_long(Peer& peer, const Envelope& envelope, const Data& data, std::size_t bytes,
                          SendMode mode);
 
-  // hybrid.cc
-  bool send_hybrid(Peer& peer, SendRequest& send);
+  // eager.cc
+  bool send_short(Peer& peer, const Envelope& envelope, const void* address, std::size_t bytes);
+  SendRequest* send_eager(SendRequest& send);
+  bool transmit_eager(SendRequest& send);
+  void on_eager(Peer& peer, const std::byte* message, std::size_t bytes, bool synchronous);
+  void deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
 
-  // send_rndv.cc
-  void start_send_rndv(Peer& peer, SendRequest& send);
+  // hybrid.cc
+  bool send_hybrid(SendRequest& send);
+
+  // send_rndv.cc: sender-initiated, and the reading half of HYBRID
+  SendRequest* send_rndv(SendRequest& send);
   void on_sender_ready(Peer& peer, const wire::SenderReady& ready);
   void accept(ReceiveRequest& receive, const Message& message);
-  void start_reading(ReceiveRequest& receive, const Message& message);
   void finish_reading(ReceiveRequest& receive, bool ok);
+  void on_fin_to_sender(const wire::Fin& fin);
+  void stop_waiting(SendRequest& send);
 
-  // recv_rndv.cc
-  void announce(ReceiveRequest& receive);
+  // recv_rndv.cc: receiver-initiated
+  [[nodiscard]] bool may_announce(const ReceiveRequest& receive) const;
+  void announce(ReceiveRequest& receive, std::uint64_t ordinal);
   void announce_held();
+  bool take_announcement(Channel& channel, std::uint64_t ordinal, Announcement& found);
   void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
   void write_to(SendRequest& send, const Announcement& target);
   void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
-  void on_fin_to_sender(const wire::Fin& fin);
+
+  // cancel.cc: receives taken back
+  void cancel_pending(ReceiveRequest& receive);
+  void continue_cancel(Peer& peer, Channel& channel);
   void on_retract(Peer& peer, const wire::Retract& retract);
   void on_retracted(Peer& peer, const wire::Retract& retracted);
+  // The pending receives of a channel, in order of posting.
+  template <class Visit>
+  void for_each_pending(const Channel& counting, Visit&& visit) const {
+    for (ReceiveRequest& receive :
+         matcher_.same_bucket({counting.context, counting.source, counting.tag})) {
+      if (receive.channel == &counting) visit(receive);
+    }
+  }
 
   // receive.cc
+  ReceiveRequest& make_receive(const Envelope& envelope, const Data& data);
+  void bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope);
   void count_match(Peer& peer, const Envelope& envelope);
-  void matched(ReceiveRequest& receive, Peer& peer, const Envelope& envelope);
+  void take(ReceiveRequest& receive, Message& message);
+  std::uint64_t ordinal_of(const ReceiveRequest& receive) const;
   std::byte* landing(ReceiveRequest& receive);
+  RemoteMemory register_landing(ReceiveRequest& receive);
   void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error);
-  void finish_send(SendRequest& send, std::int32_t error);
-  void complete(Request& request);
-  void recycle(Request* request);
   Message& keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes);
   void free_message(Message& message);
-  const std::byte* flat(SendRequest& send);
+  void demote(Peer& peer, bool on);
+
+  static constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
+
+  // Marks that the transport is being polled, which it may not be twice.
+  struct Progressing {
+    explicit Progressing(bool& f) : flag(f) { flag = true; }
+    ~Progressing() { flag = false; }
+    Progressing(const Progressing&) = delete;
+    Progressing& operator=(const Progressing&) = delete;
+    bool& flag;
+  };
 
   Transport& transport_;
   const base::Settings& settings_;
   Limits limits_;
-  std::size_t eager_;
-  std::size_t hybrid_;
-  PeerTable peers_;
-  Matcher matcher_;
+  std::size_t eager_;  // payload bytes up to which EAGER is used
+  std::size_t hybrid_; // ... and HYBRID
+  // The slabs go last: the lists below link what lies in them.
   base::Slab<SendRequest> send_slab_;
   base::Slab<ReceiveRequest> receive_slab_;
   base::Slab<Message> message_slab_;
   base::Slab<Deferred> deferred_slab_;
+  PeerTable peers_;
+  Matcher matcher_;
   base::IdTable<SendRequest> send_ids_;
   base::IdTable<ReceiveRequest> receive_ids_;
-  base::List<SendRequest, InFlight> sends_;             // all that are not complete
-  base::List<ReceiveRequest, InFlight> receiving_;      // matched, data on the way
-  base::List<ReceiveRequest, Held> held_;               // may not announce themselves yet
+  base::List<SendRequest, InFlight> sends_;        // all that are not complete
+  base::List<ReceiveRequest, InFlight> receiving_; // matched, data on the way
+  base::List<ReceiveRequest, Held> held_;          // may not announce themselves yet
   base::List<Peer, Backlogged> backlogged_;
   mem::Buffers buffers_;
   std::size_t unexpected_bytes_ = 0;
+  bool progressing_ = false;
   EngineCounters counters_;
 };
 
-}  // namespace macadam::engine
+} // namespace macadam::engine

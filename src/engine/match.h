@@ -10,8 +10,8 @@
 
 namespace macadam::engine {
 
-struct ByEnvelope;  // tag: a bucket of unexpected messages
-struct ByArrival;   // tag: all unexpected messages, oldest first
+struct ByEnvelope; // tag: a bucket of unexpected messages
+struct ByArrival;  // tag: all unexpected messages, oldest first
 
 // A message that came before its receive. EAGER data are kept in `data`; a SENDER_READY only says
 // where they are. An MPI_Message handle is the address of one that a matched probe took.
@@ -20,18 +20,18 @@ struct Message : base::Object, base::ListNode<ByEnvelope>, base::ListNode<ByArri
   Peer* peer = nullptr;
   Envelope envelope;
   std::uint64_t bytes = 0;
-  std::byte* data = nullptr;      // eager: owned by the engine's buffers
-  std::uint64_t send_id = 0;      // to acknowledge or to answer; 0: neither
+  std::byte* data = nullptr; // eager: owned by the engine's buffers
+  std::uint64_t send_id = 0; // to acknowledge or to answer; 0: neither
   RemoteMemory memory;
   wire::Offer offer = wire::Offer::write;
   bool rendezvous = false;
-  bool counted = false;           // see wire::SenderReady
-  void* owner = nullptr;          // for the layer above
+  bool counted = false;  // see wire::SenderReady
+  void* owner = nullptr; // for the layer above
 };
 
-// MPI's matching rules: posted receives and unexpected messages, each hashed by (context, source, tag);
-// receives with wildcards stand in one list of their own, and the order of posting decides between the
-// two. Pure bookkeeping: it owns nothing and completes nothing.
+// MPI's matching rules: posted receives and unexpected messages, each hashed by (context, source,
+// tag); receives with wildcards stand in one list of their own, and the order of posting decides
+// between the two. Pure bookkeeping: it owns nothing and completes nothing.
 class Matcher {
  public:
   void post(ReceiveRequest& receive);
@@ -46,21 +46,37 @@ class Matcher {
   // The oldest unexpected message that this receive or probe matches, left in place; or null.
   [[nodiscard]] Message* find_unexpected(const Envelope& wanted) const;
 
+  // The bucket of receives that name source and tag, in order of posting; it holds those of other
+  // envelopes too.
+  [[nodiscard]] const base::List<ReceiveRequest, InFlight>& same_bucket(const Envelope& e) const {
+    return posted_[bucket(e)];
+  }
+  static bool same(const Envelope& a, const Envelope& b) {
+    return a.tag == b.tag && a.source == b.source && a.context == b.context;
+  }
   template <class Visit>
   void for_each_posted(Visit&& visit) const {
     for (const auto& bucket : posted_) {
-      for (ReceiveRequest& receive : bucket) visit(receive);
+      for (ReceiveRequest& receive : bucket)
+        visit(receive);
     }
-    for (ReceiveRequest& receive : wildcards_) visit(receive);
+    for (ReceiveRequest& receive : wildcards_)
+      visit(receive);
   }
   template <class Visit>
   void for_each_unexpected(Visit&& visit) const {
-    for (Message& message : arrivals_) visit(message);
+    for (Message& message : arrivals_)
+      visit(message);
   }
   [[nodiscard]] std::uint64_t wildcards() const { return wildcard_count_; }
   [[nodiscard]] bool any_unexpected() const { return unexpected_count_ != 0; }
+  // Some posted receive, or null: to take down what is left.
+  [[nodiscard]] ReceiveRequest* any_posted() const;
+  [[nodiscard]] Message& oldest() const { return arrivals_.front(); }
 
-  static bool wildcard(const Envelope& e) { return e.source == MPI_ANY_SOURCE || e.tag == MPI_ANY_TAG; }
+  static bool wildcard(const Envelope& e) {
+    return e.source == MPI_ANY_SOURCE || e.tag == MPI_ANY_TAG;
+  }
   static bool matches(const Envelope& wanted, const Envelope& message) {
     return wanted.context == message.context &&
            (wanted.source == message.source || wanted.source == MPI_ANY_SOURCE) &&
@@ -70,22 +86,20 @@ class Matcher {
  private:
   static constexpr std::size_t buckets = 256;
   static std::size_t bucket(const Envelope& e) {
-    const std::uint64_t mixed = (e.context * 0x9e3779b97f4a7c15u) ^
-                                (static_cast<std::uint64_t>(static_cast<std::uint32_t>(e.source)) << 32 |
-                                 static_cast<std::uint32_t>(e.tag));
+    const std::uint64_t mixed =
+        (e.context * 0x9e3779b97f4a7c15u) ^
+        (static_cast<std::uint64_t>(static_cast<std::uint32_t>(e.source)) << 32 |
+         static_cast<std::uint32_t>(e.tag));
     return (mixed * 0xd6e8feb86659fd93u) >> 56;
   }
-  static bool same(const Envelope& a, const Envelope& b) {
-    return a.tag == b.tag && a.source == b.source && a.context == b.context;
-  }
 
-  std::array<base::List<ReceiveRequest, Posted_>, buckets> posted_;
+  std::array<base::List<ReceiveRequest, InFlight>, buckets> posted_;
   std::array<base::List<Message, ByEnvelope>, buckets> unexpected_;
-  base::List<ReceiveRequest, Posted_> wildcards_;
+  base::List<ReceiveRequest, InFlight> wildcards_;
   base::List<Message, ByArrival> arrivals_;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t wildcard_count_ = 0;
   std::uint64_t unexpected_count_ = 0;
 };
 
-}  // namespace macadam::engine
+} // namespace macadam::engine

@@ -21,26 +21,29 @@ struct Announcement {
   RemoteMemory memory;
 };
 
-// The messages between this process and one peer with one (context, tag), counted in both directions
-// (Small & Yuan, section 4.1, "Matching control messages").
+// The messages between this process and one peer with one (context, tag), counted in both
+// directions (Small & Yuan, section 4.1, "Matching control messages").
 struct Channel {
   std::uint64_t context = 0;
   std::int32_t tag = 0;
-  bool retracting = false;      // no announcement leaves before RETRACTED came
-  std::uint32_t pending = 0;    // receives posted for exactly this channel, not matched
-  std::uint64_t sent = 0;       // messages sent: the next one's ordinal
-  std::uint64_t matched = 0;    // messages of the peer matched with a receive (or a matched probe)
-  std::vector<Announcement> announcements;  // of the peer, ordinals ascending, all >= sent
+  std::int32_t source = 0;   // the peer's rank in the communicator, once a receive was posted
+  bool retracting = false;   // no announcement leaves before RETRACTED came
+  std::uint32_t pending = 0; // receives posted for exactly this channel, not matched
+  std::uint64_t sent = 0;    // messages sent: the next one's ordinal
+  std::uint64_t matched = 0; // messages of the peer matched with a receive (or a matched probe)
+  std::vector<Announcement> announcements; // of the peer, by ordinal; those below `sent` are stale
+  std::vector<SendRequest*> waiting;       // large sends whose announcement may still come
 };
 
-// The channels of one peer: a bounded hash table. A channel never moves. Past the bound the pair falls
-// back for good: channels that are not in the table are not counted, so nothing is announced on
-// them and announcements for them are dropped.
+// The channels of one peer: a bounded hash table. A channel never moves. Past the bound the pair
+// falls back for good: channels that are not in the table are not counted, so nothing is announced
+// on them and announcements for them are dropped.
 class Channels {
  public:
   // The channel, made if there is room for it; null if not.
   Channel* get(std::uint64_t context, std::int32_t tag, std::size_t bound) {
-    if (last_ != nullptr && last_->tag == tag && last_->context == context) [[likely]] return last_;
+    if (last_ != nullptr && last_->tag == tag && last_->context == context) [[likely]]
+      return last_;
     return look_up(context, tag, bound);
   }
   // Forgets the channels of a communicator that was freed.
@@ -50,27 +53,27 @@ class Channels {
 
  private:
   Channel* look_up(std::uint64_t context, std::int32_t tag, std::size_t bound);
-  void grow();
+  void resize(std::size_t slots);
 
   Channel* last_ = nullptr;
-  std::vector<std::unique_ptr<Channel>> table_;  // open addressing, a power of two
+  std::vector<std::unique_ptr<Channel>> table_; // open addressing, a power of two
   std::size_t used_ = 0;
   bool full_ = false;
 };
 
-// Something for a peer that could not be handed to the transport yet. Order is kept: once one waits,
-// everything after it waits behind.
+// Something for a peer that could not be handed to the transport yet. Order is kept: once one
+// waits, everything after it waits behind.
 struct Deferred : base::ListNode<> {
-  enum class Type : std::uint8_t { control, eager, put } type = Type::control;
+  enum class Type : std::uint8_t { control, eager, put, get } type = Type::control;
   std::uint8_t control_bytes = 0;
   std::array<std::byte, wire::longest_control> control = {};
-  SendRequest* send = nullptr;   // eager and put
-  const std::byte* from = nullptr;
-  RemoteMemory to;
+  SendRequest* send = nullptr;       // eager, put
+  ReceiveRequest* receive = nullptr; // get
+  RemoteMemory remote;               // put, get
   std::size_t bytes = 0;
 };
 
-struct Backlogged;  // tag of the engine's list of peers with a backlog
+struct Backlogged; // tag of the engine's list of peers with a backlog
 
 // A process we talk to; made at the first message to or from it.
 struct Peer : base::ListNode<Backlogged> {
@@ -82,7 +85,7 @@ struct Peer : base::ListNode<Backlogged> {
   Channels channels;
   Rank rank = 0;
   PeerState state = PeerState::connecting;
-  bool demoted = false;      // the peer asked for no eager data
+  bool demoted = false; // the peer asked for no eager data
   bool demoted_by_us = false;
   base::List<Deferred> backlog;
 };
@@ -113,4 +116,4 @@ class PeerTable {
   std::vector<std::unique_ptr<Page>> pages_;
 };
 
-}  // namespace macadam::engine
+} // namespace macadam::engine

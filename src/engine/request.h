@@ -22,8 +22,8 @@ struct Envelope {
   std::int32_t tag = 0;
 };
 
-// The user's data: `count` elements of `type` at `address`. The engine holds a reference to a type
-// for as long as it needs one.
+// The user's data: `count` elements of `type` at `address`. The engine takes a reference to the
+// type if it needs it beyond the call.
 struct Data {
   void* address = nullptr;
   MPI_Count count = 0;
@@ -44,7 +44,16 @@ struct Status {
 };
 
 // What a request is, for the layers above; the engine itself makes sends and receives.
-enum class Role : std::uint8_t { done, send, receive, persistent, collective, generalized, partitioned };
+enum class Role : std::uint8_t {
+  done, // always complete, shared
+  send,
+  receive,
+  persistent,
+  collective,
+  combined, // several operations as one (MPI_Isendrecv)
+  generalized,
+  partitioned,
+};
 
 // An operation in flight; an MPI_Request handle is the address of one. Owned by whoever started it
 // until Engine::release().
@@ -56,68 +65,72 @@ struct Request : base::Object {
 
   Role role;
   bool complete = false;
-  bool detached = false;  // released by its owner while active: goes when complete
+  bool detached = false; // released by its owner while active: goes when complete
   Status status;
   Continuation continuation = nullptr;
   void* argument = nullptr;
-  void* owner = nullptr;  // for the layer above (its communicator); the engine does not touch it
+  void* owner = nullptr; // for the layer above (its communicator); the engine does not touch it
 };
 
 enum class SendMode : std::uint8_t { standard, synchronous };
 
 // How far a send that could not finish at once has come.
 enum class SendStage : std::uint8_t {
-  backlogged,   // EAGER, waits for room or for the connection
-  awaits_ack,   // synchronous EAGER, waits until it is matched
-  announced,    // SENDER_READY sent, waits for the receiver
-  writing,      // RECV_RNDV or write form: put in flight
+  backlogged, // EAGER, waits for room or for the connection
+  awaits_ack, // synchronous EAGER, waits until it is matched
+  announced,  // SENDER_READY sent, waits for the receiver
+  writing,    // RECV_RNDV or write form: put in flight
+  written,    // put done at once, FIN still to be posted
 };
 
-struct InFlight;  // tag of the engine's list of rendezvous in flight
+struct InFlight; // tag of the engine's list of rendezvous in flight
 
 struct SendRequest : Request, base::ListNode<InFlight> {
   SendRequest() : Request(Role::send) {}
   Peer* peer = nullptr;
   Envelope envelope;
   Data data;
-  std::byte* staged = nullptr;      // packed copy, where the user's data has gaps
-  RemoteMemory registered;          // what the receiver may read
-  std::uint64_t id = 0;             // its name on the wire, 0: none
-  std::uint64_t ordinal = 0;        // its place on its channel
+  datatype::TypeRef gaps;      // the type, if its data are not one block
+  std::byte* staged = nullptr; // packed copy of such data, or HYBRID's library buffer
+  RemoteMemory registered;     // what the receiver may read
+  std::uint64_t id = 0;        // its name on the wire, 0: none
+  std::uint64_t ordinal = 0;   // its place on its channel
   std::size_t bytes = 0;
   SendMode mode = SendMode::standard;
   SendStage stage = SendStage::backlogged;
-  bool counted = false;             // has an ordinal: announcements may be used
+  bool counted = false; // has an ordinal: announcements may be used
+  bool hybrid = false;  // `staged` is from the transport; the user's send is complete
+  bool is_registered = false;
 };
 
 enum class ReceiveStage : std::uint8_t {
-  posted,      // waits for a message
-  reading,     // get in flight
-  awaits_fin,  // matched or announced, the sender writes
-  done,
+  posted,     // waits for a message
+  reading,    // get in flight
+  awaits_fin, // matched or announced, the sender writes
 };
 
-struct Posted_;  // tag: a bucket of posted receives, or the wildcard list
-struct Held;     // tag: receives that may not announce themselves yet
+struct Held; // tag: receives that may not announce themselves yet
 
-struct ReceiveRequest : Request,
-                        base::ListNode<Posted_>,
-                        base::ListNode<Held>,
-                        base::ListNode<InFlight> {
+// Its first list node is in a bucket of the matcher while it is posted, then in the engine's list
+// of receives in flight.
+struct ReceiveRequest : Request, base::ListNode<InFlight>, base::ListNode<Held> {
   ReceiveRequest() : Request(Role::receive) {}
-  Peer* peer = nullptr;          // null until known, for MPI_ANY_SOURCE
-  Envelope envelope;             // as asked, wildcards included
+  Peer* peer = nullptr; // null until known, for MPI_ANY_SOURCE
+  Envelope envelope;    // as asked, wildcards included
   Data data;
-  std::size_t capacity = 0;      // bytes
-  std::byte* staged = nullptr;   // landing buffer, where the user's data has gaps
-  RemoteMemory registered;       // what the sender may write
-  std::uint64_t id = 0;          // its name on the wire, 0: none
-  std::uint64_t sequence = 0;    // order of posting
-  Channel* channel = nullptr;    // where it counts as pending
-  std::uint64_t sender_id = 0;   // the send it answers, while reading
+  datatype::TypeRef gaps;      // the type, if its data are not one block
+  std::size_t capacity = 0;    // bytes
+  std::byte* staged = nullptr; // landing buffer for such data
+  RemoteMemory registered;     // what the sender may write
+  std::uint64_t id = 0;        // its name on the wire, 0: none
+  std::uint64_t sequence = 0;  // order of posting
+  Channel* channel = nullptr;  // where it counts as pending
+  std::uint64_t sender_id = 0; // the send it answers, while reading
   ReceiveStage stage = ReceiveStage::posted;
-  bool announced = false;        // RECEIVER_READY sent with an ordinal
-  bool cancelling = false;       // waits for the sender's word on its retraction
+  bool announced = false;  // RECEIVER_READY sent with an ordinal
+  bool cancelling = false; // waits for the sender's word on its retraction
+  bool is_registered = false;
+  std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
 };
 
-}  // namespace macadam::engine
+} // namespace macadam::engine

@@ -8,13 +8,14 @@
 
 namespace macadam::engine {
 
-// The ranks of a group, in order, as ranks in the job. Regular groups (all, a range, every n-th) take
-// no memory for their members.
+// The ranks of a group, in order, as ranks in the job. Regular groups (all, a range, every n-th)
+// take no memory for their members.
 class RankMap {
  public:
   RankMap() = default;
   // first, first + stride, ... (`size` of them).
-  RankMap(Rank first, std::int32_t stride, int size) : first_(first), stride_(stride), size_(size) {}
+  RankMap(Rank first, std::int32_t stride, int size)
+      : first_(first), stride_(stride), size_(size) {}
   // Any list; recognises a regular one.
   explicit RankMap(std::vector<Rank> members);
 
@@ -39,11 +40,11 @@ class RankMap {
 // intercommunicator `peers` is the remote group. The maps are owned by the communicator.
 struct Team {
   std::uint64_t context = 0;
-  int rank = 0;  // of this process, in the local group
+  int rank = 0; // of this process, in the local group
   const RankMap* local = nullptr;
   const RankMap* peers = nullptr;
 
   [[nodiscard]] int size() const { return local->size(); }
 };
 
-}  // namespace macadam::engine
+} // namespace macadam::engine

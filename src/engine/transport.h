@@ -16,9 +16,9 @@ using Rank = std::uint32_t;
 
 // What became of an operation that was handed to a transport.
 enum class Posted : std::uint8_t {
-  done,     // finished: the memory is free again, nothing will be delivered
-  pending,  // accepted; Sink::on_complete() follows with the cookie
-  busy,     // no room now, nothing was done: the engine tries again after a poll()
+  done,    // finished: the memory is free again, nothing will be delivered
+  pending, // accepted; Sink::on_complete() follows with the cookie
+  busy,    // no room now, nothing was done: the engine tries again after a poll()
 };
 
 // Memory of one process as its peers may name it on the wire. Made by register_memory().
@@ -37,11 +37,11 @@ struct Link {
 
 // Facts about a transport, constant after construction.
 struct Limits {
-  const char* name = "";         // "shm", "rdma"
-  std::size_t message = 0;       // longest message that send() takes: header and payload, in bytes
-  std::size_t eager = 0;         // payload bytes up to which EAGER is best
-  std::size_t hybrid = 0;        // payload bytes up to which HYBRID is best
-  bool orders_bytes = false;     // the last byte of a put arrives last
+  const char* name = "";     // "shm", "rdma"
+  std::size_t message = 0;   // longest message that send() takes: header and payload, in bytes
+  std::size_t eager = 0;     // payload bytes up to which EAGER is best
+  std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
+  bool orders_bytes = false; // the last byte of a put arrives last
 };
 
 // What a transport delivers from poll(); the engine implements it. A sink may call any operation of
@@ -59,10 +59,11 @@ class Sink {
   ~Sink() = default;
 };
 
-// A network, as the engine sees it. Messages between two processes arrive once and in order. The data
-// of a put arrives before any message sent to the same peer after it, so a FIN may follow a put at
-// once; a transport that has accepted a put and not moved it all answers `busy` to sends on that link.
-// Not thread safe: one caller at a time, except idle(). No operation blocks, except idle().
+// A network, as the engine sees it. Messages between two processes arrive once and in order. The
+// data of a put arrives before any message sent to the same peer after it, so a FIN may follow a
+// put at once; a transport that has accepted a put and not moved it all answers `busy` to sends on
+// that link. Not thread safe: one caller at a time, except idle(). No operation blocks, except
+// idle().
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -74,8 +75,8 @@ class Transport {
   virtual Link& connect(Rank peer, PeerState& state) = 0;
 
   // Sends header and payload as one message, copied before return: done or busy.
-  virtual Posted send(Link& link, const void* header, std::size_t header_bytes,
-                      const void* payload, std::size_t payload_bytes) = 0;
+  virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,
+                      std::size_t payload_bytes) = 0;
 
   // Writes local memory to a peer's (put) or reads it (get). `pending` means that the local memory
   // is still in use; see above for what orders a put with messages.
@@ -114,4 +115,4 @@ class Transport {
   [[nodiscard]] virtual std::size_t memory_bytes() const = 0;
 };
 
-}  // namespace macadam::engine
+} // namespace macadam::engine

@@ -41,17 +41,17 @@ struct EagerSynchronous {
 static_assert(sizeof(EagerSynchronous) == 28);
 
 enum class Offer : std::uint8_t {
-  hybrid,  // the data lies in the sender's library buffer: read it
-  read,    // large: read it from the user's buffer
-  write,   // large: answer with a buffer, the sender will write
+  hybrid, // the data lies in the sender's library buffer: read it
+  read,   // large: read it from the user's buffer
+  write,  // large: answer with a buffer, the sender will write
 };
 
 // SENDER_READY: a message too long for EAGER. Without data (Small & Yuan, Figures 2 and 4).
 struct SenderReady {
   Kind kind = Kind::sender_ready;
   Offer offer = Offer::write;
-  // The sender counts ordinals for this channel: if this message's receive was announced, the sender
-  // will use the announcement (large messages).
+  // The sender counts ordinals for this channel: if this message's receive was announced, the
+  // sender will use the announcement (large messages).
   bool counted = false;
   bool synchronous = false;
   std::int32_t source = 0;
@@ -64,8 +64,8 @@ struct SenderReady {
 };
 static_assert(sizeof(SenderReady) == 56);
 
-// RECEIVER_READY: a buffer to write to. An announcement (send_id 0) says which message of the channel
-// it is for by its ordinal; an answer to a SENDER_READY names the send.
+// RECEIVER_READY: a buffer to write to. An announcement (send_id 0) says which message of the
+// channel it is for by its ordinal; an answer to a SENDER_READY names the send.
 struct ReceiverReady {
   Kind kind = Kind::receiver_ready;
   std::uint8_t pad[3] = {};
@@ -79,8 +79,8 @@ struct ReceiverReady {
 };
 static_assert(sizeof(ReceiverReady) == 64);
 
-// FIN: to a receiver, the data of its announced or answered receive are there (`bytes` is the size of
-// the message, which may be more than was written); to a sender, its data have been read, or its
+// FIN: to a receiver, the data of its announced or answered receive are there (`bytes` is the size
+// of the message, which may be more than was written); to a sender, its data have been read, or its
 // synchronous message was matched.
 struct Fin {
   Kind kind = Kind::fin_to_receiver;
@@ -115,4 +115,4 @@ static_assert(sizeof(Demote) == 4);
 
 inline constexpr std::size_t longest_control = sizeof(ReceiverReady);
 
-}  // namespace macadam::engine::wire
+} // namespace macadam::engine::wire

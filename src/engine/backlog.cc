@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the transport could not take at once waits here, in order, per peer. Transports keep no such
+// queues of their own.
+#include "engine/engine.h"
+
+#include <cstring>
+
+namespace macadam::engine {
+
+Deferred& Engine::defer(Peer& peer, Deferred::Type type) {
+  Deferred& waiting = *deferred_slab_.make();
+  waiting.type = type;
+  if (peer.backlog.empty()) backlogged_.push_back(peer);
+  peer.backlog.push_back(waiting);
+  ++counters_.backlogged;
+  update_short_limit(peer);
+  return waiting;
+}
+
+void Engine::post_control(Peer& peer, const void* header, std::size_t bytes) {
+  if (open(peer) && transport_.send(*peer.link, header, bytes, nullptr, 0) == Posted::done) return;
+  if (peer.state == PeerState::failed) return;
+  Deferred& waiting = defer(peer, Deferred::Type::control);
+  waiting.control_bytes = static_cast<std::uint8_t>(bytes);
+  std::memcpy(waiting.control.data(), header, bytes);
+}
+
+// Hands a put to the transport; false if it is busy. A put that is done at once has finished the
+// send only when its FIN is on the way too, so the caller finishes it.
+bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes) {
+  const Posted posted = transport_.put(*peer.link, flat(send), to, bytes, send.id);
+  if (posted == Posted::busy) return false;
+  send.stage = posted == Posted::done ? SendStage::written : SendStage::writing;
+  return true;
+}
+
+void Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes) {
+  send.stage = SendStage::writing;
+  if (open(peer) && try_put(peer, send, to, bytes)) return;
+  Deferred& waiting = defer(peer, Deferred::Type::put);
+  waiting.send = &send;
+  waiting.remote = to;
+  waiting.bytes = bytes;
+}
+
+bool Engine::try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) {
+  const Posted posted =
+      transport_.get(*peer.link, landing(receive), from, bytes, receive.id | receive_cookie);
+  if (posted == Posted::busy) return false;
+  if (posted == Posted::done) finish_reading(receive, true);
+  return true;
+}
+
+void Engine::post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) {
+  if (open(peer) && try_get(peer, receive, from, bytes)) return;
+  Deferred& waiting = defer(peer, Deferred::Type::get);
+  waiting.receive = &receive;
+  waiting.remote = from;
+  waiting.bytes = bytes;
+}
+
+bool Engine::flush_backlogs() {
+  bool moved = false;
+  for (auto at = backlogged_.begin(); at != backlogged_.end();) {
+    Peer& peer = *at;
+    ++at;
+    moved = flush(peer) || moved;
+  }
+  return moved;
+}
+
+// Sends what waits for this peer until the transport is busy again.
+bool Engine::flush(Peer& peer) {
+  bool moved = false;
+  while (peer.state == PeerState::connected && !peer.backlog.empty()) {
+    Deferred& front = peer.backlog.front();
+    SendRequest* finished = nullptr;
+    switch (front.type) {
+    case Deferred::Type::control:
+      if (transport_.send(*peer.link, front.control.data(), front.control_bytes, nullptr, 0) ==
+          Posted::busy) {
+        return moved;
+      }
+      break;
+    case Deferred::Type::eager:
+      if (!transmit_eager(*front.send)) return moved;
+      if (front.send->mode == SendMode::standard) finished = front.send;
+      break;
+    case Deferred::Type::put:
+      if (!try_put(peer, *front.send, front.remote, front.bytes)) return moved;
+      if (front.send->stage == SendStage::written) finished = front.send;
+      break;
+    case Deferred::Type::get:
+      if (!try_get(peer, *front.receive, front.remote, front.bytes)) return moved;
+      break;
+    }
+    base::List<Deferred>::erase(front);
+    deferred_slab_.free(&front);
+    moved = true;
+    if (finished != nullptr) finish_send(*finished, MPI_SUCCESS);
+  }
+  if (peer.backlog.empty()) {
+    base::ListNode<Backlogged>& node = peer;
+    node.unlink();
+    update_short_limit(peer);
+  }
+  return moved;
+}
+
+} // namespace macadam::engine

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The choice of the protocol: Table 1 and the Isend of Figure 6 (Small & Yuan 2009). Only the
+// sender decides, by the size of the message and by whether the receiver's announcement is there.
+#include "base/error.h"
+#include "engine/engine.h"
+
+namespace macadam::engine {
+
+SendRequest* Engine::send_long(Peer& peer, const Envelope& envelope, const Data& data,
+                               std::size_t bytes, SendMode mode) {
+  const bool eager = bytes <= eager_ && !peer.demoted;
+  // Figure 6, Isend (4) and (12): an announcement may have arrived. Before this message takes its
+  // ordinal, since progress may let others be sent.
+  if (!eager) progress();
+  if (peer.state == PeerState::failed) {
+    base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
+               peer.rank);
+  }
+
+  SendRequest& send = *send_slab_.make();
+  send.peer = &peer;
+  send.envelope = envelope;
+  send.data = data;
+  send.bytes = bytes;
+  send.mode = mode;
+  if (!data.type->contiguous()) send.gaps = datatype::TypeRef(*data.type);
+  send.id = send_ids_.add(&send);
+  sends_.push_back(send);
+  counters_.bytes_sent += bytes;
+
+  Channel* const counting = channel(peer, envelope.context, envelope.tag);
+  if (counting != nullptr) {
+    send.counted = settings_.protocols == base::Protocols::customized;
+    send.ordinal = counting->sent++;
+  }
+  if (eager) return send_eager(send);
+
+  Announcement target;
+  if (send.counted && take_announcement(*counting, send.ordinal, target)) {
+    ++counters_.receiver_early;
+    ++counters_.recv_rndv;
+    write_to(send, target);
+    if (!send.complete) return &send;
+    recycle(&send);
+    return nullptr;
+  }
+  const bool customized = settings_.protocols == base::Protocols::customized;
+  if (customized && bytes <= hybrid_ && mode == SendMode::standard && send_hybrid(send)) {
+    return nullptr;
+  }
+  return send_rndv(send);
+}
+
+} // namespace macadam::engine

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// EAGER: the data travel with the header (Small & Yuan, section 3.1). The sender is done once the
+// transport has copied them. A synchronous send waits for a FIN that says it was matched.
+#include "base/error.h"
+#include "datatype/cursor.h"
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace macadam::engine {
+namespace {
+
+wire::Eager header_of(const Envelope& envelope, wire::Kind kind) {
+  return {.kind = kind,
+          .tag = envelope.tag,
+          .source = envelope.source,
+          .context_low = static_cast<std::uint32_t>(envelope.context),
+          .context_high = static_cast<std::uint32_t>(envelope.context >> 32)};
+}
+
+} // namespace
+
+// The short path: four functions from MPI_Send to the wire, and no request.
+bool Engine::send_short(Peer& peer, const Envelope& envelope, const void* address,
+                        std::size_t bytes) {
+  const wire::Eager header = header_of(envelope, wire::Kind::eager);
+  if (transport_.send(*peer.link, &header, sizeof header, address, bytes) == Posted::busy) {
+    return false;
+  }
+  if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->sent;
+  ++counters_.eager_sent;
+  counters_.bytes_sent += bytes;
+  return true;
+}
+
+SendRequest* Engine::send_eager(SendRequest& send) {
+  Peer& peer = *send.peer;
+  if (!open(peer) || !transmit_eager(send)) {
+    defer(peer, Deferred::Type::eager).send = &send;
+    return &send;
+  }
+  if (send.mode == SendMode::synchronous) return &send;
+  finish_send(send, MPI_SUCCESS);
+  recycle(&send);
+  return nullptr;
+}
+
+bool Engine::transmit_eager(SendRequest& send) {
+  const bool synchronous = send.mode == SendMode::synchronous;
+  const wire::Kind kind = synchronous ? wire::Kind::eager_synchronous : wire::Kind::eager;
+  const wire::EagerSynchronous header{.eager = header_of(send.envelope, kind),
+                                      .send_id_low = static_cast<std::uint32_t>(send.id),
+                                      .send_id_high = static_cast<std::uint32_t>(send.id >> 32)};
+  const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
+  if (transport_.send(*send.peer->link, &header, header_bytes, flat(send), send.bytes) ==
+      Posted::busy) {
+    return false;
+  }
+  send.stage = SendStage::awaits_ack;
+  ++counters_.eager_sent;
+  return true;
+}
+
+void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes, bool synchronous) {
+  wire::EagerSynchronous header;
+  const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
+  std::memcpy(&header, message, header_bytes);
+  const wire::Eager& eager = header.eager;
+  const Envelope envelope{std::uint64_t{eager.context_high} << 32 | eager.context_low, eager.source,
+                          eager.tag};
+  const std::byte* const data = message + header_bytes;
+  const std::size_t data_bytes = bytes - header_bytes;
+  const std::uint64_t send_id =
+      synchronous ? std::uint64_t{header.send_id_high} << 32 | header.send_id_low : 0;
+
+  if (ReceiveRequest* receive = matcher_.take_receive(envelope)) [[likely]] {
+    bind(*receive, peer, envelope);
+    if (synchronous) {
+      const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
+      post_control(peer, &fin, sizeof fin);
+    }
+    return deliver(*receive, data, data_bytes);
+  }
+  Message& kept = keep_unexpected(peer, envelope, data_bytes);
+  kept.send_id = send_id;
+  if (data_bytes != 0) {
+    kept.data = buffers_.take(data_bytes);
+    std::memcpy(kept.data, data, data_bytes);
+    unexpected_bytes_ += data_bytes;
+    counters_.unexpected_bytes_most =
+        std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
+    if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
+      demote(peer, true);
+  }
+}
+
+// Puts eager data where the user wants them and completes the receive.
+void Engine::deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
+  const std::size_t fits = std::min(bytes, receive.capacity);
+  if (fits != 0) {
+    if (!receive.gaps) [[likely]] {
+      std::memcpy(receive.data.address, data, fits);
+    } else {
+      datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
+      cursor.unpack(data, fits);
+    }
+  }
+  finish_receive(receive, bytes, MPI_SUCCESS);
+}
+
+// The room for unexpected data of this process is used up, or half free again: tells the sender to
+// offer its messages without data, or to send them eagerly again.
+void Engine::demote(Peer& peer, bool on) {
+  if (peer.demoted_by_us == on) return;
+  peer.demoted_by_us = on;
+  if (on) ++counters_.demotions;
+  const wire::Demote packet{.on = on};
+  post_control(peer, &packet, sizeof packet);
+}
+
+} // namespace macadam::engine

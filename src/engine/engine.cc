@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/engine.h"
+
+#include "base/error.h"
+#include "datatype/cursor.h"
+
+#include <cstring>
+
+namespace macadam::engine {
+
+Engine::Engine(Transport& transport, Rank job_size, const base::Settings& settings)
+    : transport_(transport), settings_(settings), limits_(transport.limits()),
+      eager_(limits_.eager), hybrid_(limits_.hybrid), peers_(job_size) {}
+
+// What is still in flight belongs to nobody any more.
+Engine::~Engine() {
+  peers_.for_each([&](Peer& peer) {
+    while (!peer.backlog.empty())
+      deferred_slab_.free(&peer.backlog.pop_front());
+  });
+  while (!sends_.empty()) {
+    SendRequest& send = sends_.pop_front();
+    if (send.staged != nullptr && !send.hybrid) buffers_.give(send.staged, send.bytes);
+    recycle(&send);
+  }
+  while (ReceiveRequest* receive = matcher_.any_posted()) {
+    matcher_.remove(*receive);
+    receiving_.push_back(*receive);
+  }
+  while (!receiving_.empty()) {
+    ReceiveRequest& receive = receiving_.pop_front();
+    if (receive.staged != nullptr) buffers_.give(receive.staged, receive.capacity);
+    base::List<ReceiveRequest, Held>::erase(receive);
+    recycle(&receive);
+  }
+  while (matcher_.any_unexpected()) {
+    Message& message = matcher_.oldest();
+    matcher_.remove(message);
+    buffers_.give(message.data, message.bytes);
+    message_slab_.free(&message);
+  }
+}
+
+Peer& Engine::meet(Rank rank) {
+  Peer& peer = peers_.make(rank);
+  ++counters_.peers;
+  peer.transport = &transport_;
+  peer.link = &transport_.connect(rank, peer.state);
+  update_short_limit(peer);
+  return peer;
+}
+
+void Engine::update_short_limit(Peer& peer) {
+  peer.short_limit = open(peer) && !peer.demoted ? static_cast<std::int64_t>(eager_) : -1;
+}
+
+void Engine::complete(Request& request) {
+  request.complete = true;
+  if (request.continuation != nullptr) {
+    request.continuation(request, request.argument);
+  } else if (request.detached) {
+    recycle(&request);
+  }
+}
+
+void Engine::release(Request* request) {
+  if (request->complete) {
+    recycle(request);
+  } else {
+    request->continuation = nullptr;
+    request->detached = true;
+  }
+}
+
+void Engine::recycle(Request* request) {
+  request->kind = base::ObjectKind::freed;
+  if (request->role == Role::receive) {
+    receive_slab_.free(static_cast<ReceiveRequest*>(request));
+  } else {
+    send_slab_.free(static_cast<SendRequest*>(request));
+  }
+}
+
+void Engine::finish_send(SendRequest& send, std::int32_t error) {
+  base::List<SendRequest, InFlight>::erase(send);
+  if (send.id != 0) send_ids_.remove(send.id);
+  if (send.is_registered) transport_.release_memory(send.registered);
+  if (send.staged != nullptr) {
+    if (send.hybrid) {
+      transport_.free(send.staged);
+    } else {
+      buffers_.give(send.staged, send.bytes);
+    }
+    send.staged = nullptr;
+  }
+  send.status.error = error;
+  send.status.bytes = send.bytes;
+  complete(send);
+}
+
+// The message as one block: the user's own memory, or a packed copy.
+const std::byte* Engine::flat(SendRequest& send) {
+  if (send.staged != nullptr) return send.staged;
+  if (!send.gaps) return static_cast<const std::byte*>(send.data.address);
+  if (send.bytes == 0) return nullptr;
+  send.staged = buffers_.take(send.bytes);
+  datatype::PackCursor cursor(*send.gaps, send.data.address, send.data.count);
+  cursor.pack(send.staged, send.bytes);
+  return send.staged;
+}
+
+bool Engine::quiet() const {
+  return sends_.empty() && receiving_.empty() && backlogged_.empty();
+}
+
+void Engine::drop_context(std::uint64_t context) {
+  peers_.for_each([&](Peer& peer) { peer.channels.drop(context); });
+}
+
+void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) {
+  Peer& from = peer(source);
+  const auto header = [message]<class Header>(Header copy) {
+    std::memcpy(&copy, message, sizeof copy);
+    return copy;
+  };
+  switch (static_cast<wire::Kind>(message[0])) {
+  case wire::Kind::eager:
+    return on_eager(from, message, bytes, false);
+  case wire::Kind::eager_synchronous:
+    return on_eager(from, message, bytes, true);
+  case wire::Kind::sender_ready:
+    return on_sender_ready(from, header(wire::SenderReady{}));
+  case wire::Kind::receiver_ready:
+    return on_receiver_ready(from, header(wire::ReceiverReady{}));
+  case wire::Kind::fin_to_receiver:
+    return on_fin_to_receiver(from, header(wire::Fin{}));
+  case wire::Kind::fin_to_sender:
+    return on_fin_to_sender(header(wire::Fin{}));
+  case wire::Kind::retract:
+    return on_retract(from, header(wire::Retract{}));
+  case wire::Kind::retracted:
+    return on_retracted(from, header(wire::Retract{}));
+  case wire::Kind::demote:
+    from.demoted = header(wire::Demote{}).on;
+    return update_short_limit(from);
+  }
+  base::fail(MPI_ERR_INTERN, "rank {} sent a packet of unknown kind {} ({} bytes)", source,
+             static_cast<int>(message[0]), bytes);
+}
+
+// Cookies are the wire ids of requests; the top bit, which ids never have, marks a receive.
+void Engine::on_complete(std::uint64_t cookie, bool ok) {
+  if ((cookie & receive_cookie) != 0) {
+    if (ReceiveRequest* receive = receive_ids_.find(cookie & ~receive_cookie)) {
+      finish_reading(*receive, ok);
+    }
+  } else if (SendRequest* send = send_ids_.find(cookie)) {
+    finish_send(*send, ok ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED);
+  }
+}
+
+void Engine::on_peer(Rank rank, PeerState state) {
+  Peer& changed = peer(rank);
+  changed.state = state;
+  if (state == PeerState::failed) fail_peer(changed);
+  if (state == PeerState::connected && !changed.backlog.empty()) flush(changed);
+  update_short_limit(changed);
+}
+
+// Everything that waits for this peer ends with an error instead of waiting for ever.
+void Engine::fail_peer(Peer& peer) {
+  while (!peer.backlog.empty())
+    deferred_slab_.free(&peer.backlog.pop_front());
+  base::ListNode<Backlogged>& node = peer;
+  node.unlink();
+  const auto next_send = [&]() -> SendRequest* {
+    for (SendRequest& send : sends_) {
+      if (send.peer == &peer) return &send;
+    }
+    return nullptr;
+  };
+  while (SendRequest* send = next_send())
+    finish_send(*send, MPI_ERR_PROC_ABORTED);
+  const auto next_receive = [&]() -> ReceiveRequest* {
+    ReceiveRequest* found = nullptr;
+    const auto look = [&](ReceiveRequest& receive) {
+      if (receive.peer == &peer) found = &receive;
+    };
+    matcher_.for_each_posted(look);
+    if (found != nullptr) {
+      matcher_.remove(*found);
+      if (found->channel != nullptr) --found->channel->pending;
+      return found;
+    }
+    for (ReceiveRequest& receive : receiving_)
+      look(receive);
+    return found;
+  };
+  while (ReceiveRequest* receive = next_receive())
+    finish_receive(*receive, 0, MPI_ERR_PROC_ABORTED);
+}
+
+std::size_t Engine::memory_bytes() const {
+  std::size_t peers = 0;
+  peers_.for_each([&](const Peer& peer) {
+    peers += sizeof(Peer) + peer.channels.size() * (sizeof(Channel) + 2 * sizeof(void*));
+  });
+  return sizeof(Engine) + peers + buffers_.bytes() + send_slab_.bytes() + receive_slab_.bytes() +
+         message_slab_.bytes() + deferred_slab_.bytes();
+}
+
+void Engine::list_counters(base::CounterList& list) const {
+  const EngineCounters& c = counters_;
+  list.add("protocol", "eager_sent", "messages sent by EAGER", c.eager_sent);
+  list.add("protocol", "hybrid_sent", "messages sent by HYBRID", c.hybrid_sent);
+  list.add("protocol", "send_rndv_read", "messages sent by SEND_RNDV, read form", c.send_rndv_read);
+  list.add("protocol", "send_rndv_write", "messages sent by SEND_RNDV, write form",
+           c.send_rndv_write);
+  list.add("protocol", "recv_rndv", "messages sent by RECV_RNDV", c.recv_rndv);
+  list.add("protocol", "bytes_sent", "bytes of data sent", c.bytes_sent);
+  list.add("early party", "sender_early", "longer than eager: the sender came first",
+           c.sender_early);
+  list.add("early party", "receiver_early", "longer than eager: the receiver came first",
+           c.receiver_early);
+  list.add("early party", "both", "longer than eager: both came at the same time", c.both);
+  list.add("announcement", "announced", "RECEIVER_READY packets sent by early receivers",
+           c.announcements);
+  list.add("announcement", "dropped", "RECEIVER_READY packets that came too late or did not match",
+           c.announcements_dropped);
+  list.add("announcement", "retracted", "announcements taken back by a cancelled receive",
+           c.retractions);
+  list.add("unexpected", "unexpected", "messages that came before their receive", c.unexpected);
+  list.add("unexpected", "unexpected_bytes_most", "most bytes of unexpected data held at a time",
+           c.unexpected_bytes_most);
+  list.add("unexpected", "demotions", "senders asked to send no eager data", c.demotions);
+  list.add("connection", "backlogged", "operations that waited for room or a connection",
+           c.backlogged);
+  list.add("connection", "peers", "peers talked to", c.peers);
+}
+
+} // namespace macadam::engine

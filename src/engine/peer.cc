@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/peer.h"
+
+#include <algorithm>
+
+namespace macadam::engine {
+namespace {
+
+std::size_t hash(std::uint64_t context, std::int32_t tag) {
+  const std::uint64_t mixed =
+      (context ^ (std::uint64_t{static_cast<std::uint32_t>(tag)} << 32)) * 0x9e3779b97f4a7c15u;
+  return static_cast<std::size_t>(mixed >> 32);
+}
+
+// Puts a channel into an open-addressed table that has room for it.
+void insert(std::vector<std::unique_ptr<Channel>>& table, std::unique_ptr<Channel> channel) {
+  const std::size_t mask = table.size() - 1;
+  std::size_t at = hash(channel->context, channel->tag) & mask;
+  while (table[at])
+    at = (at + 1) & mask;
+  table[at] = std::move(channel);
+}
+
+} // namespace
+
+Channel* Channels::look_up(std::uint64_t context, std::int32_t tag, std::size_t bound) {
+  if (!table_.empty()) {
+    const std::size_t mask = table_.size() - 1;
+    for (std::size_t at = hash(context, tag) & mask; table_[at]; at = (at + 1) & mask) {
+      Channel& channel = *table_[at];
+      if (channel.tag == tag && channel.context == context) return last_ = &channel;
+    }
+  }
+  // A tag that was refused once has sent or received uncounted messages: it must never be counted
+  // later, so nothing new is admitted any more.
+  if (full_ || used_ >= bound) {
+    full_ = true;
+    return nullptr;
+  }
+  if (table_.size() < 2 * (used_ + 1)) resize(std::max<std::size_t>(4, 2 * table_.size()));
+  auto channel = std::make_unique<Channel>();
+  channel->context = context;
+  channel->tag = tag;
+  last_ = channel.get();
+  insert(table_, std::move(channel));
+  ++used_;
+  return last_;
+}
+
+void Channels::resize(std::size_t slots) {
+  std::vector<std::unique_ptr<Channel>> old(slots);
+  old.swap(table_);
+  for (auto& channel : old) {
+    if (channel) insert(table_, std::move(channel));
+  }
+}
+
+void Channels::drop(std::uint64_t context) {
+  last_ = nullptr;
+  bool dropped = false;
+  for (auto& channel : table_) {
+    if (!channel || channel->context != context) continue;
+    if (channel->pending != 0 || !channel->waiting.empty()) continue; // still in use
+    channel.reset();
+    --used_;
+    dropped = true;
+  }
+  if (dropped) resize(table_.size()); // closes the gaps in the probe sequences
+}
+
+Peer& PeerTable::make(Rank rank) {
+  auto& page = pages_[rank / page_peers];
+  if (!page) page = std::make_unique<Page>();
+  auto& peer = (*page)[rank % page_peers];
+  peer = std::make_unique<Peer>();
+  peer->rank = rank;
+  return *peer;
+}
+
+} // namespace macadam::engine

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving half that all protocols share: posting, matching, the user's memory, completion.
+// Irecv of Figure 6 (Small & Yuan).
+#include "base/error.h"
+#include "datatype/cursor.h"
+#include "engine/engine.h"
+
+#include <algorithm>
+
+namespace macadam::engine {
+
+ReceiveRequest& Engine::make_receive(const Envelope& envelope, const Data& data) {
+  ReceiveRequest& receive = *receive_slab_.make();
+  receive.envelope = envelope;
+  receive.data = data;
+  receive.capacity = data.bytes();
+  if (!data.type->contiguous()) [[unlikely]]
+    receive.gaps = datatype::TypeRef(*data.type);
+  return receive;
+}
+
+ReceiveRequest* Engine::receive(Peer* peer, const Envelope& envelope, const Data& data) {
+  const bool could_announce = peer != nullptr && envelope.tag != MPI_ANY_TAG &&
+                              data.bytes() > eager_ &&
+                              settings_.protocols == base::Protocols::customized;
+  // Figure 6, Irecv (3): a SENDER_READY that has arrived makes an announcement needless.
+  if (could_announce) progress();
+
+  ReceiveRequest& receive = make_receive(envelope, data);
+  receive.peer = peer;
+  if (Message* message = matcher_.find_unexpected(envelope)) {
+    matcher_.remove(*message);
+    bind(receive, *message->peer, message->envelope);
+    take(receive, *message);
+    return &receive;
+  }
+  if (peer != nullptr && peer->state == PeerState::failed) [[unlikely]] {
+    finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
+    return &receive;
+  }
+  matcher_.post(receive);
+  if (peer == nullptr || envelope.tag == MPI_ANY_TAG) return &receive;
+  Channel* const counting = channel(*peer, envelope.context, envelope.tag);
+  if (counting == nullptr) return &receive;
+  receive.channel = counting;
+  counting->source = envelope.source;
+  const std::uint64_t ordinal = counting->matched + counting->pending++;
+  if (could_announce) {
+    if (may_announce(receive)) {
+      announce(receive, ordinal);
+    } else {
+      held_.push_back(receive);
+    }
+  }
+  return &receive;
+}
+
+Message* Engine::match_probe(const Envelope& wanted) {
+  Message* const message = matcher_.find_unexpected(wanted);
+  if (message == nullptr) return nullptr;
+  matcher_.remove(*message);
+  // It is matched from here on: receives posted later are for later messages.
+  count_match(*message->peer, message->envelope);
+  return message;
+}
+
+ReceiveRequest* Engine::receive_matched(Message& message, const Data& data) {
+  ReceiveRequest& receive = make_receive(message.envelope, data);
+  receive.peer = message.peer;
+  receive.status.source = message.envelope.source;
+  receive.status.tag = message.envelope.tag;
+  take(receive, message);
+  return &receive;
+}
+
+// A receive gets a message that was kept.
+void Engine::take(ReceiveRequest& receive, Message& message) {
+  if (message.rendezvous) {
+    accept(receive, message);
+  } else {
+    if (message.send_id != 0) {
+      const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = message.send_id};
+      post_control(*message.peer, &fin, sizeof fin);
+    }
+    deliver(receive, message.data, message.bytes);
+  }
+  free_message(message);
+}
+
+// A message from this peer has been matched with a receive that was pending or is new.
+void Engine::bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) {
+  receive.peer = &peer;
+  receive.status.source = envelope.source;
+  receive.status.tag = envelope.tag;
+  if (receive.channel != nullptr) {
+    --receive.channel->pending;
+    ++receive.channel->matched;
+    base::List<ReceiveRequest, Held>::erase(receive);
+  } else {
+    count_match(peer, envelope);
+    if (!held_.empty()) [[unlikely]]
+      announce_held();
+  }
+}
+
+void Engine::count_match(Peer& peer, const Envelope& envelope) {
+  if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->matched;
+}
+
+// The ordinal of the message that a pending receive is for: those matched and those before it.
+std::uint64_t Engine::ordinal_of(const ReceiveRequest& receive) const {
+  std::uint64_t ordinal = receive.channel->matched;
+  for_each_pending(*receive.channel, [&](const ReceiveRequest& other) {
+    if (other.sequence < receive.sequence) ++ordinal;
+  });
+  return ordinal;
+}
+
+// Where the data go: the user's memory, or a block to be unpacked from.
+std::byte* Engine::landing(ReceiveRequest& receive) {
+  if (!receive.gaps) return static_cast<std::byte*>(receive.data.address);
+  if (receive.staged == nullptr) receive.staged = buffers_.take(receive.capacity);
+  return receive.staged;
+}
+
+RemoteMemory Engine::register_landing(ReceiveRequest& receive) {
+  if (!receive.is_registered && receive.capacity != 0) {
+    receive.registered = transport_.register_memory(landing(receive), receive.capacity);
+    receive.is_registered = true;
+  }
+  return receive.registered;
+}
+
+// `bytes` is the size of the message; the data that fit are in place (or in the landing buffer).
+void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) {
+  base::List<ReceiveRequest, InFlight>::erase(receive);
+  if (receive.id != 0) receive_ids_.remove(receive.id);
+  if (receive.is_registered) transport_.release_memory(receive.registered);
+  if (receive.staged != nullptr) {
+    datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
+    cursor.unpack(receive.staged, std::min<std::size_t>(bytes, receive.capacity));
+    buffers_.give(receive.staged, receive.capacity);
+    receive.staged = nullptr;
+  }
+  receive.status.bytes = std::min<std::uint64_t>(bytes, receive.capacity);
+  receive.status.error = error;
+  if (bytes > receive.capacity && error == MPI_SUCCESS) [[unlikely]] {
+    receive.status.error = MPI_ERR_TRUNCATE;
+    receive.incoming = bytes; // for the message of the error
+  }
+  receive.stage = ReceiveStage::awaits_fin; // no longer posted: too late to cancel
+  complete(receive);
+}
+
+Message& Engine::keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) {
+  Message& message = *message_slab_.make();
+  message.peer = &peer;
+  message.envelope = envelope;
+  message.bytes = bytes;
+  matcher_.add_unexpected(message);
+  ++counters_.unexpected;
+  return message;
+}
+
+void Engine::free_message(Message& message) {
+  if (message.data != nullptr) {
+    buffers_.give(message.data, message.bytes);
+    unexpected_bytes_ -= message.bytes;
+    if (counters_.demotions != 0 &&
+        unexpected_bytes_ < static_cast<std::size_t>(settings_.unexpected_limit) / 2) {
+      peers_.for_each([&](Peer& peer) { demote(peer, false); });
+    }
+  }
+  message.kind = base::ObjectKind::freed;
+  message_slab_.free(&message);
+}
+
+} // namespace macadam::engine

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SEND_RNDV: the sender came first with a large message and says so; in the read form the receiver
+// reads the data and sends FIN, in the write form it answers with its buffer, the sender writes and
+// sends FIN (Small & Yuan, Figure 2). The data of HYBRID are read here too.
+#include "engine/engine.h"
+
+#include <algorithm>
+
+namespace macadam::engine {
+
+SendRequest* Engine::send_rndv(SendRequest& send) {
+  const bool read = settings_.rendezvous == base::Rendezvous::read;
+  if (read) {
+    send.registered = transport_.register_memory(const_cast<std::byte*>(flat(send)), send.bytes);
+    send.is_registered = true;
+  }
+  send.stage = SendStage::announced;
+  ++counters_.sender_early;
+  ++(read ? counters_.send_rndv_read : counters_.send_rndv_write);
+  // The receiver may have announced this very receive meanwhile: then the announcement is used.
+  if (send.counted) {
+    channel(*send.peer, send.envelope.context, send.envelope.tag)->waiting.push_back(&send);
+  }
+  const wire::SenderReady ready{.offer = read ? wire::Offer::read : wire::Offer::write,
+                                .counted = send.counted,
+                                .synchronous = send.mode == SendMode::synchronous,
+                                .source = send.envelope.source,
+                                .tag = send.envelope.tag,
+                                .context = send.envelope.context,
+                                .bytes = send.bytes,
+                                .send_id = send.id,
+                                .memory = send.registered};
+  post_control(*send.peer, &ready, sizeof ready);
+  return &send;
+}
+
+void Engine::on_sender_ready(Peer& peer, const wire::SenderReady& ready) {
+  const Envelope envelope{ready.context, ready.source, ready.tag};
+  ReceiveRequest* const receive = matcher_.take_receive(envelope);
+  if (receive == nullptr) {
+    Message& kept = keep_unexpected(peer, envelope, ready.bytes);
+    kept.rendezvous = true;
+    kept.send_id = ready.send_id;
+    kept.memory = ready.memory;
+    kept.offer = ready.offer;
+    kept.counted = ready.counted;
+    return;
+  }
+  bind(*receive, peer, envelope);
+  Message offered;
+  offered.peer = &peer;
+  offered.bytes = ready.bytes;
+  offered.send_id = ready.send_id;
+  offered.memory = ready.memory;
+  offered.offer = ready.offer;
+  offered.counted = ready.counted;
+  accept(*receive, offered);
+}
+
+// A receive has met a SENDER_READY: fetch the data, or tell the sender where to write them.
+void Engine::accept(ReceiveRequest& receive, const Message& message) {
+  Peer& peer = *receive.peer;
+  receive.sender_id = message.send_id;
+  receive.incoming = message.bytes;
+  receiving_.push_back(receive);
+  if (receive.announced && message.counted && message.offer != wire::Offer::hybrid) {
+    // Both came at the same time (Figure 5 b): the sender will use the announcement.
+    receive.stage = ReceiveStage::awaits_fin;
+    return;
+  }
+  if (receive.id == 0) receive.id = receive_ids_.add(&receive);
+  const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
+  if (message.offer == wire::Offer::write) {
+    receive.stage = ReceiveStage::awaits_fin;
+    const wire::ReceiverReady ready{.tag = receive.status.tag,
+                                    .context = receive.envelope.context,
+                                    .receive_id = receive.id,
+                                    .send_id = message.send_id,
+                                    .capacity = fits,
+                                    .memory = register_landing(receive)};
+    return post_control(peer, &ready, sizeof ready);
+  }
+  receive.stage = ReceiveStage::reading;
+  if (fits == 0) return finish_reading(receive, true);
+  post_get(peer, receive, message.memory, fits);
+}
+
+void Engine::finish_reading(ReceiveRequest& receive, bool ok) {
+  const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = receive.sender_id};
+  post_control(*receive.peer, &fin, sizeof fin);
+  finish_receive(receive, receive.incoming, ok ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED);
+}
+
+// The data of a send have been read, or a synchronous EAGER has been matched.
+void Engine::on_fin_to_sender(const wire::Fin& fin) {
+  SendRequest* const send = send_ids_.find(fin.id);
+  if (send == nullptr) return;
+  stop_waiting(*send);
+  finish_send(*send, MPI_SUCCESS);
+}
+
+// The send needs no announcement any more.
+void Engine::stop_waiting(SendRequest& send) {
+  if (!send.counted || send.hybrid) return;
+  Channel* const counting = channel(*send.peer, send.envelope.context, send.envelope.tag);
+  if (counting != nullptr) std::erase(counting->waiting, &send);
+}
+
+} // namespace macadam::engine
