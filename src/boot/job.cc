@@ -58,6 +58,8 @@ Job Job::join() {
                  "program for each rank: unset {} to run this one alone",
                  invitation.rank, row.pid, job_variable);
     row.pid = getpid();
+    // An absent rank was no failure until now.
+    if (memory.header().absent.load() != 0) kill(memory.header().launcher, SIGCHLD);
     // Programs that this one starts are jobs of their own.
     unsetenv(job_variable);
     return {std::move(memory), invitation.rank};

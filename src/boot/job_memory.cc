@@ -68,7 +68,10 @@ int make_memfd(const char* what, std::uint64_t bytes) {
 }
 
 JobMemory JobMemory::create(std::uint32_t size, std::uint32_t cores, std::string_view host) {
-  const int fd = make_memfd("macadam-job", segments_offset(size) + size * segment_capacity);
+  const int low = make_memfd("macadam-job", segments_offset(size) + size * segment_capacity);
+  const int fd = fcntl(low, F_DUPFD_CLOEXEC, 64); // shells' scripts use low ones for redirections
+  if (fd < 0) base::fail(MPI_ERR_OTHER, "no file descriptor above 64: {}", std::strerror(errno));
+  close(low);
   const std::size_t bytes = reports_offset(size) + size * sizeof(ReportArea);
   JobMemory memory(fd, map(fd, bytes), bytes);
   JobHeader& header = memory.header();

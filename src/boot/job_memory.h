@@ -44,6 +44,7 @@ struct JobHeader {
   std::array<char, 64> host; // null-terminated
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
+  std::atomic<std::uint32_t> absent; // ranks that ended without having joined
   alignas(64) std::atomic<std::uint32_t> barrier_arrived;
   std::atomic<std::uint32_t> barrier_round; // futex
 };

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+
+#include <string>
+#include <vector>
+
+namespace macadam::tools {
+
+// One rank's part: how it stands, and what it wrote (Job::write_report), or nothing.
+struct RankStatus {
+  enum class Kind { answered, silent, not_in_mpi, finalized, aborted, ended } kind;
+  std::string json;
+};
+
+// The page about a job that does not go on: what every rank waits for, who waits for whom, and
+// messages that a waiting receive missed by a tag or a communicator only. A rank's text is a JSON
+// object; every member may be missing:
+//
+//   {"waiting_in": "MPI_Recv",
+//    "posted":      [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 5, "bytes": 8,
+//                     "announced": false}, ...],
+//    "unexpected":  [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 6, "bytes": 8}, ...],
+//    "rendezvous":  [{"peer": 2, "protocol": "SEND_RNDV", "stage": "waits for the receiver",
+//                     "bytes": 1048576, "comm": "MPI_COMM_WORLD", "tag": 7, "sending": true}, ...],
+//    "connections": [{"peer": 1, "state": "connected"}, ...]}
+//
+// `source` and `peer` are ranks of the job; a source or tag of -1, or none, stands for any. `comm`
+// is a name or a number that is the same on all ranks.
+std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks);
+
+// The same from the memory of a running job.
+std::string hang_report(const boot::JobMemory& memory);
+
+} // namespace macadam::tools

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+
+namespace macadam::tools {
+namespace {
+
+constexpr int most_ranks = 4096; // on one machine
+
+constexpr const char* description =
+    "Runs MPI programs on this machine.\n"
+    "\n"
+    "  mpiexec -n 4 ./program arguments        4 ranks of one program\n"
+    "  mpiexec -n 1 ./master : -n 3 ./worker   4 ranks of two programs\n"
+    "\n"
+    "Standard input goes to rank 0. The exit status is that of the first rank that fails, 128 "
+    "plus\n"
+    "the signal's number if a signal ended it, 124 after -timeout. SIGUSR1 prints what every rank\n"
+    "waits for; SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2, SIGTSTP and SIGCONT are passed on.";
+
+constexpr const char* footer =
+    "Long options may have one dash or two. Environment:\n"
+    "  MACADAM_REPORT=1   print at the end what the job did\n"
+    "  MACADAM_*          settings of the library; \"macadam info\" lists them";
+
+class Formatter : public CLI::Formatter {
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: mpiexec [options] program [arguments] [: [options] program [arguments]]...\n";
+  }
+};
+
+// Options for the whole job stand beside those of one program, so every program's part of the
+// command line is read by a parser of its own.
+struct Parser {
+  Parser(Options& options, Program& program) : app(description, "mpiexec") {
+    app.formatter(std::make_shared<Formatter>());
+    app.footer(footer);
+    app.prefix_command();
+    app.set_version_flag("--version,-V", "mpiexec of Macadam " MACADAM_VERSION);
+    app.add_option("-n,--np", program.ranks, "How many ranks of this program (1)")
+        ->option_text("COUNT")
+        ->check(CLI::Range(1, most_ranks));
+    app.add_option_function<Variable>(
+           "--env",
+           [&program](const Variable& variable) { program.environment.push_back(variable); },
+           "Set a variable for the ranks of this program")
+        ->option_text("NAME VALUE")
+        ->trigger_on_parse();
+    app.add_option_function<Variable>(
+           "--genv",
+           [&options](const Variable& variable) { options.environment.push_back(variable); },
+           "Set a variable for all ranks")
+        ->option_text("NAME VALUE")
+        ->trigger_on_parse();
+    app.add_option("--wdir", program.folder, "Run this program in FOLDER")->option_text("FOLDER");
+    app.add_flag("-l,--label", options.label,
+                 "Begin every line of output with the rank that wrote it; lines stay whole");
+    app.add_option("--timeout", options.timeout_seconds,
+                   "End the job after so long, and print what every rank was waiting for")
+        ->option_text("SECONDS")
+        ->check(CLI::PositiveNumber);
+    const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
+    app.add_option("--bind-to", options.binding,
+                   "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
+                   "on the i-th of these cores only. Two bound jobs on one machine would share "
+                   "cores while others idle, so binding is never done unasked")
+        ->option_text("none|core")
+        ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
+  }
+
+  CLI::App app;
+};
+
+// MPI launchers have always taken long options with one dash, which the parser reads as a cluster
+// of short ones. Gives them their second dash, up to the program's name.
+void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
+    std::string& argument = arguments[i];
+    const std::string name = argument.substr(0, argument.find('='));
+    const std::string two_dashes = name.starts_with("--") ? name : "-" + name;
+    const CLI::Option* option = name.size() > 2 ? app.get_option_no_throw(two_dashes) : nullptr;
+    if (option)
+      argument.insert(0, two_dashes.size() - name.size(), '-');
+    else
+      option = app.get_option_no_throw(name);
+    const bool has_value = name.size() < argument.size();
+    if (option && !has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
+  }
+}
+
+[[noreturn]] void leave(const CLI::App& app, const CLI::Error& error) {
+  if (error.get_exit_code() == 0) std::exit(app.exit(error)); // --help, --version
+  std::cerr << "mpiexec: " << error.what() << "\nRun mpiexec --help for the options.\n";
+  std::exit(2);
+}
+
+Program read_program(Options& options, std::vector<std::string> arguments) {
+  Program program;
+  Parser parser(options, program);
+  try {
+    add_second_dashes(parser.app, arguments);
+    std::reverse(arguments.begin(), arguments.end()); // the order that parse() wants
+    parser.app.parse(arguments);
+    program.command = parser.app.remaining();
+    if (!program.command.empty() && program.command.front() == "--")
+      program.command.erase(program.command.begin());
+    if (program.command.empty()) throw CLI::ValidationError("no program to run was given");
+    if (program.command.front().starts_with('-'))
+      throw CLI::ValidationError("unknown option " + program.command.front());
+    for (const auto* variables : {&program.environment, &options.environment})
+      for (const Variable& variable : *variables)
+        if (variable.first.empty() || variable.first.find('=') != std::string::npos)
+          throw CLI::ValidationError("\"" + variable.first + "\" is no name of a variable");
+  } catch (const CLI::Error& error) {
+    leave(parser.app, error);
+  }
+  return program;
+}
+
+} // namespace
+
+int Options::ranks() const {
+  int sum = 0;
+  for (const Program& program : programs)
+    sum += program.ranks;
+  return sum;
+}
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  for (auto first = argv + 1, end = argv + argc;; ++first) {
+    const auto last = std::find(first, end, std::string_view(":"));
+    options.programs.push_back(read_program(options, {first, last}));
+    first = last;
+    if (last == end) break;
+  }
+  if (options.ranks() > most_ranks) {
+    std::cerr << "mpiexec: " << options.ranks() << " ranks are more than the " << most_ranks
+              << " that one machine can have\n";
+    std::exit(2);
+  }
+  return options;
+}
+
+} // namespace macadam::tools

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macadam::tools {
+
+using Variable = std::pair<std::string, std::string>; // name, value
+
+enum class Binding { none, core };
+
+// One program of the command line; several are separated by ":".
+struct Program {
+  int ranks = 1;
+  std::vector<std::string> command;  // the program and its arguments, never empty
+  std::vector<Variable> environment; // -env: of this program's ranks only
+  std::string folder;                // -wdir; empty: where mpiexec runs
+};
+
+struct Options {
+  std::vector<Program> programs;
+  std::vector<Variable> environment; // -genv: of all ranks
+  bool label = false;
+  double timeout_seconds = 0; // 0: none
+  Binding binding = Binding::none;
+
+  [[nodiscard]] int ranks() const;
+};
+
+// Reads the command line. Prints help, the version or what is wrong, and leaves the process, when
+// there is nothing to run. Options for the whole job may stand before any of the programs.
+Options read_options(int argc, char** argv);
+
+} // namespace macadam::tools

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/output.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <string_view>
+#include <system_error>
+#include <unistd.h>
+
+namespace macadam::tools {
+namespace {
+
+constexpr std::size_t longest_line = 1 << 20;
+
+} // namespace
+
+void write_all(int fd, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = write(fd, text.data() + done, text.size() - done);
+    if (written >= 0) {
+      done += static_cast<std::size_t>(written);
+    } else if (errno == EPIPE) {
+      sigset_t pipe; // is pending: it was blocked for the sake of rank 0's input
+      sigemptyset(&pipe);
+      sigaddset(&pipe, SIGPIPE);
+      sigprocmask(SIG_UNBLOCK, &pipe, nullptr);
+      _exit(128 + SIGPIPE);
+    } else if (errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      poll(&wait, 1, -1);
+    } else if (errno != EINTR) {
+      return; // a full disk, a closed descriptor: there is nowhere to tell it
+    }
+  }
+}
+
+LabelledOutput::~LabelledOutput() {
+  for (const Pipe& pipe : pipes_)
+    if (pipe.fd >= 0) close(pipe.fd);
+}
+
+void LabelledOutput::add(int rank, Streams& streams) {
+  for (int target : {1, 2}) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "making a pipe for a rank's output");
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pipes_.push_back({ends[0], target, "[" + std::to_string(rank) + "] ", {}});
+    (target == 1 ? streams.out : streams.error) = ends[1];
+  }
+}
+
+void LabelledOutput::list(std::vector<pollfd>& polled) const {
+  for (const Pipe& pipe : pipes_)
+    polled.push_back({pipe.fd, POLLIN, 0});
+}
+
+void LabelledOutput::take(const pollfd* first) {
+  for (Pipe& pipe : pipes_)
+    if ((first++)->revents != 0) read_some(pipe);
+}
+
+void LabelledOutput::drain() {
+  for (Pipe& pipe : pipes_) {
+    while (read_some(pipe)) {
+    }
+    if (!pipe.line.empty()) write_all(pipe.target, pipe.label + pipe.line + "\n");
+    pipe.line.clear();
+  }
+}
+
+bool LabelledOutput::read_some(Pipe& pipe) {
+  if (pipe.fd < 0) return false;
+  std::array<char, 1 << 16> buffer;
+  const ssize_t bytes = read(pipe.fd, buffer.data(), buffer.size());
+  if (bytes < 0) return errno == EINTR;
+  if (bytes == 0) {
+    close(pipe.fd);
+    pipe.fd = -1;
+    return false;
+  }
+  std::string whole_lines;
+  std::string_view rest(buffer.data(), static_cast<std::size_t>(bytes));
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    pipe.line += rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (end == std::string_view::npos && pipe.line.size() < longest_line) break;
+    whole_lines += pipe.label + pipe.line + "\n";
+    pipe.line.clear();
+  }
+  write_all(pipe.target, whole_lines);
+  return true;
+}
+
+} // namespace macadam::tools

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/ranks.h"
+
+#include "boot/job.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace macadam::tools {
+namespace {
+
+[[noreturn]] void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+// The keeper's life. Holds nothing open but the pipe, so that it keeps no reader of mpiexec's
+// output waiting, and heeds no signal but SIGKILL and SIGSTOP.
+[[noreturn]] void keep(int pipe) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  prctl(PR_SET_NAME, "mpiexec-keeper");
+  dup2(pipe, 0);
+  close_range(1, ~0U, 0);
+  char byte;
+  while (read(0, &byte, 1) < 0 && errno == EINTR) {
+  }
+  kill(0, SIGKILL);
+  _exit(1);
+}
+
+// The rank's environment: mpiexec's, then -genv, -env and who it is; the last of a name wins.
+class Environment {
+ public:
+  explicit Environment(std::vector<Variable> changes) {
+    for (char** entry = environ; *entry; ++entry)
+      if (!is_changed(*entry, changes)) pointers_.push_back(*entry);
+    for (std::size_t i = 0; i < changes.size(); ++i)
+      if (!is_changed(changes[i].first + "=",
+                      {changes.begin() + static_cast<long>(i) + 1, changes.end()}))
+        own_.push_back(changes[i].first + "=" + changes[i].second);
+    for (std::string& entry : own_)
+      pointers_.push_back(entry.data());
+    pointers_.push_back(nullptr);
+  }
+
+  [[nodiscard]] char** data() { return pointers_.data(); }
+
+ private:
+  static bool is_changed(std::string_view entry, const std::vector<Variable>& changes) {
+    const std::string_view name = entry.substr(0, entry.find('='));
+    for (const Variable& change : changes)
+      if (change.first == name) return true;
+    return false;
+  }
+
+  std::vector<std::string> own_;
+  std::vector<char*> pointers_;
+};
+
+void redirect(int from, int to) {
+  if (from >= 0) dup2(from, to);
+}
+
+// Between fork and exec: tells mpiexec by the rank's row what went wrong.
+[[noreturn]] void become_rank(const Start& start, const Program& program, int rank,
+                              const Streams& streams, pid_t launcher, char** command,
+                              char** environment) {
+  // Should mpiexec be killed before the keeper exists or together with it. A parent that is gone
+  // already sends no signal any more.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(1);
+  setpgid(0, start.keeper.group());
+  redirect(streams.in, 0);
+  redirect(streams.out, 1);
+  redirect(streams.error, 2);
+  fcntl(start.memory.fd(), F_SETFD, 0);
+  if (!start.core_sets.empty())
+    sched_setaffinity(0, sizeof(cpu_set_t), &start.core_sets[static_cast<std::size_t>(rank)]);
+  sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
+  if (program.folder.empty() || chdir(program.folder.c_str()) == 0)
+    execvpe(command[0], command, environment);
+  start.memory.row(rank).start_error = errno;
+  _exit(127);
+}
+
+} // namespace
+
+Keeper::Keeper() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("making a pipe");
+  pipe_ = ends[1];
+  pid_ = fork();
+  if (pid_ < 0) throw_errno("starting a process");
+  if (pid_ == 0) {
+    setpgid(0, 0);
+    keep(ends[0]);
+  }
+  setpgid(pid_, pid_); // here too: whoever comes first
+  close(ends[0]);
+}
+
+Keeper::~Keeper() {
+  signal_group(SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  close(pipe_);
+}
+
+pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams) {
+  std::vector<Variable> changes = start.options.environment;
+  changes.insert(changes.end(), program.environment.begin(), program.environment.end());
+  changes.emplace_back(boot::job_variable,
+                       std::to_string(start.memory.fd()) + ":" + std::to_string(rank));
+  Environment environment(std::move(changes));
+  std::vector<char*> command;
+  for (const std::string& word : program.command)
+    command.push_back(const_cast<char*>(word.data()));
+  command.push_back(nullptr);
+
+  const pid_t launcher = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw_errno("starting a rank");
+  if (pid == 0)
+    become_rank(start, program, rank, streams, launcher, command.data(), environment.data());
+  setpgid(pid, start.keeper.group());
+  return pid;
+}
+
+} // namespace macadam::tools

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+#include "tools/mpiexec/options.h"
+
+#include <csignal>
+#include <sched.h>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace macadam::tools {
+
+// Where a rank's standard streams lead; -1: where mpiexec's own do.
+struct Streams {
+  int in = -1, out = -1, error = -1;
+};
+
+// A process beside mpiexec that gives the job its process group and survives only as long as
+// mpiexec: it sleeps in read() on a pipe that mpiexec alone can write, and when that ends, it kills
+// the group. So neither ranks nor what they started remain when mpiexec is killed.
+class Keeper {
+ public:
+  // Throws std::system_error.
+  Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  // Kills what is left of the group, the keeper too.
+  ~Keeper();
+
+  [[nodiscard]] pid_t group() const { return pid_; }
+  void signal_group(int number) const { kill(-pid_, number); }
+
+ private:
+  pid_t pid_;
+  int pipe_;
+};
+
+// What is common to all ranks that start() starts.
+struct Start {
+  const Options& options;
+  const boot::JobMemory& memory;
+  const Keeper& keeper;
+  const sigset_t& signal_mask;             // of the ranks: the one mpiexec was started with
+  const std::vector<cpu_set_t>& core_sets; // empty: not bound
+};
+
+// Starts one rank and returns its process id. Whether its program could be started is seen when it
+// ends: RankRow::start_error. Throws std::system_error.
+pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams);
+
+} // namespace macadam::tools

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/supervisor.h"
+
+#include "boot/job_report.h"
+#include "boot/machine.h"
+#include "tools/mpiexec/binding.h"
+#include "tools/mpiexec/hang_report.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <stdexcept>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace macadam::tools {
+
+using namespace std::chrono_literals;
+using boot::RankRow;
+using boot::RankState;
+
+namespace {
+
+constexpr int timeout_status = 124;         // as timeout(1) has it
+constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
+constexpr auto time_to_answer = 1s;         // for the hang report
+constexpr auto pause_between_looks = 10ms;  // while answers come in
+constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
+
+constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+std::string plural(int count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+} // namespace
+
+Supervisor::Supervisor(const Options& options)
+    : options_(options),
+      memory_(boot::JobMemory::create(static_cast<std::uint32_t>(options.ranks()),
+                                      boot::usable_cores(), boot::host_name())) {
+  sigemptyset(&passed_on_);
+  block_signals();
+}
+
+Supervisor::~Supervisor() {
+  close(signals_);
+}
+
+// From here on signals are read from a descriptor. One that mpiexec was told to ignore (nohup) it
+// ignores still.
+void Supervisor::block_signals() {
+  sigemptyset(&heeded_);
+  sigaddset(&heeded_, SIGCHLD);
+  for (int number : heeded_signals) {
+    struct sigaction action {};
+    sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&heeded_, number);
+  }
+  sigset_t blocked = heeded_;
+  sigaddset(&blocked, SIGPIPE); // a write fails instead
+  sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
+  signal(SIGCHLD, SIG_DFL); // were it ignored, children would leave no status
+  signals_ = signalfd(-1, &heeded_, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals_ < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
+}
+
+int Supervisor::run() {
+  if (options_.timeout_seconds > 0)
+    timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(options_.timeout_seconds));
+  start_ranks();
+  while (alive_ > 0) {
+    wait_for_events();
+    on_deadlines();
+  }
+  keeper_.reset(); // ends what ranks have left running
+  output_.drain();
+  if (report_) print_hang_report();
+  print_job_report();
+  return status_;
+}
+
+void Supervisor::start_ranks() {
+  std::vector<cpu_set_t> core_sets;
+  if (options_.binding == Binding::core) {
+    core_sets = usable_core_sets();
+    if (static_cast<int>(core_sets.size()) < options_.ranks())
+      throw std::runtime_error(plural(options_.ranks(), "rank") + " cannot be bound to " +
+                               plural(static_cast<int>(core_sets.size()), "core") +
+                               ", which is what mpiexec may use here; leave --bind-to out");
+  }
+  keeper_.emplace();
+  const Start start{options_, memory_, *keeper_, original_mask_, core_sets};
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (std::size_t app = 0; app < options_.programs.size(); ++app) {
+    const Program& program = options_.programs[app];
+    for (int i = 0; i < program.ranks; ++i) {
+      const int rank = static_cast<int>(pids_.size());
+      memory_.row(rank).app = static_cast<std::int32_t>(app);
+      Streams streams;
+      streams.in = rank == 0 ? input_.reading_end() : nothing;
+      if (options_.label) output_.add(rank, streams);
+      pids_.push_back(start_rank(start, program, rank, streams));
+      ++alive_;
+      if (rank == 0) input_.forget_reading_end();
+      if (options_.label) {
+        close(streams.out);
+        close(streams.error);
+      }
+    }
+  }
+  close(nothing);
+}
+
+void Supervisor::wait_for_events() {
+  std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+  input_.list(polled);
+  output_.list(polled);
+
+  Clock::duration longest = 1h;
+  for (const Deadline& deadline : {timeout_, kill_})
+    if (deadline) longest = std::min(longest, *deadline - Clock::now());
+  if (report_) longest = std::min<Clock::duration>(longest, pause_between_looks);
+  if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
+  if (poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(0, ms))) <= 0) return;
+
+  output_.take(polled.data() + 2);
+  input_.take(polled[1]);
+  if (polled[0].revents) take_signals();
+}
+
+void Supervisor::on_deadlines() {
+  const auto now = Clock::now();
+  if (timeout_ && now >= *timeout_ && !report_) {
+    ask_for_reports();
+  }
+  if (report_ && (all_have_answered() || now >= *report_)) {
+    print_hang_report();
+    report_.reset();
+    if (timeout_ && now >= *timeout_) {
+      timeout_.reset();
+      if (!failed_) {
+        say("the job has not ended within " +
+            std::to_string(std::lround(options_.timeout_seconds)) + " s; ending " +
+            plural(alive_, "rank"));
+        failed_ = true;
+        status_ = timeout_status;
+      }
+      end_ranks();
+    }
+  }
+  if (kill_ && now >= *kill_) {
+    kill_.reset();
+    keeper_->signal_group(SIGKILL);
+  }
+}
+
+void Supervisor::take_signals() {
+  signalfd_siginfo info;
+  bool child = false;
+  while (read(signals_, &info, sizeof info) == ssize_t{sizeof info}) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD)
+      child = true;
+    else
+      on_signal(number);
+  }
+  if (child) {
+    look_for_aborts();
+    reap();
+    look_for_absent_ranks();
+  }
+}
+
+void Supervisor::on_signal(int number) {
+  if (number == SIGUSR1) return ask_for_reports();
+  sigaddset(&passed_on_, number);
+  keeper_->signal_group(number);
+  if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
+  // Who asks twice will not wait for programs that do not heed the first time.
+  if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
+    if (!failed_) status_ = 128 + number;
+    failed_ = true;
+    end_ranks();
+  }
+}
+
+void Supervisor::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    const auto found = std::find(pids_.begin(), pids_.end(), pid);
+    if (found == pids_.end()) continue; // the keeper, or a child from before mpiexec was executed
+    *found = 0;
+    --alive_;
+    on_end(static_cast<int>(found - pids_.begin()), status);
+  }
+}
+
+void Supervisor::on_end(int rank, int status) {
+  RankRow& row = memory_.row(rank);
+  const RankState state = row.state.load(std::memory_order_acquire);
+  if (state == RankState::starting) memory_.header().absent.fetch_add(1);
+  if (state != RankState::finalized) row.state.store(RankState::dead, std::memory_order_release);
+  const bool in_mpi = state == RankState::running;
+
+  if (row.start_error != 0) {
+    fail(rank, "could not be started: " + std::string(std::strerror(row.start_error)), 127, true);
+  } else if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    const char* description = sigdescr_np(number);
+    fail(rank,
+         "was killed by signal " + std::to_string(number) + " (" +
+             (description ? description : "unknown") + ")",
+         128 + number, state != RankState::finalized);
+  } else if (WEXITSTATUS(status) != 0) {
+    fail(rank,
+         "exited with status " + std::to_string(WEXITSTATUS(status)) +
+             (in_mpi ? " without calling MPI_Finalize" : ""),
+         WEXITSTATUS(status), state != RankState::finalized);
+  } else if (in_mpi) {
+    fail(rank, "exited without calling MPI_Finalize", 1, true);
+  }
+}
+
+// MPI_Abort, before the process has ended; it takes a moment to flush its output.
+void Supervisor::look_for_aborts() {
+  for (int rank = 0; rank < options_.ranks() && !failed_; ++rank) {
+    const RankRow& row = memory_.row(rank);
+    if (row.state.load(std::memory_order_acquire) == RankState::aborted)
+      fail(rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
+  }
+}
+
+// A rank that has ended without MPI_Init, which is its right, while others are in MPI: they would
+// wait for it. A rank that joins when one is absent wakes us with SIGCHLD.
+void Supervisor::look_for_absent_ranks() {
+  if (failed_ || memory_.header().absent.load() == 0) return;
+  for (int rank = 0; rank < options_.ranks(); ++rank) {
+    if (memory_.row(rank).state.load() != RankState::running) continue;
+    for (int other = 0; other < options_.ranks(); ++other)
+      if (memory_.row(other).state.load() == RankState::dead && memory_.row(other).pid == 0)
+        return fail(other,
+                    "ended without calling MPI_Init, which rank " + std::to_string(rank) +
+                        " has called",
+                    1, true);
+  }
+}
+
+void Supervisor::fail(int rank, const std::string& cause, int status, bool ends_job) {
+  if (failed_) return;
+  failed_ = true;
+  status_ = status;
+  const int others = alive_ - (pids_[static_cast<std::size_t>(rank)] != 0 ? 1 : 0);
+  const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
+  std::string sentence = name(rank) + " " + cause;
+  if (ends_job && others > 0) sentence += "; ending the other " + plural(others, "rank");
+  if (!asked_for) say(sentence);
+  if (ends_job) end_ranks();
+}
+
+void Supervisor::end_ranks() {
+  if (ending_) return;
+  ending_ = true;
+  kill_ = Clock::now() + time_to_end;
+  for (std::size_t rank = 0; rank < pids_.size(); ++rank) {
+    const RankState state = memory_.row(static_cast<int>(rank)).state.load();
+    if (pids_[rank] == 0 || state == RankState::aborted) continue;
+    kill(pids_[rank], SIGTERM);
+    kill(pids_[rank], SIGCONT); // a stopped process would not see it
+  }
+}
+
+void Supervisor::say(const std::string& sentence) const {
+  write_all(2, "mpiexec: " + sentence + "\n");
+}
+
+std::string Supervisor::name(int rank) const {
+  return "rank " + std::to_string(rank) + " on host " + memory_.header().host.data();
+}
+
+void Supervisor::ask_for_reports() {
+  if (report_) return;
+  memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
+  report_ = Clock::now() + time_to_answer;
+}
+
+bool Supervisor::all_have_answered() const {
+  const std::uint32_t wanted = memory_.header().reports_wanted.load();
+  for (int rank = 0; rank < options_.ranks(); ++rank) {
+    const RankRow& row = memory_.row(rank);
+    if (row.state.load() == RankState::running &&
+        row.report_answered.load(std::memory_order_acquire) != wanted)
+      return false;
+  }
+  return true;
+}
+
+void Supervisor::print_hang_report() {
+  write_all(2, hang_report(memory_));
+}
+
+void Supervisor::print_job_report() const {
+  std::vector<std::string> reports;
+  for (int rank = 0; rank < options_.ranks(); ++rank) {
+    const boot::ReportArea& area = memory_.report(rank);
+    if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
+      reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
+  }
+  if (!reports.empty()) write_all(2, boot::job_report(reports));
+}
+
+} // namespace macadam::tools

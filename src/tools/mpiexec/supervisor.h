@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+#include "tools/mpiexec/input.h"
+#include "tools/mpiexec/options.h"
+#include "tools/mpiexec/output.h"
+#include "tools/mpiexec/ranks.h"
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macadam::tools {
+
+// Starts a job and watches it to its end: one thread, one poll().
+class Supervisor {
+ public:
+  // Throws std::system_error or base::Error when the system refuses what is needed.
+  explicit Supervisor(const Options& options);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor();
+
+  // Returns mpiexec's exit status.
+  int run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = std::optional<Clock::time_point>;
+
+  void block_signals();
+  void start_ranks();
+  void wait_for_events();
+  void on_deadlines();
+
+  void take_signals();
+  void on_signal(int number);
+  void reap();
+  void on_end(int rank, int status);
+  void look_for_aborts();
+  void look_for_absent_ranks();
+
+  // The first failure decides the exit status and is told; later ones follow from it.
+  void fail(int rank, const std::string& cause, int status, bool ends_job);
+  void end_ranks();
+  void say(const std::string& sentence) const;
+  [[nodiscard]] std::string name(int rank) const;
+
+  void ask_for_reports();
+  [[nodiscard]] bool all_have_answered() const;
+  void print_hang_report();
+  void print_job_report() const;
+
+  const Options& options_;
+  boot::JobMemory memory_;
+  sigset_t heeded_, original_mask_;
+  int signals_; // signalfd
+  LabelledOutput output_;
+  TerminalInput input_;
+  std::optional<Keeper> keeper_;
+
+  std::vector<pid_t> pids_; // by rank; 0 once it has ended
+  int alive_ = 0;
+  bool failed_ = false;
+  bool ending_ = false;
+  int status_ = 0;
+  int interrupts_ = 0;
+  sigset_t passed_on_;
+  Deadline timeout_, kill_, report_;
+};
+
+} // namespace macadam::tools
