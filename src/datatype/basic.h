@@ -12,6 +12,7 @@ namespace macadam::datatype {
 
 // Types beyond strict ISO C++ that optional Fortran datatypes need.
 __extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 UnsignedInt128;
 __extension__ typedef __float128 Float128;
 
 // Complex numbers of 2 and 16 byte parts; std::complex is specified for the standard types only.
@@ -30,7 +31,7 @@ struct Pair {
 };
 
 // What the standard's table of allowed operators distinguishes (section "Predefined Reduction
-// Operations"). `character`, `packed` and nothing else take part in no reduction at all.
+// Operations"). `character` and `packed` take part in no reduction.
 enum class BasicClass : std::uint8_t {
   c_integer,
   fortran_integer,
@@ -83,12 +84,12 @@ struct Basic {
   const char* name;   // "MPI_INT"
   BasicClass type_class;
   Storage storage;
-  std::uint8_t extent;        // bytes from one element to the next in an array
-  std::uint8_t alignment;     // bytes
-  std::uint8_t external_size; // bytes in the "external32" representation
-  std::uint8_t index_offset;  // pairs: bytes from value to index; else 0
-  std::uint16_t value_code;   // pairs: handle constants of the two parts; else 0
-  std::uint16_t index_code;
+  std::uint8_t extent;           // bytes from one element to the next in an array
+  std::uint8_t alignment;        // bytes
+  std::uint8_t external_size;    // bytes in the "external32" representation
+  std::uint8_t index_offset = 0; // pairs: bytes from value to index
+  std::uint16_t value_code = 0;  // pairs: handle constants of the two parts
+  std::uint16_t index_code = 0;
 
   [[nodiscard]] MPI_Datatype handle() const {
     return reinterpret_cast<MPI_Datatype>(static_cast<std::uintptr_t>(code));

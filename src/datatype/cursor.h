@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace macadam::datatype {
@@ -47,21 +48,22 @@ class PackCursor {
   // A level of the walk: iteration or piece `index` of `node`, whose first byte is at `base`.
   struct Frame {
     const Layout* node;
-    std::byte* base;
-    MPI_Count index;
+    std::uintptr_t base; // an integer: MPI_BOTTOM plus a displacement is no pointer arithmetic
+    MPI_Count index;     // next to be entered
   };
   static constexpr std::size_t inline_frames = 4;
 
   template <bool packing>
   std::size_t move(std::byte* stream, std::size_t bytes);
-  void descend(const Layout* node, std::byte* base, MPI_Count offset);
-  void advance();
+  template <bool packing>
+  std::size_t move_blocks(std::byte* stream, std::size_t bytes);
+  void enter_run();
 
-  Layout root_; // count elements, one extent apart
-  std::byte* start_;
   MPI_Count total_;
+  Layout root_; // count elements, one extent apart
+  std::uintptr_t start_;
   MPI_Count position_ = 0;
-  std::byte* run_ = nullptr; // what is left of the current run
+  std::uintptr_t run_ = 0; // what is left of the run entered last
   MPI_Count run_bytes_ = 0;
   std::size_t depth_ = 0;
   Frame* frames_;

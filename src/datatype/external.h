@@ -13,9 +13,10 @@ namespace macadam::datatype {
 [[nodiscard]] MPI_Count external_size(const Type& type, MPI_Count count);
 
 // Converts `count` elements at `buffer` into `out`, which has room for external_size() bytes.
+// MPI_ERR_CONVERSION if a value (of MPI_LONG, 4 bytes there) does not fit.
 void pack_external(const Type& type, const void* buffer, MPI_Count count, void* out);
 
-// Converts the other way. An integer that does not fit the native type keeps its low bytes.
+// Converts the other way.
 void unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count);
 
 } // namespace macadam::datatype

@@ -8,7 +8,7 @@
 
 namespace macadam::datatype {
 
-class Type;
+struct Shape;
 
 // A flattened type: where its data lies, in packing order, and nothing else. A tree, each node of
 // which is one of
@@ -19,8 +19,7 @@ class Type;
 // `origin`. Normal form, so that few kernels cover all: neighbouring runs are merged, a loop whose
 // copies touch is one run, loops that continue each other are one loop, a regular list is a loop,
 // no node is empty but the root of an empty type.
-class Layout {
- public:
+struct Layout {
   enum class Kind : unsigned char { run, loop, list };
   struct Piece {
     MPI_Count offset;   // bytes from the node's first byte
@@ -40,8 +39,8 @@ class Layout {
   std::vector<std::shared_ptr<const Layout>> owned; // keeps the bodies alive
 };
 
-// Flattens one element of `type`; the result shares the flattened children.
-[[nodiscard]] std::shared_ptr<const Layout> flatten(const Type& type);
+// Flattens one element; the result shares the flattened parts.
+[[nodiscard]] std::shared_ptr<const Layout> flatten(const Shape& shape);
 
 // `count` elements of a flattened type, `extent` bytes apart. Refers to `element`, does not own it.
 [[nodiscard]] Layout repeat(const Layout& element, MPI_Count count, MPI_Count extent);

@@ -9,21 +9,23 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 namespace macadam::datatype {
 
+// Combines `count` contiguous elements: inout[i] = in[i] op inout[i]. The arrays never overlap.
+using Kernel = void (*)(const void* in, void* inout, std::size_t count);
+using KernelTable = std::array<Kernel, static_cast<std::size_t>(Storage::count_)>;
+
 // A reduction operation, predefined or the user's. Made with `new`; the mpi layer counts it.
 class Op final : public base::Object {
  public:
-  // Combines `count` contiguous elements: inout[i] = in[i] op inout[i]. Never overlapping.
-  using Kernel = void (*)(const void* in, void* inout, std::size_t count);
-
   Op(MPI_User_function* function, bool commutative);
   Op(MPI_User_function_c* function, bool commutative);
 
   // inout[i] = in[i] op inout[i] for `count` elements of `type`, one extent apart.
-  // The two buffers must not overlap. Throws as check() does.
+  // The two buffers must not overlap and must be aligned as the type asks. Throws as check() does.
   void apply(const void* in, void* inout, MPI_Count count, const Type& type) const;
 
   // Throws MPI_ERR_OP, naming both, unless apply() can be used with `type`.
@@ -47,9 +49,9 @@ class Op final : public base::Object {
   [[nodiscard]] Kernel kernel(const Type& type) const;
 
   std::string_view name_;
-  const Kernel* kernels_ = nullptr; // by Storage; null entries: no such combination
-  std::uint32_t classes_ = 0;       // allowed BasicClasses, a bit each
-  std::uint16_t code_ = 0;          // value of the handle constant; 0: the user's
+  const KernelTable* kernels_ = nullptr; // null entries: no such combination
+  std::uint32_t classes_ = 0;            // allowed BasicClasses, a bit each
+  std::uint16_t code_ = 0;               // value of the handle constant; 0: the user's
   bool commutative_ = true;
   bool accumulate_only_ = false;
   MPI_User_function* function_ = nullptr;
@@ -61,16 +63,17 @@ class PredefinedOps {
  public:
   PredefinedOps();
   // The operation behind a handle constant; null if the value is none of them (MPI_OP_NULL too).
-  [[nodiscard]] Op* find(MPI_Op handle) {
+  [[nodiscard]] Op* find(MPI_Op handle) const {
     const auto code = reinterpret_cast<std::uintptr_t>(handle) - first_code;
-    return code < codes && ops_[code].predefined() ? &ops_[code] : nullptr;
+    return code < codes ? ops_[code].get() : nullptr;
   }
-  [[nodiscard]] Op& operator[](MPI_Op handle) { return *find(handle); }
+  // The same for a constant known to be right, such as MPI_SUM.
+  [[nodiscard]] Op& operator[](MPI_Op handle) const { return *find(handle); }
 
  private:
   static constexpr std::uintptr_t first_code = 0x20;
   static constexpr std::size_t codes = 0x20;
-  std::array<Op, codes> ops_;
+  std::array<std::unique_ptr<Op>, codes> ops_;
 };
 
 } // namespace macadam::datatype

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "datatype/basic.h"
+
 #include <mpi.h>
 
 #include <cstdint>
@@ -9,13 +11,14 @@ namespace macadam::datatype {
 
 // The sequence of basic types in a type, as its length and a polynomial hash: the hash of two
 // sequences joined follows from the two hashes, so no sequence is ever written out. Equal sequences
-// have equal signatures; unequal ones differ but for a 2^-60 chance.
+// have equal signatures; unequal ones differ but for a 2^-60 chance. Types count as equal if they
+// are stored alike: MPI_INT, MPI_INT32_T and MPI_INTEGER match.
 struct Signature {
   MPI_Count elements = 0;
   std::uint64_t hash = 0;
   std::uint64_t power = 1; // base^elements
 
-  [[nodiscard]] static Signature of(std::uint16_t basic_code);
+  [[nodiscard]] static Signature of(Storage storage);
   friend Signature operator+(const Signature& first, const Signature& second);
   // `count` copies in a row.
   friend Signature operator*(MPI_Count count, const Signature& signature);

@@ -16,7 +16,7 @@
 
 namespace macadam::datatype {
 
-class Layout;
+struct Layout;
 class Type;
 
 // A counted reference to a Type. The count is not part of a type's value, so a reference can be
@@ -79,7 +79,7 @@ class Type final : public base::Object {
   // The data of n elements is one block of n * size() bytes that starts at the buffer's address.
   // Known from commit on; false before.
   [[nodiscard]] bool contiguous() const { return contiguous_; }
-  [[nodiscard]] bool committed() const { return layout_ != nullptr; }
+  [[nodiscard]] bool committed() const { return committed_; }
 
   [[nodiscard]] MPI_Count lb() const { return lb_; }
   [[nodiscard]] MPI_Count ub() const { return lb_ + extent_; }
@@ -114,6 +114,8 @@ class Type final : public base::Object {
   void commit();
   // The flattened form; the type must be committed.
   [[nodiscard]] const Layout& layout() const { return *layout_; }
+  // The same of a type that need not be committed; made on first use.
+  [[nodiscard]] const std::shared_ptr<const Layout>& flattened();
 
   std::string name;           // as MPI_Type_set_name left it
   void* attributes = nullptr; // owned by the mpi layer
@@ -130,15 +132,15 @@ class Type final : public base::Object {
  private:
   friend class TypeRef;
   friend class PredefinedTypes;
-  friend std::shared_ptr<const Layout> flatten(const Type&);
 
-  explicit Type(const Basic& basic, Shape shape);
+  Type(const Basic& basic, Shape shape);
   Type(int combiner, Contents contents, Shape shape, const Bounds* bounds);
   ~Type();
   void measure(const Bounds* bounds);
 
   // What a send looks at, first.
   bool contiguous_ = false;
+  bool committed_ = false;
   bool explicit_bounds_ =
       false; // resized, or holds a resized type: its bounds are the parts' bounds
   MPI_Count size_ = 0;
@@ -178,5 +180,8 @@ class PredefinedTypes {
 // The number of basic elements in the first `bytes` bytes of packed elements of `type`, or
 // MPI_UNDEFINED if a basic element is cut in two (MPI_Get_elements).
 [[nodiscard]] MPI_Count elements_in(const Type& type, MPI_Count bytes);
+
+// For messages: the type's name, or what made it: "a type made by MPI_Type_vector".
+[[nodiscard]] std::string describe(const Type& type);
 
 } // namespace macadam::datatype

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "datatype/external.h"
+
+#include "base/error.h"
+#include "datatype/wide.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace macadam::datatype {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "external32 is the native form here");
+
+// What a basic type consists of for the conversion: `parts` values, each one integer or float.
+struct Scalars {
+  std::size_t parts;
+  std::size_t native;   // bytes of a part here
+  std::size_t external; // bytes of a part there
+  enum { bits, signed_integer, unsigned_integer, extended } conversion;
+};
+
+Scalars scalars(const Basic& basic) {
+  const std::size_t parts = basic.type_class == BasicClass::complex ? 2 : 1;
+  Scalars result{parts, basic.extent / parts, basic.external_size / parts, Scalars::bits};
+  switch (basic.storage) {
+  case Storage::float_long:
+  case Storage::complex_long:
+    result.conversion = Scalars::extended;
+    break;
+  case Storage::int32:
+  case Storage::int64:
+    if (result.native == result.external) break;
+    // A wide character is a number of Unicode, never negative.
+    result.conversion = basic.type_class == BasicClass::character ? Scalars::unsigned_integer
+                                                                  : Scalars::signed_integer;
+    break;
+  case Storage::uint32:
+  case Storage::uint64:
+    if (result.native == result.external) break;
+    result.conversion = Scalars::unsigned_integer;
+    break;
+  default:
+    break;
+  }
+  return result;
+}
+
+void copy_reversed(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::reverse_copy(from, from + bytes, to);
+}
+
+// A shorter integer on the other side: the low bytes, if they hold the value.
+void shorten(std::byte* to, const std::byte* from, const Scalars& s, const Basic& basic) {
+  const std::byte sign_bit = from[s.external - 1] & std::byte{0x80};
+  const bool negative = s.conversion == Scalars::signed_integer && sign_bit != std::byte{0};
+  const std::byte filler = negative ? std::byte{0xff} : std::byte{0};
+  for (std::size_t i = s.external; i < s.native; ++i) {
+    if (from[i] != filler) {
+      base::fail(
+          MPI_ERR_CONVERSION,
+          "a value of {} does not fit the {} bytes that external32 has for it; use a type of "
+          "fixed size, such as MPI_INT64_T",
+          basic.name, s.external);
+    }
+  }
+  copy_reversed(to, from, s.external);
+}
+
+void lengthen(std::byte* to, const std::byte* from, const Scalars& s) {
+  const bool negative =
+      s.conversion == Scalars::signed_integer && (from[0] & std::byte{0x80}) != std::byte{0};
+  copy_reversed(to, from, s.external);
+  std::fill(to + s.external, to + s.native, negative ? std::byte{0xff} : std::byte{0});
+}
+
+// long double is IEEE binary128 there and may be the 80 bit format here.
+void extended_out(std::byte* to, const std::byte* from) {
+  long double native = 0;
+  std::memcpy(&native, from, sizeof native);
+  const Float128 value = native;
+  std::byte bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  copy_reversed(to, bytes, sizeof value);
+}
+
+void extended_in(std::byte* to, const std::byte* from) {
+  Float128 value = 0;
+  std::byte bytes[sizeof value];
+  copy_reversed(bytes, from, sizeof value);
+  std::memcpy(&value, bytes, sizeof value);
+  const auto native = static_cast<long double>(value);
+  std::memset(to, 0, sizeof native); // the 80 bit format has padding
+  std::memcpy(to, &native, sizeof native);
+}
+
+void to_external(const Basic& basic, const std::byte* from, MPI_Count count, std::byte* to) {
+  const Scalars s = scalars(basic);
+  for (MPI_Count left = count * static_cast<MPI_Count>(s.parts); left > 0; --left) {
+    if (s.conversion == Scalars::bits) {
+      copy_reversed(to, from, s.native);
+    } else if (s.conversion == Scalars::extended) {
+      extended_out(to, from);
+    } else {
+      shorten(to, from, s, basic);
+    }
+    from += s.native;
+    to += s.external;
+  }
+}
+
+void to_native(const Basic& basic, std::byte* to, MPI_Count count, const std::byte* from) {
+  const Scalars s = scalars(basic);
+  for (MPI_Count left = count * static_cast<MPI_Count>(s.parts); left > 0; --left) {
+    if (s.conversion == Scalars::bits) {
+      copy_reversed(to, from, s.native);
+    } else if (s.conversion == Scalars::extended) {
+      extended_in(to, from);
+    } else {
+      lengthen(to, from, s);
+    }
+    from += s.external;
+    to += s.native;
+  }
+}
+
+bool is_scalar(const Type& type) {
+  return type.predefined() && type.basic()->type_class != BasicClass::pair;
+}
+
+// Calls visit(basic, address, n) for each array of n basic elements, in packing order.
+template <class Visit>
+void walk(const Type& type, std::uintptr_t address, MPI_Count count, const Visit& visit) {
+  if (is_scalar(type)) return visit(*type.basic(), address, count);
+  const Shape& shape = type.shape();
+  for (MPI_Count i = 0; i < count; ++i) {
+    std::uintptr_t at = address + static_cast<std::uintptr_t>(i * type.extent());
+    for (MPI_Count r = 0; r < shape.repeat; ++r) {
+      for (const Part& part : shape.parts) {
+        walk(*part.type, at + static_cast<std::uintptr_t>(part.displacement), part.length, visit);
+      }
+      at += static_cast<std::uintptr_t>(shape.stride);
+    }
+  }
+}
+
+} // namespace
+
+MPI_Count external_size(const Type& type, MPI_Count count) {
+  if (is_scalar(type)) return narrow(Wide{count} * type.basic()->external_size, "external32 size");
+  Wide size = 0;
+  for (const Part& part : type.shape().parts) {
+    size = narrow(size + external_size(*part.type, part.length), "external32 size");
+  }
+  size = narrow(size * type.shape().repeat, "external32 size");
+  return narrow(size * count, "external32 size");
+}
+
+void pack_external(const Type& type, const void* buffer, MPI_Count count, void* out) {
+  auto* to = static_cast<std::byte*>(out);
+  walk(type, reinterpret_cast<std::uintptr_t>(buffer), count,
+       [&to](const Basic& basic, std::uintptr_t from, MPI_Count n) {
+         to_external(basic, reinterpret_cast<const std::byte*>(from), n, to);
+         to += n * basic.external_size;
+       });
+}
+
+void unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count) {
+  const auto* from = static_cast<const std::byte*>(in);
+  walk(type, reinterpret_cast<std::uintptr_t>(buffer), count,
+       [&from](const Basic& basic, std::uintptr_t to, MPI_Count n) {
+         to_native(basic, reinterpret_cast<std::byte*>(to), n, from);
+         from += n * basic.external_size;
+       });
+}
+
+} // namespace macadam::datatype

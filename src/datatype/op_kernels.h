@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/op.h"
+
+#include <type_traits>
+
+// The loops behind the predefined operations: one for every operation and way of storage for which
+// it makes sense. What the standard allows of these is decided elsewhere, by class.
+
+namespace macadam::datatype {
+
+// std::complex multiplies with recovery of infinities, in a function call; and it is not specified
+// for parts beyond the standard types. Complex numbers are computed as their two parts.
+template <class Part>
+struct Complex {
+  Part re, im;
+};
+
+template <class T>
+concept Integer =
+    std::is_integral_v<T> || std::is_same_v<T, Int128> || std::is_same_v<T, UnsignedInt128>;
+template <class T>
+concept Real = Integer<T> || std::is_floating_point_v<T> || std::is_same_v<T, Float128>;
+
+// Signed sums and products wrap around: overflow is the user's error, but not undefined behaviour
+// in our loops. The narrow types go through `unsigned`, for they would be promoted to a signed int.
+template <Integer T>
+using Wrapping = std::conditional_t<
+    sizeof(T) <= sizeof(unsigned), unsigned,
+    std::conditional_t<sizeof(T) == sizeof(std::uint64_t), std::uint64_t, UnsignedInt128>>;
+
+struct Max {
+  template <Real T>
+  static T combine(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+
+struct Min {
+  template <Real T>
+  static T combine(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+
+struct Sum {
+  template <Real T>
+  static T combine(T a, T b) {
+    return a + b;
+  }
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+  template <class Part>
+  static Complex<Part> combine(Complex<Part> a, Complex<Part> b) {
+    return {a.re + b.re, a.im + b.im};
+  }
+};
+
+struct Product {
+  template <Real T>
+  static T combine(T a, T b) {
+    return a * b;
+  }
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+  template <class Part>
+  static Complex<Part> combine(Complex<Part> a, Complex<Part> b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+};
+
+struct LogicalAnd {
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>((a != 0) & (b != 0));
+  }
+};
+
+struct LogicalOr {
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>((a != 0) | (b != 0));
+  }
+};
+
+struct LogicalXor {
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>((a != 0) ^ (b != 0));
+  }
+};
+
+struct BitAnd {
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+
+struct BitOr {
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+
+struct BitXor {
+  template <Integer T>
+  static T combine(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
+
+// Of equal values the lower index wins.
+struct MinLocation {
+  template <class Value, class Index>
+  static Pair<Value, Index> combine(Pair<Value, Index> a, Pair<Value, Index> b) {
+    if (a.value == b.value) return {a.value, a.index < b.index ? a.index : b.index};
+    return a.value < b.value ? a : b;
+  }
+};
+
+struct MaxLocation {
+  template <class Value, class Index>
+  static Pair<Value, Index> combine(Pair<Value, Index> a, Pair<Value, Index> b) {
+    if (a.value == b.value) return {a.value, a.index < b.index ? a.index : b.index};
+    return a.value > b.value ? a : b;
+  }
+};
+
+template <class Operation, class T>
+void combine_all(const void* in, void* inout, std::size_t count) {
+  const auto* __restrict left = static_cast<const T*>(in);
+  auto* __restrict right = static_cast<T*>(inout);
+  for (std::size_t i = 0; i < count; ++i)
+    right[i] = Operation::combine(left[i], right[i]);
+}
+
+// The loop for one C++ type, or null if the operation makes no sense of it.
+template <class Operation, class T>
+constexpr Kernel kernel() {
+  if constexpr (requires(T value) { Operation::combine(value, value); }) {
+    return combine_all<Operation, T>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class Operation>
+constexpr KernelTable make_kernels() {
+  KernelTable table{};
+  const auto set = [&table](Storage storage, Kernel kernel) {
+    table[static_cast<std::size_t>(storage)] = kernel;
+  };
+  set(Storage::int8, kernel<Operation, std::int8_t>());
+  set(Storage::int16, kernel<Operation, std::int16_t>());
+  set(Storage::int32, kernel<Operation, std::int32_t>());
+  set(Storage::int64, kernel<Operation, std::int64_t>());
+  set(Storage::int128, kernel<Operation, Int128>());
+  set(Storage::uint8, kernel<Operation, std::uint8_t>());
+  set(Storage::uint16, kernel<Operation, std::uint16_t>());
+  set(Storage::uint32, kernel<Operation, std::uint32_t>());
+  set(Storage::uint64, kernel<Operation, std::uint64_t>());
+  set(Storage::float32, kernel<Operation, float>());
+  set(Storage::float64, kernel<Operation, double>());
+  set(Storage::float_long, kernel<Operation, long double>());
+  set(Storage::float128, kernel<Operation, Float128>());
+  set(Storage::complex32, kernel<Operation, Complex<float>>());
+  set(Storage::complex64, kernel<Operation, Complex<double>>());
+  set(Storage::complex_long, kernel<Operation, Complex<long double>>());
+  set(Storage::complex128, kernel<Operation, Complex<Float128>>());
+  // A bool that holds neither 0 nor 1, which foreign memory may, is undefined to read as a bool.
+  set(Storage::boolean, kernel<Operation, std::uint8_t>());
+  set(Storage::float_int32, kernel<Operation, Pair<float, int>>());
+  set(Storage::double_int32, kernel<Operation, Pair<double, int>>());
+  set(Storage::long_int32, kernel<Operation, Pair<long, int>>());
+  set(Storage::int32_int32, kernel<Operation, Pair<int, int>>());
+  set(Storage::short_int32, kernel<Operation, Pair<short, int>>());
+  set(Storage::long_double_int32, kernel<Operation, Pair<long double, int>>());
+  set(Storage::float_float, kernel<Operation, Pair<float, float>>());
+  set(Storage::double_double, kernel<Operation, Pair<double, double>>());
+  return table;
+}
+
+template <class Operation>
+inline constexpr KernelTable kernels_of = make_kernels<Operation>();
+
+} // namespace macadam::datatype

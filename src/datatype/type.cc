@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "datatype/type.h"
+
+#include "base/error.h"
+#include "datatype/layout.h"
+#include "datatype/wide.h"
+
+#include <algorithm>
+
+namespace macadam::datatype {
+
+TypeRef::TypeRef(const Type& type) : type_(const_cast<Type*>(&type)) {
+  ++type_->references;
+}
+
+TypeRef::TypeRef(const TypeRef& other) : type_(other.type_) {
+  if (type_) ++type_->references;
+}
+
+TypeRef::~TypeRef() {
+  if (type_ && --type_->references == 0) delete type_;
+}
+
+TypeRef TypeRef::adopt(Type& type) {
+  TypeRef ref;
+  ref.type_ = &type;
+  return ref;
+}
+
+namespace {
+
+// First and last byte + 1 of a set of entries; grows as entries are added.
+struct Interval {
+  bool empty = true;
+  Wide low = 0;
+  Wide high = 0;
+
+  // Adds [low, high) and its copies up to `reach` bytes away, to whichever side.
+  void add(Wide new_low, Wide new_high, Wide reach) {
+    new_low += std::min(reach, Wide{0});
+    new_high += std::max(reach, Wide{0});
+    low = empty ? new_low : std::min(low, new_low);
+    high = empty ? new_high : std::max(high, new_high);
+    empty = false;
+  }
+
+  void repeat(Wide reach) {
+    if (!empty) add(low, high, reach);
+  }
+};
+
+} // namespace
+
+Type::Type(const Basic& basic, Shape shape)
+    : base::Object(base::ObjectKind::datatype), name(basic.name), basic_(&basic),
+      combiner_(MPI_COMBINER_NAMED), shape_(std::move(shape)) {
+  if (basic.type_class == BasicClass::pair) {
+    measure(nullptr);
+  } else {
+    size_ = extent_ = true_ub_ = basic.extent;
+    alignment_ = basic.alignment;
+    signature_ = Signature::of(basic.storage);
+  }
+  elementary_ = this;
+  commit();
+}
+
+Type::Type(int combiner, Contents contents, Shape shape, const Bounds* bounds)
+    : base::Object(base::ObjectKind::datatype), combiner_(combiner), shape_(std::move(shape)),
+      contents_(std::move(contents)) {
+  measure(bounds);
+}
+
+// A stale handle to this memory must not look alive; volatile, since the object's life ends here
+// and the compiler would drop the store.
+Type::~Type() {
+  *const_cast<volatile base::ObjectKind*>(&kind) = base::ObjectKind::freed;
+}
+
+TypeRef Type::make(int combiner, Contents contents, Shape shape, const Bounds* bounds) {
+  return TypeRef::adopt(*new Type(combiner, std::move(contents), std::move(shape), bounds));
+}
+
+// Bounds as in the standard's definition of the extent: those of the data, rounded up to the
+// strictest alignment, unless some type inside was resized; then only what was resized counts.
+void Type::measure(const Bounds* bounds) {
+  Interval data;
+  Interval marked;
+  Wide size = 0;
+  bool mixed = false;
+  for (const Part& part : shape_.parts) {
+    const Type& child = *part.type;
+    if (part.length == 0 || shape_.repeat == 0) continue;
+    const Wide at = part.displacement;
+    const Wide reach = Wide{part.length - 1} * child.extent_;
+    if (child.explicit_bounds_) marked.add(at + child.lb_, at + child.ub(), reach);
+    if (child.size_ == 0) continue;
+    data.add(at + child.true_lb_, at + child.true_ub_, reach);
+    size = narrow(size + Wide{part.length} * child.size_, "size");
+    alignment_ = std::max(alignment_, child.alignment_);
+    if (elementary_ && elementary_ != child.elementary_) mixed = true;
+    if (!child.elementary_) mixed = true;
+    elementary_ = child.elementary_;
+    signature_ = signature_ + part.length * child.signature_;
+  }
+  size_ = narrow(size * shape_.repeat, "size");
+  if (mixed) elementary_ = nullptr;
+  signature_ = shape_.repeat * signature_;
+
+  const Wide reach = Wide{shape_.repeat - 1} * shape_.stride;
+  data.repeat(reach);
+  marked.repeat(reach);
+  true_lb_ = narrow(data.low, "true lower bound");
+  true_ub_ = narrow(data.high, "true upper bound");
+  narrow(data.high - data.low, "true extent");
+
+  explicit_bounds_ = bounds || !marked.empty;
+  if (bounds) {
+    marked = {.empty = false, .low = bounds->lb, .high = Wide{bounds->lb} + bounds->extent};
+  } else if (marked.empty) {
+    const Wide extent = data.high - data.low;
+    marked = {.empty = false,
+              .low = data.low,
+              .high = data.low + (extent + alignment_ - 1) / alignment_ * alignment_};
+  }
+  lb_ = narrow(marked.low, "lower bound");
+  narrow(marked.high, "upper bound");
+  extent_ = narrow(marked.high - marked.low, "extent");
+}
+
+void Type::commit() {
+  if (committed_) return;
+  const Layout& layout = *flattened();
+  contiguous_ = layout.kind == Layout::Kind::run && layout.origin == 0 && size_ == extent_;
+  committed_ = true;
+}
+
+const std::shared_ptr<const Layout>& Type::flattened() {
+  if (!layout_) {
+    if (shape_.parts.empty()) { // a basic type, or nothing at all
+      auto run = std::make_shared<Layout>();
+      run->size = size_;
+      layout_ = std::move(run);
+    } else {
+      layout_ = flatten(shape_);
+    }
+  }
+  return layout_;
+}
+
+PredefinedTypes::PredefinedTypes() {
+  const auto at = [this](std::uint16_t code) -> TypeRef& {
+    return types_[code - first_basic_code];
+  };
+  for (const Basic& basic : basics()) {
+    Shape shape;
+    if (basic.type_class == BasicClass::pair) {
+      shape.parts = {{0, 1, at(basic.value_code)}, {basic.index_offset, 1, at(basic.index_code)}};
+    }
+    at(basic.code) = TypeRef::adopt(*new Type(basic, std::move(shape)));
+  }
+}
+
+MPI_Count packed_size(const Type& type, MPI_Count count) {
+  MPI_Count bytes = 0;
+  if (__builtin_mul_overflow(type.size(), count, &bytes)) {
+    base::fail(
+        MPI_ERR_COUNT,
+        "{} elements of {} ({} bytes each) are more than 2^63 - 1 bytes; use a smaller count",
+        count, describe(type), type.size());
+  }
+  return bytes;
+}
+
+MPI_Count elements_in(const Type& type, MPI_Count bytes) {
+  if (bytes == 0) return 0;
+  if (type.size() == 0) return MPI_UNDEFINED;
+  const MPI_Count whole = bytes / type.size() * type.elements();
+  MPI_Count rest = bytes % type.size();
+  if (rest == 0) return whole;
+  const Shape& shape = type.shape();
+  if (shape.parts.empty()) return MPI_UNDEFINED; // inside a basic element
+
+  // The repetitions that are full, then the parts that are full, then into the part that is cut.
+  const MPI_Count repetition_size = type.size() / shape.repeat;
+  MPI_Count elements = whole + rest / repetition_size * (type.elements() / shape.repeat);
+  rest %= repetition_size;
+  for (const Part& part : shape.parts) {
+    const MPI_Count part_size = part.length * part.type->size();
+    if (rest < part_size) {
+      const MPI_Count inside = elements_in(*part.type, rest);
+      return inside == MPI_UNDEFINED ? inside : elements + inside;
+    }
+    rest -= part_size;
+    elements += part.length * part.type->elements();
+  }
+  return elements;
+}
+
+std::string describe(const Type& type) {
+  if (!type.name.empty()) return type.name;
+  switch (type.combiner()) {
+  case MPI_COMBINER_DUP:
+    return "a type made by MPI_Type_dup";
+  case MPI_COMBINER_CONTIGUOUS:
+    return "a type made by MPI_Type_contiguous";
+  case MPI_COMBINER_VECTOR:
+    return "a type made by MPI_Type_vector";
+  case MPI_COMBINER_HVECTOR:
+    return "a type made by MPI_Type_create_hvector";
+  case MPI_COMBINER_INDEXED:
+    return "a type made by MPI_Type_indexed";
+  case MPI_COMBINER_HINDEXED:
+    return "a type made by MPI_Type_create_hindexed";
+  case MPI_COMBINER_INDEXED_BLOCK:
+    return "a type made by MPI_Type_create_indexed_block";
+  case MPI_COMBINER_HINDEXED_BLOCK:
+    return "a type made by MPI_Type_create_hindexed_block";
+  case MPI_COMBINER_STRUCT:
+    return "a type made by MPI_Type_create_struct";
+  case MPI_COMBINER_SUBARRAY:
+    return "a type made by MPI_Type_create_subarray";
+  case MPI_COMBINER_DARRAY:
+    return "a type made by MPI_Type_create_darray";
+  case MPI_COMBINER_RESIZED:
+    return "a type made by MPI_Type_create_resized";
+  default:
+    return "an unnamed predefined type";
+  }
+}
+
+} // namespace macadam::datatype
