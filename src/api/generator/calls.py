@@ -2,6 +2,8 @@
 """Writes mpi/calls.h: what the mpi layer implements, one C++ function for all forms of an MPI one."""
 from __future__ import annotations
 
+import re
+
 from .header import wrapped
 from .table import Function
 
@@ -50,7 +52,8 @@ def cpp_name(function: Function) -> str:
 
 
 def declaration(function: Function) -> str:
-    passed = [p.kind.passed.format(p.name) for p in function.parameters if p.name]
+    passed = [re.sub(r" (\*+)", r"\1 ", p.kind.passed.format(p.name))
+              for p in function.parameters if p.name]
     if function.result is not None:
         return f"{function.result} {cpp_name(function)}({', '.join(passed)});"
     return f"void {cpp_name(function)}({', '.join(['Process& self'] + passed)});"

@@ -51,18 +51,25 @@ class Body:
 
     def condition(self, parameter: Parameter) -> str:
         """Where the argument is significant; empty if it always is."""
-        parts = [SIDES[parameter.side]] if parameter.side else []
         buffer = self.buffer_of(parameter)
-        if buffer is not None and in_place(buffer):
-            parts.append(f"{buffer.name} != MPI_IN_PLACE")
-        return " && ".join(parts)
+        if buffer is None or parameter.side != buffer.side or not (buffer.side or in_place(buffer)):
+            return ""
+        return f"{buffer.name}_significant"
+
+    def significance(self, buffer: Parameter) -> list[str]:
+        """Whether a buffer, and what describes it, is looked at on this rank."""
+        if not self.condition(buffer):
+            return []
+        parts = [SIDES[buffer.side]] if buffer.side else []
+        parts += [f"{buffer.name} != MPI_IN_PLACE"] if in_place(buffer) else []
+        return [f"const bool {buffer.name}_significant = {' && '.join(parts)};"]
 
     def buffer_of(self, parameter: Parameter) -> Parameter | None:
         """The buffer that a count, displacement or datatype right after it describes."""
         at = self.parameters.index(parameter)
-        while at >= 0 and kind_name(self.parameters[at]) in COMPANIONS:
+        while at > 0 and kind_name(self.parameters[at]) in COMPANIONS:
             at -= 1
-        return self.parameters[at] if at >= 0 and self.parameters[at].kind.buffer else None
+        return self.parameters[at] if self.parameters[at].kind.buffer else None
 
     def described_by(self, buffer: Parameter) -> tuple[Parameter | None, Parameter | None]:
         """Count and datatype of a buffer: the next ones. Null for arrays of them."""
@@ -99,7 +106,7 @@ class Body:
         for mark, value in {
                 "{length:if}": "",
                 "{on:if}": f"if ({condition}) " if condition else "",
-                "{on:or_nothing}": f"!({condition}) ? check::nothing(self) : " if condition else "",
+                "{on:or_nothing}": f"!{condition} ? check::nothing(self) : " if condition else "",
                 "{on:or_zero}": f"{condition} ? MPI_Count{{" if condition else "",
                 "{on:end}": "} : 0" if condition else "",
                 "{length}": length or "0",
@@ -117,18 +124,17 @@ class Body:
 
     def check_buffer(self, buffer: Parameter) -> list[str]:
         """Null with something to move, or a special address that means nothing here."""
-        lines, conditions = [], [SIDES[buffer.side]] if buffer.side else []
-        if in_place(buffer):
-            conditions.append(f"{buffer.name} != MPI_IN_PLACE")
-            if buffer.side:
-                lines.append(f'check::in_place({buffer.name}, sides, "{buffer.name}");')
+        lines = []
+        if in_place(buffer) and buffer.side:
+            lines.append(f'check::in_place({buffer.name}, sides, "{buffer.name}");')
         count, datatype = self.described_by(buffer)
         if count is not None and datatype is not None:
             check = (f'check::buffer({buffer.name}, {count.name}, {datatype.name}_object, '
                      f'"{buffer.name}");')
         else:
             check = f'check::address({buffer.name}, "{buffer.name}");'
-        lines.append((f"if ({' && '.join(conditions)}) " if conditions else "") + check)
+        condition = self.condition(buffer)
+        lines.append(f"if ({condition}) {check}" if condition else check)
         return lines
 
     def argument(self, parameter: Parameter) -> str:
@@ -143,6 +149,8 @@ class Body:
             unused = "" if self.rooted else "[[maybe_unused]] "
             lines.append(f"{unused}const check::Sides sides = "
                          f"check::sides({self.source.name}_object, root);")
+        for p in self.parameters:
+            lines += self.significance(p) if p.kind.buffer else []
         for p in self.parameters:
             if p is not self.source:
                 lines += self.prepare(p)
@@ -171,13 +179,13 @@ def error_source(entry: Entry) -> str:
 
 
 def indented(lines: list[str], depth: int) -> str:
-    return "".join("\n".join(" " * depth + part for part in wrapped(line).split("\n")) + "\n"
+    return "".join("\n".join(" " * depth + part for part in wrapped(line, 100 - depth).split("\n")) + "\n"
                    for line in lines)
 
 
 def entry_point(entry: Entry) -> str:
     function, name = entry.function, f"MPI_{entry.name}"
-    opening = f'extern "C" {entry.prototype("PMPI")} {{\n'
+    opening = f'extern "C" {entry.prototype("PMPI")} {{'
     alias = (f'extern "C" [[gnu::weak, gnu::alias("P{name}"), gnu::visibility("default")]]\n'
              + wrapped(entry.prototype("MPI") + ";") + "\n")
     if function.result is not None:

@@ -2,7 +2,7 @@
 """Writes mpi.h, the C and C++ header of the standard ABI."""
 from __future__ import annotations
 
-import textwrap
+import re
 
 from .table import Constant, ConstantGroup, Function, Types
 
@@ -40,9 +40,18 @@ CLOSING = """\
 """
 
 
-def wrapped(statement: str) -> str:
-    return "\n".join(textwrap.wrap(statement, 100, subsequent_indent="    ",
-                                   break_long_words=False, break_on_hyphens=False))
+def wrapped(statement: str, width: int = 100) -> str:
+    """Breaks a long statement, between its arguments where that is enough."""
+    if len(statement) <= width:
+        return statement
+    lines, line = [], ""
+    for word in re.split(r"(?<=,) |(?<= [?=]) | (?=: )", statement):
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = "    " + word
+        else:
+            line = f"{line} {word}" if line else word
+    return "\n".join(lines + [line])
 
 
 def comment(title: str) -> str:

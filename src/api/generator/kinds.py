@@ -62,7 +62,7 @@ def number(check: str, large: str = "MPI_Count {}") -> Kind:
 def array(small: str, large: str, check: str, is_large: str = "false") -> Kind:
     """An array of counts or displacements, seen through a CountArray whatever its C type."""
     def passing(wide: str) -> Passing:
-        return Passing(f"const CountArray {{name}}_array{{{{{{name}}, {wide}}}}};\n"
+        return Passing(f"const CountArray {{name}}_array{{{{name}}, {wide}}};\n"
                        "{length:if}" + guarded(check), "{name}_array")
     return Kind(small, large, "CountArray {}", passing("true"), passing(is_large))
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "mpi/errhandler.h"
+#include "mpi/process.h"
+
+#include <limits>
+
+namespace macadam::api {
+
+// The library's lock during one MPI call, where the thread level asks for it. Let go before an error
+// handler runs, so that the handler may call MPI.
+class Entry {
+ public:
+  Entry(mpi::Process& self, const char* function) : locked_(self.thread_multiple ? &self : nullptr) {
+    if (locked_ != nullptr) [[unlikely]] locked_->lock.lock();
+    self.function = function;
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  ~Entry() {
+    if (locked_ != nullptr) [[unlikely]] locked_->lock.unlock();
+  }
+
+ private:
+  // Not read from the process again: MPI_Init_thread changes the level under way.
+  mpi::Process* locked_;
+};
+
+// Called in a catch block: passes what was thrown to the error handler of `source` and returns the
+// error code that `function` is to return.
+[[gnu::cold]] int failed(mpi::Process& self, const char* function, const mpi::ErrorSource& source);
+
+// The same for the tool interface, which calls no error handler. Returns an MPI_T_ERR_ code.
+[[gnu::cold]] int tool_failed();
+
+// The body of a function that the table does not mark as written.
+[[noreturn, gnu::cold]] void not_written();
+
+// A count for a result of type int: MPI_UNDEFINED if it does not fit (MPI 5.0, section 2.5.8).
+inline int narrow(MPI_Count count) {
+  return count < std::numeric_limits<int>::min() || count > std::numeric_limits<int>::max()
+             ? MPI_UNDEFINED
+             : static_cast<int>(count);
+}
+
+}  // namespace macadam::api
