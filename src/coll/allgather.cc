@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/algorithms.h"
+#include "coll/batch.h"
+#include "coll/operations.h"
+
+#include <algorithm>
+
+namespace macadam::coll {
+namespace {
+
+std::uint64_t average_block(const Comm& comm, const Blocks& blocks) {
+  if (blocks.regular()) return blocks[0].bytes();
+  std::uint64_t sum = 0;
+  for (int i = 0; i < comm.size(); ++i) sum += blocks[i].bytes();
+  return sum / static_cast<std::uint64_t>(comm.size());
+}
+
+}  // namespace
+
+Task allgather(Collective& self) {
+  const Arguments& a = self.arguments;
+  if (!a.in_place) copy(a.send[0], a.receive[self.rank()]);
+  switch (select(self.shared->rules, Kind::allgather, self.size(), average_block(self, a.receive))) {
+    case Algorithm::direct: return allgather_direct(self, a.receive);
+    case Algorithm::bruck: return allgather_bruck(self, a.receive);
+    default: return allgather_ring(self, a.receive);
+  }
+}
+
+// Everybody sends its block to everybody: one step, n - 1 messages a rank.
+Task allgather_direct(Comm& comm, Blocks all) {
+  const int n = comm.size();
+  const Data mine = all[comm.rank()];
+  Batch batch(comm);
+  for (int distance = 1; distance < n; ++distance) {
+    if (mine.bytes() > 0) batch.send((comm.rank() + distance) % n, mine);
+  }
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (comm.rank() + n - distance) % n;
+    if (all[from].bytes() > 0) batch.receive(from, all[from]);
+  }
+  co_await batch;
+}
+
+// In step k a rank sends the 2^k blocks it has to the rank 2^k below and gets as many from above:
+// log2(n) steps for any n, and all data copied once more. Blocks stand in a packed copy in the order
+// of the ranks from this one on.
+Task allgather_bruck(Comm& comm, Blocks all) {
+  const int n = comm.size();
+  const int rank = comm.rank();
+  std::size_t total = 0;
+  for (int i = 0; i < n; ++i) total += all[i].bytes();
+  Scratch packed(comm, total);
+  copy(all[rank], comm.bytes(packed.bytes(), all[rank].bytes()));
+
+  std::size_t have = all[rank].bytes();  // bytes of the blocks [rank, rank + distance)
+  Batch batch(comm);
+  for (int distance = 1; distance < n; distance *= 2) {
+    const int blocks = std::min(distance, n - distance);
+    const int above = (rank + distance) % n;
+    std::size_t out = 0;
+    std::size_t in = 0;
+    for (int i = 0; i < blocks; ++i) {
+      out += all[(rank + i) % n].bytes();
+      in += all[(above + i) % n].bytes();
+    }
+    if (out > 0) batch.send((rank - distance + n) % n, comm.bytes(packed.bytes(), out));
+    if (in > 0) batch.receive(above, comm.bytes(packed.bytes() + have, in));
+    co_await batch;
+    have += in;
+  }
+
+  std::size_t at = all[rank].bytes();
+  for (int i = 1; i < n; ++i) {
+    const Data block = all[(rank + i) % n];
+    copy(comm.bytes(packed.bytes() + at, block.bytes()), block);
+    at += block.bytes();
+  }
+}
+
+// Blocks go round a ring: n - 1 steps of m, always to the same neighbour, nothing copied.
+Task allgather_ring(Comm& comm, Blocks all) {
+  const int n = comm.size();
+  const int rank = comm.rank();
+  Batch batch(comm);
+  for (int step = 0; step < n - 1; ++step) {
+    const Data out = all[(rank - step + n) % n];
+    const Data in = all[(rank - step - 1 + n) % n];
+    if (in.bytes() > 0) batch.receive((rank + n - 1) % n, in);
+    if (out.bytes() > 0) batch.send((rank + 1) % n, out);
+    co_await batch;
+  }
+}
+
+}  // namespace macadam::coll

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/algorithms.h"
+#include "coll/batch.h"
+#include "coll/operations.h"
+#include "coll/reduction.h"
+
+namespace macadam::coll {
+
+Task allreduce(Collective& self) {
+  const Arguments& a = self.arguments;
+  const Data result = a.receive[0];
+  const Data mine = a.in_place ? result : a.send[0];
+  switch (select(self.shared->rules, Kind::allreduce, self.size(), result.bytes(),
+                 !a.op->commutative())) {
+    case Algorithm::direct: return allreduce_direct(self, mine, result, *a.op);
+    case Algorithm::rabenseifner: return allreduce_rabenseifner(self, mine, result, *a.op);
+    case Algorithm::ring: return allreduce_ring(self, mine, result, *a.op);
+    default: return allreduce_recursive_doubling(self, mine, result, *a.op);
+  }
+}
+
+// Everybody sends its part to everybody and combines all of them, from the last rank to the first: one
+// step, (n - 1) m bytes a rank.
+Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  const int n = comm.size();
+  const int rank = comm.rank();
+  if (mine.bytes() == 0) co_return;
+  Scratch parts(comm, *mine.type, n * mine.count);
+  const auto part = [&](int i) { return slice(parts.data(), i * mine.count, mine.count); };
+  Batch batch(comm);
+  for (int distance = 1; distance < n; ++distance) batch.send((rank + distance) % n, mine);
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (rank + n - distance) % n;
+    batch.receive(from, part(from));
+  }
+  co_await batch;
+  const Data sum = part(n - 1);
+  if (rank == n - 1) copy(mine, sum);
+  for (int i = n - 2; i >= 0; --i) {
+    const void* from = i == rank ? mine.address : part(i).address;
+    op.apply(from, sum.address, sum.count, *sum.type);
+  }
+  copy(sum, result);
+}
+
+// Pairs at distance 1, 2, 4, ... exchange what they have: log2(n) steps of m, two more where n is not
+// a power of two.
+Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  const Fold fold(comm.size());
+  const int rank = comm.rank();
+  const int place = fold.place(rank);
+  if (mine.bytes() == 0) co_return;
+  if (mine.address != result.address) copy(mine, result);
+  Batch batch(comm);
+  if (place < 0) {
+    batch.send(rank + 1, result);
+    co_await batch;
+    batch.receive(rank + 1, result);
+    co_await batch;
+    co_return;
+  }
+  Scratch spare(comm, *mine.type, mine.count);
+  Partial partial(op, result, spare.data());
+  if (rank < fold.paired) {
+    batch.receive(rank - 1, partial.spare());
+    co_await batch;
+    partial.add_below();
+  }
+  for (int bit = 1; bit < fold.size; bit *= 2) {
+    const int partner = place ^ bit;
+    batch.send(fold.rank(partner), partial.value());
+    batch.receive(fold.rank(partner), partial.spare());
+    co_await batch;
+    if (partner < place) partial.add_below();
+    else partial.add_above();
+  }
+  if (rank < fold.paired) {
+    batch.send(rank - 1, partial.value());
+    co_await batch;
+  }
+  partial.store(result);
+}
+
+// Reduce-scatter by recursive halving, then allgather by recursive doubling: 2 log2(n) steps, about 2m
+// bytes a rank. Combines ranks out of order.
+Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  const Fold fold(comm.size());
+  const int rank = comm.rank();
+  const int place = fold.place(rank);
+  if (mine.bytes() == 0) co_return;
+  if (mine.address != result.address) copy(mine, result);
+  Batch batch(comm);
+  if (place < 0) {
+    batch.send(rank + 1, result);
+    co_await batch;
+    batch.receive(rank + 1, result);
+    co_await batch;
+    co_return;
+  }
+  Scratch spare(comm, *mine.type, mine.count);
+  if (rank < fold.paired) {
+    batch.receive(rank - 1, spare.data());
+    co_await batch;
+    op.apply(spare.data().address, result.address, result.count, *result.type);
+  }
+  // [first, first + bit * 2) are the pieces that this rank still works on.
+  const Pieces pieces{mine.count, fold.size};
+  const auto send_and_receive = [&](int partner, const Data& out, const Data& in) {
+    if (out.bytes() > 0) batch.send(fold.rank(partner), out);
+    if (in.bytes() > 0) batch.receive(fold.rank(partner), in);
+  };
+  int first = 0;
+  for (int bit = fold.size / 2; bit > 0; bit /= 2) {
+    const int partner = place ^ bit;
+    const int kept = (place & bit) != 0 ? first + bit : first;
+    const int given = (place & bit) != 0 ? first : first + bit;
+    const Data keep = pieces(result, kept, kept + bit);
+    const Data landing = pieces(spare.data(), kept, kept + bit);
+    send_and_receive(partner, pieces(result, given, given + bit), landing);
+    co_await batch;
+    op.apply(landing.address, keep.address, keep.count, *keep.type);
+    first = kept;
+  }
+  for (int bit = 1; bit < fold.size; bit *= 2) {
+    const int partner = place ^ bit;
+    const int theirs = first ^ bit;
+    send_and_receive(partner, pieces(result, first, first + bit),
+                     pieces(result, theirs, theirs + bit));
+    co_await batch;
+    first &= ~bit;
+  }
+  if (rank < fold.paired) {
+    batch.send(rank - 1, result);
+    co_await batch;
+  }
+}
+
+// n pieces go round a ring twice, first growing, then finished: 2 (n - 1) steps, 2m bytes a rank, always
+// to the same neighbour. Combines ranks out of order.
+Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  const int n = comm.size();
+  const int rank = comm.rank();
+  if (mine.bytes() == 0) co_return;
+  if (mine.address != result.address) copy(mine, result);
+  const int right = (rank + 1) % n;
+  const int left = (rank + n - 1) % n;
+  const Pieces pieces{mine.count, n};
+  Scratch spare(comm, *mine.type, pieces.begin(1));
+  Batch batch(comm);
+  for (int step = 0; step < n - 1; ++step) {
+    const int out = (rank - step + n) % n;
+    const int in = (rank - step - 1 + n) % n;
+    const Data grown = pieces(result, in, in + 1);
+    const Data sent = pieces(result, out, out + 1);
+    if (grown.count > 0) batch.receive(left, slice(spare.data(), 0, grown.count));
+    if (sent.count > 0) batch.send(right, sent);
+    co_await batch;
+    op.apply(spare.data().address, grown.address, grown.count, *grown.type);
+  }
+  for (int step = 0; step < n - 1; ++step) {
+    const int out = (rank + 1 - step + n) % n;
+    const int in = (rank - step + n) % n;
+    const Data finished = pieces(result, in, in + 1);
+    const Data sent = pieces(result, out, out + 1);
+    if (finished.count > 0) batch.receive(left, finished);
+    if (sent.count > 0) batch.send(right, sent);
+    co_await batch;
+  }
+}
+
+}  // namespace macadam::coll

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "coll/comm.h"
+
+#include <coroutine>
+#include <string>
+
+namespace macadam::coll {
+
+// Sends and receives in flight together; co_await waits for all of them, and not at all if they are
+// done already. Usable again afterwards. The first error is thrown by co_await, when the others are
+// finished too, so that no buffer is written later.
+//
+// Collectives know what they get: a message of another length than its receive is an error.
+class Batch {
+ public:
+  explicit Batch(const Comm& comm) : comm_(comm) {}
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  // Starts one. An error of the start is thrown by co_await as well.
+  void send(int to, const Data& data) noexcept;
+  void receive(int from, const Data& data) noexcept;
+
+  bool await_ready() const noexcept { return active_ == 0; }
+  void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
+  void await_resume() {
+    if (error_class_ != MPI_SUCCESS) [[unlikely]] throw_error();
+  }
+
+ private:
+  void add(engine::Request& request);
+  void check(const engine::Request& request);
+  static void on_complete(engine::Request& request, void* batch);
+  void note(int error_class, std::string text);
+  [[noreturn]] void throw_error();
+
+  const Comm& comm_;
+  int active_ = 0;
+  int error_class_ = MPI_SUCCESS;
+  std::coroutine_handle<> waiting_;
+  std::string error_;
+};
+
+}  // namespace macadam::coll

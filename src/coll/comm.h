@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "coll/frame_pool.h"
+#include "coll/selection.h"
+#include "datatype/type.h"
+#include "engine/engine.h"
+#include "engine/team.h"
+#include "mem/buffers.h"
+
+#include <cstdint>
+
+namespace macadam::coll {
+
+using engine::Data;
+
+// What the collectives of one process share. `engine` and `byte` (MPI_BYTE) outlive it.
+struct Resources {
+  Resources(engine::Engine& e, const datatype::Type& byte_type) : engine(e), byte(byte_type) {}
+
+  engine::Engine& engine;
+  const datatype::Type& byte;
+  mem::Buffers scratch;
+  FramePool frames;
+  Rules rules = default_rules();  // which algorithm is taken when
+};
+
+// A communicator, as the algorithms see it: who takes part, and the tag that keeps this collective's
+// messages apart from those of others. `team` outlives it.
+struct Comm {
+  Comm(Resources& r, const engine::Team& t, std::int32_t collective_tag)
+      : shared(&r), team(&t), tag(collective_tag) {}
+
+  [[nodiscard]] int rank() const { return team->rank; }
+  [[nodiscard]] int size() const { return team->size(); }
+  // `bytes` gap-free bytes at `address` (never written if they are only sent).
+  [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
+    return {const_cast<void*>(address), static_cast<MPI_Count>(count), &shared->byte};
+  }
+
+  Resources* shared;
+  const engine::Team* team;
+  std::int32_t tag;
+};
+
+}  // namespace macadam::coll

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/selection.h"
+
+#include <array>
+#include <climits>
+
+namespace macadam::coll {
+namespace {
+
+constexpr int any = INT_MAX;
+constexpr std::uint64_t all = UINT64_MAX;
+
+// A direct exchange has the shortest critical path, one message, and every rank has to be scheduled
+// only once, which decides where ranks share cores. Its cost is the number of messages.
+constexpr std::array rules_ = {
+    Rule{Kind::barrier, 8, all, Algorithm::direct},
+    Rule{Kind::barrier, any, all, Algorithm::dissemination},
+
+    Rule{Kind::bcast, 4, all, Algorithm::direct},
+    Rule{Kind::bcast, any, 32 << 10, Algorithm::binomial},
+    Rule{Kind::bcast, any, 1 << 20, Algorithm::scatter_allgather},
+    Rule{Kind::bcast, any, all, Algorithm::chain},
+
+    Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
+    Rule{Kind::reduce, any, 64 << 10, Algorithm::binomial},
+    Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
+    Rule{Kind::reduce, any, all, Algorithm::binomial},
+
+    Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct},
+    Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
+    Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
+    Rule{Kind::allreduce, any, all, Algorithm::ring},
+    Rule{Kind::allreduce, any, all, Algorithm::recursive_doubling},
+
+    Rule{Kind::gather, any, 1 << 10, Algorithm::binomial},
+    Rule{Kind::gather, any, all, Algorithm::direct},
+
+    Rule{Kind::scatter, any, 1 << 10, Algorithm::binomial},
+    Rule{Kind::scatter, any, all, Algorithm::direct},
+
+    Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct},
+    Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck},
+    Rule{Kind::allgather, any, all, Algorithm::ring},
+
+    Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
+    Rule{Kind::alltoall, any, 256, Algorithm::bruck},
+    Rule{Kind::alltoall, any, all, Algorithm::pairwise},
+
+    Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
+    Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
+    Rule{Kind::reduce_scatter, any, all, Algorithm::composed},
+
+    Rule{Kind::scan, 8, 1 << 10, Algorithm::direct},
+    Rule{Kind::scan, any, all, Algorithm::recursive_doubling},
+};
+
+struct Row {
+  const char* name;
+  std::array<Algorithm, 5> algorithms;
+  std::size_t count;
+};
+
+constexpr std::array<Row, kinds> rows = {{
+    {"barrier", {Algorithm::direct, Algorithm::dissemination}, 2},
+    {"bcast",
+     {Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather, Algorithm::chain},
+     4},
+    {"reduce", {Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner}, 3},
+    {"allreduce",
+     {Algorithm::direct, Algorithm::recursive_doubling, Algorithm::rabenseifner, Algorithm::ring},
+     4},
+    {"gather", {Algorithm::direct, Algorithm::binomial}, 2},
+    {"scatter", {Algorithm::direct, Algorithm::binomial}, 2},
+    {"allgather",
+     {Algorithm::direct, Algorithm::bruck, Algorithm::ring},
+     3},
+    {"alltoall", {Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 3},
+    {"reduce_scatter",
+     {Algorithm::recursive_halving, Algorithm::pairwise, Algorithm::composed},
+     3},
+    {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
+}};
+
+}  // namespace
+
+Rules default_rules() { return rules_; }
+
+Algorithm select(Rules rules, Kind kind, int ranks, std::uint64_t bytes, bool ordered) {
+  for (const Rule& rule : rules) {
+    if (rule.kind != kind || ranks > rule.ranks || bytes > rule.bytes) continue;
+    if (ordered && !keeps_order(kind, rule.algorithm)) continue;
+    return rule.algorithm;
+  }
+  return Algorithm::direct;
+}
+
+std::span<const Algorithm> algorithms_of(Kind kind) {
+  const Row& row = rows[static_cast<std::size_t>(kind)];
+  return {row.algorithms.data(), row.count};
+}
+
+bool keeps_order(Kind kind, Algorithm algorithm) {
+  switch (kind) {
+    case Kind::reduce:
+    case Kind::allreduce:
+      return algorithm != Algorithm::rabenseifner && algorithm != Algorithm::ring;
+    case Kind::reduce_scatter:
+      return algorithm == Algorithm::composed;
+    default:
+      return true;
+  }
+}
+
+const char* name(Kind kind) { return rows[static_cast<std::size_t>(kind)].name; }
+
+const char* name(Algorithm algorithm) {
+  constexpr std::array names = {"direct",       "dissemination",     "binomial",
+                                "chain",        "scatter_allgather", "recursive_doubling",
+                                "recursive_halving", "rabenseifner", "ring",
+                                "bruck",        "pairwise",          "composed"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+}  // namespace macadam::coll

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace macadam::coll {
+
+// What a user calls; the v and w forms go with their regular form.
+enum class Kind : std::uint8_t {
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  gather,
+  scatter,
+  allgather,
+  alltoall,
+  reduce_scatter,
+  scan,
+};
+inline constexpr int kinds = 10;
+
+// How it is done. Each collective has some of these (algorithms_of()).
+enum class Algorithm : std::uint8_t {
+  direct,              // everyone who has to do with another talks to it at once
+  dissemination,
+  binomial,
+  chain,
+  scatter_allgather,
+  recursive_doubling,
+  recursive_halving,
+  rabenseifner,
+  ring,
+  bruck,
+  pairwise,
+  composed,            // made of two other collectives
+};
+
+// One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
+// for bcast and reductions, of one rank's block elsewhere; v and w forms count an average block).
+struct Rule {
+  Kind kind;
+  int ranks;
+  std::uint64_t bytes;
+  Algorithm algorithm;
+};
+
+// The rules of all collectives, in order; the first one that fits is taken. The last rule of each
+// collective fits everything.
+using Rules = std::span<const Rule>;
+
+[[nodiscard]] Rules default_rules();
+
+// The algorithm for a call. `ordered`: the reduction must not change the order of its operands, so
+// algorithms that would are passed over.
+[[nodiscard]] Algorithm select(Rules rules, Kind kind, int ranks, std::uint64_t bytes,
+                               bool ordered = false);
+
+// The algorithms that a collective has, for tests and tuning.
+[[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);
+// False for algorithms that combine ranks out of order.
+[[nodiscard]] bool keeps_order(Kind kind, Algorithm algorithm);
+
+[[nodiscard]] const char* name(Kind kind);
+[[nodiscard]] const char* name(Algorithm algorithm);
+
+}  // namespace macadam::coll
