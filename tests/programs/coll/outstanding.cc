@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Several nonblocking and persistent collectives under way at once, on one communicator and on
+// several, mixed with messages, completed in other orders than started.
+#include "coll/forms.h"
+
+#include <numeric>
+
+namespace {
+
+void many_on_one_communicator() {
+  constexpr int n = 30;
+  for (int length : {1, 3000, 60000}) {
+    const auto elements = static_cast<std::size_t>(length);
+    std::vector<std::vector<int>> in, out;
+    std::vector<MPI_Request> requests(n);
+    for (int k = 0; k < n; ++k) {
+      in.emplace_back(elements, check::rank + k);
+      out.emplace_back(elements, -1);
+    }
+    for (int k = 0; k < n; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      switch (k % 3) {
+      case 0:
+        OK(MPI_Iallreduce(in[i].data(), out[i].data(), length, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          &requests[i]));
+        break;
+      case 1:
+        OK(MPI_Ibcast(in[i].data(), length, MPI_INT, k % check::size, MPI_COMM_WORLD,
+                      &requests[i]));
+        break;
+      case 2:
+        OK(MPI_Ibarrier(MPI_COMM_WORLD, &requests[i]));
+        break;
+      }
+    }
+    for (int k = n - 1; k >= 0; --k)
+      OK(MPI_Wait(&requests[static_cast<std::size_t>((k * 7) % n)], MPI_STATUS_IGNORE));
+    for (int k = 0; k < n; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      if (k % 3 == 0)
+        for (int x : out[i])
+          CHECK_EQUAL(x, check::size * (check::size - 1) / 2 + check::size * k);
+      if (k % 3 == 1)
+        for (int x : in[i])
+          CHECK_EQUAL(x, k % check::size + k);
+    }
+  }
+}
+
+// Collectives started in another order on each of several communicators, by different ranks.
+void several_communicators() {
+  constexpr int n = 4;
+  std::vector<MPI_Comm> comms(n);
+  for (int k = 0; k < n; ++k)
+    OK(MPI_Comm_split(MPI_COMM_WORLD, 0, k % 2 ? -check::rank : check::rank,
+                      &comms[static_cast<std::size_t>(k)]));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<int> in(n), out(n, -1);
+    std::vector<MPI_Request> requests(n);
+    for (int step = 0; step < n; ++step) {
+      const auto k = static_cast<std::size_t>((step + check::rank) % n);
+      in[k] = check::rank + static_cast<int>(k) + round;
+      OK(MPI_Iallreduce(&in[k], &out[k], 1, MPI_INT, MPI_SUM, comms[k], &requests[k]));
+    }
+    OK(MPI_Waitall(n, requests.data(), MPI_STATUSES_IGNORE));
+    for (int k = 0; k < n; ++k)
+      CHECK_EQUAL(out[static_cast<std::size_t>(k)],
+                  check::size * (check::size - 1) / 2 + check::size * (k + round));
+  }
+  for (MPI_Comm& comm : comms)
+    OK(MPI_Comm_free(&comm));
+}
+
+// A collective and messages on the same communicator; wildcards must not see the collective.
+void among_messages() {
+  for (int round = 0; round < 50; ++round) {
+    const int to = (check::rank + 1) % check::size;
+    int got = -1, sum = -1;
+    const int mine = check::rank;
+    MPI_Request requests[3];
+    OK(MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]));
+    OK(MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[1]));
+    OK(MPI_Isend(&mine, 1, MPI_INT, to, round, MPI_COMM_WORLD, &requests[2]));
+    OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+    CHECK_EQUAL(got, (check::rank + check::size - 1) % check::size);
+    CHECK_EQUAL(sum, check::size - 1);
+    OK(MPI_Barrier(MPI_COMM_WORLD)); // the wildcard of the next round belongs to the next round
+  }
+}
+
+// Progress by testing alone, with computation in between.
+void tested_to_the_end() {
+  for (int length : {1, 50000}) {
+    std::vector<int> in(static_cast<std::size_t>(length), 1), out(in.size(), 0);
+    MPI_Request request;
+    OK(MPI_Iallreduce(in.data(), out.data(), length, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request));
+    for (int flag = 0; !flag;) {
+      check::compute_ms(0.01);
+      OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    }
+    for (int x : out)
+      CHECK_EQUAL(x, check::size);
+  }
+}
+
+void persistent_restarted() {
+  for (int length : {1, 2000, 100000}) {
+    std::vector<int> in(static_cast<std::size_t>(length)), sum(in.size()), copy(in.size());
+    MPI_Request requests[3];
+    OK(MPI_Allreduce_init(in.data(), sum.data(), length, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          MPI_INFO_NULL, &requests[0]));
+    OK(MPI_Bcast_init(copy.data(), length, MPI_INT, check::size - 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &requests[1]));
+    OK(MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]));
+    for (int round = 0; round < 20; ++round) {
+      std::fill(in.begin(), in.end(), check::rank * round);
+      std::fill(copy.begin(), copy.end(), check::rank == check::size - 1 ? round : -1);
+      if (round % 2) {
+        OK(MPI_Startall(3, requests));
+      } else { // started one by one, completed in the opposite order
+        for (MPI_Request& request : requests)
+          OK(MPI_Start(&request));
+        OK(MPI_Wait(&requests[2], MPI_STATUS_IGNORE));
+      }
+      OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+      for (int x : sum)
+        CHECK_EQUAL(x, round * check::size * (check::size - 1) / 2);
+      for (int x : copy)
+        CHECK_EQUAL(x, round);
+    }
+    for (MPI_Request& request : requests)
+      OK(MPI_Request_free(&request));
+  }
+}
+
+// The communicator may be freed while a collective on it is under way.
+void communicator_freed() {
+  MPI_Comm comm;
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  std::vector<int> in(20000, check::rank), out(in.size());
+  MPI_Request request;
+  OK(MPI_Iallreduce(in.data(), out.data(), 20000, MPI_INT, MPI_SUM, comm, &request));
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (int x : out)
+    CHECK_EQUAL(x, check::size * (check::size - 1) / 2);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return check::run(argc, argv,
+                    {{"many_on_one_communicator", many_on_one_communicator},
+                     {"several_communicators", several_communicators},
+                     {"among_messages", among_messages},
+                     {"tested_to_the_end", tested_to_the_end},
+                     {"persistent_restarted", persistent_restarted},
+                     {"communicator_freed", communicator_freed}});
+}

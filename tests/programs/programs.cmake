@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Which program runs on how many ranks. The label `quick` marks what `make check` runs.
+
+macadam_program(pt2pt/modes RANKS 2 LABELS quick)
+macadam_program(pt2pt/matching RANKS 2 4 LABELS quick)
+macadam_program(pt2pt/truncation RANKS 2 LABELS quick)
+macadam_program(pt2pt/cancel RANKS 2 LABELS quick)
+macadam_program(pt2pt/probe RANKS 2)
+macadam_program(pt2pt/sendrecv RANKS 1 3 4)
+macadam_program(pt2pt/buffered RANKS 2)
+macadam_program(pt2pt/completion RANKS 2 3 LABELS quick)
+macadam_program(pt2pt/grequest RANKS 1 2)
+macadam_program(pt2pt/null_and_self RANKS 1 2 LABELS quick)
+macadam_program(pt2pt/tags RANKS 2)
+macadam_program(pt2pt/persistent RANKS 2 4)
+macadam_program(pt2pt/noncontiguous RANKS 2)
+macadam_program(pt2pt/unexpected RANKS 2 3)
+macadam_program(pt2pt/threads RANKS 2 3)
+macadam_program(pt2pt/random_traffic RANKS 2 4 8)
+macadam_program(pt2pt/large_counts RANKS 1 2)
+
+macadam_program(coll/barrier_bcast RANKS 1 3 4 LABELS quick)
+macadam_program(coll/reductions RANKS 1 2 5 TIMEOUT 120)
+macadam_program(coll/gathers RANKS 1 3 4 TIMEOUT 120)
+macadam_program(coll/outstanding RANKS 2 3 4)
