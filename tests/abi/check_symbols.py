@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""libmpi_abi.so.1 exports the 664 MPI_ and 664 PMPI_ functions of the standard ABI, unversioned, MPI_
+ones weak so that tools can replace them, and nothing else; and it needs no C++ runtime."""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+FUNCTIONS = 664
+
+
+def output(*command) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--api", type=pathlib.Path, required=True, help="api.json")
+    parser.add_argument("--sanitized", action="store_true")
+    arguments = parser.parse_args()
+    failures = []
+
+    symbols = {}
+    for line in output("nm", "-D", "--defined-only", "--with-symbol-versions",
+                       arguments.library).splitlines():
+        _, kind, name = line.split()
+        symbols[name] = kind
+    table = {f["name"] for f in json.loads(arguments.api.read_text())["functions"]}
+    expected = table | {f"P{name}" for name in table}
+    if len(table) != FUNCTIONS:
+        failures.append(f"the table has {len(table)} functions; the standard has {FUNCTIONS}")
+    failures += [f"not exported: {name}" for name in sorted(expected - symbols.keys())]
+    failures += [f"exported, but not of MPI (or versioned): {name}"
+                 for name in sorted(symbols.keys() - expected)]
+    for name in sorted(expected & symbols.keys()):
+        kind = "W" if name.startswith("MPI_") else "T"
+        if symbols[name] != kind:
+            failures.append(f"{name} is of nm's type {symbols[name]}; it should be {kind}")
+
+    dynamic = output("readelf", "-dW", arguments.library)
+    soname = re.search(r"SONAME.*\[(.*)\]", dynamic)
+    if soname is None or soname.group(1) != "libmpi_abi.so.1":
+        failures.append(f"soname is {soname and soname.group(1)}; it should be libmpi_abi.so.1")
+    needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
+    if not arguments.sanitized:
+        failures += [f"needs {name}, the C++ runtime" for name in needed
+                     if name.startswith(("libstdc++", "libgcc_s"))]
+
+    print(f"{len(symbols)} symbols; needs {', '.join(needed)}")
+    print("\n".join(failures[:40]))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
