@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/object.h"
+#include "coll/sequence.h"
 #include "engine/engine.h"
 #include "engine/team.h"
 
@@ -10,10 +11,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace macadam::mpi {
 
-struct Attributes;
+class Attributes;
+class BufferedSends;
+class Process;
 struct Errhandler;
 struct Info;
 
@@ -21,14 +26,29 @@ struct Info;
 struct Group : base::Object {
   Group() : base::Object(base::ObjectKind::group) {}
   engine::RankMap ranks;
-  int rank = MPI_UNDEFINED;  // of this process
+  int rank = MPI_UNDEFINED;     // of this process
+  MPI_Group constant = nullptr; // MPI_GROUP_EMPTY
+
+  [[nodiscard]] MPI_Group handle() const {
+    return constant != nullptr ? constant : reinterpret_cast<MPI_Group>(const_cast<Group*>(this));
+  }
 };
 
-// A communicator. Point-to-point uses `p2p`, collectives `collective` (context + 1), so that the two
-// never match each other.
-struct Communicator : base::Object {
-  Communicator() : base::Object(base::ObjectKind::communicator) {}
+// A group of these ranks of the job, owned by the caller.
+Group& make_group(Process& self, engine::RankMap ranks);
+Group& share(Group& group);
+void drop(Process& self, Group* group);
 
+// What travels under a communicator's context, each kind apart from the others.
+enum class Lane : std::uint64_t {
+  p2p,        // the user's messages
+  collective, // collectives
+  create,     // agreement on a new communicator among some of the ranks (MPI_Comm_create_group)
+  local,      // an intercommunicator's local group among itself
+};
+
+// A communicator. Operations in flight may hold a reference; MPI_Comm_free gives up the user's.
+struct Communicator : base::Object {
   [[nodiscard]] int rank() const { return p2p.rank; }
   [[nodiscard]] int size() const { return p2p.local->size(); }
   // Ranks that a message can be sent to: the remote group of an intercommunicator.
@@ -45,14 +65,32 @@ struct Communicator : base::Object {
 
   engine::Team p2p;
   engine::Team collective;
+  engine::Team inside; // of the local group; differs from `collective` if inter()
   Group* local = nullptr;
-  Group* remote = nullptr;            // intercommunicators
-  std::uint32_t collectives = 0;      // collectives started: gives each its tag
-  MPI_Comm constant = nullptr;        // MPI_COMM_WORLD, MPI_COMM_SELF
+  Group* remote = nullptr;     // intercommunicators
+  coll::Sequence sequence;     // of collectives: gives each its tag
+  MPI_Comm constant = nullptr; // MPI_COMM_WORLD, MPI_COMM_SELF
   Errhandler* errhandler = nullptr;
-  Attributes* attributes = nullptr;
-  Info* info = nullptr;
+  std::unique_ptr<Attributes> attributes;
+  std::vector<std::pair<std::string, std::string>> hints; // of MPI_Comm_set_info, those we know
+  std::unique_ptr<BufferedSends> buffered;                // of MPI_Comm_attach_buffer
   std::string name;
+
+  Communicator();
+  ~Communicator();
 };
 
-}  // namespace macadam::mpi
+// A communicator of these groups, whose references it takes over; `remote` is null for an
+// intracommunicator. Inherits nothing but the error handler.
+Communicator& make_communicator(Process& self, std::uint64_t context, Group& local, Group* remote,
+                                Errhandler& errhandler);
+// For what outlives a call on the communicator, such as a nonblocking collective.
+inline void retain(Communicator& comm) {
+  ++comm.references;
+}
+void release(Process& self, Communicator& comm);
+
+// "MPI_COMM_WORLD", or the name that the user gave, for messages.
+std::string describe(const Communicator& comm);
+
+} // namespace macadam::mpi

@@ -6,16 +6,55 @@
 
 #include <mpi.h>
 
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
 namespace macadam::mpi {
 
 class Process;
 struct Communicator;
 
-// Which error handler is to be called: that of the communicator, window, file or session that the call
-// was made on; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3).
+// What is done about an error: one of the three predefined ways, or the user's function.
+struct Errhandler : base::Object {
+  enum class Action : unsigned char { fatal, abort, return_code, user };
+  using Function =
+      std::variant<std::monostate, MPI_Comm_errhandler_function*, MPI_Session_errhandler_function*>;
+
+  explicit Errhandler(Action what, MPI_Errhandler predefined = MPI_ERRHANDLER_NULL)
+      : base::Object(base::ObjectKind::errhandler), action(what), constant(predefined) {}
+
+  [[nodiscard]] MPI_Errhandler handle() const {
+    return constant != MPI_ERRHANDLER_NULL
+               ? constant
+               : reinterpret_cast<MPI_Errhandler>(const_cast<Errhandler*>(this));
+  }
+
+  Action action;
+  MPI_Errhandler constant; // of a predefined one
+  Function function;       // of a user's
+};
+
+// One more, one less user of an error handler; predefined ones stay.
+Errhandler& share(Errhandler& handler);
+void drop(Process& self, Errhandler* handler);
+
+// Which error handler is to be called: that of the communicator, window, file or session that the
+// call was made on; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3).
 struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
+};
+
+// An error of an operation that an earlier call began: the error handler of that operation's
+// communicator answers for it, whatever the call that found it was made on.
+class OperationError : public base::Error {
+ public:
+  OperationError(int code, std::string what_happened, ErrorSource of)
+      : base::Error(code, std::move(what_happened)), source(of) {}
+  ErrorSource source;
 };
 
 // Reports an error of the entry point `function` through the error handler, with the message
@@ -25,4 +64,45 @@ int raise(Process& self, const char* function, const ErrorSource& source, const 
 // An entry point was called before MPI_Init or after MPI_Finalize: says so and ends the process.
 int not_running(const char* function);
 
-}  // namespace macadam::mpi
+// Error classes and codes with their texts: those of the standard and those that the program adds.
+// A code of the library is its class; the details are in the text of the last error of that class.
+class ErrorCodes {
+ public:
+  int add_class();
+  int add_code(int error_class);
+  void set_string(int code, std::string text);
+  void remove_class(int error_class);
+  void remove_code(int code);
+  void remove_string(int code);
+
+  [[nodiscard]] bool known(int code) const;
+  int class_of(int code) const; // throws MPI_ERR_ARG if the code is unknown
+  [[nodiscard]] std::string text(int code) const;
+  // The largest code ever in use (MPI_LASTUSEDCODE).
+  [[nodiscard]] int last_used() const { return MPI_ERR_LASTCODE + static_cast<int>(added_.size()); }
+
+  // Keeps what is said about the last error.
+  void remember(int code, std::string message);
+
+ private:
+  struct Added {
+    int error_class; // itself, for a class
+    bool removed;
+    std::string text;
+  };
+  Added& added(int code, const char* what);
+
+  std::vector<Added> added_; // codes MPI_ERR_LASTCODE + 1, ...
+  int last_code_ = MPI_SUCCESS;
+  std::string last_message_;
+};
+
+// The name ("MPI_ERR_RANK") and the meaning of a class of the standard; null if it is none.
+struct ErrorClass {
+  int value;
+  const char* name;
+  const char* text;
+};
+const ErrorClass* find_error_class(int value);
+
+} // namespace macadam::mpi

@@ -6,20 +6,27 @@
 #include "base/object.h"
 #include "base/settings.h"
 #include "boot/job.h"
+#include "coll/comm.h"
 #include "datatype/op.h"
 #include "datatype/type.h"
 #include "engine/engine.h"
+#include "mpi/attributes.h"
+#include "mpi/communicator.h"
+#include "mpi/errhandler.h"
+#include "mpi/handle_table.h"
+#include "mpi/info.h"
+#include "mpi/lock.h"
+#include "mpi/requests.h"
+#include "net/shm/directory.h"
 
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
+#include <thread>
+#include <unordered_set>
 
 namespace macadam::mpi {
-
-struct Communicator;
 
 // Everything one MPI process is: its place in the job, its engine, MPI's objects. One in a program;
 // many in the simulator, where the scheduler sets `running` before it runs a rank.
@@ -40,9 +47,11 @@ class Process {
     base::Object* object;
     if (value < predefined.size()) {
       object = predefined[value];
-      if (object == nullptr) [[unlikely]] return nullptr;
+      if (object == nullptr) [[unlikely]]
+        return nullptr;
     } else {
-      if (value % alignof(base::Object*) != 0) [[unlikely]] return nullptr;
+      if (value % alignof(base::Object*) != 0) [[unlikely]]
+        return nullptr;
       object = reinterpret_cast<base::Object*>(value);
     }
     return object->kind == kind ? static_cast<T*>(object) : nullptr;
@@ -70,11 +79,14 @@ class Process {
   void idle(unsigned fruitless);
 
   Phase phase = Phase::before_init;
-  bool thread_multiple = false;  // then `lock` is taken at every entry
-  std::mutex lock;
-  const char* function = "";  // the entry point being waited in, for the hang report
+  bool thread_multiple = false; // then `lock` is taken at every entry
+  Lock lock;
+  int thread_level = MPI_THREAD_SINGLE;
+  std::thread::id main_thread;
+  const char* function = ""; // the entry point being waited in, for the hang report
 
-  // Objects behind the constants of the ABI, by value; those of communicators exist while initialized.
+  // Objects behind the constants of the ABI, by value; those of communicators exist while
+  // initialized.
   std::array<base::Object*, 0x400> predefined = {};
 
   datatype::PredefinedTypes types;
@@ -83,13 +95,37 @@ class Process {
   base::Settings settings;
   base::CounterList counters;
   std::unique_ptr<boot::Job> job;
+  std::unique_ptr<net::shm::Directory> directory;
   std::unique_ptr<engine::Transport> transport;
   std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<coll::Resources> coll;
   Communicator* world = nullptr;
   Communicator* self = nullptr;
 
+  // A context that no communicator of the job has had: the caller's word as leader of a new one.
+  std::uint64_t new_context();
+
+  // Objects that users hold handles of. The slabs keep freed ones readable, so that a stale handle
+  // is recognised.
+  base::Slab<Communicator> communicators;
+  base::Slab<Group> groups;
+  base::Slab<Info> infos;
+  base::Slab<Errhandler> errhandlers;
+  Group empty_group;
+  Info info_env;
+  Errhandler errors_are_fatal{Errhandler::Action::fatal, MPI_ERRORS_ARE_FATAL};
+  Errhandler errors_abort{Errhandler::Action::abort, MPI_ERRORS_ABORT};
+  Errhandler errors_return{Errhandler::Action::return_code, MPI_ERRORS_RETURN};
+  ErrorCodes error_codes;
+  Keyvals keyvals;
+  PredefinedAttributes attribute_values;
+  HandleTable handles;
+  std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in the transport's memory
+  Requests requests;
+
  private:
   static constexpr unsigned polls_before_idle = 32;
+  std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
 };
 
 // The process between MPI_Init and MPI_Finalize, else null: what every entry point looks at first.
@@ -98,4 +134,4 @@ extern Process* running;
 // The process for functions that may be called at any time; made at the first use.
 Process& anytime();
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

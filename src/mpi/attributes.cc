@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/attributes.h"
+
+#include "mpi/calls.h"
+#include "mpi/process.h"
+
+#include <algorithm>
+
+namespace macadam::mpi {
+namespace {
+
+const char* noun(AttributeOf of) {
+  switch (of) {
+  case AttributeOf::communicator:
+    return "communicator";
+  case AttributeOf::datatype:
+    return "datatype";
+  case AttributeOf::window:
+    return "window";
+  }
+  return "";
+}
+
+// Calls the delete callback; what it refuses becomes the error of the MPI call.
+void call_delete(void* object, const Keyval& keyval, void* value) {
+  if (!keyval.delete_fn) return;
+  const int code = keyval.delete_fn(object, keyval.key, value);
+  if (code != MPI_SUCCESS) {
+    base::fail(code, "the delete callback of attribute key {} returned {}", keyval.key, code);
+  }
+}
+
+// The callbacks of the ABI that are no functions: nothing is copied, or the value itself.
+template <class Handle, class Function>
+Keyval::Copy copy_callback(Function* function, void* extra_state) {
+  const auto value = reinterpret_cast<std::uintptr_t>(function);
+  if (value == reinterpret_cast<std::uintptr_t>(MPI_COMM_NULL_COPY_FN)) return {};
+  if (value == reinterpret_cast<std::uintptr_t>(MPI_COMM_DUP_FN)) {
+    return [](void*, int, void* attribute, void** copy, int* flag) {
+      *copy = attribute;
+      *flag = 1;
+      return MPI_SUCCESS;
+    };
+  }
+  return [=](void* object, int key, void* attribute, void** copy, int* flag) {
+    return function(static_cast<Handle>(object), key, extra_state, attribute, copy, flag);
+  };
+}
+
+template <class Handle, class Function>
+Keyval::Delete delete_callback(Function* function, void* extra_state) {
+  if (reinterpret_cast<std::uintptr_t>(function) ==
+      reinterpret_cast<std::uintptr_t>(MPI_COMM_NULL_DELETE_FN)) {
+    return {};
+  }
+  return [=](void* object, int key, void* attribute) {
+    return function(static_cast<Handle>(object), key, attribute, extra_state);
+  };
+}
+
+void refuse_predefined(Process& self, int key) {
+  if (self.attribute_values.find(key) != nullptr) {
+    base::fail(MPI_ERR_KEYVAL, "attribute key {} is predefined; its attribute is read-only", key);
+  }
+}
+
+} // namespace
+
+const void* const* Attributes::find(int key) const {
+  const auto found = std::ranges::find(entries_, key, [](const Entry& e) { return e.keyval->key; });
+  return found == entries_.end() ? nullptr : &found->value;
+}
+
+void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {
+  const auto with_key = [key = keyval->key](const Entry& e) { return e.keyval->key == key; };
+  const auto found = std::ranges::find_if(entries_, with_key);
+  if (found == entries_.end()) {
+    entries_.push_back({std::move(keyval), value});
+    return;
+  }
+  call_delete(object, *keyval, found->value);
+  // Looked up again: the callback may have changed the list.
+  const auto again = std::ranges::find_if(entries_, with_key);
+  if (again == entries_.end()) {
+    entries_.push_back({std::move(keyval), value});
+  } else {
+    again->value = value;
+  }
+}
+
+void Attributes::remove(void* object, int key) {
+  const auto with_key = [key](const Entry& e) { return e.keyval->key == key; };
+  const auto found = std::ranges::find_if(entries_, with_key);
+  if (found == entries_.end()) {
+    base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", key);
+  }
+  const Entry entry = *found;
+  call_delete(object, *entry.keyval, entry.value);
+  std::erase_if(entries_, with_key);
+}
+
+void Attributes::clear(void* object) {
+  while (!entries_.empty())
+    remove(object, entries_.back().keyval->key);
+}
+
+std::unique_ptr<Attributes> Attributes::copy(void* object) const {
+  auto copies = std::make_unique<Attributes>();
+  const std::vector<Entry> entries = entries_; // a callback may change the list
+  for (const Entry& entry : entries) {
+    if (!entry.keyval->copy) continue;
+    void* value = nullptr;
+    int flag = 0;
+    const int code = entry.keyval->copy(object, entry.keyval->key, entry.value, &value, &flag);
+    if (code != MPI_SUCCESS) {
+      base::fail(code, "the copy callback of attribute key {} returned {}", entry.keyval->key,
+                 code);
+    }
+    if (flag != 0) copies->entries_.push_back({entry.keyval, value});
+  }
+  return copies;
+}
+
+int Keyvals::add(AttributeOf of, Keyval::Copy copy, Keyval::Delete delete_fn) {
+  const int key = next_++;
+  keys_[key] = std::make_shared<Keyval>(Keyval{of, key, std::move(copy), std::move(delete_fn)});
+  return key;
+}
+
+std::shared_ptr<const Keyval> Keyvals::find(int key, AttributeOf of) const {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) {
+    base::fail(MPI_ERR_KEYVAL, "keyval is {}{}, which is no attribute key of a {}", key,
+               key == MPI_KEYVAL_INVALID ? " (MPI_KEYVAL_INVALID)" : "", noun(of));
+  }
+  if (found->second->of != of) {
+    base::fail(MPI_ERR_KEYVAL, "keyval {} was made for a {}; it cannot be used with a {}", key,
+               noun(found->second->of), noun(of));
+  }
+  return found->second;
+}
+
+void Keyvals::free(int* key, AttributeOf of) {
+  find(*key, of);
+  keys_.erase(*key);
+  *key = MPI_KEYVAL_INVALID;
+}
+
+int* PredefinedAttributes::find(int key) {
+  switch (key) {
+  case MPI_TAG_UB:
+    return &tag_ub;
+  case MPI_IO:
+    return &io;
+  case MPI_HOST:
+    return &host;
+  case MPI_WTIME_IS_GLOBAL:
+    return &wtime_is_global;
+  case MPI_APPNUM:
+    return &appnum;
+  case MPI_UNIVERSE_SIZE:
+    return &universe_size;
+  case MPI_LASTUSEDCODE:
+    return &last_used_code;
+  default:
+    return nullptr;
+  }
+}
+
+// The MPI functions: communicators.
+
+void comm_create_keyval(Process& self, MPI_Comm_copy_attr_function* copy_fn,
+                        MPI_Comm_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
+  *keyval =
+      self.keyvals.add(AttributeOf::communicator, copy_callback<MPI_Comm>(copy_fn, extra_state),
+                       delete_callback<MPI_Comm>(delete_fn, extra_state));
+}
+
+void comm_free_keyval(Process& self, int* keyval) {
+  refuse_predefined(self, *keyval);
+  self.keyvals.free(keyval, AttributeOf::communicator);
+}
+
+void comm_set_attr(Process& self, Communicator& comm, int keyval, void* value) {
+  refuse_predefined(self, keyval);
+  auto found = self.keyvals.find(keyval, AttributeOf::communicator);
+  if (!comm.attributes) comm.attributes = std::make_unique<Attributes>();
+  comm.attributes->set(comm.handle(), std::move(found), value);
+}
+
+void comm_get_attr(Process& self, Communicator& comm, int keyval, void* value, int* flag) {
+  const void* found = nullptr;
+  if (int* predefined = self.attribute_values.find(keyval)) {
+    found = predefined;
+  } else {
+    self.keyvals.find(keyval, AttributeOf::communicator);
+    const void* const* own = comm.attributes ? comm.attributes->find(keyval) : nullptr;
+    *flag = own != nullptr ? 1 : 0;
+    if (own == nullptr) return;
+    found = *own;
+  }
+  *flag = 1;
+  *static_cast<const void**>(value) = found;
+}
+
+void comm_delete_attr(Process& self, Communicator& comm, int keyval) {
+  refuse_predefined(self, keyval);
+  self.keyvals.find(keyval, AttributeOf::communicator);
+  if (!comm.attributes) base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
+  comm.attributes->remove(comm.handle(), keyval);
+}
+
+// Datatypes. A type's attributes are owned through its void pointer, since that layer knows no
+// attributes; drop_attributes() ends them.
+
+namespace {
+
+datatype::Type& writable(const datatype::Type& type) {
+  return const_cast<datatype::Type&>(type);
+}
+
+Attributes* attributes(const datatype::Type& type) {
+  return static_cast<Attributes*>(type.attributes);
+}
+
+} // namespace
+
+void copy_attributes(const datatype::Type& from, datatype::Type& to) {
+  if (from.attributes == nullptr) return;
+  to.attributes = attributes(from)->copy(from.handle()).release();
+}
+
+void drop_attributes(datatype::Type& type) {
+  if (type.attributes == nullptr) return;
+  attributes(type)->clear(type.handle());
+  delete attributes(type);
+  type.attributes = nullptr;
+}
+
+void type_create_keyval(Process& self, MPI_Type_copy_attr_function* copy_fn,
+                        MPI_Type_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
+  *keyval =
+      self.keyvals.add(AttributeOf::datatype, copy_callback<MPI_Datatype>(copy_fn, extra_state),
+                       delete_callback<MPI_Datatype>(delete_fn, extra_state));
+}
+
+void type_free_keyval(Process& self, int* keyval) {
+  self.keyvals.free(keyval, AttributeOf::datatype);
+}
+
+void type_set_attr(Process& self, const datatype::Type& type, int keyval, void* value) {
+  auto found = self.keyvals.find(keyval, AttributeOf::datatype);
+  if (type.attributes == nullptr) writable(type).attributes = new Attributes;
+  attributes(type)->set(type.handle(), std::move(found), value);
+}
+
+void type_get_attr(Process& self, const datatype::Type& type, int keyval, void* value, int* flag) {
+  self.keyvals.find(keyval, AttributeOf::datatype);
+  const void* const* found = type.attributes != nullptr ? attributes(type)->find(keyval) : nullptr;
+  *flag = found != nullptr ? 1 : 0;
+  if (found != nullptr) *static_cast<const void**>(value) = *found;
+}
+
+void type_delete_attr(Process& self, const datatype::Type& type, int keyval) {
+  self.keyvals.find(keyval, AttributeOf::datatype);
+  if (type.attributes == nullptr) {
+    base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
+  }
+  attributes(type)->remove(type.handle(), keyval);
+}
+
+} // namespace macadam::mpi

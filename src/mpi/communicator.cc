@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/communicator.h"
+
+#include "mpi/calls.h"
+#include "mpi/process.h"
+#include "mpi/request.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace macadam::mpi {
+namespace {
+
+// Hints for communicators that the standard defines (section "Communicator Info"). All are boolean
+// and none changes what this library does, so they are only kept.
+constexpr std::array<std::string_view, 5> known_hints = {
+    "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking", "mpi_assert_strict_persistent_collective_ordering"};
+
+bool same_side(const Group& one, const Group& two) {
+  return &one == &two;
+}
+
+} // namespace
+
+Communicator::Communicator() : base::Object(base::ObjectKind::communicator) {}
+Communicator::~Communicator() = default;
+
+Communicator& make_communicator(Process& self, std::uint64_t context, Group& local, Group* remote,
+                                Errhandler& errhandler) {
+  Communicator& comm = *self.communicators.make();
+  comm.local = &local;
+  comm.remote = remote;
+  comm.errhandler = &share(errhandler);
+  const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
+  const auto team = [&](Lane lane, const engine::RankMap* to) {
+    return engine::Team{context + static_cast<std::uint64_t>(lane), local.rank, &local.ranks, to};
+  };
+  comm.p2p = team(Lane::p2p, peers);
+  comm.collective = team(Lane::collective, peers);
+  comm.inside = team(remote != nullptr ? Lane::local : Lane::collective, &local.ranks);
+  return comm;
+}
+
+void release(Process& self, Communicator& comm) {
+  if (--comm.references != 0) return;
+  for (const Lane lane : {Lane::p2p, Lane::collective, Lane::create, Lane::local}) {
+    self.engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(lane));
+  }
+  drop(self, comm.local);
+  drop(self, comm.remote);
+  drop(self, comm.errhandler);
+  give_back(self.communicators, comm);
+}
+
+std::string describe(const Communicator& comm) {
+  return comm.name.empty() ? "communicator" : "communicator " + comm.name;
+}
+
+// The MPI functions that look at a communicator.
+
+void comm_size(Process&, Communicator& comm, int* size) {
+  *size = comm.size();
+}
+void comm_rank(Process&, Communicator& comm, int* rank) {
+  *rank = comm.rank();
+}
+void comm_test_inter(Process&, Communicator& comm, int* flag) {
+  *flag = comm.inter() ? 1 : 0;
+}
+
+void comm_remote_size(Process&, Communicator& comm, int* size) {
+  if (!comm.inter()) {
+    base::fail(MPI_ERR_COMM,
+               "{} is an intracommunicator; only an intercommunicator has a remote group",
+               describe(comm));
+  }
+  *size = comm.peers();
+}
+
+void comm_group(Process&, Communicator& comm, MPI_Group* group) {
+  *group = share(*comm.local).handle();
+}
+
+void comm_remote_group(Process&, Communicator& comm, MPI_Group* group) {
+  if (!comm.inter()) {
+    base::fail(MPI_ERR_COMM,
+               "{} is an intracommunicator; only an intercommunicator has a remote group",
+               describe(comm));
+  }
+  *group = share(*comm.remote).handle();
+}
+
+void comm_compare(Process& self, Communicator& comm1, Communicator& comm2, int* result) {
+  if (&comm1 == &comm2) {
+    *result = MPI_IDENT;
+    return;
+  }
+  if (comm1.inter() != comm2.inter()) {
+    *result = MPI_UNEQUAL;
+    return;
+  }
+  int worst = MPI_IDENT;
+  const auto sides = {std::pair{comm1.local, comm2.local}, std::pair{comm1.remote, comm2.remote}};
+  for (const auto& [one, two] : sides) {
+    if (one == nullptr || same_side(*one, *two)) continue;
+    int same = MPI_IDENT;
+    group_compare(self, *one, *two, &same);
+    worst = std::max(worst, same); // MPI_IDENT < MPI_SIMILAR < MPI_UNEQUAL
+  }
+  *result = worst == MPI_IDENT ? MPI_CONGRUENT : worst;
+}
+
+void comm_set_name(Process&, Communicator& comm, const char* comm_name) {
+  comm.name.assign(comm_name, ::strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1));
+}
+
+void comm_get_name(Process&, Communicator& comm, char* comm_name, int* resultlen) {
+  *resultlen = static_cast<int>(comm.name.copy(comm_name, MPI_MAX_OBJECT_NAME - 1));
+  comm_name[*resultlen] = '\0';
+}
+
+void comm_set_info(Process&, Communicator& comm, Info* info) {
+  if (info == nullptr) return;
+  for (const auto& [key, value] : info->entries) {
+    if (std::ranges::find(known_hints, key) == known_hints.end()) continue;
+    if (value != "true" && value != "false") continue;
+    std::erase_if(comm.hints, [&](const auto& hint) { return hint.first == key; });
+    comm.hints.emplace_back(key, value);
+  }
+}
+
+void comm_get_info(Process& self, Communicator& comm, MPI_Info* info_used) {
+  *info_used = make_info(self, comm.hints);
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/object.h"
+
+#include <mpi.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macadam::mpi {
+
+class Process;
+
+// An info object: keys and values in the order in which the keys were first set.
+struct Info : base::Object {
+  explicit Info(MPI_Info predefined = nullptr)
+      : base::Object(base::ObjectKind::info), constant(predefined) {}
+
+  [[nodiscard]] const std::string* find(const char* key) const;
+  void set(std::string key, std::string value);
+  bool remove(const char* key);
+
+  [[nodiscard]] MPI_Info handle() const {
+    return constant != nullptr ? constant : reinterpret_cast<MPI_Info>(const_cast<Info*>(this));
+  }
+
+  MPI_Info constant; // MPI_INFO_ENV
+  std::vector<std::pair<std::string, std::string>> entries;
+};
+
+// A new info object with these entries, owned by whoever gets the handle.
+MPI_Info make_info(Process& self, std::vector<std::pair<std::string, std::string>> entries);
+
+// Fills MPI_INFO_ENV once the job is known.
+void fill_info_env(Process& self, int thread_level);
+
+} // namespace macadam::mpi

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace macadam::mpi {
+
+// The lock around the library under MPI_THREAD_MULTIPLE. A thread may take it again: user callbacks
+// (attribute, error handler, reduction) call MPI functions while it is held.
+class Lock {
+ public:
+  void lock() {
+    const auto me = std::this_thread::get_id();
+    if (owner_.load(std::memory_order_relaxed) != me) {
+      waiting_.fetch_add(1, std::memory_order_relaxed);
+      mutex_.lock();
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+      owner_.store(me, std::memory_order_relaxed);
+    }
+    ++depth_;
+  }
+
+  void unlock() {
+    if (--depth_ != 0) return;
+    owner_.store(std::thread::id(), std::memory_order_relaxed);
+    mutex_.unlock();
+  }
+
+  // Another thread wants the lock.
+  [[nodiscard]] bool contended() const { return waiting_.load(std::memory_order_relaxed) != 0; }
+
+  // Lets the lock go however often this thread has taken it; retake() restores that.
+  [[nodiscard]] unsigned release() {
+    const unsigned depth = depth_;
+    depth_ = 1;
+    unlock();
+    return depth;
+  }
+  void retake(unsigned depth) {
+    lock();
+    depth_ = depth;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::thread::id> owner_;
+  std::atomic<unsigned> waiting_ = 0;
+  unsigned depth_ = 0; // of the owner
+};
+
+} // namespace macadam::mpi

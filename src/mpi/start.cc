@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/start.h"
+
+#include "mpi/process.h"
+#include "net/shm/transport.h"
+
+#include <array>
+#include <cstdio>
+#include <unistd.h>
+
+namespace macadam::mpi {
+namespace {
+
+using engine::Rank;
+using engine::RankMap;
+namespace shm = net::shm;
+
+// MACADAM_* variables that are no settings of the library.
+constexpr std::array reserved_variables = {boot::job_variable, "MACADAM_CC", "MACADAM_CXX"};
+
+// The job as the shared-memory transport wants to see it.
+class JobDirectory final : public shm::Directory {
+ public:
+  explicit JobDirectory(boot::Job& job) : job_(job) {}
+
+  [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
+  [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
+  [[nodiscard]] unsigned local_size() const override {
+    return static_cast<unsigned>(job_.local_size());
+  }
+  [[nodiscard]] unsigned cores() const override { return static_cast<unsigned>(job_.cores()); }
+  shm::SharedMemory own_segment() override { return described(job_.my_segment()); }
+  void publish() override { job_.publish({}); }
+  shm::SharedMemory open_segment(Rank peer) override {
+    const int rank = static_cast<int>(peer);
+    static_cast<void>(job_.fetch(rank)); // waits until the peer has published
+    return described(job_.open_segment(rank));
+  }
+  [[nodiscard]] pid_t pid(Rank peer) const override { return job_.pid(static_cast<int>(peer)); }
+
+ private:
+  static shm::SharedMemory described(const boot::Segment& segment) {
+    return {segment.fd, segment.offset, segment.capacity};
+  }
+  boot::Job& job_;
+};
+
+void read_settings(Process& self) {
+  const auto warnings = base::read_environment(self.settings, environ, reserved_variables);
+  if (self.job->rank() != 0) return;
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "macadam: warning: %s\n", warning.c_str());
+  }
+}
+
+Communicator& predefined_communicator(Process& self, MPI_Comm constant, const char* name,
+                                      std::uint64_t context, RankMap ranks) {
+  Group& group = make_group(self, std::move(ranks));
+  Communicator& comm = make_communicator(self, context, group, nullptr, self.errors_are_fatal);
+  comm.constant = constant;
+  comm.name = name;
+  self.predefined[reinterpret_cast<std::uintptr_t>(constant)] = &comm;
+  return comm;
+}
+
+} // namespace
+
+void start(Process& self) {
+  self.job = std::make_unique<boot::Job>(boot::Job::join());
+  read_settings(self);
+  self.directory = std::make_unique<JobDirectory>(*self.job);
+  self.transport = std::make_unique<shm::Transport>(*self.directory, self.settings);
+  const auto rank = static_cast<Rank>(self.job->rank());
+  const int size = self.job->size();
+  self.engine =
+      std::make_unique<engine::Engine>(*self.transport, static_cast<Rank>(size), self.settings);
+  self.coll = std::make_unique<coll::Resources>(*self.engine, self.types[MPI_BYTE]);
+  self.engine->list_counters(self.counters);
+  self.transport->list_counters(self.counters);
+
+  const std::uint64_t own = static_cast<std::uint64_t>(rank) << 32;
+  self.world =
+      &predefined_communicator(self, MPI_COMM_WORLD, "MPI_COMM_WORLD", 4, RankMap(0, 1, size));
+  self.self =
+      &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF", own, RankMap(rank, 1, 1));
+  self.attribute_values.appnum = self.job->app_number();
+  self.attribute_values.universe_size = size;
+}
+
+void stop(Process& self) {
+  for (Communicator** comm : {&self.world, &self.self}) {
+    self.predefined[reinterpret_cast<std::uintptr_t>((*comm)->constant)] = nullptr;
+    (*comm)->references = 1; // nobody waits any more
+    release(self, **comm);
+    *comm = nullptr;
+  }
+  self.counters = {};
+  self.coll.reset();
+  self.engine.reset();
+  self.transport.reset();
+  self.directory.reset();
+  self.job->finalize();
+}
+
+} // namespace macadam::mpi
