@@ -62,7 +62,7 @@ def declaration(function: Function) -> str:
 def calls(table: list[Function]) -> str:
     text, chapter = OPENING, None
     for function in table:
-        if "written" not in function:
+        if "written" not in function or function.converts_handle:
             continue
         if function.chapter != chapter:
             chapter = function.chapter

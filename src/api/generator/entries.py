@@ -178,6 +178,14 @@ def error_source(entry: Entry) -> str:
     return "{}"
 
 
+def handle_conversion(entry: Entry) -> str:
+    name = entry.parameters[0].name
+    convert = (f"self.handles.to_int({name})" if entry.function.result == "int" else
+               f"static_cast<{entry.function.result}>(self.handles.from_int({name}))")
+    return (f'  Process& self = anytime();\n  const Entry entry(self, "MPI_{entry.name}");\n'
+            f"  return {convert};\n")
+
+
 def indented(lines: list[str], depth: int) -> str:
     return "".join("\n".join(" " * depth + part for part in wrapped(line, 100 - depth).split("\n")) + "\n"
                    for line in lines)
@@ -188,6 +196,8 @@ def entry_point(entry: Entry) -> str:
     opening = f'extern "C" {entry.prototype("PMPI")} {{'
     alias = (f'extern "C" [[gnu::weak, gnu::alias("P{name}"), gnu::visibility("default")]]\n'
              + wrapped(entry.prototype("MPI") + ";") + "\n")
+    if function.converts_handle:
+        return f"\n{wrapped(opening)}\n{handle_conversion(entry)}}}\n{alias}"
     if function.result is not None:
         arguments = ", ".join(p.name for p in entry.parameters)
         body = f"  return mpi::{cpp_name(function)}({arguments});\n"

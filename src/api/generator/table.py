@@ -83,6 +83,11 @@ class Function:
     def is_tool(self) -> bool:
         return self.name.startswith("T_")
 
+    @property
+    def converts_handle(self) -> bool:
+        """MPI_Xxx_toint and MPI_Xxx_fromint, which the generator writes itself."""
+        return re.fullmatch(r"\w+_(to|from)int", self.name) is not None
+
     def __contains__(self, word: str) -> bool:
         return word in self.words
 
@@ -177,6 +182,9 @@ def parse_function(text: str, where: str, chapter: str, file: str) -> Function:
     for p in parsed:
         if p.length is not None and p.length not in names:
             raise TableError(f"{where}: {name}: length '{p.length}' of '{p.name}' is no parameter")
+    if result is not None and "written" not in words:
+        raise TableError(f"{where}: {name} returns {result}, so it cannot report that it is not "
+                         "written; it must be")
     return Function(name, parsed, frozenset(words), chapter, file, result)
 
 
