@@ -101,6 +101,8 @@ void Engine::deliver(ReceiveRequest& receive, const std::byte* data, std::size_t
   if (fits != 0) {
     if (!receive.gaps) [[likely]] {
       std::memcpy(receive.data.address, data, fits);
+    } else if (receive.staged != nullptr) {  // announced: finish_receive() unpacks its landing
+      std::memcpy(receive.staged, data, fits);
     } else {
       datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
       cursor.unpack(data, fits);
