@@ -50,6 +50,8 @@ struct LayerRequest : engine::Request {
   // Role::persistent: between MPI_Start and the MPI_Wait or MPI_Test that completes the run. An
   // inactive one is `complete` with an empty status, so waiting for it is no special case.
   bool active = false;
+  // What went wrong with an operation inside, if one failed: for describe_failure().
+  std::string failure;
 };
 
 // A persistent request begins inactive. MPI_Start makes it active and not complete, then calls
@@ -91,6 +93,8 @@ void finish_or_throw(Process& self, MPI_Request* request, MPI_Status* status);
 
 // What went wrong with a complete request, for people: "message truncated: ...".
 [[nodiscard]] std::string describe_failure(const engine::Request& request);
+// Keeps that of `part`, an operation inside `whole`, if it failed.
+void describe_within(LayerRequest& whole, engine::Request& part);
 
 // What MPI_Request_free does: the request goes as soon as its operation has finished.
 void free(Process& self, MPI_Request* request);

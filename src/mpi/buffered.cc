@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/buffered.h"
+
+#include "datatype/cursor.h"
+#include "mpi/calls.h"
+#include "mpi/communicator.h"
+#include "mpi/process.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace macadam::mpi {
+
+namespace {
+
+constexpr std::size_t alignment = 64;
+static_assert(2 * alignment <= MPI_BSEND_OVERHEAD);
+
+std::byte* aligned(std::byte* place) {
+  const auto address = reinterpret_cast<std::uintptr_t>(place);
+  return place + (alignment - address % alignment) % alignment;
+}
+
+void destroy_flush(Process& self, LayerRequest& request) {
+  give_back(self.requests.flushes, static_cast<Flush&>(request));
+}
+
+constexpr RequestClass flush_class{.name = "buffer flush", .destroy = destroy_flush};
+
+}  // namespace
+
+Flush::Flush(Process& process_of, std::uint64_t last_send)
+    : LayerRequest(engine::Role::combined, flush_class), process(process_of), last(last_send) {}
+
+void BufferedSends::attach(Process& self, void* memory, std::size_t bytes) {
+  if (attached_) {
+    base::fail(MPI_ERR_BUFFER, "a buffer is attached already (address {}, {} bytes); detach it first",
+               memory_, bytes_);
+  }
+  process_ = &self;
+  automatic_ = memory == MPI_BUFFER_AUTOMATIC;
+  memory_ = memory;
+  bytes_ = automatic_ ? 0 : bytes;
+  attached_ = true;
+}
+
+void BufferedSends::detach(void** memory, MPI_Count* bytes) {
+  if (attached_) flush();
+  *memory = memory_;
+  *bytes = static_cast<MPI_Count>(bytes_);
+  memory_ = nullptr;
+  bytes_ = 0;
+  attached_ = false;
+}
+
+void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
+                         const engine::Data& data) {
+  const auto copy = reserve(data.bytes());
+  engine::SendRequest* request;
+  try {
+    datatype::PackCursor(*data.type, data.address, data.count).pack(copy->place, copy->bytes);
+    const engine::Data packed{copy->place, static_cast<MPI_Count>(copy->bytes),
+                              &process_->types[MPI_PACKED]};
+    request = process_->engine->send(peer, envelope, packed, engine::SendMode::standard);
+  } catch (...) {
+    remove(copy);
+    throw;
+  }
+  if (request == nullptr || request->complete) {
+    if (request != nullptr) process_->engine->release(request);
+    remove(copy);
+    return;
+  }
+  request->argument = &*copy;
+  request->continuation = [](engine::Request& done, void* argument) {
+    const Copy& left = *static_cast<Copy*>(argument);
+    BufferedSends& owner = *left.owner;
+    owner.process_->engine->release(&done);
+    owner.sent(left.number);
+  };
+}
+
+// Room for a copy that is numbered as the next send.
+BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
+  auto copy = attached_ ? find_room(bytes) : copies_.end();
+  while (copy == copies_.end() && attached_ && process_->engine->progress()) copy = find_room(bytes);
+  if (copy != copies_.end()) return copy;
+  if (!attached_) {
+    base::fail(MPI_ERR_BUFFER, "no buffer is attached for buffered sends; attach one with "
+                               "MPI_Buffer_attach (MPI_BUFFER_AUTOMATIC for one of the library)");
+  }
+  if (automatic_) {
+    base::fail(MPI_ERR_BUFFER, "the automatic buffer has no room for {} bytes: {} of {} bytes hold "
+                               "sends that have not left; set MACADAM_BUFFERED higher, or call "
+                               "MPI_Buffer_flush in between",
+               bytes, used_, process_->settings.buffered);
+  }
+  base::fail(MPI_ERR_BUFFER, "the attached buffer of {} bytes has no room for {} bytes: {} bytes hold "
+                             "sends that have not left; attach a larger one (the data and "
+                             "MPI_BSEND_OVERHEAD for each send that is on its way)",
+             bytes_, bytes, used_);
+}
+
+// The first gap that is large enough; copies_.end() if there is none.
+BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
+  auto before = copies_.end();
+  std::byte* place = nullptr;
+  if (automatic_) {
+    if (used_ + bytes > static_cast<std::size_t>(process_->settings.buffered)) return copies_.end();
+    place = process_->requests.staging.take(bytes);
+  } else {
+    auto* const start = static_cast<std::byte*>(memory_);
+    place = start == nullptr ? nullptr : aligned(start);
+    for (before = copies_.begin(); before != copies_.end(); ++before) {
+      if (place <= before->place && static_cast<std::size_t>(before->place - place) >= bytes) break;
+      place = aligned(before->place + before->bytes);
+    }
+    const auto from_start = static_cast<std::size_t>(place - start);
+    if (before == copies_.end() && (from_start > bytes_ || bytes_ - from_start < bytes))
+      return copies_.end();
+  }
+  if (spare_.empty()) spare_.emplace_back();
+  const auto copy = spare_.begin();
+  copies_.splice(before, spare_, copy);
+  *copy = {this, place, bytes, ++sends_};
+  used_ += bytes;
+  return copy;
+}
+
+void BufferedSends::remove(Copies::iterator copy) {
+  if (automatic_) process_->requests.staging.give(copy->place, copy->bytes);
+  used_ -= copy->bytes;
+  spare_.splice(spare_.begin(), copies_, copy);
+}
+
+// The copy with this number has left.
+void BufferedSends::sent(std::uint64_t number) {
+  remove(std::ranges::find(copies_, number, &Copy::number));
+  for (std::size_t i = 0; i < flushes_.size();) {
+    Flush& flush = *flushes_[i];
+    if (gone(flush.last)) {
+      flushes_[i] = flushes_.back();
+      flushes_.pop_back();
+      complete(flush.process, flush, {});
+    } else {
+      ++i;
+    }
+  }
+}
+
+bool BufferedSends::gone(std::uint64_t up_to) const {
+  return std::ranges::none_of(copies_, [&](const Copy& copy) { return copy.number <= up_to; });
+}
+
+void BufferedSends::flush() {
+  const std::uint64_t last = sends_;
+  if (!copies_.empty()) process_->wait_until([&] { return gone(last); });
+}
+
+Flush* BufferedSends::start_flush(Process& self) {
+  if (copies_.empty()) return nullptr;
+  Flush* flush = self.requests.flushes.make(self, sends_);
+  flushes_.push_back(flush);
+  return flush;
+}
+
+BufferedSends& buffer_for(Process& self, Communicator& comm) {
+  return comm.buffered != nullptr && comm.buffered->attached() ? *comm.buffered
+                                                               : self.requests.buffered;
+}
+
+void drain(BufferedSends& buffer) {
+  void* memory;
+  MPI_Count bytes;
+  buffer.detach(&memory, &bytes);
+}
+
+namespace {
+
+BufferedSends& own_buffer(Communicator& comm) {
+  if (comm.buffered == nullptr) comm.buffered = std::make_unique<BufferedSends>();
+  return *comm.buffered;
+}
+
+void hand_out(Process& self, Flush* flush, MPI_Request* request) {
+  *request = flush == nullptr ? handle(self.requests.done) : handle(*flush);
+}
+
+}  // namespace
+
+void buffer_attach(Process& self, void* buffer, MPI_Count size) {
+  self.requests.buffered.attach(self, buffer, static_cast<std::size_t>(size));
+}
+
+void buffer_detach(Process& self, void* buffer_addr, MPI_Count* size) {
+  self.requests.buffered.detach(static_cast<void**>(buffer_addr), size);
+}
+
+void buffer_flush(Process& self) { self.requests.buffered.flush(); }
+
+void buffer_iflush(Process& self, MPI_Request* request) {
+  hand_out(self, self.requests.buffered.start_flush(self), request);
+}
+
+void comm_attach_buffer(Process& self, Communicator& comm, void* buffer, MPI_Count size) {
+  own_buffer(comm).attach(self, buffer, static_cast<std::size_t>(size));
+}
+
+void comm_detach_buffer(Process&, Communicator& comm, void* buffer_addr, MPI_Count* size) {
+  own_buffer(comm).detach(static_cast<void**>(buffer_addr), size);
+}
+
+void comm_flush_buffer(Process&, Communicator& comm) { own_buffer(comm).flush(); }
+
+void comm_iflush_buffer(Process& self, Communicator& comm, MPI_Request* request) {
+  hand_out(self, own_buffer(comm).start_flush(self), request);
+}
+
+}  // namespace macadam::mpi

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/generalized.h"
+
+#include "mpi/calls.h"
+#include "mpi/process.h"
+
+namespace macadam::mpi {
+
+namespace {
+
+void destroy_generalized(Process& self, LayerRequest& request) {
+  retire(self, static_cast<Generalized&>(request));
+}
+
+void cancel_generalized(Process&, LayerRequest& request) {
+  auto& generalized = static_cast<Generalized&>(request);
+  if (generalized.cancel == nullptr) return;
+  const int code = generalized.cancel(generalized.extra_state, generalized.complete ? 1 : 0);
+  if (code != MPI_SUCCESS) {
+    base::fail(code, "the cancel callback of the generalized request returned this error");
+  }
+}
+
+constexpr RequestClass generalized_class{.name = "generalized",
+                                         .destroy = destroy_generalized,
+                                         .cancel = cancel_generalized};
+
+}  // namespace
+
+Generalized::Generalized(MPI_Grequest_query_function* query_fn,
+                         MPI_Grequest_free_function* free_fn,
+                         MPI_Grequest_cancel_function* cancel_fn, void* state)
+    : LayerRequest(engine::Role::generalized, generalized_class),
+      query(query_fn),
+      free(free_fn),
+      cancel(cancel_fn),
+      extra_state(state) {}
+
+int query(Generalized& request, MPI_Status* status) {
+  MPI_Status answer;
+  set_empty(&answer);
+  answer.MPI_ERROR = MPI_SUCCESS;
+  const int code =
+      request.query == nullptr ? MPI_SUCCESS : request.query(request.extra_state, &answer);
+  if (status != MPI_STATUS_IGNORE) {
+    set_status(status, answer.MPI_SOURCE, answer.MPI_TAG, bytes(answer), cancelled(answer));
+  }
+  return code;
+}
+
+int retire(Process& self, Generalized& request) {
+  const int code = request.free == nullptr ? MPI_SUCCESS : request.free(request.extra_state);
+  give_back(self.requests.generalized, request);
+  return code;
+}
+
+void grequest_start(Process& self, MPI_Grequest_query_function* query_fn,
+                    MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
+                    void* extra_state, MPI_Request* request) {
+  *request =
+      handle(*self.requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
+}
+
+void grequest_complete(Process& self, MPI_Request request) {
+  if (request == MPI_REQUEST_NULL || object(request).role != engine::Role::generalized) {
+    base::fail(MPI_ERR_REQUEST, "request is not a generalized one; it must come from "
+                                "MPI_Grequest_start");
+  }
+  complete(self, static_cast<Generalized&>(object(request)), {});
+}
+
+}  // namespace macadam::mpi

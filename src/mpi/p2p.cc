@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sends and receives, blocking and nonblocking.
+#include "mpi/p2p.h"
+
+#include "mpi/buffered.h"
+#include "mpi/calls.h"
+#include "mpi/communicator.h"
+#include "mpi/process.h"
+
+namespace macadam::mpi {
+
+using datatype::Type;
+using engine::Data;
+using engine::Envelope;
+using engine::ReceiveRequest;
+using engine::SendMode;
+using engine::SendRequest;
+
+SendRequest* start_send(Process& self, const Transfer& transfer, SendForm form) {
+  if (transfer.rank == MPI_PROC_NULL) [[unlikely]] return nullptr;
+  const Communicator& comm = transfer.comm;
+  engine::Engine& engine = *self.engine;
+  engine::Peer& peer = comm.peer(engine, transfer.rank);
+  const Envelope envelope{comm.p2p.context, comm.p2p.rank, transfer.tag};
+  if (form == SendForm::buffered) [[unlikely]] {
+    buffer_for(self, transfer.comm).send(peer, envelope, transfer.data);
+    return nullptr;
+  }
+  const SendMode mode =
+      form == SendForm::synchronous ? SendMode::synchronous : SendMode::standard;
+  return engine.send(peer, envelope, transfer.data, mode);
+}
+
+ReceiveRequest* start_receive(Process& self, const Transfer& transfer) {
+  const Communicator& comm = transfer.comm;
+  engine::Engine& engine = *self.engine;
+  engine::Peer* peer =
+      transfer.rank == MPI_ANY_SOURCE ? nullptr : &comm.peer(engine, transfer.rank);
+  return engine.receive(peer, {comm.p2p.context, transfer.rank, transfer.tag}, transfer.data);
+}
+
+namespace {
+
+// A blocking operation failed: its own call reports it.
+[[noreturn, gnu::cold, gnu::noinline]] void fail_blocking(Process& self, engine::Request& request,
+                                                          Communicator& comm) {
+  request.owner = &comm;
+  const std::string text = describe_failure(request);
+  const int error = request.status.error;
+  self.engine->release(&request);
+  throw base::Error(error, text);
+}
+
+void wait_and_release(Process& self, engine::Request& request, Communicator& comm,
+                      MPI_Status* status) {
+  if (!request.complete) self.wait_until([&] { return request.complete; });
+  set_status(status, request.status);
+  if (request.status.error != MPI_SUCCESS) [[unlikely]] fail_blocking(self, request, comm);
+  self.engine->release(&request);
+}
+
+inline void send_and_wait(Process& self, const Transfer& transfer, SendForm form) {
+  if (SendRequest* request = start_send(self, transfer, form)) {
+    wait_and_release(self, *request, transfer.comm, MPI_STATUS_IGNORE);
+  }
+}
+
+inline void send_and_return(Process& self, const Transfer& transfer, SendForm form,
+                            MPI_Request* request) {
+  SendRequest* started = start_send(self, transfer, form);
+  if (started == nullptr) {
+    *request = handle(self.requests.done);
+    return;
+  }
+  belongs_to(*started, transfer.comm);
+  *request = handle(*started);
+}
+
+}  // namespace
+
+void send(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+          Communicator& comm) {
+  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::standard);
+}
+
+void ssend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+           Communicator& comm) {
+  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::synchronous);
+}
+
+void rsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+           Communicator& comm) {
+  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::ready);
+}
+
+void bsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+           Communicator& comm) {
+  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::buffered);
+}
+
+void isend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+           Communicator& comm, MPI_Request* request) {
+  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::standard, request);
+}
+
+void issend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+            Communicator& comm, MPI_Request* request) {
+  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::synchronous,
+                  request);
+}
+
+void irsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+            Communicator& comm, MPI_Request* request) {
+  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::ready, request);
+}
+
+void ibsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
+            Communicator& comm, MPI_Request* request) {
+  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::buffered, request);
+}
+
+void recv(Process& self, void* buf, MPI_Count count, const Type& type, int source, int tag,
+          Communicator& comm, MPI_Status* status) {
+  if (source == MPI_PROC_NULL) [[unlikely]] {
+    set_status(status, self.requests.from_nobody.status);
+    return;
+  }
+  ReceiveRequest* request = start_receive(self, {comm, source, tag, data_of(buf, count, type)});
+  wait_and_release(self, *request, comm, status);
+}
+
+void irecv(Process& self, void* buf, MPI_Count count, const Type& type, int source, int tag,
+           Communicator& comm, MPI_Request* request) {
+  if (source == MPI_PROC_NULL) [[unlikely]] {
+    *request = handle(self.requests.from_nobody);
+    return;
+  }
+  ReceiveRequest* started = start_receive(self, {comm, source, tag, data_of(buf, count, type)});
+  belongs_to(*started, comm);
+  *request = handle(*started);
+}
+
+}  // namespace macadam::mpi

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/type.h"
+#include "engine/engine.h"
+#include "mpi/request.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace macadam::mpi {
+
+// How a send ends: when the data may be reused, when the receive has begun, when it is known to be
+// posted (which we do not use), when a copy was made.
+enum class SendForm : std::uint8_t { standard, synchronous, ready, buffered };
+
+// A message to or from a rank of a communicator, as the user's call describes it.
+struct Transfer {
+  Communicator& comm;
+  int rank;  // of the other side; MPI_PROC_NULL, and MPI_ANY_SOURCE for a receive, are allowed
+  int tag;
+  engine::Data data;
+};
+
+[[nodiscard]] inline engine::Data data_of(const void* buffer, MPI_Count count,
+                                          const datatype::Type& type) {
+  return {const_cast<void*>(buffer), count, &type};
+}
+
+// Starts a send. Null if it is complete.
+engine::SendRequest* start_send(Process& self, const Transfer& transfer, SendForm form);
+// Starts a receive; the source is not MPI_PROC_NULL.
+engine::ReceiveRequest* start_receive(Process& self, const Transfer& transfer);
+
+// MPI_Send_init, MPI_Recv_init and their like.
+struct PersistentMessage : PersistentRequest {
+  PersistentMessage(const RequestClass& how, Process& process_of, const Transfer& what, SendForm as);
+
+  Process& process;
+  Transfer transfer;
+  datatype::TypeRef type;  // keeps transfer.data.type
+  SendForm form;           // of a send
+  engine::Request* running = nullptr;
+};
+
+// MPI_Isendrecv: complete when both of its halves are.
+struct Exchange : LayerRequest {
+  explicit Exchange(Process& process_of);
+
+  Process& process;
+  int halves = 1;                // still running; one more while the call starts them
+  engine::Status outcome;        // of the receive, or the first error
+  std::byte* staged = nullptr;   // what is sent, of MPI_Isendrecv_replace
+  std::size_t staged_bytes = 0;
+};
+
+}  // namespace macadam::mpi

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is done with one request, by its role: start, cancel, free, end.
+#include "mpi/request.h"
+
+#include "mpi/calls.h"
+#include "mpi/communicator.h"
+#include "mpi/process.h"
+
+namespace macadam::mpi {
+
+using engine::Request;
+using engine::Role;
+
+void belongs_to(Request& request, Communicator& comm) {
+  retain(comm);
+  request.owner = &comm;
+}
+
+namespace {
+
+void destroy(Process& self, LayerRequest& request) {
+  auto* comm = static_cast<Communicator*>(request.owner);
+  request.sort->destroy(self, request);
+  if (comm != nullptr) release(self, *comm);
+}
+
+// Gives a send or receive of the engine back.
+void give_up(Process& self, Request& request) {
+  auto* comm = static_cast<Communicator*>(request.owner);
+  self.engine->release(&request);
+  if (comm != nullptr) release(self, *comm);
+}
+
+const char* sort_name(const Request& request) {
+  switch (request.role) {
+    case Role::done:
+      return "finished operation";
+    case Role::send:
+      return "nonblocking send";
+    case Role::receive:
+      return "nonblocking receive";
+    default:
+      return static_cast<const LayerRequest&>(request).sort->name;
+  }
+}
+
+}  // namespace
+
+void complete(Process& self, LayerRequest& request, const engine::Status& status) {
+  request.status = status;
+  request.complete = true;
+  if (request.detached) destroy(self, request);
+}
+
+int finish(Process& self, MPI_Request* handle, MPI_Status* status) {
+  Request& request = object(*handle);
+  const int error = request.status.error;
+  switch (request.role) {
+    case Role::generalized: {
+      auto& generalized = static_cast<Generalized&>(request);
+      const int query_error = query(generalized, status);
+      const int free_error = retire(self, generalized);
+      *handle = MPI_REQUEST_NULL;
+      return query_error != MPI_SUCCESS ? query_error : free_error;
+    }
+    case Role::done:
+      set_status(status, request.status);
+      break;
+    case Role::send:
+    case Role::receive:
+      set_status(status, request.status);
+      give_up(self, request);
+      break;
+    case Role::persistent:
+    case Role::partitioned: {
+      set_status(status, request.status);
+      auto& persistent = static_cast<LayerRequest&>(request);
+      persistent.active = false;
+      persistent.status = {};
+      persistent.failure.clear();
+      return error;
+    }
+    case Role::collective:
+    case Role::combined:
+      set_status(status, request.status);
+      destroy(self, static_cast<LayerRequest&>(request));
+      break;
+  }
+  *handle = MPI_REQUEST_NULL;
+  return error;
+}
+
+namespace {
+
+[[noreturn, gnu::cold, gnu::noinline]] void finish_failed(Process& self, MPI_Request* handle,
+                                                          MPI_Status* status) {
+  const Request& request = object(*handle);
+  auto* comm = static_cast<Communicator*>(request.owner);
+  const OperationError error(request.status.error, describe_failure(request),
+                             {.comm = comm != nullptr ? comm->handle() : MPI_COMM_NULL});
+  finish(self, handle, status);
+  throw error;
+}
+
+}  // namespace
+
+void finish_or_throw(Process& self, MPI_Request* handle, MPI_Status* status) {
+  if (object(*handle).status.error != MPI_SUCCESS) [[unlikely]] finish_failed(self, handle, status);
+  const int code = finish(self, handle, status);
+  if (code != MPI_SUCCESS) [[unlikely]] {
+    throw OperationError(code, "a callback of the generalized request returned this error", {});
+  }
+}
+
+std::string describe_failure(const Request& request) {
+  const engine::Status& how = request.status;
+  if (request.role != Role::done && request.role != Role::send && request.role != Role::receive) {
+    const auto& layered = static_cast<const LayerRequest&>(request);
+    if (!layered.failure.empty()) return layered.failure;
+  }
+  const auto* comm = static_cast<const Communicator*>(request.owner);
+  const std::string where = comm != nullptr ? describe(*comm) : "its communicator";
+  if (request.role == Role::receive && how.error == MPI_ERR_TRUNCATE) {
+    const auto& receive = static_cast<const engine::ReceiveRequest&>(request);
+    return fmt::format("message truncated: {} bytes came from rank {} of {} with tag {}, the receive "
+                       "has room for {} bytes; post a larger receive, or ask for the size with "
+                       "MPI_Probe",
+                       receive.incoming, how.source, where, how.tag, receive.capacity);
+  }
+  if (how.error == MPI_ERR_PROC_ABORTED) {
+    return fmt::format("a {} on {} cannot finish: the other process has ended", sort_name(request),
+                       where);
+  }
+  return fmt::format("a {} on {} failed", sort_name(request), where);
+}
+
+void describe_within(LayerRequest& whole, Request& part) {
+  if (part.status.error == MPI_SUCCESS) return;
+  part.owner = whole.owner;
+  whole.failure = describe_failure(part);
+}
+
+void free(Process& self, MPI_Request* handle) {
+  Request& request = object(*handle);
+  *handle = MPI_REQUEST_NULL;
+  switch (request.role) {
+    case Role::done:
+      return;
+    case Role::send:
+    case Role::receive:
+      if (request.complete) return give_up(self, request);
+      request.argument = &self;
+      request.continuation = [](Request& done, void* process) {
+        give_up(*static_cast<Process*>(process), done);
+      };
+      return;
+    default:
+      if (request.complete) return destroy(self, static_cast<LayerRequest&>(request));
+      request.detached = true;
+  }
+}
+
+void request_free(Process& self, MPI_Request* request) {
+  if (*request == MPI_REQUEST_NULL) {
+    base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; there is nothing to free");
+  }
+  free(self, request);
+}
+
+void cancel(Process& self, MPI_Request* handle) {
+  if (*handle == MPI_REQUEST_NULL) {
+    base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; there is nothing to cancel");
+  }
+  Request& request = object(*handle);
+  switch (request.role) {
+    case Role::done:
+    case Role::send:  // never cancelled: it completes normally, which the standard allows
+      return;
+    case Role::receive:
+      return self.engine->cancel(static_cast<engine::ReceiveRequest&>(request));
+    default:
+      break;
+  }
+  auto& layered = static_cast<LayerRequest&>(request);
+  if (idle(*handle)) {
+    base::fail(MPI_ERR_REQUEST, "the {} request is not active; only an operation that was started "
+                                "can be cancelled", layered.sort->name);
+  }
+  if (layered.sort->cancel == nullptr) {
+    base::fail(MPI_ERR_REQUEST, "a {} operation cannot be cancelled; wait for it",
+               layered.sort->name);
+  }
+  layered.sort->cancel(self, layered);
+}
+
+void start(Process& self, MPI_Request* handle) {
+  if (*handle == MPI_REQUEST_NULL) {
+    base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; make one with MPI_Send_init, "
+                                "MPI_Recv_init or another MPI_*_init");
+  }
+  Request& request = object(*handle);
+  if (request.role != Role::persistent && request.role != Role::partitioned) {
+    base::fail(MPI_ERR_REQUEST, "a {} cannot be started; only requests of MPI_*_init functions can",
+               sort_name(request));
+  }
+  auto& persistent = static_cast<LayerRequest&>(request);
+  if (persistent.active) {
+    base::fail(MPI_ERR_REQUEST, "the {} request is active already; complete it first with MPI_Wait "
+                                "or MPI_Test", persistent.sort->name);
+  }
+  persistent.active = true;
+  persistent.complete = false;
+  try {
+    persistent.sort->start(self, persistent);
+  } catch (...) {
+    persistent.active = false;
+    persistent.complete = true;
+    throw;
+  }
+}
+
+void startall(Process& self, int count, MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) start(self, &requests[i]);
+}
+
+void test_cancelled(Process&, const MPI_Status* status, int* flag) { *flag = cancelled(*status); }
+
+}  // namespace macadam::mpi

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_Wait, MPI_Test and their any, some and all forms.
+#include "mpi/calls.h"
+#include "mpi/communicator.h"
+#include "mpi/process.h"
+#include "mpi/request.h"
+
+namespace macadam::mpi {
+
+using engine::Request;
+using engine::Role;
+
+namespace {
+
+[[nodiscard]] inline MPI_Status* place(MPI_Status* statuses, int i) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+}
+
+[[nodiscard]] inline bool is_complete(MPI_Request request) {
+  return request == MPI_REQUEST_NULL || object(request).complete;
+}
+
+// finish() for the two roles that are worth a shortcut; the request is complete and has no error.
+inline void finish_good(Process& self, MPI_Request* handle, MPI_Status* status) {
+  Request& request = object(*handle);
+  if (request.role == Role::done) {
+    set_status(status, request.status);
+    *handle = MPI_REQUEST_NULL;
+  } else {
+    finish(self, handle, status);
+  }
+}
+
+// Collects the outcomes of several requests: with one that failed, the call returns
+// MPI_ERR_IN_STATUS and every status says how its own operation went.
+class Outcomes {
+ public:
+  Outcomes(Process& self, MPI_Status* statuses) : self_(self), statuses_(statuses) {}
+
+  // Ends a complete request; its status goes to place `i`.
+  void finish(MPI_Request* handle, int i) {
+    const Request& request = object(*handle);
+    if (request.status.error != MPI_SUCCESS && text_.empty()) {
+      text_ = fmt::format("operation {} of the list: {}", i, describe_failure(request));
+      if (auto* comm = static_cast<Communicator*>(request.owner)) source_.comm = comm->handle();
+    }
+    const int error = mpi::finish(self_, handle, place(statuses_, i));
+    if (error != MPI_SUCCESS && text_.empty()) {
+      text_ = fmt::format("operation {} of the list: a callback of the generalized request returned "
+                          "error {}", i, error);
+    }
+    note(i, error);
+  }
+
+  void note(int i, int error) {
+    if (statuses_ != MPI_STATUSES_IGNORE) statuses_[i].MPI_ERROR = error;
+  }
+
+  void raise_if_failed() const {
+    if (!text_.empty()) throw OperationError(MPI_ERR_IN_STATUS, text_, source_);
+  }
+
+ private:
+  Process& self_;
+  MPI_Status* statuses_;
+  std::string text_;
+  ErrorSource source_;
+};
+
+// MPI_ERROR of the statuses is written only if an operation failed, so errors are looked for first.
+// `indices` are the places of the complete requests in the list.
+void finish_some(Process& self, MPI_Request* requests, const int* indices, int count,
+                 MPI_Status* statuses) {
+  bool careful = false;
+  for (int k = 0; k < count; ++k) {
+    const Request& request = object(requests[indices[k]]);
+    careful |= request.status.error != MPI_SUCCESS || request.role == Role::generalized;
+  }
+  if (!careful) {
+    for (int k = 0; k < count; ++k)
+      finish_good(self, &requests[indices[k]], place(statuses, k));
+    return;
+  }
+  Outcomes outcomes(self, statuses);
+  for (int k = 0; k < count; ++k) outcomes.finish(&requests[indices[k]], k);
+  outcomes.raise_if_failed();
+}
+
+// An operation of a list to be completed failed, requests[first] at the earliest; those before have
+// been ended. The others are waited for, unless a process is gone: then the program gets its word
+// now, with MPI_ERR_PENDING for what could hang.
+[[gnu::cold, gnu::noinline]] void finish_all_failed(Process& self, int count, int first,
+                                                    MPI_Request* requests, MPI_Status* statuses) {
+  bool gone = false;
+  self.wait_until([&] {
+    bool all = true;
+    for (int i = first; i < count; ++i) {
+      if (!is_complete(requests[i])) {
+        all = false;
+      } else if (requests[i] != MPI_REQUEST_NULL) {
+        gone |= object(requests[i]).status.error == MPI_ERR_PROC_ABORTED;
+      }
+    }
+    return all || gone;
+  });
+  Outcomes outcomes(self, statuses);
+  for (int i = 0; i < count; ++i) {
+    if (i < first) {
+      outcomes.note(i, MPI_SUCCESS);
+    } else if (requests[i] == MPI_REQUEST_NULL) {
+      set_empty(place(statuses, i));
+      outcomes.note(i, MPI_SUCCESS);
+    } else if (object(requests[i]).complete) {
+      outcomes.finish(&requests[i], i);
+    } else {
+      outcomes.note(i, MPI_ERR_PENDING);
+    }
+  }
+  outcomes.raise_if_failed();
+}
+
+// Ends requests from `next` on for as long as they are complete and have not failed. True if it
+// came to the end of the list or to a request that needs finish_all_failed().
+inline bool finish_leading(Process& self, int count, int& next, MPI_Request* requests,
+                           MPI_Status* statuses) {
+  for (; next < count; ++next) {
+    MPI_Request* const handle = &requests[next];
+    if (*handle == MPI_REQUEST_NULL) {
+      set_empty(place(statuses, next));
+      continue;
+    }
+    const Request& request = object(*handle);
+    if (!request.complete) return false;
+    if (request.status.error != MPI_SUCCESS || request.role == Role::generalized) [[unlikely]]
+      return true;
+    finish_good(self, handle, place(statuses, next));
+  }
+  return true;
+}
+
+// The first request of the list that can be ended; MPI_UNDEFINED if there is none. `any_live` is
+// whether there is something to wait for at all.
+inline int find_complete(int count, const MPI_Request* requests, bool& any_live) {
+  any_live = false;
+  for (int i = 0; i < count; ++i) {
+    if (idle(requests[i])) continue;
+    any_live = true;
+    if (object(requests[i]).complete) return i;
+  }
+  return MPI_UNDEFINED;
+}
+
+// The places of all requests that can be ended. MPI_UNDEFINED if there is nothing to wait for.
+inline int find_all_complete(int count, const MPI_Request* requests, int* indices) {
+  int found = 0;
+  bool any_live = false;
+  for (int i = 0; i < count; ++i) {
+    if (idle(requests[i])) continue;
+    any_live = true;
+    if (object(requests[i]).complete) indices[found++] = i;
+  }
+  return any_live ? found : MPI_UNDEFINED;
+}
+
+inline bool all_complete(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    if (!is_complete(requests[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void wait(Process& self, MPI_Request* request, MPI_Status* status) {
+  if (*request == MPI_REQUEST_NULL) {
+    set_empty(status);
+    return;
+  }
+  const Request& waited = object(*request);
+  if (!waited.complete) self.wait_until([&] { return waited.complete; });
+  finish_or_throw(self, request, status);
+}
+
+void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* statuses) {
+  int next = 0;
+  self.wait_until([&] { return finish_leading(self, count, next, requests, statuses); });
+  if (next < count) [[unlikely]] finish_all_failed(self, count, next, requests, statuses);
+}
+
+void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  bool any_live = false;
+  self.wait_until([&] {
+    *index = find_complete(count, requests, any_live);
+    return *index != MPI_UNDEFINED || !any_live;
+  });
+  if (*index == MPI_UNDEFINED) return set_empty(status);
+  finish_or_throw(self, &requests[*index], status);
+}
+
+void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, int* indices,
+              MPI_Status* statuses) {
+  self.wait_until([&] {
+    *outcount = find_all_complete(count, requests, indices);
+    return *outcount != 0;
+  });
+  if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);
+}
+
+void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
+  if (!is_complete(*request)) self.engine->progress();
+  *flag = is_complete(*request);
+  if (!*flag) return;
+  if (*request == MPI_REQUEST_NULL) return set_empty(status);
+  finish_or_throw(self, request, status);
+}
+
+void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (!all_complete(count, requests)) self.engine->progress();
+  *flag = all_complete(count, requests);
+  if (!*flag) return;
+  int next = 0;
+  finish_leading(self, count, next, requests, statuses);
+  if (next < count) [[unlikely]] finish_all_failed(self, count, next, requests, statuses);
+}
+
+void testany(Process& self, int count, MPI_Request* requests, int* index, int* flag,
+             MPI_Status* status) {
+  bool any_live = false;
+  *index = find_complete(count, requests, any_live);
+  if (*index == MPI_UNDEFINED && any_live) {
+    self.engine->progress();
+    *index = find_complete(count, requests, any_live);
+  }
+  *flag = *index != MPI_UNDEFINED || !any_live;
+  if (*index != MPI_UNDEFINED) {
+    finish_or_throw(self, &requests[*index], status);
+  } else if (*flag) {
+    set_empty(status);
+  }
+}
+
+void testsome(Process& self, int count, MPI_Request* requests, int* outcount, int* indices,
+              MPI_Status* statuses) {
+  *outcount = find_all_complete(count, requests, indices);
+  if (*outcount == 0) {
+    self.engine->progress();
+    *outcount = find_all_complete(count, requests, indices);
+  }
+  if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);
+}
+
+}  // namespace macadam::mpi
