@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/collective.h"
 
-#include "base/error.h"
-
-#include <new>
 #include <utility>
 
 namespace macadam::coll {
-namespace {
-
-std::int32_t error_class_of(const std::exception_ptr& error) {
-  if (!error) [[likely]] return MPI_SUCCESS;
-  try {
-    std::rethrow_exception(error);
-  } catch (const base::Error& e) {
-    return e.error_class;
-  } catch (const std::bad_alloc&) {
-    return MPI_ERR_NO_MEM;
-  } catch (...) {
-    return MPI_ERR_INTERN;
-  }
-}
-
-}  // namespace
 
 void Collective::begin() noexcept {
-  complete = false;
+  complete_ = false;
   error_ = nullptr;
   try {
     task_ = run_(*this);
@@ -41,7 +22,6 @@ void Collective::begin() noexcept {
 
 void Collective::finish() {
   if (!error_) error_ = task_.error();
-  status.error = error_class_of(error_);
   task_ = Task();
   Collective* next = std::exchange(next_, nullptr);
   if (sequence_ != nullptr) {
@@ -49,7 +29,7 @@ void Collective::finish() {
     if (last == this) last = nullptr;
     sequence_ = nullptr;
   }
-  complete = true;
+  complete_ = true;
   if (continuation != nullptr) continuation(*this, argument);  // may free this
   if (next != nullptr) next->begin();
 }
@@ -62,7 +42,7 @@ void Sequence::start(Collective& collective) noexcept {
   if (before == nullptr) [[likely]] {
     collective.begin();
   } else {
-    collective.complete = false;
+    collective.complete_ = false;
     before->next_ = &collective;
   }
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How collectives are run: to the end, behind a request, again and again.
+#include "mpi/collectives.h"
+
+#include "coll/operations.h"
+#include "mpi/process.h"
+
+#include <new>
+#include <utility>
+
+namespace macadam::mpi {
+namespace {
+
+using coll::Collective;
+
+int error_class(const std::exception_ptr& error) {
+  if (!error) [[likely]] return MPI_SUCCESS;
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::Error& e) {
+    return e.error_class;
+  } catch (const std::bad_alloc&) {
+    return MPI_ERR_NO_MEM;
+  }
+}
+
+void destroy(Process& self, LayerRequest& request) {
+  give_back(self.requests.collectives, static_cast<CollectiveRequest&>(request));
+}
+
+void start_again(Process&, LayerRequest& request) {
+  static_cast<CollectiveRequest&>(request).operation.begin();
+}
+
+constexpr RequestClass nonblocking{"nonblocking collective", destroy};
+constexpr RequestClass persistent{"persistent collective", destroy, start_again};
+
+void on_end(Collective& operation, void* argument) {
+  auto& request = *static_cast<CollectiveRequest*>(argument);
+  engine::Status status;
+  status.error = error_class(operation.error());
+  complete(request.process, request, status);
+}
+
+CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCall&& call,
+                                engine::Role role, const RequestClass& how) {
+  CollectiveRequest& request =
+      *self.requests.collectives.make(self, comm, std::move(call), role, how);
+  belongs_to(request, comm);
+  request.operation.continuation = &on_end;
+  request.operation.argument = &request;
+  return request;
+}
+
+void wait(Process& self, const Collective& operation) {
+  self.wait_until([&] { return operation.complete(); });
+  operation.rethrow();
+}
+
+}  // namespace
+
+CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call,
+                                     engine::Role as, const RequestClass& how)
+    : LayerRequest(as, how),
+      process(process_of),
+      name(call.name),
+      operation(*process_of.coll, comm.collective, call.run, call.arguments),
+      type_arrays(std::move(call.types)) {
+  const coll::Arguments& a = operation.arguments;
+  if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;
+  for (const datatype::Type* type : {a.send.type, a.receive.type}) {
+    if (type != nullptr) types.emplace_back(*type);
+  }
+  if (type_arrays) {
+    for (const datatype::Type* type : type_arrays->send) types.emplace_back(*type);
+    for (const datatype::Type* type : type_arrays->receive) types.emplace_back(*type);
+  }
+}
+
+CollectiveRequest::~CollectiveRequest() {
+  auto* op = const_cast<datatype::Op*>(operation.arguments.op);
+  if (op != nullptr && --op->references == 0) delete op;
+}
+
+void run(Process& self, Communicator& comm, const CollectiveCall& call) {
+  Collective operation(*self.coll, comm.collective, call.run, call.arguments);
+  comm.sequence.start(operation);
+  wait(self, operation);
+}
+
+void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
+  CollectiveRequest& made =
+      make_request(self, comm, std::move(call), engine::Role::collective, nonblocking);
+  *request = handle(made);
+  comm.sequence.start(made.operation);
+}
+
+void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
+  CollectiveRequest& made =
+      make_request(self, comm, std::move(call), engine::Role::persistent, persistent);
+  made.complete = true;
+  made.operation.tag = comm.sequence.own_tag();
+  *request = handle(made);
+}
+
+// Collectives on bytes.
+namespace {
+
+CollectiveCall allgather_call(Process& self, const void* mine, std::size_t bytes, void* all) {
+  const datatype::Type& byte = self.types[MPI_BYTE];
+  const auto count = static_cast<MPI_Count>(bytes);
+  CollectiveCall call{"allgather", &coll::allgather, {}, nullptr};
+  call.arguments.send = blocks(mine, count, byte);
+  call.arguments.receive = blocks(all, count, byte);
+  return call;
+}
+
+CollectiveCall bcast_call(Process& self, void* data, std::size_t bytes, int root) {
+  CollectiveCall call{"bcast", &coll::bcast, {}, nullptr};
+  call.arguments.receive = blocks(data, static_cast<MPI_Count>(bytes), self.types[MPI_BYTE]);
+  call.arguments.root = root;
+  return call;
+}
+
+void run(Process& self, const engine::Team& team, int tag, const CollectiveCall& call) {
+  Collective operation(*self.coll, team, call.run, call.arguments);
+  operation.tag = tag;
+  operation.begin();
+  wait(self, operation);
+}
+
+}  // namespace
+
+void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
+                     void* all) {
+  run(self, comm, allgather_call(self, mine, bytes, all));
+}
+void allgather_bytes(Process& self, const engine::Team& team, int tag, const void* mine,
+                     std::size_t bytes, void* all) {
+  run(self, team, tag, allgather_call(self, mine, bytes, all));
+}
+void bcast_bytes(Process& self, Communicator& comm, void* data, std::size_t bytes, int root) {
+  run(self, comm, bcast_call(self, data, bytes, root));
+}
+void bcast_bytes(Process& self, const engine::Team& team, int tag, void* data, std::size_t bytes,
+                 int root) {
+  run(self, team, tag, bcast_call(self, data, bytes, root));
+}
+
+}  // namespace macadam::mpi

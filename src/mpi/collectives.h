@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/slab.h"
+#include "coll/collective.h"
+#include "datatype/op.h"
+#include "datatype/type.h"
+#include "mpi/communicator.h"
+#include "mpi/count_array.h"
+#include "mpi/request.h"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace macadam::mpi {
+
+// A call of a collective with its arguments looked up and checked: what its blocking, nonblocking and
+// persistent forms have in common.
+struct CollectiveCall {
+  // The datatypes of MPI_Alltoallw, one a rank.
+  struct TypeArrays {
+    std::vector<const datatype::Type*> send;
+    std::vector<const datatype::Type*> receive;
+  };
+
+  const char* name;  // "barrier", for messages
+  coll::Collective::Run run;
+  coll::Arguments arguments;
+  std::unique_ptr<TypeArrays> types;
+};
+
+// The three forms.
+void run(Process& self, Communicator& comm, const CollectiveCall& call);
+void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request);
+void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request);
+
+// The request of a nonblocking or persistent collective. Holds on to what the user may free meanwhile:
+// datatypes, the operation, the communicator.
+struct CollectiveRequest : LayerRequest {
+  CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call,
+                    engine::Role as, const RequestClass& how);
+  ~CollectiveRequest();
+
+  Process& process;
+  const char* name;
+  coll::Collective operation;
+  std::unique_ptr<CollectiveCall::TypeArrays> type_arrays;
+  std::vector<datatype::TypeRef> types;
+};
+
+// A regular buffer, and one with counts and displacements.
+[[nodiscard]] inline coll::Blocks blocks(const void* buffer, MPI_Count count,
+                                         const datatype::Type& type) {
+  return {const_cast<void*>(buffer), count, &type, {}, {}, nullptr};
+}
+[[nodiscard]] inline coll::Blocks blocks(const void* buffer, CountArray counts,
+                                         CountArray displacements, const datatype::Type& type) {
+  return {const_cast<void*>(buffer), 0, &type, {counts.data, counts.large},
+          {displacements.data, displacements.large}, nullptr};
+}
+
+// Collectives on plain bytes, for making communicators and the like. Blocking; they take their turn
+// among the collectives of `comm`, or use `tag` among the ranks of `team`.
+void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes, void* all);
+void allgather_bytes(Process& self, const engine::Team& team, int tag, const void* mine,
+                     std::size_t bytes, void* all);
+void bcast_bytes(Process& self, Communicator& comm, void* data, std::size_t bytes, int root);
+void bcast_bytes(Process& self, const engine::Team& team, int tag, void* data, std::size_t bytes,
+                 int root);
+
+}  // namespace macadam::mpi
