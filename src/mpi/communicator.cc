@@ -35,13 +35,18 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
   comm.remote = remote;
   comm.errhandler = &share(errhandler);
   const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
-  const auto team = [&](Lane lane, const engine::RankMap* to) {
-    return engine::Team{context + static_cast<std::uint64_t>(lane), local.rank, &local.ranks, to};
-  };
-  comm.p2p = team(Lane::p2p, peers);
-  comm.collective = team(Lane::collective, peers);
-  comm.inside = team(remote != nullptr ? Lane::local : Lane::collective, &local.ranks);
+  comm.p2p = {0, local.rank, &local.ranks, peers};
+  comm.collective = comm.p2p;
+  comm.inside = {0, local.rank, &local.ranks, &local.ranks};
+  set_context(comm, context);
   return comm;
+}
+
+void set_context(Communicator& comm, std::uint64_t context) {
+  const auto lane = [&](Lane which) { return context + static_cast<std::uint64_t>(which); };
+  comm.p2p.context = lane(Lane::p2p);
+  comm.collective.context = lane(Lane::collective);
+  comm.inside.context = lane(comm.inter() ? Lane::local : Lane::collective);
 }
 
 void release(Process& self, Communicator& comm) {

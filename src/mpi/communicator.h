@@ -84,6 +84,8 @@ struct Communicator : base::Object {
 // intracommunicator. Inherits nothing but the error handler.
 Communicator& make_communicator(Process& self, std::uint64_t context, Group& local, Group* remote,
                                 Errhandler& errhandler);
+// Settles the context of a communicator that was made before it was known.
+void set_context(Communicator& comm, std::uint64_t context);
 // For what outlives a call on the communicator, such as a nonblocking collective.
 inline void retain(Communicator& comm) {
   ++comm.references;

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// New communicators from an old one. Each costs one agreement on a context, which the leader (rank 0
+// of the new communicator) chooses; see Process::new_context().
+#include "mpi/comm_create.h"
+
+#include "coll/algorithms.h"
+#include "coll/batch.h"
+#include "mpi/calls.h"
+#include "mpi/process.h"
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+
+namespace macadam::mpi {
+namespace {
+
+using engine::Envelope;
+using engine::Rank;
+using engine::RankMap;
+
+std::uint64_t lane_context(const Communicator& comm, Lane lane) {
+  return comm.p2p.context + static_cast<std::uint64_t>(lane);
+}
+
+// A blocking message of bytes, for agreements outside collectives.
+void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data, std::size_t bytes) {
+  const engine::Data what{const_cast<void*>(data), static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+  auto* sent = self.engine->send(self.engine->peer(to), envelope, what, engine::SendMode::standard);
+  if (sent == nullptr) return;
+  self.wait_until([&] { return sent->complete; });
+  self.engine->release(sent);
+}
+
+void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* data, std::size_t bytes) {
+  const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+  auto* received = self.engine->receive(&self.engine->peer(from), envelope, what);
+  self.wait_until([&] { return received->complete; });
+  const engine::Status status = received->status;
+  self.engine->release(received);
+  if (status.error != MPI_SUCCESS || status.bytes != bytes) {
+    base::fail(status.error != MPI_SUCCESS ? status.error : MPI_ERR_INTERN,
+               "rank {} of the job sent {} bytes to agree on a communicator; {} were expected", from,
+               status.bytes, bytes);
+  }
+}
+
+// --- Duplicates ----------------------------------------------------------------------------------
+
+// All ranks learn the context of their new communicator (`extra`), which holds the offer of this rank.
+// In an intercommunicator the two leaders settle on the smaller of their offers.
+coll::Task agree_on_context(coll::Collective& self) {
+  auto& made = *static_cast<Communicator*>(self.arguments.extra);
+  std::uint64_t context = made.p2p.context;
+  engine::Team inside = *self.team;
+  if (made.inter()) {
+    if (self.rank() == 0) {
+      std::uint64_t theirs = 0;
+      coll::Batch swap(self);
+      swap.receive(0, self.bytes(&theirs, sizeof theirs));
+      swap.send(0, self.bytes(&made.p2p.context, sizeof theirs));
+      co_await swap;
+      context = std::min(context, theirs);
+    }
+    inside.peers = inside.local;
+    inside.context += static_cast<std::uint64_t>(Lane::local) - static_cast<std::uint64_t>(Lane::collective);
+  }
+  coll::Comm local = self;
+  local.team = &inside;
+  coll::Task spread = coll::bcast_binomial(local, local.bytes(&context, sizeof context), 0);
+  co_await spread;
+  set_context(made, context);
+}
+
+// The new communicator, whose context is still to be agreed on, and the collective that does that.
+Communicator& begin_duplicate(Process& self, Communicator& comm, CollectiveCall& call) {
+  Group* remote = comm.remote != nullptr ? &share(*comm.remote) : nullptr;
+  const std::uint64_t offer = comm.rank() == 0 ? self.new_context() : 0;
+  Communicator& made = make_communicator(self, offer, share(*comm.local), remote, *comm.errhandler);
+  call = {"duplicate of a communicator", &agree_on_context, {}, nullptr};
+  call.arguments.extra = &made;
+  return made;
+}
+
+void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_hints, Info* info) {
+  CollectiveCall call;
+  Communicator& made = begin_duplicate(self, comm, call);
+  try {
+    run(self, comm, call);
+    if (comm.attributes) made.attributes = comm.attributes->copy(comm.handle());
+  } catch (...) {
+    release(self, made);
+    throw;
+  }
+  if (with_hints) made.hints = comm.hints;
+  comm_set_info(self, made, info);
+  *newcomm = made.handle();
+}
+
+void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_hints, Info* info,
+                     MPI_Request* request) {
+  // The attributes are those of the time of the call.
+  std::unique_ptr<Attributes> attributes;
+  if (comm.attributes) attributes = comm.attributes->copy(comm.handle());
+  CollectiveCall call;
+  Communicator& made = begin_duplicate(self, comm, call);
+  made.attributes = std::move(attributes);
+  if (with_hints) made.hints = comm.hints;
+  comm_set_info(self, made, info);
+  *newcomm = made.handle();
+  launch(self, comm, std::move(call), request);
+}
+
+// --- Parts ---------------------------------------------------------------------------------------
+
+// What each rank tells the others to split a communicator.
+struct Choice {
+  int color;
+  int key;
+  std::uint64_t context;  // its offer, should it be the leader
+};
+
+// The ranks of one color, ordered by key and then by old rank.
+struct Part {
+  std::vector<Rank> members;
+  std::uint64_t context = 0;  // of the leader
+};
+
+Part part_of(const std::vector<Choice>& choices, const RankMap& ranks, int color) {
+  std::vector<int> chosen;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    if (choices[static_cast<std::size_t>(rank)].color == color) chosen.push_back(rank);
+  }
+  const auto key = [&](int rank) { return choices[static_cast<std::size_t>(rank)].key; };
+  std::ranges::stable_sort(chosen, {}, key);
+  Part part;
+  for (const int rank : chosen) part.members.push_back(ranks[rank]);
+  if (!chosen.empty()) part.context = choices[static_cast<std::size_t>(chosen[0])].context;
+  return part;
+}
+
+// What the ranks of the remote group chose, told by their leader to ours and by ours to us.
+std::vector<Choice> remote_choices(Process& self, Communicator& inter, const std::vector<Choice>& local) {
+  std::vector<Choice> remote(static_cast<std::size_t>(inter.peers()));
+  const std::size_t bytes = remote.size() * sizeof(Choice);
+  if (inter.rank() == 0) {
+    const Envelope envelope{lane_context(inter, Lane::create), 0, create_tag};
+    const Rank leader = (*inter.p2p.peers)[0];
+    const engine::Data to_send{const_cast<Choice*>(local.data()),
+                               static_cast<MPI_Count>(local.size() * sizeof(Choice)),
+                               &self.types[MPI_BYTE]};
+    auto* sent = self.engine->send(self.engine->peer(leader), envelope, to_send,
+                                   engine::SendMode::standard);
+    receive_bytes(self, leader, envelope, remote.data(), bytes);
+    if (sent != nullptr) {
+      self.wait_until([&] { return sent->complete; });
+      self.engine->release(sent);
+    }
+  }
+  bcast_bytes(self, inter.inside, create_tag, remote.data(), bytes, 0);
+  return remote;
+}
+
+void split(Process& self, Communicator& comm, int color, int key, MPI_Comm* newcomm) {
+  const Choice mine{color, key, color != MPI_UNDEFINED ? self.new_context() : 0};
+  std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
+  if (comm.inter()) {
+    allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());
+  } else {
+    allgather_bytes(self, comm, &mine, sizeof mine, local.data());
+  }
+  std::vector<Choice> remote;
+  if (comm.inter()) remote = remote_choices(self, comm, local);
+  *newcomm = MPI_COMM_NULL;
+  if (color == MPI_UNDEFINED) return;
+
+  Part part = part_of(local, comm.local->ranks, color);
+  Group* others = nullptr;
+  std::uint64_t context = part.context;
+  if (comm.inter()) {
+    Part far = part_of(remote, comm.remote->ranks, color);
+    if (far.members.empty()) return;  // nobody to talk to
+    context = std::min(context, far.context);
+    others = &make_group(self, RankMap(std::move(far.members)));
+  }
+  Group& group = make_group(self, RankMap(std::move(part.members)));
+  *newcomm = make_communicator(self, context, group, others, *comm.errhandler).handle();
+}
+
+// The members of `group` as ranks of the communicator. All must be in it.
+std::vector<int> ranks_in(const Communicator& comm, const Group& group) {
+  std::vector<int> ranks;
+  ranks.reserve(static_cast<std::size_t>(group.ranks.size()));
+  for (int i = 0; i < group.ranks.size(); ++i) {
+    const int rank = comm.local->ranks.find(group.ranks[i]);
+    if (rank < 0) {
+      base::fail(MPI_ERR_GROUP, "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in {}; the group "
+                                "must be a part of the communicator's",
+                 i, group.ranks[i], describe(comm));
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
+                void* theirs, std::size_t bytes) {
+  const std::uint64_t context = lane_context(comm, lane);
+  const Rank other = (*comm.p2p.peers)[peer];
+  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+  auto* sent = self.engine->send(self.engine->peer(other), {context, comm.rank(), tag}, out,
+                                 engine::SendMode::standard);
+  receive_bytes(self, other, {context, peer, tag}, theirs, bytes);
+  if (sent == nullptr) return;
+  self.wait_until([&] { return sent->complete; });
+  self.engine->release(sent);
+}
+
+void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
+                     std::size_t bytes) {
+  if (inter.rank() == 0) swap_bytes(self, inter, Lane::create, 0, create_tag, mine, theirs, bytes);
+  bcast_bytes(self, inter.inside, create_tag, theirs, bytes, 0);
+}
+
+// --- The MPI functions -----------------------------------------------------------------------------
+
+void comm_dup(Process& self, Communicator& comm, MPI_Comm* newcomm) {
+  duplicate(self, comm, newcomm, true, nullptr);
+}
+
+void comm_dup_with_info(Process& self, Communicator& comm, Info* info, MPI_Comm* newcomm) {
+  duplicate(self, comm, newcomm, false, info);
+}
+
+void comm_idup(Process& self, Communicator& comm, MPI_Comm* newcomm, MPI_Request* request) {
+  duplicate_later(self, comm, newcomm, true, nullptr, request);
+}
+
+void comm_idup_with_info(Process& self, Communicator& comm, Info* info, MPI_Comm* newcomm,
+                         MPI_Request* request) {
+  duplicate_later(self, comm, newcomm, false, info, request);
+}
+
+void comm_split(Process& self, Communicator& comm, int color, int key, MPI_Comm* newcomm) {
+  if (color < 0 && color != MPI_UNDEFINED) {
+    base::fail(MPI_ERR_ARG, "color is {}; it must not be negative (or be MPI_UNDEFINED)", color);
+  }
+  split(self, comm, color, key, newcomm);
+}
+
+void comm_split_type(Process& self, Communicator& comm, int split_type, int key, Info* info,
+                     MPI_Comm* newcomm) {
+  const std::string* resource = info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
+  bool together = false;
+  switch (split_type) {
+    case MPI_COMM_TYPE_SHARED:
+      together = true;  // the job runs on one host
+      break;
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+      // No other resource is known to be shared, and then there is no communicator.
+      together = resource != nullptr && *resource == "mpi_shared_memory";
+      break;
+    case MPI_COMM_TYPE_HW_UNGUIDED:  // nothing below the host is told apart
+    case MPI_UNDEFINED:
+      break;
+    default:
+      base::fail(MPI_ERR_ARG, "split_type is {}, which is none of MPI_COMM_TYPE_SHARED ({}), HW_UNGUIDED "
+                              "({}), HW_GUIDED ({}), RESOURCE_GUIDED ({}) or MPI_UNDEFINED",
+                 split_type, MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_HW_GUIDED,
+                 MPI_COMM_TYPE_RESOURCE_GUIDED);
+  }
+  split(self, comm, together ? 0 : MPI_UNDEFINED, key, newcomm);
+}
+
+void comm_create(Process& self, Communicator& comm, Group& group, MPI_Comm* newcomm) {
+  const std::vector<int> ranks = ranks_in(comm, group);
+  // Groups that different ranks pass are the same or disjoint: their first members tell them apart.
+  // The parts of an intercommunicator's two groups belong together.
+  const bool member = group.rank != MPI_UNDEFINED;
+  const int color = !member ? MPI_UNDEFINED : comm.inter() ? 0 : ranks[0];
+  split(self, comm, color, member ? group.rank : 0, newcomm);
+}
+
+void comm_create_group(Process& self, Communicator& comm, Group& group, int tag, MPI_Comm* newcomm) {
+  *newcomm = MPI_COMM_NULL;
+  if (comm.inter()) {
+    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; an intracommunicator is needed", describe(comm));
+  }
+  const std::vector<int> ranks = ranks_in(comm, group);
+  const int me = group.rank, size = group.ranks.size();
+  if (me == MPI_UNDEFINED) return;
+  // Only the members take part: the leader's context goes down a binomial tree of messages, matched by
+  // ranks of the old communicator, since there are none of the new one yet.
+  std::uint64_t context = me == 0 ? self.new_context() : 0;
+  const std::uint64_t lane = lane_context(comm, Lane::create);
+  if (me != 0) {
+    const int parent = me & (me - 1);
+    receive_bytes(self, group.ranks[parent], {lane, ranks[static_cast<std::size_t>(parent)], tag},
+                  &context, sizeof context);
+  }
+  const int below = me == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : me & -me;
+  for (int distance = below / 2; distance > 0; distance /= 2) {
+    if (me + distance < size) {
+      send_bytes(self, group.ranks[me + distance], {lane, comm.rank(), tag}, &context, sizeof context);
+    }
+  }
+  *newcomm = make_communicator(self, context, share(group), nullptr, *comm.errhandler).handle();
+}
+
+void comm_free(Process& self, MPI_Comm* comm) {
+  auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
+  if (object.constant != nullptr) {
+    base::fail(MPI_ERR_COMM, "{} is predefined; it must not be freed", object.name);
+  }
+  if (object.attributes) object.attributes->clear(object.handle());
+  self.handles.forget(object.handle());
+  object.kind = base::ObjectKind::freed;  // operations in flight may keep the rest for a while
+  release(self, object);
+  *comm = MPI_COMM_NULL;
+}
+
+void comm_disconnect(Process& self, MPI_Comm* comm) {
+  const auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
+  // Each operation in flight holds a reference.
+  self.wait_until([&] { return object.references == 1; });
+  comm_free(self, comm);
+}
+
+void comm_get_parent(Process&, MPI_Comm* parent) {
+  *parent = MPI_COMM_NULL;  // no process is started by MPI_Comm_spawn
+}
+
+}  // namespace macadam::mpi
