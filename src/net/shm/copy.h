@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+// Copying between the private memory of two processes by the kernel (cross-memory attach).
+namespace macadam::net::shm {
+
+enum class Direction : std::uint8_t { write, read };
+
+// What became of a copy: 0, or the errno of the refusal. ESRCH: the process is gone. EFAULT: the
+// memory is not there. EPERM, ENOSYS and others: the system does not let us.
+[[nodiscard]] int cross_copy(Direction direction, pid_t process, void* local, std::uint64_t remote,
+                             std::size_t bytes);
+
+// Tries whether a word of another process can be read and has the value it should have (process ids
+// of another namespace name the wrong process). Returns why not; empty if it works.
+[[nodiscard]] std::string probe_cross_copy(pid_t process, std::uint64_t address,
+                                           std::uint64_t value);
+
+} // namespace macadam::net::shm

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace macadam::net::shm {
+
+using engine::Rank;
+
+// Memory that one process owns and its peers map: the bytes [offset, offset + capacity) of `fd`,
+// sparse and zero at first. The Directory keeps `fd` open as long as it lives.
+struct SharedMemory {
+  int fd = -1;
+  std::uint64_t offset = 0;   // a multiple of the page size
+  std::uint64_t capacity = 0; // bytes
+};
+
+// Who the processes of this job on this host are, and how to reach their memory. Start-up provides
+// it; the transport keeps a reference.
+class Directory {
+ public:
+  virtual ~Directory() = default;
+
+  [[nodiscard]] virtual Rank rank() const = 0;           // this process
+  [[nodiscard]] virtual Rank size() const = 0;           // of the job: ranks are 0 to size() - 1
+  [[nodiscard]] virtual unsigned local_size() const = 0; // processes on this host
+  [[nodiscard]] virtual unsigned cores() const = 0;      // hardware threads they share
+
+  // This process's memory. Called once, and only if local_size() > 1. Throws base::Error.
+  virtual SharedMemory own_segment() = 0;
+  // Called once, when own_segment() is laid out and peers may map it.
+  virtual void publish() = 0;
+  // A peer's memory; waits until the peer has published. Throws base::Error if it never will.
+  virtual SharedMemory open_segment(Rank peer) = 0;
+  // The process id of a peer that has published.
+  [[nodiscard]] virtual pid_t pid(Rank peer) const = 0;
+};
+
+} // namespace macadam::net::shm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/shm/ring.h"
+#include "net/shm/segment.h"
+#include "net/shm/shared_queue.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace macadam::net::shm {
+
+// Where our messages to a peer go.
+enum class Lead : std::uint8_t {
+  queue,
+  granted, // a ring is there; the marker that says so is not yet in the queue
+  ring,
+  revoked, // the ring is wanted back; the marker of its end is not yet in it
+};
+
+// A process of this job that we talk to or hear from.
+struct Peer final : engine::Link {
+  // Sending; `header` is null until the peer's segment is mapped.
+  SegmentHeader* header = nullptr;
+  Lead lead = Lead::queue;
+  bool cross_copy = false; // private memory can be copied by the kernel
+  bool failed = false;
+  pid_t pid = -1;
+  RingWriter ring;
+  SharedQueueWriter queue;
+  Segment segment; // mapped here; not for the process itself
+
+  // Receiving.
+  RingReader ring_in;
+  std::byte* ring_memory = nullptr; // the ring we gave, null: none
+  bool ring_read = false;           // the peer writes into it: we poll it
+  bool revoking = false;            // we want it back
+  bool grant_owed = false;          // GRANT found no room yet
+  bool revoke_owed = false;         // REVOKE found no room yet
+  bool owing = false;               // in Transport::owing_
+  std::uint64_t heard = 0;          // messages, halved now and then
+  std::uint64_t consider_at = 0;    // `heard` at which the peer may get a ring
+};
+
+// Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.
+class PeerTable {
+ public:
+  explicit PeerTable(Rank ranks) : pages_((ranks + page_peers - 1) / page_peers) {}
+
+  // The peer, made if it is new.
+  Peer& get(Rank rank) {
+    auto& page = pages_[rank / page_peers];
+    if (page) [[likely]] {
+      if (Peer* known = (*page)[rank % page_peers].get()) [[likely]]
+        return *known;
+    } else {
+      page = std::make_unique<Page>();
+    }
+    auto& peer = (*page)[rank % page_peers];
+    peer = std::make_unique<Peer>();
+    peer->rank = rank;
+    return *peer;
+  }
+
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& page : pages_) {
+      if (!page) continue;
+      for (const auto& peer : *page) {
+        if (peer) visit(*peer);
+      }
+    }
+  }
+
+ private:
+  static constexpr Rank page_peers = 64;
+  using Page = std::array<std::unique_ptr<Peer>, page_peers>;
+  std::vector<std::unique_ptr<Page>> pages_;
+};
+
+} // namespace macadam::net::shm

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/shm/slots.h"
+
+#include <cstdint>
+
+// A ring between one sender and one receiver, in the receiver's segment. The sender needs no atomic
+// operation and touches one line a message.
+namespace macadam::net::shm {
+
+// Stands in front of a ring's lines.
+struct alignas(line_bytes) RingControl {
+  std::atomic<std::uint64_t> head{0}; // lines that the receiver gave back
+};
+static_assert(sizeof(RingControl) == line_bytes);
+
+constexpr std::size_t ring_bytes(std::uint64_t lines) {
+  return sizeof(RingControl) + lines * line_bytes;
+}
+
+class RingWriter {
+ public:
+  RingWriter() = default;
+  // A ring whose lines are all zero.
+  RingWriter(RingControl& control, std::uint64_t lines)
+      : control_(&control), lane_(&control + 1, lines) {}
+
+  // Writes a message; false if there is no room now.
+  bool write(Kind kind, Rank source, const Parts& parts) {
+    const std::uint32_t lines = lines_for(parts.header_bytes + parts.payload_bytes);
+    const std::uint64_t gap = lane_.gap(tail_, lines);
+    if (!has_room(gap + lines)) [[unlikely]]
+      return false;
+    if (gap > 0) [[unlikely]] {
+      fill(lane_.at(tail_), Kind::pad, source, {});
+      publish(gap);
+    }
+    fill(lane_.at(tail_), kind, source, parts);
+    publish(lines);
+    return true;
+  }
+
+  // Whether a message with a body of this size would find room.
+  [[nodiscard]] bool has_room_for(std::size_t body_bytes) {
+    const std::uint32_t lines = lines_for(body_bytes);
+    return has_room(lane_.gap(tail_, lines) + lines);
+  }
+
+ private:
+  // One line more than asked for, because publish() looks at the line behind.
+  bool has_room(std::uint64_t lines) {
+    if (tail_ + lines < head_ + lane_.size) [[likely]]
+      return true;
+    head_ = control_->head.load(std::memory_order_acquire);
+    return tail_ + lines < head_ + lane_.size;
+  }
+
+  // The receiver polls the line behind this message next. What we once wrote there must not pass
+  // for a stamp.
+  void publish(std::uint64_t lines) {
+    const std::uint64_t next = tail_ + lines;
+    const std::atomic_ref stale(lane_.at(next).stamp);
+    if (stale.load(std::memory_order_relaxed) == lane_.stamp(next)) [[unlikely]] {
+      stale.store(0, std::memory_order_relaxed);
+    }
+    lane_.publish(tail_);
+    tail_ = next;
+  }
+
+  RingControl* control_ = nullptr;
+  Lane lane_;
+  std::uint64_t tail_ = 0;
+  std::uint64_t head_ = 0; // as last seen
+};
+
+class RingReader {
+ public:
+  RingReader() = default;
+  RingReader(RingControl& control, std::uint64_t lines)
+      : control_(&control), lane_(&control + 1, lines) {}
+
+  // The next message, null if there is none; it stays valid until pop().
+  [[nodiscard]] const Line* next() const {
+    return lane_.stamped(position_) ? &lane_.at(position_) : nullptr;
+  }
+
+  void pop() {
+    position_ += lane_.lines_of(position_, lane_.at(position_));
+    if (position_ - given_back_ >= lane_.size / 4) give_back();
+  }
+
+  // Tells the sender how far its lines are free again; pop() does it now and then.
+  void give_back() {
+    given_back_ = position_;
+    control_->head.store(position_, std::memory_order_release);
+  }
+
+ private:
+  RingControl* control_ = nullptr;
+  Lane lane_;
+  std::uint64_t position_ = 0;
+  std::uint64_t given_back_ = 0;
+};
+
+} // namespace macadam::net::shm

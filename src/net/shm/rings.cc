@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/shm/transport.h"
+
+#include <algorithm>
+#include <cstring>
+
+// Rings go to the peers that talk most. A receiver grants one by message; the sender changes over
+// with a marker as its last message in the queue, and back with a marker as its last in the ring,
+// so messages of a pair stay in order. A marker or message that finds no room is owed, and settled
+// by poll().
+namespace macadam::net::shm {
+
+// Called when a peer without a ring has sent many messages through the queue.
+void Transport::consider_ring(Peer& peer) {
+  const auto after = static_cast<std::uint64_t>(settings_.shm_ring_after);
+  if (peer.consider_at == 0 && after > 1) { // its first message
+    peer.consider_at = after;
+    return;
+  }
+  peer.consider_at = peer.heard + std::max<std::uint64_t>(after, 1);
+  if (peer.rank == rank_ || peer.ring_memory != nullptr) return;
+
+  if (rings_given_ < settings_.shm_rings) {
+    if (void* memory = heap_.allocate(ring_bytes(ring_lines_)); memory != nullptr) {
+      std::memset(memory, 0, ring_bytes(ring_lines_));
+      auto& control = *new (memory) RingControl;
+      peer.ring_memory = static_cast<std::byte*>(memory);
+      peer.ring_in = RingReader(control, ring_lines_);
+      peer.grant_owed = true;
+      ++rings_given_;
+      ++counters_.rings_granted;
+      owe(peer);
+    }
+    return;
+  }
+  // None is left. The one that is used least changes hands if this peer talks twice as much;
+  // halving makes the counts a memory of the recent past.
+  Peer* quietest = nullptr;
+  peers_.for_each([&](Peer& other) {
+    if (other.ring_read && !other.revoking &&
+        (quietest == nullptr || other.heard < quietest->heard)) {
+      quietest = &other;
+    }
+  });
+  if (quietest != nullptr && 2 * quietest->heard < peer.heard) {
+    quietest->revoking = quietest->revoke_owed = true;
+    ++counters_.rings_revoked;
+    owe(*quietest);
+  }
+  peers_.for_each([](Peer& other) { other.heard /= 2; });
+  peer.consider_at = peer.heard + std::max<std::uint64_t>(after, 1);
+}
+
+void Transport::on_to_ring(Peer& peer) {
+  peer.ring_read = true;
+  rings_.push_back(&peer);
+}
+
+void Transport::on_ring_end(Peer& peer) {
+  std::erase(rings_, &peer);
+  heap_.free(peer.ring_memory);
+  peer.ring_memory = nullptr;
+  peer.ring_read = peer.revoking = false;
+  peer.consider_at = peer.heard + static_cast<std::uint64_t>(settings_.shm_ring_after);
+  --rings_given_;
+}
+
+void Transport::on_grant(Peer& peer, const Line& line) {
+  Grant grant;
+  std::memcpy(&grant, line.body(), sizeof grant);
+  reach(peer);
+  peer.ring =
+      RingWriter(*reinterpret_cast<RingControl*>(peer.segment.at(grant.offset)), grant.lines);
+  peer.lead = Lead::granted;
+  owe(peer);
+}
+
+void Transport::on_revoke(Peer& peer) {
+  peer.lead = Lead::revoked;
+  owe(peer);
+}
+
+// Writes the marker after which our messages to the peer take the other way; false if it finds no
+// room.
+bool Transport::change_lead(Peer& peer) {
+  if (peer.lead == Lead::granted) {
+    if (!peer.queue.write(Kind::to_ring, rank_, {})) return false;
+    peer.lead = Lead::ring;
+  } else if (peer.lead == Lead::revoked) {
+    if (!peer.ring.write(Kind::ring_end, rank_, {})) return false;
+    peer.lead = Lead::queue;
+  }
+  return true;
+}
+
+void Transport::owe(Peer& peer) {
+  if (settle(peer) || peer.owing) return;
+  peer.owing = true;
+  owing_.push_back(&peer);
+  unfinished_ = true;
+}
+
+// True if nothing more is owed to the peer.
+bool Transport::settle(Peer& peer) {
+  if (peer.grant_owed) {
+    const Grant grant{static_cast<std::uint32_t>(ring_lines_),
+                      segment_.offset_of(peer.ring_memory)};
+    peer.grant_owed = !post(reach(peer), Kind::grant, {&grant, sizeof grant, nullptr, 0});
+  }
+  if (peer.revoke_owed) peer.revoke_owed = !post(reach(peer), Kind::revoke, {});
+  return change_lead(peer) && !peer.grant_owed && !peer.revoke_owed;
+}
+
+void Transport::settle_rings() {
+  std::erase_if(owing_, [&](Peer* peer) {
+    peer->owing = !settle(*peer);
+    return !peer->owing;
+  });
+}
+
+} // namespace macadam::net::shm

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/shm/segment.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+// What stands in the queues and rings: messages in consecutive cache lines. The first line begins
+// with a stamp, stored last; so a message of up to 52 bytes travels in one transfer of one line,
+// and the reader writes nothing but its position, seldom.
+namespace macadam::net::shm {
+
+enum class Kind : std::uint8_t {
+  message = 1, // of the engine
+  pad,         // nothing up to the end of the lane
+  to_ring,     // in the queue: the sender's next message is in its ring
+  ring_end,    // in a ring: the sender's next message is in the queue
+  grant,       // Grant: a ring for the one who receives this
+  revoke,      // give the ring back
+  put_data,    // PutData, then from the next line on the data
+  get_request, // GetRequest
+  get_done,    // GetDone
+};
+
+// The first line of a message.
+struct alignas(line_bytes) Line {
+  std::uint32_t stamp; // see Lane::stamp()
+  std::uint32_t word;  // kind << 24 | bytes in the body
+  Rank source;
+  std::byte first[52]; // of the body, which goes on in the following lines
+
+  [[nodiscard]] std::byte* body() { return reinterpret_cast<std::byte*>(this) + 12; }
+  [[nodiscard]] const std::byte* body() const {
+    return reinterpret_cast<const std::byte*>(this) + 12;
+  }
+  [[nodiscard]] Kind kind() const { return static_cast<Kind>(word >> 24); }
+  [[nodiscard]] std::uint32_t bytes() const { return word & 0xffffff; }
+};
+static_assert(sizeof(Line) == line_bytes && offsetof(Line, first) == 12);
+
+inline constexpr std::size_t line_body = sizeof(Line::first);
+inline constexpr std::size_t longest_body = 0xffffff;
+
+// Lines that a message with a body of this size takes.
+constexpr std::uint32_t lines_for(std::size_t body_bytes) {
+  return static_cast<std::uint32_t>((offsetof(Line, first) + body_bytes + line_bytes - 1) /
+                                    line_bytes);
+}
+
+// Bodies of the transport's own messages.
+struct Grant {
+  std::uint32_t lines;
+  std::uint64_t offset; // of the RingControl, in the giver's segment
+};
+struct PutData {
+  std::uint64_t address; // where the data go, in the receiver's address space
+};
+struct GetRequest {
+  std::uint32_t claim;  // index into SegmentHeader::claim of the one who asks, or no_claim
+  std::uint32_t ticket; // what the claim holds until someone takes it
+  std::uint64_t id;     // comes back in GetDone
+  std::uint64_t from;   // address at the owner
+  std::uint64_t to;     // address at the one who asks
+  std::uint64_t bytes;
+};
+struct GetDone {
+  std::uint64_t id;
+  std::uint64_t ok;
+};
+inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
+// Data of a put begin on a line of their own.
+inline constexpr std::size_t put_data_offset = line_body;
+
+// Lines in a circle, a power of two of them. Positions count on without end; the line of a position
+// is its remainder.
+struct Lane {
+  Line* lines = nullptr;
+  std::uint64_t size = 0;
+  unsigned shift = 0; // log2 of size
+
+  Lane() = default;
+  Lane(void* memory, std::uint64_t count)
+      : lines(static_cast<Line*>(memory)), size(count),
+        shift(static_cast<unsigned>(__builtin_ctzll(count))) {}
+
+  [[nodiscard]] Line& at(std::uint64_t position) const { return lines[position & (size - 1)]; }
+
+  // A line holds the first line of a message if it is stamped with the lap of its position. Inner
+  // lines of long messages hold whatever the user sent: writer (ring) or reader (queue) see to it
+  // that a line never bears by chance the stamp that it will be polled for.
+  [[nodiscard]] std::uint32_t stamp(std::uint64_t position) const {
+    return static_cast<std::uint32_t>(position >> shift) + 1;
+  }
+  [[nodiscard]] bool stamped(std::uint64_t position) const {
+    return std::atomic_ref(at(position).stamp).load(std::memory_order_acquire) == stamp(position);
+  }
+  void publish(std::uint64_t position) const {
+    std::atomic_ref(at(position).stamp).store(stamp(position), std::memory_order_release);
+  }
+
+  // Lines to leave out so that `count` lines from there on are consecutive in memory.
+  [[nodiscard]] std::uint64_t gap(std::uint64_t position, std::uint32_t count) const {
+    const std::uint64_t left = size - (position & (size - 1));
+    return count <= left ? 0 : left;
+  }
+  [[nodiscard]] std::uint64_t lines_of(std::uint64_t position, const Line& line) const {
+    if (line.kind() == Kind::pad) return size - (position & (size - 1));
+    return lines_for(line.bytes());
+  }
+};
+
+// The parts of a message, to be written one after the other.
+struct Parts {
+  const void* header = nullptr;
+  std::size_t header_bytes = 0;
+  const void* payload = nullptr;
+  std::size_t payload_bytes = 0;
+};
+
+// Copies a few bytes without a call.
+inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const auto overlapping = [&](auto width) {
+    decltype(width) first;
+    decltype(width) last;
+    std::memcpy(&first, from, sizeof width);
+    std::memcpy(&last, from + bytes - sizeof width, sizeof width);
+    std::memcpy(to, &first, sizeof width);
+    std::memcpy(to + bytes - sizeof width, &last, sizeof width);
+  };
+  struct Sixteen {
+    std::uint64_t words[2];
+  };
+  if (bytes > 32)
+    std::memcpy(to, from, bytes);
+  else if (bytes >= 16)
+    overlapping(Sixteen{});
+  else if (bytes >= 8)
+    overlapping(std::uint64_t{});
+  else if (bytes >= 4)
+    overlapping(std::uint32_t{});
+  else if (bytes >= 2)
+    overlapping(std::uint16_t{});
+  else if (bytes == 1)
+    *to = *from;
+}
+
+// Writes everything of a message but the stamp.
+inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {
+  line.word = static_cast<std::uint32_t>(kind) << 24 |
+              static_cast<std::uint32_t>(parts.header_bytes + parts.payload_bytes);
+  line.source = source;
+  copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
+  copy_small(line.body() + parts.header_bytes, static_cast<const std::byte*>(parts.payload),
+             parts.payload_bytes);
+}
+
+} // namespace macadam::net::shm

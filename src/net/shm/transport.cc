@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/shm/transport.h"
+
+#include "base/error.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace macadam::net::shm {
+namespace {
+
+constexpr std::uint64_t queue_offset = 4096;
+constexpr std::size_t longest_eager = std::size_t{1} << 20;
+constexpr std::size_t longest_header = 64; // of the engine
+// Messages read from one queue or ring in one poll(), so that no source starves the others.
+constexpr unsigned batch = 32;
+
+// A queue of `bytes` holds at least four of the longest messages, so that one always fits in the
+// end however the lane is cut.
+std::uint64_t lane_lines(std::int64_t bytes, std::size_t longest_message) {
+  const auto wanted = std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
+                               std::uint64_t{4} * lines_for(longest_message));
+  return std::bit_ceil(wanted);
+}
+
+// Half of the machine's memory, shared out among its processes, is enough for anyone's messages.
+std::size_t fair_share(unsigned local_size) {
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return pages / 2 / local_size * page;
+}
+
+Segment make_segment(Directory& directory) {
+  if (directory.local_size() > 1) return Segment(directory.own_segment());
+  return Segment::anonymous(fair_share(1));
+}
+
+engine::Limits make_limits(const base::Settings& settings) {
+  const std::size_t eager = std::min(static_cast<std::size_t>(settings.shm_eager), longest_eager);
+  return {.name = "shm",
+          .message = eager + longest_header,
+          .eager = eager,
+          .hybrid = static_cast<std::size_t>(settings.shm_hybrid),
+          .orders_bytes = false};
+}
+
+std::uint64_t random_word() {
+  std::uint64_t word = 0;
+  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<std::uint64_t>(getpid());
+  return word;
+}
+
+} // namespace
+
+Transport::Transport(Directory& directory, const base::Settings& settings)
+    : directory_(directory), settings_(settings), rank_(directory.rank()),
+      limits_(make_limits(settings)), segment_(make_segment(directory)), probe_word_(random_word()),
+      waiter_(segment_.header(), directory.local_size() > directory.cores(), settings.spin),
+      peers_(directory.size()), ring_lines_(lane_lines(settings.shm_ring, limits_.message)) {
+  lay_out();
+  if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
+    fallbacks_.push_back(fmt::format("shm: shm_eager is {} bytes, the transport takes {} at most",
+                                     settings.shm_eager, longest_eager));
+  }
+  if (!waiter_.has_barrier()) {
+    fallbacks_.push_back("shm: the kernel has no membarrier(), a sleeping rank looks for messages "
+                         "every millisecond");
+  }
+  if (directory.local_size() > 1) directory.publish();
+}
+
+Transport::~Transport() = default;
+
+void Transport::lay_out() {
+  const std::uint64_t lines = lane_lines(settings_.shm_queue, limits_.message);
+  committed_ = queue_offset + lines * line_bytes;
+  const int error = segment_.holds(0, committed_) ? segment_.commit(0, committed_) : ENOSPC;
+  if (error != 0) {
+    base::fail(MPI_ERR_NO_MEM,
+               "shared memory: no room for the receive queue of {} KiB of rank {}: {}; lower "
+               "MACADAM_SHM_QUEUE or MACADAM_SHM_EAGER, or raise the memory limit",
+               committed_ >> 10, rank_, std::strerror(error));
+  }
+  SegmentHeader& header = *new (segment_.at(0)) SegmentHeader;
+  header.queue_offset = queue_offset;
+  header.queue_lines = lines;
+  header.probe_address = reinterpret_cast<std::uint64_t>(&probe_word_);
+  header.probe_value = probe_word_;
+  header.magic = SegmentHeader::magic_value;
+  queue_ = SharedQueueReader(header, Lane(segment_.at(queue_offset), lines));
+  const std::size_t end = std::min(segment_.capacity(), fair_share(directory_.local_size()));
+  heap_ = Heap(segment_, committed_, std::max(end, committed_));
+}
+
+engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
+  Peer& peer = reach(peers_.get(rank));
+  state = peer.failed ? engine::PeerState::failed : engine::PeerState::connected;
+  return peer;
+}
+
+// Maps the peer's segment at the first call.
+Peer& Transport::reach(Peer& peer) {
+  if (peer.header != nullptr) [[likely]]
+    return peer;
+  Segment* segment = &segment_;
+  if (peer.rank != rank_) {
+    peer.segment = Segment(directory_.open_segment(peer.rank));
+    segment = &peer.segment;
+  }
+  SegmentHeader& header = segment->header();
+  if (header.magic != SegmentHeader::magic_value) {
+    base::fail(
+        MPI_ERR_OTHER,
+        "shared memory: the segment of rank {} starts with {:#x}, needed {:#x}: all ranks of "
+        "a job must run the same version of the library",
+        peer.rank, header.magic, SegmentHeader::magic_value);
+  }
+  peer.queue =
+      SharedQueueWriter(header, Lane(segment->at(header.queue_offset), header.queue_lines));
+  peer.header = &header;
+  if (peer.rank != rank_) probe(peer);
+  return peer;
+}
+
+bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
+  if (peer.lead == Lead::ring) [[likely]] {
+    if (!peer.ring.write(kind, rank_, parts)) [[unlikely]]
+      return false;
+    ++counters_.sent_by_ring;
+  } else {
+    if (peer.lead != Lead::queue) return change_lead(peer) && post(peer, kind, parts);
+    if (!peer.queue.write(kind, rank_, parts)) return false;
+    ++counters_.sent_by_queue;
+  }
+  if (Waiter::wake(*peer.header)) [[unlikely]]
+    ++counters_.wakes;
+  return true;
+}
+
+Posted Transport::send(engine::Link& link, const void* header, std::size_t header_bytes,
+                       const void* payload, std::size_t payload_bytes) {
+  if (header_bytes + payload_bytes > limits_.message) [[unlikely]] {
+    base::fail(MPI_ERR_INTERN, "shared memory: a message of {} bytes, at most {} are taken",
+               header_bytes + payload_bytes, limits_.message);
+  }
+  const Parts parts{header, header_bytes, payload, payload_bytes};
+  if (post(static_cast<Peer&>(link), Kind::message, parts)) [[likely]]
+    return Posted::done;
+  ++counters_.busy;
+  return Posted::busy;
+}
+
+bool Transport::poll(Sink& sink) {
+  unsigned moved = 0;
+  for (std::size_t i = 0; i < rings_.size(); ++i)
+    moved += read_ring(*rings_[i], sink);
+  moved += read_queue(sink);
+  if (unfinished_) [[unlikely]]
+    moved += take_up(sink) ? 1 : 0;
+  if (moved == 0) return false;
+  waiter_.rouse();
+  return true;
+}
+
+unsigned Transport::read_ring(Peer& peer, Sink& sink) {
+  unsigned read = 0;
+  for (; read < batch; ++read) {
+    const Line* line = peer.ring_in.next();
+    if (line == nullptr) break;
+    if (line->kind() == Kind::message) [[likely]] {
+      sink.on_message(peer.rank, line->body(), line->bytes());
+    } else if (line->kind() == Kind::ring_end) {
+      on_ring_end(peer);
+      return read + 1;
+    } else {
+      handle(peer, *line, sink);
+    }
+    peer.ring_in.pop();
+  }
+  peer.heard += read;
+  return read;
+}
+
+unsigned Transport::read_queue(Sink& sink) {
+  unsigned read = 0;
+  for (; read < batch; ++read) {
+    const Line* line = queue_.next();
+    if (line == nullptr) break;
+    if (line->kind() != Kind::pad) {
+      Peer& peer = peers_.get(line->source);
+      // The peer is back in the queue, so all it wrote into its ring comes before.
+      while (peer.ring_read)
+        [[unlikely]] read_ring(peer, sink);
+      if (line->kind() == Kind::message)
+        sink.on_message(peer.rank, line->body(), line->bytes());
+      else
+        handle(peer, *line, sink);
+      if (++peer.heard >= peer.consider_at) [[unlikely]]
+        consider_ring(peer);
+    }
+    queue_.pop();
+  }
+  return read;
+}
+
+// Messages of the transport itself.
+void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
+  switch (line.kind()) {
+  case Kind::put_data:
+    return on_put_data(line);
+  case Kind::get_request:
+    return on_get_request(peer, line);
+  case Kind::get_done:
+    return on_get_done(line, sink);
+  case Kind::grant:
+    return on_grant(peer, line);
+  case Kind::revoke:
+    return on_revoke(peer);
+  case Kind::to_ring:
+    return on_to_ring(peer);
+  case Kind::pad:
+    return;
+  case Kind::message:
+  case Kind::ring_end:
+    break;
+  }
+  base::fail(MPI_ERR_INTERN, "shared memory: rank {} sent a message of kind {}, which is none",
+             peer.rank, static_cast<unsigned>(line.kind()));
+}
+
+bool Transport::take_up(Sink& sink) {
+  settle_rings();
+  bool moved = advance_streams(sink);
+  moved |= watch_gets(sink);
+  for (; !failed_.empty(); moved = true) {
+    const Peer& peer = *failed_.back();
+    failed_.pop_back();
+    sink.on_peer(peer.rank, engine::PeerState::failed);
+  }
+  unfinished_ = !owing_.empty() || !streams_.empty() || !gets_.empty();
+  return moved;
+}
+
+RemoteMemory Transport::register_memory(void* memory, std::size_t bytes) {
+  if (segment_.contains(memory, bytes)) return {segment_.offset_of(memory), mapped_key};
+  return {reinterpret_cast<std::uint64_t>(memory), private_key};
+}
+
+std::size_t Transport::memory_bytes() const {
+  return committed_ + heap_.committed();
+}
+
+void Transport::list_counters(base::CounterList& list) const {
+  const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
+    list.add("shm", name, text, value);
+  };
+  add("sent_by_queue", "messages written to shared receive queues", counters_.sent_by_queue);
+  add("sent_by_ring", "messages written to rings", counters_.sent_by_ring);
+  add("busy", "messages that found no room at first", counters_.busy);
+  add("rings_granted", "rings given to busy peers", counters_.rings_granted);
+  add("rings_revoked", "rings taken back for busier peers", counters_.rings_revoked);
+  add("bytes_mapped", "bytes put or got in memory that both sides map", counters_.bytes_mapped);
+  add("bytes_cross_copied", "bytes put or got by cross-memory attach",
+      counters_.bytes_cross_copied);
+  add("bytes_streamed", "bytes put in pieces through the segment", counters_.bytes_streamed);
+  add("streams_cut", "streams that cross-memory attach finished, as the target stopped polling",
+      counters_.streams_cut);
+  add("gets_taken_back", "gets whose owner stopped polling before it answered",
+      counters_.gets_taken_back);
+  add("yields", "times a wait gave its core to others", waiter_.counts().yields);
+  add("sleeps", "times a wait slept in the kernel", waiter_.counts().sleeps);
+  add("wakes", "sleeping peers woken", counters_.wakes);
+}
+
+} // namespace macadam::net::shm

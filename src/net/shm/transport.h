@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/id_table.h"
+#include "base/list.h"
+#include "base/settings.h"
+#include "base/slab.h"
+#include "engine/transport.h"
+#include "net/shm/copy.h"
+#include "net/shm/directory.h"
+#include "net/shm/heap.h"
+#include "net/shm/peer.h"
+#include "net/shm/wait.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace macadam::net::shm {
+
+using engine::Posted;
+using engine::RemoteMemory;
+using engine::Sink;
+
+// RemoteMemory::key: what `address` counts from.
+inline constexpr std::uint64_t private_key = 0; // the owner's address space
+inline constexpr std::uint64_t mapped_key = 1;  // the start of the owner's segment
+
+struct Counters {
+  std::uint64_t sent_by_queue = 0;
+  std::uint64_t sent_by_ring = 0;
+  std::uint64_t busy = 0;
+  std::uint64_t rings_granted = 0;
+  std::uint64_t rings_revoked = 0;
+  std::uint64_t bytes_mapped = 0;
+  std::uint64_t bytes_cross_copied = 0;
+  std::uint64_t bytes_streamed = 0;
+  std::uint64_t streams_cut = 0;
+  std::uint64_t gets_taken_back = 0;
+  std::uint64_t wakes = 0;
+};
+
+// A put that goes in pieces through the ring (or the queue) of its target: this core copies in, the
+// target's copies out, both at the same time.
+struct Stream : base::ListNode<> {
+  enum class End : std::uint8_t {
+    complete_put, // `id` is the cookie of our put
+    answer_get,   // `id` is the get of the peer whose memory we fill
+  };
+  Peer* peer = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t to = 0;  // address at the target
+  std::size_t bytes = 0; // still to go
+  End end = End::complete_put;
+  std::uint64_t id = 0;
+  bool ok = true;
+};
+
+// A get whose data the owner of the memory was asked to stream to us.
+struct PendingGet : base::ListNode<> {
+  Peer* peer = nullptr;
+  std::byte* to = nullptr;
+  std::uint64_t from = 0; // address at the owner
+  std::size_t bytes = 0;
+  std::uint64_t cookie = 0;
+  std::uint64_t id = 0;
+  std::uint32_t claim = no_claim; // our claim word, which holds `ticket` until someone takes it
+  std::uint32_t ticket = 0;
+  enum class State : std::uint8_t { to_ask, asked, failed } state = State::to_ask;
+};
+
+// Shared memory as a network. One instance a process; several in one process work too, each used by
+// one thread.
+class Transport final : public engine::Transport {
+ public:
+  // Lays out this process's segment and publishes it. `directory` and `settings` outlive the
+  // transport. Throws MPI_ERR_NO_MEM if there is no memory for the queue.
+  Transport(Directory& directory, const base::Settings& settings);
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  ~Transport() override;
+
+  [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+  engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
+              std::size_t payload_bytes) override;
+  Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+             std::uint64_t cookie) override;
+  Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+             std::uint64_t cookie) override;
+  RemoteMemory register_memory(void* memory, std::size_t bytes) override;
+  void release_memory(RemoteMemory) override {}
+  void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+  void free(void* memory) override { heap_.free(memory); }
+  bool poll(Sink& sink) override;
+  void idle(unsigned fruitless, unsigned longest_us) override {
+    waiter_.idle(fruitless, longest_us);
+  }
+  void resume() override { waiter_.resume(); }
+  [[nodiscard]] double now() const override { return seconds(); }
+  void list_counters(base::CounterList& list) const override;
+  [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
+  [[nodiscard]] std::size_t memory_bytes() const override;
+
+ private:
+  enum class Copied : std::uint8_t { yes, refused, failed };
+
+  // transport.cc
+  void lay_out();
+  Peer& reach(Peer& peer);
+  bool post(Peer& peer, Kind kind, const Parts& parts);
+  unsigned read_queue(Sink& sink);
+  unsigned read_ring(Peer& peer, Sink& sink);
+  void handle(Peer& peer, const Line& line, Sink& sink);
+  bool take_up(Sink& sink);
+
+  // rings.cc
+  void consider_ring(Peer& peer);
+  void on_grant(Peer& peer, const Line& line);
+  void on_revoke(Peer& peer);
+  void on_to_ring(Peer& peer);
+  void on_ring_end(Peer& peer);
+  bool change_lead(Peer& peer);
+  void owe(Peer& peer);
+  bool settle(Peer& peer);
+  void settle_rings();
+
+  // stream.cc
+  void probe(Peer& peer);
+  void refuse_cross_copy(Peer& peer, const std::string& reason);
+  Copied cross_copy_with(Peer& peer, Direction direction, void* local, std::uint64_t remote,
+                         std::size_t bytes);
+  [[nodiscard]] bool should_stream(const Peer& peer) const;
+  [[nodiscard]] bool has_choice(const Peer& peer) const;
+  [[nodiscard]] std::byte* mapped_address(const Peer& peer, RemoteMemory memory,
+                                          std::size_t bytes) const;
+  bool start(Stream& stream);
+  bool advance(Stream& stream);
+  bool finish(Stream& stream, Sink& sink);
+  bool advance_streams(Sink& sink);
+  std::uint32_t take_claim();
+  void ask(PendingGet& get);
+  bool take_back(PendingGet& get);
+  void finish(PendingGet& get, bool ok, Sink& sink);
+  bool watch_gets(Sink& sink);
+  void on_put_data(const Line& line);
+  void on_get_request(Peer& peer, const Line& line);
+  void on_get_done(const Line& line, Sink& sink);
+
+  Directory& directory_;
+  const base::Settings& settings_;
+  const Rank rank_;
+  engine::Limits limits_;
+  Segment segment_;
+  std::uint64_t probe_word_; // what peers try to read, see SegmentHeader
+  Waiter waiter_;
+  SharedQueueReader queue_;
+  Heap heap_;
+  PeerTable peers_;
+  std::size_t committed_ = 0; // bytes, without the heap's
+
+  // Something found no room or is not finished: poll() takes it up.
+  bool unfinished_ = false;
+
+  std::uint64_t ring_lines_ = 0;
+  std::int64_t rings_given_ = 0;
+  std::vector<Peer*> rings_; // that may hold messages for us
+  std::vector<Peer*> owing_; // a GRANT, a REVOKE or a marker found no room
+
+  base::Slab<Stream> stream_slab_;
+  base::List<Stream> streams_; // in the order in which they began
+  base::Slab<PendingGet> get_slab_;
+  base::List<PendingGet> gets_;
+  base::IdTable<PendingGet> get_ids_;
+  std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
+  std::uint32_t last_ticket_ = 0;
+  std::vector<Peer*> failed_; // not yet reported
+
+  std::vector<std::string> fallbacks_;
+  Counters counters_;
+};
+
+} // namespace macadam::net::shm

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/shm/wait.h"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+
+namespace macadam::net::shm {
+namespace {
+
+// Polls before a wait looks at the clock for the first time: about a microsecond, in which most
+// waits end.
+constexpr unsigned blind_polls = 128;
+// Where every process has a core: how long to spin by default, and how long to yield after that.
+constexpr double default_spin = 200e-6;
+constexpr double yield_time = 1e-3;
+// Where they share cores: a yield lets the others run; if this many did not help, the message is
+// not near.
+constexpr unsigned shared_core_yields = 40;
+constexpr unsigned longest_sleep_without_barrier_us = 1000;
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
+                 nullptr, 0);
+}
+
+bool membarrier(int command) {
+  return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+void count(std::uint64_t& counter) {
+  std::atomic_ref(counter).fetch_add(1, std::memory_order_relaxed);
+}
+
+} // namespace
+
+double seconds() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+Waiter::Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us)
+    : own_(own), oversubscribed_(oversubscribed),
+      spin_seconds_(spin_us >= 0 ? 1e-6 * static_cast<double>(spin_us)
+                                 : (oversubscribed ? 0 : default_spin)),
+      // Registered processes pass the barrier: senders must be, so every process is.
+      has_barrier_(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)) {}
+
+void Waiter::idle(unsigned fruitless, unsigned longest_us) {
+  if (!waiting()) set_waiting(true);
+  if (spin_seconds_ > 0 || !oversubscribed_) {
+    if (fruitless < blind_polls) return;
+    const double time = seconds();
+    if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
+    const double waited = time - began_.load(std::memory_order_relaxed);
+    if (waited < spin_seconds_) return relax();
+    if (waited < spin_seconds_ + yield_time) return yield();
+  } else if (fruitless < shared_core_yields) {
+    return yield();
+  }
+  // Announce, let the caller poll once more, sleep: `fruitless` counts the polls between.
+  if (fruitless % 2 == 0)
+    announce_sleep();
+  else
+    sleep(longest_us);
+}
+
+void Waiter::resume() {
+  set_waiting(false);
+  rouse(); // no peer need ring any more; a thread of ours that sleeps announces itself again
+}
+
+void Waiter::yield() {
+  count(counts_.yields);
+  sched_yield();
+}
+
+void Waiter::announce_sleep() {
+  own_.asleep.store(1, std::memory_order_seq_cst);
+  if (has_barrier_) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+void Waiter::sleep(unsigned longest_us) {
+  if (!has_barrier_) longest_us = std::min(longest_us, longest_sleep_without_barrier_us);
+  const timespec timeout{static_cast<time_t>(longest_us / 1000000),
+                         static_cast<long>(longest_us % 1000000) * 1000};
+  count(counts_.sleeps);
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  futex(own_.asleep, FUTEX_WAIT, 1, &timeout);
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool Waiter::ring_bell(SegmentHeader& receiver) {
+  if (receiver.asleep.exchange(0, std::memory_order_seq_cst) == 0) return false;
+  futex(receiver.asleep, FUTEX_WAKE, INT_MAX, nullptr);
+  return true;
+}
+
+void Waiter::rouse_sleepers() {
+  own_.asleep.store(0, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0)
+    futex(own_.asleep, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+} // namespace macadam::net::shm

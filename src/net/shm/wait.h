@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/shm/segment.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace macadam::net::shm {
+
+// Seconds on the monotonic clock.
+[[nodiscard]] double seconds();
+
+// A breath in a loop that polls memory.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
+//
+// A sender publishes a message and then looks whether the receiver sleeps, without a fence between
+// the two. So the receiver, once it has announced its sleep, makes every other process pass a
+// barrier (membarrier) and polls once more: either that poll finds the message or the sender sees
+// the sleep.
+class Waiter {
+ public:
+  // `spin_us`: microseconds before the first yield, -1: decide. With more processes than cores a
+  // wait yields at once, as another process needs the core.
+  Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us);
+
+  // See engine::Transport. Any thread.
+  void idle(unsigned fruitless, unsigned longest_us);
+  void resume();
+
+  // Whether this process does nothing but poll.
+  [[nodiscard]] bool waiting() const { return own_.waiting.load(std::memory_order_relaxed) != 0; }
+  // Tells peers that this process is occupied, until told otherwise.
+  void set_waiting(bool waiting) { own_.waiting.store(waiting ? 1 : 0, std::memory_order_release); }
+
+  // After a message was written: wakes the receiver if it sleeps. True if it did.
+  static bool wake(SegmentHeader& receiver) {
+    if (receiver.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+      return false;
+    return ring_bell(receiver);
+  }
+  // After a successful poll: another thread of ours that sleeps should look again.
+  void rouse() {
+    if (own_.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      rouse_sleepers();
+  }
+
+  // Whether a sleep lasts until a message comes; if not, it is cut at a millisecond.
+  [[nodiscard]] bool has_barrier() const { return has_barrier_; }
+  [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
+
+  // Counted for users; relaxed, by any thread.
+  struct Counts {
+    std::uint64_t yields = 0;
+    std::uint64_t sleeps = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  static bool ring_bell(SegmentHeader& receiver);
+  void rouse_sleepers();
+  void yield();
+  void announce_sleep();
+  void sleep(unsigned longest_us);
+
+  SegmentHeader& own_;
+  const bool oversubscribed_;
+  const double spin_seconds_;
+  bool has_barrier_ = false;
+  std::atomic<double> began_ = 0;           // when the present wait first looked at the clock
+  std::atomic<std::uint32_t> sleepers_ = 0; // our threads that sleep
+  Counts counts_;
+};
+
+} // namespace macadam::net::shm
