@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting leaves the processor to others: a blocked rank uses next to none of a core, and more
+// ranks than cores share them well.
+#include "check.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Two seconds in a call that waits, under 5 % of a core.
+void expect_idle(const char* call, const std::function<void()>& wait) {
+  const double wall = MPI_Wtime(), cpu = processor_seconds();
+  wait();
+  const double share = (processor_seconds() - cpu) / (MPI_Wtime() - wall);
+  if (check::is_macadam() && share > 0.05)
+    check::fail(__FILE__, __LINE__,
+                std::string(call) + " used " + std::to_string(100 * share) + " % of a core");
+}
+
+void blocked_ranks_sleep() {
+  const int last = check::size - 1;
+  int value = 5;
+  if (check::rank == last) {
+    check::sleep_ms(2000);
+    for (int r = 0; r < last; ++r)
+      OK(MPI_Send(&value, 1, MPI_INT, r, 0, MPI_COMM_WORLD));
+    check::sleep_ms(2000);
+  } else {
+    expect_idle("MPI_Recv", [&] {
+      OK(MPI_Recv(&value, 1, MPI_INT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    });
+  }
+  if (check::rank == last)
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  else
+    expect_idle("MPI_Barrier", [] { OK(MPI_Barrier(MPI_COMM_WORLD)); });
+}
+
+// Fixed work in the unit of a loop, not of time: it takes longer when the core is shared.
+volatile double sink;
+void work(long units) {
+  double x = 1;
+  for (long i = 0; i < units * 1000; ++i)
+    x = x * 1.0000001 + 1e-9;
+  sink = x;
+}
+
+// All ranks do the same work between exchanges. Ideal: all work divided by the cores.
+void more_ranks_than_cores() {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  const double cpu = processor_seconds();
+  work(2000);
+  const double unit = (processor_seconds() - cpu) / 2000;
+  const long units = 200;
+  const int steps = 40;
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  const double start = MPI_Wtime();
+  for (int step = 0; step < steps; ++step) {
+    work(units);
+    int got = -1, sum = 0;
+    const int to = (check::rank + 1) % check::size;
+    const int from = (check::rank + check::size - 1) % check::size;
+    OK(MPI_Sendrecv(&step, 1, MPI_INT, to, 0, &got, 1, MPI_INT, from, 0, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
+    CHECK_EQUAL(got, step);
+    OK(MPI_Allreduce(&step, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK_EQUAL(sum, step * check::size);
+  }
+  double took = MPI_Wtime() - start, slowest = 0, one = 0;
+  OK(MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+  OK(MPI_Allreduce(&unit, &one, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+  const double shares =
+      std::max(1.0, static_cast<double>(check::size) / static_cast<double>(cores));
+  const double ideal = one * static_cast<double>(units * steps) * shares;
+  if (check::is_macadam() && slowest > 2 * ideal)
+    check::fail(__FILE__, __LINE__,
+                "took " + std::to_string(slowest) + " s, ideal sharing " + std::to_string(ideal));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return check::run(argc, argv,
+                    {{"blocked_ranks_sleep", blocked_ranks_sleep},
+                     {"more_ranks_than_cores", more_ranks_than_cores}});
+}
