@@ -49,6 +49,9 @@ struct JobHeader {
   std::atomic<std::uint32_t> barrier_round; // futex
 };
 
+// What mpiexec's child does before it becomes the rank's program.
+enum class StartStep : std::uint32_t { enter_folder, execute };
+
 struct RankRow {
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> published;       // futex: 1 once `card` is written
@@ -56,10 +59,11 @@ struct RankRow {
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)
   std::int32_t code;                          // of MPI_Abort
   std::int32_t start_error;                   // errno when the program could not be started
+  StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
   std::uint32_t card_used;
   std::array<std::byte, card_bytes> card; // what the transport wants peers to know
-  std::array<char, 160> text;             // of MPI_Abort, null-terminated
+  std::array<char, 156> text;             // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 

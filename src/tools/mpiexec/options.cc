@@ -65,7 +65,11 @@ struct Parser {
     app.add_option("--timeout", options.timeout_seconds,
                    "End the job after so long, and print what every rank was waiting for")
         ->option_text("SECONDS")
-        ->check(CLI::PositiveNumber);
+        ->check([](const std::string& text) {
+          char* end = nullptr;
+          const double seconds = std::strtod(text.c_str(), &end);
+          return *end == 0 && seconds > 0 ? "" : "\"" + text + "\" is no number of seconds above 0";
+        });
     const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
     app.add_option("--bind-to", options.binding,
                    "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
@@ -85,12 +89,12 @@ void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments)
     std::string& argument = arguments[i];
     const std::string name = argument.substr(0, argument.find('='));
     const std::string two_dashes = name.starts_with("--") ? name : "-" + name;
+    const bool has_value = name.size() < argument.size();
     const CLI::Option* option = name.size() > 2 ? app.get_option_no_throw(two_dashes) : nullptr;
     if (option)
       argument.insert(0, two_dashes.size() - name.size(), '-');
     else
       option = app.get_option_no_throw(name);
-    const bool has_value = name.size() < argument.size();
     if (option && !has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
 }

@@ -84,9 +84,13 @@ void redirect(int from, int to) {
   if (!start.core_sets.empty())
     sched_setaffinity(0, sizeof(cpu_set_t), &start.core_sets[static_cast<std::size_t>(rank)]);
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
-  if (program.folder.empty() || chdir(program.folder.c_str()) == 0)
+  boot::RankRow& row = start.memory.row(rank);
+  row.failed_step = boot::StartStep::enter_folder;
+  if (program.folder.empty() || chdir(program.folder.c_str()) == 0) {
+    row.failed_step = boot::StartStep::execute;
     execvpe(command[0], command, environment);
-  start.memory.row(rank).start_error = errno;
+  }
+  row.start_error = errno;
   _exit(127);
 }
 

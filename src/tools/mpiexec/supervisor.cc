@@ -6,9 +6,10 @@
 #include "tools/mpiexec/binding.h"
 #include "tools/mpiexec/hang_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <fcntl.h>
 #include <stdexcept>
@@ -211,7 +212,13 @@ void Supervisor::on_end(int rank, int status) {
   const bool in_mpi = state == RankState::running;
 
   if (row.start_error != 0) {
-    fail(rank, "could not be started: " + std::string(std::strerror(row.start_error)), 127, true);
+    const Program& program = options_.programs[static_cast<std::size_t>(row.app)];
+    fail(rank,
+         (row.failed_step == boot::StartStep::execute
+              ? "could not start " + program.command.front()
+              : "could not enter the folder " + program.folder) +
+             ": " + std::strerror(row.start_error),
+         127, true);
   } else if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
     const char* description = sigdescr_np(number);
@@ -260,7 +267,8 @@ void Supervisor::fail(int rank, const std::string& cause, int status, bool ends_
   const int others = alive_ - (pids_[static_cast<std::size_t>(rank)] != 0 ? 1 : 0);
   const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
   std::string sentence = name(rank) + " " + cause;
-  if (ends_job && others > 0) sentence += "; ending the other " + plural(others, "rank");
+  if (ends_job && others > 0)
+    sentence += "; ending the other " + (others == 1 ? "rank" : plural(others, "rank"));
   if (!asked_for) say(sentence);
   if (ends_job) end_ranks();
 }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the launch tests share. The environment tells them where things are: MPIEXEC, LAUNCH_RANK."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import uuid
+
+MPIEXEC = os.environ["MPIEXEC"]
+RANK = os.environ["LAUNCH_RANK"]
+HOST = os.uname().nodename
+LONGEST = 60  # seconds for one command; a slow machine, not the expected time
+
+
+def marked_processes(mark: str) -> list[str]:
+    """The command lines of all processes that have `mark` in their environment."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if mark.encode() in (entry / "environ").read_bytes():
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if state not in "ZX":
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    found.append(f"{entry.name}: {command}")
+        except OSError:
+            pass  # ended meanwhile
+    return found
+
+
+class LaunchTest(unittest.TestCase):
+    """Every test gets a mark in the environment of what it starts; at its end no process may carry
+    it any more and /dev/shm must be as it was."""
+
+    def setUp(self):
+        self.mark = f"LAUNCH_TEST_MARK={uuid.uuid4()}"
+        self.environment = {**os.environ, **dict([self.mark.split("=")])}
+        for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MACADAM_REPORT",
+                     "PYTHONUNBUFFERED"):
+            self.environment.pop(name, None)
+        self.shm = set(os.listdir("/dev/shm"))
+
+    def tearDown(self):
+        self.assert_nothing_left(within=1.0)
+
+    def assert_nothing_left(self, within: float):
+        end = time.monotonic() + within
+        while (left := marked_processes(self.mark)) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(left, [], "processes are left behind")
+        new = {n for n in set(os.listdir("/dev/shm")) - self.shm if "macadam" in n}
+        self.assertEqual(new, set(), "/dev/shm is not as it was")
+
+    def start(self, *arguments, **options) -> subprocess.Popen:
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True,
+                   "stderr": subprocess.PIPE, "env": self.environment, **options}
+        process = subprocess.Popen([MPIEXEC, *map(str, arguments)], **options)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        """Nothing survives a test that failed."""
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+    def mpiexec(self, *arguments, stdin=None, **options) -> subprocess.CompletedProcess:
+        if stdin is not None:
+            options["stdin"] = subprocess.PIPE
+        process = self.start(*arguments, **options)
+        out, error = process.communicate(stdin, timeout=LONGEST)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+    def assert_ran(self, result, out=None):
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        if out is not None:
+            self.assertEqual(sorted(result.stdout.splitlines()), sorted(out))
+
+    def assert_fails(self, result, status: int, *lines: str):
+        """Exit status and exactly these lines on standard error."""
+        self.assertEqual(result.stderr.splitlines(), list(lines))
+        self.assertEqual(result.returncode, status)
+
+    def wait_for(self, what, seconds=20.0, message="it did not happen in time"):
+        end = time.monotonic() + seconds
+        while not (value := what()):
+            self.assertLess(time.monotonic(), end, message)
+            time.sleep(0.005)
+        return value
+
+    def wait_for_lines(self, process, count: int) -> list[str]:
+        """The next lines of the process's output: the sign that its ranks have come so far."""
+        return [process.stdout.readline().rstrip("\n") for _ in range(count)]
+
+
+def python(code: str) -> list[str]:
+    """A command line that runs `code`."""
+    return [sys.executable, "-c", code]
+
+
+if __name__ == "__main__":
+    sys.exit("this is a module of the launch tests")

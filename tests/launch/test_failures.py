@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that fail: one line that names rank, host and cause, the others ended within a second."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from common import HOST, MPIEXEC, RANK, LaunchTest, marked_processes
+
+ENDING = "; ending the other 3 ranks"
+
+
+class FailureTest(LaunchTest):
+    def fails(self, status, sentence, *actions, ranks=4):
+        """Rank 2 fails by `actions` once all have joined; how long the end took is bounded."""
+        process = self.start("-n", ranks, RANK, "join", "barrier", "0/who", *actions, "compute")
+        self.wait_for_lines(process, 1)
+        begin = time.monotonic()
+        out, error = process.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begin, 1.0)
+        self.assertEqual(error, f"mpiexec: rank 2 on host {HOST} {sentence}\n")
+        self.assertEqual(process.returncode, status)
+
+
+class Failures(FailureTest):
+    def test_killed(self):
+        self.fails(137, f"was killed by signal 9 (Killed){ENDING}", "2/raise=9")
+
+    def test_segmentation_fault(self):
+        self.fails(139, f"was killed by signal 11 (Segmentation fault){ENDING}", "2/raise=11")
+
+    def test_abort(self):
+        self.fails(3, f"called MPI_Abort(MPI_COMM_WORLD, 3){ENDING}", "2/abort=3")
+
+    def test_abort_with_a_code_that_is_no_exit_status(self):
+        self.fails(1, f"called MPI_Abort(MPI_COMM_WORLD, 0){ENDING}", "2/abort=0")
+        self.fails(1, f"called MPI_Abort(MPI_COMM_WORLD, 256){ENDING}", "2/abort=256")
+
+    def test_exit_before_finalize(self):
+        self.fails(1, f"exited without calling MPI_Finalize{ENDING}", "2/exit=0")
+        self.fails(7, f"exited with status 7 without calling MPI_Finalize{ENDING}", "2/exit=7")
+
+    def test_others_that_ignore_sigterm(self):
+        process = self.start("-n", 3, "sh", "-c",
+                             'trap "" TERM; case $MACADAM_JOB in *:1) sleep .2; kill -9 $$;; esac; '
+                             "while :; do sleep 1; done")
+        begin = time.monotonic()
+        _, error = process.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begin, 1.2)
+        self.assertEqual(error, f"mpiexec: rank 1 on host {HOST} was killed by signal 9 (Killed); "
+                                "ending the other 2 ranks\n")
+
+    def test_stopped_others(self):
+        self.fails(137, f"was killed by signal 9 (Killed){ENDING}", f"1/raise={signal.SIGSTOP:d}",
+                   "2/sleep_ms=50", "2/raise=9")
+
+    def test_before_mpi(self):
+        result = self.mpiexec("-n", 2, RANK, "1/exit=5", "join", "compute")
+        self.assert_fails(result, 5, f"mpiexec: rank 1 on host {HOST} exited with status 5; "
+                                     "ending the other rank")
+
+    def test_rank_that_never_joins(self):
+        """Whichever comes first: the end of one rank or MPI_Init of the other."""
+        for order in (["1/exit=0", "0/sleep_ms=100"], ["0/join", "1/sleep_ms=100", "1/exit=0"]):
+            tail = ["0/join"] if "0/join" not in order else []
+            result = self.mpiexec("-n", 2, RANK, *order, *tail, "compute")
+            self.assert_fails(result, 1,
+                              f"mpiexec: rank 1 on host {HOST} ended without calling MPI_Init, "
+                              "which rank 0 has called; ending the other rank")
+
+    def test_waiting_for_the_address_of_an_absent_rank(self):
+        result = self.mpiexec("-n", 2, RANK, "1/raise=15", "join", "meet", "compute")
+        self.assertEqual(result.returncode, 143)
+
+    def test_failure_after_finalize_spares_the_others(self):
+        result = self.mpiexec("-n", 2, RANK, "join", "barrier", "finalize", "1/exit=4",
+                              "0/sleep_ms=200", "0/print=done")
+        self.assert_fails(result, 4, f"mpiexec: rank 1 on host {HOST} exited with status 4")
+        self.assertEqual(result.stdout, "done")
+
+    def test_status_is_of_the_first_failure(self):
+        result = self.mpiexec("-n", 3, RANK, "join", "barrier", "finalize", "0/sleep_ms=200",
+                              "0/exit=4", "2/exit=6")
+        self.assert_fails(result, 6, f"mpiexec: rank 2 on host {HOST} exited with status 6")
+
+    def test_what_ranks_leave_running_is_ended(self):
+        result = self.mpiexec("-n", 2, "sh", "-c", "sleep 100 & exit 0")
+        self.assert_ran(result)
+        self.assert_nothing_left(within=0.5)
+
+    def test_wrapper_around_a_rank_that_aborts(self):
+        """The wrapper stays; mpiexec learns of MPI_Abort from the rank itself."""
+        begin = time.monotonic()
+        result = self.mpiexec("-n", 2, "sh", "-c",
+                              f'{RANK} join barrier 1/abort=3 compute; sleep 100')
+        self.assertLess(time.monotonic() - begin, 2.0)
+        self.assert_fails(result, 3, f"mpiexec: rank 1 on host {HOST} called "
+                                     "MPI_Abort(MPI_COMM_WORLD, 3); ending the other rank")
+
+
+class Launcher(LaunchTest):
+    def test_mpiexec_is_killed(self):
+        """kill -9: nothing can be cleaned up by mpiexec itself, nothing is left all the same."""
+        for command in ((RANK, "join", "who", "compute"),
+                        ("sh", "-c", f"{RANK} join who compute; echo no")):
+            process = self.start("-n", 3, *command)
+            self.wait_for_lines(process, 3)
+            self.assertGreaterEqual(len(marked_processes(self.mark)), 4)
+            process.kill()
+            process.wait()
+            self.assert_nothing_left(within=0.5)
+
+    def test_mpiexec_is_killed_while_it_starts(self):
+        for i in range(40):
+            process = self.start("-n", 8, RANK, "join", "compute")
+            time.sleep(0.0002 * i)
+            process.kill()
+            process.wait()
+            self.assert_nothing_left(within=2.0)
+
+    def test_keeper_and_mpiexec_are_killed(self):
+        process = self.start("-n", 3, RANK, "join", "who", "compute")
+        self.wait_for_lines(process, 3)
+        children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)],
+                                  capture_output=True, text=True, check=True).stdout
+        keeper = [int(line.split()[0]) for line in children.splitlines() if "keeper" in line]
+        self.assertEqual(len(keeper), 1)
+        os.kill(keeper[0], signal.SIGKILL)
+        process.kill()
+        process.wait()
+        self.assert_nothing_left(within=0.5)
+
+    def test_ranks_inherit_only_what_they_need(self):
+        code = ("import os; print(sorted(os.readlink(f'/proc/self/fd/{n}') for n in "
+                "os.listdir('/proc/self/fd') if int(n) > 2 and os.path.exists(f'/proc/self/fd/{n}')"
+                " or n == '64'))")
+        for option in ((), ("-l",)):
+            result = self.mpiexec(*option, "python3", "-c", code, stdin="")
+            self.assertIn("['/memfd:macadam-job (deleted)']", result.stdout)
+
+
+class Alone(LaunchTest):
+    def alone(self, *actions, **environment):
+        return subprocess.run([RANK, *actions], env={**self.environment, **environment},
+                              capture_output=True, text=True, timeout=20)
+
+    def test_without_mpiexec(self):
+        result = self.alone("join", "who", "meet", "barrier", "finalize")
+        self.assert_ran(result, ["rank 0 of 1, app 0, alone"])
+
+    def test_opens_nothing(self):
+        result = self.alone("join", f"execute=ls -l /proc/$PPID/fd")
+        self.assertNotIn("memfd", result.stdout)
+
+    def test_abort(self):
+        result = self.alone("join", "abort=3")
+        self.assert_fails(result, 3, "macadam: this program called MPI_Abort(MPI_COMM_WORLD, 3)")
+
+    def test_foreign_launchers_are_refused(self):
+        for variable, value, launcher in (("PMI_SIZE", "4", "MPICH"),
+                                          ("OMPI_COMM_WORLD_SIZE", "2", "Open MPI"),
+                                          ("SLURM_STEP_NUM_TASKS", "16", "srun"),
+                                          ("PMIX_RANK", "1", "PMIx")):
+            result = self.alone("join", **{variable: value})
+            self.assertEqual(result.returncode, 9)
+            self.assertIn(launcher, result.stderr)
+            self.assertIn(f"{variable}={value}", result.stderr)
+            self.assertIn("start it with Macadam's mpiexec, or unset", result.stderr)
+
+    def test_one_process_of_a_foreign_launcher_is_fine(self):
+        for variable, value in (("PMI_SIZE", "1"), ("OMPI_COMM_WORLD_SIZE", "1"),
+                                ("SLURM_STEP_NUM_TASKS", "1"), ("PMIX_RANK", "0"),
+                                ("SLURM_NTASKS", "8")):
+            self.assert_ran(self.alone("join", "who", **{variable: value}),
+                            ["rank 0 of 1, app 0, alone"])
+
+    def test_invitation_that_is_damaged(self):
+        for text in ("", "3", "x:1", "3:", "3:x", "-1:0", "3:0:1"):
+            result = self.alone("join", MACADAM_JOB=text)
+            self.assertEqual(result.returncode, 9)
+            self.assertIn(f'MACADAM_JOB="{text}" is not what mpiexec writes there', result.stderr)
+
+    def test_descriptor_that_got_lost(self):
+        result = self.mpiexec("python3", "-c",
+                              f"import subprocess; exit(subprocess.run(['{RANK}', 'join']).returncode)")
+        self.assertIn("pass_fds", result.stderr)
+        self.assertEqual(result.returncode, 9)
+
+    def test_program_started_by_a_rank_is_alone(self):
+        result = self.mpiexec("-n", 2, RANK, "join", "barrier", "finalize",
+                              f"execute={RANK} join who finalize")
+        self.assert_ran(result, ["rank 0 of 1, app 0, alone"] * 2)
+
+    def test_second_program_of_one_rank(self):
+        result = self.mpiexec("-n", 1, "sh", "-c",
+                              f"{RANK} join finalize && exec {RANK} join finalize")
+        self.assertEqual(result.returncode, 9)
+        self.assertIn("rank 0 of this job is taken by process", result.stderr)
+
+    def test_file_size_limit(self):
+        result = subprocess.run(["sh", "-c", f"ulimit -f 100; exec {MPIEXEC} true"],
+                                env=self.environment, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("ulimit -f unlimited", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

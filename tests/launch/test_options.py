@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of mpiexec."""
+import os
+import tempfile
+import unittest
+
+from common import HOST, MPIEXEC, RANK, LaunchTest, python
+
+
+class Counts(LaunchTest):
+    def test_number_of_ranks(self):
+        for option in ("-n", "-np", "--np"):
+            result = self.mpiexec(option, 3, RANK, "join", "who", "finalize")
+            self.assert_ran(result, [f"rank {r} of 3, app 0, launched" for r in range(3)])
+
+    def test_one_rank_by_default(self):
+        self.assert_ran(self.mpiexec(RANK, "join", "who", "finalize"),
+                        ["rank 0 of 1, app 0, launched"])
+
+    def test_several_programs(self):
+        actions = ("join", "meet", "who", "barrier", "finalize")
+        result = self.mpiexec("-n", 1, RANK, *actions, ":", "-n", 2, RANK, *actions, ":",
+                              RANK, *actions)
+        self.assert_ran(result, ["rank 0 of 4, app 0, launched", "rank 1 of 4, app 1, launched",
+                                 "rank 2 of 4, app 1, launched", "rank 3 of 4, app 2, launched"])
+
+    def test_meeting(self):
+        for ranks in (1, 2, 5, 32):
+            self.assert_ran(self.mpiexec("-n", ranks, RANK, "join", "meet", "barrier", "barrier",
+                                         "finalize"), [])
+
+    def test_secret_is_one_for_the_job_and_new_for_the_next(self):
+        secrets = []
+        for _ in range(2):
+            result = self.mpiexec("-n", 3, RANK, "join", "secret", "finalize")
+            self.assertEqual(len(set(result.stdout.split())), 1)
+            secrets.append(result.stdout.split()[0])
+        self.assertEqual(len(secrets[0]), 32)
+        self.assertNotEqual(*secrets)
+
+
+class Environment(LaunchTest):
+    show = python("import os; print(os.environ.get('A'), os.environ.get('B'), flush=True)")
+
+    def test_of_one_program_and_of_all(self):
+        result = self.mpiexec("-genv", "A", "all", "-env", "B", "first", *self.show, ":",
+                              "-env", "A", "mine", *self.show)
+        self.assert_ran(result, ["all first", "mine None"])
+
+    def test_value_may_look_like_an_option(self):
+        self.assert_ran(self.mpiexec("-env", "A", "-n", "-env", "B", "=", *self.show), ["-n ="])
+
+    def test_the_last_value_wins(self):
+        self.environment["A"] = "outer"
+        self.assert_ran(self.mpiexec("-env", "A", "1", "-env", "A", "2", *self.show), ["2 None"])
+
+    def test_of_mpiexec_is_inherited(self):
+        self.environment["A"] = "outer"
+        self.assert_ran(self.mpiexec("-n", 2, *self.show), ["outer None"] * 2)
+
+
+class Folder(LaunchTest):
+    def test_wdir(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = os.path.realpath(folder)
+            result = self.mpiexec("-wdir", folder, "pwd", ":", "-n", 1, "pwd")
+            self.assert_ran(result, [folder, os.getcwd()])
+
+    def test_missing_folder(self):
+        result = self.mpiexec("-wdir", "/no/such/folder", "pwd")
+        self.assert_fails(result, 127, f"mpiexec: rank 0 on host {HOST} could not enter the folder "
+                                       "/no/such/folder: No such file or directory")
+
+
+class Binding(LaunchTest):
+    show = python("import os; print(*sorted(os.sched_getaffinity(0)), flush=True)")
+
+    def test_none_leaves_the_mask(self):
+        mask = " ".join(map(str, sorted(os.sched_getaffinity(0))))
+        for option in ((), ("--bind-to", "none")):
+            self.assert_ran(self.mpiexec("-n", 2, *option, *self.show), [mask] * 2)
+
+    def test_core_gives_each_rank_its_own(self):
+        result = self.mpiexec("-n", 1, "-bind-to", "core", *self.show)
+        self.assert_ran(result)
+        self.assertLessEqual(set(result.stdout.split()), set(map(str, os.sched_getaffinity(0))))
+        cores = self.cores()
+        if cores > 1:
+            masks = self.mpiexec("-n", cores, "--bind-to", "core", *self.show).stdout.splitlines()
+            self.assertEqual(len(set(masks)), cores)
+
+    def cores(self):
+        return next(n for n in range(1, 4096)
+                    if self.mpiexec("-n", n + 1, "--bind-to", "core", "true").returncode != 0)
+
+    def test_core_respects_a_smaller_mask(self):
+        """As in a container that may use one processor: the highest, not number 0."""
+        last = max(os.sched_getaffinity(0))
+        result = self.mpiexec("-n", 1, "--bind-to", "core", *self.show,
+                              preexec_fn=lambda: os.sched_setaffinity(0, {last}))
+        self.assert_ran(result, [str(last)])
+        result = self.mpiexec("-n", 2, "--bind-to", "core", "true",
+                              preexec_fn=lambda: os.sched_setaffinity(0, {last}))
+        self.assert_fails(result, 2, "mpiexec: 2 ranks cannot be bound to 1 core, which is what "
+                                     "mpiexec may use here; leave --bind-to out")
+
+    def test_ranks_know_how_many_cores_there_are(self):
+        last = max(os.sched_getaffinity(0))
+        result = self.mpiexec("-n", 1, RANK, "join", "cores", "finalize",
+                              preexec_fn=lambda: os.sched_setaffinity(0, {last}))
+        self.assert_ran(result, ["1"])
+
+
+class Mistakes(LaunchTest):
+    hint = "Run mpiexec --help for the options."
+
+    def refused(self, arguments, sentence):
+        result = self.mpiexec(*arguments)
+        self.assert_fails(result, 2, f"mpiexec: {sentence}", self.hint)
+        self.assertEqual(result.stdout, "")
+
+    def test_refused_with_the_reason(self):
+        for arguments, sentence in (
+                ([], "no program to run was given"),
+                (["-n", 2], "no program to run was given"),
+                (["-n", 2, ":", "true"], "no program to run was given"),
+                (["true", ":"], "no program to run was given"),
+                (["-n", 0, "true"], "--np: Value 0 not in range 1 to 4096"),
+                (["-n", "two", "true"], "--np: Value two not in range 1 to 4096"),
+                (["-frobnicate", "true"], "unknown option -frobnicate"),
+                (["--frobnicate", "true"], "unknown option --frobnicate"),
+                (["-env", "A=B", "C", "true"], '"A=B" is no name of a variable'),
+                (["-timeout", "0", "true"], '--timeout: "0" is no number of seconds above 0'),
+                (["-timeout", "1m", "true"], '--timeout: "1m" is no number of seconds above 0'),
+        ):
+            with self.subTest(arguments):
+                self.refused(arguments, sentence)
+        self.assertIn("--bind-to", self.mpiexec("--bind-to", "socket", "true").stderr)
+
+    def test_program_that_cannot_be_started(self):
+        for program, why in (("/no/such/program", "No such file or directory"),
+                             ("/etc/passwd", "Permission denied"),
+                             ("no-such-program-in-path", "No such file or directory")):
+            self.assert_fails(self.mpiexec("-n", 1, program), 127,
+                              f"mpiexec: rank 0 on host {HOST} could not start {program}: {why}")
+
+
+class Help(LaunchTest):
+    def test_help_and_version(self):
+        for option in ("--help", "-help", "-h"):
+            result = self.mpiexec(option)
+            self.assert_ran(result)
+            for word in ("-n", "--env", "--genv", "--wdir", "--label", "--timeout", "--bind-to",
+                         "SIGUSR1", "MACADAM_REPORT"):
+                self.assertIn(word, result.stdout)
+        self.assertRegex(self.mpiexec("--version").stdout, r"^mpiexec of Macadam \d+\.\d+\.\d+\n$")
+
+    def test_options_of_the_program_are_its_own(self):
+        result = self.mpiexec("-n", 1, "echo", "-n", "--help", "-timeout")
+        self.assertEqual(result.stdout, "--help -timeout")
+
+
+if __name__ == "__main__":
+    unittest.main()
