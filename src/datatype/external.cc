@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 namespace macadam::datatype {
 namespace {
@@ -75,7 +76,11 @@ void lengthen(std::byte* to, const std::byte* from, const Scalars& s) {
   std::fill(to + s.external, to + s.native, negative ? std::byte{0xff} : std::byte{0});
 }
 
-// long double is IEEE binary128 there and may be the 80 bit format here.
+// long double is IEEE binary128 there; here it may be the 80 bit format, whose other bytes are
+// padding.
+constexpr std::size_t extended_bytes =
+    std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
+
 void extended_out(std::byte* to, const std::byte* from) {
   long double native = 0;
   std::memcpy(&native, from, sizeof native);
@@ -91,8 +96,8 @@ void extended_in(std::byte* to, const std::byte* from) {
   copy_reversed(bytes, from, sizeof value);
   std::memcpy(&value, bytes, sizeof value);
   const auto native = static_cast<long double>(value);
-  std::memset(to, 0, sizeof native); // the 80 bit format has padding
-  std::memcpy(to, &native, sizeof native);
+  std::memset(to, 0, sizeof native);
+  std::memcpy(to, &native, extended_bytes);
 }
 
 void to_external(const Basic& basic, const std::byte* from, MPI_Count count, std::byte* to) {
