@@ -40,7 +40,7 @@ macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
 macadam_program(errors/unsupported RANKS 1 2)
-macadam_program(errors/fatal RANKS 2 EXIT_CODE 6 TIMEOUT 20)
+macadam_program(errors/fatal RANKS 2 EXIT_CODE failure TIMEOUT 20)
 
 macadam_program(progress/early_data RANKS 2 LABELS quick)
 macadam_program(progress/waiting RANKS 2 8)

@@ -9,6 +9,7 @@ struct Wrong {
   const char* what;
   int error;
   std::function<int()> call;
+  bool only_ours = false; // MPICH 5.0 crashes here, or accepts it
 };
 
 int data[64], other[64];
@@ -36,6 +37,7 @@ void expect(const std::vector<Wrong>& list) {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   for (const Wrong& wrong : list) {
+    if (wrong.only_ours && !check::is_macadam()) continue;
     const int code = wrong.call();
     if (check::error_class(code) != wrong.error)
       check::fail(__FILE__, __LINE__,
@@ -123,12 +125,14 @@ void requests() {
        }},
       {"Waitall, count", MPI_ERR_COUNT,
        [] { return MPI_Waitall(-1, &request, MPI_STATUSES_IGNORE); }},
-      {"Waitany, count", MPI_ERR_COUNT, [] { return MPI_Waitany(-1, &request, &number, &status); }},
+      {"Waitany, count", MPI_ERR_COUNT, [] { return MPI_Waitany(-1, &request, &number, &status); },
+       true},
       {"Test, flag", MPI_ERR_ARG,
        [] {
          MPI_Request null = MPI_REQUEST_NULL;
          return MPI_Test(&null, nullptr, &status);
-       }},
+       },
+       true},
       {"Get_count, type", MPI_ERR_TYPE,
        [] {
          MPI_Status empty{};
@@ -150,11 +154,11 @@ void collectives() {
       {"Allreduce, op", MPI_ERR_OP,
        [] { return MPI_Allreduce(data, other, 1, MPI_INT, MPI_OP_NULL, world); }},
       {"Allreduce, op does not fit", MPI_ERR_OP,
-       [] { return MPI_Allreduce(data, other, 1, MPI_DOUBLE, MPI_BAND, world); }},
+       [] { return MPI_Allreduce(data, other, 1, MPI_DOUBLE, MPI_BAND, world); }, true},
       {"Allreduce, same buffer", MPI_ERR_BUFFER,
        [] { return MPI_Allreduce(data, data, 1, MPI_INT, MPI_SUM, world); }},
       {"Scan, count", MPI_ERR_COUNT,
-       [] { return MPI_Scan(data, other, -1, MPI_INT, MPI_SUM, world); }},
+       [] { return MPI_Scan(data, other, -1, MPI_INT, MPI_SUM, world); }, true},
       {"Gather, root", MPI_ERR_ROOT,
        [=] { return MPI_Gather(data, 1, MPI_INT, other, 1, MPI_INT, beyond, world); }},
       {"Allgather, type", MPI_ERR_TYPE,
@@ -184,7 +188,7 @@ void objects() {
          MPI_Comm predefined = MPI_COMM_WORLD;
          return MPI_Comm_free(&predefined);
        }},
-      {"Comm_split, color", MPI_ERR_ARG, [] { return MPI_Comm_split(world, -5, 0, &comm); }},
+      {"Comm_split, color", MPI_ERR_ARG, [] { return MPI_Comm_split(world, -5, 0, &comm); }, true},
       {"Comm_create, group", MPI_ERR_GROUP,
        [] { return MPI_Comm_create(world, MPI_GROUP_NULL, &comm); }},
       {"Comm_set_errhandler", MPI_ERR_ERRHANDLER,
@@ -226,17 +230,20 @@ void objects() {
          MPI_Op predefined = MPI_SUM;
          return MPI_Op_free(&predefined);
        }},
-      {"Info_set, info", MPI_ERR_INFO, [] { return MPI_Info_set(MPI_INFO_NULL, "key", "value"); }},
+      {"Info_set, info", MPI_ERR_INFO, [] { return MPI_Info_set(MPI_INFO_NULL, "key", "value"); },
+       true},
       {"Info_free, null", MPI_ERR_INFO,
        [] {
          MPI_Info null = MPI_INFO_NULL;
          return MPI_Info_free(&null);
-       }},
+       },
+       true},
       {"Pack, room", MPI_ERR_ARG,
        [] {
          number = 0;
          return MPI_Pack(data, 10, MPI_INT, text, 4, &number, world);
-       }},
+       },
+       true},
       {"Errhandler_free, null", MPI_ERR_ERRHANDLER,
        [] {
          MPI_Errhandler null = MPI_ERRHANDLER_NULL;
