@@ -10,7 +10,7 @@
 namespace macadam::net::shm {
 namespace {
 
-constexpr std::size_t smallest = 2 * line_bytes;       // with the Block
+constexpr std::size_t smallest = 4 * line_bytes;       // with the Block; steps are lines
 constexpr std::size_t growth = std::size_t{256} << 10; // committed at a time
 constexpr std::size_t large = std::size_t{1} << 20;    // gives its pages back when freed
 constexpr std::size_t page = 4096;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/error.h"
+#include "job.h"
+#include "net/shm/transport.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace macadam::net::shm::test {
+
+// One rank: its transport, and a record of what was delivered.
+class Endpoint final : public Sink {
+ public:
+  Endpoint(Directory& directory, const base::Settings& settings)
+      : transport_(directory, settings) {}
+
+  using OnMessage = std::function<void(Rank, const std::byte*, std::size_t)>;
+  OnMessage on_message_do;
+
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) override {
+    ++messages;
+    if (on_message_do) on_message_do(source, message, bytes);
+  }
+  void on_complete(std::uint64_t cookie, bool ok) override { completions[cookie] = ok; }
+  void on_peer(Rank peer, engine::PeerState state) override { states[peer] = state; }
+
+  engine::Link& link(Rank peer) {
+    engine::PeerState state;
+    return transport_.connect(peer, state);
+  }
+  Posted try_send(Rank peer, const void* data, std::size_t bytes) {
+    return transport_.send(link(peer), data, bytes, nullptr, 0);
+  }
+  void send(Rank peer, const void* data, std::size_t bytes) {
+    while (try_send(peer, data, bytes) == Posted::busy) {
+      if (!transport_.poll(*this)) std::this_thread::yield();
+    }
+  }
+  void send_text(Rank peer, const std::string& text) { send(peer, text.data(), text.size()); }
+
+  // Polls until the condition holds, as an MPI wait does. Throws after half a minute.
+  template <class Done>
+  void wait(Done&& done) {
+    const double limit = seconds() + 30;
+    unsigned fruitless = 0;
+    while (!done()) {
+      if (transport_.poll(*this))
+        fruitless = 0;
+      else
+        transport_.idle(++fruitless, 100000);
+      if (seconds() > limit) throw std::runtime_error("nothing came for 30 s");
+    }
+    transport_.resume();
+  }
+  void wait_messages(std::uint64_t count) {
+    wait([&] { return messages >= count; });
+  }
+  // What became of a put or get, waited for if it was pending.
+  bool finished(Posted posted, std::uint64_t cookie) {
+    if (posted == Posted::done) return true;
+    wait([&] { return completions.contains(cookie); });
+    return completions[cookie];
+  }
+
+  [[nodiscard]] std::uint64_t counter(const std::string& name) const {
+    base::CounterList list;
+    transport_.list_counters(list);
+    for (const base::Counter& row : list.rows()) {
+      if (row.name == name) return *row.value;
+    }
+    throw std::out_of_range(name);
+  }
+  Transport& transport() { return transport_; }
+
+  std::uint64_t messages = 0;
+  std::map<std::uint64_t, bool> completions;
+  std::map<Rank, engine::PeerState> states;
+
+ private:
+  Transport transport_;
+};
+
+// Runs every rank as a thread. Transports live until all bodies have returned.
+inline void run_threads(Job& job, const base::Settings& settings,
+                        const std::function<void(Endpoint&, Rank)>& body) {
+  std::atomic<Rank> finished = 0;
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < job.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      Job::View view(job, rank);
+      Endpoint endpoint(view, settings);
+      try {
+        body(endpoint, rank);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+      ++finished;
+      while (finished < job.size()) {
+        endpoint.transport().poll(endpoint);
+        std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+// Runs rank 0 here and the others in forked children, which must exit with 0. The children end
+// without running the test's own clean-up.
+inline void run_processes(Job& job, const std::function<void(Rank)>& body) {
+  std::vector<pid_t> children;
+  for (Rank rank = 1; rank < job.size(); ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        body(rank);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+      _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    children.push_back(child);
+  }
+  body(0);
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "rank " << &child - children.data() + 1 << " failed";
+  }
+}
+
+} // namespace macadam::net::shm::test

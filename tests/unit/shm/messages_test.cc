@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages through the whole transport, ranks as threads: order, every length, rings that come and
+// go, messages to oneself.
+#include "endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace macadam::net::shm::test {
+namespace {
+
+// A message that says who sent it as which, with a body that a receiver can check.
+std::vector<std::uint32_t> make_message(Rank source, std::uint32_t number, std::size_t words) {
+  std::vector<std::uint32_t> message(words + 3);
+  message[0] = source;
+  message[1] = number;
+  message[2] = static_cast<std::uint32_t>(words);
+  for (std::size_t i = 0; i < words; ++i)
+    message[i + 3] = number / 5 + static_cast<std::uint32_t>(i % 3);
+  return message;
+}
+
+// Checks that each source's messages come in order and whole.
+class Checker {
+ public:
+  void operator()(Rank source, const std::byte* message, std::size_t bytes) {
+    ASSERT_GE(bytes, 12u);
+    std::uint32_t head[3];
+    std::memcpy(head, message, sizeof head);
+    ASSERT_EQ(head[0], source);
+    ASSERT_EQ(head[1], next_[source]++);
+    const auto expected = make_message(source, head[1], head[2]);
+    ASSERT_EQ(bytes, expected.size() * 4);
+    ASSERT_EQ(std::memcmp(message, expected.data(), bytes), 0);
+  }
+
+ private:
+  std::map<Rank, std::uint32_t> next_;
+};
+
+void send_number(Endpoint& endpoint, Rank self, Rank peer, std::uint32_t number,
+                 std::size_t words) {
+  const auto message = make_message(self, number, words);
+  endpoint.send(peer, message.data(), message.size() * 4);
+}
+
+base::Settings small_settings() {
+  base::Settings settings;
+  settings.shm_eager = 2048;
+  settings.shm_queue = 0; // the smallest that is possible
+  settings.shm_ring = 0;
+  settings.shm_ring_after = 4;
+  return settings;
+}
+
+TEST(Messages, AJobOfOneTalksToItself) {
+  Job job(1);
+  const base::Settings settings = small_settings();
+  run_threads(job, settings, [](Endpoint& self, Rank) {
+    Checker check;
+    self.on_message_do = std::ref(check);
+    for (std::uint32_t i = 0; i < 1000; ++i)
+      send_number(self, 0, 0, i, i % 500);
+    self.wait_messages(1000);
+    EXPECT_EQ(self.counter("rings_granted"), 0u);
+  });
+}
+
+TEST(Messages, AFullQueueIsBusyUntilItIsRead) {
+  Job job(1);
+  run_threads(job, small_settings(), [](Endpoint& self, Rank) {
+    const std::vector<std::byte> data(1000);
+    std::uint64_t sent = 0;
+    while (self.try_send(0, data.data(), data.size()) == Posted::done)
+      ++sent;
+    EXPECT_GE(sent, 4u);
+    EXPECT_EQ(self.try_send(0, data.data(), data.size()), Posted::busy);
+    self.wait_messages(sent);
+    EXPECT_EQ(self.try_send(0, data.data(), data.size()), Posted::done);
+    self.wait_messages(sent + 1);
+  });
+}
+
+TEST(Messages, TheLongestFitsOneByteMoreIsRefused) {
+  Job job(2);
+  run_threads(job, small_settings(), [](Endpoint& self, Rank rank) {
+    const std::size_t longest = self.transport().limits().message;
+    EXPECT_EQ(longest, 2048u + 64);
+    std::vector<std::byte> data(longest + 1);
+    for (int i = 0; i < 100; ++i)
+      self.send(1 - rank, data.data(), longest);
+    self.wait_messages(100);
+    EXPECT_THROW(self.send(1 - rank, data.data(), longest + 1), base::Error);
+  });
+}
+
+// All ranks to all ranks, oneself included, in random order and lengths.
+void all_to_all(const base::Settings& settings, Rank ranks, std::uint32_t count,
+                const std::function<void(Endpoint&)>& after) {
+  Job job(ranks);
+  run_threads(job, settings, [&](Endpoint& self, Rank rank) {
+    Checker check;
+    self.on_message_do = std::ref(check);
+    std::mt19937 random(rank + 5);
+    std::vector<std::uint32_t> sent(ranks);
+    for (std::uint32_t total = 0; total < ranks * count;) {
+      // Phases in which one peer is favoured make rings change hands.
+      const Rank favourite = total / 500 % ranks;
+      const Rank peer = random() % 4 == 0 ? static_cast<Rank>(random() % ranks) : favourite;
+      const Rank target = sent[peer] < count ? peer : [&] {
+        Rank other = 0;
+        while (sent[other] == count)
+          ++other;
+        return other;
+      }();
+      send_number(self, rank, target, sent[target]++,
+                  random() % 8 == 0 ? random() % 500 : random() % 12);
+      ++total;
+      if (random() % 8 == 0) self.transport().poll(self);
+    }
+    self.wait_messages(std::uint64_t{ranks} * count);
+    EXPECT_EQ(self.messages, std::uint64_t{ranks} * count);
+    after(self);
+  });
+}
+
+TEST(Messages, InOrderThroughTheQueueAlone) {
+  base::Settings settings = small_settings();
+  settings.shm_rings = 0;
+  all_to_all(settings, 3, 3000, [](Endpoint& self) {
+    EXPECT_EQ(self.counter("sent_by_ring"), 0u);
+    EXPECT_EQ(self.counter("rings_granted"), 0u);
+  });
+}
+
+TEST(Messages, InOrderWithARingForEveryPeer) {
+  all_to_all(small_settings(), 3, 3000, [](Endpoint& self) {
+    EXPECT_EQ(self.counter("rings_granted"), 2u);
+    EXPECT_EQ(self.counter("rings_revoked"), 0u);
+    EXPECT_GT(self.counter("sent_by_ring"), 100u);
+  });
+}
+
+TEST(Messages, InOrderWhileRingsChangeHands) {
+  base::Settings settings = small_settings();
+  settings.shm_rings = 1;
+  std::atomic<std::uint64_t> revoked = 0;
+  all_to_all(settings, 4, 4000, [&](Endpoint& self) { revoked += self.counter("rings_revoked"); });
+  EXPECT_GT(revoked, 4u);
+}
+
+TEST(Messages, TheBusyPeerGetsTheRingOfTheQuietOne) {
+  Job job(3);
+  base::Settings settings = small_settings();
+  settings.shm_rings = 1;
+  run_threads(job, settings, [](Endpoint& self, Rank rank) {
+    if (rank == 0) {
+      self.wait_messages(4000);
+      EXPECT_EQ(self.counter("rings_revoked"), 1u);
+      EXPECT_EQ(self.counter("rings_granted"), 2u);
+      self.send_text(1, "end");
+    } else if (rank == 1) {
+      for (std::uint32_t i = 0; i < 1000; ++i)
+        send_number(self, 1, 0, i, 2);
+      self.send_text(2, "go");
+      self.wait([&] { return self.messages >= 1 && self.counter("sent_by_ring") > 0; });
+    } else {
+      self.wait_messages(1);
+      for (std::uint32_t i = 0; i < 3000; ++i)
+        send_number(self, 2, 0, i, 2);
+      EXPECT_GT(self.counter("sent_by_ring"), 100u);
+    }
+  });
+}
+
+TEST(Messages, ManyRanksInOneProcess) {
+  all_to_all(small_settings(), 8, 300, [](Endpoint&) {});
+}
+
+TEST(Messages, MemoryFollowsUse) {
+  Job job(2);
+  run_threads(job, {}, [](Endpoint& self, Rank rank) {
+    const std::size_t before = self.transport().memory_bytes();
+    EXPECT_LE(before, std::size_t{300} << 10);
+    void* block = self.transport().allocate(1 << 20);
+    ASSERT_NE(block, nullptr);
+    EXPECT_GE(self.transport().memory_bytes(), before + (1 << 20));
+    self.transport().free(block);
+    EXPECT_LT(self.transport().memory_bytes(), before + (1 << 20));
+    self.send_text(1 - rank, "x");
+    self.wait_messages(1);
+  });
+}
+
+TEST(Messages, NoMemoryForTheQueueIsAClearError) {
+  Job job(2, 2, 64 << 10);
+  Job::View view(job, 0);
+  try {
+    Transport transport(view, {});
+    ADD_FAILURE() << "a queue of 256 KiB in a segment of 64 KiB";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.error_class, MPI_ERR_NO_MEM);
+    EXPECT_NE(error.text.find("MACADAM_SHM_QUEUE"), std::string::npos) << error.text;
+  }
+}
+
+} // namespace
+} // namespace macadam::net::shm::test
