@@ -3,6 +3,7 @@
 
 #include "coll/buffers.h"
 #include "coll/comm.h"
+#include "coll/reduction.h"
 #include "coll/task.h"
 #include "datatype/op.h"
 
@@ -21,16 +22,51 @@ Task bcast_binomial(Comm& comm, Data data, int root);
 Task bcast_scatter_allgather(Comm& comm, Data data, int root);
 Task bcast_chain(Comm& comm, Data data, int root);
 
-// `mine` is this rank's contribution. The result goes to `result`, of the same type and count, which may
-// be the same memory as `mine` and is else only written.
+// In reductions, `mine` is this rank's contribution. The result goes to `result`, of the same type and
+// count, which may be the same memory as `mine` and is else only written.
+Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
+Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
+Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
+// The common part of the rabenseifner algorithms.
+Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
+                     const datatype::Op& op);
+
 Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op);
 
+// `mine` is a vector with a block for each rank in a row, of `blocks.counts` (or `blocks.count`) elements;
+// this rank's block of the result goes to `result`, which may lie inside of `mine`.
+Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
+                           const datatype::Op& op);
+Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data result,
+                                      const datatype::Op& op);
+Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
+                             const datatype::Op& op);
+
+// `inclusive`: the sum over ranks up to this one, else over those below it (then nothing is written on
+// rank 0).
+Task scan_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, bool inclusive);
+Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op,
+                             bool inclusive);
+
+// At the root, `all` has a block for each rank; its own block is dealt with already.
+Task gather_direct(Comm& comm, Data mine, Blocks all, int root);
+Task gather_binomial(Comm& comm, Data mine, Blocks all, int root);
+Task scatter_direct(Comm& comm, Blocks all, Data mine, int root);
+Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root);
+
 // `all` has this rank's block in it already.
 Task allgather_direct(Comm& comm, Blocks all);
 Task allgather_bruck(Comm& comm, Blocks all);
 Task allgather_ring(Comm& comm, Blocks all);
+
+// A rank's block for itself is dealt with already.
+Task alltoall_direct(Comm& comm, Blocks out, Blocks in);
+Task alltoall_bruck(Comm& comm, Blocks out, Blocks in);
+Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in);
+// What is in `all` is exchanged for what comes, pair by pair.
+Task alltoall_in_place(Comm& comm, Blocks all);
 
 }  // namespace macadam::coll

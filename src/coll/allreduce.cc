@@ -103,29 +103,16 @@ Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::
     co_await batch;
     op.apply(spare.data().address, result.address, result.count, *result.type);
   }
-  // [first, first + bit * 2) are the pieces that this rank still works on.
   const Pieces pieces{mine.count, fold.size};
-  const auto send_and_receive = [&](int partner, const Data& out, const Data& in) {
-    if (out.bytes() > 0) batch.send(fold.rank(partner), out);
-    if (in.bytes() > 0) batch.receive(fold.rank(partner), in);
-  };
-  int first = 0;
-  for (int bit = fold.size / 2; bit > 0; bit /= 2) {
-    const int partner = place ^ bit;
-    const int kept = (place & bit) != 0 ? first + bit : first;
-    const int given = (place & bit) != 0 ? first : first + bit;
-    const Data keep = pieces(result, kept, kept + bit);
-    const Data landing = pieces(spare.data(), kept, kept + bit);
-    send_and_receive(partner, pieces(result, given, given + bit), landing);
-    co_await batch;
-    op.apply(landing.address, keep.address, keep.count, *keep.type);
-    first = kept;
-  }
+  co_await scatter_halving(comm, fold, pieces, result, spare.data(), op);
+  int first = place;  // the pieces [first, first + bit) are finished here
   for (int bit = 1; bit < fold.size; bit *= 2) {
     const int partner = place ^ bit;
     const int theirs = first ^ bit;
-    send_and_receive(partner, pieces(result, first, first + bit),
-                     pieces(result, theirs, theirs + bit));
+    const Data out = pieces(result, first, first + bit);
+    const Data in = pieces(result, theirs, theirs + bit);
+    if (in.bytes() > 0) batch.receive(fold.rank(partner), in);
+    if (out.bytes() > 0) batch.send(fold.rank(partner), out);
     co_await batch;
     first &= ~bit;
   }

@@ -55,9 +55,11 @@ struct Fold {
   int paired = 0;
 };
 
-// Elements [begin(i), begin(i + 1)) are the i-th of n even pieces.
+// Elements [begin(i), begin(i + 1)) of `count` are the i-th of n pieces: even ones, unless `bounds` says
+// where they begin (and the last one ends).
 struct Pieces {
   [[nodiscard]] MPI_Count begin(int i) const {
+    if (bounds != nullptr) return bounds[i];
     return i * (count / n) + (i < count % n ? i : count % n);
   }
   [[nodiscard]] Data operator()(const Data& data, int from, int to) const {
@@ -65,6 +67,7 @@ struct Pieces {
   }
   MPI_Count count;
   int n;
+  const MPI_Count* bounds = nullptr;
 };
 
 }  // namespace macadam::coll

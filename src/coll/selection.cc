@@ -46,9 +46,10 @@ constexpr std::array rules_ = {
     Rule{Kind::alltoall, any, 256, Algorithm::bruck},
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
+    Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
-    Rule{Kind::reduce_scatter, any, all, Algorithm::composed},
+    Rule{Kind::reduce_scatter, any, all, Algorithm::direct},
 
     Rule{Kind::scan, 8, 1 << 10, Algorithm::direct},
     Rule{Kind::scan, any, all, Algorithm::recursive_doubling},
@@ -71,12 +72,10 @@ constexpr std::array<Row, kinds> rows = {{
      4},
     {"gather", {Algorithm::direct, Algorithm::binomial}, 2},
     {"scatter", {Algorithm::direct, Algorithm::binomial}, 2},
-    {"allgather",
-     {Algorithm::direct, Algorithm::bruck, Algorithm::ring},
-     3},
+    {"allgather", {Algorithm::direct, Algorithm::bruck, Algorithm::ring}, 3},
     {"alltoall", {Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 3},
     {"reduce_scatter",
-     {Algorithm::recursive_halving, Algorithm::pairwise, Algorithm::composed},
+     {Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise},
      3},
     {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
 }};
@@ -105,7 +104,7 @@ bool keeps_order(Kind kind, Algorithm algorithm) {
     case Kind::allreduce:
       return algorithm != Algorithm::rabenseifner && algorithm != Algorithm::ring;
     case Kind::reduce_scatter:
-      return algorithm == Algorithm::composed;
+      return algorithm == Algorithm::direct;
     default:
       return true;
   }
@@ -117,7 +116,7 @@ const char* name(Algorithm algorithm) {
   constexpr std::array names = {"direct",       "dissemination",     "binomial",
                                 "chain",        "scatter_allgather", "recursive_doubling",
                                 "recursive_halving", "rabenseifner", "ring",
-                                "bruck",        "pairwise",          "composed"};
+                                "bruck",        "pairwise"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 

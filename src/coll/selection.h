@@ -35,7 +35,6 @@ enum class Algorithm : std::uint8_t {
   ring,
   bruck,
   pairwise,
-  composed,            // made of two other collectives
 };
 
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector

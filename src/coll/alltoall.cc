@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/algorithms.h"
+#include "coll/batch.h"
+#include "coll/operations.h"
+
+#include <algorithm>
+
+namespace macadam::coll {
+
+Task alltoall(Collective& self) {
+  const Arguments& a = self.arguments;
+  if (a.in_place) return alltoall_in_place(self, a.receive);
+  copy(a.send[self.rank()], a.receive[self.rank()]);
+  switch (select(self.shared->rules, Kind::alltoall, self.size(), a.receive[0].bytes())) {
+    case Algorithm::direct: return alltoall_direct(self, a.send, a.receive);
+    case Algorithm::bruck: return alltoall_bruck(self, a.send, a.receive);
+    default: return alltoall_pairwise(self, a.send, a.receive);
+  }
+}
+
+// A rank knows its own counts only. That is enough to choose between these two: their messages are the
+// same, only their order differs.
+Task alltoallv(Collective& self) {
+  const Arguments& a = self.arguments;
+  if (a.in_place) return alltoall_in_place(self, a.receive);
+  copy(a.send[self.rank()], a.receive[self.rank()]);
+  switch (select(self.shared->rules, Kind::alltoall, self.size(), UINT64_MAX)) {
+    case Algorithm::direct: return alltoall_direct(self, a.send, a.receive);
+    default: return alltoall_pairwise(self, a.send, a.receive);
+  }
+}
+
+// All messages at once: one step, n - 1 messages each way.
+Task alltoall_direct(Comm& comm, Blocks out, Blocks in) {
+  const int n = comm.size();
+  Batch batch(comm);
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (comm.rank() + n - distance) % n;
+    const Data block = in[from];
+    if (block.bytes() > 0) batch.receive(from, block);
+  }
+  for (int distance = 1; distance < n; ++distance) {
+    const int to = (comm.rank() + distance) % n;
+    const Data block = out[to];
+    if (block.bytes() > 0) batch.send(to, block);
+  }
+  co_await batch;
+}
+
+// One message out and one in at a time: n - 1 steps of m, no rank is flooded.
+Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in) {
+  const int n = comm.size();
+  Batch batch(comm);
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (comm.rank() + n - distance) % n;
+    const int to = (comm.rank() + distance) % n;
+    const Data wanted = in[from];
+    const Data given = out[to];
+    if (wanted.bytes() > 0) batch.receive(from, wanted);
+    if (given.bytes() > 0) batch.send(to, given);
+    co_await batch;
+  }
+}
+
+// A block with i ranks to go travels the bits of i, together with all others that take the same hop:
+// log2(n) steps of n m / 2. Regular blocks only.
+Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::size_t block = in[0].bytes();
+  if (block == 0) co_return;
+  const auto slots = static_cast<std::size_t>(n);
+  Scratch held(comm, slots * block);  // slot i: a block that has i ranks to go, or had
+  Scratch leaving(comm, (slots + 1) / 2 * block);
+  Scratch coming(comm, (slots + 1) / 2 * block);
+  const auto slot = [&](const Scratch& scratch, int i) {
+    return comm.bytes(scratch.bytes() + static_cast<std::size_t>(i) * block, block);
+  };
+  for (int i = 1; i < n; ++i) copy(out[(rank + i) % n], slot(held, i));
+  Batch batch(comm);
+  for (int bit = 1; bit < n; bit *= 2) {
+    int count = 0;
+    for (int i = bit; i < n; ++i) {
+      if ((i & bit) != 0) copy(slot(held, i), slot(leaving, count++));
+    }
+    const std::size_t bytes = static_cast<std::size_t>(count) * block;
+    batch.receive((rank + n - bit) % n, comm.bytes(coming.bytes(), bytes));
+    batch.send((rank + bit) % n, comm.bytes(leaving.bytes(), bytes));
+    co_await batch;
+    count = 0;
+    for (int i = bit; i < n; ++i) {
+      if ((i & bit) != 0) copy(slot(coming, count++), slot(held, i));
+    }
+  }
+  for (int i = 1; i < n; ++i) copy(slot(held, i), in[(rank + n - i) % n]);
+}
+
+// In step s, ranks whose sum is s modulo n swap their blocks: n steps of m.
+Task alltoall_in_place(Comm& comm, Blocks all) {
+  const int n = comm.size();
+  const int rank = comm.rank();
+  std::size_t longest = 0;
+  for (int i = 0; i < n; ++i) longest = std::max(longest, all[i].bytes());
+  Scratch leaving(comm, longest);
+  Batch batch(comm);
+  for (int step = 0; step < n; ++step) {
+    const int partner = (step - rank + n) % n;
+    const Data block = all[partner];
+    if (partner == rank || block.bytes() == 0) continue;
+    const Data old = comm.bytes(leaving.bytes(), block.bytes());
+    copy(block, old);
+    batch.receive(partner, block);
+    batch.send(partner, old);
+    co_await batch;
+  }
+}
+
+}  // namespace macadam::coll
