@@ -21,19 +21,30 @@ struct KindFacts {
 
 KindFacts facts(ObjectKind kind) {
   switch (kind) {
-    case ObjectKind::communicator: return {MPI_ERR_COMM, "communicator", "MPI_COMM_NULL", MPI_COMM_NULL};
-    case ObjectKind::group: return {MPI_ERR_GROUP, "group", "MPI_GROUP_NULL", MPI_GROUP_NULL};
-    case ObjectKind::request: return {MPI_ERR_REQUEST, "request", "MPI_REQUEST_NULL", MPI_REQUEST_NULL};
-    case ObjectKind::datatype: return {MPI_ERR_TYPE, "datatype", "MPI_DATATYPE_NULL", MPI_DATATYPE_NULL};
-    case ObjectKind::op: return {MPI_ERR_OP, "reduction operation", "MPI_OP_NULL", MPI_OP_NULL};
-    case ObjectKind::errhandler:
-      return {MPI_ERR_ERRHANDLER, "error handler", "MPI_ERRHANDLER_NULL", MPI_ERRHANDLER_NULL};
-    case ObjectKind::info: return {MPI_ERR_INFO, "info object", "MPI_INFO_NULL", MPI_INFO_NULL};
-    case ObjectKind::message: return {MPI_ERR_REQUEST, "message", "MPI_MESSAGE_NULL", MPI_MESSAGE_NULL};
-    case ObjectKind::session: return {MPI_ERR_SESSION, "session", "MPI_SESSION_NULL", MPI_SESSION_NULL};
-    case ObjectKind::window: return {MPI_ERR_WIN, "window", "MPI_WIN_NULL", MPI_WIN_NULL};
-    case ObjectKind::file: return {MPI_ERR_FILE, "file", "MPI_FILE_NULL", MPI_FILE_NULL};
-    case ObjectKind::freed: break;
+  case ObjectKind::communicator:
+    return {MPI_ERR_COMM, "communicator", "MPI_COMM_NULL", MPI_COMM_NULL};
+  case ObjectKind::group:
+    return {MPI_ERR_GROUP, "group", "MPI_GROUP_NULL", MPI_GROUP_NULL};
+  case ObjectKind::request:
+    return {MPI_ERR_REQUEST, "request", "MPI_REQUEST_NULL", MPI_REQUEST_NULL};
+  case ObjectKind::datatype:
+    return {MPI_ERR_TYPE, "datatype", "MPI_DATATYPE_NULL", MPI_DATATYPE_NULL};
+  case ObjectKind::op:
+    return {MPI_ERR_OP, "reduction operation", "MPI_OP_NULL", MPI_OP_NULL};
+  case ObjectKind::errhandler:
+    return {MPI_ERR_ERRHANDLER, "error handler", "MPI_ERRHANDLER_NULL", MPI_ERRHANDLER_NULL};
+  case ObjectKind::info:
+    return {MPI_ERR_INFO, "info object", "MPI_INFO_NULL", MPI_INFO_NULL};
+  case ObjectKind::message:
+    return {MPI_ERR_REQUEST, "message", "MPI_MESSAGE_NULL", MPI_MESSAGE_NULL};
+  case ObjectKind::session:
+    return {MPI_ERR_SESSION, "session", "MPI_SESSION_NULL", MPI_SESSION_NULL};
+  case ObjectKind::window:
+    return {MPI_ERR_WIN, "window", "MPI_WIN_NULL", MPI_WIN_NULL};
+  case ObjectKind::file:
+    return {MPI_ERR_FILE, "file", "MPI_FILE_NULL", MPI_FILE_NULL};
+  case ObjectKind::freed:
+    break;
   }
   return {MPI_ERR_ARG, "object", "null", nullptr};
 }
@@ -42,15 +53,15 @@ std::string quoted_name(const Communicator& comm) {
   return comm.name.empty() ? "communicator" : "communicator " + comm.name;
 }
 
-}  // namespace
+} // namespace
 
 namespace bad {
 
 void handle(const void* handle, ObjectKind kind, const char* name) {
   const KindFacts f = facts(kind);
   if (handle == f.null) fail(f.error_class, "invalid {}: {} is {}", f.type, name, f.null_name);
-  fail(f.error_class, "invalid {0}: {1} is {2}, which is no {0}, or one that was freed", f.type, name,
-       handle);
+  fail(f.error_class, "invalid {0}: {1} is {2}, which is no {0}, or one that was freed", f.type,
+       name, handle);
 }
 
 void uncommitted(const datatype::Type& type, const char* name) {
@@ -94,8 +105,9 @@ void in_place(const char* name) {
 }
 
 void null_buffer(MPI_Count count, const datatype::Type& type, const char* name) {
-  fail(MPI_ERR_BUFFER, "invalid buffer: {} is a null pointer, but {} elements of {} bytes are to be moved",
-       name, count, type.size());
+  fail(MPI_ERR_BUFFER,
+       "invalid buffer: {} is a null pointer, but {} elements of {} bytes are to be moved", name,
+       count, type.size());
 }
 
 void special_address(const void* found, const char* name) {
@@ -103,7 +115,7 @@ void special_address(const void* found, const char* name) {
        found == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC");
 }
 
-}  // namespace bad
+} // namespace bad
 
 void datatypes(const Process& self, const MPI_Datatype* handles, CountArray counts, int length,
                const char* name) {
@@ -121,4 +133,4 @@ void any_datatypes(const Process& self, const MPI_Datatype* handles, MPI_Count l
   }
 }
 
-}  // namespace macadam::api::check
+} // namespace macadam::api::check

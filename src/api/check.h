@@ -37,7 +37,7 @@ namespace bad {
 [[noreturn, gnu::cold]] void null_buffer(MPI_Count count, const datatype::Type& type,
                                          const char* name);
 [[noreturn, gnu::cold]] void special_address(const void* found, const char* name);
-}  // namespace bad
+} // namespace bad
 
 // --- Handles -------------------------------------------------------------------------------------
 
@@ -46,7 +46,8 @@ namespace bad {
 template <class T>
 T& object(const Process& self, const void* handle, ObjectKind kind, const char* name) {
   T* found = self.find<T>(handle, kind);
-  if (found == nullptr) [[unlikely]] bad::handle(handle, kind, name);
+  if (found == nullptr) [[unlikely]]
+    bad::handle(handle, kind, name);
   return *found;
 }
 
@@ -77,7 +78,8 @@ inline const datatype::Type& any_datatype(const Process& self, MPI_Datatype hand
 // One that can describe data to be moved.
 inline const datatype::Type& datatype(const Process& self, MPI_Datatype handle, const char* name) {
   const datatype::Type& type = any_datatype(self, handle, name);
-  if (!type.committed()) [[unlikely]] bad::uncommitted(type, name);
+  if (!type.committed()) [[unlikely]]
+    bad::uncommitted(type, name);
   return type;
 }
 // What stands for a datatype that is not significant.
@@ -92,16 +94,22 @@ void any_datatypes(const Process& self, const MPI_Datatype* handles, MPI_Count l
 
 // Requests and messages may be null handles, but not addresses of something else.
 inline void request(const Process& self, const MPI_Request* handle, const char* name) {
-  if (handle == nullptr) [[unlikely]] bad::null(MPI_ERR_REQUEST, name);
+  if (handle == nullptr) [[unlikely]]
+    bad::null(MPI_ERR_REQUEST, name);
   if (*handle != MPI_REQUEST_NULL) object<base::Object>(self, *handle, ObjectKind::request, name);
 }
-inline void requests(const Process& self, const MPI_Request* handles, int length, const char* name) {
-  if (handles == nullptr && length > 0) [[unlikely]] bad::null(MPI_ERR_REQUEST, name);
-  for (int i = 0; i < length; ++i) request(self, handles + i, name);
+inline void requests(const Process& self, const MPI_Request* handles, int length,
+                     const char* name) {
+  if (handles == nullptr && length > 0) [[unlikely]]
+    bad::null(MPI_ERR_REQUEST, name);
+  for (int i = 0; i < length; ++i)
+    request(self, handles + i, name);
 }
 inline void message(const Process& self, const MPI_Message* handle, const char* name) {
-  if (handle == nullptr) [[unlikely]] bad::null(MPI_ERR_ARG, name);
-  if (*handle != MPI_MESSAGE_NO_PROC) object<base::Object>(self, *handle, ObjectKind::message, name);
+  if (handle == nullptr) [[unlikely]]
+    bad::null(MPI_ERR_ARG, name);
+  if (*handle != MPI_MESSAGE_NO_PROC)
+    object<base::Object>(self, *handle, ObjectKind::message, name);
 }
 
 // --- Ranks and tags ------------------------------------------------------------------------------
@@ -120,15 +128,18 @@ inline void source(const Communicator& comm, int rank, const char* name) {
   }
 }
 inline void rank(const Communicator& comm, int rank, const char* name) {
-  if (!within(rank, comm.peers())) [[unlikely]] bad::rank(comm, rank, name, "");
+  if (!within(rank, comm.peers())) [[unlikely]]
+    bad::rank(comm, rank, name, "");
 }
 
 // MPI_TAG_UB is the largest int, so a tag is wrong only if it is negative.
 inline void tag(int tag, const char* name) {
-  if (tag < 0) [[unlikely]] bad::tag(tag, name, "");
+  if (tag < 0) [[unlikely]]
+    bad::tag(tag, name, "");
 }
 inline void any_tag(int tag, const char* name) {
-  if (tag < 0 && tag != MPI_ANY_TAG) [[unlikely]] bad::tag(tag, name, " (or MPI_ANY_TAG)");
+  if (tag < 0 && tag != MPI_ANY_TAG) [[unlikely]]
+    bad::tag(tag, name, " (or MPI_ANY_TAG)");
 }
 
 // Which arguments of a rooted collective are significant here: the root's, a leaf's (both at the
@@ -139,40 +150,51 @@ struct Sides {
 };
 inline Sides sides(const Communicator& comm, int root) {
   if (!comm.inter()) {
-    if (!within(root, comm.size())) [[unlikely]] bad::root(comm, root);
+    if (!within(root, comm.size())) [[unlikely]]
+      bad::root(comm, root);
     return {root == comm.rank(), true};
   }
   if (root == MPI_ROOT) return {true, false};
   if (root == MPI_PROC_NULL) return {false, false};
-  if (!within(root, comm.peers())) [[unlikely]] bad::root(comm, root);
+  if (!within(root, comm.peers())) [[unlikely]]
+    bad::root(comm, root);
   return {false, true};
 }
 
 // --- Numbers and addresses -----------------------------------------------------------------------
 
 inline void count(MPI_Count count, const char* name) {
-  if (count < 0) [[unlikely]] bad::negative(MPI_ERR_COUNT, count, name);
+  if (count < 0) [[unlikely]]
+    bad::negative(MPI_ERR_COUNT, count, name);
 }
 inline void not_negative(MPI_Count value, const char* name) {
-  if (value < 0) [[unlikely]] bad::negative(MPI_ERR_ARG, value, name);
+  if (value < 0) [[unlikely]]
+    bad::negative(MPI_ERR_ARG, value, name);
 }
 inline void memory_size(MPI_Aint bytes, const char* name) {
-  if (bytes < 0) [[unlikely]] bad::negative(MPI_ERR_SIZE, bytes, name);
+  if (bytes < 0) [[unlikely]]
+    bad::negative(MPI_ERR_SIZE, bytes, name);
 }
 inline void disp_unit(MPI_Aint bytes, const char* name) {
-  if (bytes <= 0) [[unlikely]] bad::disp_unit(bytes, name);
+  if (bytes <= 0) [[unlikely]]
+    bad::disp_unit(bytes, name);
 }
 inline void output(const void* address, const char* name) {
-  if (address == nullptr) [[unlikely]] bad::null(MPI_ERR_ARG, name);
+  if (address == nullptr) [[unlikely]]
+    bad::null(MPI_ERR_ARG, name);
 }
-inline void string(const char* text, const char* name) { output(text, name); }
+inline void string(const char* text, const char* name) {
+  output(text, name);
+}
 template <class Function>
 void callback(Function* function, const char* name) {
-  if (function == nullptr) [[unlikely]] bad::null(MPI_ERR_ARG, name);
+  if (function == nullptr) [[unlikely]]
+    bad::null(MPI_ERR_ARG, name);
 }
 
 inline void array(const void* data, MPI_Count length, const char* name) {
-  if (data == nullptr && length > 0) [[unlikely]] bad::null(MPI_ERR_ARG, name);
+  if (data == nullptr && length > 0) [[unlikely]]
+    bad::null(MPI_ERR_ARG, name);
 }
 inline void array(CountArray data, MPI_Count length, const char* name) {
   array(data.data, length, name);
@@ -180,7 +202,8 @@ inline void array(CountArray data, MPI_Count length, const char* name) {
 inline void counts(CountArray counts, MPI_Count length, const char* name) {
   array(counts.data, length, name);
   for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {
-    if (counts[i] < 0) [[unlikely]] bad::negative_element(i, counts[i], name);
+    if (counts[i] < 0) [[unlikely]]
+      bad::negative_element(i, counts[i], name);
   }
 }
 
@@ -188,22 +211,27 @@ inline void counts(CountArray counts, MPI_Count length, const char* name) {
 
 // The addresses of the ABI with a meaning of their own: MPI_BOTTOM (null), MPI_IN_PLACE and
 // MPI_BUFFER_AUTOMATIC.
-inline bool special(const void* address) { return reinterpret_cast<std::uintptr_t>(address) <= 2; }
+inline bool special(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) <= 2;
+}
 
 // A buffer whose size is not known here.
 inline void address(const void* address, const char* name) {
-  if (special(address) && address != nullptr) [[unlikely]] bad::special_address(address, name);
+  if (special(address) && address != nullptr) [[unlikely]]
+    bad::special_address(address, name);
 }
 // Null is MPI_BOTTOM, good for types that hold addresses, whose data starts elsewhere.
 inline void buffer(const void* buffer, MPI_Count count, const datatype::Type& type,
                    const char* name) {
-  if (!special(buffer)) [[likely]] return;
+  if (!special(buffer)) [[likely]]
+    return;
   address(buffer, name);
   if (count > 0 && type.size() > 0 && type.true_lb() == 0) bad::null_buffer(count, type, name);
 }
 // In a rooted collective only the root has something in place.
 inline void in_place(const void* buffer, Sides sides, const char* name) {
-  if (buffer == MPI_IN_PLACE && !sides.root) [[unlikely]] bad::in_place(name);
+  if (buffer == MPI_IN_PLACE && !sides.root) [[unlikely]]
+    bad::in_place(name);
 }
 
-}  // namespace macadam::api::check
+} // namespace macadam::api::check

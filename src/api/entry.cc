@@ -11,37 +11,55 @@ using base::Error;
 
 namespace {
 
-// The exception being handled, as an Error.
-Error current_error() {
+Error no_memory() {
+  return {MPI_ERR_NO_MEM, "out of memory inside the library"};
+}
+
+Error internal(const std::exception& error) {
+  return {MPI_ERR_INTERN, std::string("internal error: ") + error.what()};
+}
+
+// Hands the exception being handled to `report`, as the Error that was thrown (not a copy, which
+// would lose a derived class).
+template <class Report>
+int with_current_error(Report&& report) {
   try {
     throw;
   } catch (const Error& error) {
-    return error;
+    return report(error);
   } catch (const std::bad_alloc&) {
-    return {MPI_ERR_NO_MEM, "out of memory inside the library"};
+    return report(no_memory());
   } catch (const abi::__forced_unwind&) {
-    throw;  // the thread is being cancelled
+    throw; // the thread is being cancelled
   } catch (const std::exception& error) {
-    return {MPI_ERR_INTERN, std::string("internal error: ") + error.what()};
+    return report(internal(error));
   }
 }
 
-}  // namespace
+int tool_code(int error_class) {
+  if (error_class == MPI_ERR_UNSUPPORTED_OPERATION) return MPI_T_ERR_NOT_SUPPORTED;
+  if (error_class == MPI_ERR_NO_MEM) return MPI_T_ERR_MEMORY;
+  const bool of_tools =
+      error_class >= MPI_T_ERR_CANNOT_INIT && error_class <= MPI_T_ERR_PVAR_NO_ATOMIC;
+  return of_tools ? error_class : MPI_T_ERR_INVALID;
+}
+
+} // namespace
 
 int failed(mpi::Process& self, const char* function, const mpi::ErrorSource& source) {
-  return mpi::raise(self, function, source, current_error());
+  return with_current_error(
+      [&](const Error& error) { return mpi::raise(self, function, source, error); });
+}
+
+int file_failed(mpi::Process& self, const char* function) {
+  return with_current_error([&](const Error& error) {
+    self.error_codes.remember(error.error_class, fmt::format("{}: {}", function, error.text));
+    return error.error_class;
+  });
 }
 
 int tool_failed() {
-  const Error error = current_error();
-  switch (error.error_class) {
-    case MPI_ERR_UNSUPPORTED_OPERATION: return MPI_T_ERR_NOT_SUPPORTED;
-    case MPI_ERR_NO_MEM: return MPI_T_ERR_MEMORY;
-    default: break;
-  }
-  const bool tool_code = error.error_class >= MPI_T_ERR_CANNOT_INIT &&
-                         error.error_class <= MPI_T_ERR_PVAR_NO_ATOMIC;
-  return tool_code ? error.error_class : MPI_T_ERR_INVALID;
+  return with_current_error([](const Error& error) { return tool_code(error.error_class); });
 }
 
 void not_written() {
@@ -49,4 +67,4 @@ void not_written() {
              "not implemented in this version of Macadam; `macadam info --api` lists what is");
 }
 
-}  // namespace macadam::api
+} // namespace macadam::api

@@ -8,18 +8,21 @@
 
 namespace macadam::api {
 
-// The library's lock during one MPI call, where the thread level asks for it. Let go before an error
-// handler runs, so that the handler may call MPI.
+// The library's lock during one MPI call, where the thread level asks for it. Let go before an
+// error handler runs, so that the handler may call MPI.
 class Entry {
  public:
-  Entry(mpi::Process& self, const char* function) : locked_(self.thread_multiple ? &self : nullptr) {
-    if (locked_ != nullptr) [[unlikely]] locked_->lock.lock();
+  Entry(mpi::Process& self, const char* function)
+      : locked_(self.thread_multiple ? &self : nullptr) {
+    if (locked_ != nullptr) [[unlikely]]
+      locked_->lock.lock();
     self.function = function;
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   ~Entry() {
-    if (locked_ != nullptr) [[unlikely]] locked_->lock.unlock();
+    if (locked_ != nullptr) [[unlikely]]
+      locked_->lock.unlock();
   }
 
  private:
@@ -30,6 +33,10 @@ class Entry {
 // Called in a catch block: passes what was thrown to the error handler of `source` and returns the
 // error code that `function` is to return.
 [[gnu::cold]] int failed(mpi::Process& self, const char* function, const mpi::ErrorSource& source);
+
+// The same for the functions on files. Nobody can have set an error handler of a file yet, so it is
+// that of MPI_FILE_NULL, MPI_ERRORS_RETURN (MPI 5.0, section 14.7).
+[[gnu::cold]] int file_failed(mpi::Process& self, const char* function);
 
 // The same for the tool interface, which calls no error handler. Returns an MPI_T_ERR_ code.
 [[gnu::cold]] int tool_failed();
@@ -44,4 +51,4 @@ inline int narrow(MPI_Count count) {
              : static_cast<int>(count);
 }
 
-}  // namespace macadam::api
+} // namespace macadam::api

@@ -22,4 +22,4 @@ struct CountArray {
   bool large = false;
 };
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -210,6 +210,8 @@ def entry_point(entry: Entry) -> str:
         unused = [f"static_cast<void>({p.name});" for p in entry.parameters if p.name]
     if function.is_tool:
         failed = "return tool_failed();"
+    elif function.file == "file":
+        failed = f'return file_failed(self, "{name}");'
     else:
         failed = f'return failed(self, "{name}", {error_source(entry)});'
     process = "anytime()" if "anytime" in function or function.is_tool else None
