@@ -316,6 +316,7 @@ void comm_free(Process& self, MPI_Comm* comm) {
     base::fail(MPI_ERR_COMM, "{} is predefined; it must not be freed", object.name);
   }
   if (object.attributes) object.attributes->clear(object.handle());
+  if (object.buffered) drain(*object.buffered);
   self.handles.forget(object.handle());
   object.kind = base::ObjectKind::freed;  // operations in flight may keep the rest for a while
   release(self, object);

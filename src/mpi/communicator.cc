@@ -39,6 +39,7 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
   comm.collective = comm.p2p;
   comm.inside = {0, local.rank, &local.ranks, &local.ranks};
   set_context(comm, context);
+  self.live_communicators.push_back(comm);
   return comm;
 }
 
@@ -51,6 +52,7 @@ void set_context(Communicator& comm, std::uint64_t context) {
 
 void release(Process& self, Communicator& comm) {
   if (--comm.references != 0) return;
+  comm.unlink();
   for (const Lane lane : {Lane::p2p, Lane::collective, Lane::create, Lane::local}) {
     self.engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(lane));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/list.h"
 #include "base/object.h"
 #include "coll/sequence.h"
 #include "engine/engine.h"
@@ -48,7 +49,7 @@ enum class Lane : std::uint64_t {
 };
 
 // A communicator. Operations in flight may hold a reference; MPI_Comm_free gives up the user's.
-struct Communicator : base::Object {
+struct Communicator : base::Object, base::ListNode<> {
   [[nodiscard]] int rank() const { return p2p.rank; }
   [[nodiscard]] int size() const { return p2p.local->size(); }
   // Ranks that a message can be sent to: the remote group of an intercommunicator.

@@ -49,6 +49,10 @@ void init(Process& self, int* argc, char*** argv) {
 void finalize(Process& self) {
   // The callbacks of MPI_COMM_SELF's attributes come first, while all of MPI still works.
   if (self.self->attributes) self.self->attributes->clear(self.self->handle());
+  drain(self.requests.buffered);
+  for (const Communicator& comm : self.live_communicators) {
+    if (comm.buffered) drain(*comm.buffered);
+  }
   drain(self);
   if (self.settings.report) self.job->write_final_report(final_report(self));
   running = nullptr;

@@ -108,6 +108,7 @@ class Process {
   // Objects that users hold handles of. The slabs keep freed ones readable, so that a stale handle
   // is recognised.
   base::Slab<Communicator> communicators;
+  base::List<Communicator> live_communicators;
   base::Slab<Group> groups;
   base::Slab<Info> infos;
   base::Slab<Errhandler> errhandlers;

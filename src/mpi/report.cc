@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/report.h"
+
+#include "mpi/process.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <unistd.h>
+
+namespace macadam::mpi {
+namespace {
+
+using Json = nlohmann::json;
+using engine::Envelope;
+using engine::PeerState;
+using engine::ReceiveStage;
+using engine::SendStage;
+
+constexpr int any = -1;  // in the report, of a source and of a tag
+constexpr std::uint64_t lanes = 4;
+
+// A communicator's name, or its place in the order in which its leader made communicators: the same
+// on all ranks.
+std::string name_of(const Process& self, std::uint64_t context) {
+  const std::uint64_t lane = context % lanes;
+  const std::uint64_t base = context - lane;
+  std::string name = fmt::format("communicator {} of rank {}", (base & 0xffffffff) / lanes, base >> 32);
+  for (const Communicator& comm : self.live_communicators) {
+    if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
+  }
+  return lane == static_cast<std::uint64_t>(Lane::p2p) ? name : name + " (collective)";
+}
+
+Json describe(const Process& self, const Envelope& envelope, const engine::Peer* peer,
+              std::uint64_t bytes, const char* peer_key) {
+  return {{"comm", name_of(self, envelope.context)},
+          {peer_key, peer != nullptr ? static_cast<int>(peer->rank) : any},
+          {"tag", envelope.tag == MPI_ANY_TAG ? any : envelope.tag},
+          {"bytes", bytes}};
+}
+
+const char* text(SendStage stage) {
+  switch (stage) {
+    case SendStage::backlogged: return "waits for room or for the connection";
+    case SendStage::awaits_ack: return "sent, waits until it is received";
+    case SendStage::announced: return "waits for the receiver";
+    case SendStage::writing: return "data on the way";
+    case SendStage::written: return "data written, the end is not announced yet";
+  }
+  return "";
+}
+
+const char* protocol(SendStage stage) {
+  switch (stage) {
+    case SendStage::backlogged:
+    case SendStage::awaits_ack: return "EAGER";
+    case SendStage::announced: return "SEND_RNDV";
+    case SendStage::writing:
+    case SendStage::written: return "RECV_RNDV";
+  }
+  return "";
+}
+
+const char* text(PeerState state) {
+  switch (state) {
+    case PeerState::connecting: return "connecting";
+    case PeerState::connected: return "connected";
+    case PeerState::failed: return "failed";
+  }
+  return "";
+}
+
+// Resident memory of this process in bytes; 0 if the system does not tell.
+std::uint64_t resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long total = 0, resident = 0;
+  const int read = std::fscanf(file, "%lu %lu", &total, &resident);
+  std::fclose(file);
+  return read == 2 ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+std::string variable_name(const char* setting) {
+  std::string name = std::string("MACADAM_") + setting;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+Json changed_settings(const base::Settings& settings) {
+  const base::Settings defaults;
+  Json changed = Json::object();
+  for (const base::SettingRow& row : base::setting_rows()) {
+    const std::string value = base::show(settings, row);
+    if (value != base::show(defaults, row)) changed[variable_name(row.name)] = value;
+  }
+  return changed;
+}
+
+std::size_t connected_peers(const engine::Engine& engine) {
+  std::size_t count = 0;
+  engine.peers().for_each([&](const engine::Peer& peer) {
+    if (peer.state == PeerState::connected) ++count;
+  });
+  return count;
+}
+
+}  // namespace
+
+std::string hang_report(Process& self) {
+  const engine::Engine& engine = *self.engine;
+  Json report = {{"waiting_in", self.function}};
+  Json& posted = report["posted"] = Json::array();
+  Json& unexpected = report["unexpected"] = Json::array();
+  Json& rendezvous = report["rendezvous"] = Json::array();
+  Json& connections = report["connections"] = Json::array();
+
+  engine.matcher().for_each_posted([&](const engine::ReceiveRequest& receive) {
+    Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "source");
+    row["announced"] = receive.announced;
+    posted.push_back(std::move(row));
+  });
+  engine.matcher().for_each_unexpected([&](const engine::Message& message) {
+    unexpected.push_back(describe(self, message.envelope, message.peer, message.bytes, "source"));
+  });
+  engine.for_each_send([&](const engine::SendRequest& send) {
+    Json row = describe(self, send.envelope, send.peer, send.bytes, "peer");
+    row["protocol"] = protocol(send.stage);
+    row["stage"] = text(send.stage);
+    row["sending"] = true;
+    rendezvous.push_back(std::move(row));
+  });
+  engine.for_each_rendezvous_receive([&](const engine::ReceiveRequest& receive) {
+    const bool reading = receive.stage == ReceiveStage::reading;
+    Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "peer");
+    row["protocol"] = reading ? "SEND_RNDV" : "RECV_RNDV";
+    row["stage"] = reading ? "reads from the sender" : "the sender writes";
+    row["sending"] = false;
+    rendezvous.push_back(std::move(row));
+  });
+  engine.peers().for_each([&](const engine::Peer& peer) {
+    connections.push_back({{"peer", peer.rank}, {"state", text(peer.state)}});
+  });
+  return report.dump();
+}
+
+std::string final_report(Process& self) {
+  Json counters = Json::array();
+  for (const base::Counter& counter : self.counters.rows()) {
+    counters.push_back({{"group", counter.group},
+                        {"name", counter.name},
+                        {"text", counter.text},
+                        {"value", *counter.value}});
+  }
+  const char* network = self.transport->limits().name;
+  const Json report = {
+      {"rank", self.job->rank()},
+      {"host", self.job->host()},
+      {"counters", std::move(counters)},
+      {"memory",
+       {{"resident", resident_bytes()},
+        {"engine", self.engine->memory_bytes()},
+        {network, self.transport->memory_bytes()}}},
+      {"transports", {fmt::format("{}: {} peers", network, connected_peers(*self.engine))}},
+      {"fallbacks", self.transport->fallbacks()},
+      {"settings", changed_settings(self.settings)}};
+  return report.dump();
+}
+
+}  // namespace macadam::mpi
