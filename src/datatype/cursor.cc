@@ -72,6 +72,51 @@ std::uintptr_t displaced(std::uintptr_t address, MPI_Count bytes) {
   return address + static_cast<std::uintptr_t>(bytes);
 }
 
+// The items of a node are the copies of a loop or the pieces of a list.
+MPI_Count items(const Layout& node) {
+  return node.kind == Kind::loop ? node.count : static_cast<MPI_Count>(node.pieces.size()) - 1;
+}
+
+// Copies the items from `first` up to `last` of a node at `memory`. `stream` is where the first of
+// them goes. Recursion is as deep as the layout.
+template <bool packing>
+void copy_items(const Layout& node, MPI_Count first, MPI_Count last, std::byte* stream,
+                std::uintptr_t memory) {
+  if (node.kind == Kind::loop) {
+    memory = displaced(memory, first * node.stride);
+    if (!node.body) {
+      copy_blocks<packing>(stream, memory, last - first, static_cast<std::size_t>(node.block),
+                           node.stride);
+      return;
+    }
+    for (MPI_Count i = first; i < last; ++i) {
+      copy_items<packing>(*node.body, 0, items(*node.body), stream, memory);
+      stream += node.block;
+      memory = displaced(memory, node.stride);
+    }
+    return;
+  }
+  const auto* end = node.pieces.data() + last;
+  for (const auto* piece = node.pieces.data() + first; piece != end; ++piece) {
+    const MPI_Count bytes = piece[1].start - piece->start;
+    const std::uintptr_t at = displaced(memory, piece->offset);
+    if (piece->body) {
+      copy_items<packing>(*piece->body, 0, items(*piece->body), stream, at);
+    } else {
+      copy_run<packing>(stream, at, static_cast<std::size_t>(bytes));
+    }
+    stream += bytes;
+  }
+}
+
+// The piece of a list in which this byte of its packed stream lies.
+MPI_Count piece_at(const Layout& list, MPI_Count byte) {
+  const auto after = std::upper_bound(
+      list.pieces.begin(), list.pieces.end(), byte,
+      [](MPI_Count wanted, const Layout::Piece& piece) { return wanted < piece.start; });
+  return after - list.pieces.begin() - 1;
+}
+
 } // namespace
 
 PackCursor::PackCursor(const Type& type, const void* buffer, MPI_Count count)
@@ -101,97 +146,77 @@ void PackCursor::seek(MPI_Count packed_offset) {
   MPI_Count rest = packed_offset; // bytes of `node` to skip
   MPI_Count run = root_.size;
   while (node && node->kind != Kind::run) {
+    Frame& frame = frames_[depth_++];
+    frame = {node, at, 0};
+    if (rest == 0) return; // in front of the node: its items can be copied whole
     const Layout* body = node->body;
-    MPI_Count index = 0;
-    MPI_Count offset = 0;
     if (node->kind == Kind::loop) {
-      index = rest / node->block;
-      rest -= index * node->block;
-      offset = index * node->stride;
+      frame.index = rest / node->block;
+      rest -= frame.index * node->block;
+      at = displaced(at, frame.index * node->stride);
       run = node->block;
     } else {
-      const auto after = std::upper_bound(
-          node->pieces.begin(), node->pieces.end(), rest,
-          [](MPI_Count skipped, const Layout::Piece& piece) { return skipped < piece.start; });
-      const Layout::Piece& piece = *(after - 1);
-      index = after - 1 - node->pieces.begin();
-      rest -= piece.start;
-      offset = piece.offset;
-      body = piece.body;
-      run = after->start - piece.start;
+      frame.index = piece_at(*node, rest);
+      const auto* piece = node->pieces.data() + frame.index;
+      rest -= piece->start;
+      at = displaced(at, piece->offset);
+      body = piece->body;
+      run = piece[1].start - piece->start;
     }
-    frames_[depth_++] = {node, at, index + 1};
-    at = displaced(at, offset);
+    if (rest == 0) return;
+    ++frame.index;
     node = body;
   }
   run_ = displaced(at, rest);
   run_bytes_ = run - rest;
 }
 
+// Leaves the levels that are done; with data remaining, at least one stays.
+PackCursor::Frame& PackCursor::current() {
+  while (frames_[depth_ - 1].index == items(*frames_[depth_ - 1].node))
+    --depth_;
+  return frames_[depth_ - 1];
+}
+
 // Enters the next run; there must be one.
 void PackCursor::enter_run() {
   for (;;) {
-    Frame& frame = frames_[depth_ - 1];
+    Frame& frame = current();
     const Layout& node = *frame.node;
-    const Layout* body = nullptr;
-    std::uintptr_t at = 0;
-    MPI_Count bytes = 0;
+    const Layout* body = node.body;
     if (node.kind == Kind::loop) {
-      if (frame.index == node.count) {
-        --depth_;
-        continue;
-      }
-      at = displaced(frame.base, frame.index * node.stride);
-      body = node.body;
-      bytes = node.block;
+      run_ = displaced(frame.base, frame.index * node.stride);
+      run_bytes_ = node.block;
     } else {
-      const auto* piece = &node.pieces[static_cast<std::size_t>(frame.index)];
-      if (piece == &node.pieces.back()) { // the end mark
-        --depth_;
-        continue;
-      }
-      at = displaced(frame.base, piece->offset);
+      const auto* piece = node.pieces.data() + frame.index;
+      run_ = displaced(frame.base, piece->offset);
+      run_bytes_ = piece[1].start - piece->start;
       body = piece->body;
-      bytes = piece[1].start - piece->start;
     }
     ++frame.index;
-    if (body) {
-      frames_[depth_++] = {body, at, 0};
-    } else {
-      run_ = at;
-      run_bytes_ = bytes;
-      return;
-    }
+    if (!body) return;
+    frames_[depth_++] = {body, run_, 0};
   }
 }
 
-// Copies the whole blocks or runs that follow in the innermost loop or list and fit in `bytes`.
-// Returns the bytes copied: 0 if a run must be split or a level be entered or left.
+// Copies the next items of the current level that fit whole in `bytes`; returns the bytes copied.
 template <bool packing>
-std::size_t PackCursor::move_blocks(std::byte* stream, std::size_t bytes) {
-  if (depth_ == 0) return 0;
-  Frame& frame = frames_[depth_ - 1];
+std::size_t PackCursor::move_items(std::byte* stream, std::size_t bytes) {
+  Frame& frame = current();
   const Layout& node = *frame.node;
+  const MPI_Count first = frame.index;
+  const auto limit = static_cast<MPI_Count>(bytes);
+  MPI_Count moved = 0;
   if (node.kind == Kind::loop) {
-    if (node.body) return 0;
-    const auto block = static_cast<std::size_t>(node.block);
-    const MPI_Count blocks =
-        std::min(node.count - frame.index, static_cast<MPI_Count>(bytes / block));
-    copy_blocks<packing>(stream, displaced(frame.base, frame.index * node.stride), blocks, block,
-                         node.stride);
-    frame.index += blocks;
-    return static_cast<std::size_t>(blocks) * block;
+    frame.index += std::min(node.count - first, limit / node.block);
+    moved = (frame.index - first) * node.block;
+  } else {
+    const auto* pieces = node.pieces.data();
+    frame.index = piece_at(node, std::min(node.size, pieces[first].start + limit));
+    moved = pieces[frame.index].start - pieces[first].start;
   }
-  const auto* piece = &node.pieces[static_cast<std::size_t>(frame.index)];
-  const auto* first = piece;
-  const auto* end = &node.pieces.back();
-  const MPI_Count limit = first->start + static_cast<MPI_Count>(bytes);
-  for (; piece != end && !piece->body && piece[1].start <= limit; ++piece) {
-    copy_run<packing>(stream + (piece->start - first->start), displaced(frame.base, piece->offset),
-                      static_cast<std::size_t>(piece[1].start - piece->start));
-  }
-  frame.index += piece - first;
-  return static_cast<std::size_t>(piece->start - first->start);
+  copy_items<packing>(node, first, frame.index, stream, frame.base);
+  return static_cast<std::size_t>(moved);
 }
 
 template <bool packing>
@@ -200,9 +225,10 @@ std::size_t PackCursor::move(std::byte* stream, std::size_t bytes) {
   std::size_t left = todo;
   while (left > 0) {
     std::size_t moved = 0;
-    if (run_bytes_ == 0) moved = move_blocks<packing>(stream, left);
-    if (moved == 0) {
-      if (run_bytes_ == 0) enter_run();
+    if (run_bytes_ == 0) {
+      moved = move_items<packing>(stream, left);
+      if (moved == 0) enter_run(); // the next item has to be cut
+    } else {
       moved = std::min(left, static_cast<std::size_t>(run_bytes_));
       copy<packing>(stream, run_, moved);
       run_ += moved;

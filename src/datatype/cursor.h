@@ -56,7 +56,8 @@ class PackCursor {
   template <bool packing>
   std::size_t move(std::byte* stream, std::size_t bytes);
   template <bool packing>
-  std::size_t move_blocks(std::byte* stream, std::size_t bytes);
+  std::size_t move_items(std::byte* stream, std::size_t bytes);
+  Frame& current();
   void enter_run();
 
   MPI_Count total_;
