@@ -25,8 +25,10 @@ constexpr Storage integer_storage() {
   }
 }
 
+// Handles of derived types, which are addresses, have no code: 0.
 std::uint16_t code_of(MPI_Datatype handle) {
-  return static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(handle));
+  const auto value = reinterpret_cast<std::uintptr_t>(handle);
+  return value <= UINT16_MAX ? static_cast<std::uint16_t>(value) : std::uint16_t{0};
 }
 
 template <class T>
@@ -160,6 +162,28 @@ const Basic table[] = {
 
 std::span<const Basic> basics() {
   return table;
+}
+
+const Basic* pair_of(MPI_Datatype value, MPI_Datatype index) {
+  for (const Basic& basic : table) {
+    if (basic.type_class != pair) continue;
+    if (basic.value_code == code_of(value) && basic.index_code == code_of(index)) return &basic;
+  }
+  return nullptr;
+}
+
+const Basic* fortran_type(BasicClass type_class, MPI_Count size) {
+  static const MPI_Datatype sized[] = {MPI_INTEGER1,  MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8,
+                                       MPI_INTEGER16, MPI_REAL2,    MPI_REAL4,    MPI_REAL8,
+                                       MPI_REAL16,    MPI_COMPLEX4, MPI_COMPLEX8, MPI_COMPLEX16,
+                                       MPI_COMPLEX32};
+  for (const Basic& basic : table) {
+    if (basic.type_class != type_class || basic.extent != size) continue;
+    for (const MPI_Datatype handle : sized) {
+      if (basic.handle() == handle) return &basic;
+    }
+  }
+  return nullptr;
 }
 
 const char* class_name(BasicClass type_class) {

@@ -103,6 +103,14 @@ struct Basic {
 inline constexpr std::uintptr_t first_basic_code = 0x200;
 inline constexpr std::size_t basic_codes = 0x100;
 
+// The pair type of these two parts, such as MPI_FLOAT_INT; null if there is none
+// (MPI_Type_get_value_index).
+[[nodiscard]] const Basic* pair_of(MPI_Datatype value, MPI_Datatype index);
+
+// The Fortran type of this class (integer, floating or complex) with `size` bytes, such as
+// MPI_REAL8; null if there is none (MPI_Type_match_size).
+[[nodiscard]] const Basic* fortran_type(BasicClass type_class, MPI_Count size);
+
 // "C integer", "complex number", ... for messages.
 [[nodiscard]] const char* class_name(BasicClass type_class);
 

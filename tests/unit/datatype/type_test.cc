@@ -85,6 +85,24 @@ TEST(PredefinedTypes, PairsAreTheStructsThatUsersDeclare) {
   EXPECT_TRUE(predefined()[MPI_2DOUBLE_PRECISION].contiguous());
 }
 
+TEST(PredefinedTypes, PairsAreFoundByTheirParts) {
+  EXPECT_EQ(pair_of(MPI_FLOAT, MPI_INT)->handle(), MPI_FLOAT_INT);
+  EXPECT_EQ(pair_of(MPI_INT, MPI_INT)->handle(), MPI_2INT);
+  EXPECT_EQ(pair_of(MPI_REAL, MPI_REAL)->handle(), MPI_2REAL);
+  EXPECT_EQ(pair_of(MPI_INT, MPI_FLOAT), nullptr);
+  EXPECT_EQ(pair_of(MPI_DATATYPE_NULL, MPI_DATATYPE_NULL), nullptr);
+  const TypeRef derived = contiguous(1, predefined()[MPI_INT]);
+  EXPECT_EQ(pair_of(derived->handle(), derived->handle()), nullptr);
+}
+
+TEST(PredefinedTypes, FortranTypesAreFoundBySize) {
+  EXPECT_EQ(fortran_type(BasicClass::floating, 8)->handle(), MPI_REAL8);
+  EXPECT_EQ(fortran_type(BasicClass::fortran_integer, 4)->handle(), MPI_INTEGER4);
+  EXPECT_EQ(fortran_type(BasicClass::complex, 16)->handle(), MPI_COMPLEX16);
+  EXPECT_EQ(fortran_type(BasicClass::floating, 10), nullptr);
+  EXPECT_EQ(fortran_type(BasicClass::pair, 8), nullptr);
+}
+
 TEST(Type, LivesAsLongAsSomethingRefersToIt) {
   TypeRef inner = contiguous(3, predefined()[MPI_INT]);
   Type* const raw = inner.get();
