@@ -82,7 +82,7 @@ void Job::publish(std::span<const std::byte> card) {
   futex_wake_all(row.published);
 }
 
-std::span<const std::byte> Job::fetch(int rank, const std::function<void()>& idle) const {
+std::span<const std::byte> Job::fetch(int rank) const {
   const RankRow& row = memory_.row(rank);
   while (row.published.load(std::memory_order_acquire) == 0) {
     // The state first: a rank that published and then ended has a card.
@@ -92,7 +92,7 @@ std::span<const std::byte> Job::fetch(int rank, const std::function<void()>& idl
       base::fail(MPI_ERR_PROC_ABORTED, "rank {} on host {} has ended and can not be reached", rank,
                  host());
     futex_wait(row.published, 0, nap_ms);
-    if (idle) idle();
+    report_waiting_for(fmt::format("rank {} to call MPI_Init", rank));
   }
   return {row.card.data(), row.card_used};
 }
@@ -120,6 +120,7 @@ void Job::barrier(const std::function<void()>& idle) {
   }
   while (header.barrier_round.load(std::memory_order_acquire) == round) {
     futex_wait(header.barrier_round, round, nap_ms);
+    report_waiting_for("all ranks to come as far");
     if (idle) idle();
   }
 }
@@ -146,7 +147,11 @@ void Job::abort(int code, std::string_view text) {
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
-void Job::put_report(ReportKind kind, std::string_view json) {
+void Job::report_waiting_for(std::string_view what) const {
+  if (report_wanted()) write_report(fmt::format(R"({{"waiting_for": "{}"}})", what));
+}
+
+void Job::put_report(ReportKind kind, std::string_view json) const {
   RankRow& row = own_row();
   ReportArea& area = memory_.report(rank_);
   const std::uint32_t asked = memory_.header().reports_wanted.load(std::memory_order_acquire);

@@ -59,12 +59,11 @@ class Job {
   [[nodiscard]] int pid(int rank) const { return memory_.row(rank).pid; }
 
   // Addresses. What a rank publishes, once and up to card_bytes, the others fetch when they want to
-  // talk to it. fetch() waits until that rank has published and calls `idle`, if given, every few
-  // milliseconds meanwhile; the bytes stay valid as long as the Job. Throws MPI_ERR_PROC_ABORTED if
-  // the rank has ended and will never publish.
+  // talk to it. fetch() waits until that rank has published, and answers report_wanted() meanwhile;
+  // the bytes stay valid as long as the Job. Throws MPI_ERR_PROC_ABORTED if the rank has ended and
+  // will never publish.
   void publish(std::span<const std::byte> card);
-  [[nodiscard]] std::span<const std::byte> fetch(int rank,
-                                                 const std::function<void()>& idle = {}) const;
+  [[nodiscard]] std::span<const std::byte> fetch(int rank) const;
   [[nodiscard]] bool has_published(int rank) const {
     return memory_.row(rank).published.load(std::memory_order_acquire) != 0;
   }
@@ -73,7 +72,8 @@ class Job {
   Segment my_segment();
   [[nodiscard]] Segment open_segment(int rank) const;
 
-  // Waits until all ranks have called it as often as this one. `idle` as in fetch().
+  // Waits until all ranks have called it as often as this one, answers report_wanted() meanwhile
+  // and calls `idle`, if given, every few milliseconds.
   void barrier(const std::function<void()>& idle = {});
 
   // Leaves MPI: after this, the end of the process is no failure of the job.
@@ -90,7 +90,7 @@ class Job {
            own_row().report_answered.load(std::memory_order_relaxed);
   }
   // Answers report_wanted(). `json` as in report.h, longest 256 KiB.
-  void write_report(std::string_view json) { put_report(ReportKind::hang, json); }
+  void write_report(std::string_view json) const { put_report(ReportKind::hang, json); }
   // What the rank did, for the page that mpiexec prints at the end. `json` as in report.h. Call it
   // before finalize(). A program started alone prints the page itself.
   void write_final_report(std::string_view json);
@@ -99,7 +99,8 @@ class Job {
   Job(JobMemory memory, int rank) : memory_(std::move(memory)), rank_(rank) {}
 
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
-  void put_report(ReportKind kind, std::string_view json);
+  void put_report(ReportKind kind, std::string_view json) const;
+  void report_waiting_for(std::string_view what) const;
 
   JobMemory memory_;
   int rank_;

@@ -50,7 +50,7 @@ struct Receive {
 
 // One rank's text, read.
 struct Waiting {
-  std::string in;
+  std::string in, what;
   std::vector<Receive> posted;
   std::vector<Envelope> unexpected;
   std::vector<Rendezvous> rendezvous;
@@ -77,6 +77,7 @@ Waiting read_waiting(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     result.in = json.value("waiting_in", "");
+    result.what = json.value("waiting_for", "");
     result.damage = json.value("error", "");
     for (const Json& row : member(json, "posted"))
       result.posted.push_back({read_envelope(row, "source"), row.value("announced", false)});
@@ -149,7 +150,8 @@ void print_waiting(std::string& page, const Waiting& waiting) {
 std::string show_state(const RankStatus& rank, const Waiting& waiting) {
   switch (rank.kind) {
   case Kind::answered:
-    return waiting.in.empty() ? "waits in MPI" : "waits in " + waiting.in;
+    return "waits in " + (waiting.in.empty() ? "MPI" : waiting.in) +
+           (waiting.what.empty() ? "" : " for " + waiting.what);
   case Kind::silent:
     return "computes outside MPI (no answer within 1 s)";
   case Kind::not_in_mpi:

@@ -19,6 +19,7 @@ struct RankStatus {
 // object; every member may be missing:
 //
 //   {"waiting_in": "MPI_Recv",
+//    "waiting_for": "rank 2 to call MPI_Init",      what no row below says
 //    "posted":      [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 5, "bytes": 8,
 //                     "announced": false}, ...],
 //    "unexpected":  [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 6, "bytes": 8}, ...],

@@ -148,9 +148,8 @@ void Supervisor::on_deadlines() {
     if (timeout_ && now >= *timeout_) {
       timeout_.reset();
       if (!failed_) {
-        say("the job has not ended within " +
-            std::to_string(std::lround(options_.timeout_seconds)) + " s; ending " +
-            plural(alive_, "rank"));
+        say(fmt::format("the job has not ended within {} s; ending {}", options_.timeout_seconds,
+                        plural(alive_, "rank")));
         failed_ = true;
         status_ = timeout_status;
       }
