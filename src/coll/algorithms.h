@@ -22,8 +22,8 @@ Task bcast_binomial(Comm& comm, Data data, int root);
 Task bcast_scatter_allgather(Comm& comm, Data data, int root);
 Task bcast_chain(Comm& comm, Data data, int root);
 
-// In reductions, `mine` is this rank's contribution. The result goes to `result`, of the same type and
-// count, which may be the same memory as `mine` and is else only written.
+// In reductions, `mine` is this rank's contribution. The result goes to `result`, of the same type
+// and count, which may be the same memory as `mine` and is else only written.
 Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
@@ -36,8 +36,8 @@ Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const data
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op);
 
-// `mine` is a vector with a block for each rank in a row, of `blocks.counts` (or `blocks.count`) elements;
-// this rank's block of the result goes to `result`, which may lie inside of `mine`.
+// `mine` is a vector with a block for each rank in a row, of `blocks.counts` (or `blocks.count`)
+// elements; this rank's block of the result goes to `result`, which may lie inside of `mine`.
 Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op);
 Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data result,
@@ -45,8 +45,8 @@ Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data
 Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
                              const datatype::Op& op);
 
-// `inclusive`: the sum over ranks up to this one, else over those below it (then nothing is written on
-// rank 0).
+// `inclusive`: the sum over ranks up to this one, else over those below it (then nothing is written
+// on rank 0).
 Task scan_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, bool inclusive);
 Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op,
                              bool inclusive);
@@ -69,4 +69,4 @@ Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in);
 // What is in `all` is exchanged for what comes, pair by pair.
 Task alltoall_in_place(Comm& comm, Blocks all);
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

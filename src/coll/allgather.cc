@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 
 #include <algorithm>
@@ -11,19 +12,25 @@ namespace {
 std::uint64_t average_block(const Comm& comm, const Blocks& blocks) {
   if (blocks.regular()) return blocks[0].bytes();
   std::uint64_t sum = 0;
-  for (int i = 0; i < comm.size(); ++i) sum += blocks[i].bytes();
+  for (int i = 0; i < comm.size(); ++i)
+    sum += blocks[i].bytes();
   return sum / static_cast<std::uint64_t>(comm.size());
 }
 
-}  // namespace
+} // namespace
 
 Task allgather(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_allgather(self);
   const Arguments& a = self.arguments;
   if (!a.in_place) copy(a.send[0], a.receive[self.rank()]);
-  switch (select(self.shared->rules, Kind::allgather, self.size(), average_block(self, a.receive))) {
-    case Algorithm::direct: return allgather_direct(self, a.receive);
-    case Algorithm::bruck: return allgather_bruck(self, a.receive);
-    default: return allgather_ring(self, a.receive);
+  switch (
+      select(self.shared->rules, Kind::allgather, self.size(), average_block(self, a.receive))) {
+  case Algorithm::direct:
+    return allgather_direct(self, a.receive);
+  case Algorithm::bruck:
+    return allgather_bruck(self, a.receive);
+  default:
+    return allgather_ring(self, a.receive);
   }
 }
 
@@ -43,17 +50,18 @@ Task allgather_direct(Comm& comm, Blocks all) {
 }
 
 // In step k a rank sends the 2^k blocks it has to the rank 2^k below and gets as many from above:
-// log2(n) steps for any n, and all data copied once more. Blocks stand in a packed copy in the order
-// of the ranks from this one on.
+// log2(n) steps for any n, and all data copied once more. Blocks stand in a packed copy in the
+// order of the ranks from this one on.
 Task allgather_bruck(Comm& comm, Blocks all) {
   const int n = comm.size();
   const int rank = comm.rank();
   std::size_t total = 0;
-  for (int i = 0; i < n; ++i) total += all[i].bytes();
+  for (int i = 0; i < n; ++i)
+    total += all[i].bytes();
   Scratch packed(comm, total);
   copy(all[rank], comm.bytes(packed.bytes(), all[rank].bytes()));
 
-  std::size_t have = all[rank].bytes();  // bytes of the blocks [rank, rank + distance)
+  std::size_t have = all[rank].bytes(); // bytes of the blocks [rank, rank + distance)
   Batch batch(comm);
   for (int distance = 1; distance < n; distance *= 2) {
     const int blocks = std::min(distance, n - distance);
@@ -92,4 +100,4 @@ Task allgather_ring(Comm& comm, Blocks all) {
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
 
 namespace macadam::coll {
 
 Task allreduce(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_allreduce(self);
   const Arguments& a = self.arguments;
   const Data result = a.receive[0];
   const Data mine = a.in_place ? result : a.send[0];
   switch (select(self.shared->rules, Kind::allreduce, self.size(), result.bytes(),
                  !a.op->commutative())) {
-    case Algorithm::direct: return allreduce_direct(self, mine, result, *a.op);
-    case Algorithm::rabenseifner: return allreduce_rabenseifner(self, mine, result, *a.op);
-    case Algorithm::ring: return allreduce_ring(self, mine, result, *a.op);
-    default: return allreduce_recursive_doubling(self, mine, result, *a.op);
+  case Algorithm::direct:
+    return allreduce_direct(self, mine, result, *a.op);
+  case Algorithm::rabenseifner:
+    return allreduce_rabenseifner(self, mine, result, *a.op);
+  case Algorithm::ring:
+    return allreduce_ring(self, mine, result, *a.op);
+  default:
+    return allreduce_recursive_doubling(self, mine, result, *a.op);
   }
 }
 
-// Everybody sends its part to everybody and combines all of them, from the last rank to the first: one
-// step, (n - 1) m bytes a rank.
+// Everybody sends its part to everybody and combines all of them, from the last rank to the first:
+// one step, (n - 1) m bytes a rank.
 Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op) {
   const int n = comm.size();
   const int rank = comm.rank();
@@ -28,7 +34,8 @@ Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op
   Scratch parts(comm, *mine.type, n * mine.count);
   const auto part = [&](int i) { return slice(parts.data(), i * mine.count, mine.count); };
   Batch batch(comm);
-  for (int distance = 1; distance < n; ++distance) batch.send((rank + distance) % n, mine);
+  for (int distance = 1; distance < n; ++distance)
+    batch.send((rank + distance) % n, mine);
   for (int distance = 1; distance < n; ++distance) {
     const int from = (rank + n - distance) % n;
     batch.receive(from, part(from));
@@ -43,8 +50,8 @@ Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op
   copy(sum, result);
 }
 
-// Pairs at distance 1, 2, 4, ... exchange what they have: log2(n) steps of m, two more where n is not
-// a power of two.
+// Pairs at distance 1, 2, 4, ... exchange what they have: log2(n) steps of m, two more where n is
+// not a power of two.
 Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op) {
   const Fold fold(comm.size());
   const int rank = comm.rank();
@@ -71,8 +78,10 @@ Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const data
     batch.send(fold.rank(partner), partial.value());
     batch.receive(fold.rank(partner), partial.spare());
     co_await batch;
-    if (partner < place) partial.add_below();
-    else partial.add_above();
+    if (partner < place)
+      partial.add_below();
+    else
+      partial.add_above();
   }
   if (rank < fold.paired) {
     batch.send(rank - 1, partial.value());
@@ -81,8 +90,8 @@ Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const data
   partial.store(result);
 }
 
-// Reduce-scatter by recursive halving, then allgather by recursive doubling: 2 log2(n) steps, about 2m
-// bytes a rank. Combines ranks out of order.
+// Reduce-scatter by recursive halving, then allgather by recursive doubling: 2 log2(n) steps, about
+// 2m bytes a rank. Combines ranks out of order.
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op) {
   const Fold fold(comm.size());
   const int rank = comm.rank();
@@ -105,7 +114,7 @@ Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::
   }
   const Pieces pieces{mine.count, fold.size};
   co_await scatter_halving(comm, fold, pieces, result, spare.data(), op);
-  int first = place;  // the pieces [first, first + bit) are finished here
+  int first = place; // the pieces [first, first + bit) are finished here
   for (int bit = 1; bit < fold.size; bit *= 2) {
     const int partner = place ^ bit;
     const int theirs = first ^ bit;
@@ -122,8 +131,8 @@ Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::
   }
 }
 
-// n pieces go round a ring twice, first growing, then finished: 2 (n - 1) steps, 2m bytes a rank, always
-// to the same neighbour. Combines ranks out of order.
+// n pieces go round a ring twice, first growing, then finished: 2 (n - 1) steps, 2m bytes a rank,
+// always to the same neighbour. Combines ranks out of order.
 Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op) {
   const int n = comm.size();
   const int rank = comm.rank();
@@ -155,4 +164,4 @@ Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op) 
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 
 #include <algorithm>
@@ -8,25 +9,32 @@
 namespace macadam::coll {
 
 Task alltoall(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_alltoall(self);
   const Arguments& a = self.arguments;
   if (a.in_place) return alltoall_in_place(self, a.receive);
   copy(a.send[self.rank()], a.receive[self.rank()]);
   switch (select(self.shared->rules, Kind::alltoall, self.size(), a.receive[0].bytes())) {
-    case Algorithm::direct: return alltoall_direct(self, a.send, a.receive);
-    case Algorithm::bruck: return alltoall_bruck(self, a.send, a.receive);
-    default: return alltoall_pairwise(self, a.send, a.receive);
+  case Algorithm::direct:
+    return alltoall_direct(self, a.send, a.receive);
+  case Algorithm::bruck:
+    return alltoall_bruck(self, a.send, a.receive);
+  default:
+    return alltoall_pairwise(self, a.send, a.receive);
   }
 }
 
-// A rank knows its own counts only. That is enough to choose between these two: their messages are the
-// same, only their order differs.
+// A rank knows its own counts only. That is enough to choose between these two: their messages are
+// the same, only their order differs.
 Task alltoallv(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_alltoall(self);
   const Arguments& a = self.arguments;
   if (a.in_place) return alltoall_in_place(self, a.receive);
   copy(a.send[self.rank()], a.receive[self.rank()]);
   switch (select(self.shared->rules, Kind::alltoall, self.size(), UINT64_MAX)) {
-    case Algorithm::direct: return alltoall_direct(self, a.send, a.receive);
-    default: return alltoall_pairwise(self, a.send, a.receive);
+  case Algorithm::direct:
+    return alltoall_direct(self, a.send, a.receive);
+  default:
+    return alltoall_pairwise(self, a.send, a.receive);
   }
 }
 
@@ -62,21 +70,22 @@ Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in) {
   }
 }
 
-// A block with i ranks to go travels the bits of i, together with all others that take the same hop:
-// log2(n) steps of n m / 2. Regular blocks only.
+// A block with i ranks to go travels the bits of i, together with all others that take the same
+// hop: log2(n) steps of n m / 2. Regular blocks only.
 Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
   const int n = comm.size();
   const int rank = comm.rank();
   const std::size_t block = in[0].bytes();
   if (block == 0) co_return;
   const auto slots = static_cast<std::size_t>(n);
-  Scratch held(comm, slots * block);  // slot i: a block that has i ranks to go, or had
+  Scratch held(comm, slots * block); // slot i: a block that has i ranks to go, or had
   Scratch leaving(comm, (slots + 1) / 2 * block);
   Scratch coming(comm, (slots + 1) / 2 * block);
   const auto slot = [&](const Scratch& scratch, int i) {
     return comm.bytes(scratch.bytes() + static_cast<std::size_t>(i) * block, block);
   };
-  for (int i = 1; i < n; ++i) copy(out[(rank + i) % n], slot(held, i));
+  for (int i = 1; i < n; ++i)
+    copy(out[(rank + i) % n], slot(held, i));
   Batch batch(comm);
   for (int bit = 1; bit < n; bit *= 2) {
     int count = 0;
@@ -92,7 +101,8 @@ Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
       if ((i & bit) != 0) copy(slot(coming, count++), slot(held, i));
     }
   }
-  for (int i = 1; i < n; ++i) copy(slot(held, i), in[(rank + n - i) % n]);
+  for (int i = 1; i < n; ++i)
+    copy(slot(held, i), in[(rank + n - i) % n]);
 }
 
 // In step s, ranks whose sum is s modulo n swap their blocks: n steps of m.
@@ -100,7 +110,8 @@ Task alltoall_in_place(Comm& comm, Blocks all) {
   const int n = comm.size();
   const int rank = comm.rank();
   std::size_t longest = 0;
-  for (int i = 0; i < n; ++i) longest = std::max(longest, all[i].bytes());
+  for (int i = 0; i < n; ++i)
+    longest = std::max(longest, all[i].bytes());
   Scratch leaving(comm, longest);
   Batch batch(comm);
   for (int step = 0; step < n; ++step) {
@@ -115,4 +126,4 @@ Task alltoall_in_place(Comm& comm, Blocks all) {
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 
 namespace macadam::coll {
 
 Task barrier(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_barrier(self);
   switch (select(self.shared->rules, Kind::barrier, self.size(), 0)) {
-    case Algorithm::direct: return barrier_direct(self);
-    default: return barrier_dissemination(self);
+  case Algorithm::direct:
+    return barrier_direct(self);
+  default:
+    return barrier_dissemination(self);
   }
 }
 
@@ -38,4 +42,4 @@ Task barrier_dissemination(Comm& comm) {
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -12,8 +12,8 @@ void Batch::send(int to, const Data& data) noexcept {
   engine::Engine& engine = comm_.shared->engine;
   try {
     engine::Peer& peer = engine.peer((*team.peers)[to]);
-    engine::Request* request = engine.send(peer, {team.context, team.rank, comm_.tag}, data,
-                                           engine::SendMode::standard);
+    engine::Request* request =
+        engine.send(peer, {team.context, team.rank, comm_.tag}, data, engine::SendMode::standard);
     if (request != nullptr) add(*request);
   } catch (const base::Error& error) {
     note(error.error_class, error.text);
@@ -52,9 +52,10 @@ void Batch::check(const engine::Request& request) {
   const std::size_t needed = static_cast<const engine::ReceiveRequest&>(request).data.bytes();
   if (status.bytes != needed) [[unlikely]] {
     note(MPI_ERR_TRUNCATE,
-         fmt::format("rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-                     "that describe the same data",
-                     status.source, status.bytes, comm_.rank(), needed));
+         fmt::format(
+             "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
+             "that describe the same data",
+             status.source, status.bytes, comm_.rank(), needed));
   }
 }
 
@@ -77,4 +78,4 @@ void Batch::throw_error() {
   throw base::Error(std::exchange(error_class_, MPI_SUCCESS), std::move(error_));
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -26,7 +26,8 @@ class Batch {
   bool await_ready() const noexcept { return active_ == 0; }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
   void await_resume() {
-    if (error_class_ != MPI_SUCCESS) [[unlikely]] throw_error();
+    if (error_class_ != MPI_SUCCESS) [[unlikely]]
+      throw_error();
   }
 
  private:
@@ -43,4 +44,4 @@ class Batch {
   std::string error_;
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

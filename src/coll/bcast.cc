@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 
 #include <algorithm>
@@ -10,13 +11,18 @@ namespace macadam::coll {
 // Ranks may describe the same data by different types and counts, so whatever is decided or cut, is
 // decided and cut by bytes.
 Task bcast(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_bcast(self);
   const Data data = self.arguments.receive[0];
   const int root = self.arguments.root;
   switch (select(self.shared->rules, Kind::bcast, self.size(), data.bytes())) {
-    case Algorithm::direct: return bcast_direct(self, data, root);
-    case Algorithm::scatter_allgather: return bcast_scatter_allgather(self, data, root);
-    case Algorithm::chain: return bcast_chain(self, data, root);
-    default: return bcast_binomial(self, data, root);
+  case Algorithm::direct:
+    return bcast_direct(self, data, root);
+  case Algorithm::scatter_allgather:
+    return bcast_scatter_allgather(self, data, root);
+  case Algorithm::chain:
+    return bcast_chain(self, data, root);
+  default:
+    return bcast_binomial(self, data, root);
   }
 }
 
@@ -28,7 +34,8 @@ Task bcast_direct(Comm& comm, Data data, int root) {
   if (comm.rank() != root) {
     batch.receive(root, data);
   } else {
-    for (int distance = 1; distance < n; ++distance) batch.send((root + distance) % n, data);
+    for (int distance = 1; distance < n; ++distance)
+      batch.send((root + distance) % n, data);
   }
   co_await batch;
 }
@@ -40,7 +47,8 @@ Task bcast_binomial(Comm& comm, Data data, int root) {
   const int place = (comm.rank() - root + n) % n;
   Batch batch(comm);
   int bit = 1;
-  while (bit < n && (place & bit) == 0) bit *= 2;
+  while (bit < n && (place & bit) == 0)
+    bit *= 2;
   if (place != 0) {
     batch.receive((place - bit + root) % n, data);
     co_await batch;
@@ -58,14 +66,15 @@ struct Cut {
   std::size_t total;
   std::size_t piece;
   Cut(std::size_t bytes, int n)
-      : total(bytes), piece((bytes + static_cast<std::size_t>(n) - 1) / static_cast<std::size_t>(n)) {}
+      : total(bytes),
+        piece((bytes + static_cast<std::size_t>(n) - 1) / static_cast<std::size_t>(n)) {}
   [[nodiscard]] std::size_t begin(int place) const {
     return std::min(total, static_cast<std::size_t>(place) * piece);
   }
   [[nodiscard]] std::size_t bytes(int from, int to) const { return begin(to) - begin(from); }
 };
 
-}  // namespace
+} // namespace
 
 // The root scatters n pieces down a binomial tree, a ring passes them round: log2(n) + n - 1 steps,
 // but only about 2m bytes through each rank.
@@ -81,7 +90,8 @@ Task bcast_scatter_allgather(Comm& comm, Data data, int root) {
   Batch batch(comm);
 
   int bit = 1;
-  while (bit < n && (place & bit) == 0) bit *= 2;
+  while (bit < n && (place & bit) == 0)
+    bit *= 2;
   if (place != 0 && cut.bytes(place, std::min(place + bit, n)) > 0) {
     batch.receive((place - bit + root) % n, pieces(place, std::min(place + bit, n)));
     co_await batch;
@@ -105,8 +115,8 @@ Task bcast_scatter_allgather(Comm& comm, Data data, int root) {
   if (place != 0) packed.unpack();
 }
 
-// The data run down a chain of all ranks in segments s: m / s + n - 2 steps of s. Each rank receives and
-// sends m bytes once, at the same time.
+// The data run down a chain of all ranks in segments s: m / s + n - 2 steps of s. Each rank
+// receives and sends m bytes once, at the same time.
 Task bcast_chain(Comm& comm, Data data, int root) {
   constexpr std::size_t segment = 128 << 10;
   const int n = comm.size();
@@ -131,4 +141,4 @@ Task bcast_chain(Comm& comm, Data data, int root) {
   if (place != 0) packed.unpack();
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

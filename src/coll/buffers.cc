@@ -53,9 +53,7 @@ void Scratch::take(std::size_t bytes) {
 }
 
 Packed::Packed(const Comm& comm, const Data& data)
-    : comm_(comm),
-      data_(data),
-      size_(data.bytes()),
+    : comm_(comm), data_(data), size_(data.bytes()),
       copy_(comm, data.type->contiguous() ? 0 : size_),
       start_(data.type->contiguous() ? static_cast<std::byte*>(data.address) : copy_.bytes()) {}
 
@@ -67,4 +65,4 @@ void Packed::unpack() {
   if (start_ == copy_.bytes()) copy(bytes(0, size_), data_);
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

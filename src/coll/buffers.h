@@ -101,4 +101,4 @@ class Packed {
   std::byte* start_;
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

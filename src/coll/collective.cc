@@ -16,8 +16,10 @@ void Collective::begin() noexcept {
     finish();
     return;
   }
-  if (task_.done()) finish();
-  else task_.on_end([](Collective& self) { self.finish(); }, *this);
+  if (task_.done())
+    finish();
+  else
+    task_.on_end([](Collective& self) { self.finish(); }, *this);
 }
 
 void Collective::finish() {
@@ -30,7 +32,7 @@ void Collective::finish() {
     sequence_ = nullptr;
   }
   complete_ = true;
-  if (continuation != nullptr) continuation(*this, argument);  // may free this
+  if (continuation != nullptr) continuation(*this, argument); // may free this
   if (next != nullptr) next->begin();
 }
 
@@ -47,4 +49,4 @@ void Sequence::start(Collective& collective) noexcept {
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

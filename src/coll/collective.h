@@ -19,7 +19,9 @@ struct Arguments {
   const datatype::Op* op = nullptr;
   int root = 0;
   bool in_place = false;
-  void* extra = nullptr;  // for coroutines of the layers above
+  // Intercommunicators only: the local group among itself.
+  const engine::Team* inside = nullptr;
+  void* extra = nullptr; // for coroutines of the layers above
 };
 
 // One collective operation: blocking calls keep it on the stack, nonblocking ones behind a request
@@ -41,7 +43,8 @@ class Collective : public Comm {
   // What went wrong, null if nothing. Valid once complete.
   [[nodiscard]] const std::exception_ptr& error() const { return error_; }
   void rethrow() const {
-    if (error_) [[unlikely]] std::rethrow_exception(error_);
+    if (error_) [[unlikely]]
+      std::rethrow_exception(error_);
   }
 
   Arguments arguments;
@@ -58,7 +61,7 @@ class Collective : public Comm {
   Task task_;
   std::exception_ptr error_;
   Sequence* sequence_ = nullptr;
-  Collective* next_ = nullptr;  // waits for our tag
+  Collective* next_ = nullptr; // waits for our tag
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

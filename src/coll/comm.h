@@ -22,11 +22,11 @@ struct Resources {
   const datatype::Type& byte;
   mem::Buffers scratch;
   FramePool frames;
-  Rules rules = default_rules();  // which algorithm is taken when
+  Rules rules = default_rules(); // which algorithm is taken when
 };
 
-// A communicator, as the algorithms see it: who takes part, and the tag that keeps this collective's
-// messages apart from those of others. `team` outlives it.
+// A communicator, as the algorithms see it: who takes part, and the tag that keeps this
+// collective's messages apart from those of others. `team` outlives it.
 struct Comm {
   Comm(Resources& r, const engine::Team& t, std::int32_t collective_tag)
       : shared(&r), team(&t), tag(collective_tag) {}
@@ -43,4 +43,4 @@ struct Comm {
   std::int32_t tag;
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

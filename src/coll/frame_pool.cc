@@ -20,4 +20,4 @@ void* FramePool::allocate(std::size_t size_class) {
   return block + 1;
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -7,8 +7,8 @@
 
 namespace macadam::coll {
 
-// Memory for coroutine frames, kept by size for the next collective: starting one allocates nothing.
-// All frames must have been given back before the pool goes. Not thread safe.
+// Memory for coroutine frames, kept by size for the next collective: starting one allocates
+// nothing. All frames must have been given back before the pool goes. Not thread safe.
 class FramePool {
  public:
   FramePool() = default;
@@ -50,11 +50,11 @@ class FramePool {
     std::size_t size_class;
   };
   static constexpr std::size_t granule = 64;
-  static constexpr std::size_t classes = 64;  // frames up to 4 KiB are kept
+  static constexpr std::size_t classes = 64; // frames up to 4 KiB are kept
 
   void* allocate(std::size_t size_class);
 
   std::array<Block*, classes> free_ = {};
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 
 #include <algorithm>
@@ -19,20 +20,24 @@ void keep_own(Collective& self) {
   if (self.rank() == a.root && !a.in_place) copy(a.send[0], a.receive[self.rank()]);
 }
 
-}  // namespace
+} // namespace
 
 Task gather(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_gather(self);
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = contribution(self);
   switch (select(self.shared->rules, Kind::gather, self.size(), mine.bytes())) {
-    case Algorithm::binomial: return gather_binomial(self, mine, a.receive, a.root);
-    default: return gather_direct(self, mine, a.receive, a.root);
+  case Algorithm::binomial:
+    return gather_binomial(self, mine, a.receive, a.root);
+  default:
+    return gather_direct(self, mine, a.receive, a.root);
   }
 }
 
 // Only the root knows all the counts, so there is nothing to choose by.
 Task gatherv(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_gather(self);
   const Arguments& a = self.arguments;
   keep_own(self);
   return gather_direct(self, contribution(self), a.receive, a.root);
@@ -53,15 +58,16 @@ Task gather_direct(Comm& comm, Data mine, Blocks all, int root) {
   co_await batch;
 }
 
-// A binomial tree: log2(n) steps, log2(n) messages at the root, each block copied on its way. Blocks stand
-// in packed copies, in the order of the ranks from this one on. Regular blocks only.
+// A binomial tree: log2(n) steps, log2(n) messages at the root, each block copied on its way.
+// Blocks stand in packed copies, in the order of the ranks from this one on. Regular blocks only.
 Task gather_binomial(Comm& comm, Data mine, Blocks all, int root) {
   const int n = comm.size();
   const int place = (comm.rank() - root + n) % n;
   const std::size_t block = mine.bytes();
   if (block == 0) co_return;
-  int bits = 1;  // of our subtree: it has places [place, place + bits)
-  while (bits < n && (place & bits) == 0) bits *= 2;
+  int bits = 1; // of our subtree: it has places [place, place + bits)
+  while (bits < n && (place & bits) == 0)
+    bits *= 2;
   const int held = std::min(bits, n - place);
   Scratch packed(comm, static_cast<std::size_t>(held) * block);
   const auto piece = [&](int first, int count) {
@@ -79,8 +85,9 @@ Task gather_binomial(Comm& comm, Data mine, Blocks all, int root) {
     co_await batch;
   } else {
     co_await batch;
-    for (int i = 1; i < n; ++i) copy(piece(i, 1), all[(root + i) % n]);
+    for (int i = 1; i < n; ++i)
+      copy(piece(i, 1), all[(root + i) % n]);
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

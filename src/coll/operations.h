@@ -5,11 +5,12 @@
 
 namespace macadam::coll {
 
-// The collectives of MPI, to be given to a Collective with their Arguments. Each picks its algorithm
-// by the rules in Resources. Arguments are valid as MPI requires them (checked by the layer above).
+// The collectives of MPI, to be given to a Collective with their Arguments. Each picks its
+// algorithm by the rules in Resources. Arguments are valid as MPI requires them (checked by the
+// layer above).
 //
-// Where `in_place` is set, `send` means nothing and the data are in `receive` as MPI says.
-// Whole vectors are the regular block of one: `receive.address, .count, .type`.
+// Where `in_place` is set, `send` means nothing and the data are in `receive` as MPI says. Whole
+// vectors are the regular block of one: `receive.address, .count, .type`.
 
 Task barrier(Collective& self);
 // receive: the data, on all ranks. root.
@@ -29,11 +30,11 @@ Task allgather(Collective& self);
 // send, receive: a block a rank. Alltoallv and Alltoallw: alltoallv.
 Task alltoall(Collective& self);
 Task alltoallv(Collective& self);
-// send: a block a rank, in a row (counts without displacements). receive: this rank's block; in place:
-// as send. op.
+// send: a block a rank, in a row (counts without displacements). receive: this rank's block; in
+// place: as send. op.
 Task reduce_scatter(Collective& self);
 // send, receive: vectors. op.
 Task scan(Collective& self);
 Task exscan(Collective& self);
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

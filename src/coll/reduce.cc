@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
 
 namespace macadam::coll {
 
 Task reduce(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_reduce(self);
   const Arguments& a = self.arguments;
   const Data mine = a.in_place ? a.receive[0] : a.send[0];
   // Only the root has a place for the result.
   const Data result = self.rank() == a.root ? a.receive[0] : Data{nullptr, mine.count, mine.type};
-  switch (select(self.shared->rules, Kind::reduce, self.size(), mine.bytes(),
-                 !a.op->commutative())) {
-    case Algorithm::direct: return reduce_direct(self, mine, result, *a.op, a.root);
-    case Algorithm::rabenseifner: return reduce_rabenseifner(self, mine, result, *a.op, a.root);
-    default: return reduce_binomial(self, mine, result, *a.op, a.root);
+  switch (
+      select(self.shared->rules, Kind::reduce, self.size(), mine.bytes(), !a.op->commutative())) {
+  case Algorithm::direct:
+    return reduce_direct(self, mine, result, *a.op, a.root);
+  case Algorithm::rabenseifner:
+    return reduce_rabenseifner(self, mine, result, *a.op, a.root);
+  default:
+    return reduce_binomial(self, mine, result, *a.op, a.root);
   }
 }
 
@@ -45,8 +50,9 @@ Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   copy(sum, result);
 }
 
-// A binomial tree over the ranks in their order, to rank 0 and from there to the root: log2(n) steps of
-// m, one more where the root is not 0. Operations that commute take the tree that ends at the root.
+// A binomial tree over the ranks in their order, to rank 0 and from there to the root: log2(n)
+// steps of m, one more where the root is not 0. Operations that commute take the tree that ends at
+// the root.
 Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
   const int n = comm.size();
   const int rank = comm.rank();
@@ -82,8 +88,8 @@ Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op,
   }
 }
 
-// Reduce-scatter by recursive halving, then a gather along the same tree: 2 log2(n) steps, about 2m bytes
-// a rank. Combines ranks out of order.
+// Reduce-scatter by recursive halving, then a gather along the same tree: 2 log2(n) steps, about 2m
+// bytes a rank. Combines ranks out of order.
 Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
   const Fold fold(comm.size());
   const int rank = comm.rank();
@@ -135,8 +141,8 @@ Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op&
   }
 }
 
-// Recursive halving among the active ranks of `fold`: in the end, the rank at place i has piece i of the
-// sum in `sum`; the rest of it is only partly combined.
+// Recursive halving among the active ranks of `fold`: in the end, the rank at place i has piece i
+// of the sum in `sum`; the rest of it is only partly combined.
 Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
                      const datatype::Op& op) {
   const int place = fold.place(comm.rank());
@@ -157,4 +163,4 @@ Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
 
@@ -33,13 +34,15 @@ class Starts {
 MPI_Count total(const Comm& comm, const Blocks& blocks) {
   if (blocks.regular()) return blocks.count * comm.size();
   MPI_Count sum = 0;
-  for (int i = 0; i < comm.size(); ++i) sum += blocks.counts[i];
+  for (int i = 0; i < comm.size(); ++i)
+    sum += blocks.counts[i];
   return sum;
 }
 
-}  // namespace
+} // namespace
 
 Task reduce_scatter(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_reduce_scatter(self);
   const Arguments& a = self.arguments;
   const Blocks& blocks = a.send;
   const MPI_Count count = total(self, blocks);
@@ -48,15 +51,17 @@ Task reduce_scatter(Collective& self) {
   const Data result{a.receive.address, share, blocks.type};
   switch (select(self.shared->rules, Kind::reduce_scatter, self.size(), mine.bytes(),
                  !a.op->commutative())) {
-    case Algorithm::recursive_halving:
-      return reduce_scatter_recursive_halving(self, mine, blocks, result, *a.op);
-    case Algorithm::pairwise: return reduce_scatter_pairwise(self, mine, blocks, result, *a.op);
-    default: return reduce_scatter_direct(self, mine, blocks, result, *a.op);
+  case Algorithm::recursive_halving:
+    return reduce_scatter_recursive_halving(self, mine, blocks, result, *a.op);
+  case Algorithm::pairwise:
+    return reduce_scatter_pairwise(self, mine, blocks, result, *a.op);
+  default:
+    return reduce_scatter_direct(self, mine, blocks, result, *a.op);
   }
 }
 
-// Everybody sends each block to its rank, which combines from the last rank to the first: one step, m bytes
-// out and in, m bytes of memory.
+// Everybody sends each block to its rank, which combines from the last rank to the first: one step,
+// m bytes out and in, m bytes of memory.
 Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op) {
   const int n = comm.size();
@@ -86,8 +91,8 @@ Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
   copy(sum, result);
 }
 
-// The same messages, one out and one in at a time, combined as they come: n - 1 steps of m / n, little
-// memory. Combines ranks out of order.
+// The same messages, one out and one in at a time, combined as they come: n - 1 steps of m / n,
+// little memory. Combines ranks out of order.
 Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
                              const datatype::Op& op) {
   const int n = comm.size();
@@ -109,8 +114,8 @@ Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
   copy(sum.data(), result);
 }
 
-// Recursive halving: log2(n) steps, m bytes a rank, two more steps where n is not a power of two. Combines
-// ranks out of order.
+// Recursive halving: log2(n) steps, m bytes a rank, two more steps where n is not a power of two.
+// Combines ranks out of order.
 Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data result,
                                       const datatype::Op& op) {
   const Fold fold(comm.size());
@@ -152,4 +157,4 @@ Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data
   co_await batch;
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

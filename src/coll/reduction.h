@@ -10,8 +10,8 @@ namespace macadam::coll {
 
 // A partial result that grows over neighbouring ranks. What comes from below or above is received
 // into spare() and combined in the order of the ranks, so that operations need not commute, and the
-// same two operands give the same bits on whichever rank they meet. Two buffers change roles, nothing
-// is copied.
+// same two operands give the same bits on whichever rank they meet. Two buffers change roles,
+// nothing is copied.
 class Partial {
  public:
   Partial(const datatype::Op& op, Data value, Data spare) : op_(op), value_(value), spare_(spare) {}
@@ -36,11 +36,12 @@ class Partial {
   Data spare_;
 };
 
-// n ranks folded to a power of two of them, `size`: of the first 2 * (n - size) ranks, the even ones hand
-// their part to the odd ones above them and wait. Order is kept.
+// n ranks folded to a power of two of them, `size`: of the first 2 * (n - size) ranks, the even
+// ones hand their part to the odd ones above them and wait. Order is kept.
 struct Fold {
   explicit Fold(int n) {
-    while (size * 2 <= n) size *= 2;
+    while (size * 2 <= n)
+      size *= 2;
     paired = 2 * (n - size);
   }
   // The place of a rank among the active ones; -1: it waits.
@@ -55,8 +56,8 @@ struct Fold {
   int paired = 0;
 };
 
-// Elements [begin(i), begin(i + 1)) of `count` are the i-th of n pieces: even ones, unless `bounds` says
-// where they begin (and the last one ends).
+// Elements [begin(i), begin(i + 1)) of `count` are the i-th of n pieces: even ones, unless `bounds`
+// says where they begin (and the last one ends).
 struct Pieces {
   [[nodiscard]] MPI_Count begin(int i) const {
     if (bounds != nullptr) return bounds[i];
@@ -70,4 +71,4 @@ struct Pieces {
   const MPI_Count* bounds = nullptr;
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -12,15 +12,21 @@ Task choose(Collective& self, bool inclusive) {
   const Data result = a.receive[0];
   const Data mine = a.in_place ? result : a.send[0];
   switch (select(self.shared->rules, Kind::scan, self.size(), result.bytes())) {
-    case Algorithm::direct: return scan_direct(self, mine, result, *a.op, inclusive);
-    default: return scan_recursive_doubling(self, mine, result, *a.op, inclusive);
+  case Algorithm::direct:
+    return scan_direct(self, mine, result, *a.op, inclusive);
+  default:
+    return scan_recursive_doubling(self, mine, result, *a.op, inclusive);
   }
 }
 
-}  // namespace
+} // namespace
 
-Task scan(Collective& self) { return choose(self, true); }
-Task exscan(Collective& self) { return choose(self, false); }
+Task scan(Collective& self) {
+  return choose(self, true);
+}
+Task exscan(Collective& self) {
+  return choose(self, false);
+}
 
 // Everybody sends to all ranks above: one step, n - 1 messages at the ends.
 Task scan_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, bool inclusive) {
@@ -29,8 +35,10 @@ Task scan_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, boo
   Scratch parts(comm, *mine.type, (rank + 1) * mine.count);
   const auto part = [&](int i) { return slice(parts.data(), i * mine.count, mine.count); };
   Batch batch(comm);
-  for (int to = rank + 1; to < comm.size(); ++to) batch.send(to, mine);
-  for (int from = 0; from < rank; ++from) batch.receive(from, part(from));
+  for (int to = rank + 1; to < comm.size(); ++to)
+    batch.send(to, mine);
+  for (int from = 0; from < rank; ++from)
+    batch.receive(from, part(from));
   co_await batch;
   copy(mine, part(rank));
   const int last = inclusive ? rank : rank - 1;
@@ -42,8 +50,8 @@ Task scan_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, boo
   copy(sum, result);
 }
 
-// Pairs at distance 1, 2, 4, ... exchange the sums of their groups; the upper one adds what it gets to its
-// result: log2(n) steps of m.
+// Pairs at distance 1, 2, 4, ... exchange the sums of their groups; the upper one adds what it gets
+// to its result: log2(n) steps of m.
 Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op,
                              bool inclusive) {
   const int n = comm.size();
@@ -66,11 +74,13 @@ Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype:
       group.add_above();
       continue;
     }
-    if (empty) copy(group.spare(), result);
-    else op.apply(group.spare().address, result.address, result.count, *result.type);
+    if (empty)
+      copy(group.spare(), result);
+    else
+      op.apply(group.spare().address, result.address, result.count, *result.type);
     empty = false;
     group.add_below();
   }
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/inter.h"
 #include "coll/operations.h"
 
 #include <algorithm>
@@ -19,20 +20,24 @@ Data share(Collective& self) {
   return a.in_place ? a.send[self.rank()] : a.receive[0];
 }
 
-}  // namespace
+} // namespace
 
 Task scatter(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_scatter(self);
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = share(self);
   switch (select(self.shared->rules, Kind::scatter, self.size(), mine.bytes())) {
-    case Algorithm::binomial: return scatter_binomial(self, a.send, mine, a.root);
-    default: return scatter_direct(self, a.send, mine, a.root);
+  case Algorithm::binomial:
+    return scatter_binomial(self, a.send, mine, a.root);
+  default:
+    return scatter_direct(self, a.send, mine, a.root);
   }
 }
 
 // Only the root knows all the counts, so there is nothing to choose by.
 Task scatterv(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_scatter(self);
   const Arguments& a = self.arguments;
   keep_own(self);
   return scatter_direct(self, a.send, share(self), a.root);
@@ -53,15 +58,16 @@ Task scatter_direct(Comm& comm, Blocks all, Data mine, int root) {
   co_await batch;
 }
 
-// A binomial tree: log2(n) steps, log2(n) messages at the root, each block copied on its way. Regular
-// blocks only.
+// A binomial tree: log2(n) steps, log2(n) messages at the root, each block copied on its way.
+// Regular blocks only.
 Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root) {
   const int n = comm.size();
   const int place = (comm.rank() - root + n) % n;
   const std::size_t block = mine.bytes();
   if (block == 0) co_return;
-  int bits = 1;  // of our subtree: it has places [place, place + bits)
-  while (bits < n && (place & bits) == 0) bits *= 2;
+  int bits = 1; // of our subtree: it has places [place, place + bits)
+  while (bits < n && (place & bits) == 0)
+    bits *= 2;
   const int held = std::min(bits, n - place);
   Scratch packed(comm, static_cast<std::size_t>(held) * block);
   const auto piece = [&](int first, int count) {
@@ -73,7 +79,8 @@ Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root) {
     batch.receive((place - bits + root) % n, piece(0, held));
     co_await batch;
   } else {
-    for (int i = 1; i < n; ++i) copy(all[(root + i) % n], piece(i, 1));
+    for (int i = 1; i < n; ++i)
+      copy(all[(root + i) % n], piece(i, 1));
   }
   for (int bit = bits / 2; bit > 0; bit /= 2) {
     if (place + bit >= n) continue;
@@ -83,4 +90,4 @@ Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root) {
   co_await batch;
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -74,15 +74,15 @@ constexpr std::array<Row, kinds> rows = {{
     {"scatter", {Algorithm::direct, Algorithm::binomial}, 2},
     {"allgather", {Algorithm::direct, Algorithm::bruck, Algorithm::ring}, 3},
     {"alltoall", {Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 3},
-    {"reduce_scatter",
-     {Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise},
-     3},
+    {"reduce_scatter", {Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise}, 3},
     {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
 }};
 
-}  // namespace
+} // namespace
 
-Rules default_rules() { return rules_; }
+Rules default_rules() {
+  return rules_;
+}
 
 Algorithm select(Rules rules, Kind kind, int ranks, std::uint64_t bytes, bool ordered) {
   for (const Rule& rule : rules) {
@@ -100,24 +100,33 @@ std::span<const Algorithm> algorithms_of(Kind kind) {
 
 bool keeps_order(Kind kind, Algorithm algorithm) {
   switch (kind) {
-    case Kind::reduce:
-    case Kind::allreduce:
-      return algorithm != Algorithm::rabenseifner && algorithm != Algorithm::ring;
-    case Kind::reduce_scatter:
-      return algorithm == Algorithm::direct;
-    default:
-      return true;
+  case Kind::reduce:
+  case Kind::allreduce:
+    return algorithm != Algorithm::rabenseifner && algorithm != Algorithm::ring;
+  case Kind::reduce_scatter:
+    return algorithm == Algorithm::direct;
+  default:
+    return true;
   }
 }
 
-const char* name(Kind kind) { return rows[static_cast<std::size_t>(kind)].name; }
+const char* name(Kind kind) {
+  return rows[static_cast<std::size_t>(kind)].name;
+}
 
 const char* name(Algorithm algorithm) {
-  constexpr std::array names = {"direct",       "dissemination",     "binomial",
-                                "chain",        "scatter_allgather", "recursive_doubling",
-                                "recursive_halving", "rabenseifner", "ring",
-                                "bruck",        "pairwise"};
+  constexpr std::array names = {"direct",
+                                "dissemination",
+                                "binomial",
+                                "chain",
+                                "scatter_allgather",
+                                "recursive_doubling",
+                                "recursive_halving",
+                                "rabenseifner",
+                                "ring",
+                                "bruck",
+                                "pairwise"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -24,7 +24,7 @@ inline constexpr int kinds = 10;
 
 // How it is done. Each collective has some of these (algorithms_of()).
 enum class Algorithm : std::uint8_t {
-  direct,              // everyone who has to do with another talks to it at once
+  direct, // everyone who has to do with another talks to it at once
   dissemination,
   binomial,
   chain,
@@ -65,4 +65,4 @@ using Rules = std::span<const Rule>;
 [[nodiscard]] const char* name(Kind kind);
 [[nodiscard]] const char* name(Algorithm algorithm);
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -8,9 +8,9 @@ namespace macadam::coll {
 
 class Collective;
 
-// Gives the collectives of one communicator their tags, in the order in which they are called, which
-// is the same on all ranks. Tags are few, so that the ordinals of section 4.1 (engine/peer.h) stay
-// few: a collective waits until the earlier one with its tag is complete here.
+// Gives the collectives of one communicator their tags, in the order in which they are called,
+// which is the same on all ranks. Tags are few, so that the ordinals of section 4.1 (engine/peer.h)
+// stay few: a collective waits until the earlier one with its tag is complete here.
 class Sequence {
  public:
   // Starts `collective` when its tag is free: mostly now.
@@ -25,7 +25,7 @@ class Sequence {
 
   std::uint32_t started_ = 0;
   std::int32_t next_own_ = tags;
-  std::array<Collective*, tags> last_ = {};  // the latest with this tag, if not complete
+  std::array<Collective*, tags> last_ = {}; // the latest with this tag, if not complete
 };
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -37,7 +37,8 @@ class [[nodiscard]] Task {
   bool await_ready() const noexcept { return done(); }
   void await_suspend(std::coroutine_handle<> caller) noexcept;
   void await_resume() const {
-    if (error()) [[unlikely]] std::rethrow_exception(error());
+    if (error()) [[unlikely]]
+      std::rethrow_exception(error());
   }
 
  private:
@@ -52,8 +53,10 @@ struct Task::promise_type {
     bool await_ready() const noexcept { return false; }
     void await_suspend(Handle ended) const noexcept {
       promise_type& promise = ended.promise();
-      if (promise.caller) promise.caller.resume();
-      else if (promise.call != nullptr) promise.call(*promise.argument);
+      if (promise.caller)
+        promise.caller.resume();
+      else if (promise.call != nullptr)
+        promise.call(*promise.argument);
     }
     void await_resume() const noexcept {}
   };
@@ -79,7 +82,9 @@ struct Task::promise_type {
 inline Task::~Task() {
   if (handle_ && handle_.done()) handle_.destroy();
 }
-inline const std::exception_ptr& Task::error() const { return handle_.promise().error; }
+inline const std::exception_ptr& Task::error() const {
+  return handle_.promise().error;
+}
 inline void Task::on_end(void (*call)(Collective&), Collective& argument) {
   handle_.promise().call = call;
   handle_.promise().argument = &argument;
@@ -88,4 +93,4 @@ inline void Task::await_suspend(std::coroutine_handle<> caller) noexcept {
   handle_.promise().caller = caller;
 }
 
-}  // namespace macadam::coll
+} // namespace macadam::coll

@@ -14,7 +14,8 @@ namespace {
 using coll::Collective;
 
 int error_class(const std::exception_ptr& error) {
-  if (!error) [[likely]] return MPI_SUCCESS;
+  if (!error) [[likely]]
+    return MPI_SUCCESS;
   try {
     std::rethrow_exception(error);
   } catch (const base::Error& e) {
@@ -47,6 +48,7 @@ CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCal
   CollectiveRequest& request =
       *self.requests.collectives.make(self, comm, std::move(call), role, how);
   belongs_to(request, comm);
+  if (comm.inter()) request.operation.arguments.inside = &comm.inside;
   request.operation.continuation = &on_end;
   request.operation.argument = &request;
   return request;
@@ -57,13 +59,11 @@ void wait(Process& self, const Collective& operation) {
   operation.rethrow();
 }
 
-}  // namespace
+} // namespace
 
 CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call,
                                      engine::Role as, const RequestClass& how)
-    : LayerRequest(as, how),
-      process(process_of),
-      name(call.name),
+    : LayerRequest(as, how), process(process_of), name(call.name),
       operation(*process_of.coll, comm.collective, call.run, call.arguments),
       type_arrays(std::move(call.types)) {
   const coll::Arguments& a = operation.arguments;
@@ -72,8 +72,10 @@ CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, Co
     if (type != nullptr) types.emplace_back(*type);
   }
   if (type_arrays) {
-    for (const datatype::Type* type : type_arrays->send) types.emplace_back(*type);
-    for (const datatype::Type* type : type_arrays->receive) types.emplace_back(*type);
+    for (const datatype::Type* type : type_arrays->send)
+      types.emplace_back(*type);
+    for (const datatype::Type* type : type_arrays->receive)
+      types.emplace_back(*type);
   }
 }
 
@@ -84,6 +86,7 @@ CollectiveRequest::~CollectiveRequest() {
 
 void run(Process& self, Communicator& comm, const CollectiveCall& call) {
   Collective operation(*self.coll, comm.collective, call.run, call.arguments);
+  if (comm.inter()) operation.arguments.inside = &comm.inside;
   comm.sequence.start(operation);
   wait(self, operation);
 }
@@ -129,7 +132,7 @@ void run(Process& self, const engine::Team& team, int tag, const CollectiveCall&
   wait(self, operation);
 }
 
-}  // namespace
+} // namespace
 
 void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
                      void* all) {
@@ -147,4 +150,4 @@ void bcast_bytes(Process& self, const engine::Team& team, int tag, void* data, s
   run(self, team, tag, bcast_call(self, data, bytes, root));
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

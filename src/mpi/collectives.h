@@ -15,8 +15,8 @@
 
 namespace macadam::mpi {
 
-// A call of a collective with its arguments looked up and checked: what its blocking, nonblocking and
-// persistent forms have in common.
+// A call of a collective with its arguments looked up and checked: what its blocking, nonblocking
+// and persistent forms have in common.
 struct CollectiveCall {
   // The datatypes of MPI_Alltoallw, one a rank.
   struct TypeArrays {
@@ -24,7 +24,7 @@ struct CollectiveCall {
     std::vector<const datatype::Type*> receive;
   };
 
-  const char* name;  // "barrier", for messages
+  const char* name; // "barrier", for messages
   coll::Collective::Run run;
   coll::Arguments arguments;
   std::unique_ptr<TypeArrays> types;
@@ -35,11 +35,11 @@ void run(Process& self, Communicator& comm, const CollectiveCall& call);
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request);
 void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request);
 
-// The request of a nonblocking or persistent collective. Holds on to what the user may free meanwhile:
-// datatypes, the operation, the communicator.
+// The request of a nonblocking or persistent collective. Holds on to what the user may free
+// meanwhile: datatypes, the operation, the communicator.
 struct CollectiveRequest : LayerRequest {
-  CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call,
-                    engine::Role as, const RequestClass& how);
+  CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call, engine::Role as,
+                    const RequestClass& how);
   ~CollectiveRequest();
 
   Process& process;
@@ -56,17 +56,22 @@ struct CollectiveRequest : LayerRequest {
 }
 [[nodiscard]] inline coll::Blocks blocks(const void* buffer, CountArray counts,
                                          CountArray displacements, const datatype::Type& type) {
-  return {const_cast<void*>(buffer), 0, &type, {counts.data, counts.large},
-          {displacements.data, displacements.large}, nullptr};
+  return {const_cast<void*>(buffer),
+          0,
+          &type,
+          {counts.data, counts.large},
+          {displacements.data, displacements.large},
+          nullptr};
 }
 
 // Collectives on plain bytes, for making communicators and the like. Blocking; they take their turn
 // among the collectives of `comm`, or use `tag` among the ranks of `team`.
-void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes, void* all);
+void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
+                     void* all);
 void allgather_bytes(Process& self, const engine::Team& team, int tag, const void* mine,
                      std::size_t bytes, void* all);
 void bcast_bytes(Process& self, Communicator& comm, void* data, std::size_t bytes, int root);
 void bcast_bytes(Process& self, const engine::Team& team, int tag, void* data, std::size_t bytes,
                  int root);
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -6,12 +6,29 @@
 #include "mpi/collectives.h"
 #include "mpi/process.h"
 
+#include <memory>
+
 namespace macadam::mpi {
 namespace {
 
+using coll::Data;
 using datatype::Type;
 
-CollectiveCall barrier_call(Process&, Communicator&) { return {"barrier", &coll::barrier, {}, {}}; }
+// What a rank sends and where it wants it itself must be different memory.
+void check_apart(const Data& sent, const Data& kept) {
+  if (sent.address == kept.address && sent.address != nullptr && sent.type->contiguous() &&
+      kept.type->contiguous() && sent.bytes() > 0) [[unlikely]] {
+    base::fail(
+        MPI_ERR_BUFFER,
+        "sendbuf and this rank's block of recvbuf are the same memory ({}); give MPI_IN_PLACE "
+        "to leave data where they are",
+        sent.address);
+  }
+}
+
+CollectiveCall barrier_call(Process&, Communicator&) {
+  return {"barrier", &coll::barrier, {}, {}};
+}
 
 CollectiveCall bcast_call(Process&, Communicator&, void* buffer, MPI_Count count, const Type& type,
                           int root) {
@@ -21,27 +38,125 @@ CollectiveCall bcast_call(Process&, Communicator&, void* buffer, MPI_Count count
   return call;
 }
 
-CollectiveCall allgather_call(Process&, Communicator&, const void* sendbuf, MPI_Count sendcount,
-                              const Type& sendtype, void* recvbuf, MPI_Count recvcount,
+// A call with one block sent and one for each rank received, or the other way round.
+CollectiveCall moving(const char* name, coll::Collective::Run run, const coll::Blocks& send,
+                      const coll::Blocks& receive, bool in_place, int root = 0) {
+  CollectiveCall call{name, run, {}, {}};
+  call.arguments.in_place = in_place;
+  call.arguments.send = send;
+  call.arguments.receive = receive;
+  call.arguments.root = root;
+  return call;
+}
+
+CollectiveCall allgather_call(Process&, Communicator& comm, const void* sendbuf,
+                              MPI_Count sendcount, const Type& sendtype, void* recvbuf,
+                              MPI_Count recvcount, const Type& recvtype) {
+  const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcount, recvtype);
+  if (!comm.inter()) check_apart(send[0], receive[comm.rank()]);
+  return moving("allgather", &coll::allgather, send, receive, sendbuf == MPI_IN_PLACE);
+}
+
+CollectiveCall allgatherv_call(Process&, Communicator& comm, const void* sendbuf,
+                               MPI_Count sendcount, const Type& sendtype, void* recvbuf,
+                               CountArray recvcounts, CountArray displs, const Type& recvtype) {
+  const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcounts, displs, recvtype);
+  if (!comm.inter()) check_apart(send[0], receive[comm.rank()]);
+  return moving("allgatherv", &coll::allgather, send, receive, sendbuf == MPI_IN_PLACE);
+}
+
+CollectiveCall gather_call(Process&, Communicator& comm, const void* sendbuf, MPI_Count sendcount,
+                           const Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                           const Type& recvtype, int root) {
+  const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcount, recvtype);
+  if (!comm.inter() && root == comm.rank()) check_apart(send[0], receive[root]);
+  return moving("gather", &coll::gather, send, receive, sendbuf == MPI_IN_PLACE, root);
+}
+
+CollectiveCall gatherv_call(Process&, Communicator& comm, const void* sendbuf, MPI_Count sendcount,
+                            const Type& sendtype, void* recvbuf, CountArray recvcounts,
+                            CountArray displs, const Type& recvtype, int root) {
+  const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcounts, displs, recvtype);
+  if (!comm.inter() && root == comm.rank()) check_apart(send[0], receive[root]);
+  return moving("gatherv", &coll::gatherv, send, receive, sendbuf == MPI_IN_PLACE, root);
+}
+
+CollectiveCall scatter_call(Process&, Communicator& comm, const void* sendbuf, MPI_Count sendcount,
+                            const Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                            const Type& recvtype, int root) {
+  const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcount, recvtype);
+  if (!comm.inter() && root == comm.rank()) check_apart(send[root], receive[0]);
+  return moving("scatter", &coll::scatter, send, receive, recvbuf == MPI_IN_PLACE, root);
+}
+
+CollectiveCall scatterv_call(Process&, Communicator& comm, const void* sendbuf,
+                             CountArray sendcounts, CountArray displs, const Type& sendtype,
+                             void* recvbuf, MPI_Count recvcount, const Type& recvtype, int root) {
+  const coll::Blocks send = blocks(sendbuf, sendcounts, displs, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcount, recvtype);
+  if (!comm.inter() && root == comm.rank()) check_apart(send[root], receive[0]);
+  return moving("scatterv", &coll::scatterv, send, receive, recvbuf == MPI_IN_PLACE, root);
+}
+
+CollectiveCall alltoall_call(Process&, Communicator& comm, const void* sendbuf, MPI_Count sendcount,
+                             const Type& sendtype, void* recvbuf, MPI_Count recvcount,
+                             const Type& recvtype) {
+  const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcount, recvtype);
+  if (!comm.inter()) check_apart(send[comm.rank()], receive[comm.rank()]);
+  return moving("alltoall", &coll::alltoall, send, receive, sendbuf == MPI_IN_PLACE);
+}
+
+CollectiveCall alltoallv_call(Process&, Communicator& comm, const void* sendbuf,
+                              CountArray sendcounts, CountArray sdispls, const Type& sendtype,
+                              void* recvbuf, CountArray recvcounts, CountArray rdispls,
                               const Type& recvtype) {
-  CollectiveCall call{"allgather", &coll::allgather, {}, {}};
-  call.arguments.in_place = sendbuf == MPI_IN_PLACE;
-  call.arguments.send = blocks(sendbuf, sendcount, sendtype);
-  call.arguments.receive = blocks(recvbuf, recvcount, recvtype);
+  const coll::Blocks send = blocks(sendbuf, sendcounts, sdispls, sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcounts, rdispls, recvtype);
+  if (!comm.inter() && sendbuf != MPI_IN_PLACE) {
+    check_apart(send[comm.rank()], receive[comm.rank()]);
+  }
+  return moving("alltoallv", &coll::alltoallv, send, receive, sendbuf == MPI_IN_PLACE);
+}
+
+// The datatypes behind an array of handles. Those that go with a count of 0 may be anything.
+std::vector<const Type*> look_up(Process& self, int n, const MPI_Datatype* handles,
+                                 CountArray counts) {
+  std::vector<const Type*> types;
+  types.reserve(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    const MPI_Datatype handle = counts[i] > 0 ? handles[i] : MPI_BYTE;
+    types.push_back(self.find<Type>(handle, base::ObjectKind::datatype));
+  }
+  return types;
+}
+
+CollectiveCall alltoallw_call(Process& self, Communicator& comm, const void* sendbuf,
+                              CountArray sendcounts, CountArray sdispls,
+                              const MPI_Datatype* sendtypes, void* recvbuf, CountArray recvcounts,
+                              CountArray rdispls, const MPI_Datatype* recvtypes) {
+  auto types = std::make_unique<CollectiveCall::TypeArrays>();
+  coll::Blocks send = blocks(sendbuf, sendcounts, sdispls, self.types[MPI_BYTE]);
+  coll::Blocks receive = blocks(recvbuf, recvcounts, rdispls, self.types[MPI_BYTE]);
+  types->receive = look_up(self, comm.peers(), recvtypes, recvcounts);
+  receive.types = types->receive.data();
+  if (sendbuf != MPI_IN_PLACE) {
+    types->send = look_up(self, comm.peers(), sendtypes, sendcounts);
+    send.types = types->send.data();
+    if (!comm.inter()) check_apart(send[comm.rank()], receive[comm.rank()]);
+  }
+  CollectiveCall call =
+      moving("alltoallw", &coll::alltoallv, send, receive, sendbuf == MPI_IN_PLACE);
+  call.types = std::move(types);
   return call;
 }
 
-CollectiveCall allgatherv_call(Process&, Communicator&, const void* sendbuf, MPI_Count sendcount,
-                               const Type& sendtype, void* recvbuf, CountArray recvcounts,
-                               CountArray displs, const Type& recvtype) {
-  CollectiveCall call{"allgatherv", &coll::allgather, {}, {}};
-  call.arguments.in_place = sendbuf == MPI_IN_PLACE;
-  call.arguments.send = blocks(sendbuf, sendcount, sendtype);
-  call.arguments.receive = blocks(recvbuf, recvcounts, displs, recvtype);
-  return call;
-}
-
-}  // namespace
+} // namespace
 
 MACADAM_COLLECTIVE(barrier, (), ());
 MACADAM_COLLECTIVE(bcast, (void* buffer, MPI_Count count, const Type& datatype, int root),
@@ -54,5 +169,38 @@ MACADAM_COLLECTIVE(allgatherv,
                    (const void* sendbuf, MPI_Count sendcount, const Type& sendtype, void* recvbuf,
                     CountArray recvcounts, CountArray displs, const Type& recvtype),
                    (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype));
+MACADAM_COLLECTIVE(gather,
+                   (const void* sendbuf, MPI_Count sendcount, const Type& sendtype, void* recvbuf,
+                    MPI_Count recvcount, const Type& recvtype, int root),
+                   (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root));
+MACADAM_COLLECTIVE(gatherv,
+                   (const void* sendbuf, MPI_Count sendcount, const Type& sendtype, void* recvbuf,
+                    CountArray recvcounts, CountArray displs, const Type& recvtype, int root),
+                   (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root));
+MACADAM_COLLECTIVE(scatter,
+                   (const void* sendbuf, MPI_Count sendcount, const Type& sendtype, void* recvbuf,
+                    MPI_Count recvcount, const Type& recvtype, int root),
+                   (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root));
+MACADAM_COLLECTIVE(scatterv,
+                   (const void* sendbuf, CountArray sendcounts, CountArray displs,
+                    const Type& sendtype, void* recvbuf, MPI_Count recvcount, const Type& recvtype,
+                    int root),
+                   (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root));
+MACADAM_COLLECTIVE(alltoall,
+                   (const void* sendbuf, MPI_Count sendcount, const Type& sendtype, void* recvbuf,
+                    MPI_Count recvcount, const Type& recvtype),
+                   (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype));
+MACADAM_COLLECTIVE(alltoallv,
+                   (const void* sendbuf, CountArray sendcounts, CountArray sdispls,
+                    const Type& sendtype, void* recvbuf, CountArray recvcounts, CountArray rdispls,
+                    const Type& recvtype),
+                   (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                    recvtype));
+MACADAM_COLLECTIVE(alltoallw,
+                   (const void* sendbuf, CountArray sendcounts, CountArray sdispls,
+                    const MPI_Datatype sendtypes[], void* recvbuf, CountArray recvcounts,
+                    CountArray rdispls, const MPI_Datatype recvtypes[]),
+                   (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                    recvtypes));
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -22,11 +22,11 @@ namespace macadam::test {
 // once, in order. The same options and the same calls give the same run.
 struct LoopbackOptions {
   std::uint64_t seed = 1;
-  double connect_late = 0;  // connect() answers `connecting`, Sink::on_peer() comes some polls later
-  double busy = 0;          // an operation is refused for want of room
-  double pending = 0;       // a put or get is `pending`; its data moves in a later poll
-  double hold = 0;          // a poll leaves the messages of a pair for later
-  std::size_t burst = 16;   // messages delivered in one poll at most
+  double connect_late = 0; // connect() answers `connecting`, Sink::on_peer() comes some polls later
+  double busy = 0;         // an operation is refused for want of room
+  double pending = 0;      // a put or get is `pending`; its data moves in a later poll
+  double hold = 0;         // a poll leaves the messages of a pair for later
+  std::size_t burst = 16;  // messages delivered in one poll at most
   engine::Limits limits = {"loopback", 8192, 1024, 4096, false};
 
   // Everything that a transport may do, often.
@@ -42,8 +42,8 @@ struct LoopbackOptions {
   }
 };
 
-// The transports of n processes that live in one thread. Messages between two processes are FIFO and
-// are delivered when the target polls; order between pairs is random. Misuse that would corrupt
+// The transports of n processes that live in one thread. Messages between two processes are FIFO
+// and are delivered when the target polls; order between pairs is random. Misuse that would corrupt
 // memory on a real network (a put to memory that is not registered, an operation on a link that is
 // not connected) throws std::logic_error.
 class LoopbackNetwork {
@@ -71,7 +71,8 @@ class LoopbackNetwork {
   // The process is gone: what it sent and did not deliver is lost, its peers are told.
   void kill(int rank) {
     nodes_[index(rank)]->dead = true;
-    for (auto& node : nodes_) node->peer_died(static_cast<engine::Rank>(rank));
+    for (auto& node : nodes_)
+      node->peer_died(static_cast<engine::Rank>(rank));
   }
 
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
@@ -80,7 +81,8 @@ class LoopbackNetwork {
   // Memory registered and not released: 0 when all engines are at rest.
   [[nodiscard]] std::size_t registered() const {
     std::size_t sum = 0;
-    for (const auto& node : nodes_) sum += node->regions.size();
+    for (const auto& node : nodes_)
+      sum += node->regions.size();
     return sum;
   }
 
@@ -98,7 +100,7 @@ class LoopbackNetwork {
   struct LoopbackLink : engine::Link {
     engine::PeerState state = engine::PeerState::connecting;
     bool tell = false;              // Sink::on_peer() is owed
-    std::deque<Transfer> transfers;  // pending, in order
+    std::deque<Transfer> transfers; // pending, in order
     std::deque<Bytes> inbox;        // messages of this peer to us
   };
 
@@ -116,9 +118,12 @@ class LoopbackNetwork {
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
       LoopbackLink& found = link(peer);
       if (found.state == engine::PeerState::connecting && !found.tell) {
-        if (network_.nodes_.at(peer)->dead) found.state = engine::PeerState::failed;
-        else if (network_.chance(network_.options_.connect_late)) found.tell = true;
-        else found.state = engine::PeerState::connected;
+        if (network_.nodes_.at(peer)->dead)
+          found.state = engine::PeerState::failed;
+        else if (network_.chance(network_.options_.connect_late))
+          found.tell = true;
+        else
+          found.state = engine::PeerState::connected;
       }
       state = found.state;
       return found;
@@ -172,10 +177,12 @@ class LoopbackNetwork {
       if (dead) return false;
       bool moved = false;
       std::vector<engine::Rank> order;
-      for (auto& [peer, link] : links_) order.push_back(peer);
+      for (auto& [peer, link] : links_)
+        order.push_back(peer);
       std::shuffle(order.begin(), order.end(), network_.random_);
       std::size_t budget = network_.options_.burst;
-      for (const engine::Rank peer : order) moved |= poll_link(sink, *links_[peer], budget);
+      for (const engine::Rank peer : order)
+        moved |= poll_link(sink, *links_[peer], budget);
       return moved;
     }
 
@@ -247,8 +254,8 @@ class LoopbackNetwork {
       const auto region = owner.regions.find(transfer.remote.key);
       const char* name = transfer.put ? "put" : "get";
       if (region == owner.regions.end()) {
-        throw std::logic_error(std::string(name) + ": memory of rank " +
-                               std::to_string(link.rank) + " is not registered (any more)");
+        throw std::logic_error(std::string(name) + ": memory of rank " + std::to_string(link.rank) +
+                               " is not registered (any more)");
       }
       const auto& [address, bytes] = region->second;
       if (transfer.remote.address < address ||
@@ -257,8 +264,10 @@ class LoopbackNetwork {
                                std::to_string(link.rank));
       }
       void* remote = reinterpret_cast<void*>(transfer.remote.address);
-      if (transfer.put) std::memcpy(remote, transfer.local, transfer.bytes);
-      else std::memcpy(transfer.local, remote, transfer.bytes);
+      if (transfer.put)
+        std::memcpy(remote, transfer.local, transfer.bytes);
+      else
+        std::memcpy(transfer.local, remote, transfer.bytes);
     }
 
     bool poll_link(engine::Sink& sink, LoopbackLink& link, std::size_t& budget) {
@@ -308,4 +317,4 @@ class LoopbackNetwork {
   std::uint64_t gets_ = 0;
 };
 
-}  // namespace macadam::test
+} // namespace macadam::test

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "world.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace macadam::test {
+
+const datatype::PredefinedTypes& types() {
+  static const datatype::PredefinedTypes all;
+  return all;
+}
+
+LoopbackOptions calm() {
+  LoopbackOptions options;
+  options.limits = {"loopback", 512, 64, 256, false};
+  return options;
+}
+
+LoopbackOptions rough(std::uint64_t seed) {
+  LoopbackOptions options = LoopbackOptions::rough(seed);
+  options.limits = {"loopback", 512, 64, 256, false};
+  return options;
+}
+
+World::Rank::Rank(World& world, int rank)
+    : engine(world.network_.transport(rank), static_cast<engine::Rank>(world.network_.size()),
+             world.settings_),
+      resources(engine, types()[MPI_BYTE]) {
+  team.context = 5;
+  team.rank = rank;
+  team.local = &world.map_;
+  team.peers = &world.map_;
+}
+
+World::World(int ranks, const LoopbackOptions& options)
+    : random(options.seed), network_(ranks, options), map_(0, 1, ranks) {
+  for (int rank = 0; rank < ranks; ++rank)
+    ranks_.push_back(std::make_unique<Rank>(*this, rank));
+}
+
+void World::force(coll::Kind kind, coll::Algorithm algorithm) {
+  rule_ = {kind, 1 << 30, UINT64_MAX, algorithm};
+  for (auto& rank : ranks_)
+    rank->resources.rules = {&rule_, 1};
+}
+
+bool World::run_until(const std::function<bool()>& done) {
+  int fruitless = 0;
+  while (!done()) {
+    const auto rank = random() % ranks_.size();
+    if (ranks_[rank]->engine.progress())
+      fruitless = 0;
+    else if (++fruitless > 400 * size())
+      return false;
+  }
+  return true;
+}
+
+std::vector<std::string> World::run(coll::Collective::Run what_to_run,
+                                    const std::function<coll::Arguments(int)>& arguments) {
+  const auto n = static_cast<std::size_t>(size());
+  std::vector<std::unique_ptr<coll::Collective>> operations(n);
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  for (const int rank : order) {
+    auto& operation = operations[static_cast<std::size_t>(rank)];
+    operation = std::make_unique<coll::Collective>(resources(rank), team(rank), what_to_run,
+                                                   arguments(rank));
+    sequence(rank).start(*operation);
+    for (auto moves = random() % 4; moves > 0; --moves)
+      at(rank).engine.progress();
+  }
+  const bool ended = run_until([&] {
+    return std::all_of(operations.begin(), operations.end(), [](auto& o) { return o->complete(); });
+  });
+  std::vector<std::string> errors(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    errors[i] = operations[i]->complete() ? what(operations[i]->error()) : "hangs";
+    if (!ended) static_cast<void>(operations[i].release()); // the network may still write to it
+  }
+  return errors;
+}
+
+bool World::at_rest() {
+  const bool quiet = run_until([&] {
+    return network_.quiet() && std::all_of(ranks_.begin(), ranks_.end(),
+                                           [](auto& rank) { return rank->engine.quiet(); });
+  });
+  return quiet && std::none_of(ranks_.begin(), ranks_.end(),
+                               [](auto& rank) { return rank->engine.matcher().any_unexpected(); });
+}
+
+std::string what(const std::exception_ptr& error) {
+  if (!error) return "";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+} // namespace macadam::test

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "../support/loopback.h"
+#include "coll/operations.h"
+#include "datatype/type.h"
+#include "engine/engine.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace macadam::test {
+
+const datatype::PredefinedTypes& types();
+
+// A few ranks in one thread over a loopback network, all in one communicator.
+class World {
+ public:
+  World(int ranks, const LoopbackOptions& options);
+
+  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] coll::Resources& resources(int rank) { return at(rank).resources; }
+  [[nodiscard]] const engine::Team& team(int rank) { return at(rank).team; }
+  [[nodiscard]] coll::Sequence& sequence(int rank) { return at(rank).sequence; }
+  [[nodiscard]] LoopbackNetwork& network() { return network_; }
+
+  // All collectives of this kind take this algorithm from now on.
+  void force(coll::Kind kind, coll::Algorithm algorithm);
+
+  // Makes progress on ranks in random order until `done`. False if nothing moves any more.
+  bool run_until(const std::function<bool()>& done);
+
+  // Runs one collective on all ranks, which come to it in random order, to its end. Returns what
+  // each rank's error said, empty where there was none.
+  std::vector<std::string> run(coll::Collective::Run what_to_run,
+                               const std::function<coll::Arguments(int)>& arguments);
+
+  // Nothing is left over: no message, no request, no registered memory.
+  [[nodiscard]] bool at_rest();
+
+  std::mt19937_64 random;
+
+ private:
+  struct Rank {
+    Rank(World& world, int rank);
+    engine::Engine engine;
+    coll::Resources resources;
+    engine::Team team;
+    coll::Sequence sequence;
+  };
+  Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+
+  base::Settings settings_;
+  LoopbackNetwork network_;
+  engine::RankMap map_;
+  coll::Rule rule_{};
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+// Small eager and hybrid sizes, so that short vectors meet all protocols.
+LoopbackOptions calm();
+LoopbackOptions rough(std::uint64_t seed);
+
+// What a rank that failed said, or "".
+std::string what(const std::exception_ptr& error);
+
+} // namespace macadam::test
