@@ -9,6 +9,9 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Lines for backtraces and profiles; whole debug information is in the debug preset.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -18,7 +21,7 @@ endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+find_package(fmt REQUIRED)  # its headers; src/base/format.cc compiles the rest
 
 # Flags shared by all targets of ours. Third-party headers come in as SYSTEM.
 add_library(macadam_flags INTERFACE)
@@ -39,7 +42,7 @@ endif()
 function(macadam_layer name)
   cmake_parse_arguments(L "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
   add_library(macadam_${name} STATIC ${L_SOURCES})
-  target_link_libraries(macadam_${name} PUBLIC macadam_flags fmt::fmt-header-only Threads::Threads
+  target_link_libraries(macadam_${name} PUBLIC macadam_flags Threads::Threads
                                                ${L_LIBRARIES})
   foreach(layer ${L_USES})
     target_link_libraries(macadam_${name} PUBLIC macadam_${layer})
