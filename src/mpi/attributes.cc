@@ -3,6 +3,7 @@
 
 #include "mpi/calls.h"
 #include "mpi/process.h"
+#include "mpi/types.h"
 
 #include <algorithm>
 
@@ -210,8 +211,7 @@ void comm_delete_attr(Process& self, Communicator& comm, int keyval) {
   comm.attributes->remove(comm.handle(), keyval);
 }
 
-// Datatypes. A type's attributes are owned through its void pointer, since that layer knows no
-// attributes; drop_attributes() ends them.
+// Datatypes.
 
 namespace {
 

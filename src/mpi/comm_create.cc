@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// New communicators from an old one. Each costs one agreement on a context, which the leader (rank 0
-// of the new communicator) chooses; see Process::new_context().
+// New communicators from an old one. Each costs one agreement on a context, which the leader (rank
+// 0 of the new communicator) chooses; see Process::new_context().
 #include "mpi/comm_create.h"
 
 #include "coll/algorithms.h"
@@ -24,15 +24,18 @@ std::uint64_t lane_context(const Communicator& comm, Lane lane) {
 }
 
 // A blocking message of bytes, for agreements outside collectives.
-void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data, std::size_t bytes) {
-  const engine::Data what{const_cast<void*>(data), static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data,
+                std::size_t bytes) {
+  const engine::Data what{const_cast<void*>(data), static_cast<MPI_Count>(bytes),
+                          &self.types[MPI_BYTE]};
   auto* sent = self.engine->send(self.engine->peer(to), envelope, what, engine::SendMode::standard);
   if (sent == nullptr) return;
   self.wait_until([&] { return sent->complete; });
   self.engine->release(sent);
 }
 
-void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* data, std::size_t bytes) {
+void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* data,
+                   std::size_t bytes) {
   const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
   auto* received = self.engine->receive(&self.engine->peer(from), envelope, what);
   self.wait_until([&] { return received->complete; });
@@ -40,15 +43,15 @@ void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* dat
   self.engine->release(received);
   if (status.error != MPI_SUCCESS || status.bytes != bytes) {
     base::fail(status.error != MPI_SUCCESS ? status.error : MPI_ERR_INTERN,
-               "rank {} of the job sent {} bytes to agree on a communicator; {} were expected", from,
-               status.bytes, bytes);
+               "rank {} of the job sent {} bytes to agree on a communicator; {} were expected",
+               from, status.bytes, bytes);
   }
 }
 
 // --- Duplicates ----------------------------------------------------------------------------------
 
-// All ranks learn the context of their new communicator (`extra`), which holds the offer of this rank.
-// In an intercommunicator the two leaders settle on the smaller of their offers.
+// All ranks learn the context of their new communicator (`extra`), which holds the offer of this
+// rank. In an intercommunicator the two leaders settle on the smaller of their offers.
 coll::Task agree_on_context(coll::Collective& self) {
   auto& made = *static_cast<Communicator*>(self.arguments.extra);
   std::uint64_t context = made.p2p.context;
@@ -63,7 +66,8 @@ coll::Task agree_on_context(coll::Collective& self) {
       context = std::min(context, theirs);
     }
     inside.peers = inside.local;
-    inside.context += static_cast<std::uint64_t>(Lane::local) - static_cast<std::uint64_t>(Lane::collective);
+    inside.context +=
+        static_cast<std::uint64_t>(Lane::local) - static_cast<std::uint64_t>(Lane::collective);
   }
   coll::Comm local = self;
   local.team = &inside;
@@ -97,8 +101,8 @@ void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_h
   *newcomm = made.handle();
 }
 
-void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_hints, Info* info,
-                     MPI_Request* request) {
+void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_hints,
+                     Info* info, MPI_Request* request) {
   // The attributes are those of the time of the call.
   std::unique_ptr<Attributes> attributes;
   if (comm.attributes) attributes = comm.attributes->copy(comm.handle());
@@ -117,13 +121,13 @@ void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool 
 struct Choice {
   int color;
   int key;
-  std::uint64_t context;  // its offer, should it be the leader
+  std::uint64_t context; // its offer, should it be the leader
 };
 
 // The ranks of one color, ordered by key and then by old rank.
 struct Part {
   std::vector<Rank> members;
-  std::uint64_t context = 0;  // of the leader
+  std::uint64_t context = 0; // of the leader
 };
 
 Part part_of(const std::vector<Choice>& choices, const RankMap& ranks, int color) {
@@ -134,13 +138,15 @@ Part part_of(const std::vector<Choice>& choices, const RankMap& ranks, int color
   const auto key = [&](int rank) { return choices[static_cast<std::size_t>(rank)].key; };
   std::ranges::stable_sort(chosen, {}, key);
   Part part;
-  for (const int rank : chosen) part.members.push_back(ranks[rank]);
+  for (const int rank : chosen)
+    part.members.push_back(ranks[rank]);
   if (!chosen.empty()) part.context = choices[static_cast<std::size_t>(chosen[0])].context;
   return part;
 }
 
 // What the ranks of the remote group chose, told by their leader to ours and by ours to us.
-std::vector<Choice> remote_choices(Process& self, Communicator& inter, const std::vector<Choice>& local) {
+std::vector<Choice> remote_choices(Process& self, Communicator& inter,
+                                   const std::vector<Choice>& local) {
   std::vector<Choice> remote(static_cast<std::size_t>(inter.peers()));
   const std::size_t bytes = remote.size() * sizeof(Choice);
   if (inter.rank() == 0) {
@@ -149,8 +155,8 @@ std::vector<Choice> remote_choices(Process& self, Communicator& inter, const std
     const engine::Data to_send{const_cast<Choice*>(local.data()),
                                static_cast<MPI_Count>(local.size() * sizeof(Choice)),
                                &self.types[MPI_BYTE]};
-    auto* sent = self.engine->send(self.engine->peer(leader), envelope, to_send,
-                                   engine::SendMode::standard);
+    auto* sent =
+        self.engine->send(self.engine->peer(leader), envelope, to_send, engine::SendMode::standard);
     receive_bytes(self, leader, envelope, remote.data(), bytes);
     if (sent != nullptr) {
       self.wait_until([&] { return sent->complete; });
@@ -179,7 +185,7 @@ void split(Process& self, Communicator& comm, int color, int key, MPI_Comm* newc
   std::uint64_t context = part.context;
   if (comm.inter()) {
     Part far = part_of(remote, comm.remote->ranks, color);
-    if (far.members.empty()) return;  // nobody to talk to
+    if (far.members.empty()) return; // nobody to talk to
     context = std::min(context, far.context);
     others = &make_group(self, RankMap(std::move(far.members)));
   }
@@ -194,8 +200,9 @@ std::vector<int> ranks_in(const Communicator& comm, const Group& group) {
   for (int i = 0; i < group.ranks.size(); ++i) {
     const int rank = comm.local->ranks.find(group.ranks[i]);
     if (rank < 0) {
-      base::fail(MPI_ERR_GROUP, "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in {}; the group "
-                                "must be a part of the communicator's",
+      base::fail(MPI_ERR_GROUP,
+                 "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in {}; the group "
+                 "must be a part of the communicator's",
                  i, group.ranks[i], describe(comm));
     }
     ranks.push_back(rank);
@@ -203,13 +210,14 @@ std::vector<int> ranks_in(const Communicator& comm, const Group& group) {
   return ranks;
 }
 
-}  // namespace
+} // namespace
 
 void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
                 void* theirs, std::size_t bytes) {
   const std::uint64_t context = lane_context(comm, lane);
   const Rank other = (*comm.p2p.peers)[peer];
-  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(bytes),
+                         &self.types[MPI_BYTE]};
   auto* sent = self.engine->send(self.engine->peer(other), {context, comm.rank(), tag}, out,
                                  engine::SendMode::standard);
   receive_bytes(self, other, {context, peer, tag}, theirs, bytes);
@@ -224,7 +232,8 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
   bcast_bytes(self, inter.inside, create_tag, theirs, bytes, 0);
 }
 
-// --- The MPI functions -----------------------------------------------------------------------------
+// --- The MPI functions
+// -----------------------------------------------------------------------------
 
 void comm_dup(Process& self, Communicator& comm, MPI_Comm* newcomm) {
   duplicate(self, comm, newcomm, true, nullptr);
@@ -255,22 +264,23 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
   const std::string* resource = info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
   bool together = false;
   switch (split_type) {
-    case MPI_COMM_TYPE_SHARED:
-      together = true;  // the job runs on one host
-      break;
-    case MPI_COMM_TYPE_HW_GUIDED:
-    case MPI_COMM_TYPE_RESOURCE_GUIDED:
-      // No other resource is known to be shared, and then there is no communicator.
-      together = resource != nullptr && *resource == "mpi_shared_memory";
-      break;
-    case MPI_COMM_TYPE_HW_UNGUIDED:  // nothing below the host is told apart
-    case MPI_UNDEFINED:
-      break;
-    default:
-      base::fail(MPI_ERR_ARG, "split_type is {}, which is none of MPI_COMM_TYPE_SHARED ({}), HW_UNGUIDED "
-                              "({}), HW_GUIDED ({}), RESOURCE_GUIDED ({}) or MPI_UNDEFINED",
-                 split_type, MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_HW_GUIDED,
-                 MPI_COMM_TYPE_RESOURCE_GUIDED);
+  case MPI_COMM_TYPE_SHARED:
+    together = true; // the job runs on one host
+    break;
+  case MPI_COMM_TYPE_HW_GUIDED:
+  case MPI_COMM_TYPE_RESOURCE_GUIDED:
+    // No other resource is known to be shared, and then there is no communicator.
+    together = resource != nullptr && *resource == "mpi_shared_memory";
+    break;
+  case MPI_COMM_TYPE_HW_UNGUIDED: // nothing below the host is told apart
+  case MPI_UNDEFINED:
+    break;
+  default:
+    base::fail(MPI_ERR_ARG,
+               "split_type is {}, which is none of MPI_COMM_TYPE_SHARED ({}), HW_UNGUIDED "
+               "({}), HW_GUIDED ({}), RESOURCE_GUIDED ({}) or MPI_UNDEFINED",
+               split_type, MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_HW_GUIDED,
+               MPI_COMM_TYPE_RESOURCE_GUIDED);
   }
   split(self, comm, together ? 0 : MPI_UNDEFINED, key, newcomm);
 }
@@ -284,16 +294,18 @@ void comm_create(Process& self, Communicator& comm, Group& group, MPI_Comm* newc
   split(self, comm, color, member ? group.rank : 0, newcomm);
 }
 
-void comm_create_group(Process& self, Communicator& comm, Group& group, int tag, MPI_Comm* newcomm) {
+void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
+                       MPI_Comm* newcomm) {
   *newcomm = MPI_COMM_NULL;
   if (comm.inter()) {
-    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; an intracommunicator is needed", describe(comm));
+    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; an intracommunicator is needed",
+               describe(comm));
   }
   const std::vector<int> ranks = ranks_in(comm, group);
   const int me = group.rank, size = group.ranks.size();
   if (me == MPI_UNDEFINED) return;
-  // Only the members take part: the leader's context goes down a binomial tree of messages, matched by
-  // ranks of the old communicator, since there are none of the new one yet.
+  // Only the members take part: the leader's context goes down a binomial tree of messages, matched
+  // by ranks of the old communicator, since there are none of the new one yet.
   std::uint64_t context = me == 0 ? self.new_context() : 0;
   const std::uint64_t lane = lane_context(comm, Lane::create);
   if (me != 0) {
@@ -301,10 +313,12 @@ void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
     receive_bytes(self, group.ranks[parent], {lane, ranks[static_cast<std::size_t>(parent)], tag},
                   &context, sizeof context);
   }
-  const int below = me == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : me & -me;
+  const int below =
+      me == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : me & -me;
   for (int distance = below / 2; distance > 0; distance /= 2) {
     if (me + distance < size) {
-      send_bytes(self, group.ranks[me + distance], {lane, comm.rank(), tag}, &context, sizeof context);
+      send_bytes(self, group.ranks[me + distance], {lane, comm.rank(), tag}, &context,
+                 sizeof context);
     }
   }
   *newcomm = make_communicator(self, context, share(group), nullptr, *comm.errhandler).handle();
@@ -318,7 +332,7 @@ void comm_free(Process& self, MPI_Comm* comm) {
   if (object.attributes) object.attributes->clear(object.handle());
   if (object.buffered) drain(*object.buffered);
   self.handles.forget(object.handle());
-  object.kind = base::ObjectKind::freed;  // operations in flight may keep the rest for a while
+  object.kind = base::ObjectKind::freed; // operations in flight may keep the rest for a while
   release(self, object);
   *comm = MPI_COMM_NULL;
 }
@@ -331,7 +345,7 @@ void comm_disconnect(Process& self, MPI_Comm* comm) {
 }
 
 void comm_get_parent(Process&, MPI_Comm* parent) {
-  *parent = MPI_COMM_NULL;  // no process is started by MPI_Comm_spawn
+  *parent = MPI_COMM_NULL; // no process is started by MPI_Comm_spawn
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -20,4 +20,4 @@ void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag,
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
                      std::size_t bytes);
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

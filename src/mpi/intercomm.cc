@@ -14,44 +14,48 @@ using engine::RankMap;
 
 // What one group's leader tells the other's.
 struct Side {
-  std::uint64_t context = 0;  // its offer for the new communicator
+  std::uint64_t context = 0; // its offer for the new communicator
   int size = 0;
-  int high = 0;  // MPI_Intercomm_merge: the group comes second
+  int high = 0; // MPI_Intercomm_merge: the group comes second
   Rank leader = 0;
 };
 
 void check_leader(const Communicator& comm, int rank, int size, const char* name) {
   if (rank < 0 || rank >= size) {
-    base::fail(MPI_ERR_RANK, "{} is {}; {} has ranks 0 to {}", name, rank, describe(comm), size - 1);
+    base::fail(MPI_ERR_RANK, "{} is {}; {} has ranks 0 to {}", name, rank, describe(comm),
+               size - 1);
   }
 }
 
 std::vector<Rank> members(const RankMap& ranks) {
   std::vector<Rank> list;
-  for (int i = 0; i < ranks.size(); ++i) list.push_back(ranks[i]);
+  for (int i = 0; i < ranks.size(); ++i)
+    list.push_back(ranks[i]);
   return list;
 }
 
-}  // namespace
+} // namespace
 
 void intercomm_create(Process& self, Communicator& local_comm, int local_leader, MPI_Comm peer_comm,
                       int remote_leader, int tag, MPI_Comm* newintercomm) {
   if (local_comm.inter()) {
-    base::fail(MPI_ERR_COMM, "local_comm ({}) is an intercommunicator; an intracommunicator is needed",
+    base::fail(MPI_ERR_COMM,
+               "local_comm ({}) is an intercommunicator; an intracommunicator is needed",
                describe(local_comm));
   }
   check_leader(local_comm, local_leader, local_comm.size(), "local_leader");
   const bool leading = local_comm.rank() == local_leader;
 
-  // The leaders tell each other their groups, then everybody in their own. The other group's size comes
-  // first, -1 if its leader could not be reached.
+  // The leaders tell each other their groups, then everybody in their own. The other group's size
+  // comes first, -1 if its leader could not be reached.
   Side mine, theirs;
   Communicator* peer = nullptr;
   if (leading) {
     peer = self.find<Communicator>(peer_comm, base::ObjectKind::communicator);
     if (peer == nullptr) {
-      base::fail(MPI_ERR_COMM, "peer_comm is no communicator; the local leader needs one in which rank "
-                               "remote_leader ({}) leads the other group",
+      base::fail(MPI_ERR_COMM,
+                 "peer_comm is no communicator; the local leader needs one in which rank "
+                 "remote_leader ({}) leads the other group",
                  remote_leader);
     }
     check_leader(*peer, remote_leader, peer->peers(), "remote_leader");
@@ -68,19 +72,21 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
   ours.resize(static_cast<std::size_t>(longest));
   std::vector<Rank> others(static_cast<std::size_t>(longest));
   const std::size_t bytes = others.size() * sizeof(Rank);
-  if (leading) swap_bytes(self, *peer, Lane::create, remote_leader, tag, ours.data(), others.data(), bytes);
+  if (leading)
+    swap_bytes(self, *peer, Lane::create, remote_leader, tag, ours.data(), others.data(), bytes);
   bcast_bytes(self, local_comm, others.data(), bytes, local_leader);
   others.resize(static_cast<std::size_t>(theirs.size));
   for (const Rank other : others) {
     if (local_comm.local->ranks.find(other) >= 0) {
-      base::fail(MPI_ERR_COMM, "rank {} of MPI_COMM_WORLD is in both groups; those of an "
-                               "intercommunicator must be disjoint",
+      base::fail(MPI_ERR_COMM,
+                 "rank {} of MPI_COMM_WORLD is in both groups; those of an "
+                 "intercommunicator must be disjoint",
                  other);
     }
   }
   Group& remote = make_group(self, RankMap(std::move(others)));
-  *newintercomm = make_communicator(self, std::min(contexts[0], contexts[1]), share(*local_comm.local),
-                                    &remote, *local_comm.errhandler)
+  *newintercomm = make_communicator(self, std::min(contexts[0], contexts[1]),
+                                    share(*local_comm.local), &remote, *local_comm.errhandler)
                       .handle();
 }
 
@@ -105,4 +111,4 @@ void intercomm_merge(Process& self, Communicator& intercomm, int high, MPI_Comm*
   *newintracomm = make_communicator(self, context, group, nullptr, *intercomm.errhandler).handle();
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

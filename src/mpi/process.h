@@ -21,10 +21,13 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace macadam::mpi {
 
@@ -120,6 +123,8 @@ class Process {
   ErrorCodes error_codes;
   Keyvals keyvals;
   PredefinedAttributes attribute_values;
+  // What MPI_Type_create_f90_* has given out, by combiner and arguments.
+  std::map<std::pair<int, std::vector<int>>, datatype::TypeRef> f90_types;
   HandleTable handles;
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in the transport's memory
   Requests requests;

@@ -19,7 +19,7 @@ using engine::PeerState;
 using engine::ReceiveStage;
 using engine::SendStage;
 
-constexpr int any = -1;  // in the report, of a source and of a tag
+constexpr int any = -1; // in the report, of a source and of a tag
 constexpr std::uint64_t lanes = 4;
 
 // A communicator's name, or its place in the order in which its leader made communicators: the same
@@ -27,7 +27,8 @@ constexpr std::uint64_t lanes = 4;
 std::string name_of(const Process& self, std::uint64_t context) {
   const std::uint64_t lane = context % lanes;
   const std::uint64_t base = context - lane;
-  std::string name = fmt::format("communicator {} of rank {}", (base & 0xffffffff) / lanes, base >> 32);
+  std::string name =
+      fmt::format("communicator {} of rank {}", (base & 0xffffffff) / lanes, base >> 32);
   for (const Communicator& comm : self.live_communicators) {
     if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
   }
@@ -44,31 +45,42 @@ Json describe(const Process& self, const Envelope& envelope, const engine::Peer*
 
 const char* text(SendStage stage) {
   switch (stage) {
-    case SendStage::backlogged: return "waits for room or for the connection";
-    case SendStage::awaits_ack: return "sent, waits until it is received";
-    case SendStage::announced: return "waits for the receiver";
-    case SendStage::writing: return "data on the way";
-    case SendStage::written: return "data written, the end is not announced yet";
+  case SendStage::backlogged:
+    return "waits for room or for the connection";
+  case SendStage::awaits_ack:
+    return "sent, waits until it is received";
+  case SendStage::announced:
+    return "waits for the receiver";
+  case SendStage::writing:
+    return "data on the way";
+  case SendStage::written:
+    return "data written, the end is not announced yet";
   }
   return "";
 }
 
 const char* protocol(SendStage stage) {
   switch (stage) {
-    case SendStage::backlogged:
-    case SendStage::awaits_ack: return "EAGER";
-    case SendStage::announced: return "SEND_RNDV";
-    case SendStage::writing:
-    case SendStage::written: return "RECV_RNDV";
+  case SendStage::backlogged:
+  case SendStage::awaits_ack:
+    return "EAGER";
+  case SendStage::announced:
+    return "SEND_RNDV";
+  case SendStage::writing:
+  case SendStage::written:
+    return "RECV_RNDV";
   }
   return "";
 }
 
 const char* text(PeerState state) {
   switch (state) {
-    case PeerState::connecting: return "connecting";
-    case PeerState::connected: return "connected";
-    case PeerState::failed: return "failed";
+  case PeerState::connecting:
+    return "connecting";
+  case PeerState::connected:
+    return "connected";
+  case PeerState::failed:
+    return "failed";
   }
   return "";
 }
@@ -107,7 +119,7 @@ std::size_t connected_peers(const engine::Engine& engine) {
   return count;
 }
 
-}  // namespace
+} // namespace
 
 std::string hang_report(Process& self) {
   const engine::Engine& engine = *self.engine;
@@ -169,4 +181,4 @@ std::string final_report(Process& self) {
   return report.dump();
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -54,6 +54,8 @@ def cpp_name(function: Function) -> str:
 def declaration(function: Function) -> str:
     passed = [re.sub(r" (\*+)", r"\1 ", p.kind.passed.format(p.name))
               for p in function.parameters if p.name]
+    if "form" in function:
+        passed.append("bool large")
     if function.result is not None:
         return f"{function.result} {cpp_name(function)}({', '.join(passed)});"
     return f"void {cpp_name(function)}({', '.join(['Process& self'] + passed)});"

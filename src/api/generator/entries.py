@@ -158,6 +158,8 @@ class Body:
             if p.kind.buffer:
                 lines += self.check_buffer(p)
         arguments = ["self"] + [self.argument(p) for p in self.parameters if p.name]
+        if "form" in self.entry.function:
+            arguments.append("true" if self.entry.large else "false")
         lines.append(f"mpi::{cpp_name(self.entry.function)}({', '.join(arguments)});")
         for p in self.parameters:
             if not p.large_only:

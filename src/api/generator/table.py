@@ -15,6 +15,7 @@ A function is one statement; continuation lines are indented:
 
     large       there is a form MPI_Name_c with MPI_Count instead of int
     x           there is also MPI_Name_x, with the parameters of MPI_Name_c
+    form        the implementation is told which form was called (`bool large`)
     collective  the forms MPI_Iname and MPI_Name_init exist as well
     anytime     may be called before MPI_Init and after MPI_Finalize
     deprecated  by the standard
@@ -30,7 +31,7 @@ from .kinds import KINDS, Kind, plain
 
 FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "communicator",
                   "environment", "file", "tool")
-WORDS = {"large", "x", "collective", "anytime", "deprecated", "written"}
+WORDS = {"large", "x", "form", "collective", "anytime", "deprecated", "written"}
 SIDES = {"root", "leaf", "member"}
 
 
