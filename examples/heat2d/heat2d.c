@@ -10,8 +10,8 @@
  *   2. send our edges;
  *   3. compute the cells that need no halo;
  *   4. wait for the halo, and compute the frame around them.
- * The three kinds of neighbours need messages of three sizes: 512 bytes for a corner, and for the
- * picture that comes with the example on four ranks, 24 KiB for a side and 96 KiB for top and
+ * The three kinds of neighbours need messages of three sizes: 1152 bytes for a corner, and for the
+ * picture that comes with the example on four ranks, 36 KiB for a side and 144 KiB for top and
  * bottom.
  *
  * The result must be that of one processor to the last bit: rank 0 computes that, too, and
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HALO = 8, REFINE = 4, DIRECTIONS = 9, CENTRE = 4 };
+enum { HALO = 12, REFINE = 4, DIRECTIONS = 9, CENTRE = 4 };
 static const double conductivity = 0.2; /* times time step / cell size squared; stable below 0.25 */
 
 /* A block of the grid with its halo. Cell (0, 0) is the first that the rank owns; halo cells have

@@ -15,7 +15,7 @@ macadam_program(pt2pt/tags RANKS 2)
 macadam_program(pt2pt/persistent RANKS 2 4)
 macadam_program(pt2pt/noncontiguous RANKS 2)
 macadam_program(pt2pt/unexpected RANKS 2 3)
-macadam_program(pt2pt/threads RANKS 2 3)
+macadam_program(pt2pt/threads RANKS 2 3 LABELS threads)
 macadam_program(pt2pt/random_traffic RANKS 2 4 8)
 macadam_program(pt2pt/large_counts RANKS 1 2)
 

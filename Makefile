@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The doors to Macadam; CMake does the work (CMakePresets.json). `make help` lists them.
+
+JOBS ?= $(shell nproc)
+NP ?= 4
+APP ?=
+ARGS ?=
+PREFIX ?= /usr/local
+
+release := build/release
+mpiexec := $(release)/bin/mpiexec
+
+.PHONY: help run test check bench install setup configure library
+.PHONY: test-format test-release test-address test-thread
+.NOTPARALLEL:
+
+help:
+	@echo 'make run                     run the heat2d example on 4 ranks and show what MPI did'
+	@echo 'make run APP=./prog NP=8     run your program: a binary, or a source in C or C++'
+	@echo 'make check                   the quick tests, for while you work (under 3 minutes)'
+	@echo 'make test                    every test that this machine can run (under 25 minutes)'
+	@echo 'make bench                   the figures, side by side with other libraries'
+	@echo 'make install PREFIX=/opt/x   install the library and its tools'
+
+setup:
+	@cmake/setup.sh
+
+configure: setup
+	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@mkdir -p build && mv build-configure.log build/configure.log
+
+# What a user's program needs, without the tests.
+library: configure
+	@cmake --build --preset release -j $(JOBS) --target mpi_abi mpiexec mpi_wrappers
+
+# ---------------------------------------------------------------- running
+
+ifeq ($(APP),)
+run: library
+	@cmake --build --preset release -j $(JOBS) --target heat2d
+	MACADAM_REPORT=1 $(mpiexec) -n $(NP) $(release)/examples/heat2d \
+	  examples/heat2d/pavement.png build/heat2d.png $(ARGS)
+	@echo "The picture is $(CURDIR)/build/heat2d.png"
+else
+program := $(if $(filter %.c %.cc %.cpp %.cxx,$(APP)),build/run/$(basename $(notdir $(APP))),$(APP))
+run: library
+ifneq ($(program),$(APP))
+	@mkdir -p build/run
+	$(release)/bin/$(if $(filter %.c,$(APP)),mpicc,mpicxx) -O2 -g $(APP) -o $(program)
+endif
+	MACADAM_REPORT=1 $(mpiexec) -n $(NP) $(program) $(ARGS)
+endif
+
+# ---------------------------------------------------------------- testing
+
+# Each part runs even if one before it failed; the end is a failure if any was.
+test: setup
+	@$(MAKE) --no-print-directory -k test-format test-release test-address test-thread
+
+check: configure
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -L 'unit|quick' -j $(JOBS)
+
+test-format:
+	clang-format --dry-run -Werror $$(find src sim tests bench examples -name '*.h' -o -name '*.c' -o -name '*.cc')
+
+test-release: configure
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS)
+
+# The sanitizers see the units, and the programs that `make check` runs.
+test-address:
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan -L 'unit|quick' -j $(JOBS)
+
+test-thread:
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --preset tsan -L 'unit|threads' -j $(JOBS)
+
+# ---------------------------------------------------------------- measuring, installing
+
+bench: library
+	@cmake --build --preset release -j $(JOBS) --target bench_programs
+	python3 bench/run.py --build $(release)
+
+install: setup
+	cmake --preset release -B build/install -DMACADAM_TESTS=OFF
+	cmake --build build/install -j $(JOBS)
+	cmake --install build/install --prefix $(PREFIX)

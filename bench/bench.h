@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the benchmark programs share. They are plain MPI, so that the same source measures every
+// library; each prints lines `figure parameter value` that bench/run.py puts side by side.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace bench {
+
+inline int rank = 0;
+inline int size = 1;
+
+// Binds the rank to a core of its own where there are enough, whatever the launcher did: all
+// libraries are measured on the same cores.
+inline void bind_to_core() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (size > cores) return;
+  CPU_SET(static_cast<unsigned>(rank % cores), &allowed);
+  sched_setaffinity(0, sizeof allowed, &allowed); // in a container it may be refused: no harm
+}
+
+inline void start(int& argc, char**& argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  bind_to_core();
+}
+
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Seconds for one call of `body(n)` per n, as the median of batches that take about `batch`
+// seconds each. All ranks call it, and all run the same number of iterations.
+template <class Body>
+double seconds_per_iteration(Body body, int batches = 21, double batch = 4e-3) {
+  int n = 1;
+  for (double took = 0; took < batch && n < 1 << 24;) { // also warms everything up
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = MPI_Wtime();
+    body(n);
+    took = MPI_Wtime() - begin;
+    MPI_Bcast(&took, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (took < batch) n *= 2;
+  }
+  std::vector<double> times;
+  for (int b = 0; b < batches; ++b) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = MPI_Wtime();
+    body(n);
+    times.push_back((MPI_Wtime() - begin) / n);
+  }
+  return median(times);
+}
+
+inline void figure(const char* name, long parameter, double value) {
+  if (rank == 0) std::printf("%s %ld %.9g\n", name, parameter, value);
+}
+
+} // namespace bench
