@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reader of the table of MPI: what it makes of a function, and what it says of a mistake."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "src/api"))
+from generator import entries, table  # noqa: E402
+
+
+def parse(text: str) -> table.Function:
+    return table.parse_function(text, "some.table:7", "Chapter", "some")
+
+
+def code(text: str, form: int = 0) -> str:
+    return entries.entry_point(parse(text).entries()[form])
+
+
+class Functions(unittest.TestCase):
+    def test_forms(self):
+        function = parse("Get_elements(status: in_status, datatype: any_datatype, "
+                         "count: out_count) large x")
+        self.assertEqual([e.prototype("MPI") for e in function.entries()], [
+            "int MPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count)",
+            "int MPI_Get_elements_c(const MPI_Status *status, MPI_Datatype datatype, "
+            "MPI_Count *count)",
+            "int MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, "
+            "MPI_Count *count)"])
+
+    def test_collective_forms(self):
+        forms = table.forms(parse("Bcast(buffer: recv_buffer, count, datatype, root, comm) collective"))
+        self.assertEqual([f.name for f in forms], ["Bcast", "Ibcast", "Bcast_init"])
+        self.assertEqual([p.name for p in forms[2].parameters][-2:], ["info", "request"])
+
+    def test_large_only(self):
+        function = parse("F(a: count, +b: MPI_Count, c: out_count) large written")
+        small, large = function.entries()
+        self.assertEqual(small.prototype("MPI"), "int MPI_F(int a, int *c)")
+        self.assertEqual(large.prototype("MPI"),
+                         "int MPI_F_c(MPI_Count a, MPI_Count b, MPI_Count *c)")
+        self.assertIn("mpi::f(self, a, 0, &c_large)", entries.entry_point(small))
+
+    def test_significance(self):
+        text = code("G(sendbuf/leaf, sendcount: count/leaf, sendtype: datatype/leaf, root, comm) written")
+        self.assertIn("sendbuf_significant = sides.leaf && sendbuf != MPI_IN_PLACE", text)
+        self.assertIn("if (sendbuf_significant) check::count(sendcount", text)
+
+    def test_unwritten(self):
+        text = code("F(comm)")
+        self.assertIn("not_written();", text)
+        self.assertIn('failed(self, "MPI_F", {.comm = comm})', text)
+
+
+class Mistakes(unittest.TestCase):
+    def refused(self, text: str, message: str):
+        with self.assertRaises(table.TableError) as caught:
+            parse(text)
+        self.assertIn("some.table:7", str(caught.exception))
+        self.assertIn(message, str(caught.exception))
+
+    def test_messages(self):
+        self.refused("F(comm", "not a function: 'F(comm'")
+        self.refused("F(a b)", "not a parameter: 'a b'")
+        self.refused("F(bogus)", "parameter 'bogus' has no kind")
+        self.refused("F(comm) writen", "unknown word 'writen'")
+        self.refused("F(a: ints[b])", "length 'b' of 'a' is no parameter")
+        self.refused("F(comm/left)", "side 'left' of 'comm'")
+        self.refused("F() -> double", "it must be")
+
+
+class Whole(unittest.TestCase):
+    def test_count(self):
+        functions = table.read_functions(pathlib.Path(table.__file__).parents[1] / "table")
+        self.assertEqual(sum(len(f.entries()) for f in functions), 664)
+
+
+if __name__ == "__main__":
+    unittest.main()
