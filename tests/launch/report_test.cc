@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two pages that mpiexec prints, from the texts of the ranks.
+#include "boot/job_report.h"
+#include "tools/mpiexec/hang_report.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using macadam::boot::job_report;
+using macadam::tools::hang_report;
+using macadam::tools::RankStatus;
+using Kind = RankStatus::Kind;
+
+std::string page_of(std::vector<std::string> ranks) {
+  std::vector<RankStatus> statuses;
+  for (std::string& json : ranks)
+    statuses.push_back({Kind::answered, std::move(json)});
+  return hang_report("a", statuses);
+}
+
+bool contains(const std::string& page, const std::string& text) {
+  return page.find(text) != std::string::npos;
+}
+
+TEST(HangReport, SaysWhatEachRankDoes) {
+  EXPECT_EQ(hang_report("a", {{Kind::answered, R"({"waiting_in": "MPI_Wait"})"},
+                              {Kind::silent, ""},
+                              {Kind::not_in_mpi, ""},
+                              {Kind::finalized, ""},
+                              {Kind::aborted, ""},
+                              {Kind::ended, ""}}),
+            "mpiexec: what 6 ranks on host a are waiting for\n"
+            "\n  rank 0 waits in MPI_Wait\n"
+            "\n  rank 1 computes outside MPI (no answer within 1 s)\n"
+            "\n  rank 2 has not called MPI_Init\n"
+            "\n  rank 3 has called MPI_Finalize\n"
+            "\n  rank 4 has called MPI_Abort\n"
+            "\n  rank 5 has ended\n");
+}
+
+TEST(HangReport, ShowsEveryKindOfRow) {
+  EXPECT_EQ(
+      page_of({R"({"waiting_in": "MPI_Recv",
+      "posted": [{"comm": "MPI_COMM_WORLD", "source": -1, "tag": -1, "bytes": 8},
+                 {"comm": "halo", "source": 3, "tag": 5, "bytes": 16, "announced": true}],
+      "unexpected": [{"comm": 12, "source": 3, "tag": 7, "bytes": 4}],
+      "rendezvous": [{"peer": 2, "protocol": "SEND_RNDV", "stage": "waits for the receiver",
+                      "bytes": 1048576, "comm": "halo", "tag": 9, "sending": true}],
+      "connections": [{"peer": 1, "state": "connected"}, {"peer": 3, "state": "connected"},
+                      {"peer": 2, "state": "connecting"}]})"}),
+      "mpiexec: what 1 rank on host a is waiting for\n"
+      "\n  rank 0 waits in MPI_Recv\n"
+      "      receive       from any rank, any tag in MPI_COMM_WORLD, 8 bytes\n"
+      "      receive       from rank 3, tag 5 in halo, 16 bytes, announced\n"
+      "      unexpected    from rank 3, tag 7 in communicator 12, 4 bytes\n"
+      "      rendezvous    to rank 2, tag 9 in halo, 1048576 bytes: SEND_RNDV, waits for the "
+      "receiver\n"
+      "      connections   2 connected (ranks 1, 3)\n"
+      "      connections   1 connecting (rank 2)\n"
+      "\n  who waits for whom\n"
+      "    rank 0 waits for rank 3: a message with tag 5\n"
+      "    rank 0 waits for rank 2: SEND_RNDV: waits for the receiver\n"
+      "\n  near misses\n"
+      "    rank 0 waits for a message from rank 3 with any tag in MPI_COMM_WORLD; one with tag 7 "
+      "in communicator 12 has arrived and nobody receives it: is a communicator wrong?\n");
+}
+
+TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {
+  std::string rows;
+  for (int i = 0; i < 30; ++i)
+    rows += R"({"source": 1, "tag": 5, "bytes": 8},)";
+  for (int i = 0; i < 30; ++i)
+    rows += R"({"source": 1, "tag": )" + std::to_string(100 + i) + R"(, "bytes": 8},)";
+  rows.pop_back();
+  const std::string page = page_of({R"({"unexpected": [)" + rows + "]}"});
+  EXPECT_TRUE(contains(page, "from rank 1, tag 5, 8 bytes   (30 times)\n"));
+  EXPECT_TRUE(contains(page, "tag 114, 8 bytes\n"));
+  EXPECT_FALSE(contains(page, "tag 115, 8 bytes\n"));
+  EXPECT_TRUE(contains(page, "and 15 more\n"));
+}
+
+TEST(HangReport, FindsACircle) {
+  const auto waits_for = [](const std::string& rank) {
+    return R"({"posted": [{"comm": "w", "source": )" + rank + R"(, "tag": 1}]})";
+  };
+  // 0 -> 1 -> 2 -> 3 -> 1
+  EXPECT_TRUE(contains(page_of({waits_for("1"), waits_for("2"), waits_for("3"), waits_for("1")}),
+                       "rank 1 -> rank 2 -> rank 3 -> rank 1: a circle"));
+  // A chain that ends, and a rank that waits for two, are none.
+  EXPECT_FALSE(contains(page_of({waits_for("1"), waits_for("2"), "{}"}), "circle"));
+  EXPECT_FALSE(contains(page_of({waits_for("1"), R"({"posted": [{"source": 0, "tag": 1},
+                                                     {"source": 2, "tag": 1}]})",
+                                 "{}"}),
+                        "circle"));
+}
+
+TEST(HangReport, PointsOutNearMisses) {
+  const std::string receiver = R"({"posted": [{"comm": "w", "source": 1, "tag": 5, "bytes": 8}],
+                                   "unexpected": [)";
+  const auto misses = [&](const std::string& message) {
+    return contains(page_of({receiver + message + "]}", "{}"}), "near misses");
+  };
+  EXPECT_TRUE(misses(R"({"comm": "w", "source": 1, "tag": 6})"));
+  EXPECT_TRUE(misses(R"({"comm": "x", "source": 1, "tag": 5})"));
+  EXPECT_FALSE(misses(R"({"comm": "x", "source": 1, "tag": 6})"));
+  EXPECT_FALSE(misses(R"({"comm": "w", "source": 2, "tag": 6})"));
+
+  const std::string page = page_of({receiver + R"({"comm": "x", "source": 1, "tag": 5}]})", "{}"});
+  EXPECT_TRUE(contains(page,
+                       "rank 0 waits for a message from rank 1 with tag 5 in w; one with tag 5 "
+                       "in x has arrived and nobody receives it: is a communicator wrong?"));
+}
+
+TEST(HangReport, PointsOutNearMissesOfMessagesNotYetSent) {
+  const std::string page = page_of(
+      {R"({"posted": [{"comm": "w", "source": -1, "tag": 5}]})",
+       R"({"rendezvous": [{"peer": 0, "comm": "w", "tag": 6, "sending": true, "bytes": 1}]})"});
+  EXPECT_TRUE(contains(page,
+                       "rank 0 waits for a message from rank 1 with tag 5 in w; one with tag 6 "
+                       "is waiting to be sent: is a tag wrong?"));
+}
+
+TEST(HangReport, SurvivesDamage) {
+  for (const char* json :
+       {"", "{", "[]", "3", R"({"posted": [{"source": "x"}]})", R"({"posted": 7})",
+        R"({"unexpected": [[]]})", R"({"error": "too long"})"}) {
+    const std::string page = page_of({json});
+    EXPECT_TRUE(contains(page, "its report could not be read")) << json << "\n" << page;
+  }
+  // Ranks that do not exist.
+  page_of({R"({"posted": [{"source": 77, "tag": 1}], "rendezvous": [{"peer": 99, "tag": 1,
+              "sending": true}], "connections": [{"peer": -5, "state": "connecting"}]})"});
+}
+
+TEST(JobReport, AddsUpTheRanks) {
+  EXPECT_EQ(job_report({R"({"rank": 0, "host": "a",
+      "counters": [{"group": "protocol", "name": "eager", "text": "messages", "value": 3},
+                   {"group": "shm", "name": "rings", "text": "given", "value": 0},
+                   {"group": "protocol", "name": "hybrid", "text": "", "value": 1}],
+      "memory": {"resident": 2097152}, "transports": ["shm: 1 peer"],
+      "fallbacks": ["shm: no cma"], "settings": {"MACADAM_SHM_EAGER": "16K"}})",
+                        R"({"rank": 1, "host": "a",
+      "counters": [{"group": "protocol", "name": "eager", "text": "messages", "value": 5}],
+      "memory": {"resident": 1048576}, "transports": ["shm: 1 peer"]})"}),
+            "macadam: what the job did: 2 ranks on host a\n"
+            "\n  protocol                           job    least rank     most rank\n"
+            "    eager                              8             3             5   messages\n"
+            "    hybrid                             1             1             1\n"
+            "\n  memory                             job    least rank     most rank\n"
+            "    resident                     3.0 MiB       1.0 MiB       2.0 MiB\n"
+            "\n  transports\n    shm: 1 peer\n"
+            "\n  fallbacks\n    shm: no cma (rank 0)\n"
+            "\n  settings that differ from the defaults\n    MACADAM_SHM_EAGER=16K (rank 0)\n");
+}
+
+TEST(JobReport, NamesRanksInRuns) {
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < 9; ++rank) {
+    const bool says = rank == 1 || rank == 2 || (rank >= 4 && rank <= 6) || rank == 8;
+    ranks.push_back(R"({"rank": )" + std::to_string(rank) +
+                    (says ? R"(, "fallbacks": ["slow"]})" : "}"));
+  }
+  EXPECT_TRUE(contains(job_report(ranks), "slow (ranks 1, 2, 4 to 6, 8)\n"));
+}
+
+TEST(JobReport, NamesWhatItCannotRead) {
+  const std::string page =
+      job_report({R"({"rank": 0, "counters": [{"group": "g", "name": "n", "value": 7}]})", "{",
+                  R"({"counters": [{"group": "g", "name": "n", "value": 1}, {"name": 3}]})"});
+  EXPECT_TRUE(contains(page, "1 rank")) << page;
+  EXPECT_TRUE(contains(page, "report 1 could not be read"));
+  EXPECT_TRUE(contains(page, "report 2 could not be read"));
+  EXPECT_TRUE(contains(page, "n                                  7             7             7\n"));
+}
+
+} // namespace
