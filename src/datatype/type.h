@@ -141,11 +141,10 @@ class Type final : public base::Object {
   // What a send looks at, first.
   bool contiguous_ = false;
   bool committed_ = false;
-  bool explicit_bounds_ =
-      false; // resized, or holds a resized type: its bounds are the parts' bounds
+  bool explicit_bounds_ = false; // resized, or has a resized part: the data do not set its bounds
   MPI_Count size_ = 0;
   MPI_Count extent_ = 0;
-  std::shared_ptr<const Layout> layout_; // null until committed
+  std::shared_ptr<const Layout> layout_; // null until needed
   MPI_Count lb_ = 0;
   MPI_Count true_lb_ = 0;
   MPI_Count true_ub_ = 0;

@@ -267,6 +267,10 @@ TEST(PackCursor, AbsoluteAddressesNeedNoBuffer) {
   EXPECT_EQ(out[1], 11);
 }
 
+TEST(PackCursor, IsSmallEnoughForAPendingRequest) {
+  EXPECT_LE(sizeof(PackCursor), 288U);
+}
+
 TEST(PackCursor, NothingToDoTouchesNothing) {
   PackCursor none(predefined()[MPI_INT], nullptr, 0);
   EXPECT_TRUE(none.done());
