@@ -97,7 +97,7 @@ void Transport::owe(Peer& peer) {
   if (settle(peer) || peer.owing) return;
   peer.owing = true;
   owing_.push_back(&peer);
-  unfinished_ = true;
+  unfinished_.store(true, std::memory_order_relaxed);
 }
 
 // True if nothing more is owed to the peer.

@@ -14,8 +14,6 @@
 namespace macadam::net::shm {
 namespace {
 
-// Bytes in a piece: small ones let the target begin early.
-constexpr std::size_t piece_bytes = 8 << 10;
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
 // core.
 constexpr double patience = 20e-6;
@@ -64,7 +62,7 @@ Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, vo
   if (error == ESRCH && !peer.failed) {
     peer.failed = true;
     failed_.push_back(&peer);
-    unfinished_ = true;
+    unfinished_.store(true, std::memory_order_relaxed);
   }
   if (error == ESRCH || error == EFAULT) return Copied::failed;
   refuse_cross_copy(peer, std::strerror(error));
@@ -120,7 +118,7 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
     return Posted::done;
   }
   streams_.push_back(stream);
-  unfinished_ = true;
+  unfinished_.store(true, std::memory_order_relaxed);
   return Posted::pending;
 }
 
@@ -130,13 +128,18 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (peer.failed) stream.ok = false;
   if (stream.bytes == 0 || peer.failed) return true;
-  if (!should_stream(peer)) {
-    const Copied copied = cross_copy_with(
-        peer, Direction::write, const_cast<std::byte*>(stream.from), stream.to, stream.bytes);
-    stream.ok = copied != Copied::failed;
-    if (copied != Copied::refused) return true;
-  }
+  if (!should_stream(peer) && finish_by_cross_copy(stream)) return true;
   return advance(stream);
+}
+
+// Lets the kernel move the rest of a stream; false if it must not.
+bool Transport::finish_by_cross_copy(Stream& stream) {
+  const Copied copied = cross_copy_with(
+      *stream.peer, Direction::write, const_cast<std::byte*>(stream.from), stream.to, stream.bytes);
+  if (copied == Copied::refused) return false;
+  stream.bytes = 0;
+  stream.ok = copied == Copied::yes;
+  return true;
 }
 
 // Streams while there is room, and as long as the target makes room. If it stops, the kernel copies
@@ -148,7 +151,7 @@ bool Transport::advance(Stream& stream) {
   if (was_waiting) waiter_.set_waiting(false);
   double full_since = 0;
   while (stream.bytes > 0 && !peer.failed) {
-    const std::size_t bytes = std::min(stream.bytes, piece_bytes);
+    const std::size_t bytes = std::min(stream.bytes, stream_piece);
     // The address stands alone in the first line, the data begin on the next.
     std::byte first[put_data_offset] = {};
     std::memcpy(first, &stream.to, sizeof stream.to);
@@ -168,10 +171,7 @@ bool Transport::advance(Stream& stream) {
   }
   if (stream.bytes > 0 && !peer.failed && has_choice(peer)) {
     ++counters_.streams_cut;
-    const Copied copied = cross_copy_with(
-        peer, Direction::write, const_cast<std::byte*>(stream.from), stream.to, stream.bytes);
-    if (copied != Copied::refused) stream.bytes = 0;
-    stream.ok = copied != Copied::failed;
+    finish_by_cross_copy(stream);
   }
   if (peer.failed) {
     stream.ok = false;
@@ -255,7 +255,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   get.claim = claim;
   get.state = state;
   gets_.push_back(get);
-  unfinished_ = true;
+  unfinished_.store(true, std::memory_order_relaxed);
   if (state == PendingGet::State::to_ask) ask(get);
   return Posted::pending;
 }
@@ -332,7 +332,7 @@ void Transport::on_get_request(Peer& peer, const Line& line) {
   stream.end = Stream::End::answer_get;
   stream.id = request.id;
   streams_.push_back(stream);
-  unfinished_ = true;
+  unfinished_.store(true, std::memory_order_relaxed);
   start(stream);
 }
 

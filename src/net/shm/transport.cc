@@ -18,13 +18,15 @@ constexpr std::size_t longest_eager = std::size_t{1} << 20;
 constexpr std::size_t longest_header = 64; // of the engine
 // Messages read from one queue or ring in one poll(), so that no source starves the others.
 constexpr unsigned batch = 32;
+// Nobody wakes a process when there is room again for what it could not send.
+constexpr unsigned longest_sleep_for_room_us = 500;
 
-// A queue of `bytes` holds at least four of the longest messages, so that one always fits in the
-// end however the lane is cut.
+// Lines of a queue or ring of about `bytes`: at least four of the longest messages, so that one always
+// fits in the end however the lane is cut.
 std::uint64_t lane_lines(std::int64_t bytes, std::size_t longest_message) {
-  const auto wanted = std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
-                               std::uint64_t{4} * lines_for(longest_message));
-  return std::bit_ceil(wanted);
+  const std::size_t longest = std::max(longest_message, put_data_offset + stream_piece);
+  return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
+                                std::uint64_t{4} * lines_for(longest)));
 }
 
 // Half of the machine's memory, shared out among its processes, is enough for anyone's messages.
@@ -150,8 +152,21 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
   const Parts parts{header, header_bytes, payload, payload_bytes};
   if (post(static_cast<Peer&>(link), Kind::message, parts)) [[likely]]
     return Posted::done;
-  ++counters_.busy;
+  std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
   return Posted::busy;
+}
+
+void Transport::idle(unsigned fruitless, unsigned longest_us) {
+  // The caller has tried again to send what was refused; if it was refused again, it waits for
+  // room.
+  const std::uint64_t busy = std::atomic_ref(counters_.busy).load(std::memory_order_relaxed);
+  const bool wants_room = busy_at_idle_.load(std::memory_order_relaxed) != busy ||
+                          unfinished_.load(std::memory_order_relaxed);
+  if (wants_room) {
+    busy_at_idle_.store(busy, std::memory_order_relaxed);
+    longest_us = std::min(longest_us, longest_sleep_for_room_us);
+  }
+  waiter_.idle(fruitless, longest_us);
 }
 
 bool Transport::poll(Sink& sink) {
@@ -159,7 +174,7 @@ bool Transport::poll(Sink& sink) {
   for (std::size_t i = 0; i < rings_.size(); ++i)
     moved += read_ring(*rings_[i], sink);
   moved += read_queue(sink);
-  if (unfinished_) [[unlikely]]
+  if (unfinished_.load(std::memory_order_relaxed)) [[unlikely]]
     moved += take_up(sink) ? 1 : 0;
   if (moved == 0) return false;
   waiter_.rouse();
@@ -241,7 +256,8 @@ bool Transport::take_up(Sink& sink) {
     failed_.pop_back();
     sink.on_peer(peer.rank, engine::PeerState::failed);
   }
-  unfinished_ = !owing_.empty() || !streams_.empty() || !gets_.empty();
+  unfinished_.store(!owing_.empty() || !streams_.empty() || !gets_.empty(),
+                    std::memory_order_relaxed);
   return moved;
 }
 

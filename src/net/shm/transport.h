@@ -12,6 +12,7 @@
 #include "net/shm/peer.h"
 #include "net/shm/wait.h"
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -93,9 +94,7 @@ class Transport final : public engine::Transport {
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
-  void idle(unsigned fruitless, unsigned longest_us) override {
-    waiter_.idle(fruitless, longest_us);
-  }
+  void idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override { waiter_.resume(); }
   [[nodiscard]] double now() const override { return seconds(); }
   void list_counters(base::CounterList& list) const override;
@@ -136,6 +135,7 @@ class Transport final : public engine::Transport {
                                           std::size_t bytes) const;
   bool start(Stream& stream);
   bool advance(Stream& stream);
+  bool finish_by_cross_copy(Stream& stream);
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);
   std::uint32_t take_claim();
@@ -159,8 +159,9 @@ class Transport final : public engine::Transport {
   PeerTable peers_;
   std::size_t committed_ = 0; // bytes, without the heap's
 
-  // Something found no room or is not finished: poll() takes it up.
-  bool unfinished_ = false;
+  // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.
+  std::atomic<bool> unfinished_ = false;
+  std::atomic<std::uint64_t> busy_at_idle_ = 0; // Counters::busy when idle() was called last
 
   std::uint64_t ring_lines_ = 0;
   std::int64_t rings_given_ = 0;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -29,7 +30,10 @@ class Endpoint final : public Sink {
 
   void on_message(Rank source, const std::byte* message, std::size_t bytes) override {
     ++messages;
-    if (on_message_do) on_message_do(source, message, bytes);
+    if (on_message_do)
+      on_message_do(source, message, bytes);
+    else
+      inbox.emplace_back(reinterpret_cast<const char*>(message), bytes);
   }
   void on_complete(std::uint64_t cookie, bool ok) override { completions[cookie] = ok; }
   void on_peer(Rank peer, engine::PeerState state) override { states[peer] = state; }
@@ -65,6 +69,13 @@ class Endpoint final : public Sink {
   void wait_messages(std::uint64_t count) {
     wait([&] { return messages >= count; });
   }
+  // The next message that on_message_do did not take.
+  std::string receive() {
+    wait([&] { return !inbox.empty(); });
+    std::string message = std::move(inbox.front());
+    inbox.pop_front();
+    return message;
+  }
   // What became of a put or get, waited for if it was pending.
   bool finished(Posted posted, std::uint64_t cookie) {
     if (posted == Posted::done) return true;
@@ -83,6 +94,7 @@ class Endpoint final : public Sink {
   Transport& transport() { return transport_; }
 
   std::uint64_t messages = 0;
+  std::deque<std::string> inbox;
   std::map<std::uint64_t, bool> completions;
   std::map<Rank, engine::PeerState> states;
 
@@ -132,10 +144,10 @@ inline void run_processes(Job& job, const std::function<void(Rank)>& body) {
     children.push_back(child);
   }
   body(0);
-  for (const pid_t child : children) {
+  for (std::size_t i = 0; i < children.size(); ++i) {
     int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0) << "rank " << &child - children.data() + 1 << " failed";
+    waitpid(children[i], &status, 0);
+    EXPECT_EQ(status, 0) << "rank " << i + 1 << " failed";
   }
 }
 
