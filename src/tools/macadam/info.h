@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+namespace macadam::tools {
+
+// Where this program's installation (or build tree) is, with what lies in it.
+struct Installation {
+  std::string library;   // libmpi_abi.so.1
+  std::string functions; // api.json, which functions of MPI are written
+};
+
+// From the place of the running program, so that the tree may be moved.
+Installation find_installation();
+
+// `macadam info`: version, transports, settings, which protocol serves which size.
+std::string info_page(const Installation& installation);
+
+// `macadam info --api`: the functions of MPI by chapter, written or not, and their numbers. Throws
+// std::runtime_error if the list is missing or damaged.
+std::string api_page(const Installation& installation);
+
+} // namespace macadam::tools

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * An MPI program for the launch tests. Usage: launch_program ACTION [NUMBER]
+ *   trivial         MPI_Init, MPI_Finalize
+ *   hello           a line of rank, size and appnum
+ *   work SECONDS    messages of all sizes between all ranks, checked, and collectives
+ *   abort CODE      rank 1 calls MPI_Abort while the others wait for it
+ *   no-finalize     rank 1 ends without MPI_Finalize while the others wait for it
+ *   wrong-tag       rank 0 waits for tag 5, rank 1 has sent tag 6
+ *   circle          every rank waits for the next
+ */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { longest = 300000 };
+
+static int rank, size;
+
+static void hello(void) {
+  int *appnum, found;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &appnum, &found);
+  printf("rank %d of %d, app %d\n", rank, size, found ? *appnum : -1);
+}
+
+/* One round: every rank sends to every other, a size that changes with the round. */
+static void exchange(int round) {
+  static unsigned char in[longest], out[longest];
+  static const int sizes[] = {0, 8, 4000, 20000, longest};
+  const int bytes = sizes[round % 5];
+  for (int step = 1; step < size; ++step) {
+    const int to = (rank + step) % size, from = (rank + size - step) % size;
+    memset(out, rank + round, (size_t)bytes);
+    MPI_Sendrecv(out, bytes, MPI_BYTE, to, round, in, bytes, MPI_BYTE, from, round, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    for (int i = 0; i < bytes; i += 997) {
+      if (in[i] != (unsigned char)(from + round)) {
+        fprintf(stderr, "rank %d, round %d: byte %d from rank %d is wrong\n", rank, round, i, from);
+        MPI_Abort(MPI_COMM_WORLD, 50);
+      }
+    }
+  }
+}
+
+static void work(double seconds) {
+  const double begin = MPI_Wtime();
+  int go_on = 1;
+  for (int round = 0; go_on; ++round) {
+    exchange(round);
+    go_on = MPI_Wtime() - begin < seconds;
+    MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+}
+
+static void wait_for(int source, int tag) {
+  int value;
+  MPI_Recv(&value, 1, MPI_INT, source, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char** argv) {
+  const char* action = argc > 1 ? argv[1] : "";
+  const double number = argc > 2 ? atof(argv[2]) : 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (strcmp(action, "hello") == 0) {
+    hello();
+  } else if (strcmp(action, "work") == 0) {
+    work(number);
+  } else if (strcmp(action, "abort") == 0) {
+    if (rank == 1) MPI_Abort(MPI_COMM_WORLD, (int)number);
+    wait_for(1, 0);
+  } else if (strcmp(action, "no-finalize") == 0) {
+    if (rank == 1) exit(0);
+    wait_for(1, 0);
+  } else if (strcmp(action, "wrong-tag") == 0) {
+    if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
+    if (rank == 0) wait_for(1, 5);
+  } else if (strcmp(action, "circle") == 0) {
+    wait_for((rank + 1) % size, 3);
+  } else if (strcmp(action, "trivial") != 0) {
+    fprintf(stderr, "launch_program: no such action: %s\n", action);
+    MPI_Abort(MPI_COMM_WORLD, 51);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An installed tree: the compiler wrappers, pkg-config, CMake's FindMPI and our CMake package. The
+same programs are built in every way, and the wrappers of the build tree are tried as well."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["BUILD_FOLDER"])
+CMAKE = os.environ["CMAKE"]
+
+C_SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int size, sum = 1;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return sum == size ? 0 : 1;
+}
+"""
+CXX_SOURCE = C_SOURCE.replace("<stdio.h>", "<vector>").replace("int size,", "std::vector<int> v; int size,")
+
+FIND_MPI = """
+cmake_minimum_required(VERSION 3.20)
+project(user C CXX)
+find_package(MPI REQUIRED)
+if(NOT MPIEXEC_EXECUTABLE STREQUAL "{prefix}/bin/mpiexec")
+  message(FATAL_ERROR "FindMPI found ${{MPIEXEC_EXECUTABLE}}")
+endif()
+add_executable(c_user user.c)
+target_link_libraries(c_user MPI::MPI_C)
+add_executable(cxx_user user.cc)
+target_link_libraries(cxx_user MPI::MPI_CXX)
+"""
+FIND_MACADAM = """
+cmake_minimum_required(VERSION 3.20)
+project(user C CXX)
+find_package(Macadam {version} REQUIRED)
+add_executable(c_user user.c)
+target_link_libraries(c_user Macadam::mpi)
+add_executable(cxx_user user.cc)
+target_link_libraries(cxx_user Macadam::mpi)
+file(GENERATE OUTPUT mpiexec.txt CONTENT "${{Macadam_MPIEXEC}}")
+"""
+
+
+def run(*command, **options):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                            timeout=120, **options)
+    if result.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}: status {result.returncode}\n"
+                             f"{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        first = pathlib.Path(cls.folder.name).resolve() / "first"
+        run(CMAKE, "--install", BUILD, "--prefix", first)
+        # Everything must find itself wherever the tree is moved, with a space in the path.
+        cls.prefix = first.parent / "moved tree"
+        first.rename(cls.prefix)
+        cls.work = cls.prefix.parent / "work"
+        cls.work.mkdir()
+        (cls.work / "user.c").write_text(C_SOURCE)
+        (cls.work / "user.cc").write_text(CXX_SOURCE)
+        cls.clean = {k: v for k, v in os.environ.items()
+                     if k not in ("LD_LIBRARY_PATH", "MACADAM_CC", "MACADAM_CXX", "MPI_HOME")}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_program(self, program, mpiexec=None):
+        run(mpiexec or self.prefix / "bin/mpiexec", "-n", 3, program, env=self.clean)
+
+    def test_files(self):
+        files = {str(p.relative_to(self.prefix)) for p in self.prefix.rglob("*")}
+        for name in ("bin/mpicc", "bin/mpicxx", "bin/mpiexec", "bin/mpirun", "bin/macadam",
+                     "include/mpi.h"):
+            self.assertIn(name, files)
+        for pattern in ("lib*/**/libmpi_abi.so", "lib*/**/libmpi_abi.so.1",
+                        "lib*/**/pkgconfig/macadam.pc", "lib*/**/cmake/Macadam/MacadamConfig.cmake"):
+            self.assertEqual(len(list(self.prefix.glob(pattern))), 1, pattern)
+
+    def test_wrappers(self):
+        for prefix in (self.prefix, BUILD):
+            for wrapper, source in (("mpicc", "user.c"), ("mpicxx", "user.cc")):
+                program = self.work / f"{wrapper}.out"
+                run(prefix / "bin" / wrapper, source, "-o", program, cwd=self.work)
+                self.run_program(program, prefix / "bin/mpiexec")
+                self.run_program(program, prefix / "bin/mpirun")
+                run(prefix / "bin" / wrapper, "-c", source, "-o", "user.o", cwd=self.work)
+                run(prefix / "bin" / wrapper, "user.o", "-o", program, cwd=self.work)
+                self.run_program(program, prefix / "bin/mpiexec")
+
+    def test_wrapper_through_a_link(self):
+        link = self.work / "linked-mpicc"
+        link.symlink_to(self.prefix / "bin/mpicc")
+        run(link, "user.c", "-o", "linked.out", cwd=self.work)
+        self.run_program(self.work / "linked.out")
+
+    def test_wrappers_show(self):
+        mpicc = self.prefix / "bin/mpicc"
+        shown = run(mpicc, "-show", "a b.c", "-o", "c")
+        self.assertIn(f"'-I{self.prefix}/include'", shown)
+        self.assertIn("'a b.c' -o c", shown)
+        self.assertIn("-lmpi_abi", shown)
+        self.assertNotIn("-lmpi_abi", run(mpicc, "-show", "-c", "a.c"))
+        self.assertIn("-I", run(mpicc, "-compile_info"))
+        self.assertNotIn("-lmpi_abi", run(mpicc, "-compile_info"))
+        self.assertIn("-lmpi_abi", run(mpicc, "-link_info"))
+        # What is shown works when pasted into a shell.
+        subprocess.run(["sh", "-c", run(mpicc, "-show", "user.c", "-o", "shown.out")], check=True,
+                       cwd=self.work)
+        self.run_program(self.work / "shown.out")
+
+    def test_wrappers_without_anything_to_compile(self):
+        for option in ("--version", "-v", "-dumpversion"):
+            run(self.prefix / "bin/mpicc", option)
+
+    def test_other_compiler(self):
+        shown = run(self.prefix / "bin/mpicc", "-show", "a.c",
+                    env={**self.clean, "MACADAM_CC": "another -m64"})
+        self.assertTrue(shown.startswith("another -m64 -I") or
+                        shown.startswith("another -m64 '-I"), shown)
+        shown = run(self.prefix / "bin/mpicxx", "-show", "a.cc",
+                    env={**self.clean, "MACADAM_CXX": "another"})
+        self.assertTrue(shown.startswith("another "), shown)
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
+    def test_pkg_config(self):
+        folder = next(self.prefix.glob("lib*/**/pkgconfig"))
+        flags = run("pkg-config", "--cflags", "--libs", "macadam",
+                    env={**self.clean, "PKG_CONFIG_PATH": str(folder)})
+        library = next(self.prefix.glob("lib*/**/libmpi_abi.so")).parent
+        subprocess.run(["sh", "-c", f"cc user.c -o pc.out {flags}"], check=True, cwd=self.work)
+        run(self.prefix / "bin/mpiexec", "-n", 2, self.work / "pc.out",
+            env={**self.clean, "LD_LIBRARY_PATH": str(library)})
+
+    def build_with_cmake(self, name, lists, *options):
+        folder = self.work / name
+        folder.mkdir()
+        for source in ("user.c", "user.cc"):
+            shutil.copy(self.work / source, folder)
+        (folder / "CMakeLists.txt").write_text(lists)
+        run(CMAKE, "-S", folder, "-B", folder / "build", *options, env=self.clean)
+        run(CMAKE, "--build", folder / "build", env=self.clean)
+        self.run_program(folder / "build/c_user")
+        self.run_program(folder / "build/cxx_user")
+        return folder / "build"
+
+    def test_find_mpi(self):
+        self.build_with_cmake("find-mpi", FIND_MPI.format(prefix=self.prefix),
+                              f"-DMPI_HOME={self.prefix}")
+
+    def test_find_macadam(self):
+        version = run(self.prefix / "bin/mpiexec", "--version").split()[-1]
+        build = self.build_with_cmake("find-macadam", FIND_MACADAM.format(version=version),
+                                      f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.run_program(build / "c_user", (build / "mpiexec.txt").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

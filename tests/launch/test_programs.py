@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mpiexec with real MPI programs: what ends them, what a hang shows, kill -9 at random moments."""
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from common import HOST, LaunchTest
+
+PROGRAM = os.environ["LAUNCH_PROGRAM"]
+
+
+class Programs(LaunchTest):
+    def test_run(self):
+        result = self.mpiexec("-n", 2, PROGRAM, "hello", ":", "-n", 1, PROGRAM, "hello")
+        self.assert_ran(result, [f"rank {r} of 3, app {r // 2}" for r in range(3)])
+
+    def test_alone(self):
+        result = subprocess.run([PROGRAM, "hello"], env=self.environment, capture_output=True,
+                                text=True, timeout=20)
+        self.assertEqual((result.stdout, result.stderr), ("rank 0 of 1, app 0\n", ""))
+
+    def test_refuses_to_be_several_singletons(self):
+        result = subprocess.run([PROGRAM, "hello"], env={**self.environment, "PMI_SIZE": "4"},
+                                capture_output=True, text=True, timeout=20)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("start it with Macadam's mpiexec, or unset PMI_SIZE", result.stderr)
+
+    def test_abort(self):
+        result = self.mpiexec("-n", 4, PROGRAM, "abort", 3)
+        self.assert_fails(result, 3, f"mpiexec: rank 1 on host {HOST} called "
+                                     "MPI_Abort(MPI_COMM_WORLD, 3); ending the other 3 ranks")
+
+    def test_end_without_finalize(self):
+        result = self.mpiexec("-n", 3, PROGRAM, "no-finalize")
+        self.assert_fails(result, 1, f"mpiexec: rank 1 on host {HOST} exited without calling "
+                                     "MPI_Finalize; ending the other 2 ranks")
+
+    def test_more_ranks_than_cores(self):
+        self.assert_ran(self.mpiexec("-n", 8, PROGRAM, "work", "0.3"), [])
+
+
+class Hangs(LaunchTest):
+    def hang(self, *arguments):
+        result = self.mpiexec("-timeout", 1, *arguments)
+        self.assertEqual(result.returncode, 124, result.stderr)
+        return result.stderr
+
+    def test_wrong_tag(self):
+        page = self.hang("-n", 2, PROGRAM, "wrong-tag")
+        self.assertIn("rank 0 waits in MPI_Recv\n", page)
+        self.assertRegex(page, r"receive +from rank 1, tag 5 in MPI_COMM_WORLD, 4 bytes")
+        self.assertRegex(page, r"unexpected +from rank 1, tag 6 in MPI_COMM_WORLD, 4 bytes")
+        self.assertIn("rank 0 waits for a message from rank 1 with tag 5 in MPI_COMM_WORLD; one "
+                      "with tag 6 has arrived and nobody receives it: is a tag wrong?", page)
+        self.assertIn("rank 1 waits in MPI_Finalize", page)
+
+    def test_circle(self):
+        page = self.hang("-n", 3, PROGRAM, "circle")
+        self.assertIn("rank 0 -> rank 1 -> rank 2 -> rank 0: a circle", page)
+
+
+class Report(LaunchTest):
+    def test_at_the_end(self):
+        self.environment["MACADAM_REPORT"] = "1"
+        result = self.mpiexec("-n", 2, PROGRAM, "work", "0.2")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn(f"macadam: what the job did: 2 ranks on host {HOST}\n", result.stderr)
+        for word in ("protocol", "memory", "transports"):
+            self.assertIn(f"\n  {word}", result.stderr)
+
+
+class Kills(LaunchTest):
+    """kill -9 at random moments of start-up, work and end: one line, no hang, nothing left."""
+    seed = random.randrange(1 << 32)
+
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(self.seed)
+        self.environment["LAUNCH_SEED"] = str(self.seed)
+
+    def child_ranks(self, process):
+        listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)],
+                                capture_output=True, text=True).stdout
+        return [int(line.split()[0]) for line in listed.splitlines() if "launch_prog" in line]
+
+    def test_of_ranks(self):
+        for i in range(100):
+            with self.subTest(i=i, seed=self.seed):
+                process = self.start("-n", 4, PROGRAM, "work", "10")
+                time.sleep(self.random.choice((0, 0.002, 0.01, 0.03, 0.1)) * self.random.random())
+                ranks = self.wait_for(lambda: self.child_ranks(process))
+                os.kill(self.random.choice(ranks), signal.SIGKILL)
+                _, error = process.communicate(timeout=10)
+                self.assertRegex(error, rf"^mpiexec: rank \d on host {HOST} was killed by signal 9 "
+                                        r"\(Killed\); ending the other (\d )?ranks?\n$")
+                self.assertEqual(process.returncode, 137)
+                self.assert_nothing_left(within=1.0)
+
+    def test_of_mpiexec(self):
+        for i in range(30):
+            with self.subTest(i=i, seed=self.seed):
+                process = self.start("-n", 4, PROGRAM, "work", "10")
+                time.sleep(self.random.choice((0, 0.002, 0.01, 0.03, 0.1)) * self.random.random())
+                process.kill()
+                process.communicate(timeout=10)
+                self.assert_nothing_left(within=2.0)
+
+    def test_near_the_end(self):
+        """While ranks leave MPI: the job fails or had ended already, but does not hang."""
+        for i in range(20):
+            with self.subTest(i=i, seed=self.seed):
+                process = self.start("-n", 4, PROGRAM, "work", "0.05")
+                ranks = self.wait_for(lambda: self.child_ranks(process))
+                time.sleep(0.05 + 0.03 * self.random.random())
+                try:
+                    os.kill(self.random.choice(ranks), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                process.communicate(timeout=10)
+                self.assertIn(process.returncode, (0, 137))
+                self.assert_nothing_left(within=1.0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The `macadam` tool of the build tree."""
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+BUILD = pathlib.Path(os.environ["BUILD_FOLDER"])
+
+
+class Info(unittest.TestCase):
+    def macadam(self, *arguments, **environment):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
+        return subprocess.run([BUILD / "bin/macadam", *arguments], capture_output=True, text=True,
+                              timeout=60, env={**clean, **environment})
+
+    def info(self, *arguments, **environment):
+        result = self.macadam("info", *arguments, **environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_page(self):
+        page = self.info()
+        self.assertRegex(page, r"^Macadam \d+\.\d+\.\d+, MPI 5\.0 with the standard ABI\n")
+        self.assertRegex(page, r"library   /\S+/libmpi_abi\.so\.1\n +Macadam")
+        self.assertRegex(page, r"\n  shm +ranks on this machine; cross-memory attach (works|does not)")
+        self.assertRegex(page, r"\n  rdma +not in this version")
+        self.assertNotIn("\n* ", page)
+
+    def test_settings(self):
+        page = self.info(MACADAM_SHM_EAGER="4K", MACADAM_PROTOCOLS="sender")
+        self.assertRegex(page, r"\n\* MACADAM_SHM_EAGER +4")
+        self.assertRegex(page, r"\n\* MACADAM_PROTOCOLS +sender")
+        self.assertRegex(page, r"\n  MACADAM_SHM_HYBRID ")
+
+    def test_protocols_follow_the_settings(self):
+        page = self.info(MACADAM_SHM_EAGER="4K", MACADAM_SHM_HYBRID="64K",
+                         MACADAM_RENDEZVOUS="write")
+        self.assertRegex(page, r"up to 4096 bytes +EAGER +EAGER +EAGER\n")
+        self.assertRegex(page, r"up to 65536 bytes +HYBRID +RECV_RNDV +HYBRID\n")
+        self.assertRegex(page, r"larger +SEND_RNDV write +RECV_RNDV +RECV_RNDV\n")
+        page = self.info(MACADAM_PROTOCOLS="sender")
+        self.assertRegex(page, r"larger +SEND_RNDV read +SEND_RNDV read +SEND_RNDV read\n")
+        self.assertNotIn("HYBRID  ", page)
+
+    def test_misspelt_variable(self):
+        self.assertRegex(self.info(MACADAM_SHM_EAGR="4K"), r"warning: .*MACADAM_SHM_EAGER")
+
+    def test_api(self):
+        page = self.info("--api")
+        written = len(re.findall(r"^  written +MPI_\w+$", page, re.M))
+        missing = len(re.findall(r"^  not written +MPI_\w+$", page, re.M))
+        self.assertEqual(written + missing, 664)
+        self.assertTrue(page.endswith(f"\n{written} of 664 functions written, {missing} not written; "
+                                      "those return MPI_ERR_UNSUPPORTED_OPERATION\n"))
+        self.assertRegex(page, r"\n  written +MPI_Send\n")
+
+    def test_mistakes(self):
+        self.assertNotEqual(self.macadam().returncode, 0)
+        self.assertNotEqual(self.macadam("frobnicate").returncode, 0)
+        self.assertIn("info", self.macadam("--help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
