@@ -8,11 +8,19 @@ namespace macadam::engine {
 
 SendRequest* Engine::send_long(Peer& peer, const Envelope& envelope, const Data& data,
                                std::size_t bytes, SendMode mode) {
-  const bool eager = bytes <= eager_ && !peer.demoted;
-  // Figure 6, Isend (4) and (12): an announcement may have arrived. Before this message takes its
-  // ordinal, since progress may let others be sent.
-  if (!eager) progress();
+  const bool customized = settings_.protocols == base::Protocols::customized;
+  const bool eager = bytes <= eager_ && (!peer.demoted || bytes == 0);
+  // All progress is made before this message takes its ordinal: others may be sent meanwhile.
+  std::byte* copy = nullptr;
+  if (!eager) {
+    progress(); // Figure 6, Isend (4) and (12): an announcement may have arrived
+    if (customized && bytes <= hybrid_ && mode == SendMode::standard &&
+        !is_announced(peer, envelope))
+      copy = copy_for_hybrid(data, bytes);
+    if (copy != nullptr) progress(); // (8): or during the copy
+  }
   if (peer.state == PeerState::failed) {
+    if (copy != nullptr) transport_.free(copy);
     base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
                peer.rank);
   }
@@ -27,10 +35,15 @@ SendRequest* Engine::send_long(Peer& peer, const Envelope& envelope, const Data&
   send.id = send_ids_.add(&send);
   sends_.push_back(send);
   counters_.bytes_sent += bytes;
+  if (copy != nullptr) {
+    send.staged = copy;
+    send.hybrid = true;
+    send.detached = true; // for the user the send is complete; the request keeps the copy
+  }
 
   Channel* const counting = channel(peer, envelope.context, envelope.tag);
   if (counting != nullptr) {
-    send.counted = settings_.protocols == base::Protocols::customized;
+    send.counted = customized;
     send.ordinal = counting->sent++;
   }
   if (eager) return send_eager(send);
@@ -40,12 +53,13 @@ SendRequest* Engine::send_long(Peer& peer, const Envelope& envelope, const Data&
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
     write_to(send, target);
+    if (copy != nullptr) return nullptr;
     if (!send.complete) return &send;
     recycle(&send);
     return nullptr;
   }
-  const bool customized = settings_.protocols == base::Protocols::customized;
-  if (customized && bytes <= hybrid_ && mode == SendMode::standard && send_hybrid(send)) {
+  if (copy != nullptr) {
+    offer_copy(send);
     return nullptr;
   }
   return send_rndv(send);

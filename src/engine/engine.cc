@@ -73,12 +73,13 @@ void Engine::release(Request* request) {
 }
 
 void Engine::recycle(Request* request) {
-  request->kind = base::ObjectKind::freed;
   if (request->role == Role::receive) {
     receive_slab_.free(static_cast<ReceiveRequest*>(request));
   } else {
     send_slab_.free(static_cast<SendRequest*>(request));
   }
+  // By this a stale handle is recognised. After the destructor: a store before it could be dropped.
+  new (static_cast<void*>(request)) base::Object(base::ObjectKind::freed);
 }
 
 void Engine::finish_send(SendRequest& send, std::int32_t error) {
@@ -179,8 +180,10 @@ void Engine::fail_peer(Peer& peer) {
     }
     return nullptr;
   };
-  while (SendRequest* send = next_send())
+  while (SendRequest* send = next_send()) {
+    stop_waiting(*send);
     finish_send(*send, MPI_ERR_PROC_ABORTED);
+  }
   const auto next_receive = [&]() -> ReceiveRequest* {
     ReceiveRequest* found = nullptr;
     const auto look = [&](ReceiveRequest& receive) {
@@ -190,6 +193,7 @@ void Engine::fail_peer(Peer& peer) {
     if (found != nullptr) {
       matcher_.remove(*found);
       if (found->channel != nullptr) --found->channel->pending;
+      base::List<ReceiveRequest, Held>::erase(*found);
       return found;
     }
     for (ReceiveRequest& receive : receiving_)

@@ -165,7 +165,8 @@ class Engine final : public Sink {
   void deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
 
   // hybrid.cc
-  bool send_hybrid(SendRequest& send);
+  std::byte* copy_for_hybrid(const Data& data, std::size_t bytes);
+  void offer_copy(SendRequest& send);
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID
   SendRequest* send_rndv(SendRequest& send);
@@ -179,6 +180,7 @@ class Engine final : public Sink {
   [[nodiscard]] bool may_announce(const ReceiveRequest& receive) const;
   void announce(ReceiveRequest& receive, std::uint64_t ordinal);
   void announce_held();
+  bool is_announced(Peer& peer, const Envelope& envelope);
   bool take_announcement(Channel& channel, std::uint64_t ordinal, Announcement& found);
   void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
   void write_to(SendRequest& send, const Announcement& target);

@@ -9,34 +9,22 @@
 
 namespace macadam::engine {
 
-// False if there is no memory for the copy: the message then takes SEND_RNDV.
-bool Engine::send_hybrid(SendRequest& send) {
-  auto* const buffer = static_cast<std::byte*>(transport_.allocate(send.bytes));
-  if (buffer == nullptr) return false;
-  if (send.gaps) {
-    datatype::PackCursor cursor(*send.gaps, send.data.address, send.data.count);
-    cursor.pack(buffer, send.bytes);
+// The data as one block of the library's memory; null if there is none left: the message then takes
+// SEND_RNDV.
+std::byte* Engine::copy_for_hybrid(const Data& data, std::size_t bytes) {
+  auto* const copy = static_cast<std::byte*>(transport_.allocate(bytes));
+  if (copy == nullptr) return nullptr;
+  if (data.type->contiguous()) {
+    std::memcpy(copy, data.address, bytes);
   } else {
-    std::memcpy(buffer, send.data.address, send.bytes);
+    datatype::PackCursor cursor(*data.type, data.address, data.count);
+    cursor.pack(copy, bytes);
   }
-  send.staged = buffer;
-  send.hybrid = true;
-  send.detached = true; // for the user the send is complete; the request keeps the buffer
-  Peer& peer = *send.peer;
+  return copy;
+}
 
-  // Figure 6, Isend (8) and (9): the announcement may have come during the copy.
-  Announcement target;
-  if (send.counted) {
-    progress();
-    Channel* const counting = channel(peer, send.envelope.context, send.envelope.tag);
-    if (take_announcement(*counting, send.ordinal, target)) {
-      ++counters_.receiver_early;
-      ++counters_.recv_rndv;
-      write_to(send, target);
-      return true;
-    }
-  }
-  send.registered = transport_.register_memory(buffer, send.bytes);
+void Engine::offer_copy(SendRequest& send) {
+  send.registered = transport_.register_memory(send.staged, send.bytes);
   send.is_registered = true;
   send.stage = SendStage::announced;
   ++counters_.hybrid_sent;
@@ -49,8 +37,7 @@ bool Engine::send_hybrid(SendRequest& send) {
                                 .bytes = send.bytes,
                                 .send_id = send.id,
                                 .memory = send.registered};
-  post_control(peer, &ready, sizeof ready);
-  return true;
+  post_control(*send.peer, &ready, sizeof ready);
 }
 
 } // namespace macadam::engine

@@ -41,6 +41,14 @@ void Engine::announce_held() {
   }
 }
 
+// The receive of the next message to be sent has announced itself.
+bool Engine::is_announced(Peer& peer, const Envelope& envelope) {
+  const Channel* const counting = channel(peer, envelope.context, envelope.tag);
+  return counting != nullptr &&
+         std::any_of(counting->announcements.begin(), counting->announcements.end(),
+                     [&](const Announcement& a) { return a.ordinal == counting->sent; });
+}
+
 // The announcement for this ordinal, if it is there; older ones are dropped on the way.
 bool Engine::take_announcement(Channel& channel, std::uint64_t ordinal, Announcement& found) {
   auto& list = channel.announcements;

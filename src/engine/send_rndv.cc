@@ -63,6 +63,7 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
   receive.sender_id = message.send_id;
   receive.incoming = message.bytes;
   receiving_.push_back(receive);
+  if (peer.state == PeerState::failed) return finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
   if (receive.announced && message.counted && message.offer != wire::Offer::hybrid) {
     // Both came at the same time (Figure 5 b): the sender will use the announcement.
     receive.stage = ReceiveStage::awaits_fin;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random programs of sends, receives, wildcards, matched probes and cancels on a few engines over a
 // rough network, against MPI's rules: every message is received once, with its content, in an order
-// that does not overtake; nothing is left behind. A failure names its seed; MACADAM_SEED=n replays it.
+// that does not overtake; nothing is left behind. A failure names its seed; MACADAM_SEED=n replays
+// it.
 #include "datatype/constructors.h"
 #include "engine/engine.h"
 #include "support/loopback.h"
@@ -24,7 +25,7 @@ struct Sent {
   int from, to;
   std::uint64_t context;
   int tag;
-  std::vector<std::uint8_t> user;  // the sender's buffer, with gaps where the type has some
+  std::vector<std::uint8_t> user; // the sender's buffer, with gaps where the type has some
   std::vector<std::uint8_t> bytes;
   engine::SendRequest* request = nullptr;
   int received = 0;
@@ -39,7 +40,7 @@ struct Received {
   std::vector<std::uint8_t> user;
   engine::ReceiveRequest* request = nullptr;
   bool cancel_asked = false;
-  int message = -1;  // index of what it got
+  int message = -1; // index of what it got
 };
 
 constexpr std::size_t sizes[] = {4, 8, 60, 1020, 1024, 1028, 3000, 4096, 4100, 9000};
@@ -49,17 +50,18 @@ class Program {
   Program(std::uint64_t seed, base::Settings settings)
       : settings_(settings), random_(seed), ranks_(2 + static_cast<int>(seed % 3)),
         network_(ranks_, test::LoopbackOptions::rough(seed)) {
-    pairs_ = datatype::vector(2, 2, 4, types_[MPI_BYTE]);  // xx..xx: 4 bytes in 6
+    pairs_ = datatype::vector(2, 2, 4, types_[MPI_BYTE]); // xx..xx: 4 bytes in 6
     pairs_->commit();
     for (int rank = 0; rank < ranks_; ++rank) {
-      engines_.push_back(std::make_unique<engine::Engine>(
-          network_.transport(rank), static_cast<Rank>(ranks_), settings_));
+      engines_.push_back(std::make_unique<engine::Engine>(network_.transport(rank),
+                                                          static_cast<Rank>(ranks_), settings_));
     }
   }
 
   void run() {
     const int steps = 40 + pick(160);
-    for (int step = 0; step < steps; ++step) act();
+    for (int step = 0; step < steps; ++step)
+      act();
     settle();
     for (auto& r : received_) {
       if (!r->request->complete) {
@@ -68,7 +70,8 @@ class Program {
       }
     }
     settle();
-    for (auto& r : received_) ASSERT_TRUE(r->request->complete) << "a cancelled receive hangs";
+    for (auto& r : received_)
+      ASSERT_TRUE(r->request->complete) << "a cancelled receive hangs";
     drain();
     check();
   }
@@ -81,11 +84,16 @@ class Program {
   void act() {
     const int what = pick(100);
     const int rank = pick(ranks_);
-    if (what < 30) send(rank);
-    else if (what < 60) receive(rank);
-    else if (what < 65) cancel();
-    else if (what < 72) matched_probe(rank, any_envelope(rank));
-    else engines_[index(rank)]->progress();
+    if (what < 30)
+      send(rank);
+    else if (what < 60)
+      receive(rank);
+    else if (what < 65)
+      cancel();
+    else if (what < 72)
+      matched_probe(rank, any_envelope(rank));
+    else
+      engines_[index(rank)]->progress();
   }
 
   // Data of `bytes` bytes (a multiple of 4) in a buffer, contiguous or with gaps.
@@ -110,12 +118,14 @@ class Program {
     const auto number = static_cast<std::uint32_t>(sent_.size());
     sent->bytes.resize(bytes);
     std::memcpy(sent->bytes.data(), &number, 4);
-    for (std::size_t i = 4; i < bytes; ++i) sent->bytes[i] = static_cast<std::uint8_t>(i * 7 + number);
-    for (std::size_t i = 0; i < bytes; ++i) sent->user[place(i, gaps)] = sent->bytes[i];
+    for (std::size_t i = 4; i < bytes; ++i)
+      sent->bytes[i] = static_cast<std::uint8_t>(i * 7 + number);
+    for (std::size_t i = 0; i < bytes; ++i)
+      sent->user[place(i, gaps)] = sent->bytes[i];
     engine::Engine& e = *engines_[index(from)];
     const auto mode = chance(15) ? engine::SendMode::synchronous : engine::SendMode::standard;
-    sent->request = e.send(e.peer(static_cast<Rank>(sent->to)), {sent->context, from, sent->tag},
-                           data, mode);
+    sent->request =
+        e.send(e.peer(static_cast<Rank>(sent->to)), {sent->context, from, sent->tag}, data, mode);
     // The data are the user's again: what happens to them must not matter.
     if (sent->request == nullptr) std::fill(sent->user.begin(), sent->user.end(), 0xdd);
     sent_.push_back(std::move(sent));
@@ -170,7 +180,8 @@ class Program {
       bool moved = true;
       while (moved) {
         moved = false;
-        for (auto& e : engines_) moved |= e->progress();
+        for (auto& e : engines_)
+          moved |= e->progress();
       }
     }
   }
@@ -189,18 +200,21 @@ class Program {
   }
 
   void check() {
-    for (auto& r : received_) check_content(*r);
+    for (auto& r : received_)
+      check_content(*r);
     for (auto& s : sent_) {
       EXPECT_EQ(s->received, 1) << "message to " << s->to;
       EXPECT_TRUE(s->request == nullptr || s->request->complete);
     }
     check_order();
-    for (auto& e : engines_) EXPECT_TRUE(e->quiet());
+    for (auto& e : engines_)
+      EXPECT_TRUE(e->quiet());
     EXPECT_EQ(network_.registered(), 0u);
     for (auto& s : sent_) {
       if (s->request != nullptr) engines_[index(s->from)]->release(s->request);
     }
-    for (auto& r : received_) engines_[index(r->at)]->release(r->request);
+    for (auto& r : received_)
+      engines_[index(r->at)]->release(r->request);
   }
 
   void check_content(Received& r) {
@@ -208,12 +222,14 @@ class Program {
     const engine::Status& status = r.request->status;
     if (status.cancelled) {
       EXPECT_TRUE(r.cancel_asked);
-      for (std::uint8_t byte : r.user) ASSERT_EQ(byte, 0xee) << "a cancelled receive was written to";
+      for (std::uint8_t byte : r.user)
+        ASSERT_EQ(byte, 0xee) << "a cancelled receive was written to";
       return;
     }
     std::uint32_t number = 0;
     std::uint8_t first[4];
-    for (std::size_t i = 0; i < 4; ++i) first[i] = r.user[place(i, r.gaps)];
+    for (std::size_t i = 0; i < 4; ++i)
+      first[i] = r.user[place(i, r.gaps)];
     std::memcpy(&number, first, 4);
     ASSERT_LT(number, sent_.size());
     Sent& s = *sent_[number];
@@ -227,12 +243,14 @@ class Program {
     const std::size_t fits = std::min(r.capacity, s.bytes.size());
     EXPECT_EQ(status.bytes, fits);
     EXPECT_EQ(status.error, s.bytes.size() > r.capacity ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
-    for (std::size_t i = 0; i < fits; ++i) ASSERT_EQ(r.user[place(i, r.gaps)], s.bytes[i]) << i;
-    for (std::size_t i = fits; i < r.capacity; ++i) ASSERT_EQ(r.user[place(i, r.gaps)], 0xee) << i;
+    for (std::size_t i = 0; i < fits; ++i)
+      ASSERT_EQ(r.user[place(i, r.gaps)], s.bytes[i]) << i;
+    for (std::size_t i = fits; i < r.capacity; ++i)
+      ASSERT_EQ(r.user[place(i, r.gaps)], 0xee) << i;
   }
 
-  // No receive got a message while an earlier one of the same sender, which it would have matched, was
-  // left for a receive posted later.
+  // No receive got a message while an earlier one of the same sender, which it would have matched,
+  // was left for a receive posted later.
   void check_order() {
     for (std::size_t i = 0; i < received_.size(); ++i) {
       for (std::size_t j = i + 1; j < received_.size(); ++j) {
@@ -242,9 +260,10 @@ class Program {
         const Sent& got_first = *sent_[index(first.message)];
         const Sent& got_second = *sent_[index(second.message)];
         if (got_first.from != got_second.from || got_first.context != got_second.context) continue;
-        const bool overtaken = second.message < first.message &&
-                               engine::Matcher::matches(
-                                   first.wanted, {got_second.context, got_second.from, got_second.tag});
+        const bool overtaken =
+            second.message < first.message &&
+            engine::Matcher::matches(first.wanted,
+                                     {got_second.context, got_second.from, got_second.tag});
         EXPECT_FALSE(overtaken) << "message " << first.message << " overtook " << second.message;
       }
     }
@@ -258,7 +277,7 @@ class Program {
   test::LoopbackNetwork network_;
   std::vector<std::unique_ptr<Sent>> sent_;
   std::vector<std::unique_ptr<Received>> received_;
-  std::vector<std::unique_ptr<engine::Engine>> engines_;  // goes first: it uses all of the above
+  std::vector<std::unique_ptr<engine::Engine>> engines_; // goes first: it uses all of the above
 };
 
 void run_seeds(std::uint64_t first, std::uint64_t count) {
@@ -271,14 +290,16 @@ void run_seeds(std::uint64_t first, std::uint64_t count) {
     base::Settings settings;
     settings.rendezvous = seed % 2 != 0 ? base::Rendezvous::read : base::Rendezvous::write;
     if (seed % 7 == 0) settings.protocols = base::Protocols::sender;
-    if (seed % 5 == 0) settings.tags_per_peer = 2;      // fewer than are used: falls back
-    if (seed % 3 == 0) settings.unexpected_limit = 2000;  // senders are demoted
+    if (seed % 5 == 0) settings.tags_per_peer = 2;       // fewer than are used: falls back
+    if (seed % 3 == 0) settings.unexpected_limit = 2000; // senders are demoted
     Program(seed, settings).run();
     if (testing::Test::HasFailure()) return;
   }
 }
 
-TEST(RandomPrograms, KeepTheRules) { run_seeds(1, 3000); }
+TEST(RandomPrograms, KeepTheRules) {
+  run_seeds(1, 3000);
+}
 
-}  // namespace
-}  // namespace macadam
+} // namespace
+} // namespace macadam

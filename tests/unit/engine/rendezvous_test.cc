@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The three rendezvous protocols in detail: who completes when, in which order packets leave, what
+// happens to a message that is longer than its receive.
+#include "one_engine.h"
+
+namespace macadam::test {
+namespace {
+
+class Hybrid : public OneEngine {};
+
+TEST_F(Hybrid, SendsACopy) {
+  Bytes data = pattern(medium);
+  const Bytes original = data;
+  EXPECT_EQ(send(data), nullptr);
+  std::fill(data.begin(), data.end(), std::byte{0});
+  const auto offer = expect_offer(wire::Offer::hybrid);
+  EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(offer.memory.address), original.data(),
+                        original.size()),
+            0);
+  EXPECT_EQ(net.allocated, 1u);
+  EXPECT_EQ(net.registered.size(), 1u);
+  feed(fin_to_sender(offer.send_id));
+  feed(fin_to_sender(offer.send_id)); // a second one names nothing
+  expect_rest();
+}
+
+// Figure 6, Isend (8) and (9).
+TEST_F(Hybrid, AnnouncementDuringTheCopyIsUsed) {
+  const Bytes data = pattern(medium);
+  engine->peer(other);
+  // The poll before the copy finds an eager message, the one after it the announcement.
+  feed_later(eager_header(tag + 1), pattern(8));
+  feed_later(announcement(0));
+  net.puts = Posted::pending;
+  EXPECT_EQ(send(data), nullptr); // the put uses the copy: the sender leaves at once
+  const Operation put = expect_put(data, announcement(0).memory);
+  expect_fin_to_receiver(500, medium);
+  EXPECT_EQ(net.allocated, 1u);
+  feed_completion(put.cookie);
+  EXPECT_EQ(engine->counters().recv_rndv, 1u);
+  EXPECT_EQ(engine->counters().hybrid_sent, 0u);
+  EXPECT_EQ(net.allocated, 0u);
+  expect_nothing();
+}
+
+TEST_F(Hybrid, WithoutMemoryForTheCopyIsSendRndv) {
+  net.no_memory = true;
+  const Bytes data = pattern(medium);
+  SendRequest* request = send(data);
+  ASSERT_NE(request, nullptr);
+  const auto offer = expect_offer(wire::Offer::read);
+  feed(fin_to_sender(offer.send_id));
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  expect_rest();
+}
+
+TEST_F(Hybrid, SynchronousSendDoesNotLeaveBeforeItsMatch) {
+  const Bytes data = pattern(medium);
+  SendRequest* request = send(data, tag, SendMode::synchronous);
+  ASSERT_NE(request, nullptr);
+  const auto offer = expect_offer(wire::Offer::read);
+  EXPECT_FALSE(request->complete);
+  feed(fin_to_sender(offer.send_id));
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  expect_rest();
+}
+
+class SendRndv : public OneEngine {
+ protected:
+  void write_form() {
+    base::Settings wanted;
+    wanted.rendezvous = base::Rendezvous::write;
+    start(wanted);
+  }
+};
+
+TEST_F(SendRndv, WriteFormWaitsForTheAnswer) {
+  write_form();
+  const Bytes data = pattern(large);
+  SendRequest* request = send(data);
+  ASSERT_NE(request, nullptr);
+  const auto offer = expect_offer(wire::Offer::write);
+  auto answer = announcement(0);
+  answer.send_id = offer.send_id;
+  net.puts = Posted::pending;
+  feed(answer);
+  const Operation put = expect_put(data, answer.memory);
+  expect_fin_to_receiver(answer.receive_id, large); // FIN may follow a put at once
+  EXPECT_FALSE(request->complete);                  // the data are still being read
+  feed(answer);                                     // a second answer is no second put
+  expect_nothing();
+  feed_completion(put.cookie);
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  EXPECT_EQ(engine->counters().send_rndv_write, 1u);
+  expect_rest();
+}
+
+TEST_F(SendRndv, WriteFormWritesNoMoreThanFits) {
+  write_form();
+  const Bytes data = pattern(large);
+  SendRequest* request = send(data);
+  const auto offer = expect_offer(wire::Offer::write);
+  auto answer = announcement(0, 500, 6000);
+  answer.send_id = offer.send_id;
+  feed(answer);
+  expect_put(Bytes(data.begin(), data.begin() + 6000), answer.memory);
+  expect_fin_to_receiver(answer.receive_id, large); // says how long the message was
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  expect_rest();
+}
+
+TEST_F(SendRndv, LongerThanTheReceive) {
+  const Bytes data = pattern(large);
+  for (const auto how : {wire::Offer::hybrid, wire::Offer::read, wire::Offer::write}) {
+    SCOPED_TRACE(static_cast<int>(how));
+    feed(offer_of(data, how));
+    Bytes buffer(6000);
+    auto& request = receive(buffer);
+    if (how == wire::Offer::write) {
+      const auto answer = expect<wire::ReceiverReady>(wire::Kind::receiver_ready);
+      EXPECT_EQ(answer.capacity, 6000u);
+      std::memcpy(buffer.data(), data.data(), 6000);
+      feed(fin_to_receiver(answer.receive_id, large));
+    } else {
+      expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, 6000);
+      expect_fin_to_sender(77);
+    }
+    ASSERT_TRUE(request.complete);
+    EXPECT_EQ(request.status.error, MPI_ERR_TRUNCATE);
+    EXPECT_EQ(request.status.bytes, 6000u);
+    EXPECT_EQ(buffer, Bytes(data.begin(), data.begin() + 6000));
+    engine->release(&request);
+  }
+  expect_rest();
+}
+
+TEST_F(SendRndv, IntoAReceiveWithoutRoom) {
+  const Bytes data = pattern(large);
+  feed(offer_of(data, wire::Offer::read));
+  Bytes nothing;
+  auto& request = receive(nothing);
+  expect_fin_to_sender(77); // nothing to read, but the sender is told
+  ASSERT_TRUE(request.complete);
+  EXPECT_EQ(request.status.error, MPI_ERR_TRUNCATE);
+  EXPECT_EQ(request.status.bytes, 0u);
+  engine->release(&request);
+  expect_rest();
+}
+
+class RecvRndv : public OneEngine {};
+
+TEST_F(RecvRndv, PutThenFinThenCompletion) {
+  const auto ready = announcement(0);
+  feed(ready);
+  const Bytes data = pattern(large);
+  net.puts = Posted::pending;
+  SendRequest* request = send(data);
+  ASSERT_NE(request, nullptr);
+  const Operation put = expect_put(data, ready.memory);
+  expect_fin_to_receiver(ready.receive_id, large);
+  EXPECT_FALSE(request->complete);
+  feed_completion(put.cookie);
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  expect_rest();
+}
+
+TEST_F(RecvRndv, WritesNoMoreThanFits) {
+  const auto ready = announcement(0, 500, 5000);
+  feed(ready);
+  const Bytes data = pattern(large);
+  EXPECT_EQ(send(data), nullptr);
+  expect_put(Bytes(data.begin(), data.begin() + 5000), ready.memory);
+  expect_fin_to_receiver(ready.receive_id, large);
+  expect_rest();
+}
+
+TEST_F(RecvRndv, ReceiverLearnsOfTruncationFromFin) {
+  Bytes buffer(5000);
+  auto& request = receive(buffer);
+  const auto ready = expect_announcement(0, buffer);
+  feed(fin_to_receiver(ready.receive_id, large));
+  ASSERT_TRUE(request.complete);
+  EXPECT_EQ(request.status.error, MPI_ERR_TRUNCATE);
+  EXPECT_EQ(request.status.bytes, 5000u);
+  engine->release(&request);
+  expect_rest();
+}
+
+TEST_F(RecvRndv, SynchronousSendIsCompleteToo) {
+  feed(announcement(0));
+  const Bytes data = pattern(large);
+  EXPECT_EQ(send(data, tag, SendMode::synchronous), nullptr); // its receive is known to be posted
+  expect_put(data, announcement(0).memory);
+  expect_fin_to_receiver(500, large);
+  expect_rest();
+}
+
+TEST_F(RecvRndv, ReleasedReceiveStillFinishes) {
+  Bytes buffer(large);
+  auto& request = receive(buffer);
+  const auto ready = expect_announcement(0, buffer);
+  engine->release(&request); // MPI_Request_free
+  EXPECT_EQ(net.registered.size(), 1u);
+  feed(fin_to_receiver(ready.receive_id, large));
+  expect_rest();
+}
+
+} // namespace
+} // namespace macadam::test
