@@ -25,7 +25,7 @@ std::size_t room(std::size_t bytes) {
   return (bytes + Buffers::alignment - 1) & ~(Buffers::alignment - 1);
 }
 
-}  // namespace
+} // namespace
 
 Buffers::~Buffers() {
   for (Free*& list : free_) {
@@ -74,4 +74,4 @@ std::byte* Buffers::allocate(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-}  // namespace macadam::mem
+} // namespace macadam::mem

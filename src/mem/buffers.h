@@ -7,8 +7,8 @@
 namespace macadam::mem {
 
 // Library memory for message data: what came before its receive, and packed copies. Buffers come in
-// powers of two up to `largest_class` and are kept for reuse when they are given back, up to a bound;
-// longer ones go straight to and from the system. Not thread safe.
+// powers of two up to `largest_class` and are kept for reuse when they are given back, up to a
+// bound; longer ones go straight to and from the system. Not thread safe.
 class Buffers {
  public:
   static constexpr std::size_t alignment = 64;
@@ -36,7 +36,7 @@ class Buffers {
   struct Free {
     Free* next;
   };
-  static constexpr unsigned classes = 15;  // 64 bytes to 1 MiB
+  static constexpr unsigned classes = 15; // 64 bytes to 1 MiB
 
   std::byte* allocate(std::size_t bytes);
 
@@ -46,4 +46,4 @@ class Buffers {
   std::size_t cached_ = 0;
 };
 
-}  // namespace macadam::mem
+} // namespace macadam::mem

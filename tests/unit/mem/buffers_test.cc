@@ -40,7 +40,7 @@ TEST(Buffers, ReusesWhatWasGivenBackLast) {
   buffers.give(second, 100);
   EXPECT_EQ(buffers.bytes(), held);
   EXPECT_EQ(buffers.cached_bytes(), held);
-  EXPECT_EQ(buffers.take(128), second);  // the same class: 65 to 128 bytes
+  EXPECT_EQ(buffers.take(128), second); // the same class: 65 to 128 bytes
   EXPECT_EQ(buffers.take(65), first);
   EXPECT_EQ(buffers.bytes(), held);
   EXPECT_EQ(buffers.cached_bytes(), 0u);
@@ -59,9 +59,11 @@ TEST(Buffers, LongBuffersGoBackToTheSystem) {
 TEST(Buffers, KeepsNoMoreThanItsBound) {
   Buffers buffers(10'000);
   std::vector<std::byte*> taken;
-  for (int i = 0; i < 20; ++i) taken.push_back(buffers.take(1000));
+  for (int i = 0; i < 20; ++i)
+    taken.push_back(buffers.take(1000));
   EXPECT_EQ(buffers.bytes(), 20u * 1024);
-  for (std::byte* buffer : taken) buffers.give(buffer, 1000);
+  for (std::byte* buffer : taken)
+    buffers.give(buffer, 1000);
   EXPECT_EQ(buffers.cached_bytes(), 9u * 1024);
   EXPECT_EQ(buffers.bytes(), 9u * 1024);
 }
@@ -113,9 +115,10 @@ TEST(Buffers, RandomUseNeverOverlaps) {
       buffers.give(last.data, last.bytes);
     }
   }
-  for (const Taken& each : taken) buffers.give(each.data, each.bytes);
+  for (const Taken& each : taken)
+    buffers.give(each.data, each.bytes);
   EXPECT_EQ(buffers.bytes(), buffers.cached_bytes());
 }
 
-}  // namespace
-}  // namespace macadam::mem
+} // namespace
+} // namespace macadam::mem
