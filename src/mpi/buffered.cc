@@ -27,15 +27,16 @@ void destroy_flush(Process& self, LayerRequest& request) {
 
 constexpr RequestClass flush_class{.name = "buffer flush", .destroy = destroy_flush};
 
-}  // namespace
+} // namespace
 
 Flush::Flush(Process& process_of, std::uint64_t last_send)
     : LayerRequest(engine::Role::combined, flush_class), process(process_of), last(last_send) {}
 
 void BufferedSends::attach(Process& self, void* memory, std::size_t bytes) {
   if (attached_) {
-    base::fail(MPI_ERR_BUFFER, "a buffer is attached already (address {}, {} bytes); detach it first",
-               memory_, bytes_);
+    base::fail(MPI_ERR_BUFFER,
+               "a buffer is attached already (address {}, {} bytes); detach it first", memory_,
+               bytes_);
   }
   process_ = &self;
   automatic_ = memory == MPI_BUFFER_AUTOMATIC;
@@ -83,21 +84,24 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
 // Room for a copy that is numbered as the next send.
 BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
   auto copy = attached_ ? find_room(bytes) : copies_.end();
-  while (copy == copies_.end() && attached_ && process_->engine->progress()) copy = find_room(bytes);
+  while (copy == copies_.end() && attached_ && process_->engine->progress())
+    copy = find_room(bytes);
   if (copy != copies_.end()) return copy;
   if (!attached_) {
     base::fail(MPI_ERR_BUFFER, "no buffer is attached for buffered sends; attach one with "
                                "MPI_Buffer_attach (MPI_BUFFER_AUTOMATIC for one of the library)");
   }
   if (automatic_) {
-    base::fail(MPI_ERR_BUFFER, "the automatic buffer has no room for {} bytes: {} of {} bytes hold "
-                               "sends that have not left; set MACADAM_BUFFERED higher, or call "
-                               "MPI_Buffer_flush in between",
+    base::fail(MPI_ERR_BUFFER,
+               "the automatic buffer has no room for {} bytes: {} of {} bytes hold "
+               "sends that have not left; set MACADAM_BUFFERED higher, or call "
+               "MPI_Buffer_flush in between",
                bytes, used_, process_->settings.buffered);
   }
-  base::fail(MPI_ERR_BUFFER, "the attached buffer of {} bytes has no room for {} bytes: {} bytes hold "
-                             "sends that have not left; attach a larger one (the data and "
-                             "MPI_BSEND_OVERHEAD for each send that is on its way)",
+  base::fail(MPI_ERR_BUFFER,
+             "the attached buffer of {} bytes has no room for {} bytes: {} bytes hold "
+             "sends that have not left; attach a larger one (the data and "
+             "MPI_BSEND_OVERHEAD for each send that is on its way)",
              bytes_, bytes, used_);
 }
 
@@ -186,7 +190,7 @@ void hand_out(Process& self, Flush* flush, MPI_Request* request) {
   *request = flush == nullptr ? handle(self.requests.done) : handle(*flush);
 }
 
-}  // namespace
+} // namespace
 
 void buffer_attach(Process& self, void* buffer, MPI_Count size) {
   self.requests.buffered.attach(self, buffer, static_cast<std::size_t>(size));
@@ -196,7 +200,9 @@ void buffer_detach(Process& self, void* buffer_addr, MPI_Count* size) {
   self.requests.buffered.detach(static_cast<void**>(buffer_addr), size);
 }
 
-void buffer_flush(Process& self) { self.requests.buffered.flush(); }
+void buffer_flush(Process& self) {
+  self.requests.buffered.flush();
+}
 
 void buffer_iflush(Process& self, MPI_Request* request) {
   hand_out(self, self.requests.buffered.start_flush(self), request);
@@ -210,10 +216,12 @@ void comm_detach_buffer(Process&, Communicator& comm, void* buffer_addr, MPI_Cou
   own_buffer(comm).detach(static_cast<void**>(buffer_addr), size);
 }
 
-void comm_flush_buffer(Process&, Communicator& comm) { own_buffer(comm).flush(); }
+void comm_flush_buffer(Process&, Communicator& comm) {
+  own_buffer(comm).flush();
+}
 
 void comm_iflush_buffer(Process& self, Communicator& comm, MPI_Request* request) {
   hand_out(self, own_buffer(comm).start_flush(self), request);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

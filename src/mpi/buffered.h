@@ -48,7 +48,7 @@ class BufferedSends {
     BufferedSends* owner;
     std::byte* place;
     std::size_t bytes;
-    std::uint64_t number;  // sends are numbered in the order of their calls
+    std::uint64_t number; // sends are numbered in the order of their calls
   };
   using Copies = std::list<Copy>;
 
@@ -59,14 +59,14 @@ class BufferedSends {
   [[nodiscard]] bool gone(std::uint64_t up_to) const;
 
   Process* process_ = nullptr;
-  void* memory_ = nullptr;  // as attached
+  void* memory_ = nullptr; // as attached
   std::size_t bytes_ = 0;
   bool attached_ = false;
   bool automatic_ = false;
-  std::size_t used_ = 0;       // bytes of copies
+  std::size_t used_ = 0; // bytes of copies
   std::uint64_t sends_ = 0;
   Copies copies_;
-  Copies spare_;               // list nodes for reuse
+  Copies spare_; // list nodes for reuse
   std::vector<Flush*> flushes_;
 };
 
@@ -76,4 +76,4 @@ BufferedSends& buffer_for(Process& self, Communicator& comm);
 // Waits for the sends of an attached buffer and detaches it, as MPI_Comm_free and MPI_Finalize do.
 void drain(BufferedSends& buffer);
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -21,20 +21,15 @@ void cancel_generalized(Process&, LayerRequest& request) {
   }
 }
 
-constexpr RequestClass generalized_class{.name = "generalized",
-                                         .destroy = destroy_generalized,
-                                         .cancel = cancel_generalized};
+constexpr RequestClass generalized_class{
+    .name = "generalized", .destroy = destroy_generalized, .cancel = cancel_generalized};
 
-}  // namespace
+} // namespace
 
-Generalized::Generalized(MPI_Grequest_query_function* query_fn,
-                         MPI_Grequest_free_function* free_fn,
+Generalized::Generalized(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
                          MPI_Grequest_cancel_function* cancel_fn, void* state)
-    : LayerRequest(engine::Role::generalized, generalized_class),
-      query(query_fn),
-      free(free_fn),
-      cancel(cancel_fn),
-      extra_state(state) {}
+    : LayerRequest(engine::Role::generalized, generalized_class), query(query_fn), free(free_fn),
+      cancel(cancel_fn), extra_state(state) {}
 
 int query(Generalized& request, MPI_Status* status) {
   MPI_Status answer;
@@ -57,8 +52,7 @@ int retire(Process& self, Generalized& request) {
 void grequest_start(Process& self, MPI_Grequest_query_function* query_fn,
                     MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
                     void* extra_state, MPI_Request* request) {
-  *request =
-      handle(*self.requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
+  *request = handle(*self.requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
 }
 
 void grequest_complete(Process& self, MPI_Request request) {
@@ -69,4 +63,4 @@ void grequest_complete(Process& self, MPI_Request request) {
   complete(self, static_cast<Generalized&>(object(request)), {});
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

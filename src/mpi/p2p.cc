@@ -17,7 +17,8 @@ using engine::SendMode;
 using engine::SendRequest;
 
 SendRequest* start_send(Process& self, const Transfer& transfer, SendForm form) {
-  if (transfer.rank == MPI_PROC_NULL) [[unlikely]] return nullptr;
+  if (transfer.rank == MPI_PROC_NULL) [[unlikely]]
+    return nullptr;
   const Communicator& comm = transfer.comm;
   engine::Engine& engine = *self.engine;
   engine::Peer& peer = comm.peer(engine, transfer.rank);
@@ -26,8 +27,7 @@ SendRequest* start_send(Process& self, const Transfer& transfer, SendForm form) 
     buffer_for(self, transfer.comm).send(peer, envelope, transfer.data);
     return nullptr;
   }
-  const SendMode mode =
-      form == SendForm::synchronous ? SendMode::synchronous : SendMode::standard;
+  const SendMode mode = form == SendForm::synchronous ? SendMode::synchronous : SendMode::standard;
   return engine.send(peer, envelope, transfer.data, mode);
 }
 
@@ -55,7 +55,8 @@ void wait_and_release(Process& self, engine::Request& request, Communicator& com
                       MPI_Status* status) {
   if (!request.complete) self.wait_until([&] { return request.complete; });
   set_status(status, request.status);
-  if (request.status.error != MPI_SUCCESS) [[unlikely]] fail_blocking(self, request, comm);
+  if (request.status.error != MPI_SUCCESS) [[unlikely]]
+    fail_blocking(self, request, comm);
   self.engine->release(&request);
 }
 
@@ -76,7 +77,7 @@ inline void send_and_return(Process& self, const Transfer& transfer, SendForm fo
   *request = handle(*started);
 }
 
-}  // namespace
+} // namespace
 
 void send(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
           Communicator& comm) {
@@ -140,4 +141,4 @@ void irecv(Process& self, void* buf, MPI_Count count, const Type& type, int sour
   *request = handle(*started);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -17,7 +17,7 @@ enum class SendForm : std::uint8_t { standard, synchronous, ready, buffered };
 // A message to or from a rank of a communicator, as the user's call describes it.
 struct Transfer {
   Communicator& comm;
-  int rank;  // of the other side; MPI_PROC_NULL, and MPI_ANY_SOURCE for a receive, are allowed
+  int rank; // of the other side; MPI_PROC_NULL, and MPI_ANY_SOURCE for a receive, are allowed
   int tag;
   engine::Data data;
 };
@@ -34,12 +34,13 @@ engine::ReceiveRequest* start_receive(Process& self, const Transfer& transfer);
 
 // MPI_Send_init, MPI_Recv_init and their like.
 struct PersistentMessage : PersistentRequest {
-  PersistentMessage(const RequestClass& how, Process& process_of, const Transfer& what, SendForm as);
+  PersistentMessage(const RequestClass& how, Process& process_of, const Transfer& what,
+                    SendForm as);
 
   Process& process;
   Transfer transfer;
-  datatype::TypeRef type;  // keeps transfer.data.type
-  SendForm form;           // of a send
+  datatype::TypeRef type; // keeps transfer.data.type
+  SendForm form;          // of a send
   engine::Request* running = nullptr;
 };
 
@@ -48,10 +49,10 @@ struct Exchange : LayerRequest {
   explicit Exchange(Process& process_of);
 
   Process& process;
-  int halves = 1;                // still running; one more while the call starts them
-  engine::Status outcome;        // of the receive, or the first error
-  std::byte* staged = nullptr;   // what is sent, of MPI_Isendrecv_replace
+  int halves = 1;              // still running; one more while the call starts them
+  engine::Status outcome;      // of the receive, or the first error
+  std::byte* staged = nullptr; // what is sent, of MPI_Isendrecv_replace
   std::size_t staged_bytes = 0;
 };
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

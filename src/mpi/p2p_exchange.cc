@@ -89,7 +89,7 @@ void wait_for(Process& self, Exchange& exchange, MPI_Status* status) {
   wait(self, &request, status);
 }
 
-}  // namespace
+} // namespace
 
 Exchange::Exchange(Process& process_of)
     : LayerRequest(engine::Role::combined, exchange_class), process(process_of) {}
@@ -113,8 +113,8 @@ void sendrecv(Process& self, const void* sendbuf, MPI_Count sendcount, const Typ
 void isendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& type, int dest,
                        int sendtag, int source, int recvtag, Communicator& comm,
                        MPI_Request* request) {
-  *request = handle(
-      start_replace(self, data_of(buf, count, type), dest, sendtag, source, recvtag, comm));
+  *request =
+      handle(start_replace(self, data_of(buf, count, type), dest, sendtag, source, recvtag, comm));
 }
 
 void sendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& type, int dest,
@@ -125,4 +125,4 @@ void sendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& typ
            status);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

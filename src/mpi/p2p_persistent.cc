@@ -9,7 +9,8 @@ namespace macadam::mpi {
 
 PersistentMessage::PersistentMessage(const RequestClass& how, Process& process_of,
                                      const Transfer& what, SendForm as)
-    : PersistentRequest(how), process(process_of), transfer(what), type(*what.data.type), form(as) {}
+    : PersistentRequest(how), process(process_of), transfer(what), type(*what.data.type), form(as) {
+}
 
 namespace {
 
@@ -73,7 +74,7 @@ void make(Process& self, const RequestClass& sort, const Transfer& transfer, Sen
   *request = handle(made);
 }
 
-}  // namespace
+} // namespace
 
 void send_init(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
                Communicator& comm, MPI_Request* request) {
@@ -101,8 +102,8 @@ void bsend_init(Process& self, const void* buf, MPI_Count count, const Type& typ
 
 void recv_init(Process& self, void* buf, MPI_Count count, const Type& type, int source, int tag,
                Communicator& comm, MPI_Request* request) {
-  make(self, persistent_receive, {comm, source, tag, data_of(buf, count, type)},
-       SendForm::standard, request);
+  make(self, persistent_receive, {comm, source, tag, data_of(buf, count, type)}, SendForm::standard,
+       request);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -43,7 +43,7 @@ engine::ReceiveRequest& start(Process& self, MPI_Message* handle, const engine::
   return request;
 }
 
-}  // namespace
+} // namespace
 
 void probe(Process& self, int source, int tag, Communicator& comm, MPI_Status* status) {
   if (source == MPI_PROC_NULL) return set_status(status, self.requests.from_nobody.status);
@@ -53,8 +53,7 @@ void probe(Process& self, int source, int tag, Communicator& comm, MPI_Status* s
   show(*message, status);
 }
 
-void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag,
-            MPI_Status* status) {
+void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Status* status) {
   *flag = 1;
   if (source == MPI_PROC_NULL) return set_status(status, self.requests.from_nobody.status);
   const engine::Message* message = self.engine->probe(wanted(comm, source, tag));
@@ -75,8 +74,8 @@ void mprobe(Process& self, int source, int tag, Communicator& comm, MPI_Message*
   hand_out(*message, comm, handle, status);
 }
 
-void improbe(Process& self, int source, int tag, Communicator& comm, int* flag,
-             MPI_Message* handle, MPI_Status* status) {
+void improbe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Message* handle,
+             MPI_Status* status) {
   *flag = 1;
   if (source == MPI_PROC_NULL) return hand_out_nobody(self, handle, status);
   engine::Message* message = self.engine->match_probe(wanted(comm, source, tag));
@@ -105,4 +104,4 @@ void mrecv(Process& self, void* buf, MPI_Count count, const datatype::Type& type
   wait(self, &request, status);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -33,18 +33,18 @@ void give_up(Process& self, Request& request) {
 
 const char* sort_name(const Request& request) {
   switch (request.role) {
-    case Role::done:
-      return "finished operation";
-    case Role::send:
-      return "nonblocking send";
-    case Role::receive:
-      return "nonblocking receive";
-    default:
-      return static_cast<const LayerRequest&>(request).sort->name;
+  case Role::done:
+    return "finished operation";
+  case Role::send:
+    return "nonblocking send";
+  case Role::receive:
+    return "nonblocking receive";
+  default:
+    return static_cast<const LayerRequest&>(request).sort->name;
   }
 }
 
-}  // namespace
+} // namespace
 
 void complete(Process& self, LayerRequest& request, const engine::Status& status) {
   request.status = status;
@@ -56,35 +56,35 @@ int finish(Process& self, MPI_Request* handle, MPI_Status* status) {
   Request& request = object(*handle);
   const int error = request.status.error;
   switch (request.role) {
-    case Role::generalized: {
-      auto& generalized = static_cast<Generalized&>(request);
-      const int query_error = query(generalized, status);
-      const int free_error = retire(self, generalized);
-      *handle = MPI_REQUEST_NULL;
-      return query_error != MPI_SUCCESS ? query_error : free_error;
-    }
-    case Role::done:
-      set_status(status, request.status);
-      break;
-    case Role::send:
-    case Role::receive:
-      set_status(status, request.status);
-      give_up(self, request);
-      break;
-    case Role::persistent:
-    case Role::partitioned: {
-      set_status(status, request.status);
-      auto& persistent = static_cast<LayerRequest&>(request);
-      persistent.active = false;
-      persistent.status = {};
-      persistent.failure.clear();
-      return error;
-    }
-    case Role::collective:
-    case Role::combined:
-      set_status(status, request.status);
-      destroy(self, static_cast<LayerRequest&>(request));
-      break;
+  case Role::generalized: {
+    auto& generalized = static_cast<Generalized&>(request);
+    const int query_error = query(generalized, status);
+    const int free_error = retire(self, generalized);
+    *handle = MPI_REQUEST_NULL;
+    return query_error != MPI_SUCCESS ? query_error : free_error;
+  }
+  case Role::done:
+    set_status(status, request.status);
+    break;
+  case Role::send:
+  case Role::receive:
+    set_status(status, request.status);
+    give_up(self, request);
+    break;
+  case Role::persistent:
+  case Role::partitioned: {
+    set_status(status, request.status);
+    auto& persistent = static_cast<LayerRequest&>(request);
+    persistent.active = false;
+    persistent.status = {};
+    persistent.failure.clear();
+    return error;
+  }
+  case Role::collective:
+  case Role::combined:
+    set_status(status, request.status);
+    destroy(self, static_cast<LayerRequest&>(request));
+    break;
   }
   *handle = MPI_REQUEST_NULL;
   return error;
@@ -102,10 +102,11 @@ namespace {
   throw error;
 }
 
-}  // namespace
+} // namespace
 
 void finish_or_throw(Process& self, MPI_Request* handle, MPI_Status* status) {
-  if (object(*handle).status.error != MPI_SUCCESS) [[unlikely]] finish_failed(self, handle, status);
+  if (object(*handle).status.error != MPI_SUCCESS) [[unlikely]]
+    finish_failed(self, handle, status);
   const int code = finish(self, handle, status);
   if (code != MPI_SUCCESS) [[unlikely]] {
     throw OperationError(code, "a callback of the generalized request returned this error", {});
@@ -122,10 +123,11 @@ std::string describe_failure(const Request& request) {
   const std::string where = comm != nullptr ? describe(*comm) : "its communicator";
   if (request.role == Role::receive && how.error == MPI_ERR_TRUNCATE) {
     const auto& receive = static_cast<const engine::ReceiveRequest&>(request);
-    return fmt::format("message truncated: {} bytes came from rank {} of {} with tag {}, the receive "
-                       "has room for {} bytes; post a larger receive, or ask for the size with "
-                       "MPI_Probe",
-                       receive.incoming, how.source, where, how.tag, receive.capacity);
+    return fmt::format(
+        "message truncated: {} bytes came from rank {} of {} with tag {}, the receive "
+        "has room for {} bytes; post a larger receive, or ask for the size with "
+        "MPI_Probe",
+        receive.incoming, how.source, where, how.tag, receive.capacity);
   }
   if (how.error == MPI_ERR_PROC_ABORTED) {
     return fmt::format("a {} on {} cannot finish: the other process has ended", sort_name(request),
@@ -144,19 +146,19 @@ void free(Process& self, MPI_Request* handle) {
   Request& request = object(*handle);
   *handle = MPI_REQUEST_NULL;
   switch (request.role) {
-    case Role::done:
-      return;
-    case Role::send:
-    case Role::receive:
-      if (request.complete) return give_up(self, request);
-      request.argument = &self;
-      request.continuation = [](Request& done, void* process) {
-        give_up(*static_cast<Process*>(process), done);
-      };
-      return;
-    default:
-      if (request.complete) return destroy(self, static_cast<LayerRequest&>(request));
-      request.detached = true;
+  case Role::done:
+    return;
+  case Role::send:
+  case Role::receive:
+    if (request.complete) return give_up(self, request);
+    request.argument = &self;
+    request.continuation = [](Request& done, void* process) {
+      give_up(*static_cast<Process*>(process), done);
+    };
+    return;
+  default:
+    if (request.complete) return destroy(self, static_cast<LayerRequest&>(request));
+    request.detached = true;
   }
 }
 
@@ -173,18 +175,20 @@ void cancel(Process& self, MPI_Request* handle) {
   }
   Request& request = object(*handle);
   switch (request.role) {
-    case Role::done:
-    case Role::send:  // never cancelled: it completes normally, which the standard allows
-      return;
-    case Role::receive:
-      return self.engine->cancel(static_cast<engine::ReceiveRequest&>(request));
-    default:
-      break;
+  case Role::done:
+  case Role::send: // never cancelled: it completes normally, which the standard allows
+    return;
+  case Role::receive:
+    return self.engine->cancel(static_cast<engine::ReceiveRequest&>(request));
+  default:
+    break;
   }
   auto& layered = static_cast<LayerRequest&>(request);
   if (idle(*handle)) {
-    base::fail(MPI_ERR_REQUEST, "the {} request is not active; only an operation that was started "
-                                "can be cancelled", layered.sort->name);
+    base::fail(MPI_ERR_REQUEST,
+               "the {} request is not active; only an operation that was started "
+               "can be cancelled",
+               layered.sort->name);
   }
   if (layered.sort->cancel == nullptr) {
     base::fail(MPI_ERR_REQUEST, "a {} operation cannot be cancelled; wait for it",
@@ -205,8 +209,10 @@ void start(Process& self, MPI_Request* handle) {
   }
   auto& persistent = static_cast<LayerRequest&>(request);
   if (persistent.active) {
-    base::fail(MPI_ERR_REQUEST, "the {} request is active already; complete it first with MPI_Wait "
-                                "or MPI_Test", persistent.sort->name);
+    base::fail(MPI_ERR_REQUEST,
+               "the {} request is active already; complete it first with MPI_Wait "
+               "or MPI_Test",
+               persistent.sort->name);
   }
   persistent.active = true;
   persistent.complete = false;
@@ -220,9 +226,12 @@ void start(Process& self, MPI_Request* handle) {
 }
 
 void startall(Process& self, int count, MPI_Request* requests) {
-  for (int i = 0; i < count; ++i) start(self, &requests[i]);
+  for (int i = 0; i < count; ++i)
+    start(self, &requests[i]);
 }
 
-void test_cancelled(Process&, const MPI_Status* status, int* flag) { *flag = cancelled(*status); }
+void test_cancelled(Process&, const MPI_Status* status, int* flag) {
+  *flag = cancelled(*status);
+}
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -17,8 +17,8 @@
 // Sends and receives are the engine's own objects. A send that has finished inside its call has no
 // object: its handle is the address of one shared request that is always complete (Role::done).
 // Everything else is a LayerRequest: made by this layer, with a RequestClass that says how it is
-// started, cancelled and destroyed. (No virtual functions: the kind word of base::Object must be the
-// first word behind a handle.)
+// started, cancelled and destroyed. (No virtual functions: the kind word of base::Object must be
+// the first word behind a handle.)
 //
 // `Request::owner` is the request's communicator, or null. The request holds a reference to it.
 namespace macadam::mpi {
@@ -31,7 +31,7 @@ class BufferedSends;
 
 // What is done with one sort of LayerRequest. The functions get requests of that sort only.
 struct RequestClass {
-  const char* name;  // "persistent send", for messages and the hang report
+  const char* name; // "persistent send", for messages and the hang report
   // Takes the memory back. The request is neither active nor in use by anybody.
   void (*destroy)(Process&, LayerRequest&);
   // Role::persistent: starts the operation; see started(). Null for all others.
@@ -57,7 +57,8 @@ struct LayerRequest : engine::Request {
 // A persistent request begins inactive. MPI_Start makes it active and not complete, then calls
 // sort->start, which calls complete() at once or lets a continuation do it.
 struct PersistentRequest : LayerRequest {
-  explicit PersistentRequest(const RequestClass& how) : LayerRequest(engine::Role::persistent, how) {
+  explicit PersistentRequest(const RequestClass& how)
+      : LayerRequest(engine::Role::persistent, how) {
     complete = true;
   }
 };
@@ -75,20 +76,20 @@ void complete(Process& self, LayerRequest& request, const engine::Status& status
 [[nodiscard]] inline MPI_Request handle(engine::Request& request) {
   return reinterpret_cast<MPI_Request>(&request);
 }
-// Nothing to wait for, and not counted by MPI_Waitany and its like: null, or persistent and inactive.
+// Nothing to wait for, and not counted by MPI_Waitany and its like: null, or persistent and
+// inactive.
 [[nodiscard]] inline bool idle(MPI_Request request) {
-  return request == MPI_REQUEST_NULL ||
-         (object(request).role == engine::Role::persistent &&
-          !static_cast<LayerRequest&>(object(request)).active);
+  return request == MPI_REQUEST_NULL || (object(request).role == engine::Role::persistent &&
+                                         !static_cast<LayerRequest&>(object(request)).active);
 }
 
-// Ends a request that is complete: `status` (unless MPI_STATUS_IGNORE) says how; a persistent request
-// becomes inactive, any other is given back and its handle becomes MPI_REQUEST_NULL. Returns the error
-// code of the operation; the status' MPI_ERROR is left as it was.
+// Ends a request that is complete: `status` (unless MPI_STATUS_IGNORE) says how; a persistent
+// request becomes inactive, any other is given back and its handle becomes MPI_REQUEST_NULL.
+// Returns the error code of the operation; the status' MPI_ERROR is left as it was.
 int finish(Process& self, MPI_Request* request, MPI_Status* status);
 
-// The same for one request whose error belongs to the call: throws an OperationError that names what
-// went wrong.
+// The same for one request whose error belongs to the call: throws an OperationError that names
+// what went wrong.
 void finish_or_throw(Process& self, MPI_Request* request, MPI_Status* status);
 
 // What went wrong with a complete request, for people: "message truncated: ...".
@@ -106,4 +107,4 @@ void give_back(base::Slab<T, N>& slab, T& request) {
   new (static_cast<void*>(&request)) base::Object(base::ObjectKind::freed);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

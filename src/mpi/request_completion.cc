@@ -46,8 +46,10 @@ class Outcomes {
     }
     const int error = mpi::finish(self_, handle, place(statuses_, i));
     if (error != MPI_SUCCESS && text_.empty()) {
-      text_ = fmt::format("operation {} of the list: a callback of the generalized request returned "
-                          "error {}", i, error);
+      text_ =
+          fmt::format("operation {} of the list: a callback of the generalized request returned "
+                      "error {}",
+                      i, error);
     }
     note(i, error);
   }
@@ -82,7 +84,8 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
     return;
   }
   Outcomes outcomes(self, statuses);
-  for (int k = 0; k < count; ++k) outcomes.finish(&requests[indices[k]], k);
+  for (int k = 0; k < count; ++k)
+    outcomes.finish(&requests[indices[k]], k);
   outcomes.raise_if_failed();
 }
 
@@ -169,7 +172,7 @@ inline bool all_complete(int count, const MPI_Request* requests) {
   return true;
 }
 
-}  // namespace
+} // namespace
 
 void wait(Process& self, MPI_Request* request, MPI_Status* status) {
   if (*request == MPI_REQUEST_NULL) {
@@ -184,7 +187,8 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
 void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* statuses) {
   int next = 0;
   self.wait_until([&] { return finish_leading(self, count, next, requests, statuses); });
-  if (next < count) [[unlikely]] finish_all_failed(self, count, next, requests, statuses);
+  if (next < count) [[unlikely]]
+    finish_all_failed(self, count, next, requests, statuses);
 }
 
 void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_Status* status) {
@@ -220,7 +224,8 @@ void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Sta
   if (!*flag) return;
   int next = 0;
   finish_leading(self, count, next, requests, statuses);
-  if (next < count) [[unlikely]] finish_all_failed(self, count, next, requests, statuses);
+  if (next < count) [[unlikely]]
+    finish_all_failed(self, count, next, requests, statuses);
 }
 
 void testany(Process& self, int count, MPI_Request* requests, int* index, int* flag,
@@ -249,4 +254,4 @@ void testsome(Process& self, int count, MPI_Request* requests, int* outcount, in
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -38,7 +38,7 @@ auto look_twice(Process& self, Look&& look) {
   return seen;
 }
 
-}  // namespace
+} // namespace
 
 void request_get_status(Process& self, MPI_Request request, int* flag, MPI_Status* status) {
   *flag = look_twice(self, [&] { return is_complete(request); });
@@ -54,7 +54,8 @@ void request_get_status_all(Process& self, int count, const MPI_Request* request
     return true;
   });
   if (!*flag || statuses == MPI_STATUSES_IGNORE) return;
-  for (int i = 0; i < count; ++i) show(requests[i], &statuses[i]);
+  for (int i = 0; i < count; ++i)
+    show(requests[i], &statuses[i]);
 }
 
 void request_get_status_any(Process& self, int count, const MPI_Request* requests, int* index,
@@ -88,7 +89,8 @@ void request_get_status_some(Process& self, int count, const MPI_Request* reques
     if (!any_live) *outcount = MPI_UNDEFINED;
     return *outcount != 0;
   });
-  for (int k = 0; k < *outcount; ++k) show(requests[indices[k]], place(statuses, k));
+  for (int k = 0; k < *outcount; ++k)
+    show(requests[indices[k]], place(statuses, k));
 }
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

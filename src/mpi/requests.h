@@ -12,7 +12,8 @@
 
 namespace macadam::mpi {
 
-// The requests of a process that this layer makes, and the two shared ones that are always complete.
+// The requests of a process that this layer makes, and the two shared ones that are always
+// complete.
 struct Requests {
   Requests() {
     done.complete = true;
@@ -20,15 +21,15 @@ struct Requests {
     from_nobody.status.source = MPI_PROC_NULL;
   }
 
-  engine::Request done{engine::Role::done};         // a send that has finished inside its call
-  engine::Request from_nobody{engine::Role::done};  // a receive from MPI_PROC_NULL
+  engine::Request done{engine::Role::done};        // a send that has finished inside its call
+  engine::Request from_nobody{engine::Role::done}; // a receive from MPI_PROC_NULL
   base::Slab<PersistentMessage> persistent;
   base::Slab<Exchange> exchanges;
   base::Slab<CollectiveRequest> collectives;
   base::Slab<Generalized> generalized;
   base::Slab<Flush> flushes;
-  mem::Buffers staging;     // of MPI_Isendrecv_replace, automatic buffers of buffered sends
-  BufferedSends buffered;   // the buffer of MPI_Buffer_attach
+  mem::Buffers staging;   // of MPI_Isendrecv_replace, automatic buffers of buffered sends
+  BufferedSends buffered; // the buffer of MPI_Buffer_attach
 };
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
-// What we keep in the five private words of the standard ABI's MPI_Status: bytes received in words 0
-// and 1, whether the operation was cancelled in word 2. MPI_ERROR is written only by calls that
+// What we keep in the five private words of the standard ABI's MPI_Status: bytes received in words
+// 0 and 1, whether the operation was cancelled in word 2. MPI_ERROR is written only by calls that
 // complete several requests and return MPI_ERR_IN_STATUS.
 namespace macadam::mpi {
 
@@ -42,6 +42,8 @@ inline void set_status(MPI_Status* status, const engine::Status& how) {
 }
 
 // The empty status of the standard: no source, no tag, no data.
-inline void set_empty(MPI_Status* status) { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0); }
+inline void set_empty(MPI_Status* status) {
+  set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+}
 
-}  // namespace macadam::mpi
+} // namespace macadam::mpi
