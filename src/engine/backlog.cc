@@ -10,7 +10,9 @@ namespace macadam::engine {
 Deferred& Engine::defer(Peer& peer, Deferred::Type type) {
   Deferred& waiting = *deferred_slab_.make();
   waiting.type = type;
-  if (peer.backlog.empty()) backlogged_.push_back(peer);
+  // A peer whose backlog has just run empty may still be linked: a send finished by flush() was
+  // followed by another.
+  if (base::ListNode<Backlogged>& node = peer; !node.linked()) backlogged_.push_back(peer);
   peer.backlog.push_back(waiting);
   ++counters_.backlogged;
   update_short_limit(peer);

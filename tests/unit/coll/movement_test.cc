@@ -5,6 +5,7 @@
 #include "datatype/cursor.h"
 #include "world.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "datatype/constructors.h"
 #include "world.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
