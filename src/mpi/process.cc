@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/process.h"
 
+#include "mpi/tool.h"
+
 namespace macadam::mpi {
 namespace {
 

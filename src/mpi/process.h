@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@
 #include <vector>
 
 namespace macadam::mpi {
+
+struct Tool;
 
 // Everything one MPI process is: its place in the job, its engine, MPI's objects. One in a program;
 // many in the simulator, where the scheduler sets `running` before it runs a rank.
@@ -96,6 +99,8 @@ class Process {
   datatype::PredefinedOps ops;
 
   base::Settings settings;
+  bool settings_read = false;
+  std::vector<std::string> settings_warnings; // for rank 0 to print
   base::CounterList counters;
   std::unique_ptr<boot::Job> job;
   std::unique_ptr<net::shm::Directory> directory;
@@ -128,6 +133,8 @@ class Process {
   HandleTable handles;
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in the transport's memory
   Requests requests;
+  std::unique_ptr<Tool> tool;              // while MPI_T is initialised
+  std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize
 
  private:
   static constexpr unsigned polls_before_idle = 32;

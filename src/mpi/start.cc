@@ -45,12 +45,20 @@ class JobDirectory final : public shm::Directory {
   boot::Job& job_;
 };
 
-void read_settings(Process& self) {
-  const auto warnings = base::read_environment(self.settings, environ, reserved_variables);
+void print_warnings(const Process& self) {
   if (self.job->rank() != 0) return;
-  for (const std::string& warning : warnings) {
+  for (const std::string& warning : self.settings_warnings) {
     std::fprintf(stderr, "macadam: warning: %s\n", warning.c_str());
   }
+}
+
+// Keeps the values of the counters for the tool interface, which outlives the engine.
+void freeze_counters(Process& self) {
+  base::CounterList frozen;
+  for (const base::Counter& row : self.counters.rows()) {
+    frozen.add(row.group, row.name, row.text, self.last_counters.emplace_back(*row.value));
+  }
+  self.counters = std::move(frozen);
 }
 
 Communicator& predefined_communicator(Process& self, MPI_Comm constant, const char* name,
@@ -65,9 +73,16 @@ Communicator& predefined_communicator(Process& self, MPI_Comm constant, const ch
 
 } // namespace
 
+void read_settings(Process& self) {
+  if (self.settings_read) return;
+  self.settings_warnings = base::read_environment(self.settings, environ, reserved_variables);
+  self.settings_read = true;
+}
+
 void start(Process& self) {
   self.job = std::make_unique<boot::Job>(boot::Job::join());
   read_settings(self);
+  print_warnings(self);
   self.directory = std::make_unique<JobDirectory>(*self.job);
   self.transport = std::make_unique<shm::Transport>(*self.directory, self.settings);
   const auto rank = static_cast<Rank>(self.job->rank());
@@ -94,7 +109,7 @@ void stop(Process& self) {
     release(self, **comm);
     *comm = nullptr;
   }
-  self.counters = {};
+  freeze_counters(self);
   self.coll.reset();
   self.engine.reset();
   self.transport.reset();

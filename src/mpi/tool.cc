@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tool interface: start and end, control variables, enumerations.
+#include "mpi/tool.h"
+
+#include "base/error.h"
+#include "mpi/calls.h"
+#include "mpi/process.h"
+#include "mpi/start.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace macadam::mpi {
+namespace {
+
+using base::SettingRow;
+
+std::span<const SettingRow> rows() {
+  return base::setting_rows();
+}
+
+// Settings that choose among words have a unit like "automatic|cma|pipeline".
+bool has_choices(const SettingRow& row) {
+  return std::strchr(row.unit, '|') != nullptr;
+}
+
+ToolEnum* enum_of(Tool& tool, const SettingRow& row) {
+  if (!has_choices(row)) return nullptr;
+  ToolEnum& found = tool.enums[&row];
+  if (found.items.empty()) {
+    found.name = row.name;
+    std::string_view rest = row.unit;
+    for (std::size_t bar = 0; bar != std::string_view::npos;) {
+      bar = rest.find('|');
+      found.items.emplace_back(rest.substr(0, bar));
+      if (bar != std::string_view::npos) rest.remove_prefix(bar + 1);
+    }
+  }
+  return &found;
+}
+
+// A setting in the tool interface's types: a number is an MPI_COUNT, all else an MPI_INT.
+bool is_number(const SettingRow& row) {
+  return std::holds_alternative<std::int64_t base::Settings::*>(row.value);
+}
+
+const SettingRow& setting(Tool& tool, MPI_T_cvar_handle handle) {
+  const auto found = tool.cvar_handles.find(handle);
+  if (found == tool.cvar_handles.end()) {
+    base::fail(MPI_T_ERR_INVALID_HANDLE, "no such handle of a control variable");
+  }
+  return *found->second->row;
+}
+
+const ToolEnum& enumeration(const Tool& tool, MPI_T_enum handle) {
+  for (const auto& [row, found] : tool.enums) {
+    if (reinterpret_cast<MPI_T_enum>(const_cast<ToolEnum*>(&found)) == handle) return found;
+  }
+  base::fail(MPI_T_ERR_INVALID_HANDLE, "no such enumeration");
+}
+
+} // namespace
+
+Tool& tool(Process& self) {
+  if (!self.tool || self.tool->users == 0) {
+    base::fail(MPI_T_ERR_NOT_INITIALIZED, "MPI_T_init_thread must be called first");
+  }
+  return *self.tool;
+}
+
+void tool_string(std::string_view text, char* to, int* length) {
+  if (length == nullptr) return;
+  if (to != nullptr && *length > 0) to[text.copy(to, static_cast<std::size_t>(*length) - 1)] = '\0';
+  *length = static_cast<int>(text.size()) + 1;
+}
+
+void check_tool_index(int index, std::size_t size, const char* what) {
+  if (index < 0 || static_cast<std::size_t>(index) >= size) {
+    base::fail(MPI_T_ERR_INVALID_INDEX, "{} {} does not exist; there are {}", what, index, size);
+  }
+}
+
+void check_tool_output(const void* to, const char* name) {
+  if (to == nullptr) base::fail(MPI_T_ERR_INVALID, "{} is a null pointer", name);
+}
+
+void t_init_thread(Process& self, int required, int* provided) {
+  if (!self.tool) self.tool = std::make_unique<Tool>();
+  ++self.tool->users;
+  read_settings(self);
+  // Without MPI_THREAD_MULTIPLE no lock is taken.
+  const bool too_much = required == MPI_THREAD_MULTIPLE && !self.thread_multiple;
+  tool_output(provided, too_much ? MPI_THREAD_SERIALIZED : required);
+}
+
+void t_finalize(Process& self) {
+  Tool& mine = tool(self);
+  if (--mine.users == 0) self.tool.reset();
+}
+
+void t_cvar_get_num(Process& self, int* num_cvar) {
+  tool(self);
+  check_tool_output(num_cvar, "num_cvar");
+  *num_cvar = static_cast<int>(rows().size());
+}
+
+void t_cvar_get_info(Process& self, int cvar_index, char* name, int* name_len, int* verbosity,
+                     MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len,
+                     int* bind, int* scope) {
+  Tool& mine = tool(self);
+  check_tool_index(cvar_index, rows().size(), "control variable");
+  const SettingRow& row = rows()[static_cast<std::size_t>(cvar_index)];
+  tool_string(row.name, name, name_len);
+  tool_string(row.help, desc, desc_len);
+  tool_output<int>(verbosity, MPI_T_VERBOSITY_USER_BASIC);
+  tool_output(datatype, is_number(row) ? MPI_COUNT : MPI_INT);
+  tool_output(enumtype, reinterpret_cast<MPI_T_enum>(enum_of(mine, row)));
+  tool_output<int>(bind, MPI_T_BIND_NO_OBJECT);
+  tool_output<int>(scope, MPI_T_SCOPE_ALL_EQ);
+}
+
+void t_cvar_get_index(Process& self, const char* name, int* cvar_index) {
+  tool(self);
+  check_tool_output(name, "name");
+  check_tool_output(cvar_index, "cvar_index");
+  const auto found = std::ranges::find(rows(), std::string_view(name), &SettingRow::name);
+  if (found == rows().end()) {
+    base::fail(MPI_T_ERR_INVALID_NAME, "there is no control variable '{}'", name);
+  }
+  *cvar_index = static_cast<int>(found - rows().begin());
+}
+
+void t_cvar_handle_alloc(Process& self, int cvar_index, void*, MPI_T_cvar_handle* handle,
+                         int* count) {
+  Tool& mine = tool(self);
+  check_tool_index(cvar_index, rows().size(), "control variable");
+  check_tool_output(handle, "handle");
+  auto made =
+      std::make_unique<CvarHandle>(CvarHandle{&rows()[static_cast<std::size_t>(cvar_index)]});
+  *handle = reinterpret_cast<MPI_T_cvar_handle>(made.get());
+  mine.cvar_handles[*handle] = std::move(made);
+  tool_output(count, 1);
+}
+
+void t_cvar_handle_free(Process& self, MPI_T_cvar_handle* handle) {
+  Tool& mine = tool(self);
+  check_tool_output(handle, "handle");
+  setting(mine, *handle);
+  mine.cvar_handles.erase(*handle);
+  *handle = MPI_T_CVAR_HANDLE_NULL;
+}
+
+void t_cvar_read(Process& self, MPI_T_cvar_handle handle, void* buf) {
+  const SettingRow& row = setting(tool(self), handle);
+  check_tool_output(buf, "buf");
+  std::visit(
+      [&](auto member) {
+        const auto value = self.settings.*member;
+        if (is_number(row)) {
+          *static_cast<MPI_Count*>(buf) = static_cast<MPI_Count>(value);
+        } else {
+          *static_cast<int*>(buf) = static_cast<int>(value);
+        }
+      },
+      row.value);
+}
+
+void t_cvar_write(Process& self, MPI_T_cvar_handle handle, const void* buf) {
+  Tool& mine = tool(self);
+  const SettingRow& row = setting(mine, handle);
+  check_tool_output(buf, "buf");
+  if (self.phase != Process::Phase::before_init) {
+    base::fail(MPI_T_ERR_CVAR_SET_NOT_NOW, "{} can be set before MPI_Init only", row.name);
+  }
+  // As text, so that a value is checked in one place, as if it came from the environment.
+  std::string text;
+  if (is_number(row)) {
+    text = std::to_string(*static_cast<const MPI_Count*>(buf));
+  } else if (const ToolEnum* choices = enum_of(mine, row)) {
+    const int value = *static_cast<const int*>(buf);
+    check_tool_index(value, choices->items.size(), "choice");
+    text = choices->items[static_cast<std::size_t>(value)];
+  } else {
+    text = *static_cast<const int*>(buf) != 0 ? "yes" : "no";
+  }
+  base::set(self.settings, row, text);
+}
+
+void t_enum_get_info(Process& self, MPI_T_enum enumtype, int* num, char* name, int* name_len) {
+  const ToolEnum& found = enumeration(tool(self), enumtype);
+  tool_output(num, static_cast<int>(found.items.size()));
+  tool_string(found.name, name, name_len);
+}
+
+void t_enum_get_item(Process& self, MPI_T_enum enumtype, int indx, int* value, char* name,
+                     int* name_len) {
+  const ToolEnum& found = enumeration(tool(self), enumtype);
+  if (indx < 0 || static_cast<std::size_t>(indx) >= found.items.size()) {
+    base::fail(MPI_T_ERR_INVALID_ITEM, "item {} does not exist; there are {}", indx,
+               found.items.size());
+  }
+  tool_output(value, indx);
+  tool_string(found.items[static_cast<std::size_t>(indx)], name, name_len);
+}
+
+} // namespace macadam::mpi
