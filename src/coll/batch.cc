@@ -49,13 +49,15 @@ void Batch::check(const engine::Request& request) {
     return;
   }
   if (request.role != engine::Role::receive) return;
-  const std::size_t needed = static_cast<const engine::ReceiveRequest&>(request).data.bytes();
-  if (status.bytes != needed) [[unlikely]] {
+  const auto& receive = static_cast<const engine::ReceiveRequest&>(request);
+  const std::size_t needed = receive.data.bytes();
+  const std::size_t found = status.error == MPI_SUCCESS ? status.bytes : receive.incoming;
+  if (found != needed) [[unlikely]] {
     note(MPI_ERR_TRUNCATE,
          fmt::format(
              "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
              "that describe the same data",
-             status.source, status.bytes, comm_.rank(), needed));
+             status.source, found, comm_.rank(), needed));
   }
 }
 

@@ -113,18 +113,18 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Element i of rank r; sums of 16 stay exact in a double.
-Value value(int rank, MPI_Count i) {
+// Element i of rank r; small, so that a double holds every sum exactly.
+Value operand(const Case& test, int rank, MPI_Count i) {
   const auto x =
       static_cast<std::uint32_t>(rank) * 2654435761u + static_cast<std::uint32_t>(i) * 40503u;
-  return {(x >> 8) % 1000 + 1, (x >> 4) % 1000};
+  return {(x >> 8) % 1000 + 1, test.op.commutative() ? 0 : (x >> 4) % 1000};
 }
 
 // The operands of ranks first to last, in order.
 Value combined(const Case& test, int first, int last, MPI_Count i) {
-  Value sum = value(first, i);
+  Value sum = operand(test, first, i);
   for (int rank = first + 1; rank <= last; ++rank)
-    sum = test.combine(sum, value(rank, i));
+    sum = test.combine(sum, operand(test, rank, i));
   return sum;
 }
 
@@ -141,7 +141,7 @@ class Vector {
   }
   void fill(int rank) {
     for (MPI_Count i = 0; i < count_; ++i)
-      set(i, test::value(rank, i));
+      set(i, operand(test_, rank, i));
   }
   [[nodiscard]] Value operator[](MPI_Count i) const {
     return test_.read(memory_.data() + i * test_.type->extent());
@@ -265,8 +265,9 @@ TEST(Reduction, Exscan) {
     for (int rank = 0; rank < world.size(); ++rank) {
       for (MPI_Count i = 0; i < count; ++i) {
         // On rank 0 nothing is written.
-        const Value first =
-            in_place ? value(0, i) : Value{77, test.name == std::string("composition") ? 77u : 0u};
+        const Value first = in_place
+                                ? operand(test, 0, i)
+                                : Value{77, test.name == std::string("composition") ? 77u : 0u};
         EXPECT_EQ((*vectors.in[static_cast<std::size_t>(rank)])[i],
                   rank == 0 ? first : combined(test, 0, rank - 1, i));
       }
