@@ -40,7 +40,8 @@ static void counts_and_buffers(void) {
          MPI_INT, 0, 0, MPI_COMM_WORLD);
   EXPECT(MPI_ERR_BUFFER, "buf is MPI_IN_PLACE", MPI_Irecv, MPI_IN_PLACE, 1, MPI_INT, 0, 0,
          MPI_COMM_WORLD, &request);
-  EXPECT(MPI_SUCCESS, "", MPI_Send, no_memory, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+  EXPECT(MPI_ERR_BUFFER, "buf is MPI_BUFFER_AUTOMATIC", MPI_Send, MPI_BUFFER_AUTOMATIC, 1, MPI_INT, 0,
+         0, MPI_COMM_WORLD);
   EXPECT(MPI_ERR_COUNT, "sendcount is -2", MPI_Allgather, data, -2, MPI_INT, data + 4, 1, MPI_INT,
          MPI_COMM_WORLD);
   EXPECT(MPI_ERR_BUFFER, "recvbuf is MPI_IN_PLACE", MPI_Allreduce, data, MPI_IN_PLACE, 1, MPI_INT,
