@@ -45,9 +45,9 @@ class LaunchTest(unittest.TestCase):
         self.shm = set(os.listdir("/dev/shm"))
 
     def tearDown(self):
-        self.assert_nothing_left(within=1.0)
+        self.assert_nothing_left()
 
-    def assert_nothing_left(self, within: float):
+    def assert_nothing_left(self, within: float = 5.0):
         end = time.monotonic() + within
         while (left := marked_processes(self.mark)) and time.monotonic() < end:
             time.sleep(0.01)

@@ -97,7 +97,7 @@ class Kills(LaunchTest):
                 self.assertRegex(error, rf"^mpiexec: rank \d on host {HOST} was killed by signal 9 "
                                         r"\(Killed\); ending the other (\d )?ranks?\n$")
                 self.assertEqual(process.returncode, 137)
-                self.assert_nothing_left(within=1.0)
+                self.assert_nothing_left()
 
     def test_of_mpiexec(self):
         for i in range(30):
@@ -106,7 +106,7 @@ class Kills(LaunchTest):
                 time.sleep(self.random.choice((0, 0.002, 0.01, 0.03, 0.1)) * self.random.random())
                 process.kill()
                 process.communicate(timeout=10)
-                self.assert_nothing_left(within=2.0)
+                self.assert_nothing_left()
 
     def test_near_the_end(self):
         """While ranks leave MPI: the job fails or had ended already, but does not hang."""
@@ -121,7 +121,7 @@ class Kills(LaunchTest):
                     pass
                 process.communicate(timeout=10)
                 self.assertIn(process.returncode, (0, 137))
-                self.assert_nothing_left(within=1.0)
+                self.assert_nothing_left()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Signals(LaunchTest):
             process.send_signal(number)
             _, error = process.communicate(timeout=10)
             self.assertEqual((process.returncode, error), (128 + number, ""))
-            self.assert_nothing_left(within=0.5)
+            self.assert_nothing_left()
 
     def test_that_ranks_handle(self):
         code = ("import os, signal, time\n"

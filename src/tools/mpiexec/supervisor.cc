@@ -125,8 +125,8 @@ void Supervisor::wait_for_events() {
   output_.list(polled);
 
   Clock::duration longest = 1h;
-  for (const Deadline& deadline : {timeout_, kill_})
-    if (deadline) longest = std::min(longest, *deadline - Clock::now());
+  if (timeout_ && !report_) longest = std::min(longest, *timeout_ - Clock::now());
+  if (kill_) longest = std::min(longest, *kill_ - Clock::now());
   if (report_) longest = std::min<Clock::duration>(longest, pause_between_looks);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
