@@ -31,7 +31,7 @@ configure: setup
 
 # What a user's program needs, without the tests.
 library: configure
-	@cmake --build --preset release -j $(JOBS) --target mpi_abi mpiexec mpi_wrappers
+	@cmake --build --preset release -j $(JOBS) --target mpi_abi mpiexec macadam
 
 # ---------------------------------------------------------------- running
 

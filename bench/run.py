@@ -21,20 +21,20 @@ SOURCES = pathlib.Path(__file__).resolve().parent
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 TIME_LIMIT = 180  # seconds for one run of one program
 
-# figure: (title, unit, whether less is better, figure of the machine to compare with)
+# figure: (title, unit, whether less is better)
 FIGURES = {
-    "half_round_trip_us": ("Half round trip", "us", True, "memcpy_us"),
-    "bandwidth_gb": ("Bandwidth, windows of 64", "GB/s", False, None),
-    "message_rate_millions": ("Message rate, windows of 64", "million/s", False, None),
-    "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True, None),
-    "barrier_us": ("Barrier, by ranks", "us", True, None),
-    "startup_ms": ("mpiexec to the end of MPI_Finalize, by ranks", "ms", True, None),
-    "rss_mb": ("Resident memory per rank, by ranks", "MB", True, None),
-    "pss_mb": ("Resident memory per rank, shared pages split, by ranks", "MB", True, None),
-    "figure_9a": ("Small & Yuan figure 9 (a): (0,0,60,X,0,0), 30 KB, by X", "units", True, "ideal"),
-    "figure_9b": ("Small & Yuan figure 9 (b): (0,20,0,5,5,20), by KB", "units", True, "ideal"),
-    "figure_10a": ("Small & Yuan figure 10 (a): (20,20,20,0,0,0), by KB", "units", True, "ideal"),
-    "figure_10b": ("Small & Yuan figure 10 (b): (27,0,0,20,20,20), by KB", "units", True, "ideal"),
+    "half_round_trip_us": ("Half round trip", "us", True),
+    "bandwidth_gb": ("Bandwidth, windows of 64", "GB/s", False),
+    "message_rate_millions": ("Message rate, windows of 64", "million/s", False),
+    "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),
+    "barrier_us": ("Barrier, by ranks", "us", True),
+    "startup_ms": ("mpiexec to the end of MPI_Finalize, by ranks", "ms", True),
+    "rss_mb": ("Resident memory per rank, by ranks", "MB", True),
+    "pss_mb": ("Resident memory per rank, shared pages split, by ranks", "MB", True),
+    "figure_9a": ("Small & Yuan figure 9 (a): (0,0,60,X,0,0), 30 KB, by X", "units", True),
+    "figure_9b": ("Small & Yuan figure 9 (b): (0,20,0,5,5,20), by KB", "units", True),
+    "figure_10a": ("Small & Yuan figure 10 (a): (20,20,20,0,0,0), by KB", "units", True),
+    "figure_10b": ("Small & Yuan figure 10 (b): (27,0,0,20,20,20), by KB", "units", True),
 }
 # Full overlap: the computation of the slower side alone.
 IDEAL_UNITS = {"figure_9a": 60, "figure_9b": 30, "figure_10a": 60, "figure_10b": 60}
@@ -207,7 +207,7 @@ def machine_reference(results, figure, parameter):
 
 def table(results, figure):
     """One table in Markdown: a row a parameter, a column a library."""
-    title, unit, less_is_better, _ = FIGURES[figure]
+    title, unit, less_is_better = FIGURES[figure]
     rows = sorted(key for key in results.values if key[0] == figure)
     if not rows:
         return ""
@@ -262,11 +262,11 @@ def report(results, all_libraries, arguments):
     text = [f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
             f"{arguments.rounds} rounds in which all libraries take turns.", ""]
     text += [f"- {name}: {version}" for name, version in about["versions"].items()]
-    text += ["", *(table(results, figure) for figure in FIGURES)]
+    text += ["", *filter(None, (table(results, figure) for figure in FIGURES))]
     for (name, program, ranks), error in results.failures.items():
         text.append(f"{name} failed in {program} on {ranks} ranks: {error.splitlines()[0]}")
-    text = "\n".join(line for line in text if line is not None).rstrip() + "\n"
-    print(text)
+    text = "\n".join(text).rstrip() + "\n"
+    print(text, end="")
     if arguments.markdown:
         arguments.markdown.write_text(text, encoding="utf8")
     if arguments.json:
