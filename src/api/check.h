@@ -44,7 +44,8 @@ namespace bad {
 // The object of class T and kind `kind` behind a handle; refuses null handles and those of freed
 // objects or of another kind. T's class must be complete where this is called.
 template <class T>
-T& object(const Process& self, const void* handle, ObjectKind kind, const char* name) {
+[[gnu::always_inline]] inline T& object(const Process& self, const void* handle, ObjectKind kind,
+                                        const char* name) {
   T* found = self.find<T>(handle, kind);
   if (found == nullptr) [[unlikely]]
     bad::handle(handle, kind, name);
