@@ -109,6 +109,42 @@ static void addresses(void) {
   EXPECT(MPI_ERR_ARG, "ranks is a null pointer", MPI_Group_incl, MPI_GROUP_EMPTY, 2, none, &group);
 }
 
+static void types(void) {
+  const int lengths[2] = {1, -3}, displacements[2] = {0, 1};
+  const MPI_Aint bytes[2] = {0, 8};
+  const MPI_Datatype parts[2] = {MPI_INT, MPI_DATATYPE_NULL};
+  const MPI_Count large[1] = {-1};
+  EXPECT(MPI_ERR_COUNT, "blocklength is -1", MPI_Type_vector, 1, -1, 2, MPI_INT, &type);
+  EXPECT(MPI_ERR_COUNT, "array_of_blocklengths[1] is -3", MPI_Type_indexed, 2, lengths,
+         displacements, MPI_INT, &type);
+  EXPECT(MPI_ERR_COUNT, "array_of_blocklengths[0] is -1", MPI_Type_indexed_c, 1, large, large,
+         MPI_INT, &type);
+  EXPECT(MPI_ERR_TYPE, "array_of_types is MPI_DATATYPE_NULL", MPI_Type_create_struct, 2,
+         displacements, bytes, parts, &type);
+  EXPECT(MPI_ERR_ARG, "array_of_displacements is a null pointer", MPI_Type_create_hindexed_block, 1,
+         1, no_memory, MPI_INT, &type);
+  EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Get_count, no_memory, MPI_INT, &out);
+  EXPECT(MPI_ERR_TYPE, "sendtypes is MPI_DATATYPE_NULL", MPI_Alltoallw, data, displacements + 1,
+         displacements, parts + 1, data + 4, displacements + 1, displacements, parts,
+         MPI_COMM_WORLD);
+}
+
+/* What the standard calls not significant is not looked at. */
+static void not_significant(void) {
+  const int one = 1, zero = 0;
+  const MPI_Datatype no_type = MPI_DATATYPE_NULL, integer = MPI_INT;
+  int value = 5;
+  if (MPI_Gather(MPI_IN_PLACE, -1, MPI_DATATYPE_NULL, &value, 1, MPI_INT, 0, MPI_COMM_WORLD) ||
+      MPI_Allgather(MPI_IN_PLACE, -1, MPI_DATATYPE_NULL, &value, 1, MPI_INT, MPI_COMM_WORLD) ||
+      MPI_Alltoallw(MPI_IN_PLACE, none, none, NULL, &value, &one, &zero, &integer, MPI_COMM_WORLD) ||
+      MPI_Alltoallw(no_memory, &zero, &zero, &no_type, no_memory, &zero, &zero, &no_type,
+                    MPI_COMM_WORLD) ||
+      MPI_Send(no_memory, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD) || value != 5) {
+    ++failures;
+    fprintf(stderr, "an argument that is not significant was refused\n");
+  }
+}
+
 static void not_written(void) {
   EXPECT(MPI_ERR_UNSUPPORTED_OPERATION, "macadam info --api", MPI_Open_port, MPI_INFO_NULL, "");
 }
@@ -121,6 +157,8 @@ int main(int argc, char **argv) {
   ranks_and_tags();
   handles();
   addresses();
+  types();
+  not_significant();
   not_written();
   MPI_Finalize();
   if (failures == 0) printf("every bad argument was refused as it should be\n");

@@ -26,18 +26,13 @@ SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || s
 COMPANIONS = {"count", "counts", "displs", "datatype", "datatypes"}
 
 
-def kind_name(parameter: Parameter) -> str:
-    from .kinds import KINDS
-    return next((name for name, kind in KINDS.items() if kind is parameter.kind), "")
-
-
 def in_place(parameter: Parameter) -> bool:
     """MPI_IN_PLACE replaces what a rank would send to itself: the send buffer of an unrooted
     collective, the leaf's buffer of a rooted one."""
     if not parameter.kind.in_place:
         return False
     return parameter.side == "leaf" or (parameter.side is None
-                                        and kind_name(parameter) == "sendbuf")
+                                        and parameter.kind_name == "sendbuf")
 
 
 class Body:
@@ -67,7 +62,7 @@ class Body:
     def buffer_of(self, parameter: Parameter) -> Parameter | None:
         """The buffer that a count, displacement or datatype right after it describes."""
         at = self.parameters.index(parameter)
-        while at > 0 and kind_name(self.parameters[at]) in COMPANIONS:
+        while at > 0 and self.parameters[at].kind_name in COMPANIONS:
             at -= 1
         return self.parameters[at] if self.parameters[at].kind.buffer else None
 
@@ -75,7 +70,7 @@ class Body:
         """Count and datatype of a buffer: the next ones. Null for arrays of them."""
         found: dict[str, Parameter] = {}
         for p in self.parameters[self.parameters.index(buffer) + 1:]:
-            name = kind_name(p)
+            name = p.kind_name
             if name in ("counts", "datatypes"):
                 return None, None
             if name in ("count", "datatype"):
@@ -95,7 +90,7 @@ class Body:
 
     def counts_before(self, parameter: Parameter) -> str:
         before = self.parameters[:self.parameters.index(parameter)]
-        return next((f"{p.name}_array" for p in reversed(before) if kind_name(p) == "counts"), "")
+        return next((f"{p.name}_array" for p in reversed(before) if p.kind_name == "counts"), "")
 
     def fill(self, template: str, parameter: Parameter) -> str:
         """A kind's template for this parameter."""
@@ -145,7 +140,7 @@ class Body:
     def statements(self) -> list[str]:
         """Look up what the call is made on, then check, call, and hand back."""
         lines = self.prepare(self.source) if self.source else []
-        if self.rooted or any(kind_name(p) == "root" for p in self.parameters):
+        if self.rooted or any(p.kind_name == "root" for p in self.parameters):
             unused = "" if self.rooted else "[[maybe_unused]] "
             lines.append(f"{unused}const check::Sides sides = "
                          f"check::sides({self.source.name}_object, root);")

@@ -101,7 +101,6 @@ def rank_check(what: str) -> str:
     return f'check::{what}({{of}}, {{name}}, "{{name}}");'
 
 
-ANY = "MPI_ERR_ARG"
 NOT_NULL = 'check::array({name}, {length}, "{name}");'
 COUNTS = 'check::counts({name}_array, {length}, "{name}");'
 DATATYPE = ('const datatype::Type& {name}_object = {on:or_nothing}'

@@ -42,6 +42,7 @@ class TableError(Exception):
 @dataclass(frozen=True)
 class Parameter:
     name: str
+    kind_name: str  # empty for a plain C type
     kind: Kind
     length: str | None = None  # of an array
     side: str | None = None  # of a rooted collective
@@ -149,22 +150,20 @@ def sections(path: pathlib.Path):
 
 def parse_parameter(text: str, where: str) -> Parameter:
     if text == "...":
-        return Parameter("", KINDS["..."])
+        return Parameter("", text, KINDS[text])
     match = re.fullmatch(r"(\+?)(\w+)(?:: (.+?))??((?:\[\w*\])*)(?:/(\w+))?", text)
     if not match:
         raise TableError(f"{where}: not a parameter: '{text}'")
     large_only, name, kind, brackets, side = match.groups()
     if side is not None and side not in SIDES:
         raise TableError(f"{where}: side '{side}' of '{name}' is none of {', '.join(sorted(SIDES))}")
-    length = None
-    if (kind or name) in KINDS and brackets != "[]":
-        length = brackets[1:-1] or None
-        kind = KINDS[kind or name]
-    elif kind is None:
+    kind_name = kind or name
+    if kind_name in KINDS and brackets != "[]":
+        return Parameter(name, kind_name, KINDS[kind_name], brackets[1:-1] or None, side,
+                         bool(large_only))
+    if kind is None:
         raise TableError(f"{where}: parameter '{name}' has no kind, and there is none of that name")
-    else:
-        kind = plain(kind + brackets)
-    return Parameter(name, kind, length, side, bool(large_only))
+    return Parameter(name, "", plain(kind + brackets), None, side, bool(large_only))
 
 
 def parse_function(text: str, where: str, chapter: str, file: str) -> Function:
@@ -193,8 +192,8 @@ def forms(function: Function) -> list[Function]:
     """A collective stands for its blocking, nonblocking and persistent forms."""
     if "collective" not in function:
         return [function]
-    info = Parameter("info", KINDS["info"])
-    request = Parameter("request", KINDS["new_request"])
+    info = Parameter("info", "info", KINDS["info"])
+    request = Parameter("request", "new_request", KINDS["new_request"])
     nonblocking = "I" + function.name[0].lower() + function.name[1:]
     return [function,
             replace(function, name=nonblocking, parameters=function.parameters + (request,)),
