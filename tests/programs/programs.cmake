@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Which program runs on how many ranks. The label `quick` marks what `make check` runs.
+# Which program runs on how many ranks. Labels: `quick` is what `make check` and the address
+# sanitizer run, `threads` what the thread sanitizer runs.
 
 macadam_program(pt2pt/modes RANKS 2 LABELS quick)
 macadam_program(pt2pt/matching RANKS 2 4 LABELS quick)
@@ -9,7 +10,7 @@ macadam_program(pt2pt/probe RANKS 2)
 macadam_program(pt2pt/sendrecv RANKS 1 3 4)
 macadam_program(pt2pt/buffered RANKS 2)
 macadam_program(pt2pt/completion RANKS 2 3 LABELS quick)
-macadam_program(pt2pt/grequest RANKS 1 2)
+macadam_program(pt2pt/grequest RANKS 1 2 LABELS threads)
 macadam_program(pt2pt/null_and_self RANKS 1 2 LABELS quick)
 macadam_program(pt2pt/tags RANKS 2)
 macadam_program(pt2pt/persistent RANKS 2 4)
@@ -18,6 +19,23 @@ macadam_program(pt2pt/unexpected RANKS 2 3)
 macadam_program(pt2pt/threads RANKS 2 3 LABELS threads)
 macadam_program(pt2pt/random_traffic RANKS 2 4 8)
 macadam_program(pt2pt/large_counts RANKS 1 2)
+
+# The same programs under every strategy that a setting chooses, and with bounds so small that each
+# of them is reached: no setting may change a result.
+function(programs_with strategy)
+  foreach(program modes matching truncation cancel probe persistent noncontiguous random_traffic)
+    macadam_program(pt2pt/${program} RANKS 2 AS ${strategy} SETTINGS ${ARGN})
+  endforeach()
+endfunction()
+programs_with(sender_initiated PROTOCOLS=sender)
+programs_with(rendezvous_write RENDEZVOUS=write)
+programs_with(sender_initiated_write PROTOCOLS=sender RENDEZVOUS=write)
+programs_with(cma SHM_COPY=cma)
+programs_with(pipeline SHM_COPY=pipeline)
+programs_with(pipeline_write SHM_COPY=pipeline RENDEZVOUS=write)
+programs_with(all_large SHM_EAGER=64 SHM_HYBRID=64)
+programs_with(all_hybrid SHM_EAGER=0 SHM_HYBRID=8M)
+programs_with(narrow SHM_RINGS=1 TAGS_PER_PEER=1 UNEXPECTED_LIMIT=64K)
 
 macadam_program(coll/barrier_bcast RANKS 1 3 4 LABELS quick)
 macadam_program(coll/reductions RANKS 1 2 5 TIMEOUT 120)
@@ -36,6 +54,7 @@ macadam_program(objects/operations RANKS 1 2 5)
 macadam_program(env/hello SOURCE env/hello.c RANKS 0 1 2 8 16 LABELS quick)
 macadam_program(env/environment RANKS 0 1 2 LABELS quick)
 macadam_program(env/finalize RANKS 0 1 4 LABELS quick)
+macadam_program(env/tools RANKS 0 2 LABELS quick)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
@@ -43,4 +62,5 @@ macadam_program(errors/unsupported RANKS 1 2)
 macadam_program(errors/fatal RANKS 2 EXIT_CODE failure TIMEOUT 20)
 
 macadam_program(progress/early_data RANKS 2 LABELS quick)
+macadam_program(progress/counters RANKS 2 LABELS quick)
 macadam_program(progress/waiting RANKS 2 8)

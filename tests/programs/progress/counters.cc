@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Table 1 of Small & Yuan, as the library's own counters show it: which protocol a message took, by
+// its size and by who was early. Run with the default settings.
+#include "check.h"
+
+namespace {
+
+// One of the library's performance variables, counting from zero.
+class Counter {
+ public:
+  explicit Counter(const char* name) {
+    int index = -1, count = 0;
+    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
+    OK(MPI_T_pvar_session_create(&session_));
+    OK(MPI_T_pvar_handle_alloc(session_, index, nullptr, &handle_, &count));
+    CHECK_EQUAL(count, 1);
+    before_ = read();
+  }
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+  ~Counter() {
+    MPI_T_pvar_handle_free(session_, &handle_);
+    MPI_T_pvar_session_free(&session_);
+  }
+  unsigned long long since() const { return read() - before_; }
+
+ private:
+  unsigned long long read() const {
+    unsigned long long value = 0;
+    OK(MPI_T_pvar_read(session_, handle_, &value));
+    return value;
+  }
+  MPI_T_pvar_session session_ = MPI_T_PVAR_SESSION_NULL;
+  MPI_T_pvar_handle handle_ = MPI_T_PVAR_HANDLE_NULL;
+  unsigned long long before_ = 0;
+};
+
+enum class Early { sender, receiver };
+constexpr int messages = 20;
+
+// All messages of one row of the table; the counter of the sender must count each of them.
+void row(int bytes, Early early, const char* counter_name) {
+  if (!check::is_macadam() || check::rank > 1) return;
+  const auto n = static_cast<std::size_t>(bytes);
+  Counter counter(counter_name);
+  for (std::uint64_t i = 0; i < messages; ++i) {
+    std::vector<unsigned char> data(n);
+    MPI_Request request;
+    if (check::rank == 0) {
+      check::fill(data.data(), n, i);
+      if (early == Early::receiver) check::token_recv(1);
+      OK(MPI_Isend(data.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request));
+      if (early == Early::sender) check::token_send(1);
+      OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    } else {
+      if (early == Early::sender) check::token_recv(0);
+      OK(MPI_Irecv(data.data(), bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &request));
+      if (early == Early::receiver) check::token_send(0);
+      OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      HOLDS(data.data(), bytes, i);
+    }
+  }
+  if (check::rank != 0) return;
+  const bool with_tokens = std::strcmp(counter_name, "eager_sent") == 0;
+  const auto expected = with_tokens && early == Early::sender ? 2u * messages : messages;
+  CHECK_EQUAL(counter.since(), expected);
+}
+
+// A wildcard receive never announces itself: an early one gets its message sender-initiated.
+void wildcards_do_not_announce() {
+  if (!check::is_macadam() || check::rank > 1) return;
+  Counter announced("announced"), write("recv_rndv");
+  const int bytes = 500000;
+  std::vector<unsigned char> data(bytes);
+  if (check::rank == 0) {
+    check::token_recv(1);
+    OK(MPI_Send(data.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD));
+    CHECK_EQUAL(write.since(), 0);
+  } else {
+    MPI_Request request;
+    OK(MPI_Irecv(data.data(), bytes, MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &request));
+    check::token_send(0);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_EQUAL(announced.since(), 0);
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+  OK(MPI_Init(&argc, &argv));
+  const int code = check::run_parts(
+      argc, argv,
+      {{"small_sender_early", [] { row(4000, Early::sender, "eager_sent"); }},
+       {"small_receiver_early", [] { row(4000, Early::receiver, "eager_sent"); }},
+       {"medium_sender_early", [] { row(40000, Early::sender, "hybrid_sent"); }},
+       {"medium_receiver_early", [] { row(40000, Early::receiver, "recv_rndv"); }},
+       {"large_sender_early", [] { row(500000, Early::sender, "send_rndv_read"); }},
+       {"large_receiver_early", [] { row(500000, Early::receiver, "recv_rndv"); }},
+       {"wildcards_do_not_announce", wildcards_do_not_announce}});
+  MPI_T_finalize();
+  return code;
+}
