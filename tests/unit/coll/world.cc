@@ -27,15 +27,21 @@ World::Rank::Rank(World& world, int rank)
     : engine(world.network_.transport(rank), static_cast<engine::Rank>(world.network_.size()),
              world.settings_),
       resources(engine, types()[MPI_BYTE]) {
+  const bool inter = world.second_.size() > 0;
+  const bool second = rank >= world.first_.size();
   team.context = 5;
-  team.rank = rank;
-  team.local = &world.map_;
-  team.peers = &world.map_;
+  team.rank = second ? rank - world.first_.size() : rank;
+  team.local = second ? &world.second_ : &world.first_;
+  team.peers = second || !inter ? &world.first_ : &world.second_;
+  inside = team;
+  inside.context = 7;
+  inside.peers = team.local;
 }
 
-World::World(int ranks, const LoopbackOptions& options)
-    : random(options.seed), network_(ranks, options), map_(0, 1, ranks) {
-  for (int rank = 0; rank < ranks; ++rank)
+World::World(int ranks, const LoopbackOptions& options, int remote)
+    : random(options.seed), network_(ranks + remote, options), first_(0, 1, ranks),
+      second_(static_cast<engine::Rank>(ranks), 1, remote) {
+  for (int rank = 0; rank < ranks + remote; ++rank)
     ranks_.push_back(std::make_unique<Rank>(*this, rank));
 }
 
@@ -68,6 +74,7 @@ std::vector<std::string> World::run(coll::Collective::Run what_to_run,
     auto& operation = operations[static_cast<std::size_t>(rank)];
     operation = std::make_unique<coll::Collective>(resources(rank), team(rank), what_to_run,
                                                    arguments(rank));
+    if (second_.size() > 0) operation->arguments.inside = &at(rank).inside;
     sequence(rank).start(*operation);
     for (auto moves = random() % 4; moves > 0; --moves)
       at(rank).engine.progress();

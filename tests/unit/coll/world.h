@@ -18,10 +18,11 @@ namespace macadam::test {
 
 const datatype::PredefinedTypes& types();
 
-// A few ranks in one thread over a loopback network, all in one communicator.
+// A few ranks in one thread over a loopback network, all in one communicator. With `remote`, an
+// intercommunicator: the first `ranks` are one group, `remote` more are the other.
 class World {
  public:
-  World(int ranks, const LoopbackOptions& options);
+  World(int ranks, const LoopbackOptions& options, int remote = 0);
 
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] coll::Resources& resources(int rank) { return at(rank).resources; }
@@ -51,13 +52,15 @@ class World {
     engine::Engine engine;
     coll::Resources resources;
     engine::Team team;
+    engine::Team inside; // of an intercommunicator: the local group
     coll::Sequence sequence;
   };
   Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
 
   base::Settings settings_;
   LoopbackNetwork network_;
-  engine::RankMap map_;
+  engine::RankMap first_;
+  engine::RankMap second_; // of an intercommunicator
   coll::Rule rule_{};
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
