@@ -92,7 +92,7 @@ std::span<const std::byte> Job::fetch(int rank) const {
       base::fail(MPI_ERR_PROC_ABORTED, "rank {} on host {} has ended and can not be reached", rank,
                  host());
     futex_wait(row.published, 0, nap_ms);
-    report_waiting_for(fmt::format("rank {} to call MPI_Init", rank));
+    report_waiting("", fmt::format("rank {} to call MPI_Init", rank));
   }
   return {row.card.data(), row.card_used};
 }
@@ -120,7 +120,7 @@ void Job::barrier(const std::function<void()>& idle) {
   }
   while (header.barrier_round.load(std::memory_order_acquire) == round) {
     futex_wait(header.barrier_round, round, nap_ms);
-    report_waiting_for("all ranks to come as far");
+    report_waiting("MPI_Finalize", "the other ranks");
     if (idle) idle();
   }
 }
@@ -147,8 +147,9 @@ void Job::abort(int code, std::string_view text) {
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
-void Job::report_waiting_for(std::string_view what) const {
-  if (report_wanted()) write_report(fmt::format(R"({{"waiting_for": "{}"}})", what));
+void Job::report_waiting(std::string_view function, std::string_view what) const {
+  if (report_wanted())
+    write_report(fmt::format(R"({{"waiting_in": "{}", "waiting_for": "{}"}})", function, what));
 }
 
 void Job::put_report(ReportKind kind, std::string_view json) const {

@@ -72,8 +72,8 @@ class Job {
   Segment my_segment();
   [[nodiscard]] Segment open_segment(int rank) const;
 
-  // Waits until all ranks have called it as often as this one, answers report_wanted() meanwhile
-  // and calls `idle`, if given, every few milliseconds.
+  // The wait in MPI_Finalize, until all ranks have called it as often as this one. Answers
+  // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds.
   void barrier(const std::function<void()>& idle = {});
 
   // Leaves MPI: after this, the end of the process is no failure of the job.
@@ -100,7 +100,7 @@ class Job {
 
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
   void put_report(ReportKind kind, std::string_view json) const;
-  void report_waiting_for(std::string_view what) const;
+  void report_waiting(std::string_view function, std::string_view what) const;
 
   JobMemory memory_;
   int rank_;

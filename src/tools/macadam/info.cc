@@ -6,6 +6,8 @@
 #include "boot/machine.h"
 #include "net/shm/copy.h"
 
+#include <mpi.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
