@@ -19,12 +19,20 @@ Deferred& Engine::defer(Peer& peer, Deferred::Type type) {
   return waiting;
 }
 
+namespace {
+
+void set_control(Deferred& waiting, const void* header, std::size_t bytes) {
+  waiting.type = Deferred::Type::control;
+  waiting.control_bytes = static_cast<std::uint8_t>(bytes);
+  std::memcpy(waiting.control.data(), header, bytes);
+}
+
+} // namespace
+
 void Engine::post_control(Peer& peer, const void* header, std::size_t bytes) {
   if (open(peer) && transport_.send(*peer.link, header, bytes, nullptr, 0) == Posted::done) return;
   if (peer.state == PeerState::failed) return;
-  Deferred& waiting = defer(peer, Deferred::Type::control);
-  waiting.control_bytes = static_cast<std::uint8_t>(bytes);
-  std::memcpy(waiting.control.data(), header, bytes);
+  set_control(defer(peer, Deferred::Type::control), header, bytes);
 }
 
 // Hands a put to the transport; false if it is busy. A put that is done at once has finished the
@@ -85,6 +93,11 @@ bool Engine::flush(Peer& peer) {
       }
       break;
     case Deferred::Type::eager:
+      if (peer.demoted && front.send->bytes != 0) { // meanwhile: offered in its place
+        const wire::SenderReady ready = offer(*front.send);
+        set_control(front, &ready, sizeof ready);
+        continue;
+      }
       if (!transmit_eager(*front.send)) return moved;
       if (front.send->mode == SendMode::standard) finished = front.send;
       break;

@@ -9,11 +9,12 @@ namespace macadam::engine {
 SendRequest* Engine::send_long(Peer& peer, const Envelope& envelope, const Data& data,
                                std::size_t bytes, SendMode mode) {
   const bool customized = settings_.protocols == base::Protocols::customized;
-  const bool eager = bytes <= eager_ && (!peer.demoted || bytes == 0);
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
+  // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
+  if (bytes > eager_ || peer.demoted || !peer.backlog.empty()) progress();
+  const bool eager = bytes <= eager_ && (!peer.demoted || bytes == 0);
   std::byte* copy = nullptr;
   if (!eager) {
-    progress(); // Figure 6, Isend (4) and (12): an announcement may have arrived
     if (customized && bytes <= hybrid_ && mode == SendMode::standard &&
         !is_announced(peer, envelope))
       copy = copy_for_hybrid(data, bytes);

@@ -87,7 +87,7 @@ void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes, b
   if (data_bytes != 0) {
     kept.data = buffers_.take(data_bytes);
     std::memcpy(kept.data, data, data_bytes);
-    unexpected_bytes_ += data_bytes;
+    unexpected_bytes_ += room(kept);
     counters_.unexpected_bytes_most =
         std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
     if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
@@ -101,7 +101,7 @@ void Engine::deliver(ReceiveRequest& receive, const std::byte* data, std::size_t
   if (fits != 0) {
     if (!receive.gaps) [[likely]] {
       std::memcpy(receive.data.address, data, fits);
-    } else if (receive.staged != nullptr) {  // announced: finish_receive() unpacks its landing
+    } else if (receive.staged != nullptr) { // announced: finish_receive() unpacks its landing
       std::memcpy(receive.staged, data, fits);
     } else {
       datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);

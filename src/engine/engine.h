@@ -169,6 +169,7 @@ class Engine final : public Sink {
   void offer_copy(SendRequest& send);
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID
+  wire::SenderReady offer(SendRequest& send);
   SendRequest* send_rndv(SendRequest& send);
   void on_sender_ready(Peer& peer, const wire::SenderReady& ready);
   void accept(ReceiveRequest& receive, const Message& message);
@@ -211,6 +212,8 @@ class Engine final : public Sink {
   void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error);
   Message& keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes);
   void free_message(Message& message);
+  // Memory that an unexpected message with data takes.
+  static std::size_t room(const Message& message) { return sizeof(Message) + message.bytes; }
   void demote(Peer& peer, bool on);
 
   static constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;

@@ -165,7 +165,7 @@ Message& Engine::keep_unexpected(Peer& peer, const Envelope& envelope, std::size
 void Engine::free_message(Message& message) {
   if (message.data != nullptr) {
     buffers_.give(message.data, message.bytes);
-    unexpected_bytes_ -= message.bytes;
+    unexpected_bytes_ -= room(message);
     if (counters_.demotions != 0 &&
         unexpected_bytes_ < static_cast<std::size_t>(settings_.unexpected_limit) / 2) {
       peers_.for_each([&](Peer& peer) { demote(peer, false); });

@@ -8,7 +8,8 @@
 
 namespace macadam::engine {
 
-SendRequest* Engine::send_rndv(SendRequest& send) {
+// The SENDER_READY of a send, which now waits for the receiver.
+wire::SenderReady Engine::offer(SendRequest& send) {
   const bool read = settings_.rendezvous == base::Rendezvous::read;
   if (read) {
     send.registered = transport_.register_memory(const_cast<std::byte*>(flat(send)), send.bytes);
@@ -21,15 +22,19 @@ SendRequest* Engine::send_rndv(SendRequest& send) {
   if (send.counted) {
     channel(*send.peer, send.envelope.context, send.envelope.tag)->waiting.push_back(&send);
   }
-  const wire::SenderReady ready{.offer = read ? wire::Offer::read : wire::Offer::write,
-                                .counted = send.counted,
-                                .synchronous = send.mode == SendMode::synchronous,
-                                .source = send.envelope.source,
-                                .tag = send.envelope.tag,
-                                .context = send.envelope.context,
-                                .bytes = send.bytes,
-                                .send_id = send.id,
-                                .memory = send.registered};
+  return {.offer = read ? wire::Offer::read : wire::Offer::write,
+          .counted = send.counted,
+          .synchronous = send.mode == SendMode::synchronous,
+          .source = send.envelope.source,
+          .tag = send.envelope.tag,
+          .context = send.envelope.context,
+          .bytes = send.bytes,
+          .send_id = send.id,
+          .memory = send.registered};
+}
+
+SendRequest* Engine::send_rndv(SendRequest& send) {
+  const wire::SenderReady ready = offer(send);
   post_control(*send.peer, &ready, sizeof ready);
   return &send;
 }
