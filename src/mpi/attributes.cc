@@ -123,27 +123,31 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
 }
 
 int Keyvals::add(AttributeOf of, Keyval::Copy copy, Keyval::Delete delete_fn) {
+  std::erase_if(keys_, [](const auto& row) { return row.second.key.expired(); });
   const int key = next_++;
-  keys_[key] = std::make_shared<Keyval>(Keyval{of, key, std::move(copy), std::move(delete_fn)});
+  auto made =
+      std::make_shared<const Keyval>(Keyval{of, key, std::move(copy), std::move(delete_fn)});
+  keys_[key] = {made, made};
   return key;
 }
 
 std::shared_ptr<const Keyval> Keyvals::find(int key, AttributeOf of) const {
-  const auto found = keys_.find(key);
-  if (found == keys_.end()) {
+  const auto row = keys_.find(key);
+  auto found = row != keys_.end() ? row->second.key.lock() : nullptr;
+  if (!found) {
     base::fail(MPI_ERR_KEYVAL, "keyval is {}{}, which is no attribute key of a {}", key,
                key == MPI_KEYVAL_INVALID ? " (MPI_KEYVAL_INVALID)" : "", noun(of));
   }
-  if (found->second->of != of) {
+  if (found->of != of) {
     base::fail(MPI_ERR_KEYVAL, "keyval {} was made for a {}; it cannot be used with a {}", key,
-               noun(found->second->of), noun(of));
+               noun(found->of), noun(of));
   }
-  return found->second;
+  return found;
 }
 
 void Keyvals::free(int* key, AttributeOf of) {
   find(*key, of);
-  keys_.erase(*key);
+  keys_[*key].held.reset();
   *key = MPI_KEYVAL_INVALID;
 }
 

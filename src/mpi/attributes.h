@@ -52,7 +52,8 @@ class Attributes {
   std::vector<Entry> entries_;
 };
 
-// The keys that the program has made and not freed.
+// The keys that the program has made. One that it has freed still works where it is in use, until
+// the last attribute with it is gone.
 class Keyvals {
  public:
   int add(AttributeOf of, Keyval::Copy copy, Keyval::Delete delete_fn);
@@ -62,8 +63,12 @@ class Keyvals {
 
  private:
   static constexpr int first_key = 0x1000; // above all predefined ones
+  struct Row {
+    std::shared_ptr<const Keyval> held; // until the program frees it
+    std::weak_ptr<const Keyval> key;
+  };
   int next_ = first_key;
-  std::map<int, std::shared_ptr<const Keyval>> keys_;
+  std::map<int, Row> keys_;
 };
 
 // Values behind the predefined attributes of MPI_COMM_WORLD.
