@@ -21,7 +21,7 @@ MAY_USE = {
     "boot": {"base"},
     "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot"},
     "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot", "mpi"},
-    "tools": {"base", "boot", "net"},
+    "tools": {"base", "boot", "coll", "net"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/selection.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <climits>
 
@@ -108,6 +110,22 @@ bool keeps_order(Kind kind, Algorithm algorithm) {
   default:
     return true;
   }
+}
+
+std::string describe(Rules rules) {
+  std::string text;
+  const Rule* before = nullptr;
+  for (const Rule& rule : rules) {
+    const bool first = before == nullptr || before->kind != rule.kind;
+    const std::string ranks = rule.ranks == any ? "any" : fmt::format("up to {}", rule.ranks);
+    const std::string bytes = rule.bytes == all ? "any" : fmt::format("up to {}", rule.bytes);
+    text +=
+        fmt::format("  {:<16}{:<12}{:<16}{}{}\n", first ? name(rule.kind) : "", ranks, bytes,
+                    name(rule.algorithm),
+                    keeps_order(rule.kind, rule.algorithm) ? "" : " (if the operation commutes)");
+    before = &rule;
+  }
+  return text;
 }
 
 const char* name(Kind kind) {

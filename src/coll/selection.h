@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace macadam::coll {
 
@@ -61,6 +62,9 @@ using Rules = std::span<const Rule>;
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);
 // False for algorithms that combine ranks out of order.
 [[nodiscard]] bool keeps_order(Kind kind, Algorithm algorithm);
+
+// The rules as a table for people, a line each.
+[[nodiscard]] std::string describe(Rules rules);
 
 [[nodiscard]] const char* name(Kind kind);
 [[nodiscard]] const char* name(Algorithm algorithm);

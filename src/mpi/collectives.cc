@@ -13,16 +13,21 @@ namespace {
 
 using coll::Collective;
 
-int error_class(const std::exception_ptr& error) {
-  if (!error) [[likely]]
-    return MPI_SUCCESS;
+// The error of an operation as MPI knows it.
+base::Error translated(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const base::Error& e) {
-    return e.error_class;
+    return e;
   } catch (const std::bad_alloc&) {
-    return MPI_ERR_NO_MEM;
+    return {MPI_ERR_NO_MEM, "no memory for what is on its way between ranks"};
   }
+}
+
+std::string failure(const LayerRequest& request) {
+  const auto& collective = static_cast<const CollectiveRequest&>(request);
+  return fmt::format("a nonblocking or persistent {} failed: {}", collective.name,
+                     translated(collective.operation.error()).text);
 }
 
 void destroy(Process& self, LayerRequest& request) {
@@ -33,13 +38,14 @@ void start_again(Process&, LayerRequest& request) {
   static_cast<CollectiveRequest&>(request).operation.begin();
 }
 
-constexpr RequestClass nonblocking{"nonblocking collective", destroy};
-constexpr RequestClass persistent{"persistent collective", destroy, start_again};
+constexpr RequestClass nonblocking{"nonblocking collective", destroy, nullptr, nullptr, failure};
+constexpr RequestClass persistent{"persistent collective", destroy, start_again, nullptr, failure};
 
 void on_end(Collective& operation, void* argument) {
   auto& request = *static_cast<CollectiveRequest*>(argument);
   engine::Status status;
-  status.error = error_class(operation.error());
+  if (operation.error()) [[unlikely]]
+    status.error = translated(operation.error()).error_class;
   complete(request.process, request, status);
 }
 

@@ -133,6 +133,10 @@ std::string describe_failure(const Request& request) {
     return fmt::format("a {} on {} cannot finish: the other process has ended", sort_name(request),
                        where);
   }
+  if (request.role == Role::collective || request.role == Role::persistent) {
+    const auto& layered = static_cast<const LayerRequest&>(request);
+    if (layered.sort->failure != nullptr) return layered.sort->failure(layered);
+  }
   return fmt::format("a {} on {} failed", sort_name(request), where);
 }
 

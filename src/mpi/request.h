@@ -38,6 +38,8 @@ struct RequestClass {
   void (*start)(Process&, LayerRequest&) = nullptr;
   // MPI_Cancel of an active one. Null if it must not be cancelled (collectives).
   void (*cancel)(Process&, LayerRequest&) = nullptr;
+  // What went wrong with a complete one, for people. Null: nothing more than its error class.
+  std::string (*failure)(const LayerRequest&) = nullptr;
 };
 
 // A request that this layer makes from other operations: persistent, collective, generalized,

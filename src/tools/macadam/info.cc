@@ -4,6 +4,7 @@
 #include "base/settings.h"
 #include "boot/job.h"
 #include "boot/machine.h"
+#include "coll/selection.h"
 #include "net/shm/copy.h"
 
 #include <mpi.h>
@@ -113,6 +114,13 @@ std::string protocols_section(const base::Settings& settings) {
   return text + row("larger", late, "RECV_RNDV", "RECV_RNDV");
 }
 
+std::string collectives_section() {
+  return fmt::format("collectives: the first line that fits is taken (bytes of the vector for bcast "
+                     "and reductions,\nof one rank's block for the others)\n"
+                     "  {:<16}{:<12}{:<16}{}\n{}",
+                     "", "ranks", "bytes", "algorithm", coll::describe(coll::default_rules()));
+}
+
 } // namespace
 
 Installation find_installation() {
@@ -128,10 +136,10 @@ std::string info_page(const Installation& installation) {
     warnings += "warning: " + warning + "\n";
   return fmt::format("Macadam {}, MPI 5.0 with the standard ABI\n"
                      "  library   {}\n"
-                     "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}{}",
+                     "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}\n{}{}",
                      MACADAM_VERSION, library_line(installation.library), boot::host_name(),
                      boot::usable_cores(), transports_section(), protocols_section(settings),
-                     settings_section(settings), warnings.empty() ? "" : "\n" + warnings);
+                     collectives_section(), settings_section(settings), warnings.empty() ? "" : "\n" + warnings);
 }
 
 std::string api_page(const Installation& installation) {
