@@ -154,7 +154,8 @@ std::string api_page(const Installation& installation) {
   std::map<std::string, Chapter> chapters;
   std::size_t written = 0, total = 0;
   try {
-    for (const Json& function : Json::parse(file).at("functions")) {
+    const Json table = Json::parse(file);
+    for (const Json& function : table.at("functions")) {
       const auto chapter = function.at("chapter").get<std::string>();
       if (!chapters.contains(chapter)) order.push_back(chapter);
       const bool is_written = function.at("written").get<bool>();
