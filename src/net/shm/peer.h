@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "net/shm/path_choice.h"
 #include "net/shm/ring.h"
 #include "net/shm/segment.h"
 #include "net/shm/shared_queue.h"
@@ -30,6 +31,9 @@ struct Peer final : engine::Link {
   RingWriter ring;
   SharedQueueWriter queue;
   Segment segment; // mapped here; not for the process itself
+
+  PathChoice put_choice;
+  PathChoice get_choice;
 
   // Receiving.
   RingReader ring_in;

@@ -73,8 +73,8 @@ struct GetDone {
 inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 // Data of a put begin on a line of their own.
 inline constexpr std::size_t put_data_offset = line_body;
-// Bytes of data in one of them: a short piece lets the target begin early.
-inline constexpr std::size_t stream_piece = 8 << 10;
+// Bytes of data in one of them, at most.
+inline constexpr std::size_t stream_piece = 16 << 10;
 
 // Lines in a circle, a power of two of them. Positions count on without end; the line of a position
 // is its remainder.

@@ -10,10 +10,14 @@
 // Put and get. Memory that both sides map: memcpy. Private memory: either the kernel copies it
 // (cross-memory attach, one core, at any time), or it is streamed: the one who has the data writes
 // pieces into the other's ring, whose poll() copies them to their place (two cores, faster, but
-// both must be in the library). `automatic` streams as long as the target does nothing but poll.
+// both must be in the library). `automatic` considers streaming as long as the target does nothing
+// but poll, and then takes what was faster so far.
 namespace macadam::net::shm {
 namespace {
 
+// Bytes in a piece: a quarter of the whole, so that the target begins early, but not less than
+// this.
+constexpr std::size_t shortest_piece = 4 << 10;
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
 // core.
 constexpr double patience = 20e-6;
@@ -113,7 +117,8 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
   stream.bytes = bytes;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
-  if (start(stream) && stream.ok) {
+  const bool all = should_stream(peer) && has_choice(peer) ? put_by_choice(stream) : start(stream);
+  if (all && stream.ok) {
     stream_slab_.free(&stream);
     return Posted::done;
   }
@@ -130,6 +135,18 @@ bool Transport::start(Stream& stream) {
   if (stream.bytes == 0 || peer.failed) return true;
   if (!should_stream(peer) && finish_by_cross_copy(stream)) return true;
   return advance(stream);
+}
+
+// Puts by the path that was faster so far; the target waits, so both are open.
+bool Transport::put_by_choice(Stream& stream) {
+  PathChoice& choice = stream.peer->put_choice;
+  const std::size_t bytes = stream.bytes;
+  const auto [path, timed] = choice.next(bytes);
+  const double begin = timed ? seconds() : 0;
+  const bool by_kernel = path == PathChoice::Path::cross_copy && finish_by_cross_copy(stream);
+  const bool all = by_kernel || advance(stream);
+  if (timed && all && stream.ok) choice.record(bytes, path, seconds() - begin);
+  return all;
 }
 
 // Lets the kernel move the rest of a stream; false if it must not.
@@ -149,9 +166,11 @@ bool Transport::advance(Stream& stream) {
   // Whoever streams to us must not wait for us now: both would wait.
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
+  const std::size_t piece =
+      std::clamp(std::bit_floor(stream.bytes / 4 + 1), shortest_piece, stream_piece);
   double full_since = 0;
   while (stream.bytes > 0 && !peer.failed) {
-    const std::size_t bytes = std::min(stream.bytes, stream_piece);
+    const std::size_t bytes = std::min(stream.bytes, piece);
     // The address stands alone in the first line, the data begin on the next.
     std::byte first[put_data_offset] = {};
     std::memcpy(first, &stream.to, sizeof stream.to);
@@ -229,14 +248,22 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   auto state = peer.failed ? PendingGet::State::failed : PendingGet::State::to_ask;
   std::uint32_t claim = no_claim;
   bool ask_owner = should_stream(peer);
+  double begin = 0;
   if (ask_owner && has_choice(peer)) {
-    // Streaming takes both of us, so it is good only while both wait.
-    if (waiter_.waiting()) claim = take_claim();
+    // Streaming takes both of us, so it is open only while both wait.
+    if (waiter_.waiting()) {
+      const auto [path, timed] = peer.get_choice.next(bytes);
+      if (path == PathChoice::Path::stream) claim = take_claim();
+      if (timed) begin = seconds();
+    }
     ask_owner = claim != no_claim;
   }
   if (!ask_owner && !peer.failed) {
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
+      if (begin > 0) {
+        peer.get_choice.record(bytes, PathChoice::Path::cross_copy, seconds() - begin);
+      }
       return Posted::done;
     case Copied::failed:
       state = PendingGet::State::failed;
@@ -253,6 +280,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   get.cookie = cookie;
   get.id = get_ids_.add(&get);
   get.claim = claim;
+  get.begin = begin;
   get.state = state;
   gets_.push_back(get);
   unfinished_.store(true, std::memory_order_relaxed);
@@ -338,7 +366,12 @@ void Transport::on_get_request(Peer& peer, const Line& line) {
 
 void Transport::on_get_done(const Line& line, Sink& sink) {
   const auto done = read_body<GetDone>(line);
-  if (PendingGet* get = get_ids_.find(done.id)) finish(*get, done.ok != 0, sink);
+  PendingGet* get = get_ids_.find(done.id);
+  if (get == nullptr) return;
+  if (get->begin > 0) {
+    get->peer->get_choice.record(get->bytes, PathChoice::Path::stream, seconds() - get->begin);
+  }
+  finish(*get, done.ok != 0, sink);
 }
 
 } // namespace macadam::net::shm

@@ -21,8 +21,8 @@ constexpr unsigned batch = 32;
 // Nobody wakes a process when there is room again for what it could not send.
 constexpr unsigned longest_sleep_for_room_us = 500;
 
-// Lines of a queue or ring of about `bytes`: at least four of the longest messages, so that one always
-// fits in the end however the lane is cut.
+// Lines of a queue or ring of about `bytes`: at least four of the longest messages, so that one
+// always fits in the end however the lane is cut.
 std::uint64_t lane_lines(std::int64_t bytes, std::size_t longest_message) {
   const std::size_t longest = std::max(longest_message, put_data_offset + stream_piece);
   return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes,

@@ -65,6 +65,7 @@ struct PendingGet : base::ListNode<> {
   std::size_t bytes = 0;
   std::uint64_t cookie = 0;
   std::uint64_t id = 0;
+  double begin = 0;               // if it is timed
   std::uint32_t claim = no_claim; // our claim word, which holds `ticket` until someone takes it
   std::uint32_t ticket = 0;
   enum class State : std::uint8_t { to_ask, asked, failed } state = State::to_ask;
@@ -134,6 +135,7 @@ class Transport final : public engine::Transport {
   [[nodiscard]] std::byte* mapped_address(const Peer& peer, RemoteMemory memory,
                                           std::size_t bytes) const;
   bool start(Stream& stream);
+  bool put_by_choice(Stream& stream);
   bool advance(Stream& stream);
   bool finish_by_cross_copy(Stream& stream);
   bool finish(Stream& stream, Sink& sink);

@@ -429,6 +429,7 @@ TEST(Copies, ADeadPeerFailsItsOperationsAndIsReported) {
     Endpoint self(view, with(base::CopyPath::cma));
     std::vector<std::byte> memory(10000);
     send_note(self, 0, memory.data(), memory.size());
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;)
       pause();
   }

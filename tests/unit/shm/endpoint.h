@@ -6,6 +6,8 @@
 #include "net/shm/transport.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <cstring>
@@ -23,7 +25,7 @@ namespace macadam::net::shm::test {
 class Endpoint final : public Sink {
  public:
   Endpoint(Directory& directory, const base::Settings& settings)
-      : transport_(directory, settings) {}
+      : settings_(settings), transport_(directory, settings_) {}
 
   using OnMessage = std::function<void(Rank, const std::byte*, std::size_t)>;
   OnMessage on_message_do;
@@ -99,6 +101,7 @@ class Endpoint final : public Sink {
   std::map<Rank, engine::PeerState> states;
 
  private:
+  base::Settings settings_; // the transport refers to it
   Transport transport_;
 };
 
@@ -134,6 +137,7 @@ inline void run_processes(Job& job, const std::function<void(Rank)>& body) {
   for (Rank rank = 1; rank < job.size(); ++rank) {
     const pid_t child = fork();
     if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       try {
         body(rank);
       } catch (const std::exception& error) {

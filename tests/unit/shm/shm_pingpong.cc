@@ -80,9 +80,26 @@ double line_time() {
   return median(times);
 }
 
+// Whole pages, as benchmarks use.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : bytes_(bytes) {
+    memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memset(memory_, 1, bytes);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { munmap(memory_, bytes_); }
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(memory_); }
+
+ private:
+  void* memory_;
+  std::size_t bytes_;
+};
+
 double memcpy_time(std::size_t bytes) {
-  std::vector<std::byte> from(bytes, std::byte{1});
-  std::vector<std::byte> to(bytes, std::byte{2});
+  const Buffer from(bytes);
+  const Buffer to(bytes);
   std::vector<double> times;
   const int rounds = static_cast<int>(std::max<std::size_t>(4, (std::size_t{8} << 20) / bytes));
   for (int repeat = 0; repeat < repeats; ++repeat) {
@@ -218,8 +235,8 @@ void large(const char* name, bool use_get, const base::Settings& settings) {
     Job job(2);
     run_pair([&](Rank rank) {
       Endpoint end(job, rank, settings);
-      std::vector<std::byte> out(bytes, std::byte{1});
-      std::vector<std::byte> in(bytes, std::byte{2});
+      const Buffer out(bytes);
+      const Buffer in(bytes);
       // The two processes are forked: buffers of one size lie at the same addresses.
       const RemoteMemory target{reinterpret_cast<std::uint64_t>(use_get ? out.data() : in.data()),
                                 private_key};
@@ -259,18 +276,21 @@ void large(const char* name, bool use_get, const base::Settings& settings) {
   }
 }
 
-int run() {
+int run(const std::string& part) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   const double line = line_time();
   fmt::print("cache line from core to core: {:.1f} ns\n", 1e9 * line);
   base::Settings settings;
-  settings.shm_rings = 0;
-  fmt::print("shared queue only:\n");
-  small_messages(line, settings);
-  message_rate(settings);
-  fmt::print("with rings:\n");
-  small_messages(line, {});
-  message_rate({});
+  if (part != "large") {
+    settings.shm_rings = 0;
+    fmt::print("shared queue only:\n");
+    small_messages(line, settings);
+    message_rate(settings);
+    fmt::print("with rings:\n");
+    small_messages(line, {});
+    message_rate({});
+  }
+  if (part == "small") return 0;
   for (const auto path :
        {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::pipeline}) {
     settings = {};
@@ -286,6 +306,7 @@ int run() {
 } // namespace
 } // namespace macadam::net::shm::test
 
-int main() {
-  return macadam::net::shm::test::run();
+// Usage: shm_pingpong [small|large]
+int main(int argc, char** argv) {
+  return macadam::net::shm::test::run(argc > 1 ? argv[1] : "");
 }

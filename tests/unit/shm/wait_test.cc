@@ -36,7 +36,7 @@ TEST(Wait, NoMessageIsSleptThrough) {
         self.send_text(1 - rank, "x");
       } else {
         const double start = seconds();
-        unsigned fruitless = 36 + static_cast<unsigned>(random() % 6);  // late in its wait
+        unsigned fruitless = 36 + static_cast<unsigned>(random() % 6); // late in its wait
         while (self.inbox.empty()) {
           // A lost wake-up would last these 20 s.
           if (!self.transport().poll(self)) self.transport().idle(++fruitless, 20'000'000);
