@@ -3,8 +3,9 @@
 // ranks than cores share them well.
 #include "check.h"
 
+#include <algorithm>
+
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace {
 
@@ -55,18 +56,16 @@ void work(long units) {
   sink = x;
 }
 
-// All ranks do the same work between exchanges. Ideal: all work divided by the cores.
-void more_ranks_than_cores() {
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  const double cpu = processor_seconds();
-  work(2000);
-  const double unit = (processor_seconds() - cpu) / 2000;
-  const long units = 200;
-  const int steps = 40;
+constexpr int steps = 40;
+constexpr long units = 2000;
+
+// The slowest rank's time for all steps, with or without exchanges between them.
+double slowest(bool exchange) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
   const double start = MPI_Wtime();
   for (int step = 0; step < steps; ++step) {
     work(units);
+    if (!exchange) continue;
     int got = -1, sum = 0;
     const int to = (check::rank + 1) % check::size;
     const int from = (check::rank + check::size - 1) % check::size;
@@ -76,15 +75,21 @@ void more_ranks_than_cores() {
     OK(MPI_Allreduce(&step, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK_EQUAL(sum, step * check::size);
   }
-  double took = MPI_Wtime() - start, slowest = 0, one = 0;
-  OK(MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-  OK(MPI_Allreduce(&unit, &one, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-  const double shares =
-      std::max(1.0, static_cast<double>(check::size) / static_cast<double>(cores));
-  const double ideal = one * static_cast<double>(units * steps) * shares;
-  if (check::is_macadam() && slowest > 2 * ideal)
-    check::fail(__FILE__, __LINE__,
-                "took " + std::to_string(slowest) + " s, ideal sharing " + std::to_string(ideal));
+  double took = MPI_Wtime() - start, most = 0;
+  OK(MPI_Allreduce(&took, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+  return most;
+}
+
+// Ideal sharing: the same work by the same ranks at the same time, without a word between them. The
+// best of three attempts counts, since other programs may use the machine, too.
+void more_ranks_than_cores() {
+  double best = 1e9;
+  for (int attempt = 0; attempt < 3 && best > 2; ++attempt) {
+    const double ideal = slowest(false);
+    best = std::min(best, slowest(true) / ideal);
+  }
+  if (check::is_macadam() && best > 2)
+    check::fail(__FILE__, __LINE__, "took " + std::to_string(best) + " times ideal sharing");
 }
 
 } // namespace
