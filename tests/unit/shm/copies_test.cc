@@ -82,6 +82,25 @@ void forbid_attach() {
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
+// Steps that the two processes go through together, without messages.
+class Steps {
+ public:
+  Steps()
+      : step_(new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                  std::atomic<int>(0)) {}
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+  ~Steps() { munmap(step_, 4096); }
+  void reach(int step) { *step_ = step; }
+  void await(int step) const {
+    while (*step_ < step)
+      usleep(100);
+  }
+
+ private:
+  std::atomic<int>* step_;
+};
+
 // How rank 1, which moves the data, may be hindered.
 enum class Hindrance { none, forbidden, wrong_pids };
 
@@ -261,21 +280,23 @@ TEST(Copies, APutReachesATargetThatDoesNotPoll) {
 }
 
 TEST(Copies, APipelinedPutIsPendingUntilTheTargetPolls) {
+  Steps steps;
   run_pair(
       with(base::CopyPath::pipeline), Hindrance::none,
-      [](Endpoint& self) {
+      [&](Endpoint& self) {
         std::vector<std::byte> memory(most);
         send_note(self, 1, memory.data(), memory.size());
-        usleep(30000);
+        steps.await(1);
         EXPECT_EQ(self.receive(), "put");
         EXPECT_EQ(first_wrong(memory.data(), most, 1), most);
       },
-      [](Endpoint& self) {
+      [&](Endpoint& self) {
         const RemoteMemory memory = receive_note(self);
         std::vector<std::byte> data(most);
         fill_pattern(data.data(), most, 1);
         const Posted posted = self.transport().put(self.link(0), data.data(), memory, most, 5);
         EXPECT_EQ(posted, Posted::pending);
+        steps.reach(1);
         EXPECT_TRUE(self.finished(posted, 5));
         self.send_text(0, "put");
       });
@@ -283,21 +304,23 @@ TEST(Copies, APipelinedPutIsPendingUntilTheTargetPolls) {
 
 // The target says that it waits, but has lost its core.
 TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
+  Steps steps;
   run_pair(
       {}, Hindrance::none,
-      [](Endpoint& self) {
+      [&](Endpoint& self) {
         std::vector<std::byte> memory(most);
         self.transport().idle(1, 0);
         send_note(self, 1, memory.data(), memory.size());
-        usleep(50000);
+        steps.await(1);
         EXPECT_EQ(self.receive(), "put");
         EXPECT_EQ(first_wrong(memory.data(), most, 1), most);
       },
-      [](Endpoint& self) {
+      [&](Endpoint& self) {
         const RemoteMemory memory = receive_note(self);
         std::vector<std::byte> data(most);
         fill_pattern(data.data(), most, 1);
         EXPECT_EQ(self.transport().put(self.link(0), data.data(), memory, most, 5), Posted::done);
+        steps.reach(1);
         EXPECT_EQ(self.counter("streams_cut"), 1u);
         EXPECT_GT(self.counter("bytes_streamed"), 0u);
         EXPECT_EQ(self.counter("bytes_streamed") + self.counter("bytes_cross_copied"), most);
@@ -307,29 +330,33 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
 
 // The owner waited when it was asked, but goes to compute before it reads the request.
 TEST(Copies, AGetIsTakenBackFromAnOwnerThatLeft) {
+  Steps steps;
   run_pair(
       {}, Hindrance::none,
-      [](Endpoint& self) {
+      [&](Endpoint& self) {
         std::vector<std::byte> memory(100000);
         fill_pattern(memory.data(), memory.size(), 3);
         send_note(self, 1, memory.data(), memory.size());
         self.transport().idle(1, 0);
-        usleep(20000);
+        steps.reach(1);
+        steps.await(2);
         self.transport().resume();
-        usleep(50000);
+        steps.await(3);
         EXPECT_EQ(self.receive(), "got");
         EXPECT_EQ(self.counter("bytes_streamed"), 0u);
       },
-      [](Endpoint& self) {
+      [&](Endpoint& self) {
         const RemoteMemory memory = receive_note(self);
         std::vector<std::byte> data(100000);
-        usleep(10000);
+        steps.await(1);
         self.transport().idle(1, 0);
         const Posted posted =
             self.transport().get(self.link(0), data.data(), memory, data.size(), 8);
         EXPECT_EQ(posted, Posted::pending);
+        steps.reach(2);
         EXPECT_TRUE(self.finished(posted, 8));
         EXPECT_EQ(first_wrong(data.data(), data.size(), 3), data.size());
+        steps.reach(3);
         EXPECT_EQ(self.counter("gets_taken_back"), 1u);
         self.send_text(0, "got");
       });
