@@ -227,6 +227,7 @@ TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
         return std::all_of(operations.begin(), operations.end(),
                            [](auto& o) { return o->complete(); });
       }));
+      EXPECT_TRUE(world.at_rest());
     }
   }
 }
@@ -272,6 +273,7 @@ TEST(Movement, LongBcast) {
       }));
       for (auto& buffer : data)
         EXPECT_TRUE(buffer->holds(0, 2, 0));
+      EXPECT_TRUE(world.at_rest());
     }
   }
 }

@@ -354,6 +354,7 @@ TEST(Reduction, AllreduceGivesTheSameBitsEverywhere) {
           EXPECT_EQ(std::memcmp(vector.data(), result[0].data(), count * sizeof(double)), 0);
         }
       }
+      EXPECT_TRUE(world.at_rest());
     }
   }
 }

@@ -132,6 +132,7 @@ TEST(Batch, AMessageOfAnotherLengthIsAnError) {
     EXPECT_EQ(errors[1], "rank 0 sent 100 bytes, rank 1 needed " +
                              std::to_string(100 + difference) +
                              ": all ranks must give counts and types that describe the same data");
+    EXPECT_TRUE(world.at_rest());
   }
 }
 
