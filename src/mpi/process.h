@@ -128,6 +128,9 @@ class Process {
   ErrorCodes error_codes;
   Keyvals keyvals;
   PredefinedAttributes attribute_values;
+  // Handles of a datatype beyond its first, given out by MPI_Type_get_contents: freeing one of them
+  // does not end the type's attributes.
+  std::map<const datatype::Type*, int> more_type_handles;
   // What MPI_Type_create_f90_* has given out, by combiner and arguments.
   std::map<std::pair<int, std::vector<int>>, datatype::TypeRef> f90_types;
   HandleTable handles;

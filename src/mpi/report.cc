@@ -21,6 +21,8 @@ using engine::SendStage;
 
 constexpr int any = -1; // in the report, of a source and of a tag
 constexpr std::uint64_t lanes = 4;
+// Of each list in a hang report, which has a bounded place to be left in.
+constexpr std::size_t most_rows = 500;
 
 // A communicator's name, or its place in the order in which its leader made communicators: the same
 // on all ranks.
@@ -130,14 +132,17 @@ std::string hang_report(Process& self) {
   Json& connections = report["connections"] = Json::array();
 
   engine.matcher().for_each_posted([&](const engine::ReceiveRequest& receive) {
+    if (posted.size() == most_rows) return;
     Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "source");
     row["announced"] = receive.announced;
     posted.push_back(std::move(row));
   });
   engine.matcher().for_each_unexpected([&](const engine::Message& message) {
+    if (unexpected.size() == most_rows) return;
     unexpected.push_back(describe(self, message.envelope, message.peer, message.bytes, "source"));
   });
   engine.for_each_send([&](const engine::SendRequest& send) {
+    if (rendezvous.size() == most_rows) return;
     Json row = describe(self, send.envelope, send.peer, send.bytes, "peer");
     row["protocol"] = protocol(send.stage);
     row["stage"] = text(send.stage);
@@ -145,6 +150,7 @@ std::string hang_report(Process& self) {
     rendezvous.push_back(std::move(row));
   });
   engine.for_each_rendezvous_receive([&](const engine::ReceiveRequest& receive) {
+    if (rendezvous.size() == most_rows) return;
     const bool reading = receive.stage == ReceiveStage::reading;
     Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "peer");
     row["protocol"] = reading ? "SEND_RNDV" : "RECV_RNDV";
@@ -153,6 +159,7 @@ std::string hang_report(Process& self) {
     rendezvous.push_back(std::move(row));
   });
   engine.peers().for_each([&](const engine::Peer& peer) {
+    if (connections.size() == most_rows) return;
     connections.push_back({{"peer", peer.rank}, {"state", text(peer.state)}});
   });
   return report.dump();

@@ -74,9 +74,10 @@ void type_get_envelope(Process&, const Type& type, MPI_Count* num_integers,
   *combiner = type.combiner();
 }
 
-void type_get_contents(Process&, const Type& type, MPI_Count max_integers, MPI_Count max_addresses,
-                       MPI_Count max_large_counts, MPI_Count max_datatypes, int integers[],
-                       MPI_Aint addresses[], MPI_Count large_counts[], MPI_Datatype datatypes[]) {
+void type_get_contents(Process& self, const Type& type, MPI_Count max_integers,
+                       MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes,
+                       int integers[], MPI_Aint addresses[], MPI_Count large_counts[],
+                       MPI_Datatype datatypes[]) {
   if (type.combiner() == MPI_COMBINER_NAMED) {
     base::fail(MPI_ERR_TYPE, "{} is predefined; it was not made from other types", name_of(type));
   }
@@ -92,6 +93,7 @@ void type_get_contents(Process&, const Type& type, MPI_Count max_integers, MPI_C
   // Derived types are handed out as new references, which the caller frees.
   for (const datatype::TypeRef& inner : contents.types) {
     datatype::TypeRef copy = inner;
+    if (!permanent(*inner)) ++self.more_type_handles[inner.get()];
     *datatypes++ = copy.release()->handle();
   }
 }

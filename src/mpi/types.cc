@@ -148,8 +148,13 @@ void type_free(Process& self, MPI_Datatype* datatype) {
   if (permanent(type)) {
     base::fail(MPI_ERR_TYPE, "{} is predefined; it must not be freed", name_of(type));
   }
-  drop_attributes(type);
-  self.handles.forget(*datatype);
+  const auto more = self.more_type_handles.find(&type);
+  if (more == self.more_type_handles.end()) {
+    drop_attributes(type);
+    self.handles.forget(*datatype);
+  } else if (--more->second == 0) {
+    self.more_type_handles.erase(more);
+  }
   // Operations in flight and types made from this one hold references of their own.
   const TypeRef last = TypeRef::adopt(type);
   *datatype = MPI_DATATYPE_NULL;
