@@ -129,9 +129,10 @@ void Job::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
 }
 
-void Job::abort(int code, std::string_view text) {
+void Job::abort(int code, std::string_view text, Blame blame) {
   RankRow& row = own_row();
   row.code = code;
+  row.blame = blame;
   const std::size_t length = std::min(text.size(), row.text.size() - 1);
   std::copy_n(text.data(), length, row.text.data());
   row.text[length] = 0;

@@ -49,6 +49,9 @@ struct JobHeader {
   std::atomic<std::uint32_t> barrier_round; // futex
 };
 
+// Whether a rank that aborts is the cause, or only follows another one that ended.
+enum class Blame : std::uint32_t { self, peer };
+
 // What mpiexec's child does before it becomes the rank's program.
 enum class StartStep : std::uint32_t { enter_folder, execute };
 
@@ -58,12 +61,13 @@ struct RankRow {
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)
   std::int32_t code;                          // of MPI_Abort
+  Blame blame;                                // of MPI_Abort
   std::int32_t start_error;                   // errno when the program could not be started
   StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
   std::uint32_t card_used;
   std::array<std::byte, card_bytes> card; // what the transport wants peers to know
-  std::array<char, 156> text;             // of MPI_Abort, null-terminated
+  std::array<char, 152> text;             // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 

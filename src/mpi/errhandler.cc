@@ -48,13 +48,18 @@ std::string code_name(Process& self, int code) {
   const char* way =
       handler.action == Errhandler::Action::abort ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL";
   const std::string name = code_name(self, code);
-  say(fmt::format("macadam: {} failed {}\n"
-                  "  {}: {}\n"
-                  "  The job ends because the error handler is {}.\n",
-                  function, where, name, text, way));
+  // That another rank is gone mpiexec tells, with the reason; what follows from it would hide that.
+  const bool follows = code == MPI_ERR_PROC_ABORTED && self.job != nullptr && !self.job->alone();
+  if (!follows) {
+    say(fmt::format("macadam: {} failed {}\n"
+                    "  {}: {}\n"
+                    "  The job ends because the error handler is {}.\n",
+                    function, where, name, text, way));
+  }
   const int exit_code = code > 0 && code < 256 ? code : 1;
   if (self.job == nullptr) end_process(exit_code);
-  self.job->abort(exit_code, fmt::format("failed in {}: {}", function, name));
+  self.job->abort(exit_code, fmt::format("failed in {}: {}", function, name),
+                  follows ? boot::Blame::peer : boot::Blame::self);
 }
 
 int handle_error(Process& self, const char* function, const Errhandler& handler, Communicator* comm,

@@ -121,6 +121,8 @@ void act(std::optional<Job>& job, const std::string& action) {
     fmt::print("{}", value); // not flushed, no line end
   } else if (verb == "abort") {
     job->abort(number(), fmt::format("called MPI_Abort(MPI_COMM_WORLD, {})", number()));
+  } else if (verb == "follow") {
+    job->abort(number(), "failed because another rank is gone", macadam::boot::Blame::peer);
   } else if (verb == "raise") {
     raise(number());
   } else if (verb == "exit") {

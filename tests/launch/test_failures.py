@@ -37,6 +37,11 @@ class Failures(FailureTest):
         self.fails(1, f"called MPI_Abort(MPI_COMM_WORLD, 0){ENDING}", "2/abort=0")
         self.fails(1, f"called MPI_Abort(MPI_COMM_WORLD, 256){ENDING}", "2/abort=256")
 
+    def test_the_cause_is_named_and_not_who_notices_it(self):
+        self.fails(137, "was killed by signal 9 (Killed); ending the other 2 ranks", "1/follow=5",
+                   "2/sleep_ms=50", "2/raise=9")
+        self.fails(5, f"failed because another rank is gone{ENDING}", "2/follow=5")
+
     def test_exit_before_finalize(self):
         self.fails(1, f"exited without calling MPI_Finalize{ENDING}", "2/exit=0")
         self.fails(7, f"exited with status 7 without calling MPI_Finalize{ENDING}", "2/exit=7")

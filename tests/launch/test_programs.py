@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpiexec with real MPI programs: what ends them, what a hang shows, kill -9 at random moments."""
+import contextlib
 import os
 import random
 import signal
@@ -113,12 +114,11 @@ class Kills(LaunchTest):
         for i in range(20):
             with self.subTest(i=i, seed=self.seed):
                 process = self.start("-n", 4, PROGRAM, "work", "0.05")
-                ranks = self.wait_for(lambda: self.child_ranks(process))
+                self.wait_for(lambda: self.child_ranks(process) or process.poll() is not None)
                 time.sleep(0.05 + 0.03 * self.random.random())
-                try:
-                    os.kill(self.random.choice(ranks), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                if ranks := self.child_ranks(process):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(self.random.choice(ranks), signal.SIGKILL)
                 process.communicate(timeout=10)
                 self.assertIn(process.returncode, (0, 137))
                 self.assert_nothing_left()

@@ -115,10 +115,11 @@ std::string protocols_section(const base::Settings& settings) {
 }
 
 std::string collectives_section() {
-  return fmt::format("collectives: the first line that fits is taken (bytes of the vector for bcast "
-                     "and reductions,\nof one rank's block for the others)\n"
-                     "  {:<16}{:<12}{:<16}{}\n{}",
-                     "", "ranks", "bytes", "algorithm", coll::describe(coll::default_rules()));
+  return fmt::format(
+      "collectives: the first line that fits is taken (bytes of the vector for bcast "
+      "and reductions,\nof one rank's block for the others)\n"
+      "  {:<16}{:<12}{:<16}{}\n{}",
+      "", "ranks", "bytes", "algorithm", coll::describe(coll::default_rules()));
 }
 
 } // namespace
@@ -139,7 +140,8 @@ std::string info_page(const Installation& installation) {
                      "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}\n{}{}",
                      MACADAM_VERSION, library_line(installation.library), boot::host_name(),
                      boot::usable_cores(), transports_section(), protocols_section(settings),
-                     collectives_section(), settings_section(settings), warnings.empty() ? "" : "\n" + warnings);
+                     collectives_section(), settings_section(settings),
+                     warnings.empty() ? "" : "\n" + warnings);
 }
 
 std::string api_page(const Installation& installation) {

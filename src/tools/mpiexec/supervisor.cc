@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::tools {
 
@@ -29,6 +30,7 @@ namespace {
 constexpr int timeout_status = 124;         // as timeout(1) has it
 constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
 constexpr auto time_to_answer = 1s;         // for the hang report
+constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
 constexpr auto pause_between_looks = 10ms;  // while answers come in
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
@@ -80,6 +82,7 @@ int Supervisor::run() {
     wait_for_events();
     on_deadlines();
   }
+  if (follower_) fail_by_abort(*follower_);
   keeper_.reset(); // ends what ranks have left running
   output_.drain();
   if (report_) print_hang_report();
@@ -126,7 +129,8 @@ void Supervisor::wait_for_events() {
 
   Clock::duration longest = 1h;
   if (timeout_ && !report_) longest = std::min(longest, *timeout_ - Clock::now());
-  if (kill_) longest = std::min(longest, *kill_ - Clock::now());
+  for (const Deadline& deadline : {kill_, blame_})
+    if (deadline) longest = std::min(longest, *deadline - Clock::now());
   if (report_) longest = std::min<Clock::duration>(longest, pause_between_looks);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
@@ -156,6 +160,10 @@ void Supervisor::on_deadlines() {
       end_ranks();
     }
   }
+  if (blame_ && now >= *blame_) {
+    blame_.reset();
+    fail_by_abort(*follower_);
+  }
   if (kill_ && now >= *kill_) {
     kill_.reset();
     keeper_->signal_group(SIGKILL);
@@ -173,8 +181,8 @@ void Supervisor::take_signals() {
       on_signal(number);
   }
   if (child) {
-    look_for_aborts();
     reap();
+    look_for_aborts();
     look_for_absent_ranks();
   }
 }
@@ -193,20 +201,26 @@ void Supervisor::on_signal(int number) {
 }
 
 void Supervisor::reap() {
+  std::vector<std::pair<int, int>> ended; // rank, status
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     const auto found = std::find(pids_.begin(), pids_.end(), pid);
     if (found == pids_.end()) continue; // the keeper, or a child from before mpiexec was executed
     *found = 0;
     --alive_;
-    on_end(static_cast<int>(found - pids_.begin()), status);
+    ended.emplace_back(static_cast<int>(found - pids_.begin()), status);
   }
+  // Of ranks seen at once, one that a signal killed is a cause rather than a consequence.
+  std::ranges::stable_partition(ended, [](const auto& end) { return WIFSIGNALED(end.second); });
+  for (const auto& [rank, end] : ended)
+    on_end(rank, end);
 }
 
 void Supervisor::on_end(int rank, int status) {
   RankRow& row = memory_.row(rank);
   const RankState state = row.state.load(std::memory_order_acquire);
   if (state == RankState::starting) memory_.header().absent.fetch_add(1);
+  if (state == RankState::aborted) return on_abort(rank);
   if (state != RankState::finalized) row.state.store(RankState::dead, std::memory_order_release);
   const bool in_mpi = state == RankState::running;
 
@@ -235,13 +249,24 @@ void Supervisor::on_end(int rank, int status) {
   }
 }
 
-// MPI_Abort, before the process has ended; it takes a moment to flush its output.
+// MPI_Abort, also before the process has ended: it takes a moment to flush its output.
 void Supervisor::look_for_aborts() {
-  for (int rank = 0; rank < options_.ranks() && !failed_; ++rank) {
-    const RankRow& row = memory_.row(rank);
-    if (row.state.load(std::memory_order_acquire) == RankState::aborted)
-      fail(rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
-  }
+  for (int rank = 0; rank < options_.ranks() && !failed_; ++rank)
+    if (memory_.row(rank).state.load(std::memory_order_acquire) == RankState::aborted)
+      on_abort(rank);
+}
+
+// A rank sees that another one's memory is gone before the system tells us of its end.
+void Supervisor::on_abort(int rank) {
+  if (memory_.row(rank).blame == boot::Blame::self) return fail_by_abort(rank);
+  if (follower_) return;
+  follower_ = rank;
+  blame_ = Clock::now() + time_to_blame;
+}
+
+void Supervisor::fail_by_abort(int rank) {
+  const RankRow& row = memory_.row(rank);
+  fail(rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
 }
 
 // A rank that has ended without MPI_Init, which is its right, while others are in MPI: they would

@@ -40,6 +40,8 @@ class Supervisor {
   void on_signal(int number);
   void reap();
   void on_end(int rank, int status);
+  void on_abort(int rank);
+  void fail_by_abort(int rank);
   void look_for_aborts();
   void look_for_absent_ranks();
 
@@ -69,7 +71,8 @@ class Supervisor {
   int status_ = 0;
   int interrupts_ = 0;
   sigset_t passed_on_;
-  Deadline timeout_, kill_, report_;
+  std::optional<int> follower_; // a rank that aborted because another one was gone
+  Deadline timeout_, kill_, report_, blame_;
 };
 
 } // namespace macadam::tools
