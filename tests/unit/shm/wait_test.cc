@@ -93,6 +93,7 @@ TEST(Wait, PollingRousesAnotherThreadThatSleeps) {
   Job::View view(job, 0);
   const base::Settings settings;
   Endpoint self(view, settings);
+  std::atomic<bool> falls_asleep = false;
   std::atomic<bool> roused = false;
   self.send_text(0, "there before the sleep");
   std::thread sleeper([&] {
@@ -101,10 +102,11 @@ TEST(Wait, PollingRousesAnotherThreadThatSleeps) {
       self.transport().idle(fruitless, 0);
     usleep(3000);
     self.transport().idle(130, 0);
+    falls_asleep = true;
     self.transport().idle(131, 20'000'000);
     roused = true;
   });
-  while (self.counter("sleeps") == 0)
+  while (!falls_asleep)
     std::this_thread::yield();
   usleep(20000);
   EXPECT_FALSE(roused);
