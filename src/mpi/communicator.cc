@@ -129,8 +129,14 @@ void comm_set_name(Process&, Communicator& comm, const char* comm_name) {
   comm.name.assign(comm_name, ::strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1));
 }
 
-void comm_get_name(Process&, Communicator& comm, char* comm_name, int* resultlen) {
-  *resultlen = static_cast<int>(comm.name.copy(comm_name, MPI_MAX_OBJECT_NAME - 1));
+void comm_get_name(Process& self, MPI_Comm comm, char* comm_name, int* resultlen) {
+  // The null handle has a name, too.
+  const auto* object = self.find<Communicator>(comm, base::ObjectKind::communicator);
+  if (object == nullptr && comm != MPI_COMM_NULL) {
+    base::fail(MPI_ERR_COMM, "comm is no communicator, or one that was freed");
+  }
+  const std::string name = object != nullptr ? object->name : "MPI_COMM_NULL";
+  *resultlen = static_cast<int>(name.copy(comm_name, MPI_MAX_OBJECT_NAME - 1));
   comm_name[*resultlen] = '\0';
 }
 

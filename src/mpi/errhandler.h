@@ -71,6 +71,7 @@ class ErrorCodes {
   int add_class();
   int add_code(int error_class);
   void set_string(int code, std::string text);
+  // Both refuse what still has a string, and a class that still has codes.
   void remove_class(int error_class);
   void remove_code(int code);
   void remove_string(int code);
@@ -91,6 +92,7 @@ class ErrorCodes {
     std::string text;
   };
   Added& added(int code, const char* what);
+  static void refuse_string(const Added& row, const char* call, int code);
 
   std::vector<Added> added_; // codes MPI_ERR_LASTCODE + 1, ...
   int last_code_ = MPI_SUCCESS;

@@ -117,6 +117,12 @@ int ErrorCodes::add_code(int error_class) {
   return last_used();
 }
 
+void ErrorCodes::refuse_string(const Added& row, const char* call, int code) {
+  if (row.text.empty()) return;
+  base::fail(MPI_ERR_ARG, "{} still has a string; MPI_Remove_error_string must come before {}",
+             code, call);
+}
+
 // What the program added and has not removed; `what` is for the message.
 ErrorCodes::Added& ErrorCodes::added(int code, const char* what) {
   const auto index = static_cast<std::size_t>(code) - MPI_ERR_LASTCODE - 1;
@@ -149,6 +155,7 @@ void ErrorCodes::remove_class(int error_class) {
     base::fail(MPI_ERR_ARG, "error class {} still has error codes; remove these first",
                error_class);
   }
+  refuse_string(row, "MPI_Remove_error_class", error_class);
   row.removed = true;
 }
 
@@ -158,6 +165,7 @@ void ErrorCodes::remove_code(int code) {
     base::fail(MPI_ERR_ARG,
                "errorcode is {}, which is an error class; MPI_Remove_error_class takes it", code);
   }
+  refuse_string(row, "MPI_Remove_error_code", code);
   row.removed = true;
 }
 

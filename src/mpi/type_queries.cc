@@ -35,8 +35,13 @@ void type_set_name(Process&, const Type& type, const char* type_name) {
   const_cast<Type&>(type).name.assign(type_name, ::strnlen(type_name, MPI_MAX_OBJECT_NAME - 1));
 }
 
-void type_get_name(Process&, const Type& type, char* type_name, int* resultlen) {
-  const std::string name = name_of(type);
+void type_get_name(Process& self, MPI_Datatype datatype, char* type_name, int* resultlen) {
+  // The null handle has a name, too.
+  const auto* type = self.find<Type>(datatype, base::ObjectKind::datatype);
+  if (type == nullptr && datatype != MPI_DATATYPE_NULL) {
+    base::fail(MPI_ERR_TYPE, "datatype is no datatype, or one that was freed");
+  }
+  const std::string name = type != nullptr ? name_of(*type) : "MPI_DATATYPE_NULL";
   *resultlen = static_cast<int>(name.copy(type_name, MPI_MAX_OBJECT_NAME - 1));
   type_name[*resultlen] = '\0';
 }

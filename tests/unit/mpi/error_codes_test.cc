@@ -63,6 +63,9 @@ TEST(ErrorCodes, Refusals) {
   EXPECT_EQ(class_thrown([&] { codes.remove_class(error_class); }), MPI_ERR_ARG); // has a code
   EXPECT_EQ(class_thrown([&] { codes.remove_class(code); }), MPI_ERR_ARG);
   EXPECT_EQ(class_thrown([&] { codes.remove_code(error_class); }), MPI_ERR_ARG);
+  codes.set_string(code, "still here");
+  EXPECT_EQ(class_thrown([&] { codes.remove_code(code); }), MPI_ERR_ARG);
+  codes.remove_string(code);
   codes.remove_code(code);
   codes.remove_class(error_class);
   EXPECT_FALSE(codes.known(code));
