@@ -94,6 +94,8 @@ bool Engine::flush(Peer& peer) {
       break;
     case Deferred::Type::eager:
       if (peer.demoted && front.send->bytes != 0) { // meanwhile: offered in its place
+        // Uncounted: an announcement for it may have been dropped while it was to go eagerly.
+        front.send->counted = false;
         const wire::SenderReady ready = offer(*front.send);
         set_control(front, &ready, sizeof ready);
         continue;

@@ -82,7 +82,12 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
     });
     counters_.announcements_dropped += static_cast<std::uint64_t>(stale - list.begin());
     list.erase(list.begin(), stale);
-    list.push_back(target);
+    // After a retraction, receives posted meanwhile may announce themselves before earlier ones.
+    list.insert(std::upper_bound(list.begin(), list.end(), target,
+                                 [](const Announcement& a, const Announcement& b) {
+                                   return a.ordinal < b.ordinal;
+                                 }),
+                target);
     return;
   }
   const auto crossed = std::find_if(counting->waiting.begin(), counting->waiting.end(),

@@ -485,6 +485,18 @@ TEST_F(Interleavings, OfAReceivePostedDuringARetraction) {
   }
 }
 
+// The same with one more announced receive, which has to announce itself anew.
+TEST_F(Interleavings, OfAReceivePostedBehindOneThatMovesUp) {
+  for (const std::size_t second : sizes) {
+    explore({.sends = {{20, 0}, {second, 0}},
+             .receives = {{ReceiveStep::exact},
+                          {ReceiveStep::exact},
+                          {ReceiveStep::cancel_first},
+                          {ReceiveStep::exact}}});
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_F(Interleavings, OfThreeLargeMessages) {
   explore({.sends = {{20, 0}, {12, 0}, {20, 0}},
            .receives = {{ReceiveStep::exact}, {ReceiveStep::any_source}, {ReceiveStep::exact}}});

@@ -132,6 +132,20 @@ TEST_F(Ordinals, AnnouncementsInAnyNumberAreUsedInOrder) {
   expect_rest();
 }
 
+// After a retraction later receives may announce themselves first.
+TEST_F(Ordinals, AnnouncementsMayComeInAnyOrder) {
+  for (const std::uint64_t i : {2u, 0u, 1u})
+    feed(announcement(i, 500 + i));
+  for (int i = 0; i < 3; ++i) {
+    const Bytes data = pattern(i == 1 ? medium : large, i);
+    EXPECT_EQ(send(data), nullptr);
+    const auto id = 500 + static_cast<std::uint64_t>(i);
+    expect_put(data, announcement(0, id).memory);
+    expect_fin_to_receiver(id, data.size());
+  }
+  expect_rest();
+}
+
 TEST_F(Ordinals, CrossedAnnouncementsFindTheirOwnSends) {
   SendRequest* requests[2];
   const Bytes data[] = {pattern(large, 0), pattern(large, 1)};

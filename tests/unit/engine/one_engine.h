@@ -191,10 +191,9 @@ class OneEngine : public testing::Test {
   // Feeding: delivered by the next poll.
   template <class Header>
   void feed_later(const Header& header, const Bytes& payload = {}, Rank from = other) {
-    Bytes message(sizeof header + payload.size());
-    std::memcpy(message.data(), &header, sizeof header);
-    if (!payload.empty())
-      std::memcpy(message.data() + sizeof header, payload.data(), payload.size());
+    const auto* first = reinterpret_cast<const std::byte*>(&header);
+    Bytes message(first, first + sizeof header);
+    message.insert(message.end(), payload.begin(), payload.end());
     net.incoming.push_back([message, from](engine::Sink& sink) {
       sink.on_message(from, message.data(), message.size());
     });
