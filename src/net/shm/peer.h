@@ -30,7 +30,8 @@ struct Peer final : engine::Link {
   pid_t pid = -1;
   RingWriter ring;
   SharedQueueWriter queue;
-  Segment segment; // mapped here; not for the process itself
+  Segment segment;                  // mapped here; not for the process itself
+  std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
   PathChoice put_choice;
   PathChoice get_choice;

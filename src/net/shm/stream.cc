@@ -123,6 +123,7 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
     return Posted::done;
   }
   streams_.push_back(stream);
+  ++peer.puts_under_way;
   unfinished_.store(true, std::memory_order_relaxed);
   return Posted::pending;
 }
@@ -209,6 +210,7 @@ bool Transport::finish(Stream& stream, Sink& sink) {
   const Stream::End end = stream.end;
   const std::uint64_t id = stream.id;
   const bool ok = stream.ok;
+  if (end == Stream::End::complete_put) --stream.peer->puts_under_way;
   base::List<Stream>::erase(stream);
   stream_slab_.free(&stream);
   if (end == Stream::End::complete_put) sink.on_complete(id, ok);

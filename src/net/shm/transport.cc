@@ -150,7 +150,8 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
                header_bytes + payload_bytes, limits_.message);
   }
   const Parts parts{header, header_bytes, payload, payload_bytes};
-  if (post(static_cast<Peer&>(link), Kind::message, parts)) [[likely]]
+  auto& peer = static_cast<Peer&>(link);
+  if (peer.puts_under_way == 0 && post(peer, Kind::message, parts)) [[likely]]
     return Posted::done;
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
   return Posted::busy;
