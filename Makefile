@@ -26,8 +26,8 @@ setup:
 	@cmake/setup.sh
 
 configure: setup
-	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-	@mkdir -p build && mv build-configure.log build/configure.log
+	@mkdir -p build
+	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 
 # What a user's program needs, without the tests.
 library: configure
@@ -62,7 +62,8 @@ check: configure
 	ctest --preset release -L 'unit|quick' -j $(JOBS)
 
 test-format:
-	clang-format --dry-run -Werror $$(find src sim tests bench examples -name '*.h' -o -name '*.c' -o -name '*.cc')
+	clang-format --dry-run -Werror \
+	  $$(find $(wildcard src sim tests bench examples) -name '*.h' -o -name '*.c' -o -name '*.cc')
 
 test-release: configure
 	cmake --build --preset release -j $(JOBS)
