@@ -110,8 +110,8 @@ class Installed(unittest.TestCase):
     def test_wrappers_show(self):
         mpicc = self.prefix / "bin/mpicc"
         shown = run(mpicc, "-show", "a b.c", "-o", "c")
-        self.assertIn(f"'-I{self.prefix}/include'", shown)
-        self.assertIn("'a b.c' -o c", shown)
+        self.assertIn(f'-I"{self.prefix}/include"', shown)
+        self.assertIn('"a b.c" -o c', shown)
         self.assertIn("-lmpi_abi", shown)
         self.assertNotIn("-lmpi_abi", run(mpicc, "-show", "-c", "a.c"))
         self.assertIn("-I", run(mpicc, "-compile_info"))
@@ -122,6 +122,13 @@ class Installed(unittest.TestCase):
                        cwd=self.work)
         self.run_program(self.work / "shown.out")
 
+    def test_wrappers_show_odd_words(self):
+        """What a shell would read otherwise."""
+        for word in ("-DX=\"it's\"", "$HOME", "`date`", "back\\slash", "two  spaces", "*"):
+            shown = run(self.prefix / "bin/mpicc", "-show", "-c", word)
+            read_back = run("sh", "-c", f"printf '%s\\n' {shown}").splitlines()
+            self.assertEqual(read_back[-1], word)
+
     def test_wrappers_without_anything_to_compile(self):
         for option in ("--version", "-v", "-dumpversion"):
             run(self.prefix / "bin/mpicc", option)
@@ -129,8 +136,7 @@ class Installed(unittest.TestCase):
     def test_other_compiler(self):
         shown = run(self.prefix / "bin/mpicc", "-show", "a.c",
                     env={**self.clean, "MACADAM_CC": "another -m64"})
-        self.assertTrue(shown.startswith("another -m64 -I") or
-                        shown.startswith("another -m64 '-I"), shown)
+        self.assertTrue(shown.startswith("another -m64 -I"), shown)
         shown = run(self.prefix / "bin/mpicxx", "-show", "a.cc",
                     env={**self.clean, "MACADAM_CXX": "another"})
         self.assertTrue(shown.startswith("another "), shown)

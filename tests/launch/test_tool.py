@@ -42,7 +42,8 @@ class Info(unittest.TestCase):
         self.assertRegex(page, r"larger +SEND_RNDV write +RECV_RNDV +RECV_RNDV\n")
         page = self.info(MACADAM_PROTOCOLS="sender")
         self.assertRegex(page, r"larger +SEND_RNDV read +SEND_RNDV read +SEND_RNDV read\n")
-        self.assertNotIn("HYBRID  ", page)
+        self.assertNotIn("to 131072 bytes    HYBRID", page)
+        self.assertNotIn("RECV_RNDV ", page)
 
     def test_misspelt_variable(self):
         self.assertRegex(self.info(MACADAM_SHM_EAGR="4K"), r"warning: .*MACADAM_SHM_EAGER")
