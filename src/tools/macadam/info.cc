@@ -86,12 +86,9 @@ std::string settings_section(const base::Settings& settings) {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
     const std::string value = base::show(settings, row);
     const bool changed = value != base::show(defaults, row);
-    const std::string_view unit = row.unit;
-    const bool is_choice = unit.find('|') != std::string_view::npos;
+    const std::string_view unit = row.unit; // or the choices
     text += fmt::format("{} {:<25}{:<12}{}{}\n", changed ? '*' : ' ', name, value, row.help,
-                        unit.empty()                   ? std::string()
-                        : is_choice || unit == "bytes" ? fmt::format(" ({})", unit)
-                                                       : fmt::format(" (in {})", unit));
+                        unit.empty() || unit == "count" ? "" : fmt::format(" ({})", unit));
   }
   return text;
 }
