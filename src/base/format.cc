@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The one translation unit that compiles fmt's own functions. The other files only see their
-// declarations, which takes two thirds off the time of a build, and the MPI library still depends on
-// no libfmt.so that could meet another version in the application.
+// declarations, which takes two thirds off the time of a build, and the MPI library still depends
+// on no libfmt.so that could meet another version in the application.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -15,5 +15,5 @@ template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<do
 template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref) -> char;
 
-}  // namespace detail
+} // namespace detail
 FMT_END_NAMESPACE

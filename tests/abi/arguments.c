@@ -8,18 +8,18 @@
 static int failures;
 
 /* `code` is what a call returned; the message must begin with the function and hold `part`. */
-static void expect(int line, int code, int error_class, const char *function, const char *part) {
+static void expect(int line, int code, int error_class, const char* function, const char* part) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int found = -1, length = 0;
   MPI_Error_class(code, &found);
   MPI_Error_string(code, text, &length);
   if (found == error_class && strstr(text, function) != NULL && strstr(text, part) != NULL) return;
   ++failures;
-  fprintf(stderr, "%s:%d: class %d, needed %d; message '%s', needed '%s' and '%s'\n", __FILE__, line,
-          found, error_class, text, function, part);
+  fprintf(stderr, "%s:%d: class %d, needed %d; message '%s', needed '%s' and '%s'\n", __FILE__,
+          line, found, error_class, text, function, part);
 }
 
-#define EXPECT(error_class, part, function, ...) \
+#define EXPECT(error_class, part, function, ...)                                                   \
   expect(__LINE__, function(__VA_ARGS__), error_class, #function ":", part)
 
 static int data[8], out;
@@ -29,8 +29,8 @@ static MPI_Datatype type;
 static MPI_Group group;
 static MPI_Op op;
 
-static int *const none = NULL;
-static void *volatile no_memory = NULL; /* volatile: the compiler must not warn or assume */
+static int* const none = NULL;
+static void* volatile no_memory = NULL; /* volatile: the compiler must not warn or assume */
 
 static void counts_and_buffers(void) {
   EXPECT(MPI_ERR_COUNT, "count is -1", MPI_Send, data, -1, MPI_INT, 0, 0, MPI_COMM_WORLD);
@@ -40,8 +40,8 @@ static void counts_and_buffers(void) {
          MPI_INT, 0, 0, MPI_COMM_WORLD);
   EXPECT(MPI_ERR_BUFFER, "buf is MPI_IN_PLACE", MPI_Irecv, MPI_IN_PLACE, 1, MPI_INT, 0, 0,
          MPI_COMM_WORLD, &request);
-  EXPECT(MPI_ERR_BUFFER, "buf is MPI_BUFFER_AUTOMATIC", MPI_Send, MPI_BUFFER_AUTOMATIC, 1, MPI_INT, 0,
-         0, MPI_COMM_WORLD);
+  EXPECT(MPI_ERR_BUFFER, "buf is MPI_BUFFER_AUTOMATIC", MPI_Send, MPI_BUFFER_AUTOMATIC, 1, MPI_INT,
+         0, 0, MPI_COMM_WORLD);
   EXPECT(MPI_ERR_COUNT, "sendcount is -2", MPI_Allgather, data, -2, MPI_INT, data + 4, 1, MPI_INT,
          MPI_COMM_WORLD);
   EXPECT(MPI_ERR_BUFFER, "recvbuf is MPI_IN_PLACE", MPI_Allreduce, data, MPI_IN_PLACE, 1, MPI_INT,
@@ -63,8 +63,8 @@ static void ranks_and_tags(void) {
          MPI_STATUS_IGNORE);
   EXPECT(MPI_ERR_TAG, "tag is -1", MPI_Send, data, 1, MPI_INT, 0, -1, MPI_COMM_WORLD);
   EXPECT(MPI_ERR_TAG, "tag is -2", MPI_Send, data, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD);
-  EXPECT(MPI_ERR_TAG, "recvtag is -9", MPI_Sendrecv, data, 1, MPI_INT, 0, 0, data + 1, 1, MPI_INT, 0,
-         -9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT(MPI_ERR_TAG, "recvtag is -9", MPI_Sendrecv, data, 1, MPI_INT, 0, 0, data + 1, 1, MPI_INT,
+         0, -9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   EXPECT(MPI_ERR_ROOT, "root is 3", MPI_Bcast, data, 1, MPI_INT, 3, MPI_COMM_WORLD);
   EXPECT(MPI_ERR_ROOT, "root is -4", MPI_Reduce, data, data + 1, 1, MPI_INT, MPI_SUM, MPI_ROOT,
          MPI_COMM_WORLD);
@@ -98,8 +98,8 @@ static void handles(void) {
 static void addresses(void) {
   EXPECT(MPI_ERR_ARG, "size is a null pointer", MPI_Comm_size, MPI_COMM_WORLD, none);
   EXPECT(MPI_ERR_ARG, "newtype is a null pointer", MPI_Type_contiguous, 1, MPI_INT, no_memory);
-  EXPECT(MPI_ERR_ARG, "request is a null pointer", MPI_Isend, data, 1, MPI_INT, 0, 0, MPI_COMM_WORLD,
-         no_memory);
+  EXPECT(MPI_ERR_ARG, "request is a null pointer", MPI_Isend, data, 1, MPI_INT, 0, 0,
+         MPI_COMM_WORLD, no_memory);
   EXPECT(MPI_ERR_REQUEST, "array_of_requests is a null pointer", MPI_Waitall, 2, no_memory,
          MPI_STATUSES_IGNORE);
   EXPECT(MPI_ERR_COUNT, "count is -1", MPI_Waitall, -1, &request, MPI_STATUSES_IGNORE);
@@ -136,7 +136,8 @@ static void not_significant(void) {
   int value = 5;
   if (MPI_Gather(MPI_IN_PLACE, -1, MPI_DATATYPE_NULL, &value, 1, MPI_INT, 0, MPI_COMM_WORLD) ||
       MPI_Allgather(MPI_IN_PLACE, -1, MPI_DATATYPE_NULL, &value, 1, MPI_INT, MPI_COMM_WORLD) ||
-      MPI_Alltoallw(MPI_IN_PLACE, none, none, NULL, &value, &one, &zero, &integer, MPI_COMM_WORLD) ||
+      MPI_Alltoallw(MPI_IN_PLACE, none, none, NULL, &value, &one, &zero, &integer,
+                    MPI_COMM_WORLD) ||
       MPI_Alltoallw(no_memory, &zero, &zero, &no_type, no_memory, &zero, &zero, &no_type,
                     MPI_COMM_WORLD) ||
       MPI_Send(no_memory, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD) || value != 5) {
@@ -149,7 +150,7 @@ static void not_written(void) {
   EXPECT(MPI_ERR_UNSUPPORTED_OPERATION, "macadam info --api", MPI_Open_port, MPI_INFO_NULL, "");
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);

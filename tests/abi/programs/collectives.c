@@ -12,7 +12,8 @@ static void rooted(void) {
   if (rank == 0) {
     all[0] = 0;
     MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    for (int i = 0; i < size; ++i) CHECK(all[i] == i * i);
+    for (int i = 0; i < size; ++i)
+      CHECK(all[i] == i * i);
   } else {
     MPI_Gather(&mine, 1, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
   }
@@ -30,11 +31,16 @@ static void symmetric(void) {
     displs[i] = total;
     total += counts[i];
   }
-  for (int i = 0; i <= rank; ++i) mine[i] = rank;
+  for (int i = 0; i <= rank; ++i)
+    mine[i] = rank;
   MPI_Allgatherv(mine, rank + 1, MPI_INT, all, counts, displs, MPI_INT, MPI_COMM_WORLD);
   for (int i = 0; i < size; ++i)
-    for (int j = 0; j < counts[i]; ++j) CHECK(all[displs[i] + j] == i);
-  struct { double value; int index; } best = {rank == 1 ? -3.0 : rank, rank};
+    for (int j = 0; j < counts[i]; ++j)
+      CHECK(all[displs[i] + j] == i);
+  struct {
+    double value;
+    int index;
+  } best = {rank == 1 ? -3.0 : rank, rank};
   MPI_Allreduce(MPI_IN_PLACE, &best, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD);
   CHECK(best.value == -3.0 && best.index == 1);
 }
@@ -42,10 +48,12 @@ static void symmetric(void) {
 static void requests(void) {
   long long sent[most], got[most], prefix = 0, one = 1;
   MPI_Request request;
-  for (int i = 0; i < size; ++i) sent[i] = 100 * rank + i;
+  for (int i = 0; i < size; ++i)
+    sent[i] = 100 * rank + i;
   MPI_Ialltoall_c(sent, 1, MPI_LONG_LONG, got, 1, MPI_LONG_LONG, MPI_COMM_WORLD, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  for (int i = 0; i < size; ++i) CHECK(got[i] == 100 * i + rank);
+  for (int i = 0; i < size; ++i)
+    CHECK(got[i] == 100 * i + rank);
   MPI_Scan_init(&one, &prefix, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   for (int turn = 1; turn <= 3; ++turn) {
     one = turn;
@@ -56,7 +64,7 @@ static void requests(void) {
   MPI_Request_free(&request);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   CHECK(provided >= MPI_THREAD_FUNNELED);

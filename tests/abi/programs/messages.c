@@ -41,7 +41,8 @@ static void columns(void) {
   MPI_Datatype column;
   MPI_Request requests[2];
   MPI_Status statuses[2];
-  for (int i = 0; i < n * n; ++i) sent[i] = (float)(rank * n + i);
+  for (int i = 0; i < n * n; ++i)
+    sent[i] = (float)(rank * n + i);
   MPI_Type_vector(n, n / 2, n, MPI_FLOAT, &column);
   MPI_Type_commit(&column);
   int next = (rank + 1) % size, previous = (rank + size - 1) % size;
@@ -83,7 +84,7 @@ static void nobody(void) {
   CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG && count == 0);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

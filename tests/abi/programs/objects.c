@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI's objects through the ABI: handles, integers for them, attributes, info, groups, operations. */
+/* MPI's objects through the ABI: handles, integers for them, attributes, info, groups, operations.
+ */
 #include "check.h"
 
 #include <string.h>
 
 static int copies, deletions;
 
-static int copy(MPI_Comm comm, int key, void *state, void *in, void *out, int *flag) {
+static int copy(MPI_Comm comm, int key, void* state, void* in, void* out, int* flag) {
   (void)comm, (void)key, (void)state;
   ++copies;
-  *(void **)out = (char *)in + 1;
+  *(void**)out = (char*)in + 1;
   *flag = 1;
   return MPI_SUCCESS;
 }
 
-static int delete(MPI_Comm comm, int key, void *value, void *state) {
+static int delete (MPI_Comm comm, int key, void* value, void* state) {
   (void)comm, (void)key, (void)value, (void)state;
   ++deletions;
   return MPI_SUCCESS;
@@ -23,7 +24,7 @@ static int delete(MPI_Comm comm, int key, void *value, void *state) {
 static void attributes(void) {
   char place[2];
   int key, flag, *tag_ub;
-  void *value;
+  void* value;
   MPI_Comm duplicate;
   MPI_Comm_create_keyval(copy, delete, &key, NULL);
   MPI_Comm_set_attr(MPI_COMM_SELF, key, place);
@@ -82,7 +83,7 @@ static void groups(int rank, int size) {
   MPI_Group_free(&reversed);
 }
 
-static void keep_left(void *in, void *inout, int *len, MPI_Datatype *datatype) {
+static void keep_left(void* in, void* inout, int* len, MPI_Datatype* datatype) {
   CHECK(*datatype == MPI_INT);
   memcpy(inout, in, (size_t)*len * sizeof(int));
 }
@@ -97,7 +98,7 @@ static void operations(int rank) {
   CHECK(left == MPI_OP_NULL);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank, size, version, subversion, major, minor;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

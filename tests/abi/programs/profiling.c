@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tool's MPI_Send replaces the library's, and reaches it as PMPI_Send; the library's own calls do not
- * pass through the tool. */
+/* A tool's MPI_Send replaces the library's, and reaches it as PMPI_Send; the library's own calls do
+ * not pass through the tool. */
 #include "check.h"
 
 static int sends, barriers;
 
-int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+int MPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   ++sends;
   return PMPI_Send(buf, count, datatype, dest, tag, comm);
 }
@@ -15,13 +15,14 @@ int MPI_Barrier(MPI_Comm comm) {
   return PMPI_Barrier(comm);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank, size, value = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (rank == 0) {
-    for (int to = 1; to < size; ++to) MPI_Send(&to, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
+    for (int to = 1; to < size; ++to)
+      MPI_Send(&to, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
     CHECK(sends == size - 1);
   } else {
     MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
