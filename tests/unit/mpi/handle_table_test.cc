@@ -17,7 +17,7 @@ TEST(HandleTable, PredefinedHandlesAreTheirConstants) {
 
 TEST(HandleTable, OthersKeepTheirNumberUntilForgotten) {
   HandleTable table;
-  long objects[3];
+  long objects[3] = {};
   const int first = table.to_int(&objects[0]), second = table.to_int(&objects[1]);
   EXPECT_NE(first, second);
   EXPECT_EQ(table.to_int(&objects[0]), first);
