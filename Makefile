@@ -59,7 +59,7 @@ test: setup
 
 check: configure
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -L 'unit|quick' -j $(JOBS)
+	ctest --preset release -L 'unit|quick|exhaustive' -j $(JOBS)
 
 test-format:
 	clang-format --dry-run -Werror \
@@ -69,7 +69,8 @@ test-release: configure
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
 
-# The sanitizers see the units, and the programs that `make check` runs.
+# The sanitizers see the units and the programs that `make check` runs; the thread sanitizer those of
+# them that have threads.
 test-address:
 	cmake --preset asan
 	cmake --build --preset asan -j $(JOBS)
@@ -78,7 +79,7 @@ test-address:
 test-thread:
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS)
-	ctest --preset tsan -L 'unit|threads' -j $(JOBS)
+	ctest --preset tsan -L threads -j $(JOBS)
 
 # ---------------------------------------------------------------- measuring, installing
 

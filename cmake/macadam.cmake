@@ -56,10 +56,11 @@ function(macadam_layer name)
   endif()
 endfunction()
 
-# macadam_unit_test(NAME SOURCES file... USES layer... [TIMEOUT seconds])
-# A GoogleTest program registered with CTest under the label `unit`.
+# macadam_unit_test(NAME SOURCES file... USES layer... [TIMEOUT seconds] [LABELS label...])
+# A GoogleTest program registered with CTest under the label `unit`, or those given: `threads` (run
+# under the thread sanitizer), `exhaustive` (too long for sanitizers).
 function(macadam_unit_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;USES;LABELS" ${ARGN})
   if(NOT MACADAM_TESTS)
     return()
   endif()
@@ -69,13 +70,18 @@ function(macadam_unit_test name)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
+  if(NOT T_LABELS)
+    set(T_LABELS unit)
+  endif()
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE macadam_flags GTest::gtest_main)
   foreach(layer ${T_USES})
     target_link_libraries(${name} PRIVATE macadam_${layer})
   endforeach()
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT ${T_TIMEOUT})
+  set_tests_properties(unit.${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
+    # Tests ask for more memory than there is, to see it refused.
+    ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
 endfunction()
 
 add_custom_target(check_layers ALL

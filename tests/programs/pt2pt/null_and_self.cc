@@ -63,7 +63,7 @@ void oneself(MPI_Comm comm) {
       CHECK_EQUAL(statuses[0].MPI_SOURCE, me);
       HOLDS(in.data(), bytes, n);
       // Blocking and synchronous, the receive posted before.
-      std::memset(in.data(), 0, n);
+      std::fill(in.begin(), in.end(), 0);
       OK(MPI_Irecv(in.data(), bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &requests[0]));
       OK(MPI_Ssend(out.data(), bytes, MPI_BYTE, me, 2, comm));
       OK(MPI_Wait(&requests[0], &statuses[0]));
