@@ -58,7 +58,7 @@ test: setup
 	@$(MAKE) --no-print-directory -k test-format test-release test-address test-thread
 
 check: configure
-	cmake --build --preset release -j $(JOBS)
+	cmake --build --preset release -j $(JOBS) --target tests_unit tests_quick tests_exhaustive
 	ctest --preset release -L 'unit|quick|exhaustive' -j $(JOBS)
 
 test-format:
@@ -73,12 +73,12 @@ test-release: configure
 # them that have threads.
 test-address:
 	cmake --preset asan
-	cmake --build --preset asan -j $(JOBS)
+	cmake --build --preset asan -j $(JOBS) --target tests_unit tests_quick
 	ctest --preset asan -L 'unit|quick' -j $(JOBS)
 
 test-thread:
 	cmake --preset tsan
-	cmake --build --preset tsan -j $(JOBS)
+	cmake --build --preset tsan -j $(JOBS) --target tests_threads
 	ctest --preset tsan -L threads -j $(JOBS)
 
 # ---------------------------------------------------------------- measuring, installing

@@ -56,6 +56,17 @@ function(macadam_layer name)
   endif()
 endfunction()
 
+# macadam_labelled(TARGET label...): TARGET is built by the targets `tests_LABEL`, which build what
+# `ctest -L LABEL` runs and nothing else.
+function(macadam_labelled target)
+  foreach(label ${ARGN})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${target})
+  endforeach()
+endfunction()
+
 # macadam_unit_test(NAME SOURCES file... USES layer... [TIMEOUT seconds] [LABELS label...])
 # A GoogleTest program registered with CTest under the label `unit`, or those given: `threads` (run
 # under the thread sanitizer), `exhaustive` (too long for sanitizers).
@@ -78,6 +89,7 @@ function(macadam_unit_test name)
   foreach(layer ${T_USES})
     target_link_libraries(${name} PRIVATE macadam_${layer})
   endforeach()
+  macadam_labelled(${name} ${T_LABELS})
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
     # Tests ask for more memory than there is, to see it refused.

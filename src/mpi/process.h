@@ -140,7 +140,7 @@ class Process {
   std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize
 
  private:
-  static constexpr unsigned polls_before_idle = 32;
+  static constexpr unsigned polls_before_idle = 4;
   std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
 };
 

@@ -18,7 +18,7 @@ namespace {
 // waits end.
 constexpr unsigned blind_polls = 128;
 // Where every process has a core: how long to spin by default, and how long to yield after that.
-constexpr double default_spin = 200e-6;
+constexpr double default_spin = 20e-6;
 constexpr double yield_time = 1e-3;
 // Where they share cores: a yield lets the others run; if this many did not help, the message is
 // not near.
