@@ -24,7 +24,9 @@ namespace macadam::boot {
 
 inline constexpr std::size_t card_bytes = 64;
 inline constexpr std::size_t secret_bytes = 16;
-inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 40;
+// Address space, not memory: a process maps as much for each peer it talks to, and has 2^47 in all
+// (the thread sanitizer leaves it far less).
+inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 36;
 
 enum class RankState : std::uint32_t {
   starting,  // not in MPI yet
