@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+// A thin picture of verbs: what libibverbs offers and nothing above it. Two devices implement it:
+// `ibverbs` beside this file and the simulated one in sim/. Not thread safe, except where it says
+// so; a failure to make something throws base::Error with what was asked for, what there was, and
+// the remedy.
+namespace macadam::net::rdma {
+
+// Where a port is on the network: enough to address it from another port of the fabric.
+struct PortAddress {
+  std::array<std::uint8_t, 16> gid = {};
+  std::uint32_t lid = 0;
+
+  bool operator==(const PortAddress&) const = default;
+};
+
+// A queue pair on the network.
+struct QueuePairAddress {
+  PortAddress port;
+  std::uint32_t number = 0;
+};
+
+// Facts about a device and its port, constant after it was opened.
+struct DeviceLimits {
+  std::uint32_t queue_pairs = 0;       // that this process may make
+  std::uint32_t regions = 0;           // memory regions
+  std::uint32_t send_depth = 0;        // work requests of a send queue, at most
+  std::uint32_t receive_depth = 0;     // of a receive queue
+  std::uint32_t shared_depth = 0;      // of a shared receive queue; 0: the device has none
+  std::uint32_t completion_depth = 0;  // of a completion queue
+  std::uint32_t segments = 0;          // of a scatter or gather list
+  std::uint32_t inline_bytes = 0;      // that a post may carry in itself
+  std::uint32_t outstanding_reads = 0; // reads and atomics under way per queue pair
+  std::uint32_t mtu = 0;               // bytes: longest datagram
+  std::uint64_t message = 0;           // bytes: longest RC message
+  std::uint64_t registered = 0;        // bytes that may be pinned; 0: no bound known
+  bool atomics = false;                // compare-and-swap and fetch-and-add of 8 bytes
+  bool orders_bytes = false;           // the last byte of a write is placed last
+};
+
+enum class Access : std::uint8_t { local, remote }; // who may use a region
+
+// Memory that the device may reach. Unregistered when destroyed.
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  std::uint32_t local_key = 0;
+  std::uint32_t remote_key = 0;
+};
+
+struct Segment {
+  void* memory = nullptr;
+  std::uint32_t bytes = 0;
+  std::uint32_t local_key = 0;
+};
+
+struct ReceiveWork {
+  std::uint64_t id = 0;
+  Segment segment;
+};
+
+// How to reach a datagram queue pair's port. Destroyed like any object.
+class AddressHandle {
+ public:
+  virtual ~AddressHandle() = default;
+};
+
+enum class Operation : std::uint8_t {
+  send,
+  write,
+  write_immediate, // a write that also consumes a receive of the target and completes it
+  read,
+  compare_and_swap, // 8 bytes; the old value is written to the segment
+  fetch_and_add,
+  receive,           // in completions only
+  receive_immediate, // in completions only: the other end of write_immediate
+};
+
+// One work request for a send queue. The memory of `segments` stays the device's until its
+// completion (or that of a later signalled request of the queue pair), unless `inlined`.
+struct SendWork {
+  std::uint64_t id = 0;
+  std::span<const Segment> segments;
+  std::uint64_t remote_address = 0;
+  std::uint64_t compare_or_add = 0;
+  std::uint64_t swap = 0;
+  const AddressHandle* to = nullptr; // datagrams: with `remote_number` and `remote_qkey`
+  std::uint32_t remote_number = 0;
+  std::uint32_t remote_qkey = 0;
+  std::uint32_t remote_key = 0;
+  std::uint32_t immediate = 0;
+  Operation operation = Operation::send;
+  bool signalled = false;
+  bool inlined = false;
+};
+
+enum class WorkStatus : std::uint8_t {
+  ok,
+  flushed,     // the queue pair is in error: not done
+  no_receiver, // receiver-not-ready retries exhausted
+  no_answer,   // transport retries exhausted: peer or path is gone
+  refused,     // remote access or remote operation error
+  failed,      // local or other error
+};
+
+struct Completion {
+  std::uint64_t id = 0;
+  std::uint32_t queue_pair = 0; // number, of ours
+  std::uint32_t bytes = 0;      // received
+  std::uint32_t immediate = 0;
+  Operation operation = Operation::send;
+  WorkStatus status = WorkStatus::ok;
+};
+
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+  // Takes what has completed, oldest first; how many. Without error only `ok` ones of signalled
+  // sends and of receives; after an error everything posted comes, `flushed`.
+  virtual std::size_t poll(std::span<Completion> completions) = 0;
+  // The next completion after this call is an event: it ends Device::wait(), and, if the queue was
+  // made `attended`, calls EventSink::on_completions(). One event per call.
+  virtual void arm() = 0;
+};
+
+class SharedReceiveQueue {
+ public:
+  virtual ~SharedReceiveQueue() = default;
+  // Takes all or none: false if there is no room. Callable from any thread.
+  virtual bool post(std::span<const ReceiveWork> work) = 0;
+  // Once fewer than `watermark` receives are left, EventSink::on_limit() is called, once.
+  virtual void arm_limit(std::uint32_t watermark) = 0;
+};
+
+// How an RC queue pair behaves when the other side is slow. Times are verbs' codes.
+struct Retries {
+  std::uint8_t timeout = 14;                  // 4.096 us x 2^timeout until a packet is sent again
+  std::uint8_t count = 7;                     // of such resends
+  std::uint8_t receiver_not_ready = 7;        // 7: for ever
+  std::uint8_t receiver_not_ready_timer = 12; // verbs' code: 0.64 ms
+};
+
+struct QueuePairOptions {
+  CompletionQueue* sends = nullptr;
+  CompletionQueue* receives = nullptr;
+  SharedReceiveQueue* shared = nullptr; // null: receives are posted to the queue pair
+  std::uint32_t send_depth = 0;
+  std::uint32_t receive_depth = 0; // without `shared`
+  std::uint32_t inline_bytes = 0;
+  std::uint32_t qkey = 0; // datagrams
+  bool datagrams = false; // UD; else RC
+};
+
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default; // what was posted is forgotten, without completions
+  [[nodiscard]] virtual std::uint32_t number() const = 0;
+
+  // RC, in two steps as in verbs: after `accept` it receives from `remote`, after `establish` it
+  // sends. Packet numbers are derived from the two queue pairs' numbers.
+  virtual void accept(const QueuePairAddress& remote, const Retries& retries) = 0;
+  virtual void establish() = 0;
+  // Everything posted completes `flushed`, and nothing more is sent or received.
+  virtual void fail() = 0;
+
+  // Posts in order, with one doorbell; how many were taken (fewer: the send queue is full).
+  virtual std::size_t post(std::span<const SendWork> work) = 0;
+  // Without a shared queue; all or none. A datagram is received behind `datagram_header` bytes.
+  virtual bool post_receive(std::span<const ReceiveWork> work) = 0;
+};
+
+inline constexpr std::size_t datagram_header = 40; // bytes (the global route header)
+
+// What happens outside poll(). Called on a thread of the device's (in the simulator: at a moment of
+// virtual time when the process may be in the middle of a computation), so only what is under the
+// callee's own lock may be touched.
+class EventSink {
+ public:
+  virtual void on_limit(SharedReceiveQueue& queue) = 0;
+  virtual void on_completions(CompletionQueue& queue) = 0;
+
+ protected:
+  ~EventSink() = default;
+};
+
+// One port of one adapter, opened by one process.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual const std::string& name() const = 0; // "mlx5_0:1"
+  [[nodiscard]] virtual const DeviceLimits& limits() const = 0;
+  [[nodiscard]] virtual const PortAddress& address() const = 0;
+
+  virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                        Access access) = 0;
+  // `attended`: its events reach the EventSink; otherwise they end wait().
+  virtual std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
+                                                                 bool attended) = 0;
+  virtual std::unique_ptr<SharedReceiveQueue> make_shared_receive_queue(std::uint32_t depth) = 0;
+  virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) = 0;
+  virtual std::unique_ptr<AddressHandle> make_address_handle(const PortAddress& to) = 0;
+
+  // From now on events are delivered to `sink`, until null is given (which waits for a call under
+  // way). With no sink there is no thread.
+  virtual void attend(EventSink* sink) = 0;
+
+  // Sleeps until an armed, unattended completion queue has an event, or for `longest_us`.
+  virtual void wait(unsigned longest_us) = 0;
+  // Gives the processor away for a moment; a spinning wait calls it between polls.
+  virtual void yield() = 0;
+  // Seconds on a monotonic clock.
+  [[nodiscard]] virtual double now() const = 0;
+};
+
+} // namespace macadam::net::rdma
