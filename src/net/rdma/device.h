@@ -9,9 +9,12 @@
 #include <string>
 
 // A thin picture of verbs: what libibverbs offers and nothing above it. Two devices implement it:
-// `ibverbs` beside this file and the simulated one in sim/. Not thread safe, except where it says
-// so; a failure to make something throws base::Error with what was asked for, what there was, and
-// the remedy.
+// `ibverbs` beside this file and the simulated one in sim/. A failure to make something throws
+// base::Error with what was asked for, what there was, and the remedy.
+//
+// Threads, as in verbs: what makes objects (Device::register_memory(), make_*()) may be called by
+// any thread, and different objects may be used at the same time; calls of one object are for the
+// callers to serialise, except where it says otherwise.
 namespace macadam::net::rdma {
 
 // Where a port is on the network: enough to address it from another port of the fabric.
@@ -64,7 +67,7 @@ struct Segment {
 
 struct ReceiveWork {
   std::uint64_t id = 0;
-  Segment segment;
+  Segment segment; // of no bytes (and no key) if only immediates are to be received
 };
 
 // How to reach a datagram queue pair's port. Destroyed like any object.
@@ -75,13 +78,14 @@ class AddressHandle {
 
 enum class Operation : std::uint8_t {
   send,
+  send_immediate, // a send with SendWork::immediate
   write,
   write_immediate, // a write that also consumes a receive of the target and completes it
   read,
   compare_and_swap, // 8 bytes; the old value is written to the segment
   fetch_and_add,
   receive,           // in completions only
-  receive_immediate, // in completions only: the other end of write_immediate
+  receive_immediate, // in completions only: the other end of send_immediate, write_immediate
 };
 
 // One work request for a send queue. The memory of `segments` stays the device's until its
@@ -114,9 +118,11 @@ enum class WorkStatus : std::uint8_t {
 struct Completion {
   std::uint64_t id = 0;
   std::uint32_t queue_pair = 0; // number, of ours
-  std::uint32_t bytes = 0;      // received
+  // Of receives: bytes received, or written by a write_immediate; of a datagram with the
+  // `datagram_header` before it.
+  std::uint32_t bytes = 0;
   std::uint32_t immediate = 0;
-  Operation operation = Operation::send;
+  Operation operation = Operation::send; // like the two before: only if `status` is ok
   WorkStatus status = WorkStatus::ok;
 };
 
@@ -124,10 +130,13 @@ class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
   // Takes what has completed, oldest first; how many. Without error only `ok` ones of signalled
-  // sends and of receives; after an error everything posted comes, `flushed`.
+  // sends and of receives; after an error of a queue pair its failed request comes, then everything
+  // else posted to it, signalled or not, `flushed` (but nothing from a shared receive queue). The
+  // queue's depth must hold all that may come between two polls: the user's to see to.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
-  // The next completion after this call is an event: it ends Device::wait(), and, if the queue was
-  // made `attended`, calls EventSink::on_completions(). One event per call.
+  // The next completion after this call is an event: it ends Device::wait(), or, if the queue was
+  // made `attended`, calls EventSink::on_completions(). One event per call; what completed before
+  // the call is none.
   virtual void arm() = 0;
 };
 
@@ -136,7 +145,8 @@ class SharedReceiveQueue {
   virtual ~SharedReceiveQueue() = default;
   // Takes all or none: false if there is no room. Callable from any thread.
   virtual bool post(std::span<const ReceiveWork> work) = 0;
-  // Once fewer than `watermark` receives are left, EventSink::on_limit() is called, once.
+  // Once fewer than `watermark` receives are left, EventSink::on_limit() is called, once per call
+  // of this (at once if so already). 0 disarms. Callable from any thread.
   virtual void arm_limit(std::uint32_t watermark) = 0;
 };
 
@@ -161,11 +171,14 @@ struct QueuePairOptions {
 
 class QueuePair {
  public:
-  virtual ~QueuePair() = default; // what was posted is forgotten, without completions
+  // What was posted is forgotten, and so are its completions that were not polled.
+  virtual ~QueuePair() = default;
   [[nodiscard]] virtual std::uint32_t number() const = 0;
 
   // RC, in two steps as in verbs: after `accept` it receives from `remote`, after `establish` it
-  // sends. Packet numbers are derived from the two queue pairs' numbers.
+  // sends. Packet numbers are derived from the two queue pairs' numbers. What is sent to a queue
+  // pair that has not accepted is resent by `retries`, and fails with `no_answer` in the end.
+  // Receives may be posted before `accept`.
   virtual void accept(const QueuePairAddress& remote, const Retries& retries) = 0;
   virtual void establish() = 0;
   // Everything posted completes `flushed`, and nothing more is sent or received.
@@ -179,9 +192,10 @@ class QueuePair {
 
 inline constexpr std::size_t datagram_header = 40; // bytes (the global route header)
 
-// What happens outside poll(). Called on a thread of the device's (in the simulator: at a moment of
-// virtual time when the process may be in the middle of a computation), so only what is under the
-// callee's own lock may be touched.
+// What happens outside poll(). Called on a thread of the device's, so only what is under the
+// callee's own lock may be touched. In the simulator: at a moment of virtual time when the process
+// computes or is inside wait() or yield(), never inside another call of the device, so that a lock
+// is never found held. The callee may call the device.
 class EventSink {
  public:
   virtual void on_limit(SharedReceiveQueue& queue) = 0;
@@ -213,8 +227,11 @@ class Device {
   // way). With no sink there is no thread.
   virtual void attend(EventSink* sink) = 0;
 
-  // Sleeps until an armed, unattended completion queue has an event, or for `longest_us`.
+  // Sleeps until an armed, unattended completion queue has an event, until wake(), or for
+  // `longest_us`. An event or wake() since the last wait() ends it at once. Any thread.
   virtual void wait(unsigned longest_us) = 0;
+  // Ends a wait() under way, or else the next one. Any thread.
+  virtual void wake() = 0;
   // Gives the processor away for a moment; a spinning wait calls it between polls.
   virtual void yield() = 0;
   // Seconds on a monotonic clock.
