@@ -22,6 +22,8 @@ MAY_USE = {
     "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot"},
     "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot", "mpi"},
     "tools": {"base", "boot", "coll", "net"},
+    # Beside src, and may use all of it; named here so that nothing in src may include it.
+    "sim": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "gravel", "boot", "mpi", "api"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

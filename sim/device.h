@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/id_table.h"
+#include "net/rdma/device.h"
+#include "sim/fabric.h"
+#include "sim/memory.h"
+#include "sim/processor.h"
+#include "sim/queues.h"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macadam::sim {
+
+class SimulatedQueuePair;
+
+// What one device was asked to do and what it holds.
+struct DeviceCounters {
+  std::uint64_t queue_pairs_most = 0; // at once
+  std::uint64_t connections = 0;      // reliable queue pairs that were connected
+  std::uint64_t registrations = 0;
+  std::uint64_t attendant_calls = 0;
+  std::uint64_t sleeps = 0; // wait() that did sleep
+};
+
+// One simulated port: verbs' rules without verbs' hardware. All costs of the model are charged to
+// the process's processor, or, inside an EventSink, to the attendant. What verbs leaves to the user
+// to see to (completion queues overrun, memory posted that is not registered) throws
+// base::Error (MPI_ERR_INTERN), so that a mistake is found where it is made.
+//
+// No call gives way to other processes, except poll() of a completion queue that is not attended,
+// wait() and yield(). The attendant is called only in wait(), in yield() and while the process
+// computes (Processor::compute()).
+class SimulatedDevice final : public net::rdma::Device {
+ public:
+  // `fabric` and `processor` outlive the device.
+  SimulatedDevice(Fabric& fabric, Processor& processor, std::string name = "sim0:1");
+  ~SimulatedDevice() override;
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] const net::rdma::DeviceLimits& limits() const override { return limits_; }
+  [[nodiscard]] const net::rdma::PortAddress& address() const override { return address_; }
+
+  std::unique_ptr<net::rdma::MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                           net::rdma::Access access) override;
+  std::unique_ptr<net::rdma::CompletionQueue> make_completion_queue(std::uint32_t depth,
+                                                                    bool attended) override;
+  std::unique_ptr<net::rdma::SharedReceiveQueue>
+  make_shared_receive_queue(std::uint32_t depth) override;
+  std::unique_ptr<net::rdma::QueuePair>
+  make_queue_pair(const net::rdma::QueuePairOptions& options) override;
+  std::unique_ptr<net::rdma::AddressHandle>
+  make_address_handle(const net::rdma::PortAddress& to) override;
+
+  void attend(net::rdma::EventSink* sink) override;
+  void wait(unsigned longest_us) override;
+  void wake() override;
+  void yield() override;
+  [[nodiscard]] double now() const override;
+
+  // The process computes for so long; the attendant may interrupt it.
+  void compute(Time duration);
+
+  [[nodiscard]] Fabric& fabric() const { return fabric_; }
+  [[nodiscard]] std::uint32_t lid() const { return address_.lid; }
+  [[nodiscard]] const DeviceCounters& counters() const { return counters_; }
+  [[nodiscard]] std::size_t registered_bytes() const { return regions.bytes(); }
+  [[nodiscard]] std::size_t queue_pair_count() const { return queue_pairs_.size(); }
+
+  // For the objects made by this device.
+
+  struct Event {
+    enum class Kind : std::uint8_t { limit, completions } kind;
+    std::uint64_t id; // of the queue
+  };
+  // Makes the attendant wake up.
+  void notify(Event event);
+  // Something came that a spinning process would see; an armed completion queue has an event.
+  void on_activity();
+  void on_event();
+
+  [[nodiscard]] Time time() const;
+  void spend(Time cost) const;
+  void enter_poll();
+  void release_places(std::uint32_t queue_pair, std::uint32_t places);
+  // Throws if memory of a receive is not registered.
+  void check_receives(std::span<const net::rdma::ReceiveWork> work) const;
+  [[nodiscard]] bool allows(const net::rdma::Segment& segment) const;
+
+  [[nodiscard]] SimulatedQueuePair* find_queue_pair(std::uint32_t number) const;
+  void remove_queue_pair(std::uint32_t number);
+  void count_connection() { ++counters_.connections; }
+
+  RegionTable regions;
+  base::IdTable<SimulatedCompletionQueue> completion_queues;
+  base::IdTable<SimulatedSharedReceiveQueue> shared_queues;
+
+ private:
+  // The process is where its attendant may interrupt it.
+  class Interruptible {
+   public:
+    explicit Interruptible(SimulatedDevice& device);
+    ~Interruptible() { device_.interruptible_ = false; }
+    Interruptible(const Interruptible&) = delete;
+    Interruptible& operator=(const Interruptible&) = delete;
+
+   private:
+    SimulatedDevice& device_;
+  };
+  void run_attendant();
+
+  Fabric& fabric_;
+  Processor& processor_;
+  std::string name_;
+  net::rdma::DeviceLimits limits_;
+  net::rdma::PortAddress address_;
+  std::vector<std::pair<std::uint32_t, SimulatedQueuePair*>> queue_pairs_; // by number
+  std::uint32_t next_number_;
+  net::rdma::EventSink* sink_ = nullptr;
+  Fifo<Event> due_; // for the attendant, who is awake
+  mutable Time attendant_time_ = 0;
+  bool attending_ = false;
+  bool interruptible_ = false;
+  bool event_ = false;    // wait() need not sleep
+  bool activity_ = false; // since the last poll
+  bool wakes_on_activity_ = false;
+  DeviceCounters counters_;
+};
+
+} // namespace macadam::sim

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/model.h"
+
+#include "base/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace macadam::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double longest_ns = 1e12; // a thousand seconds
+constexpr double most = 1e9;
+
+constexpr std::array keys = {
+    Key<ModelValue>{"latency_ns", &Model::latency_ns, 0, longest_ns},
+    Key<ModelValue>{"message_gap_ns", &Model::message_gap_ns, 0, longest_ns},
+    Key<ModelValue>{"gap_per_queue_pair_ns", &Model::gap_per_queue_pair_ns, 0, longest_ns},
+    Key<ModelValue>{"bandwidth_mb_per_s", &Model::bandwidth_mb_per_s, 1e-3, most},
+    Key<ModelValue>{"post_ns", &Model::post_ns, 0, longest_ns},
+    // A poll that took no time would let a process wait for ever without time going on.
+    Key<ModelValue>{"poll_ns", &Model::poll_ns, 1, longest_ns},
+    Key<ModelValue>{"completion_ns", &Model::completion_ns, 0, longest_ns},
+    Key<ModelValue>{"copy_mb_per_s", &Model::copy_mb_per_s, 1e-3, most},
+    Key<ModelValue>{"spin_ns", &Model::spin_ns, 1, longest_ns},
+    Key<ModelValue>{"wake_ns", &Model::wake_ns, 0, longest_ns},
+    Key<ModelValue>{"attendant_ns", &Model::attendant_ns, 0, longest_ns},
+    Key<ModelValue>{"interrupt_ns", &Model::interrupt_ns, 0, longest_ns},
+    Key<ModelValue>{"clock_ns", &Model::clock_ns, 1, longest_ns},
+    Key<ModelValue>{"registration_ns", &Model::registration_ns, 0, longest_ns},
+    Key<ModelValue>{"registration_page_ns", &Model::registration_page_ns, 0, longest_ns},
+    Key<ModelValue>{"deregistration_ns", &Model::deregistration_ns, 0, longest_ns},
+    Key<ModelValue>{"queue_pair_create_ns", &Model::queue_pair_create_ns, 0, longest_ns},
+    Key<ModelValue>{"queue_pair_connect_ns", &Model::queue_pair_connect_ns, 0, longest_ns},
+    Key<ModelValue>{"start_spread_ns", &Model::start_spread_ns, 0, longest_ns},
+    Key<ModelValue>{"address_lookup_ns", &Model::address_lookup_ns, 0, longest_ns},
+    Key<ModelValue>{"barrier_ns", &Model::barrier_ns, 0, longest_ns},
+    Key<ModelValue>{"queue_pairs", &Model::queue_pairs, 1, 1 << 24},
+    Key<ModelValue>{"regions", &Model::regions, 1, 1 << 30},
+    Key<ModelValue>{"registered_mb", &Model::registered_mb, 0, most},
+    Key<ModelValue>{"send_depth", &Model::send_depth, 1, 1 << 20},
+    Key<ModelValue>{"receive_depth", &Model::receive_depth, 1, 1 << 20},
+    Key<ModelValue>{"shared_depth", &Model::shared_depth, 0, 1 << 20},
+    Key<ModelValue>{"completion_depth", &Model::completion_depth, 1, 1 << 24},
+    Key<ModelValue>{"segments", &Model::segments, 1, most_segments},
+    Key<ModelValue>{"inline_bytes", &Model::inline_bytes, 0, 4096},
+    Key<ModelValue>{"outstanding_reads", &Model::outstanding_reads, 1, 255},
+    Key<ModelValue>{"mtu_bytes", &Model::mtu_bytes, 256, 4096},
+    Key<ModelValue>{"message_mb", &Model::message_mb, 1, 1 << 20},
+    Key<ModelValue>{"atomics", &Model::atomics, 0, 1},
+    Key<ModelValue>{"orders_bytes", &Model::orders_bytes, 0, 1},
+};
+
+constexpr std::array faults = {
+    Key<FaultValue>{"datagram_loss", &Faults::datagram_loss, 0, 1},
+    Key<FaultValue>{"datagram_duplication", &Faults::datagram_duplication, 0, 1},
+    Key<FaultValue>{"datagram_reordering", &Faults::datagram_reordering, 0, 1},
+    Key<FaultValue>{"reordering_ns", &Faults::reordering_ns, 0, longest_ns},
+    Key<FaultValue>{"jitter", &Faults::jitter, 0, 1000},
+    Key<FaultValue>{"queue_pair_break", &Faults::queue_pair_break, 0, 1},
+    Key<FaultValue>{"attendant_jitter_ns", &Faults::attendant_jitter_ns, 0, longest_ns},
+    Key<FaultValue>{"compute_jitter", &Faults::compute_jitter, 0, 1000},
+    Key<FaultValue>{"slow_rank", &Faults::slow_rank, -1, 1 << 24},
+    Key<FaultValue>{"slowness", &Faults::slowness, 1, 1e6},
+    Key<FaultValue>{"split_writes", &Faults::split_writes, 0, 1},
+    Key<FaultValue>{"shuffle", &Faults::shuffle, 0, 1},
+};
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+template <class Value>
+const Key<Value>& find_key(std::span<const Key<Value>> table, const std::string& name,
+                           const std::string& where) {
+  const auto distance = [&](const Key<Value>& key) { return edit_distance(key.name, name); };
+  const auto nearest =
+      std::min_element(table.begin(), table.end(),
+                       [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  if (nearest->name != name)
+    base::fail(MPI_ERR_ARG, "{}: there is no key \"{}\"; the nearest is \"{}\"", where, name,
+               nearest->name);
+  return *nearest;
+}
+
+// Sets one member from a JSON value of the right type and range.
+template <class Object, class Value>
+void set(Object& object, const Key<Value>& key, const Json& found, const std::string& where) {
+  const auto refuse = [&](const std::string& needed) {
+    base::fail(MPI_ERR_ARG, "{}: \"{}\" is {}, needed {}", where, key.name, found.dump(), needed);
+  };
+  std::visit(
+      [&](auto member) {
+        using Member = std::remove_reference_t<decltype(object.*member)>;
+        if constexpr (std::is_same_v<Member, bool>) {
+          if (!found.is_boolean()) refuse("true or false");
+          object.*member = found.get<bool>();
+        } else {
+          const char* kind = std::is_integral_v<Member> ? "a whole number" : "a number";
+          const bool fits =
+              std::is_integral_v<Member> ? found.is_number_integer() : found.is_number();
+          if (!fits || found.get<double>() < key.least || found.get<double>() > key.most)
+            refuse(fmt::format("{} from {} to {}", kind, key.least, key.most));
+          object.*member = found.get<Member>();
+        }
+      },
+      key.value);
+}
+
+// A value on the command line as JSON: yes and no are booleans, the rest is what it looks like.
+Json as_json(const std::string& text) {
+  if (text == "yes" || text == "true") return true;
+  if (text == "no" || text == "false") return false;
+  const Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json(text) : value;
+}
+
+} // namespace
+
+std::span<const Key<ModelValue>> model_keys() {
+  return keys;
+}
+std::span<const Key<FaultValue>> fault_keys() {
+  return faults;
+}
+
+Model read_model(const std::string& json, const std::string& where) {
+  Json object;
+  try {
+    object = Json::parse(json);
+  } catch (const Json::parse_error& error) {
+    base::fail(MPI_ERR_ARG, "{}: this is no JSON: {}", where, error.what());
+  }
+  if (!object.is_object())
+    base::fail(MPI_ERR_ARG, "{}: found {}, needed an object of keys and numbers", where,
+               object.type_name());
+  Model model;
+  for (const auto& [name, value] : object.items()) {
+    if (name == "name" || name == "description" || name == "source") {
+      if (!value.is_string())
+        base::fail(MPI_ERR_ARG, "{}: \"{}\" is {}, needed a text", where, name, value.dump());
+      if (name == "name") model.name = value.get<std::string>();
+      if (name == "description") model.description = value.get<std::string>();
+      continue;
+    }
+    set(model, find_key(model_keys(), name, where), value, where);
+  }
+  return model;
+}
+
+Faults read_faults(const std::string& text) {
+  Faults result;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    const std::string name(item.substr(0, equals));
+    const Key<FaultValue>& key = find_key(fault_keys(), name, "faults");
+    const std::string value =
+        equals == std::string_view::npos ? "yes" : std::string(item.substr(equals + 1));
+    set(result, key, as_json(value), "faults");
+  }
+  return result;
+}
+
+net::rdma::DeviceLimits device_limits(const Model& model) {
+  net::rdma::DeviceLimits limits;
+  limits.queue_pairs = static_cast<std::uint32_t>(model.queue_pairs);
+  limits.regions = static_cast<std::uint32_t>(model.regions);
+  limits.send_depth = static_cast<std::uint32_t>(model.send_depth);
+  limits.receive_depth = static_cast<std::uint32_t>(model.receive_depth);
+  limits.shared_depth = static_cast<std::uint32_t>(model.shared_depth);
+  limits.completion_depth = static_cast<std::uint32_t>(model.completion_depth);
+  limits.segments = static_cast<std::uint32_t>(model.segments);
+  limits.inline_bytes = static_cast<std::uint32_t>(model.inline_bytes);
+  limits.outstanding_reads = static_cast<std::uint32_t>(model.outstanding_reads);
+  limits.mtu = static_cast<std::uint32_t>(model.mtu_bytes);
+  limits.message = static_cast<std::uint64_t>(model.message_mb) * 1'000'000;
+  limits.registered = static_cast<std::uint64_t>(model.registered_mb) * 1'000'000;
+  limits.atomics = model.atomics;
+  limits.orders_bytes = model.orders_bytes;
+  return limits;
+}
+
+} // namespace macadam::sim

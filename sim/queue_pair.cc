@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/queue_pair.h"
+
+#include "base/error.h"
+
+#include <cstring>
+
+namespace macadam::sim {
+
+using net::rdma::Completion;
+using net::rdma::Operation;
+using net::rdma::ReceiveWork;
+using net::rdma::Segment;
+using net::rdma::SendWork;
+using net::rdma::WorkStatus;
+
+SimulatedQueuePair::SimulatedQueuePair(SimulatedDevice& device, std::uint32_t number,
+                                       const net::rdma::QueuePairOptions& options)
+    : device_(device), options_(options), receives_(options.receive_depth), number_(number),
+      places_(options.send_depth) {}
+
+SimulatedQueuePair::~SimulatedQueuePair() {
+  static_cast<SimulatedCompletionQueue*>(options_.sends)->forget(number_);
+  if (options_.receives != options_.sends)
+    static_cast<SimulatedCompletionQueue*>(options_.receives)->forget(number_);
+  device_.remove_queue_pair(number_);
+}
+
+bool SimulatedQueuePair::post_receive(std::span<const ReceiveWork> work) {
+  if (options_.shared != nullptr)
+    base::fail(MPI_ERR_INTERN, "{}: queue pair {} takes its receives from a shared queue",
+               device_.name(), number_);
+  device_.check_receives(work);
+  device_.spend(from_ns(device_.fabric().model().post_ns));
+  return receives_.post(work);
+}
+
+std::optional<ReceiveWork> SimulatedQueuePair::pop_receive() {
+  return options_.shared != nullptr
+             ? static_cast<SimulatedSharedReceiveQueue*>(options_.shared)->pop()
+             : receives_.pop();
+}
+
+void SimulatedQueuePair::push_receive(const Completion& completion) {
+  static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0);
+}
+
+void SimulatedQueuePair::push_send(const Work& work, WorkStatus status, std::uint32_t released) {
+  Completion completion;
+  completion.id = work.id;
+  completion.queue_pair = number_;
+  completion.operation = work.operation;
+  completion.status = status;
+  static_cast<SimulatedCompletionQueue*>(options_.sends)->push(completion, released);
+}
+
+void SimulatedQueuePair::check(const SendWork& work, std::uint64_t longest) const {
+  const auto refuse = [&](const std::string& what) {
+    base::fail(MPI_ERR_INTERN, "{}: a request posted to queue pair {} {}", device_.name(), number_,
+               what);
+  };
+  const net::rdma::DeviceLimits& limits = device_.limits();
+  if (work.segments.size() > limits.segments)
+    refuse(
+        fmt::format("has {} segments, the device takes {}", work.segments.size(), limits.segments));
+  std::uint64_t bytes = 0;
+  for (const Segment& segment : work.segments) {
+    bytes += segment.bytes;
+    if (!work.inlined && !device_.allows(segment))
+      refuse(fmt::format("names {} bytes that key {:#x} does not open", segment.bytes,
+                         segment.local_key));
+  }
+  if (bytes > longest) refuse(fmt::format("has {} bytes, the most are {}", bytes, longest));
+  if (work.inlined && bytes > options_.inline_bytes)
+    refuse(
+        fmt::format("has {} bytes inline, the queue pair takes {}", bytes, options_.inline_bytes));
+  switch (work.operation) {
+  case Operation::compare_and_swap:
+  case Operation::fetch_and_add:
+    if (!limits.atomics) refuse("is an atomic, which the device does not have");
+    if (bytes != 8) refuse(fmt::format("is an atomic on {} bytes, not 8", bytes));
+    [[fallthrough]];
+  case Operation::read:
+    if (work.inlined) refuse("reads into inline data");
+    break;
+  case Operation::receive:
+  case Operation::receive_immediate:
+    refuse("is a receive");
+  default:
+    break;
+  }
+}
+
+void SimulatedQueuePair::take_data(Work& work, const SendWork& from) const {
+  for (const Segment& segment : from.segments) {
+    work.segments[work.segment_count++] = segment;
+    work.bytes += segment.bytes;
+  }
+  if (!from.inlined || work.bytes == 0) return;
+  work.data = std::make_unique_for_overwrite<std::byte[]>(work.bytes);
+  std::byte* to = work.data.get();
+  for (const Segment& segment : from.segments) {
+    if (segment.bytes > 0) std::memcpy(to, segment.memory, segment.bytes);
+    to += segment.bytes;
+  }
+}
+
+bool SimulatedQueuePair::gather(const Work& work, std::byte* to) const {
+  if (work.data != nullptr) {
+    std::memcpy(to, work.data.get(), work.bytes);
+    return true;
+  }
+  for (std::uint32_t i = 0; i < work.segment_count; ++i) {
+    const Segment& segment = work.segments[i];
+    if (!device_.allows(segment)) return false;
+    if (segment.bytes > 0) std::memmove(to, segment.memory, segment.bytes);
+    to += segment.bytes;
+  }
+  return true;
+}
+
+bool SimulatedQueuePair::scatter(const Work& work, const std::byte* from) const {
+  for (std::uint32_t i = 0; i < work.segment_count; ++i) {
+    const Segment& segment = work.segments[i];
+    if (!device_.allows(segment)) return false;
+    if (segment.bytes > 0) std::memmove(segment.memory, from, segment.bytes);
+    from += segment.bytes;
+  }
+  return true;
+}
+
+} // namespace macadam::sim
