@@ -19,6 +19,8 @@ constexpr std::string_view prefix = "MACADAM_";
 constexpr const char* protocols = "customized|sender";
 constexpr const char* rendezvous = "read|write";
 constexpr const char* copy_paths = "automatic|cma|pipeline";
+constexpr const char* connect_modes = "on-demand|all|serial";
+constexpr const char* receive_modes = "shared|credit|ring";
 
 constexpr std::array rows = {
     SettingRow{"protocols", &Settings::protocols, protocols,
@@ -39,6 +41,33 @@ constexpr std::array rows = {
                "shared memory: rings a process gives at most"},
     SettingRow{"shm_ring_after", &Settings::shm_ring_after, "count",
                "shared memory: messages of a peer before it may get a ring"},
+    SettingRow{"rdma_connections", &Settings::rdma_connections, connect_modes,
+               "RDMA: connect at the first message, or all at start: at once, or in rank order"},
+    SettingRow{"rdma_receive", &Settings::rdma_receive, receive_modes,
+               "RDMA: receives of all connections together, or windows or rings per connection"},
+    SettingRow{"rdma_eager", &Settings::rdma_eager, "bytes", "RDMA: longest message sent by EAGER"},
+    SettingRow{"rdma_hybrid", &Settings::rdma_hybrid, "bytes",
+               "RDMA: longest message sent by HYBRID"},
+    SettingRow{"rdma_buffers", &Settings::rdma_buffers, "count",
+               "RDMA: message buffers that sends and shared receives may use"},
+    SettingRow{"rdma_shared", &Settings::rdma_shared, "count",
+               "RDMA: receives kept posted to the shared receive queue"},
+    SettingRow{"rdma_watermark", &Settings::rdma_watermark, "count",
+               "RDMA: shared receives left when the attendant posts more; 0: it never does"},
+    SettingRow{"rdma_window", &Settings::rdma_window, "count",
+               "RDMA: messages under way per connection, with windows or rings"},
+    SettingRow{"rdma_queue_pairs", &Settings::rdma_queue_pairs, "count",
+               "RDMA: queue pairs of a process at most; -1: what the adapter has"},
+    SettingRow{"rdma_send_depth", &Settings::rdma_send_depth, "count",
+               "RDMA: requests in the send queue of a connection"},
+    SettingRow{"rdma_retries", &Settings::rdma_retries, "count",
+               "RDMA: resends of a packet before its receiver counts as gone (0 to 7)"},
+    SettingRow{"rdma_rnr_retries", &Settings::rdma_rnr_retries, "count",
+               "RDMA: resends to a receiver without receives (0 to 6); 7: for ever"},
+    SettingRow{"rdma_cache", &Settings::rdma_cache, "bytes",
+               "RDMA: user memory that stays registered after its use"},
+    SettingRow{"rdma_cache_entries", &Settings::rdma_cache_entries, "count",
+               "RDMA: pieces of user memory that stay registered after their use"},
     SettingRow{"tags_per_peer", &Settings::tags_per_peer, "count",
                "channels (communicator and tag) per peer whose receives may announce themselves"},
     SettingRow{"unexpected_limit", &Settings::unexpected_limit, "bytes",

@@ -17,6 +17,13 @@ enum class Rendezvous : std::int64_t { read, write };
 // How shared memory moves a large message between two address spaces.
 enum class CopyPath : std::int64_t { automatic, cma, pipeline };
 
+// When processes connect over RDMA: at the first message (Wu et al.), or all pairs at start-up, at
+// once or one after the other in the order of ranks (what that paper compares with).
+enum class ConnectMode : std::int64_t { on_demand, all, serial };
+// How messages find memory at their receiver over RDMA (Sur et al.): receives shared by all
+// connections, or per connection with a window, or a ring per connection written by RDMA.
+enum class ReceiveMode : std::int64_t { shared, credit, ring };
+
 // Every setting of the library, declared once here and described once in settings.cc. From a row
 // come the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.
 struct Settings {
@@ -29,6 +36,20 @@ struct Settings {
   std::int64_t shm_ring = 512 << 10;        // bytes of one ring
   std::int64_t shm_rings = 8;               // rings a process gives at most
   std::int64_t shm_ring_after = 16;         // messages of a peer before it gets a ring
+  ConnectMode rdma_connections = ConnectMode::on_demand;
+  ReceiveMode rdma_receive = ReceiveMode::shared;
+  std::int64_t rdma_eager = 8 << 10;   // bytes
+  std::int64_t rdma_hybrid = 64 << 10; // bytes
+  std::int64_t rdma_buffers = 4096;    // buffers of the pool at most
+  std::int64_t rdma_shared = 512;      // receives kept posted to the shared queue
+  std::int64_t rdma_watermark = 300;   // of these left when the attendant posts more; 0: never
+  std::int64_t rdma_window = 32;       // messages under way per connection: credit, ring
+  std::int64_t rdma_queue_pairs = -1;  // at most; -1: what the adapter has
+  std::int64_t rdma_send_depth = 64;   // requests in the send queue of a connection
+  std::int64_t rdma_retries = 7;       // resends of a packet before a peer counts as gone
+  std::int64_t rdma_rnr_retries = 7;   // ... while it has no receive posted; 7: for ever
+  std::int64_t rdma_cache = 1 << 30;   // bytes that stay registered after their use
+  std::int64_t rdma_cache_entries = 1024;
   std::int64_t tags_per_peer = 128;         // ordinals kept per peer
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
@@ -37,7 +58,8 @@ struct Settings {
 };
 
 using SettingValue = std::variant<bool Settings::*, std::int64_t Settings::*, Protocols Settings::*,
-                                  Rendezvous Settings::*, CopyPath Settings::*>;
+                                  Rendezvous Settings::*, CopyPath Settings::*, ConnectMode Settings::*,
+                                  ReceiveMode Settings::*>;
 
 // One setting as users see it. `name` without MACADAM_, lower case; `choices` for the enumerations,
 // in the order of their values.

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mem/registration_cache.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace macadam::mem {
+namespace {
+
+constexpr std::uintptr_t page = 4096;
+
+// Whole pages: the device pins no less, and neighbours in one page go away together.
+Range pages_of(const void* memory, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  return {begin & ~(page - 1), (begin + bytes + page - 1) & ~(page - 1)};
+}
+
+std::size_t length(const Range& range) {
+  return range.end - range.begin;
+}
+
+} // namespace
+
+RegistrationCache::~RegistrationCache() {
+  if (source_ == nullptr) return;
+  for (const auto& [begin, registration] : tree_)
+    source_->unwatch(registration->range);
+}
+
+Registration* RegistrationCache::find(const void* memory, std::size_t bytes) {
+  take_invalidations();
+  Registration* const found = look_up(pages_of(memory, bytes));
+  if (found == nullptr) return nullptr;
+  ++counters_.hits;
+  if (found->uses++ == 0) base::List<Registration>::erase(*found);
+  return found;
+}
+
+Registration* RegistrationCache::acquire(const void* memory, std::size_t bytes) {
+  if (Registration* const found = find(memory, bytes)) return found;
+  collect();
+  const Range wanted = pages_of(memory, bytes);
+  // Those it overlaps give their place to one that covers all.
+  Range whole = wanted;
+  for (auto at = first_overlap(wanted); at != tree_.end() && at->first < wanted.end;) {
+    whole.begin = std::min(whole.begin, at->second->range.begin);
+    whole.end = std::max(whole.end, at->second->range.end);
+    detach(at++);
+  }
+  std::unique_ptr<Pinned> pinned = pin_with_room(whole);
+  if (pinned == nullptr && length(whole) != length(wanted)) {
+    whole = wanted; // what is around it may be no memory any more
+    pinned = pin_with_room(whole);
+  }
+  if (pinned == nullptr) return nullptr;
+
+  auto made = std::make_unique<Registration>();
+  Registration& registration = *made;
+  registration.range = whole;
+  registration.generation = ++generation_;
+  registration.uses = 1;
+  registration.valid = true;
+  registration.pinned = std::move(pinned);
+  bytes_ += length(whole);
+  ++counters_.registrations;
+  tree_.emplace(whole.begin, &registration);
+  by_key_[registration.pinned->remote_key] = std::move(made);
+  if (source_ != nullptr) source_->watch(whole);
+  return &registration;
+}
+
+void RegistrationCache::release(Registration& registration) {
+  if (--registration.uses != 0) return;
+  if (!registration.valid) return bury(registration);
+  if (!dead_.empty() && !has_room(0)) collect();
+  if (source_ == nullptr || !has_room(0)) return detach(tree_.find(registration.range.begin));
+  unused_.push_back(registration);
+}
+
+Registration* RegistrationCache::find_key(std::uint64_t travelling_key) const {
+  const auto found = by_key_.find(static_cast<std::uint32_t>(travelling_key));
+  if (found == by_key_.end()) return nullptr;
+  Registration& registration = *found->second;
+  const bool same = registration.generation == static_cast<std::uint32_t>(travelling_key >> 32);
+  return same && registration.uses != 0 ? &registration : nullptr;
+}
+
+void RegistrationCache::collect() {
+  while (!dead_.empty()) {
+    Registration& registration = dead_.pop_front();
+    bytes_ -= length(registration.range);
+    by_key_.erase(registration.pinned->remote_key);
+  }
+}
+
+Registration* RegistrationCache::look_up(const Range& range) const {
+  auto at = tree_.upper_bound(range.begin);
+  if (at == tree_.begin()) return nullptr;
+  Registration* const before = std::prev(at)->second;
+  return before->range.end >= range.end ? before : nullptr;
+}
+
+// Takes out of the tree what is no longer what the program sees.
+void RegistrationCache::take_invalidations() {
+  if (source_ == nullptr) return;
+  for (Range gone; source_->take(gone);) {
+    for (auto at = first_overlap(gone); at != tree_.end() && at->first < gone.end;) {
+      ++counters_.invalidated;
+      detach(at++);
+    }
+  }
+}
+
+// The first valid registration that ends behind the beginning of `range`.
+RegistrationCache::Tree::iterator RegistrationCache::first_overlap(const Range& range) {
+  auto at = tree_.upper_bound(range.begin);
+  if (at != tree_.begin() && std::prev(at)->second->range.end > range.begin) --at;
+  return at;
+}
+
+void RegistrationCache::detach(Tree::iterator at) {
+  Registration& registration = *at->second;
+  tree_.erase(at);
+  registration.valid = false;
+  if (source_ != nullptr) source_->unwatch(registration.range);
+  if (registration.uses == 0) bury(registration);
+}
+
+void RegistrationCache::bury(Registration& registration) {
+  base::List<Registration>::erase(registration); // of the unused
+  dead_.push_back(registration);
+}
+
+// Lets go unused registrations until the caps are kept and the device agrees.
+std::unique_ptr<Pinned> RegistrationCache::pin_with_room(const Range& range) {
+  while (!has_room(length(range)) && evict_one()) {
+  }
+  for (;;) {
+    std::unique_ptr<Pinned> pinned = pinner_.pin(range);
+    if (pinned != nullptr || !evict_one()) return pinned;
+  }
+}
+
+bool RegistrationCache::evict_one() {
+  if (unused_.empty()) return false;
+  ++counters_.evictions;
+  detach(tree_.find(unused_.front().range.begin));
+  collect();
+  return true;
+}
+
+// For `bytes` more in one registration more; for 0, whether the caps are kept now.
+bool RegistrationCache::has_room(std::size_t bytes) const {
+  return by_key_.size() + (bytes != 0 ? 1 : 0) <= most_entries_ && bytes_ + bytes <= most_bytes_;
+}
+
+} // namespace macadam::mem

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "mem/invalidation.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+namespace macadam::mem {
+
+// Memory that a device has pinned. Let go when destroyed.
+class Pinned {
+ public:
+  virtual ~Pinned() = default;
+  std::uint32_t local_key = 0;
+  std::uint32_t remote_key = 0; // unique among the pinned
+};
+
+// Who pins: a transport, with its device.
+class Pinner {
+ public:
+  // Null if the device refuses: its limits are reached, or part of the range is no memory.
+  virtual std::unique_ptr<Pinned> pin(const Range& range) = 0;
+
+ protected:
+  ~Pinner() = default;
+};
+
+// One piece of registered memory.
+struct Registration : base::ListNode<> {
+  Range range;
+  std::unique_ptr<Pinned> pinned;
+  std::uint32_t generation = 0; // tells it from others that had the same key
+  std::uint32_t uses = 0;
+  bool valid = false; // in the tree: still what the program sees at these addresses
+
+  // The key as it travels: the device's, and the generation above it.
+  [[nodiscard]] std::uint64_t travelling_key() const {
+    return std::uint64_t{generation} << 32 | pinned->remote_key;
+  }
+};
+
+struct RegistrationCounters {
+  std::uint64_t hits = 0;
+  std::uint64_t registrations = 0;
+  std::uint64_t evictions = 0;   // for want of room
+  std::uint64_t invalidated = 0; // memory went away
+};
+
+// The pin-down cache (Jiang et al., "Memory registration"): registering memory is dear, so it stays
+// registered after its use, whole pages, the least recently used let go first. Not thread safe.
+//
+// The valid registrations never overlap: one that is wanted across several takes their place and
+// covers them all. Those that lost their place while in use live on outside the tree until their
+// last use ends. What is to be let go waits in a dead list until collect(), outside of any hook
+// and off the path of an operation.
+class RegistrationCache {
+ public:
+  // `pinner` outlives the cache. Without a `source` nobody would tell when memory goes away, so
+  // nothing stays registered after its last use.
+  RegistrationCache(Pinner& pinner, InvalidationSource* source, std::size_t most_entries,
+                    std::size_t most_bytes)
+      : pinner_(pinner), source_(source), most_entries_(most_entries), most_bytes_(most_bytes) {}
+  RegistrationCache(const RegistrationCache&) = delete;
+  RegistrationCache& operator=(const RegistrationCache&) = delete;
+  // Nothing may be in use.
+  ~RegistrationCache();
+
+  // A registration that covers this memory, in use until release(). Null if the device refuses and
+  // nothing is left to let go. `bytes` is not 0.
+  Registration* acquire(const void* memory, std::size_t bytes);
+  // The same if there is one already, else null.
+  Registration* find(const void* memory, std::size_t bytes);
+  void release(Registration& registration);
+
+  // The registration of a travelling key that is in use; null if there is none.
+  [[nodiscard]] Registration* find_key(std::uint64_t travelling_key) const;
+
+  // Lets go what is in the dead list.
+  void collect();
+
+  [[nodiscard]] std::size_t entries() const { return by_key_.size(); }
+  [[nodiscard]] std::size_t pinned_bytes() const { return bytes_; }
+  [[nodiscard]] const RegistrationCounters& counters() const { return counters_; }
+
+ private:
+  using Tree = std::map<std::uintptr_t, Registration*>; // by first address
+
+  Registration* look_up(const Range& range) const;
+  void take_invalidations();
+  Tree::iterator first_overlap(const Range& range);
+  void detach(Tree::iterator at);
+  std::unique_ptr<Pinned> pin_with_room(const Range& range);
+  bool evict_one();
+  bool has_room(std::size_t bytes) const;
+  void bury(Registration& registration);
+
+  Pinner& pinner_;
+  InvalidationSource* source_;
+  const std::size_t most_entries_;
+  const std::size_t most_bytes_;
+  Tree tree_;                                                               // the valid ones
+  std::unordered_map<std::uint32_t, std::unique_ptr<Registration>> by_key_; // all
+  base::List<Registration> unused_; // valid, least recently used first
+  base::List<Registration> dead_;
+  std::size_t bytes_ = 0; // of all
+  std::uint32_t generation_ = 0;
+  RegistrationCounters counters_;
+};
+
+} // namespace macadam::mem

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/completion_queues.h"
+
+#include "base/error.h"
+#include "net/rdma/model.h"
+
+namespace macadam::net::rdma {
+
+CompletionQueues::CompletionQueues(Device& device, std::uint32_t per_connection)
+    : device_(device), per_connection_(per_connection) {
+  if (per_connection > device.limits().completion_depth) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: a completion queue of {} has {} entries at most, a connection needs {}; "
+               "lower MACADAM_RDMA_SEND_DEPTH or MACADAM_RDMA_WINDOW",
+               device.name(), device.limits().completion_depth, per_connection);
+  }
+}
+
+CompletionQueue& CompletionQueues::reserve() {
+  const unsigned size = size_.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < size; ++i) {
+    Row& row = rows_[i];
+    if (row.depth - row.reserved < per_connection_) continue;
+    row.reserved += per_connection_;
+    return *row.queue;
+  }
+  if (size == rows_.size()) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: {} completion queues of {} are full; lower MACADAM_RDMA_SEND_DEPTH, or limit "
+               "connections by MACADAM_RDMA_QUEUE_PAIRS",
+               size, device_.name());
+  }
+  Row& row = rows_[size];
+  row.depth = model::queue_depth(size, per_connection_, device_.limits().completion_depth);
+  row.queue = device_.make_completion_queue(row.depth, false);
+  row.reserved = per_connection_;
+  size_.store(size + 1, std::memory_order_release);
+  return *row.queue;
+}
+
+void CompletionQueues::release(const CompletionQueue& queue) {
+  for (Row& row : rows_) {
+    if (row.queue.get() == &queue) row.reserved -= per_connection_;
+  }
+}
+
+std::size_t CompletionQueues::bytes() const {
+  std::size_t entries = 0;
+  for (unsigned i = 0, count = size(); i < count; ++i)
+    entries += rows_[i].depth;
+  return entries * model::completion_entry;
+}
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "engine/transport.h"
+#include "mem/registration_cache.h"
+#include "net/rdma/buffer_pool.h"
+#include "net/rdma/device.h"
+#include "net/rdma/wire.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macadam::net::rdma {
+
+using engine::Rank;
+
+struct Connection;
+
+// A put or get under way.
+struct Transfer : base::ListNode<> {
+  Connection* connection = nullptr;
+  std::uint64_t cookie = 0;
+  mem::Registration* registration = nullptr; // of `local`; or else
+  Buffer* bounce = nullptr;                  // small: the data are copied from here at the end
+  std::byte* local = nullptr;
+  engine::RemoteMemory remote;
+  std::size_t bytes = 0;
+  std::size_t posted = 0; // of them
+  bool is_get = false;
+};
+
+// Something that a completion of a send queue ends. `sequence` is that of its (last) request.
+struct PendingSend {
+  std::uint32_t sequence = 0;
+  Buffer* buffer = nullptr;     // to be given back to the pool
+  Transfer* transfer = nullptr; // to be completed
+};
+
+// The send queue of a connection as we account for it, so that it never overflows. Requests are
+// numbered; a signalled one that has completed has completed all before it.
+struct SendQueue {
+  std::unique_ptr<PendingSend[]> pending; // a ring of `depth`: those that hold something
+  std::uint32_t depth = 0;
+  std::uint32_t posted = 0;    // sequence of the next request
+  std::uint32_t completed = 0; // sequence behind the last request known to be complete
+  std::uint32_t signalled = 0; // sequence behind the last signalled request
+  std::uint32_t first = 0;     // of the ring
+  std::uint32_t last = 0;
+
+  [[nodiscard]] std::uint32_t room() const { return depth - (posted - completed); }
+  [[nodiscard]] bool idle() const { return posted == completed; }
+};
+
+// What a connection has of receive buffers of its own (`credit`, `ring`).
+struct Window {
+  std::uint32_t credits = 0;    // messages that we may still send
+  std::uint32_t consumed = 0;   // messages read and not told to the peer
+  std::vector<Buffer*> reposts; // `credit`: their buffers
+  std::vector<Buffer*> buffers; // `credit`: all of this connection
+  PageMemory ring;              // `ring`: what the peer writes to
+  std::unique_ptr<MemoryRegion> region;
+  wire::Reception theirs; // where we write, and how much may be under way
+  std::uint32_t slot = 0; // `ring`: next to write to
+};
+
+enum class ConnectState : std::uint8_t {
+  idle,       // no queue pair: not wanted yet, or closed again
+  waiting,    // wants a queue pair; none is free
+  requesting, // our request is on its way
+  accepted,   // peers' queue pairs know each other; we have not heard that ours was accepted
+  connected,
+  failed, // for good
+};
+
+// The same connection as the application's thread sees it.
+enum class Phase : std::uint8_t {
+  down,    // not connected: an operation asks for it
+  open,    // takes operations
+  closing, // to be closed once both sides have said so
+  broken,  // failed, and all that was under way is told
+};
+
+struct OpeningList; // tag of the connector's list of connections being made
+
+// The connection to one peer. Made when the peer is first heard of or wanted, and kept: what it has
+// of queue pair and buffers comes and goes.
+//
+// Two owners. The connector's part is touched under its lock only, by the application's thread and
+// the attendant. The other part is the application thread's; it is told of changes by news
+// (Connector::take_news).
+struct Connection : engine::Link, base::ListNode<OpeningList> {
+  // The connector's.
+  ConnectState state = ConnectState::idle;
+  bool told = false;              // is in the list of news
+  bool sought = false;            // we want it connected
+  std::uint32_t attempt = 0;      // our number of the queue pair, grows with each
+  std::uint32_t peer_attempt = 0; // the highest of the peer's that we accepted
+  double resend_at = 0;           // seconds
+  double give_up_at = 0;
+  double interval = 0;
+  std::unique_ptr<AddressHandle> to; // the peer's datagram queue pair
+  std::uint32_t to_number = 0;
+  std::unique_ptr<QueuePair> queue_pair;
+  CompletionQueue* completions = nullptr;      // reserved for the queue pair
+  wire::Reception offer;                       // ours, for the peer
+  std::unique_ptr<wire::ConnectPacket> parked; // a request that waits for a queue pair
+  std::string reason;                          // why it failed
+
+  // The application thread's.
+  Phase phase = Phase::down;
+  bool wanted = false;   // the engine knows this link
+  bool promised = false; // ... and was told that it is connecting
+  bool close_sent = false;
+  bool close_received = false;
+  bool owes_credits = false; // is in the list of those to tell credits
+  std::uint32_t number = 0;  // of the queue pair, as known to the table of numbers
+  std::uint64_t last_used = 0;
+  std::uint64_t messages = 0; // sent and received since it was opened
+  double opened_at = 0;       // seconds
+  SendQueue sends;
+  Window window;
+  base::List<Transfer> unposted; // accepted puts and gets that are not posted as a whole
+  std::uint32_t transfers = 0;   // puts and gets under way
+};
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/connector.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace macadam::net::rdma {
+namespace {
+
+using wire::ConnectPacket;
+using wire::PacketKind;
+
+// A packet is sent again after a millisecond at first: far longer than a round trip with a wake-up
+// in it, short beside what a user notices. Then each time after twice as long.
+constexpr double first_interval = 1e-3;
+constexpr double longest_interval = 64e-3;
+// Without a sign of life for so long, a peer that has published its address is gone.
+constexpr double give_up_after = 20;
+
+std::uint32_t qkey_of(const std::array<std::uint8_t, 16>& secret) {
+  std::uint32_t key = 0;
+  std::memcpy(&key, secret.data(), sizeof key);
+  return key & 0x7fffffff; // the top bit is for privileged keys
+}
+
+} // namespace
+
+Connector::Connector(Device& device, Directory& directory, const base::Settings& settings,
+                     Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
+                     std::uint32_t most)
+    : device_(device), directory_(directory), settings_(settings), receiver_(receiver),
+      queues_(queues), options_(options), rank_(directory.rank()), size_(directory.size()),
+      secret_(directory.secret()), most_(most),
+      in_order_(settings.rdma_connections == base::ConnectMode::serial), expected_(rank_),
+      datagrams_(device, qkey_of(secret_)) {
+  directory_.publish(datagrams_.endpoint());
+}
+
+Connector::~Connector() {
+  for (auto& [rank, connection] : connections_) {
+    connection->queue_pair.reset();
+    receiver_.close(*connection);
+  }
+}
+
+Connection& Connector::get(Rank peer) {
+  const std::scoped_lock guard(lock_);
+  return get_locked(peer);
+}
+
+Connection& Connector::get_locked(Rank peer) {
+  auto& slot = connections_[peer];
+  if (slot == nullptr) {
+    slot = std::make_unique<Connection>();
+    slot->rank = peer;
+  }
+  return *slot;
+}
+
+void Connector::open(Connection& connection) {
+  const std::scoped_lock guard(lock_);
+  connection.sought = true;
+  if (connection.state != ConnectState::idle) return;
+  if (connection.parked != nullptr) return; // start-up in rank order: its turn will come
+  find_address(connection);
+  begin(connection);
+}
+
+void Connector::confirm(Connection& connection) {
+  const std::scoped_lock guard(lock_);
+  if (connection.state == ConnectState::accepted) set_connected(connection);
+}
+
+void Connector::close(Connection& connection) {
+  const std::scoped_lock guard(lock_);
+  ++counters_.closed;
+  drop_queue_pair(connection);
+  set_state(connection, ConnectState::idle);
+  serve_waiting();
+}
+
+void Connector::fail(Connection& connection, std::string reason) {
+  const std::scoped_lock guard(lock_);
+  connection.queue_pair->fail();
+  set_failed(connection, std::move(reason));
+}
+
+void Connector::discard(Connection& connection) {
+  const std::scoped_lock guard(lock_);
+  drop_queue_pair(connection);
+  serve_waiting();
+}
+
+std::string Connector::reason(const Connection& connection) const {
+  const std::scoped_lock guard(lock_);
+  return connection.reason;
+}
+
+void Connector::expect(Rank peer) {
+  const std::scoped_lock guard(lock_);
+  expected_ = peer;
+  if (peer == rank_) {
+    in_order_ = false;
+  } else if (Connection& connection = get_locked(peer); connection.parked != nullptr) {
+    answer_parked(connection);
+  }
+}
+
+void Connector::progress() {
+  read_packets();
+  const std::scoped_lock guard(lock_);
+  const double now = device_.now();
+  for (auto at = opening_.begin(); at != opening_.end();) {
+    Connection& connection = *at;
+    ++at;
+    if (connection.state != ConnectState::waiting && now >= connection.resend_at)
+      resend(connection, now);
+  }
+}
+
+void Connector::read_packets() {
+  const std::scoped_lock guard(lock_);
+  while (const std::optional<ConnectPacket> packet = datagrams_.receive())
+    handle(*packet);
+}
+
+void Connector::take_news(std::vector<News>& news) {
+  const std::scoped_lock guard(lock_);
+  for (Connection* const connection : news_) {
+    connection->told = false;
+    news.push_back({connection, connection->state,
+                    connection->queue_pair == nullptr ? 0 : connection->queue_pair->number()});
+  }
+  news_.clear();
+  has_news_.store(false, std::memory_order_relaxed);
+}
+
+// ---- Queue pairs.
+
+bool Connector::make_queue_pair(Connection& connection) {
+  if (used_ >= most_) return false;
+  QueuePairOptions options = options_;
+  try {
+    connection.completions = &queues_.reserve();
+    options.sends = options.receives = connection.completions;
+    receiver_.configure(options);
+    connection.queue_pair = device_.make_queue_pair(options);
+  } catch (const base::Error&) {
+    if (connection.completions != nullptr) queues_.release(*connection.completions);
+    connection.completions = nullptr;
+    // Others have used up the adapter: what we have must do, if it is anything.
+    if (used_ == 0) throw;
+    most_ = used_;
+    return false;
+  }
+  ++used_;
+  counters_.most_open = std::max<std::uint64_t>(counters_.most_open, used_);
+  ++connection.attempt;
+  try {
+    connection.offer = receiver_.open(connection);
+  } catch (const base::Error&) {
+    drop_queue_pair(connection);
+    throw;
+  }
+  tell(connection); // of the queue pair's number
+  return true;
+}
+
+void Connector::drop_queue_pair(Connection& connection) {
+  connection.queue_pair.reset();
+  receiver_.close(connection);
+  queues_.release(*connection.completions);
+  connection.completions = nullptr;
+  --used_;
+  tell(connection);
+}
+
+// Starts to connect by our own wish.
+void Connector::begin(Connection& connection) {
+  if (!make_queue_pair(connection)) return wait_for_queue_pair(connection);
+  set_state(connection, ConnectState::requesting);
+  schedule(connection);
+  send(connection, PacketKind::request, 0);
+}
+
+// Answers a request that was put aside, or has just come.
+void Connector::answer_parked(Connection& connection) {
+  if (in_order_ && connection.rank != expected_) return;
+  if (!make_queue_pair(connection)) {
+    send(connection, PacketKind::wait, connection.parked->attempt);
+    const Rank peer = connection.rank;
+    wait_for_queue_pair(connection);
+    return withdraw_for(peer);
+  }
+  const std::unique_ptr<ConnectPacket> packet = std::move(connection.parked);
+  ++counters_.accepted;
+  pair(connection, *packet);
+  set_state(connection, ConnectState::accepted);
+  schedule(connection);
+  send_answer(connection);
+}
+
+void Connector::wait_for_queue_pair(Connection& connection) {
+  if (connection.state == ConnectState::waiting) return;
+  ++counters_.waited;
+  set_state(connection, ConnectState::waiting);
+}
+
+// Queue pairs have come free: those that waited longest have them.
+void Connector::serve_waiting() {
+  for (auto at = opening_.begin(); at != opening_.end() && used_ < most_;) {
+    Connection& connection = *at;
+    ++at;
+    if (connection.state != ConnectState::waiting) continue;
+    if (connection.parked != nullptr) {
+      answer_parked(connection);
+    } else {
+      begin(connection);
+    }
+  }
+}
+
+// When all queue pairs of all processes wait for answers, they wait in a circle. Somewhere in it a
+// process is asked by a lower rank: there one of its own requests is taken back.
+void Connector::withdraw_for(Rank peer) {
+  if (peer > rank_) return;
+  std::uint32_t requesting = 0;
+  Connection* own = nullptr;
+  for (Connection& connection : opening_) {
+    if (connection.state != ConnectState::requesting) continue;
+    ++requesting;
+    own = &connection;
+  }
+  if (requesting != used_ || own == nullptr) return; // another will be closed or connected
+  ++counters_.withdrawn;
+  drop_queue_pair(*own);
+  base::List<Connection, OpeningList>::erase(*own);
+  opening_.push_back(*own); // behind the one that asks
+  set_state(*own, ConnectState::waiting);
+  serve_waiting();
+}
+
+// ---- States.
+
+void Connector::set_state(Connection& connection, ConnectState state) {
+  const auto opening = [](ConnectState s) {
+    return s == ConnectState::waiting || s == ConnectState::requesting ||
+           s == ConnectState::accepted;
+  };
+  const auto waits = [](ConnectState s) { return s == ConnectState::waiting ? 1u : 0u; };
+  waiting_.store(waiting_.load(std::memory_order_relaxed) + waits(state) - waits(connection.state),
+                 std::memory_order_relaxed);
+  if (opening(state) && !opening(connection.state)) {
+    opening_.push_back(connection);
+    opening_count_.fetch_add(1, std::memory_order_relaxed);
+  } else if (!opening(state) && opening(connection.state)) {
+    base::List<Connection, OpeningList>::erase(connection);
+    opening_count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  connection.state = state;
+}
+
+// The two queue pairs know each other: ours receives from now on, and may send once we know that
+// the peer's does.
+void Connector::pair(Connection& connection, const ConnectPacket& packet) {
+  const Retries retries{.count = static_cast<std::uint8_t>(settings_.rdma_retries),
+                        .receiver_not_ready =
+                            static_cast<std::uint8_t>(settings_.rdma_rnr_retries)};
+  connection.peer_attempt = packet.attempt;
+  receiver_.join(connection, packet.reception);
+  connection.queue_pair->accept(wire::address_of(packet.queue_pair), retries);
+  connection.queue_pair->establish();
+}
+
+void Connector::set_connected(Connection& connection) {
+  ++counters_.opened;
+  connection.sought = false;
+  set_state(connection, ConnectState::connected);
+  tell(connection);
+}
+
+void Connector::set_failed(Connection& connection, std::string reason) {
+  if (connection.state == ConnectState::failed) return;
+  connection.reason = std::move(reason);
+  connection.parked.reset();
+  set_state(connection, ConnectState::failed);
+  tell(connection);
+}
+
+void Connector::tell(Connection& connection) {
+  if (connection.told) return;
+  news_.push_back(&connection);
+  connection.told = true;
+  has_news_.store(true, std::memory_order_release);
+  device_.wake();
+}
+
+void Connector::schedule(Connection& connection) {
+  const double now = device_.now();
+  connection.interval = first_interval;
+  connection.resend_at = now + first_interval;
+  connection.give_up_at = now + give_up_after;
+}
+
+void Connector::resend(Connection& connection, double now) {
+  if (now >= connection.give_up_at) {
+    drop_queue_pair(connection);
+    set_failed(connection, fmt::format("rank {} has not answered for {} s; it has ended, or the "
+                                       "network does not carry datagrams to it",
+                                       connection.rank, give_up_after));
+    return serve_waiting();
+  }
+  ++counters_.resent;
+  connection.interval = std::min(2 * connection.interval, longest_interval);
+  connection.resend_at = now + connection.interval;
+  if (connection.state == ConnectState::requesting)
+    send(connection, PacketKind::request, 0);
+  else
+    send_answer(connection);
+}
+
+// ---- Packets.
+
+void Connector::find_address(Connection& connection) {
+  if (connection.to != nullptr) return;
+  const QueuePairAddress address = wire::address_of(directory_.find(connection.rank));
+  connection.to = device_.make_address_handle(address.port);
+  connection.to_number = address.number;
+}
+
+void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answered) {
+  ConnectPacket packet;
+  packet.kind = kind;
+  packet.mode = static_cast<std::uint8_t>(settings_.rdma_receive);
+  packet.source = rank_;
+  packet.target = connection.rank;
+  packet.secret = secret_;
+  packet.attempt = connection.attempt;
+  packet.answered = answered;
+  if (connection.queue_pair != nullptr) {
+    packet.queue_pair = wire::endpoint_of({device_.address(), connection.queue_pair->number()});
+    packet.reception = connection.offer;
+  }
+  datagrams_.send(*connection.to, connection.to_number, packet); // if lost, it is asked for again
+}
+
+void Connector::send_answer(Connection& connection) {
+  send(connection, PacketKind::reply, connection.peer_attempt);
+}
+
+void Connector::handle(const ConnectPacket& packet) {
+  // The difference of secrets is not told by the time of the comparison.
+  unsigned different = 0;
+  for (std::size_t i = 0; i < secret_.size(); ++i)
+    different |= static_cast<unsigned>(packet.secret[i] ^ secret_[i]);
+  if (packet.magic != ConnectPacket::magic_value ||
+      packet.version != ConnectPacket::version_value || different != 0 || packet.target != rank_ ||
+      packet.source >= size_ || packet.source == rank_) {
+    ++counters_.rejected;
+    return;
+  }
+  Connection& connection = get_locked(packet.source);
+  try {
+    obey(connection, packet);
+  } catch (const base::Error& error) { // perhaps on the attendant's thread: nobody else to tell
+    if (connection.queue_pair != nullptr) drop_queue_pair(connection);
+    set_failed(connection, error.text);
+  }
+}
+
+void Connector::obey(Connection& connection, const ConnectPacket& packet) {
+  const bool ours = packet.answered == connection.attempt && connection.queue_pair != nullptr;
+  switch (packet.kind) {
+  case PacketKind::request:
+    return on_request(connection, packet);
+  case PacketKind::reply:
+    return on_reply(connection, packet);
+  case PacketKind::ready:
+    if (ours && connection.state == ConnectState::accepted) set_connected(connection);
+    return;
+  case PacketKind::wait:
+    if (ours && connection.state == ConnectState::requesting)
+      connection.give_up_at = device_.now() + give_up_after;
+    return;
+  case PacketKind::gone:
+    if (!ours || connection.state != ConnectState::accepted) return;
+    drop_queue_pair(connection);
+    set_state(connection, ConnectState::idle);
+    if (connection.sought) begin(connection);
+    return serve_waiting();
+  case PacketKind::refused:
+    if (!ours || connection.state != ConnectState::requesting) return;
+    drop_queue_pair(connection);
+    set_failed(
+        connection,
+        packet.mode == static_cast<std::uint8_t>(settings_.rdma_receive)
+            ? fmt::format("rank {} counts its connection to this rank as failed", connection.rank)
+            : fmt::format("rank {} runs with another MACADAM_RDMA_RECEIVE; all ranks of a "
+                          "job need the same",
+                          connection.rank));
+    return serve_waiting();
+  }
+  ++counters_.rejected;
+}
+
+void Connector::on_request(Connection& connection, const ConnectPacket& packet) {
+  find_address(connection);
+  const bool same_mode = packet.mode == static_cast<std::uint8_t>(settings_.rdma_receive);
+  if (connection.state == ConnectState::failed || !same_mode)
+    return send(connection, PacketKind::refused, packet.attempt);
+  const auto newer = static_cast<std::int32_t>(packet.attempt - connection.peer_attempt);
+  if (newer <= 0) {
+    ++counters_.repeated;
+    if (newer == 0 &&
+        (connection.state == ConnectState::accepted || connection.state == ConnectState::connected))
+      send_answer(connection);
+    return;
+  }
+  switch (connection.state) {
+  case ConnectState::requesting: // both at once: the two queue pairs make one connection
+    ++counters_.crossed;
+    pair(connection, packet);
+    set_state(connection, ConnectState::accepted);
+    schedule(connection);
+    return send_answer(connection);
+  case ConnectState::accepted: // the peer had to give up its queue pair, and has another
+    drop_queue_pair(connection);
+    set_state(connection, ConnectState::idle);
+    [[fallthrough]];
+  case ConnectState::idle:
+  case ConnectState::waiting:
+    connection.parked = std::make_unique<ConnectPacket>(packet);
+    return answer_parked(connection);
+  case ConnectState::connected: // being closed on our side; the peer will ask again
+  case ConnectState::failed:
+    return;
+  }
+}
+
+void Connector::on_reply(Connection& connection, const ConnectPacket& packet) {
+  find_address(connection);
+  if (connection.queue_pair == nullptr || packet.answered != connection.attempt) {
+    ++counters_.repeated;
+    return send(connection, PacketKind::gone, packet.attempt);
+  }
+  if (connection.state == ConnectState::requesting) {
+    pair(connection, packet);
+    set_connected(connection);
+  } else if (packet.attempt != connection.peer_attempt) {
+    ++counters_.repeated;
+    return;
+  } else if (connection.state == ConnectState::accepted) {
+    set_connected(connection);
+  }
+  if (connection.state == ConnectState::connected)
+    send(connection, PacketKind::ready, packet.attempt);
+}
+
+// ---- What others see.
+
+std::size_t Connector::used() const {
+  const std::scoped_lock guard(lock_);
+  return used_;
+}
+
+std::size_t Connector::known() const {
+  const std::scoped_lock guard(lock_);
+  return connections_.size();
+}
+
+void Connector::list_counters(base::CounterList& list) const {
+  const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
+    list.add("rdma", name, text, value);
+  };
+  add("connections", "connections opened", counters_.opened);
+  add("connections_accepted", "connections opened by a request of the peer", counters_.accepted);
+  add("connections_crossed", "connections that both sides asked for at once", counters_.crossed);
+  add("connections_closed", "idle connections closed to free a queue pair", counters_.closed);
+  add("connections_waited", "connections that found no queue pair free", counters_.waited);
+  add("connections_most", "connections open at a time, at most", counters_.most_open);
+  add("requests_withdrawn", "requests taken back to let a lower rank in", counters_.withdrawn);
+  add("packets_resent", "connection packets sent again", counters_.resent);
+  add("packets_repeated", "connection packets that came again or late", counters_.repeated);
+  add("packets_rejected", "connection packets that are none of this job", counters_.rejected);
+}
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/counters.h"
+#include "base/settings.h"
+#include "net/rdma/completion_queues.h"
+#include "net/rdma/connection.h"
+#include "net/rdma/datagrams.h"
+#include "net/rdma/directory.h"
+#include "net/rdma/receiver.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace macadam::net::rdma {
+
+// Written under the connector's lock.
+struct ConnectorCounters {
+  std::uint64_t opened = 0;    // connections, either side's wish
+  std::uint64_t accepted = 0;  // of these, by a request of the peer
+  std::uint64_t crossed = 0;   // of these, both sides asked at once
+  std::uint64_t closed = 0;    // to free the queue pair
+  std::uint64_t withdrawn = 0; // requests taken back to let a lower rank in
+  std::uint64_t resent = 0;    // packets
+  std::uint64_t repeated = 0;  // packets that came again or too late
+  std::uint64_t rejected = 0;  // packets that are none of this job's
+  std::uint64_t waited = 0;    // connections that found no queue pair free
+  std::uint64_t most_open = 0; // queue pairs in use at a time, without the datagrams'
+};
+
+// What has changed about a connection.
+struct News {
+  Connection* connection = nullptr;
+  ConnectState state = ConnectState::idle;
+  std::uint32_t number = 0; // of its queue pair; 0: it has none
+};
+
+// Makes connections on demand, peer-to-peer, over datagrams (Wu et al.; docs/rdma.md has the
+// states). Each side makes one queue pair and tells the other; two requests that cross give one
+// connection. Its functions may be called by the application's thread and by the attendant: a lock
+// is taken inside.
+class Connector {
+ public:
+  // Queue pairs are made by `options`, to which `receiver` adds; their completions go to `queues`.
+  // At most `most` at a time.
+  Connector(Device& device, Directory& directory, const base::Settings& settings,
+            Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
+            std::uint32_t most);
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+  ~Connector();
+
+  // The record of a peer, made at first. Never moves.
+  Connection& get(Rank peer);
+  // Wants it connected. Throws base::Error if the peer cannot be found.
+  void open(Connection& connection);
+  // A message of the peer has come: our queue pair was accepted.
+  void confirm(Connection& connection);
+  // Nothing is under way in either direction: the queue pair is destroyed and given to the next.
+  void close(Connection& connection);
+  // The queue pair has failed. It is left as it is: what it received is still to be read.
+  void fail(Connection& connection, std::string reason);
+  // A failed queue pair has no completion left that anyone waits for.
+  void discard(Connection& connection);
+  [[nodiscard]] std::string reason(const Connection& connection) const;
+
+  // Resends what is due; reads packets, so that a process that waits need not be told. Cheap when
+  // no connection is being made; to be called every millisecond then.
+  void progress();
+  [[nodiscard]] bool busy() const { return opening() != 0; }
+  [[nodiscard]] unsigned opening() const { return opening_count_.load(std::memory_order_relaxed); }
+  // Reads packets; called by the attendant too.
+  void read_packets();
+
+  // Connections whose state has changed.
+  [[nodiscard]] bool has_news() const { return has_news_.load(std::memory_order_acquire); }
+  void take_news(std::vector<News>& news);
+  // Connections that wait for a queue pair: others should be closed.
+  [[nodiscard]] unsigned waiting() const { return waiting_.load(std::memory_order_relaxed); }
+
+  // Start-up in rank order: only requests of this peer are answered.
+  void expect(Rank peer);
+
+  [[nodiscard]] const ConnectorCounters& counters() const { return counters_; }
+  void list_counters(base::CounterList& list) const;
+  // Queue pairs in use.
+  [[nodiscard]] std::size_t used() const;
+  [[nodiscard]] std::size_t known() const;
+
+ private:
+  Connection& get_locked(Rank peer);
+  void find_address(Connection& connection);
+  bool make_queue_pair(Connection& connection);
+  void drop_queue_pair(Connection& connection);
+  void begin(Connection& connection);
+  void answer_parked(Connection& connection);
+  void wait_for_queue_pair(Connection& connection);
+  void serve_waiting();
+  void withdraw_for(Rank peer);
+  void pair(Connection& connection, const wire::ConnectPacket& packet);
+  void set_connected(Connection& connection);
+  void set_failed(Connection& connection, std::string reason);
+  void set_state(Connection& connection, ConnectState state);
+  void tell(Connection& connection);
+  void schedule(Connection& connection);
+  void resend(Connection& connection, double now);
+
+  void handle(const wire::ConnectPacket& packet);
+  void obey(Connection& connection, const wire::ConnectPacket& packet);
+  void on_request(Connection& connection, const wire::ConnectPacket& packet);
+  void on_reply(Connection& connection, const wire::ConnectPacket& packet);
+  void send(Connection& connection, wire::PacketKind kind, std::uint32_t answered);
+  void send_answer(Connection& connection);
+
+  Device& device_;
+  Directory& directory_;
+  const base::Settings& settings_;
+  Receiver& receiver_;
+  CompletionQueues& queues_;
+  const QueuePairOptions options_;
+  const Rank rank_;
+  const Rank size_;
+  const std::array<std::uint8_t, 16> secret_;
+
+  mutable std::mutex lock_;
+  std::uint32_t most_;     // queue pairs
+  std::uint32_t used_ = 0; // of them
+  std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
+  base::List<Connection, OpeningList> opening_; // waiting, requesting, accepted; oldest first
+  std::vector<Connection*> news_;
+  bool in_order_ = false;
+  Rank expected_ = 0;
+  ConnectorCounters counters_;
+  Datagrams datagrams_;
+
+  std::atomic<bool> has_news_ = false;
+  std::atomic<unsigned> opening_count_ = 0;
+  std::atomic<unsigned> waiting_ = 0;
+};
+
+} // namespace macadam::net::rdma

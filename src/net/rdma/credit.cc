@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/credit.h"
+
+#include "base/error.h"
+#include "net/rdma/model.h"
+
+namespace macadam::net::rdma {
+
+void CreditReceiver::configure(QueuePairOptions& options) const {
+  options.receive_depth = model::own_receives(window_);
+}
+
+wire::Reception CreditReceiver::open(Connection& connection) {
+  const std::uint32_t count = model::own_receives(window_);
+  Window& window = connection.window;
+  pool_.resize_limit(count);
+  if (pool_.take(count, window.buffers) != count) {
+    close(connection);
+    base::fail(MPI_ERR_NO_MEM,
+               "RDMA: no memory for {} receive buffers of {} bytes of the connection to rank {}; "
+               "lower MACADAM_RDMA_WINDOW or MACADAM_RDMA_EAGER",
+               count, pool_.buffer_bytes(), connection.rank);
+  }
+  post(connection, window.buffers);
+  return {.window = window_};
+}
+
+// The queue pair is gone, and with it every receive: each buffer is ours again, also those whose
+// messages were read and not yet posted again.
+void CreditReceiver::close(Connection& connection) {
+  Window& window = connection.window;
+  pool_.give(window.buffers);
+  pool_.resize_limit(-static_cast<std::ptrdiff_t>(model::own_receives(window_)));
+  window = Window{};
+}
+
+bool CreditReceiver::consumed(Connection* connection, const Completion& completion,
+                              const wire::Note& note) {
+  if (connection == nullptr) return false; // closed meanwhile: the buffer was given back
+  Buffer* const buffer = buffer_of(completion.id);
+  if (note.kind == wire::NoteKind::message) {
+    connection->window.reposts.push_back(buffer);
+  } else {
+    post(*connection, {buffer});
+  }
+  return count_consumed(*connection, note);
+}
+
+void CreditReceiver::repost(Connection& connection) {
+  post(connection, connection.window.reposts);
+  connection.window.reposts.clear();
+}
+
+bool CreditReceiver::post(Connection& connection, const std::vector<Buffer*>& buffers) {
+  std::vector<ReceiveWork> work;
+  work.reserve(buffers.size());
+  for (const Buffer* const buffer : buffers)
+    work.push_back({.id = receive_id(buffer),
+                    .segment = {buffer->memory, static_cast<std::uint32_t>(pool_.buffer_bytes()),
+                                buffer->local_key}});
+  return connection.queue_pair->post_receive(work);
+}
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/windowed.h"
+
+#include <cstdint>
+
+namespace macadam::net::rdma {
+
+// `credit`: receives posted to each queue pair, and a sender that counts them (MVAPICH-SR in
+// Sur et al., section 2.2).
+class CreditReceiver final : public WindowedReceiver {
+ public:
+  CreditReceiver(BufferPool& pool, std::uint32_t window) : WindowedReceiver(window), pool_(pool) {}
+
+  void configure(QueuePairOptions& options) const override;
+  wire::Reception open(Connection& connection) override;
+  void close(Connection& connection) override;
+  const std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
+    return buffer_of(completion.id)->memory;
+  }
+  bool consumed(Connection* connection, const Completion& completion,
+                const wire::Note& note) override;
+  void list_counters(base::CounterList&) const override {}
+  [[nodiscard]] std::size_t bytes() const override { return 0; }
+
+ private:
+  void repost(Connection& connection) override;
+  bool post(Connection& connection, const std::vector<Buffer*>& buffers);
+
+  BufferPool& pool_;
+};
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/buffer_pool.h"
+#include "net/rdma/device.h"
+#include "net/rdma/wire.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace macadam::net::rdma {
+
+// The datagram queue pair by which a process is reached before there is a connection. Packets may
+// be lost, doubled and overtaken by others: who uses it asks again. For one thread at a time.
+class Datagrams {
+ public:
+  // Packets that arrive when none was waiting call EventSink::on_completions().
+  Datagrams(Device& device, std::uint32_t qkey);
+  Datagrams(const Datagrams&) = delete;
+  Datagrams& operator=(const Datagrams&) = delete;
+
+  [[nodiscard]] wire::Endpoint endpoint() const;
+  // False if too many are under way: as good as lost.
+  bool send(const AddressHandle& to, std::uint32_t number, const wire::ConnectPacket& packet);
+  // The next packet of the right length; when there is none, the next one will be an event.
+  std::optional<wire::ConnectPacket> receive();
+
+  [[nodiscard]] static std::size_t bytes();
+
+ private:
+  void post_receive(std::uint32_t slot);
+  void reap_sends();
+
+  Device& device_;
+  const std::uint32_t qkey_;
+  PageMemory memory_; // slots of `datagram_room` bytes: of receives, then of sends
+  std::unique_ptr<MemoryRegion> region_;
+  std::unique_ptr<CompletionQueue> arrivals_;
+  std::unique_ptr<CompletionQueue> departures_; // never armed: read when there is more to send
+  std::unique_ptr<QueuePair> queue_pair_;
+  std::vector<std::uint32_t> free_sends_; // slots
+};
+
+} // namespace macadam::net::rdma

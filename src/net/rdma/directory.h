@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+#include "net/rdma/wire.h"
+
+#include <array>
+#include <cstdint>
+
+namespace macadam::net::rdma {
+
+using engine::Rank;
+
+// Who the processes of the job are and where they listen. Start-up provides it; the transport keeps
+// a reference.
+class Directory {
+ public:
+  virtual ~Directory() = default;
+
+  [[nodiscard]] virtual Rank rank() const = 0; // this process
+  [[nodiscard]] virtual Rank size() const = 0; // of the job: ranks are 0 to size() - 1
+  // Random, known to this job's processes only.
+  [[nodiscard]] virtual std::array<std::uint8_t, 16> secret() const = 0;
+
+  // Called once, when this process listens at `own`.
+  virtual void publish(const wire::Endpoint& own) = 0;
+  // Where a peer listens; asked when a connection wants it and not before. Waits until the peer has
+  // published. Throws base::Error if it never will. Any thread: the attendant asks too, for a peer
+  // that has published.
+  virtual wire::Endpoint find(Rank peer) = 0;
+};
+
+} // namespace macadam::net::rdma

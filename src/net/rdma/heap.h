@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/buffer_pool.h"
+#include "net/rdma/device.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+namespace macadam::net::rdma {
+
+// Memory registered once for peers to reach: the copies of HYBRID, and what MPI_Alloc_mem gives.
+// Blocks in powers of two, kept for reuse; long ones go back to the system. Not thread safe.
+class Heap {
+ public:
+  explicit Heap(Device& device) : device_(device) {}
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  // Null if the limit is reached or the device refuses.
+  void* allocate(std::size_t bytes);
+  void free(void* memory);
+  // The region that holds this memory; null if it is none of ours.
+  [[nodiscard]] const MemoryRegion* find(const void* memory) const;
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Chunk {
+    PageMemory memory;
+    std::unique_ptr<MemoryRegion> region;
+    std::size_t bytes = 0;
+    unsigned size_class = 0;
+  };
+  struct FreeBlock {
+    FreeBlock* next;
+  };
+  static constexpr std::size_t smallest = 4096;
+  static constexpr unsigned classes = 9; // to 1 MiB
+  static constexpr std::size_t chunk_bytes = std::size_t{1} << 18;
+  static constexpr std::size_t limit = std::size_t{256} << 20;
+
+  Chunk* grow(std::size_t bytes, unsigned size_class);
+  [[nodiscard]] std::map<std::uintptr_t, Chunk>::const_iterator chunk_of(const void* memory) const;
+
+  Device& device_;
+  std::map<std::uintptr_t, Chunk> chunks_; // by first address
+  std::array<FreeBlock*, classes> free_ = {};
+  std::size_t bytes_ = 0;
+};
+
+} // namespace macadam::net::rdma

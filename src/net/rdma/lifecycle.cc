@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections as the application's thread sees them: opened, closed for others, broken.
+#include "net/rdma/transport.h"
+
+#include "base/error.h"
+#include "net/rdma/model.h"
+
+#include <algorithm>
+
+namespace macadam::net::rdma {
+namespace {
+
+// A connection that was opened and has carried nothing is not closed sooner: its messages may be
+// on the way, and closing it at once could go on for ever.
+constexpr double unused_time = 10e-3; // seconds
+
+// At most so many requests of ours under way at start-up, so that the packets find room.
+constexpr unsigned most_opening = model::datagram_receives / 4;
+
+} // namespace
+
+bool RdmaTransport::take_news(Sink& sink) {
+  connector_->take_news(news_);
+  for (const News& news : news_)
+    apply(news, sink);
+  const bool any = !news_.empty();
+  news_.clear();
+  return any;
+}
+
+void RdmaTransport::apply(const News& news, Sink& sink) {
+  Connection& connection = *news.connection;
+  if (connection.number != news.number) {
+    const auto old = numbers_.find(connection.number);
+    if (old != numbers_.end() && old->second == &connection) numbers_.erase(old);
+    connection.number = news.number;
+    if (news.number != 0) numbers_[news.number] = &connection;
+  }
+  if (news.state == ConnectState::connected && connection.phase == Phase::down) {
+    open(connection, sink);
+  } else if (news.state == ConnectState::failed && connection.phase != Phase::broken) {
+    break_off(connection, connector_->reason(connection), sink);
+  }
+}
+
+void RdmaTransport::open(Connection& connection, Sink& sink) {
+  connection.phase = Phase::open;
+  connection.close_sent = connection.close_received = false;
+  connection.messages = 0;
+  connection.opened_at = device_.now();
+  connection.last_used = ++clock_;
+  std::unique_ptr<PendingSend[]> ring = std::move(connection.sends.pending);
+  if (ring == nullptr) ring = std::make_unique<PendingSend[]>(send_depth_);
+  connection.sends = {.pending = std::move(ring), .depth = send_depth_};
+  if (!connection.promised) return;
+  connection.promised = false;
+  sink.on_peer(connection.rank, engine::PeerState::connected);
+}
+
+// Each side posts a close note as its last message. When a side has received the other's, and its
+// own has completed, nothing is under way in either direction.
+void RdmaTransport::begin_close(Connection& connection) {
+  connection.phase = Phase::closing;
+  closing_.push_back(&connection);
+}
+
+bool RdmaTransport::continue_close(Connection& connection) {
+  if (!connection.close_sent) {
+    if (!connection.unposted.empty()) return false;
+    connection.close_sent = post_note(connection, {.kind = wire::NoteKind::close});
+  }
+  if (!connection.close_sent || !connection.close_received || !connection.sends.idle())
+    return false;
+  numbers_.erase(connection.number);
+  connection.number = 0;
+  connection.phase = Phase::down;
+  connection.sends.pending.reset();
+  connector_->close(connection);
+  return true;
+}
+
+// Closes the connection that has been idle longest, as another waits for a queue pair.
+void RdmaTransport::evict() {
+  Connection* oldest = nullptr;
+  const double now = device_.now();
+  for (const auto& [number, connection] : numbers_) {
+    if (connection->phase != Phase::open || connection->transfers != 0) continue;
+    if (connection->messages == 0 && now - connection->opened_at < unused_time) continue;
+    if (oldest == nullptr || connection->last_used < oldest->last_used) oldest = connection;
+  }
+  if (oldest == nullptr) return; // soon one will be idle
+  ++counters_.evicted;
+  begin_close(*oldest);
+}
+
+void RdmaTransport::break_off(Connection& connection, const std::string& reason, Sink& sink) {
+  if (connection.phase == Phase::closing && connection.close_sent && connection.close_received) {
+    // The peer has read our close note and destroyed its queue pair before ours knew.
+    connection.sends.completed = connection.sends.posted;
+    return;
+  }
+  const bool was_up = connection.phase == Phase::open || connection.phase == Phase::closing;
+  std::erase(closing_, &connection);
+  std::erase(owing_, &connection);
+  connection.phase = Phase::broken;
+  ++counters_.broken;
+  fallbacks_.push_back(
+      fmt::format("rdma: the connection to rank {} has failed: {}", connection.rank, reason));
+  if (was_up) {
+    numbers_.erase(connection.number);
+    connection.number = 0;
+    connector_->fail(connection, reason);
+    dead_.push_back(&connection);
+  }
+  SendQueue& queue = connection.sends;
+  for (; queue.first != queue.last; ++queue.first) {
+    const PendingSend lost = queue.pending[queue.first % queue.depth];
+    if (lost.buffer != nullptr) pool_.give(lost.buffer);
+    if (lost.transfer != nullptr && lost.transfer->posted == lost.transfer->bytes)
+      finish(*lost.transfer, false, sink);
+  }
+  while (!connection.unposted.empty())
+    finish(connection.unposted.front(), false, sink);
+  if (connection.wanted) sink.on_peer(connection.rank, engine::PeerState::failed);
+}
+
+// ---- Static connections (Wu et al., section 5.6): what on-demand is compared with.
+
+namespace {
+
+// At start-up the engine knows no peer yet, so there is nobody to tell.
+class Nobody final : public Sink {
+ public:
+  void on_message(Rank, const std::byte*, std::size_t) override {}
+  void on_complete(std::uint64_t, bool) override {}
+  void on_peer(Rank, engine::PeerState) override {}
+};
+
+} // namespace
+
+void RdmaTransport::wait_at_start(Sink& sink) {
+  if (connector_->busy()) connector_->progress();
+  if (!take_news(sink)) device_.wait(500);
+}
+
+void RdmaTransport::connect_all() {
+  if (settings_.rdma_connections == base::ConnectMode::on_demand) return;
+  Nobody nobody;
+  const auto is_up = [&](Connection& connection) {
+    if (connection.phase == Phase::broken)
+      base::fail(MPI_ERR_OTHER, "RDMA: no connection to rank {}: {}", connection.rank,
+                 connector_->reason(connection));
+    return connection.phase == Phase::open;
+  };
+  if (settings_.rdma_connections == base::ConnectMode::serial) {
+    // Client-server, in the order of ranks: the lower rank serves, whoever asks first.
+    for (Rank peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      Connection& connection = connector_->get(peer);
+      if (peer < rank_)
+        connector_->open(connection);
+      else
+        connector_->expect(peer);
+      while (!is_up(connection))
+        wait_at_start(nobody);
+    }
+    return connector_->expect(rank_);
+  }
+  // Peer-to-peer, starting behind oneself so that not all ask the same rank.
+  for (Rank i = 1; i < size_; ++i) {
+    while (connector_->opening() >= most_opening)
+      wait_at_start(nobody);
+    connector_->open(connector_->get((rank_ + i) % size_));
+  }
+  for (Rank i = 1; i < size_; ++i) {
+    while (!is_up(connector_->get((rank_ + i) % size_)))
+      wait_at_start(nobody);
+  }
+}
+
+} // namespace macadam::net::rdma

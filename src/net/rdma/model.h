@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/settings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+// What the transport takes of memory: the constants that its code uses, and from them the bytes of
+// a process (Sur et al., section 3.3). `macadam model` prints it; a test holds it against what a
+// run measures.
+namespace macadam::net::rdma::model {
+
+inline constexpr std::size_t page = 4096;         // what is registered, and the grain of it
+inline constexpr std::size_t line = 64;           // bytes
+inline constexpr std::size_t header_room = 64;    // the engine's longest header
+inline constexpr std::size_t pool_chunk = 32;     // buffers registered together
+inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
+inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
+
+// Datagram queue pair: requests of many peers at once, and our answers.
+inline constexpr std::uint32_t datagram_receives = 128;
+inline constexpr std::uint32_t datagram_sends = 64;
+inline constexpr std::uint32_t datagram_room = 128; // bytes: route header and packet
+
+// Of the device's driver, for one entry of each queue: these follow from verbs' work request
+// formats. A send entry holds control, remote address and three segments, or inline data.
+inline constexpr std::size_t completion_entry = 64;
+inline constexpr std::size_t receive_entry = 16;
+inline constexpr std::size_t queue_pair_state = 1024; // of library and driver
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) {
+  return (bytes + grain - 1) / grain * grain;
+}
+
+constexpr std::size_t send_entry(std::uint32_t inline_bytes) {
+  return round_up(32 + std::max<std::size_t>(3 * 16, inline_bytes + 4), line);
+}
+
+// Bytes of a buffer that holds the longest message: its header and `eager` bytes of data.
+constexpr std::size_t buffer_bytes(std::size_t eager) {
+  return round_up(header_room + eager, line);
+}
+
+// What the driver holds for one queue pair.
+constexpr std::size_t queue_pair_bytes(std::uint32_t send_depth, std::uint32_t receive_depth,
+                                       std::uint32_t inline_bytes) {
+  return queue_pair_state + send_depth * send_entry(inline_bytes) + receive_depth * receive_entry;
+}
+
+// The datagram queue pair with its packets and completions.
+constexpr std::size_t datagram_bytes() {
+  const std::size_t slots = datagram_receives + datagram_sends;
+  return round_up(slots * datagram_room, page) + slots * completion_entry +
+         queue_pair_bytes(datagram_sends, datagram_receives, 0);
+}
+
+// Receives posted to one queue pair of its own (`credit`, `ring`).
+constexpr std::uint32_t own_receives(std::uint32_t window) {
+  return window + spare_window;
+}
+
+// Shared receives, read or not, that may be out at a time: an eighth of the pool is for sends.
+constexpr std::uint32_t most_receives(std::uint32_t pool) {
+  return pool - std::max(pool / 8, 1u);
+}
+
+// Entries that a connection may need in completion queues at any time.
+constexpr std::uint32_t completions(base::ReceiveMode mode, std::uint32_t send_depth,
+                                    std::uint32_t window) {
+  return send_depth + (mode == base::ReceiveMode::shared ? 0 : own_receives(window));
+}
+
+// Completion queues are made as connections come, each twice as deep as the one before: few to
+// poll, and memory in proportion to the connections. The depth of the `index`-th.
+constexpr std::uint32_t queue_connections_first = 16;
+constexpr std::uint32_t queue_depth(unsigned index, std::uint32_t per_connection,
+                                    std::uint32_t most) {
+  const std::uint64_t depth = std::uint64_t{queue_connections_first * per_connection}
+                              << std::min(index, 24u);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(depth, most));
+}
+
+// A job and its settings, as far as they decide on memory.
+struct Shape {
+  base::ReceiveMode mode = base::ReceiveMode::shared;
+  std::size_t eager = 0;              // bytes
+  std::uint32_t shared = 0;           // receives in the shared queue
+  std::uint32_t most_receives = 0;    // ... and outside of it, completed and not yet read
+  std::uint32_t window = 0;           // of a connection
+  std::uint32_t send_depth = 0;       // of a connection
+  std::uint32_t inline_bytes = 0;     // of the device
+  std::uint32_t completion_depth = 0; // of the device's completion queues, at most
+};
+
+// Bytes that a process holds for `connections` open ones, with `sends` message buffers in use for
+// sends at the busiest moment.
+std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends);
+
+// Equation 5: how many receives must be left when the attendant is woken, so that it can post more
+// before the last is used up. `bandwidth` bytes/s, `packet` bytes, `wake_up` seconds.
+constexpr std::uint32_t watermark(double bandwidth, double packet, double wake_up) {
+  return static_cast<std::uint32_t>(bandwidth / packet * wake_up + 0.5);
+}
+
+} // namespace macadam::net::rdma::model

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/connection.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace macadam::net::rdma {
+
+// How messages find memory at their receiver, and how senders are kept from coming too fast: one
+// strategy for all connections of a job, one file for each (Sur et al.).
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+
+  // Under the connector's lock, perhaps by the attendant: before a queue pair is made; when it was
+  // made, returning what the peer must know; when the peer's answer to that is known; when the
+  // queue pair is gone.
+  virtual void configure(QueuePairOptions& options) const = 0;
+  virtual wire::Reception open(Connection& connection) = 0;
+  virtual void join(Connection& connection, const wire::Reception& theirs) = 0;
+  virtual void close(Connection& connection) = 0;
+
+  // The application's thread. May a message be sent now?
+  [[nodiscard]] virtual bool may_send(const Connection& connection) const = 0;
+  // Completes the work and note of a message to be sent: where it goes and what it tells.
+  virtual void prepare(Connection& connection, SendWork& work, wire::Note& note) = 0;
+  // Messages consumed that the peer is now to be told of. Their memory is posted again before.
+  virtual std::uint32_t take_credits(Connection& connection) = 0;
+  // The peer has consumed messages of ours.
+  virtual void on_credits(Connection& connection, std::uint32_t credits) = 0;
+
+  // A receive has completed: where the message is. Valid until consumed().
+  virtual const std::byte* arrived(Connection& connection, const Completion& completion,
+                                   const wire::Note& note) = 0;
+  // It was read, or nobody is there to read it (`connection` is null). True if the peer should be
+  // told by an explicit note, should no message of ours come first.
+  virtual bool consumed(Connection* connection, const Completion& completion,
+                        const wire::Note& note) = 0;
+
+  // Completion queue of receives that belong to no connection; null if there is none.
+  virtual CompletionQueue* shared_completions() { return nullptr; }
+  // The shared queue is low; called by the attendant.
+  virtual void on_limit() {}
+  virtual void list_counters(base::CounterList& list) const = 0;
+  // Bytes beside the buffers of the pool.
+  [[nodiscard]] virtual std::size_t bytes() const = 0;
+};
+
+// Ids of receives: the buffer's address with the lowest bit set. Ids of sends: twice the sequence.
+inline std::uint64_t receive_id(const Buffer* buffer) {
+  return reinterpret_cast<std::uintptr_t>(buffer) | 1;
+}
+inline bool is_receive(std::uint64_t id) {
+  return (id & 1) != 0;
+}
+inline Buffer* buffer_of(std::uint64_t id) {
+  return reinterpret_cast<Buffer*>(static_cast<std::uintptr_t>(id & ~std::uint64_t{1}));
+}
+
+} // namespace macadam::net::rdma

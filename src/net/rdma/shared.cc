@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/shared.h"
+
+#include "base/error.h"
+#include "net/rdma/model.h"
+
+#include <algorithm>
+
+namespace macadam::net::rdma {
+namespace {
+
+std::uint32_t bounded(std::uint32_t wanted, std::uint32_t most, const char* variable,
+                      const char* by, std::vector<std::string>& fallbacks) {
+  if (wanted <= most) return wanted;
+  fallbacks.push_back(fmt::format("rdma: {} is {}, {} allows {}", variable, wanted, by, most));
+  return most;
+}
+
+void tally(std::uint64_t& counter, std::uint64_t by) {
+  std::atomic_ref(counter).fetch_add(by, std::memory_order_relaxed);
+}
+
+ReceiveWork work_of(const Buffer* buffer, std::size_t bytes) {
+  return {.id = receive_id(buffer),
+          .segment = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key}};
+}
+
+} // namespace
+
+SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, std::uint32_t kept,
+                               std::uint32_t watermark, std::uint32_t most,
+                               std::vector<std::string>& fallbacks)
+    : pool_(pool) {
+  const DeviceLimits& limits = device.limits();
+  if (limits.shared_depth == 0) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: {} has no shared receive queues; set MACADAM_RDMA_RECEIVE=credit",
+               device.name());
+  }
+  most_ = bounded(most, limits.completion_depth, "MACADAM_RDMA_BUFFERS",
+                  "the depth of a completion queue", fallbacks);
+  kept_ = bounded(std::max(kept, 1u), std::min(most_, limits.shared_depth), "MACADAM_RDMA_SHARED",
+                  "the depth of a shared receive queue or MACADAM_RDMA_BUFFERS", fallbacks);
+  // The attendant is woken while something is left, but not by every message.
+  watermark_ =
+      bounded(watermark, kept_ - 1, "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED", fallbacks);
+  completions_ = device.make_completion_queue(most_, false);
+  queue_ = device.make_shared_receive_queue(kept_);
+  free_.reserve(model::shared_batch);
+  post_new(kept_);
+  if (watermark_ != 0) queue_->arm_limit(watermark_);
+}
+
+SharedReceiver::~SharedReceiver() = default;
+
+void SharedReceiver::configure(QueuePairOptions& options) const {
+  options.shared = queue_.get();
+  options.receives = completions_.get();
+  options.receive_depth = 0;
+}
+
+// Posts receives with buffers that were not in use, as far as there are any.
+std::size_t SharedReceiver::post_new(std::uint32_t count) {
+  std::vector<Buffer*> buffers;
+  pool_.take(count, buffers);
+  if (buffers.empty()) return 0;
+  std::vector<ReceiveWork> work;
+  for (const Buffer* const buffer : buffers)
+    work.push_back(work_of(buffer, pool_.buffer_bytes()));
+  if (!queue_->post(work)) {
+    pool_.give(buffers);
+    return 0;
+  }
+  outstanding_.fetch_add(static_cast<std::uint32_t>(buffers.size()), std::memory_order_relaxed);
+  return buffers.size();
+}
+
+// The attendant: the application has not read for so long that the queue runs low. What is left in
+// the queue is the watermark, so it may take `kept_ - watermark_` more (section 4.1.3). The number
+// of completions that nobody reads stays within the completion queue.
+void SharedReceiver::on_limit() {
+  tally(limit_events_, 1);
+  const std::uint32_t outstanding = outstanding_.load(std::memory_order_relaxed);
+  const std::uint32_t count = std::min(kept_ - watermark_, most_ - std::min(most_, outstanding));
+  const std::size_t posted = post_new(count);
+  tally(refilled_, posted);
+  // With nothing posted the event would come again at once: then the application arms it, when it
+  // has given buffers back.
+  if (posted != 0)
+    queue_->arm_limit(watermark_);
+  else
+    limit_due_.store(true, std::memory_order_release);
+}
+
+bool SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {
+  Buffer* const buffer = buffer_of(completion.id);
+  // Above `kept_`, the attendant has posted in between what the burst needed: back to the pool.
+  if (outstanding_.fetch_sub(1, std::memory_order_relaxed) - 1 + free_.size() >= kept_) {
+    ++returned_;
+    pool_.give(buffer);
+  } else {
+    free_.push_back(buffer);
+  }
+  if (free_.size() >= std::min<std::size_t>(model::shared_batch, (kept_ + 1) / 2)) repost();
+  if (limit_due_.load(std::memory_order_relaxed) &&
+      limit_due_.exchange(false, std::memory_order_acquire))
+    queue_->arm_limit(watermark_);
+  return false;
+}
+
+void SharedReceiver::repost() {
+  work_.clear();
+  for (const Buffer* const buffer : free_)
+    work_.push_back(work_of(buffer, pool_.buffer_bytes()));
+  if (queue_->post(work_))
+    outstanding_.fetch_add(static_cast<std::uint32_t>(free_.size()), std::memory_order_relaxed);
+  else
+    pool_.give(free_); // the attendant was faster: the queue is full
+  free_.clear();
+}
+
+void SharedReceiver::list_counters(base::CounterList& list) const {
+  list.add("rdma", "limit_events", "times the shared receives ran low while nobody read them",
+           limit_events_);
+  list.add("rdma", "refilled", "shared receives posted by the attendant", refilled_);
+  list.add("rdma", "returned", "message buffers given back after a burst", returned_);
+}
+
+std::size_t SharedReceiver::bytes() const {
+  return most_ * model::completion_entry + kept_ * model::receive_entry;
+}
+
+} // namespace macadam::net::rdma

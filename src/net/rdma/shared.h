@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/receiver.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macadam::net::rdma {
+
+// `shared`: one queue of receives for all connections (Sur et al., section 4). Senders are not
+// throttled. `kept` receives are posted; when fewer than `watermark` are left because the
+// application computes, the device wakes the attendant, which posts more from the pool. A sender
+// that comes faster still is refused by the network and tries again: nothing is lost.
+class SharedReceiver final : public Receiver {
+ public:
+  // `watermark` 0: the attendant posts nothing (Figure 10, without flow control). What the device
+  // or the pool cannot give is told in `fallbacks`. Throws base::Error if the device has no shared
+  // receive queue.
+  SharedReceiver(Device& device, BufferPool& pool, std::uint32_t kept, std::uint32_t watermark,
+                 std::uint32_t most, std::vector<std::string>& fallbacks);
+  ~SharedReceiver() override;
+
+  void configure(QueuePairOptions& options) const override;
+  wire::Reception open(Connection&) override { return {}; }
+  void join(Connection&, const wire::Reception&) override {}
+  void close(Connection&) override {}
+  [[nodiscard]] bool may_send(const Connection&) const override { return true; }
+  void prepare(Connection&, SendWork&, wire::Note&) override {}
+  std::uint32_t take_credits(Connection&) override { return 0; }
+  void on_credits(Connection&, std::uint32_t) override {}
+  const std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
+    return buffer_of(completion.id)->memory;
+  }
+  bool consumed(Connection*, const Completion& completion, const wire::Note&) override;
+  CompletionQueue* shared_completions() override { return completions_.get(); }
+  void on_limit() override;
+  void list_counters(base::CounterList& list) const override;
+  [[nodiscard]] std::size_t bytes() const override;
+
+ private:
+  std::size_t post_new(std::uint32_t count);
+  void repost();
+
+  BufferPool& pool_;
+  std::uint32_t kept_;
+  std::uint32_t watermark_;
+  std::uint32_t most_;
+  std::unique_ptr<CompletionQueue> completions_;
+  std::unique_ptr<SharedReceiveQueue> queue_;
+  // Posted and not yet read by the application: left in the queue, or completed.
+  std::atomic<std::uint32_t> outstanding_ = 0;
+  std::atomic<bool> limit_due_ = false; // the watermark is to be armed again
+  std::vector<Buffer*> free_;           // read, not yet posted again
+  std::vector<ReceiveWork> work_;
+  std::uint64_t limit_events_ = 0; // the attendant's
+  std::uint64_t refilled_ = 0;     // the attendant's
+  std::uint64_t returned_ = 0;
+};
+
+} // namespace macadam::net::rdma

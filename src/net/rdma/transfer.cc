@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Puts and gets: RDMA writes and reads of registered memory (Jiang et al.). Large data go from
+// where they are, registered through the pin-down cache; small ones that are not registered yet go
+// through a message buffer, which costs less than to register them.
+#include "net/rdma/transport.h"
+
+#include "base/error.h"
+#include "net/rdma/model.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace macadam::net::rdma {
+namespace {
+
+// Requests are cut in pieces that every device takes and whose lengths fit their field.
+constexpr std::uint64_t longest_piece = std::uint64_t{1} << 30;
+
+// RemoteMemory::key: the device's key below, the generation of the registration above.
+std::uint32_t device_key(RemoteMemory memory) {
+  return static_cast<std::uint32_t>(memory.key);
+}
+
+class PinnedRegion final : public mem::Pinned {
+ public:
+  explicit PinnedRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) {
+    local_key = region_->local_key;
+    remote_key = region_->remote_key;
+  }
+
+ private:
+  std::unique_ptr<MemoryRegion> region_;
+};
+
+} // namespace
+
+std::unique_ptr<mem::Pinned> RdmaTransport::pin(const mem::Range& range) {
+  try {
+    return std::make_unique<PinnedRegion>(device_.register_memory(
+        reinterpret_cast<void*>(range.begin), range.end - range.begin, Access::remote));
+  } catch (const base::Error&) {
+    return nullptr;
+  }
+}
+
+RemoteMemory RdmaTransport::register_memory(void* memory, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (bytes == 0) return {address, 0};
+  if (const MemoryRegion* const region = heap_.find(memory)) return {address, region->remote_key};
+  const mem::Registration* const registration = cache_.acquire(memory, bytes);
+  if (registration == nullptr) {
+    base::fail(MPI_ERR_NO_MEM,
+               "RDMA: {} cannot register {} bytes at {:#x}; {} pieces and {} bytes are registered, "
+               "all in use; raise the limit of locked memory (ulimit -l), or transfer less at once",
+               device_.name(), bytes, address, cache_.entries(), cache_.pinned_bytes());
+  }
+  return {address, registration->travelling_key()};
+}
+
+void RdmaTransport::release_memory(RemoteMemory memory) {
+  if (memory.key >> 32 == 0) return; // of no bytes, or of the heap, which stays registered
+  mem::Registration* const registration = cache_.find_key(memory.key);
+  if (registration == nullptr) {
+    base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is released, but key {:#x} is not in use",
+               memory.address, memory.key);
+  }
+  cache_.release(*registration);
+}
+
+Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory target,
+                          std::size_t bytes, std::uint64_t cookie) {
+  if (is_self(link)) [[unlikely]] {
+    std::memmove(reinterpret_cast<void*>(target.address), local, bytes);
+    return Posted::done;
+  }
+  return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
+                  cookie);
+}
+
+Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                          std::uint64_t cookie) {
+  if (is_self(link)) [[unlikely]] {
+    std::memmove(local, reinterpret_cast<const void*>(target.address), bytes);
+    return Posted::done;
+  }
+  return transfer(static_cast<Connection&>(link), true, local, target, bytes, cookie);
+}
+
+Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
+                               RemoteMemory remote, std::size_t bytes, std::uint64_t cookie) {
+  if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
+  if (connection.phase != Phase::open || !connection.unposted.empty() ||
+      connection.sends.room() == 0)
+    return refuse(connection);
+  mem::Registration* registration = nullptr;
+  Buffer* bounce = nullptr;
+  const MemoryRegion* const region = heap_.find(local);
+  if (region == nullptr) {
+    const bool small = bytes <= pool_.buffer_bytes();
+    registration = small ? cache_.find(local, bytes) : cache_.acquire(local, bytes);
+    if (registration == nullptr && small) {
+      if (!is_get && put_small(connection, local, remote, bytes)) return Posted::done;
+      if (is_get) bounce = pool_.take();
+    }
+    if (registration == nullptr && bounce == nullptr) return refuse(connection);
+  }
+  Transfer& transfer = *transfer_slab_.make();
+  transfer.connection = &connection;
+  transfer.cookie = cookie;
+  transfer.registration = registration;
+  transfer.bounce = bounce;
+  transfer.local = static_cast<std::byte*>(local);
+  transfer.remote = remote;
+  transfer.bytes = bytes;
+  transfer.is_get = is_get;
+  ++(is_get ? counters_.gets : counters_.puts);
+  if (bounce != nullptr) ++counters_.bounced;
+  ++connection.transfers;
+  connection.last_used = ++clock_;
+  connection.unposted.push_back(transfer);
+  post_pieces(transfer);
+  return Posted::pending;
+}
+
+// The data leave their place at once. Behind the write, in the same queue, come later messages.
+bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteMemory target,
+                              std::size_t bytes) {
+  SendWork work;
+  work.operation = Operation::write;
+  work.remote_address = target.address;
+  work.remote_key = device_key(target);
+  Segment segment{const_cast<void*>(local), static_cast<std::uint32_t>(bytes), 0};
+  Buffer* buffer = nullptr;
+  if (bytes <= inline_bytes_) {
+    work.inlined = true;
+  } else {
+    buffer = pool_.take();
+    if (buffer == nullptr) return false;
+    std::memcpy(buffer->memory, local, bytes);
+    segment.memory = buffer->memory;
+    segment.local_key = buffer->local_key;
+    ++counters_.bounced;
+  }
+  work.segments = {&segment, 1};
+  post(connection, work, buffer, nullptr);
+  ++counters_.puts;
+  connection.last_used = ++clock_;
+  return true;
+}
+
+// Posts what fits of a transfer, the front of its connection's; true if that was all.
+bool RdmaTransport::post_pieces(Transfer& transfer) {
+  Connection& connection = *transfer.connection;
+  const std::uint64_t most = std::min(longest_piece, device_.limits().message);
+  const MemoryRegion* const region =
+      transfer.registration == nullptr ? heap_.find(transfer.local) : nullptr;
+  while (transfer.posted < transfer.bytes) {
+    if (connection.sends.room() == 0) return false;
+    const auto bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(most, transfer.bytes - transfer.posted));
+    Segment segment{transfer.local + transfer.posted, bytes, 0};
+    if (transfer.bounce != nullptr) {
+      segment.memory = transfer.bounce->memory;
+      segment.local_key = transfer.bounce->local_key;
+    } else {
+      segment.local_key =
+          region != nullptr ? region->local_key : transfer.registration->pinned->local_key;
+    }
+    SendWork work;
+    work.operation = transfer.is_get ? Operation::read : Operation::write;
+    work.segments = {&segment, 1};
+    work.remote_address = transfer.remote.address + transfer.posted;
+    work.remote_key = device_key(transfer.remote);
+    transfer.posted += bytes;
+    post(connection, work, nullptr, transfer.posted == transfer.bytes ? &transfer : nullptr);
+  }
+  base::List<Transfer>::erase(transfer);
+  return true;
+}
+
+void RdmaTransport::finish(Transfer& transfer, bool ok, Sink& sink) {
+  base::List<Transfer>::erase(transfer);
+  --transfer.connection->transfers;
+  if (transfer.bounce != nullptr) {
+    if (ok) std::memcpy(transfer.local, transfer.bounce->memory, transfer.bytes);
+    pool_.give(transfer.bounce);
+  }
+  if (transfer.registration != nullptr) cache_.release(*transfer.registration);
+  const std::uint64_t cookie = transfer.cookie;
+  transfer_slab_.free(&transfer);
+  sink.on_complete(cookie, ok);
+}
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/transport.h"
+
+#include "base/error.h"
+#include "engine/wire.h"
+#include "net/rdma/credit.h"
+#include "net/rdma/model.h"
+#include "net/rdma/ring.h"
+#include "net/rdma/shared.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace macadam::net::rdma {
+namespace {
+
+static_assert(engine::wire::longest_control <= model::header_room);
+
+constexpr std::uint32_t most_inline = 256; // bytes: beyond, copying by the adapter costs too much
+constexpr double default_spin = 20e-6;     // seconds before a wait sleeps
+constexpr unsigned packet_interval_us = 1000;
+
+engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device) {
+  const auto eager = static_cast<std::size_t>(settings.rdma_eager);
+  return {.name = "rdma",
+          .message = model::header_room + eager,
+          .eager = eager,
+          .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
+          .orders_bytes = device.orders_bytes};
+}
+
+std::uint32_t depth(std::int64_t wanted, std::uint32_t least, std::uint32_t most) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(wanted, std::min(least, most), most));
+}
+
+void refuse_setting(const char* name, std::int64_t found, std::int64_t least, std::int64_t most) {
+  if (found >= least && found <= most) return;
+  base::fail(MPI_ERR_ARG, "RDMA: {} is {}, needed {} to {}", name, found, least, most);
+}
+
+const base::Settings& checked(const base::Settings& settings) {
+  refuse_setting("MACADAM_RDMA_RETRIES", settings.rdma_retries, 0, 7);
+  refuse_setting("MACADAM_RDMA_RNR_RETRIES", settings.rdma_rnr_retries, 0, 7);
+  refuse_setting("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);
+  refuse_setting("MACADAM_RDMA_SEND_DEPTH", settings.rdma_send_depth, 4, 1 << 15);
+  refuse_setting("MACADAM_RDMA_EAGER", settings.rdma_eager, 64, 1 << 20);
+  refuse_setting("MACADAM_RDMA_BUFFERS", settings.rdma_buffers, 2, 1 << 24);
+  return settings;
+}
+
+} // namespace
+
+RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
+                             mem::InvalidationSource* invalidation)
+    : device_(device), settings_(checked(settings)), rank_(directory.rank()),
+      size_(directory.size()), window_(static_cast<std::uint32_t>(settings.rdma_window)),
+      send_depth_(depth(settings.rdma_send_depth, 4, device.limits().send_depth)),
+      inline_bytes_(std::min(device.limits().inline_bytes, most_inline)),
+      limits_(make_limits(settings, device.limits())),
+      pool_(device, model::buffer_bytes(limits_.eager),
+            static_cast<std::size_t>(settings.rdma_buffers)),
+      heap_(device),
+      cache_(*this, invalidation, static_cast<std::size_t>(settings.rdma_cache_entries),
+             static_cast<std::size_t>(settings.rdma_cache)),
+      queues_(device, model::completions(settings.rdma_receive, send_depth_, window_)) {
+  switch (settings.rdma_receive) {
+  case base::ReceiveMode::shared:
+    // Some buffers are left for sends, whatever the receives take.
+    receiver_ = std::make_unique<SharedReceiver>(
+        device, pool_, static_cast<std::uint32_t>(settings.rdma_shared),
+        static_cast<std::uint32_t>(settings.rdma_watermark),
+        model::most_receives(static_cast<std::uint32_t>(settings.rdma_buffers)), fallbacks_);
+    break;
+  case base::ReceiveMode::credit:
+    receiver_ = std::make_unique<CreditReceiver>(pool_, window_);
+    break;
+  case base::ReceiveMode::ring:
+    receiver_ = std::make_unique<RingReceiver>(device, pool_.buffer_bytes(), window_);
+    break;
+  }
+  QueuePairOptions options;
+  options.send_depth = send_depth_;
+  options.inline_bytes = inline_bytes_;
+  // One queue pair is for the datagrams by which connections are made.
+  const std::uint32_t all = device.limits().queue_pairs;
+  const std::uint32_t most =
+      depth(settings.rdma_queue_pairs < 0 ? all : settings.rdma_queue_pairs, 2, all);
+  if (all < 2) {
+    base::fail(MPI_ERR_OTHER, "RDMA: {} has {} queue pairs left, needed 2 at least", device.name(),
+               all);
+  }
+  if (settings.rdma_connections != base::ConnectMode::on_demand && most - 1 < size_ - 1) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: {} connections at start need {} queue pairs, {} are there; leave "
+               "MACADAM_RDMA_CONNECTIONS at on-demand",
+               size_ - 1, size_, most);
+  }
+  self_.rank = rank_;
+  connector_ = std::make_unique<Connector>(device, directory, settings, *receiver_, queues_,
+                                           options, most - 1);
+  device.attend(this);
+}
+
+RdmaTransport::~RdmaTransport() {
+  device_.attend(nullptr);
+}
+
+engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
+  if (peer == rank_) {
+    state = engine::PeerState::connected;
+    return self_;
+  }
+  Connection& connection = connector_->get(peer);
+  connection.wanted = true;
+  switch (connection.phase) {
+  case Phase::down:
+    connector_->open(connection);
+    connection.promised = true;
+    state = engine::PeerState::connecting;
+    break;
+  case Phase::open:
+  case Phase::closing: // comes back by itself when it is used
+    state = engine::PeerState::connected;
+    break;
+  case Phase::broken:
+    state = engine::PeerState::failed;
+    break;
+  }
+  return connection;
+}
+
+// No room, or not connected any more: then it is, when the engine tries again.
+Posted RdmaTransport::refuse(Connection& connection) {
+  ++counters_.busy;
+  if (connection.phase == Phase::down) connector_->open(connection);
+  return Posted::busy;
+}
+
+Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
+                           const void* payload, std::size_t payload_bytes) {
+  const std::size_t bytes = header_bytes + payload_bytes;
+  if (bytes > limits_.message) [[unlikely]]
+    base::fail(MPI_ERR_INTERN, "RDMA: a message of {} bytes, at most {} are taken", bytes,
+               limits_.message);
+  if (is_self(link)) [[unlikely]] {
+    std::vector<std::byte>& copy = to_self_.emplace_back(bytes);
+    std::memcpy(copy.data(), header, header_bytes);
+    if (payload_bytes != 0) std::memcpy(copy.data() + header_bytes, payload, payload_bytes);
+    return Posted::done;
+  }
+  auto& connection = static_cast<Connection&>(link);
+  if (connection.phase == Phase::broken) [[unlikely]]
+    return Posted::done; // the engine has been told
+  if (connection.phase != Phase::open || !connection.unposted.empty() ||
+      connection.sends.room() == 0 || !receiver_->may_send(connection)) [[unlikely]]
+    return refuse(connection);
+
+  SendWork work;
+  work.operation = Operation::send_immediate;
+  std::array<Segment, 2> segments;
+  Buffer* buffer = nullptr;
+  if (bytes <= inline_bytes_) {
+    segments[0] = {const_cast<void*>(header), static_cast<std::uint32_t>(header_bytes), 0};
+    segments[1] = {const_cast<void*>(payload), static_cast<std::uint32_t>(payload_bytes), 0};
+    work.segments = {segments.data(), payload_bytes == 0 ? 1u : 2u};
+    work.inlined = true;
+    ++counters_.sent_inline;
+  } else {
+    buffer = pool_.take();
+    if (buffer == nullptr) return refuse(connection);
+    std::memcpy(buffer->memory, header, header_bytes);
+    if (payload_bytes != 0) std::memcpy(buffer->memory + header_bytes, payload, payload_bytes);
+    segments[0] = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key};
+    work.segments = {segments.data(), 1};
+  }
+  wire::Note note;
+  receiver_->prepare(connection, work, note);
+  work.immediate = note.encode();
+  post(connection, work, buffer, nullptr);
+  ++counters_.sent;
+  ++connection.messages;
+  connection.last_used = ++clock_;
+  return Posted::done;
+}
+
+// Posts one request; there is room for it. What holds memory is signalled, so that it comes back
+// soon; others every quarter of the queue, so that the queue never stands still.
+bool RdmaTransport::post(Connection& connection, SendWork& work, Buffer* buffer,
+                         Transfer* transfer) {
+  SendQueue& queue = connection.sends;
+  const bool holds = buffer != nullptr || transfer != nullptr;
+  work.id = std::uint64_t{queue.posted} << 1;
+  work.signalled = work.signalled || holds || queue.posted + 1 - queue.signalled >= queue.depth / 4;
+  if (connection.queue_pair->post({&work, 1}) == 0) {
+    base::fail(MPI_ERR_INTERN,
+               "RDMA: the send queue to rank {} refused a request, {} of {} are in use",
+               connection.rank, queue.depth - queue.room(), queue.depth);
+  }
+  if (work.signalled) queue.signalled = queue.posted + 1;
+  if (holds) queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
+  ++queue.posted;
+  return true;
+}
+
+// A message of the transport itself; false if the send queue is full.
+bool RdmaTransport::post_note(Connection& connection, wire::Note note) {
+  if (connection.sends.room() == 0) return false;
+  note.credits = static_cast<std::uint16_t>(receiver_->take_credits(connection));
+  SendWork work;
+  work.operation = Operation::send_immediate;
+  work.immediate = note.encode();
+  work.signalled = note.kind == wire::NoteKind::close;
+  return post(connection, work, nullptr, nullptr);
+}
+
+// A write of nothing, whose completion tells that all before it is complete.
+void RdmaTransport::post_flush(Connection& connection) {
+  if (connection.sends.room() == 0) return;
+  SendWork work;
+  work.operation = Operation::write;
+  work.signalled = true;
+  post(connection, work, nullptr, nullptr);
+}
+
+bool RdmaTransport::drain() {
+  bool quiet = to_self_.empty();
+  for (const auto& [number, connection] : numbers_) {
+    if (connection->phase != Phase::open && connection->phase != Phase::closing) continue;
+    const SendQueue& queue = connection->sends;
+    if (connection->unposted.empty() && queue.idle()) continue;
+    quiet = false;
+    if (connection->unposted.empty() && queue.signalled != queue.posted) post_flush(*connection);
+  }
+  return quiet;
+}
+
+// First spins, then arms the queues in a poll(), then sleeps. That poll() sees what came before the
+// queues were armed, and what comes after ends the sleep.
+void RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
+  const double spin =
+      settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
+  const double time = device_.now();
+  if (fruitless <= 1) idle_since_.store(time, std::memory_order_relaxed);
+  if (time - idle_since_.load(std::memory_order_relaxed) < spin) return device_.yield();
+  if (!armed_.exchange(false, std::memory_order_acquire)) {
+    arm_wanted_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  device_.wait(connector_->busy() ? std::min(longest_us, packet_interval_us) : longest_us);
+}
+
+std::size_t RdmaTransport::memory_bytes() const {
+  const std::size_t used = connector_->used();
+  const std::uint32_t own =
+      settings_.rdma_receive == base::ReceiveMode::shared ? 0 : model::own_receives(window_);
+  return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +
+         receiver_->bytes() + queues_.bytes() + connector_->known() * sizeof(Connection) +
+         used * (model::queue_pair_bytes(send_depth_, own, inline_bytes_) +
+                 send_depth_ * sizeof(PendingSend));
+}
+
+void RdmaTransport::list_counters(base::CounterList& list) const {
+  const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
+    list.add("rdma", name, text, value);
+  };
+  connector_->list_counters(list);
+  add("evicted", "idle connections that were asked to close", counters_.evicted);
+  add("broken", "connections that failed", counters_.broken);
+  add("sent", "messages sent", counters_.sent);
+  add("sent_inline", "messages sent inside the work request", counters_.sent_inline);
+  add("busy", "operations that found no room or no connection at first", counters_.busy);
+  add("credit_notes", "messages that carried nothing but credits", counters_.credit_notes);
+  add("puts", "RDMA writes of data", counters_.puts);
+  add("gets", "RDMA reads of data", counters_.gets);
+  add("bounced", "puts and gets copied through a message buffer", counters_.bounced);
+  add("no_receiver", "connections lost as the peer had no receive posted for too long",
+      counters_.no_receiver);
+  const mem::RegistrationCounters& cache = cache_.counters();
+  add("registrations", "pieces of user memory registered", cache.registrations);
+  add("registration_hits", "uses of memory that was registered already", cache.hits);
+  add("registration_evictions", "registrations let go for want of room", cache.evictions);
+  add("registrations_invalidated", "registrations whose memory went away", cache.invalidated);
+  receiver_->list_counters(list);
+}
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "base/settings.h"
+#include "base/slab.h"
+#include "engine/transport.h"
+#include "mem/registration_cache.h"
+#include "net/rdma/buffer_pool.h"
+#include "net/rdma/completion_queues.h"
+#include "net/rdma/connection.h"
+#include "net/rdma/connector.h"
+#include "net/rdma/device.h"
+#include "net/rdma/directory.h"
+#include "net/rdma/heap.h"
+#include "net/rdma/receiver.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace macadam::net::rdma {
+
+using engine::Posted;
+using engine::RemoteMemory;
+using engine::Sink;
+
+struct Counters {
+  std::uint64_t sent = 0;
+  std::uint64_t sent_inline = 0;
+  std::uint64_t busy = 0;
+  std::uint64_t credit_notes = 0;
+  std::uint64_t puts = 0;
+  std::uint64_t gets = 0;
+  std::uint64_t bounced = 0;
+  std::uint64_t evicted = 0;
+  std::uint64_t no_receiver = 0;
+  std::uint64_t broken = 0;
+};
+
+// A network of RDMA adapters (or the simulated one). One instance a process. Messages go through
+// reliable connections made at first use; how they are received is a strategy (receiver.h). Puts
+// and gets are RDMA writes and reads, in one queue with the messages, which keeps them in order.
+class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
+ public:
+  // Publishes where this process listens. All arguments outlive the transport; `invalidation` may
+  // be null, then no user memory stays registered after its use. Throws base::Error if the device
+  // cannot do what the settings ask for.
+  RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
+                mem::InvalidationSource* invalidation);
+  RdmaTransport(const RdmaTransport&) = delete;
+  RdmaTransport& operator=(const RdmaTransport&) = delete;
+  // What has not arrived (see drain()) is lost.
+  ~RdmaTransport() override;
+
+  // Start-up with static connections (rdma_connections `all` or `serial`): connects to every rank
+  // and waits for it; every process must call it. On demand: does nothing. Throws base::Error.
+  void connect_all();
+
+  [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+  engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
+              std::size_t payload_bytes) override;
+  Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+             std::uint64_t cookie) override;
+  Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+             std::uint64_t cookie) override;
+  RemoteMemory register_memory(void* memory, std::size_t bytes) override;
+  void release_memory(RemoteMemory memory) override;
+  void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+  void free(void* memory) override { heap_.free(memory); }
+  bool poll(Sink& sink) override;
+  // True once all that was accepted has reached its peer. Asked between polls, before the end.
+  bool drain();
+  void idle(unsigned fruitless, unsigned longest_us) override;
+  void resume() override {}
+  [[nodiscard]] double now() const override { return device_.now(); }
+  void list_counters(base::CounterList& list) const override;
+  [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
+  [[nodiscard]] std::size_t memory_bytes() const override;
+
+  // Connections open now.
+  [[nodiscard]] std::size_t connections() const { return connector_->used(); }
+
+ private:
+  // EventSink: on the device's thread.
+  void on_limit(SharedReceiveQueue&) override { receiver_->on_limit(); }
+  void on_completions(CompletionQueue&) override { connector_->read_packets(); }
+  // mem::Pinner
+  std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
+
+  // transport.cc: messages
+  Posted refuse(Connection& connection);
+  bool post(Connection& connection, SendWork& work, Buffer* buffer, Transfer* transfer);
+  bool post_note(Connection& connection, wire::Note note);
+  void post_flush(Connection& connection);
+  bool is_self(const engine::Link& link) const { return link.rank == rank_; }
+
+  // progress.cc: what completes and what follows from it
+  bool poll_queue(CompletionQueue& queue, Sink& sink);
+  void deliver_batch(Sink& sink);
+  void on_completion(const Completion& completion, Sink& sink);
+  void on_receive(Connection& connection, const Completion& completion, Sink& sink);
+  void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
+  bool deliver_to_self(Sink& sink);
+  bool settle(Sink& sink);
+  void arm();
+
+  // lifecycle.cc: connections opened, closed, evicted, broken
+  bool take_news(Sink& sink);
+  void apply(const News& news, Sink& sink);
+  void open(Connection& connection, Sink& sink);
+  void begin_close(Connection& connection);
+  bool continue_close(Connection& connection);
+  void evict();
+  void break_off(Connection& connection, const std::string& reason, Sink& sink);
+  void wait_at_start(Sink& sink);
+
+  // transfer.cc: puts and gets
+  Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
+                  std::size_t bytes, std::uint64_t cookie);
+  bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes);
+  bool post_pieces(Transfer& transfer);
+  void finish(Transfer& transfer, bool ok, Sink& sink);
+
+  Device& device_;
+  const base::Settings& settings_;
+  const Rank rank_;
+  const Rank size_;
+  const std::uint32_t window_;
+  const std::uint32_t send_depth_;
+  const std::uint32_t inline_bytes_;
+  engine::Limits limits_;
+  std::vector<std::string> fallbacks_;
+
+  BufferPool pool_;
+  Heap heap_;
+  mem::RegistrationCache cache_;
+  std::unique_ptr<Receiver> receiver_;
+  CompletionQueues queues_;
+  std::unique_ptr<Connector> connector_;
+
+  std::unordered_map<std::uint32_t, Connection*> numbers_; // by number of the queue pair
+  std::vector<News> news_;
+  std::vector<Connection*> owing_;   // credits
+  std::vector<Connection*> closing_; // in Phase::closing
+  std::vector<Connection*> dead_;    // failed queue pairs whose completions may still come
+  std::uint64_t clock_ = 0;          // counts uses of connections
+  base::Slab<Transfer> transfer_slab_;
+
+  // Completions taken from a queue and not handled yet: a sink that throws loses no other.
+  std::array<Completion, 32> batch_;
+  std::size_t batch_at_ = 0;
+  std::size_t batch_size_ = 0;
+
+  engine::Link self_;
+  std::deque<std::vector<std::byte>> to_self_;
+
+  std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
+  std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
+  std::atomic<double> idle_since_ = 0;
+  Counters counters_;
+};
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/windowed.h"
+
+#include <algorithm>
+
+namespace macadam::net::rdma {
+
+void WindowedReceiver::join(Connection& connection, const wire::Reception& theirs) {
+  connection.window.theirs = theirs;
+  connection.window.credits = theirs.window;
+  connection.window.slot = 0;
+}
+
+void WindowedReceiver::prepare(Connection& connection, SendWork&, wire::Note& note) {
+  --connection.window.credits;
+  note.credits = static_cast<std::uint16_t>(take_credits(connection));
+}
+
+std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
+  const std::uint32_t told = connection.window.consumed;
+  if (told == 0) return 0;
+  repost(connection);
+  connection.window.consumed = 0;
+  return told;
+}
+
+bool WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {
+  if (note.kind != wire::NoteKind::message) return false;
+  return ++connection.window.consumed >= std::max(window_ / 2, 1u);
+}
+
+} // namespace macadam::net::rdma

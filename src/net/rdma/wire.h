@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/device.h"
+
+#include <array>
+#include <cstdint>
+
+// Everything this transport puts on the wire besides the engine's messages. Little-endian, fixed
+// sizes. docs/rdma.md tells the protocol of connections, packet by packet.
+namespace macadam::net::rdma::wire {
+
+// Where a process listens for connections: the address of its datagram queue pair. All that
+// start-up publishes.
+struct Endpoint {
+  std::array<std::uint8_t, 16> gid = {};
+  std::uint32_t lid = 0;
+  std::uint32_t queue_pair = 0;
+};
+static_assert(sizeof(Endpoint) == 24);
+
+inline Endpoint endpoint_of(const QueuePairAddress& address) {
+  return {address.port.gid, address.port.lid, address.number};
+}
+inline QueuePairAddress address_of(const Endpoint& endpoint) {
+  return {{endpoint.gid, endpoint.lid}, endpoint.queue_pair};
+}
+
+// What a sender must know of the receiver's buffers.
+struct Reception {
+  std::uint64_t address = 0; // `ring`: where the ring lies
+  std::uint32_t key = 0;     // ... and the key to write there
+  std::uint32_t window = 0;  // `credit`, `ring`: messages that may be under way
+};
+static_assert(sizeof(Reception) == 16);
+
+enum class PacketKind : std::uint8_t {
+  request = 1, // here is my queue pair
+  reply,       // here is mine, and it has accepted yours
+  ready,       // mine has accepted yours too
+  wait,        // I have no queue pair left; one is being freed, keep asking
+  gone,        // I have given up the attempt that you answer; forget it
+  refused,     // never: see `mode`, or the connection has failed before
+};
+
+// The packets by which two processes connect, sent as datagrams.
+struct ConnectPacket {
+  static constexpr std::uint32_t magic_value = 0x4d634331; // "1CcM"
+  static constexpr std::uint8_t version_value = 1;
+
+  std::uint32_t magic = magic_value;
+  std::uint8_t version = version_value;
+  PacketKind kind = PacketKind::request;
+  std::uint8_t mode = 0; // base::ReceiveMode of the sender
+  std::uint8_t pad = 0;
+  std::uint32_t source = 0;
+  std::uint32_t target = 0;
+  std::array<std::uint8_t, 16> secret = {}; // the job's
+  std::uint32_t attempt = 0;  // the sender's number for its queue pair; grows, per peer
+  std::uint32_t answered = 0; // the receiver's number this packet refers to; 0: none
+  Endpoint queue_pair;        // request, reply
+  Reception reception;        // request, reply
+};
+static_assert(sizeof(ConnectPacket) == 80);
+
+// The immediate that comes with every message of a connection.
+enum class NoteKind : std::uint8_t {
+  message, // the engine's
+  credits, // nothing but `credits`
+  close,   // the last message of this side: the connection is being closed
+  put,     // a put is complete; `slot` and `credits` together are the engine's note
+};
+
+struct Note {
+  NoteKind kind = NoteKind::message;
+  std::uint16_t credits = 0; // `credit`, `ring`: messages consumed since the last such note
+  std::uint16_t slot = 0;    // `ring`: where the message was written
+
+  static constexpr std::uint32_t credit_bits = 12;
+  static constexpr std::uint32_t slot_bits = 16;
+  static constexpr std::uint32_t most_credits = (1u << credit_bits) - 1;
+
+  [[nodiscard]] std::uint32_t encode() const {
+    return static_cast<std::uint32_t>(kind) << (credit_bits + slot_bits) |
+           std::uint32_t{credits} << slot_bits | slot;
+  }
+  static Note decode(std::uint32_t immediate) {
+    return {static_cast<NoteKind>(immediate >> (credit_bits + slot_bits)),
+            static_cast<std::uint16_t>(immediate >> slot_bits & most_credits),
+            static_cast<std::uint16_t>(immediate)};
+  }
+};
+
+} // namespace macadam::net::rdma::wire
