@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check bench install setup configure library
+.PHONY: help run test check prove bench install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -19,6 +19,7 @@ help:
 	@echo 'make run APP=./prog NP=8     run your program: a binary, or a source in C or C++'
 	@echo 'make check                   the quick tests, for while you work (under 3 minutes)'
 	@echo 'make test                    every test that this machine can run (under 25 minutes)'
+	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
 
@@ -80,6 +81,11 @@ test-thread:
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS) --target tests_threads
 	ctest --preset tsan -L threads -j $(JOBS)
+
+# Every order of calls and packets of some hundred thousand small programs (docs/proof.md).
+prove: configure
+	@cmake --build --preset release -j $(JOBS) --target prove
+	$(release)/tests/prove/prove $(ARGS)
 
 # ---------------------------------------------------------------- measuring, installing
 

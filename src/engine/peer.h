@@ -50,6 +50,12 @@ class Channels {
   void drop(std::uint64_t context);
   [[nodiscard]] std::size_t size() const { return used_; }
   [[nodiscard]] bool full() const { return full_; }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& channel : table_) {
+      if (channel) visit(*channel);
+    }
+  }
 
  private:
   Channel* look_up(std::uint64_t context, std::int32_t tag, std::size_t bound);

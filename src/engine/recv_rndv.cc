@@ -4,6 +4,7 @@
 // Soundness rests on two rules: a receive announces itself only when its ordinal is certain, and
 // the sender uses an announcement only for the message with that ordinal.
 #include "engine/engine.h"
+#include "engine/plant.h"
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ namespace macadam::engine {
 // Certain: source and tag given, counted, and no earlier wildcard receive could take its message.
 bool Engine::may_announce(const ReceiveRequest& receive) const {
   return receive.channel != nullptr && !receive.channel->retracting &&
-         (matcher_.wildcards() == 0 ||
+         (matcher_.wildcards() == 0 || planted(Plant::announcing_wildcard) ||
           !matcher_.wildcard_before(receive.envelope, receive.sequence));
 }
 
@@ -52,11 +53,13 @@ bool Engine::is_announced(Peer& peer, const Envelope& envelope) {
 // The announcement for this ordinal, if it is there; older ones are dropped on the way.
 bool Engine::take_announcement(Channel& channel, std::uint64_t ordinal, Announcement& found) {
   auto& list = channel.announcements;
-  const auto first = std::find_if(list.begin(), list.end(),
-                                  [&](const Announcement& a) { return a.ordinal >= ordinal; });
+  const auto first = std::find_if(list.begin(), list.end(), [&](const Announcement& a) {
+    return a.ordinal >= ordinal || planted(Plant::stale_ready);
+  });
   counters_.announcements_dropped += static_cast<std::uint64_t>(first - list.begin());
   list.erase(list.begin(), first);
-  if (list.empty() || list.front().ordinal != ordinal) return false;
+  if (list.empty()) return false;
+  if (list.front().ordinal != ordinal && !planted(Plant::stale_ready)) return false;
   found = list.front();
   list.erase(list.begin());
   return true;

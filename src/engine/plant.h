@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+namespace macadam::engine {
+
+// Bugs that the proof by exhaustion must find, or it proves nothing (tests/prove). The library has
+// none of them: planted() is false at compile time, except in the engine that the proof builds for
+// itself with MACADAM_PLANT.
+enum class Plant : std::uint8_t {
+  none,
+  announcing_wildcard,   // wildcards do not keep receives behind them from announcing themselves
+  probe_without_ordinal, // a matched probe does not count as a match
+  stale_ready,           // the sender uses an announcement of an earlier ordinal
+};
+
+#ifdef MACADAM_PLANT
+inline Plant plant = Plant::none;
+inline bool planted(Plant bug) {
+  return plant == bug;
+}
+#else
+constexpr bool planted(Plant) {
+  return false;
+}
+#endif
+
+} // namespace macadam::engine

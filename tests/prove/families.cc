@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "prove/families.h"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace macadam::prove {
+namespace {
+
+using Word = std::vector<Step>;
+
+// Replaces the first "{a b c}" by each of its alternatives, and so on.
+void expand(const std::string& pattern, std::vector<std::string>& found) {
+  const std::size_t open = pattern.find('{');
+  if (open == std::string::npos) return found.push_back(pattern);
+  const std::size_t close = pattern.find('}', open);
+  std::size_t at = open + 1;
+  while (at < close) {
+    const std::size_t end = std::min(pattern.find(' ', at), close);
+    expand(pattern.substr(0, open) + pattern.substr(at, end - at) + pattern.substr(close + 1),
+           found);
+    at = end + 1;
+  }
+}
+
+std::vector<std::string> expand_all(const std::string& patterns) {
+  std::vector<std::string> found;
+  for (std::size_t at = 0; at < patterns.size();) {
+    const std::size_t end = std::min(patterns.find(';', at), patterns.size());
+    expand(patterns.substr(at, end - at), found);
+    at = end + 1;
+  }
+  return found;
+}
+
+std::vector<Word> words_of(const Sequences& sequences) {
+  std::vector<Word> words;
+  for (const std::string& text : expand_all(sequences.words))
+    words.push_back(parse("/" + text + "// // //").ranks[0]);
+  return words;
+}
+
+// A cancel or wait names a receive that stands before it, a matched receive has its probe.
+bool sensible(const Word& steps) {
+  int receives = 0;
+  bool probed = false;
+  for (const Step& step : steps) {
+    switch (step.what) {
+    case Step::What::receive:
+      ++receives;
+      break;
+    case Step::What::match_probe:
+      if (probed) return false;
+      probed = true;
+      break;
+    case Step::What::receive_matched:
+      if (!probed) return false;
+      probed = false;
+      ++receives;
+      break;
+    case Step::What::cancel:
+    case Step::What::wait:
+      if (step.number >= receives) return false;
+      break;
+    default:
+      break;
+    }
+  }
+  return true;
+}
+
+// All sensible sequences, by their number of steps.
+std::vector<std::vector<Word>> sequences_of(const Sequences& sequences) {
+  const std::vector<Word> words = words_of(sequences);
+  std::vector<std::vector<Word>> by_steps;
+  std::vector<Word> level = {{}};
+  for (std::size_t length = 0;; ++length) {
+    if (length >= sequences.least) {
+      for (const Word& steps : level) {
+        if (!sensible(steps)) continue;
+        by_steps.resize(std::max(by_steps.size(), steps.size() + 1));
+        by_steps[steps.size()].push_back(steps);
+      }
+    }
+    if (length == sequences.most) return by_steps;
+    std::vector<Word> longer;
+    for (const Word& steps : level) {
+      for (const Word& word : words) {
+        longer.push_back(steps);
+        longer.back().insert(longer.back().end(), word.begin(), word.end());
+      }
+    }
+    level = std::move(longer);
+  }
+}
+
+// Tags are numbered as they appear.
+bool tags_in_order(const Program& program) {
+  int next = 0;
+  for (const Word& steps : program.ranks) {
+    for (const Step& step : steps) {
+      const bool has_tag = step.what <= Step::What::match_probe && step.tag != MPI_ANY_TAG;
+      if (!has_tag) continue;
+      if (step.tag > next) return false;
+      next = std::max(next, step.tag + 1);
+    }
+  }
+  return true;
+}
+
+// Ranks 0 and 2 of three are interchangeable if the family treats them alike.
+Program mirrored(const Program& program) {
+  Program other = program;
+  std::swap(other.ranks[0], other.ranks[2]);
+  for (Word& steps : other.ranks) {
+    for (Step& step : steps) {
+      if (step.peer == 0 || step.peer == 2) step.peer = 2 - step.peer;
+    }
+  }
+  return other;
+}
+
+bool chosen(const Program& program, bool symmetric) {
+  if (!tags_in_order(program)) return false;
+  if (!symmetric) return true;
+  const Program other = mirrored(program);
+  return !tags_in_order(other) || show(program) <= show(other);
+}
+
+} // namespace
+
+void enumerate(const Family& family, const std::function<bool(const Program&)>& visit) {
+  std::vector<Conditions> conditions;
+  for (const std::string& text : expand_all(family.conditions))
+    conditions.push_back(parse(text + "// /").conditions);
+  std::vector<std::vector<std::vector<Word>>> choices;
+  std::size_t most = 0;
+  for (const Sequences& rank : family.ranks) {
+    choices.push_back(sequences_of(rank));
+    most += choices.back().size() - 1;
+  }
+  const bool symmetric = family.ranks.size() == 3 && family.ranks[0].words == family.ranks[2].words;
+
+  Program program;
+  program.ranks.resize(choices.size());
+  // Ranks from `rank` on take `steps` steps together.
+  const auto fill = [&](auto& self, std::size_t rank, std::size_t steps) -> bool {
+    if (rank == choices.size()) {
+      if (steps != 0 || !chosen(program, symmetric)) return true;
+      return std::all_of(conditions.begin(), conditions.end(), [&](const Conditions& c) {
+        program.conditions = c;
+        return visit(program);
+      });
+    }
+    for (std::size_t own = 0; own <= steps && own < choices[rank].size(); ++own) {
+      for (const Word& word : choices[rank][own]) {
+        program.ranks[rank] = word;
+        if (!self(self, rank + 1, steps - own)) return false;
+      }
+    }
+    return true;
+  };
+  for (std::size_t steps = 0; steps <= most; ++steps) {
+    if (!fill(fill, 0, steps)) return;
+  }
+}
+
+const Family& family(std::string_view name) {
+  std::string names;
+  for (const Family& known : families()) {
+    if (name == known.name) return known;
+    names += names.empty() ? known.name : std::string(", ") + known.name;
+  }
+  throw std::invalid_argument(fmt::format("there is no family \"{}\"; there are {}", name, names));
+}
+
+std::span<const Family> families() {
+  static const std::vector<Family> all = {
+      {.name = "pairs",
+       .about = "one or two messages, every kind of receive, every room, every way to move data",
+       .conditions = "{read write} {at_once blocking ordered};sender {read write}",
+       .ranks = {{1, 2, "send 1 {0 1} {4 12 20}"}, {1, 2, "recv {0 *} {0 1 *} {4 12 24}"}},
+       .quick = true},
+      {.name = "probes",
+       .about = "probes, matched probes and cancels among receives",
+       .conditions = "{read write} {at_once blocking ordered}",
+       .ranks = {{1, 2, "send 1 0 {4 12 20};send 1 1 20"},
+                 {2, 3, "recv 0 0 {12 24};recv * 0 24;cancel {0 1};probe 0 *;mprobe * *,mrecv 24"}},
+       .quick = false},
+      {.name = "threes",
+       .about = "three messages, three receives or matched probes",
+       .conditions = "{read write} blocking",
+       .ranks = {{3, 3, "send 1 0 {4 12 20}"},
+                 {3, 3, "recv 0 0 {4 24};recv * 0 24;mprobe * *,mrecv 24"}},
+       .quick = false},
+      {.name = "cancels",
+       .about = "up to three receives of one tag, up to four cancels or receives more",
+       .conditions = "write {at_once blocking}",
+       .ranks = {{1, 2, "send 1 0 {4 20}"}, {4, 5, "recv 0 0 24;recv * 0 24;cancel {0 1 2}"}},
+       .quick = false},
+      {.name = "retractions",
+       .about = "receives cancelled, posted and announced anew while the sender is asked",
+       .conditions = "{read write} {at_once blocking}",
+       .ranks = {{1, 2, "send 1 0 {4 12 20}"}, {3, 4, "recv 0 0 {8 24};cancel {0 1}"}},
+       .quick = true},
+      {.name = "refusals",
+       .about = "the network refuses up to two operations, connects late, delivers in bursts",
+       .conditions = "{read write} {at_once blocking ordered} {refusals=2 late} bursts",
+       .ranks = {{1, 2, "send 1 0 {4 12 20};ssend 1 0 4"},
+                 {1, 2, "recv 0 0 {8 24};recv * 0 24;mprobe * *,mrecv 24"}},
+       .quick = false},
+      {.name = "busy",
+       .about = "puts and gets end at once or later as each comes; sends are refused meanwhile",
+       .conditions = "{read write} either refusals=1",
+       .ranks = {{2, 3, "send 1 0 {4 12 20}"}, {2, 2, "recv 0 0 24;recv * 0 24"}},
+       .quick = true},
+      {.name = "both_ways",
+       .about = "both processes send and receive",
+       .conditions = "{read write} blocking",
+       .ranks = {{1, 3, "send 1 0 {12 20};recv 1 0 24"},
+                 {1, 3, "send 0 0 {12 20};recv {0 *} 0 24"}},
+       .quick = false},
+      {.name = "senders",
+       .about = "three ranks: two senders, every size, one receiver with wildcards",
+       .conditions = "{read write} blocking",
+       .ranks = {{1, 1, "send 1 0 {4 12 20}"},
+                 {1, 3, "recv {0 2 *} 0 24;recv * * 12;cancel {0 1};mprobe * *,mrecv 24"},
+                 {1, 1, "send 1 0 {4 12 20}"}},
+       .quick = false},
+      {.name = "crowd",
+       .about = "three ranks: two senders of one or two large messages, three receives",
+       .conditions = "{read write} at_once",
+       .ranks = {{1, 2, "send 1 0 20"}, {2, 3, "recv {0 2 *} 0 24"}, {1, 2, "send 1 0 20"}},
+       .quick = false},
+      {.name = "bounds",
+       .about = "ordinals for one tag only, room for one unexpected message, types with gaps",
+       .conditions = "{read write} {tags=1 demote} {at_once blocking}",
+       .ranks = {{1, 2, "send 1 {0 1} {4g 12 20g}"}, {1, 2, "recv 0 {0 1 *} 24g;recv 0 0 4g"}},
+       .quick = true},
+  };
+  return all;
+}
+
+} // namespace macadam::prove

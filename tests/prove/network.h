@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+#include "prove/program.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macadam::prove {
+
+// Whoever decides what the program leaves open: an explorer, a seed, a recorded schedule.
+class Decider {
+ public:
+  virtual ~Decider() = default;
+  // One of 0 .. of-1; 0 is the plain course.
+  virtual unsigned choose(unsigned of) = 0;
+};
+
+// Something that the network can do next, as seen by the process `at`.
+struct Delivery {
+  enum class What {
+    connected, // the link to `peer` is ready
+    message,   // the next message of `peer`
+    finished,  // the oldest put or get towards `peer` is over
+  } what;
+  int at;
+  int peer;
+};
+
+// The transports of a few processes in one thread. Nothing happens by itself: a process polls and
+// is given the one delivery that was allowed to it, or, within a call, what the decider picks.
+// Messages of a pair are in order; order between pairs is the decider's. What would corrupt memory
+// on a real network is told by wrong().
+class Network {
+ public:
+  Network(int ranks, const Conditions& conditions, Decider& decider)
+      : conditions_(conditions), decider_(decider), refusals_(conditions.refusals) {
+    for (int rank = 0; rank < ranks; ++rank)
+      nodes_.push_back(std::make_unique<Node>(*this, rank, ranks));
+  }
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  using Bytes = std::vector<std::byte>;
+
+  struct Transfer {
+    bool put = false;
+    void* local = nullptr;
+    engine::RemoteMemory remote;
+    std::size_t bytes = 0;
+    std::uint64_t cookie = 0;
+    bool moved = false;
+  };
+  // What is between two processes, in one direction: messages, and puts that are `ordered`.
+  struct Item {
+    Bytes message;
+    std::optional<Transfer> put;
+  };
+  struct Region {
+    std::uint64_t address;
+    std::size_t bytes;
+  };
+  struct Link : engine::Link {
+    bool connected = false;
+    std::deque<Transfer> transfers; // begun by us towards the peer, oldest first
+    std::deque<Item> inbox;         // from the peer to us
+  };
+
+  [[nodiscard]] engine::Transport& transport(int rank) { return *nodes_[index(rank)]; }
+  [[nodiscard]] const Link& link(int rank, int peer) const {
+    return nodes_[index(rank)]->links[index(peer)];
+  }
+  // Memory that a key of this process names, if it is still registered.
+  [[nodiscard]] const Region* region(int owner, std::uint64_t key) const {
+    const auto& regions = nodes_[index(owner)]->regions;
+    const auto found = regions.find(key);
+    return found == regions.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] std::size_t registered() const {
+    std::size_t sum = 0;
+    for (const auto& node : nodes_)
+      sum += node->regions.size();
+    return sum;
+  }
+  [[nodiscard]] unsigned refusals_left() const { return refusals_; }
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
+
+  // Everything that can be delivered to a process now.
+  void list_deliveries(int at, std::vector<Delivery>& found) const {
+    const Node& node = *nodes_[index(at)];
+    for (int peer = 0; peer < static_cast<int>(nodes_.size()); ++peer) {
+      const Link& link = node.links[index(peer)];
+      if (node.connecting[index(peer)]) found.push_back({Delivery::What::connected, at, peer});
+      if (!link.inbox.empty() && !link.inbox.front().put)
+        found.push_back({Delivery::What::message, at, peer});
+      if (!link.transfers.empty() && may_finish(link.transfers.front()))
+        found.push_back({Delivery::What::finished, at, peer});
+    }
+  }
+  // An ordered put from `peer` to `at` is next to land; it needs neither process.
+  [[nodiscard]] bool can_land(int at, int peer) const {
+    const Link& link = nodes_[index(at)]->links[index(peer)];
+    return !link.inbox.empty() && link.inbox.front().put.has_value();
+  }
+  void land(int at, int peer) {
+    Link& link = nodes_[index(at)]->links[index(peer)];
+    const Transfer put = *link.inbox.front().put;
+    link.inbox.pop_front();
+    move(at, put);
+    for (Transfer& begun : nodes_[index(peer)]->links[index(at)].transfers) {
+      if (begun.put && begun.cookie == put.cookie) begun.moved = true;
+    }
+  }
+  // The next poll of `delivery.at` delivers this.
+  void allow(const Delivery& delivery) { nodes_[index(delivery.at)]->allowed = delivery; }
+  // A call of the process begins. What its first poll could deliver could as well have been
+  // delivered before the call, so only its later polls have a choice.
+  void begin_call(int rank) { nodes_[index(rank)]->polls = 0; }
+  // From now on all goes its plain course.
+  void calm() {
+    calm_ = true;
+    refusals_ = 0;
+  }
+  // A message to the process is refused for a reason that a poll of it alone cannot change.
+  [[nodiscard]] bool blocked(int rank, int peer) const {
+    for (const Transfer& transfer : link(rank, peer).transfers) {
+      if (transfer.put && !ordered()) return true;
+    }
+    return false;
+  }
+
+ private:
+  class Node final : public engine::Transport {
+   public:
+    Node(Network& network, int rank, int ranks)
+        : links(index(ranks)), connecting(index(ranks)), network_(network), rank_(rank) {
+      for (int peer = 0; peer < ranks; ++peer)
+        links[index(peer)].rank = static_cast<engine::Rank>(peer);
+    }
+
+    [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+    engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
+      Link& link = links[peer];
+      if (!link.connected) {
+        if (network_.conditions_.late)
+          connecting[peer] = true;
+        else
+          link.connected = true;
+      }
+      state = link.connected ? engine::PeerState::connected : engine::PeerState::connecting;
+      return link;
+    }
+    engine::Posted send(engine::Link& to, const void* header, std::size_t header_bytes,
+                        const void* payload, std::size_t payload_bytes) override {
+      check(to, "a message");
+      if (network_.blocked(rank_, static_cast<int>(to.rank)) || network_.refuses())
+        return engine::Posted::busy;
+      Item item;
+      item.message.resize(header_bytes + payload_bytes);
+      std::memcpy(item.message.data(), header, header_bytes);
+      if (payload_bytes != 0)
+        std::memcpy(item.message.data() + header_bytes, payload, payload_bytes);
+      network_.nodes_[to.rank]->links[index(rank_)].inbox.push_back(std::move(item));
+      return engine::Posted::done;
+    }
+    engine::Posted put(engine::Link& to, const void* local, engine::RemoteMemory target,
+                       std::size_t bytes, std::uint64_t cookie) override {
+      return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, false});
+    }
+    engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
+                       std::size_t bytes, std::uint64_t cookie) override {
+      return begin(from, {false, local, source, bytes, cookie, false});
+    }
+    engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+      const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++last_key_};
+      regions[named.key] = {named.address, bytes};
+      return named;
+    }
+    void release_memory(engine::RemoteMemory memory) override {
+      if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
+    }
+    void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
+    void free(void* memory) override { ::operator delete(memory); }
+
+    bool poll(engine::Sink& sink) override {
+      if (allowed) {
+        deliver(sink, *std::exchange(allowed, std::nullopt));
+        while (network_.conditions_.bursts && deliver_some(sink)) {
+        }
+        return true;
+      }
+      if (polls++ == 0) return false;
+      bool moved = false;
+      while (deliver_some(sink))
+        moved = true;
+      return moved;
+    }
+    void idle(unsigned, unsigned) override {}
+    void resume() override {}
+    [[nodiscard]] double now() const override { return 0; }
+    void list_counters(base::CounterList&) const override {}
+    [[nodiscard]] std::vector<std::string> fallbacks() const override { return {}; }
+    [[nodiscard]] std::size_t memory_bytes() const override { return 0; }
+
+    std::vector<Link> links;
+    std::vector<bool> connecting; // connect() was called, on_peer() is owed
+    std::map<std::uint64_t, Region> regions;
+    std::optional<Delivery> allowed;
+    unsigned polls = 0;
+
+   private:
+    void check(const engine::Link& to, const char* what) {
+      if (!links[to.rank].connected)
+        network_.say(std::string(what) + " goes to a link that is not connected");
+    }
+
+    engine::Posted begin(engine::Link& with, Transfer transfer) {
+      check(with, "a transfer");
+      if (network_.refuses()) return engine::Posted::busy;
+      const int peer = static_cast<int>(with.rank);
+      Link& link = links[with.rank];
+      network_.check_region(peer, transfer); // it may reach the memory at once
+      if (network_.at_once()) {
+        network_.move(peer, transfer);
+        return engine::Posted::done;
+      }
+      link.transfers.push_back(transfer);
+      if (transfer.put && network_.ordered())
+        network_.nodes_[with.rank]->links[index(rank_)].inbox.push_back({{}, transfer});
+      return engine::Posted::pending;
+    }
+
+    bool deliver_some(engine::Sink& sink) {
+      if (network_.calm_) return false;
+      std::vector<Delivery> possible;
+      network_.list_deliveries(rank_, possible);
+      if (possible.empty()) return false;
+      const unsigned choice = network_.decider_.choose(static_cast<unsigned>(possible.size()) + 1);
+      if (choice == 0) return false;
+      deliver(sink, possible[choice - 1]);
+      return true;
+    }
+
+    void deliver(engine::Sink& sink, const Delivery& delivery) {
+      Link& link = links[index(delivery.peer)];
+      switch (delivery.what) {
+      case Delivery::What::connected:
+        connecting[index(delivery.peer)] = false;
+        link.connected = true;
+        return sink.on_peer(link.rank, engine::PeerState::connected);
+      case Delivery::What::message: {
+        const Item item = std::move(link.inbox.front());
+        link.inbox.pop_front();
+        if (network_.on_message) network_.on_message(rank_, delivery.peer, item.message);
+        return sink.on_message(link.rank, item.message.data(), item.message.size());
+      }
+      case Delivery::What::finished: {
+        const Transfer transfer = link.transfers.front();
+        link.transfers.pop_front();
+        if (!transfer.moved) network_.move(delivery.peer, transfer);
+        return sink.on_complete(transfer.cookie, true);
+      }
+      }
+    }
+
+    Network& network_;
+    const int rank_;
+    engine::Limits limits_{"proof", 4096, eager_limit, hybrid_limit, false};
+    std::uint64_t last_key_ = 0;
+  };
+
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  [[nodiscard]] bool ordered() const { return conditions_.transfers == Transfers::ordered; }
+  bool may_finish(const Transfer& transfer) const {
+    return !transfer.put || !ordered() || transfer.moved;
+  }
+  bool refuses() {
+    if (calm_ || refusals_ == 0 || decider_.choose(2) == 0) return false;
+    --refusals_;
+    return true;
+  }
+  bool at_once() {
+    switch (conditions_.transfers) {
+    case Transfers::at_once:
+      return true;
+    case Transfers::either:
+      return calm_ || decider_.choose(2) == 0;
+    case Transfers::blocking:
+    case Transfers::ordered:
+      return false;
+    }
+    return true;
+  }
+
+  bool check_region(int owner, const Transfer& transfer) {
+    const Region* const found = region(owner, transfer.remote.key);
+    const std::string name = transfer.put ? "a put" : "a get";
+    if (found == nullptr) {
+      say(name + " reaches memory that is not registered (any more)");
+      return false;
+    }
+    if (transfer.remote.address < found->address ||
+        transfer.remote.address + transfer.bytes > found->address + found->bytes) {
+      say(name + " goes beyond the registered memory");
+      return false;
+    }
+    return true;
+  }
+  void move(int owner, const Transfer& transfer) {
+    if (!check_region(owner, transfer)) return;
+    void* const remote = reinterpret_cast<void*>(transfer.remote.address);
+    std::memcpy(transfer.put ? remote : transfer.local, transfer.put ? transfer.local : remote,
+                transfer.bytes);
+  }
+  void say(const std::string& what) {
+    if (wrong_.empty()) wrong_ = what;
+  }
+
+  const Conditions& conditions_;
+  Decider& decider_;
+  unsigned refusals_;
+  bool calm_ = false;
+  std::string wrong_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+
+ public:
+  // Sees each message before the process `at` does.
+  std::function<void(int at, int from, const Bytes& message)> on_message;
+};
+
+} // namespace macadam::prove

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "prove/program.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+namespace macadam::prove {
+
+// MPI's matching rules (MPI 5.0, 3.5 "Semantics of Point-to-Point Communication") at their
+// plainest: a process has a list of pending receives in the order of posting and a list of
+// unexpected messages in the order of arrival; what comes takes the first that fits in the other
+// list. Given the order in which messages arrive, this leaves no choice, so the engine must agree
+// with it in every match, whatever protocol brought the message. Only the end of a cancelled
+// receive is the engine's to choose, as long as nothing has matched it.
+class Oracle {
+ private:
+  template <class Rows>
+  static auto& at(Rows& rows, int rank) {
+    return rows[static_cast<std::size_t>(rank)];
+  }
+
+ public:
+  static constexpr int none = -1;
+
+  struct Message {
+    int from, to, context, tag;
+    std::size_t bytes;
+    int receive = none; // the receive of `to` that it matched
+  };
+  struct Receive {
+    int context, peer, tag;
+    int message = none;
+    bool pending = false;
+  };
+
+  explicit Oracle(std::size_t ranks)
+      : receives_(ranks), unexpected_(ranks), on_the_way_(ranks * ranks) {}
+
+  [[nodiscard]] const std::vector<Message>& messages() const { return messages_; }
+  [[nodiscard]] const std::vector<std::vector<Receive>>& receives() const { return receives_; }
+  [[nodiscard]] const Receive& receive(int rank, int number) const {
+    return at(receives_, rank)[static_cast<std::size_t>(number)];
+  }
+
+  // A send is called. Returns the message's number.
+  int sent(int from, const Step& send) {
+    messages_.push_back({from, send.peer, send.context, send.tag, send.bytes});
+    const auto number = static_cast<int>(messages_.size()) - 1;
+    way(from, send.peer).push_back(number);
+    return number;
+  }
+
+  // The next message from one process reaches the other. Returns its number, `none` if there was
+  // none to come.
+  int arrive(int from, int to) {
+    if (way(from, to).empty()) return none;
+    const int number = way(from, to).front();
+    way(from, to).pop_front();
+    for (std::size_t i = 0; i < at(receives_, to).size(); ++i) {
+      if (const Receive& r = at(receives_, to)[i]; r.pending && fits(r, message(number))) {
+        match(to, static_cast<int>(i), number);
+        return number;
+      }
+    }
+    at(unexpected_, to).push_back(number);
+    return number;
+  }
+
+  // A receive is posted; its number at this process is the next.
+  void post(int rank, const Step& step) {
+    auto& receives = at(receives_, rank);
+    receives.push_back({step.context, step.peer, step.tag});
+    if (const int first = oldest(rank, step); first != none) {
+      take(rank, first);
+      match(rank, static_cast<int>(receives.size()) - 1, first);
+    } else {
+      receives.back().pending = true;
+    }
+  }
+
+  // What a probe finds: the oldest message that has arrived, fits and is not matched.
+  [[nodiscard]] int oldest(int rank, const Step& wanted) const {
+    for (const int number : at(unexpected_, rank)) {
+      if (fits({wanted.context, wanted.peer, wanted.tag}, message(number))) return number;
+    }
+    return none;
+  }
+  // A matched probe takes what oldest() told.
+  void take(int rank, int number) { std::erase(at(unexpected_, rank), number); }
+  // It is received; the receive's number is the process's next.
+  void receive_taken(int rank, int number) {
+    auto& receives = at(receives_, rank);
+    receives.push_back({message(number).context, message(number).from, message(number).tag});
+    match(rank, static_cast<int>(receives.size()) - 1, number);
+  }
+
+  // A receive has ended as cancelled. False if it was matched.
+  bool cancelled(int rank, int number) {
+    Receive& receive = at(receives_, rank)[static_cast<std::size_t>(number)];
+    return std::exchange(receive.pending, false);
+  }
+
+  static bool fits(const Receive& receive, const Message& message) {
+    return receive.context == message.context &&
+           (receive.peer == MPI_ANY_SOURCE || receive.peer == message.from) &&
+           (receive.tag == MPI_ANY_TAG || receive.tag == message.tag);
+  }
+
+  [[nodiscard]] const Message& message(int number) const {
+    return messages_[static_cast<std::size_t>(number)];
+  }
+  // Messages that have come and are not matched, oldest first.
+  [[nodiscard]] const std::vector<int>& unexpected(int rank) const { return at(unexpected_, rank); }
+  // Messages sent that have not arrived.
+  [[nodiscard]] const std::deque<int>& on_the_way(int from, int to) const {
+    return on_the_way_[index(from, to)];
+  }
+
+ private:
+  [[nodiscard]] std::size_t index(int from, int to) const {
+    return static_cast<std::size_t>(from) * receives_.size() + static_cast<std::size_t>(to);
+  }
+  std::deque<int>& way(int from, int to) { return on_the_way_[index(from, to)]; }
+  void match(int rank, int number, int message) {
+    Receive& receive = at(receives_, rank)[static_cast<std::size_t>(number)];
+    receive.pending = false;
+    receive.message = message;
+    messages_[static_cast<std::size_t>(message)].receive = number;
+  }
+
+  std::vector<Message> messages_;
+  std::vector<std::vector<Receive>> receives_; // by rank
+  std::vector<std::vector<int>> unexpected_;   // by rank
+  std::vector<std::deque<int>> on_the_way_;    // by sender and receiver
+};
+
+} // namespace macadam::prove

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/settings.h"
+#include "mpi.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Small programs of point-to-point calls, their text, and what the network may do to them.
+namespace macadam::prove {
+
+// Payload bytes up to which a message is EAGER and HYBRID here: contents are cheap to check.
+inline constexpr std::size_t eager_limit = 8, hybrid_limit = 16;
+
+// One call of a process. `peer` may be MPI_ANY_SOURCE, `tag` MPI_ANY_TAG where MPI has them.
+struct Step {
+  enum class What {
+    send,
+    synchronous_send,
+    receive,
+    probe,           // Iprobe: what it says is compared
+    match_probe,     // Improbe
+    receive_matched, // Imrecv of the process's last matched probe; nothing if that found nothing
+    cancel,          // of the process's receive `number`, in order of posting from 0
+    wait,            // until that receive is complete
+    free_context,    // as MPI_Comm_free: waits until the process has nothing in flight there
+  } what = What::send;
+  int peer = 0;
+  int tag = 0;
+  std::size_t bytes = 0; // of the message, or room of a receive
+  int number = 0;
+  bool gaps = false; // the data are of a type with gaps
+  int context = 0;
+
+  bool operator==(const Step&) const = default;
+};
+
+// How puts and gets of the network end.
+enum class Transfers {
+  at_once,
+  blocking, // later, by the poll of the one who began them; sends are refused meanwhile
+  ordered, // later; a put lands at any time before the message behind it, which may be sent at once
+  either,  // at once or blocking, each as it comes
+};
+
+struct Conditions {
+  base::Rendezvous rendezvous = base::Rendezvous::read;
+  base::Protocols protocols = base::Protocols::customized;
+  Transfers transfers = Transfers::at_once;
+  unsigned refusals = 0; // operations that the network refuses (`busy`), in one run
+  bool late = false;     // peers are connected some time after the first use
+  bool bursts = false;   // one poll may deliver several things
+  bool demote = false;   // room for one unexpected message
+  unsigned tags = 128;   // ordinals kept per peer
+
+  bool operator==(const Conditions&) const = default;
+};
+
+struct Program {
+  Conditions conditions;
+  std::vector<std::vector<Step>> ranks;
+
+  [[nodiscard]] std::size_t steps() const;
+  bool operator==(const Program&) const = default;
+};
+
+// "write blocking refusals=1 / send 1 0 20, send 1 0 4 / recv 0 0 24, recv * * 24, cancel 0":
+// the conditions, then the steps of each rank. A number of bytes with `g` is of a type with gaps;
+// "@1" behind a step is its context if that is not 0.
+std::string show(const Program& program);
+std::string show(const Step& step);
+// Throws std::invalid_argument that says what was found where, and what is needed.
+Program parse(std::string_view text);
+
+} // namespace macadam::prove

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The key of a run's state. Two runs with equal keys have the same future: the key holds everything
+// that steps of program, network, engines or oracle look at, and holds it in full; addresses, ids
+// and keys of memory, which only name things, are replaced by what they name. (What the key tells
+// apart needlessly costs time; what it failed to tell apart would cost soundness. explorer_test
+// compares with runs that use no keys.)
+#include "engine/wire.h"
+#include "prove/execution.h"
+
+#include <cstring>
+
+namespace macadam::prove {
+
+namespace wire = engine::wire;
+
+class StateHash {
+ public:
+  explicit StateHash(const Execution& run) : run_(run) {
+    add(run.network_.refusals_left());
+    for (int rank = 0; rank < ranks(); ++rank) {
+      add_process(rank);
+      add_engine(rank);
+      for (int peer = 0; peer < ranks(); ++peer)
+        add_link(rank, peer);
+    }
+    add_oracle();
+  }
+  [[nodiscard]] StateKey key() const { return {first_, second_}; }
+
+ private:
+  // Names of things that are gone: late packets that mention them find nothing.
+  static constexpr std::uint64_t gone = ~std::uint64_t{0};
+
+  template <class Value>
+  void add(Value value) {
+    static_assert(sizeof(Value) <= 8);
+    const auto word = static_cast<std::uint64_t>(value);
+    first_ = (first_ ^ word) * 0x9e3779b97f4a7c15u;
+    first_ ^= first_ >> 29;
+    second_ = (second_ + word + 0x632be59bd9b4e019u) * 0xd6e8feb86659fd93u;
+    second_ ^= second_ >> 32;
+  }
+  template <class... Values>
+  void add_all(Values... values) {
+    (add(values), ...);
+  }
+  void add_bytes(const void* bytes, std::size_t count) {
+    add(count);
+    for (std::size_t at = 0; at < count; at += 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, static_cast<const std::byte*>(bytes) + at,
+                  std::min<std::size_t>(8, count - at));
+      add(word);
+    }
+  }
+
+  [[nodiscard]] int ranks() const { return static_cast<int>(run_.processes_.size()); }
+  [[nodiscard]] const Execution::Process& process(int rank) const {
+    return run_.processes_[Execution::index(rank)];
+  }
+
+  // ---- names
+
+  // A send or receive, by the user's memory that its data lie in.
+  [[nodiscard]] std::uint64_t operation_at(int rank, const void* address) const {
+    const auto& operations = process(rank).operations;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      if (operations[i]->memory.data() == address) return i;
+    }
+    return gone;
+  }
+  [[nodiscard]] std::uint64_t name(int rank, const engine::Request* request) const {
+    if (request == nullptr) return gone;
+    return operation_at(rank,
+                        request->role == engine::Role::send
+                            ? static_cast<const engine::SendRequest*>(request)->data.address
+                            : static_cast<const engine::ReceiveRequest*>(request)->data.address);
+  }
+  [[nodiscard]] std::uint64_t send_named(int rank, std::uint64_t id) const {
+    std::uint64_t found = gone;
+    process(rank).engine->for_each_send([&](const engine::SendRequest& send) {
+      if (send.id == id) found = name(rank, &send);
+    });
+    return id == 0 ? gone - 1 : found;
+  }
+  [[nodiscard]] std::uint64_t receive_named(int rank, std::uint64_t id) const {
+    if (id == 0) return gone - 1;
+    for (const Execution::Operation* receive : process(rank).receives) {
+      if (receive->request == nullptr) continue;
+      const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
+      if (request.id == id) return name(rank, &request);
+    }
+    return gone;
+  }
+  // Registered memory: whether it still is, and whose data are to be there.
+  void add_memory(int owner, engine::RemoteMemory memory) {
+    const Network::Region* const region = run_.network_.region(owner, memory.key);
+    if (region == nullptr) return add(memory.key == 0 ? gone - 1 : gone);
+    std::uint64_t found = operation_at(owner, reinterpret_cast<void*>(region->address));
+    if (found == gone) { // a copy of the library
+      const auto is = [&](const std::byte* staged) {
+        return reinterpret_cast<std::uintptr_t>(staged) == region->address;
+      };
+      process(owner).engine->for_each_send([&](const engine::SendRequest& send) {
+        if (is(send.staged)) found = name(owner, &send) + 1000;
+      });
+      for (const Execution::Operation* receive : process(owner).receives) {
+        if (receive->request == nullptr) continue;
+        const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
+        if (is(request.staged)) found = name(owner, &request) + 1000;
+      }
+    }
+    add_all(found, memory.address - region->address, region->bytes);
+  }
+
+  // ---- program and oracle
+
+  void add_process(int rank) {
+    const Execution::Process& at = process(rank);
+    add_all(at.next, at.operations.size(), at.receives.size());
+    for (const auto& operation : at.operations) {
+      add_all(operation->step.what, operation->number, operation->cancelling,
+              operation->request != nullptr);
+      add_bytes(operation->memory.data(), operation->memory.size());
+      if (operation->request == nullptr) continue;
+      if (operation->receive)
+        add_receive(rank, static_cast<const engine::ReceiveRequest&>(*operation->request));
+    }
+    add(at.probed != nullptr);
+    if (at.probed != nullptr) add_message(*at.probed);
+    add(at.probed_message);
+  }
+  void add_oracle() {
+    const Oracle& oracle = run_.oracle_;
+    add(oracle.messages().size());
+    for (const Oracle::Message& m : oracle.messages())
+      add_all(m.from, m.to, m.context, m.tag, m.bytes, m.receive);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const auto& receives = oracle.receives()[Execution::index(rank)];
+      add(receives.size());
+      for (const Oracle::Receive& r : receives)
+        add_all(r.message, r.pending);
+      add(oracle.unexpected(rank).size());
+      for (const int number : oracle.unexpected(rank))
+        add(number);
+      for (int peer = 0; peer < ranks(); ++peer)
+        add(oracle.on_the_way(rank, peer).size());
+    }
+  }
+
+  // ---- engine
+
+  // Receives stand in the matcher in the order of posting, which is that of the operations.
+  void add_receive(int rank, const engine::ReceiveRequest& receive) {
+    add_all(receive.stage, receive.announced, receive.cancelling, receive.is_registered,
+            receive.id != 0, receive.incoming, receive.channel != nullptr,
+            receive.peer == nullptr ? gone : receive.peer->rank, receive.status.source,
+            receive.status.tag, receive.status.error, receive.detached);
+    add(receive.peer == nullptr
+            ? gone
+            : send_named(static_cast<int>(receive.peer->rank), receive.sender_id));
+    add(receive.staged != nullptr);
+    if (receive.staged != nullptr) add_bytes(receive.staged, receive.capacity);
+    // Who follows in the list of receives that may not announce themselves yet.
+    const base::ListNode<engine::Held>& held = receive;
+    add(held.linked());
+    for (const Execution::Operation* other : process(rank).receives) {
+      if (other->request == nullptr) continue;
+      const base::ListNode<engine::Held>& node =
+          static_cast<const engine::ReceiveRequest&>(*other->request);
+      add(held.next == &node);
+    }
+  }
+  void add_send(int rank, const engine::SendRequest& send) {
+    add_all(name(rank, &send), send.peer->rank, send.stage, send.counted, send.ordinal, send.hybrid,
+            send.is_registered, send.mode, send.detached, send.bytes);
+    add(send.staged != nullptr);
+    if (send.staged != nullptr) add_bytes(send.staged, send.bytes);
+  }
+  void add_message(const engine::Message& message) {
+    const int from = static_cast<int>(message.peer->rank);
+    add_all(from, message.envelope.context, message.envelope.source, message.envelope.tag,
+            message.bytes, message.offer, message.rendezvous, message.counted);
+    add(send_named(from, message.send_id));
+    add_memory(from, message.memory);
+    add(message.data != nullptr);
+    if (message.data != nullptr) add_bytes(message.data, message.bytes);
+  }
+  void add_engine(int rank) {
+    const engine::Engine& at = *process(rank).engine;
+    add(at.counters().demotions != 0);
+    at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
+    at.matcher().for_each_unexpected([&](const engine::Message& m) { add_message(m); });
+    at.peers().for_each([&](const engine::Peer& peer) { add_peer(rank, at, peer); });
+  }
+  void add_peer(int rank, const engine::Engine& at, const engine::Peer& peer) {
+    const int other = static_cast<int>(peer.rank);
+    add_all(peer.rank, peer.state, peer.demoted, peer.demoted_by_us, peer.short_limit,
+            peer.channels.full());
+    // Channels stand in a table whose order follows from their names and the order in which they
+    // were made; only what they hold matters: they are added up.
+    std::uint64_t sum_first = 0, sum_second = 0;
+    peer.channels.for_each([&](const engine::Channel& channel) {
+      const auto [first, second] = std::pair(first_, second_);
+      first_ = second_ = 1;
+      add_channel(rank, other, channel);
+      sum_first += std::exchange(first_, first);
+      sum_second += std::exchange(second_, second);
+    });
+    add_all(sum_first, sum_second);
+    // Who follows in the list of peers with a backlog.
+    const base::ListNode<engine::Backlogged>& node = peer;
+    add(node.linked());
+    at.peers().for_each([&](const engine::Peer& next) {
+      const base::ListNode<engine::Backlogged>& its = next;
+      add(node.next == &its);
+    });
+    for (const engine::Deferred& waiting : peer.backlog) {
+      add_all(waiting.type, waiting.bytes);
+      if (waiting.type == engine::Deferred::Type::control)
+        add_packet(rank, other, waiting.control.data(), waiting.control_bytes);
+      add(name(rank, waiting.send));
+      add(name(rank, waiting.receive));
+      add_memory(other, waiting.remote);
+    }
+  }
+  void add_channel(int rank, int peer, const engine::Channel& channel) {
+    add_all(channel.context, channel.tag, channel.source, channel.retracting, channel.pending,
+            channel.sent, channel.matched);
+    add(channel.announcements.size());
+    for (const engine::Announcement& announcement : channel.announcements) {
+      add_all(announcement.ordinal, announcement.capacity);
+      add(receive_named(peer, announcement.receive_id));
+      add_memory(peer, announcement.memory);
+    }
+    add(channel.waiting.size());
+    for (const engine::SendRequest* send : channel.waiting)
+      add(name(rank, send));
+  }
+
+  // ---- network
+
+  void add_link(int rank, int peer) {
+    const Network::Link& link = run_.network_.link(rank, peer);
+    add_all(link.connected, link.transfers.size(), link.inbox.size());
+    for (const Network::Transfer& transfer : link.transfers)
+      add_transfer(rank, peer, transfer);
+    for (const Network::Item& item : link.inbox) {
+      add(item.put.has_value());
+      if (item.put)
+        add_transfer(peer, rank, *item.put);
+      else
+        add_packet(peer, rank, item.message.data(), item.message.size());
+    }
+  }
+  void add_transfer(int rank, int peer, const Network::Transfer& transfer) {
+    constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
+    add_all(transfer.put, transfer.bytes, transfer.moved);
+    add((transfer.cookie & receive_cookie) != 0
+            ? receive_named(rank, transfer.cookie & ~receive_cookie)
+            : send_named(rank, transfer.cookie));
+    add_memory(peer, transfer.remote);
+  }
+  // A packet of `from` to `to`.
+  void add_packet(int from, int to, const std::byte* packet, std::size_t bytes) {
+    const auto read = [&]<class Header>(Header header) {
+      std::memcpy(&header, packet, sizeof header);
+      return header;
+    };
+    const auto kind = static_cast<wire::Kind>(packet[0]);
+    add(kind);
+    switch (kind) {
+    case wire::Kind::eager:
+      return add_bytes(packet, bytes);
+    case wire::Kind::eager_synchronous: {
+      const auto header = read(wire::EagerSynchronous{});
+      add(send_named(from, std::uint64_t{header.send_id_high} << 32 | header.send_id_low));
+      add_bytes(packet, sizeof(wire::Eager));
+      return add_bytes(packet + sizeof header, bytes - sizeof header);
+    }
+    case wire::Kind::sender_ready: {
+      const auto ready = read(wire::SenderReady{});
+      add_all(ready.offer, ready.counted, ready.synchronous, ready.source, ready.tag, ready.context,
+              ready.bytes, send_named(from, ready.send_id));
+      return add_memory(from, ready.memory);
+    }
+    case wire::Kind::receiver_ready: {
+      const auto ready = read(wire::ReceiverReady{});
+      add_all(ready.tag, ready.context, ready.ordinal, receive_named(from, ready.receive_id),
+              send_named(to, ready.send_id), ready.capacity);
+      return add_memory(from, ready.memory);
+    }
+    case wire::Kind::fin_to_receiver:
+    case wire::Kind::fin_to_sender: {
+      const auto fin = read(wire::Fin{});
+      add_all(fin.source, fin.bytes,
+              kind == wire::Kind::fin_to_receiver ? receive_named(to, fin.id)
+                                                  : send_named(to, fin.id));
+      return;
+    }
+    case wire::Kind::retract:
+    case wire::Kind::retracted: {
+      const auto retract = read(wire::Retract{});
+      add_all(retract.used, retract.tag, retract.context, retract.ordinal,
+              receive_named(kind == wire::Kind::retract ? from : to, retract.receive_id));
+      return;
+    }
+    case wire::Kind::demote:
+      return add(read(wire::Demote{}).on);
+    }
+  }
+
+  const Execution& run_;
+  std::uint64_t first_ = 1, second_ = 1;
+};
+
+StateKey Execution::key() const {
+  return StateHash(*this).key();
+}
+
+} // namespace macadam::prove
