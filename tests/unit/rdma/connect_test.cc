@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections on demand: one handshake however the packets come.
+#include "world.h"
+
+namespace macadam::test {
+namespace {
+
+TEST(Connect, the_first_message_opens_the_connection) {
+  World world(3);
+  world.start();
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+  Stream stream(world, 0, 1, 20);
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }));
+  stream.check();
+  EXPECT_EQ(world[0].transport->connections(), 1u);
+  EXPECT_EQ(world[1].transport->connections(), 1u);
+  EXPECT_EQ(world[2].transport->connections(), 0u); // nobody talked to it
+  EXPECT_EQ(world[0].changes[1], 1);                // told once
+  EXPECT_EQ(world[1].changes.count(0), 0u);         // never asked for
+  EXPECT_EQ(world[1].counter("connections_accepted"), 1u);
+}
+
+TEST(Connect, the_receiver_computes_meanwhile) {
+  World world(2);
+  world.start();
+  Stream stream(world, 0, 1, 5);
+  ASSERT_TRUE(world.until([&] { return stream.push(); }, 20000, 1)) << "the receiver had to act";
+  EXPECT_TRUE(world[1].received.empty());
+  ASSERT_TRUE(world.until([&] { return stream.arrived(); }));
+  stream.check();
+}
+
+TEST(Connect, both_sides_at_once_make_one_connection) {
+  World world(2);
+  world.start();
+  Stream there(world, 0, 1, 30);
+  Stream back(world, 1, 0, 30);
+  there.push();
+  back.push();
+  ASSERT_TRUE(world.until([&] {
+    const bool sent = there.push();
+    return back.push() && sent && there.arrived() && back.arrived();
+  }));
+  there.check();
+  back.check();
+  for (Rank rank : {0u, 1u}) {
+    EXPECT_EQ(world[rank].transport->connections(), 1u);
+    EXPECT_EQ(world[rank].counter("connections"), 1u);
+    EXPECT_EQ(world[rank].counter("connections_crossed"), 1u);
+    EXPECT_EQ(world[rank].changes[1 - rank], 1);
+  }
+}
+
+// What may happen to datagrams, often; every pair connects, nothing is lost or comes twice.
+class BadDatagrams : public testing::TestWithParam<unsigned> {};
+
+TEST_P(BadDatagrams, do_no_harm) {
+  Faults faults;
+  faults.datagram_loss = 0.4;
+  faults.datagram_duplication = 0.3;
+  faults.datagram_reordering = 0.5;
+  faults.reordering_ns = 3e6;
+  faults.attendant_jitter_ns = 1e5;
+  constexpr Rank size = 4;
+  World world(size, small_settings(), {}, faults, GetParam());
+  world.start();
+  std::vector<Stream> streams;
+  for (Rank from = 0; from < size; ++from) {
+    for (Rank to = 0; to < size; ++to) {
+      if (from != to) streams.emplace_back(world, from, to, 10);
+    }
+  }
+  ASSERT_TRUE(world.until(
+      [&] {
+        bool all = true;
+        for (Stream& stream : streams)
+          all = stream.push() && stream.arrived() && all;
+        return all;
+      },
+      2000000));
+  for (const Stream& stream : streams)
+    stream.check();
+  std::uint64_t resent = 0;
+  for (Rank rank = 0; rank < size; ++rank) {
+    EXPECT_EQ(world[rank].transport->connections(), size - 1);
+    EXPECT_EQ(world[rank].counter("connections"), size - 1);
+    EXPECT_EQ(world[rank].counter("packets_rejected"), 0u);
+    resent += world[rank].counter("packets_resent");
+  }
+  EXPECT_GT(resent, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, BadDatagrams, testing::Range(1u, 31u));
+
+TEST(Connect, a_rank_talks_to_itself_without_a_connection) {
+  World world(2);
+  world.start();
+  Stream stream(world, 0, 0, 10);
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }, 100));
+  stream.check();
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+}
+
+TEST(Connect, packets_of_another_job_are_not_answered) {
+  World world(2);
+  world[1].its_secret = {9, 9, 9};
+  // The same queue key, which is all that the network compares.
+  world[0].its_secret = {9, 9, 9, 0, 1};
+  world.start();
+  Stream stream(world, 0, 1, 1);
+  world.until([&] { return stream.push(); }, 5000);
+  EXPECT_FALSE(stream.push());
+  EXPECT_EQ(world[1].transport->connections(), 0u);
+  EXPECT_GT(world[1].counter("packets_rejected"), 0u);
+}
+
+TEST(Connect, a_peer_that_has_ended_counts_as_failed) {
+  World world(2);
+  world.start();
+  world[1].transport.reset();
+  EXPECT_FALSE(world[0].up(1));
+  world[0].device.compute(sim::from_seconds(21));
+  ASSERT_TRUE(world.until([&] { return world[0].changes[1] != 0; }, 20));
+  EXPECT_EQ(world[0].states[1], engine::PeerState::failed);
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+  ASSERT_EQ(world[0].transport->fallbacks().size(), 1u);
+  EXPECT_NE(world[0].transport->fallbacks()[0].find("rank 1 has not answered"), std::string::npos);
+}
+
+TEST(Connect, ranks_that_receive_in_different_ways_are_told) {
+  World world(2);
+  world[1].settings.rdma_receive = ReceiveMode::credit;
+  world.start();
+  Stream stream(world, 0, 1, 1);
+  stream.push();
+  ASSERT_TRUE(world.until([&] { return world[0].changes[1] != 0; }));
+  EXPECT_EQ(world[0].states[1], engine::PeerState::failed);
+  EXPECT_NE(world[0].transport->fallbacks()[0].find("MACADAM_RDMA_RECEIVE"), std::string::npos);
+}
+
+// Every process in a fiber of its own, as in the simulator: start-up waits inside.
+void run_all(World& world, const std::function<void(World::Process&)>& program) {
+  std::vector<std::unique_ptr<sim::Fiber>> fibers;
+  unsigned ended = 0;
+  for (auto& process : world.processes) {
+    World::Process& own = *process;
+    fibers.push_back(std::make_unique<sim::Fiber>(1 << 18, [&own, &program, &ended] {
+      program(own);
+      ++ended;
+    }));
+    own.processor.run_in(fibers.back().get());
+    world.scheduler.at(0, [fiber = fibers.back().get()] { fiber->resume(); });
+  }
+  for (int events = 0; ended < fibers.size(); ++events) {
+    ASSERT_LT(events, 10000000) << "start-up does not end";
+    ASSERT_TRUE(world.scheduler.step()) << "start-up stands still";
+  }
+  for (auto& process : world.processes)
+    process->processor.run_in(nullptr);
+}
+
+class AtStart : public testing::TestWithParam<ConnectMode> {};
+
+TEST_P(AtStart, every_pair_is_connected) {
+  Settings settings = small_settings();
+  settings.rdma_connections = GetParam();
+  constexpr Rank size = 9;
+  World world(size, settings);
+  world.start();
+  run_all(world, [](World::Process& process) { process.transport->connect_all(); });
+  world.run(2000);
+  std::vector<Stream> streams;
+  for (Rank from = 0; from < size; ++from) {
+    EXPECT_EQ(world[from].transport->connections(), size - 1);
+    EXPECT_EQ(world[from].counter("connections"), size - 1);
+    for (Rank to = 0; to < size; ++to)
+      streams.emplace_back(world, from, to, 3);
+  }
+  ASSERT_TRUE(world.until([&] {
+    bool all = true;
+    for (Stream& stream : streams)
+      all = stream.push() && stream.arrived() && all;
+    return all;
+  }));
+  for (const Stream& stream : streams)
+    stream.check();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, AtStart, testing::Values(ConnectMode::all, ConnectMode::serial),
+                         [](const auto& at) {
+                           return at.param == ConnectMode::all ? "all" : "serial";
+                         });
+
+TEST(AtStart, too_few_queue_pairs_are_refused_with_the_remedy) {
+  Settings settings = small_settings();
+  settings.rdma_connections = ConnectMode::all;
+  Model model;
+  model.queue_pairs = 4;
+  World world(5, settings, model);
+  try {
+    world[0].start();
+    FAIL() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("4 connections at start need 5 queue pairs, 4 are there"),
+              std::string::npos)
+        << error.text;
+    EXPECT_NE(error.text.find("on-demand"), std::string::npos);
+  }
+}
+
+} // namespace
+} // namespace macadam::test

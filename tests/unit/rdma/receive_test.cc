@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bursts at a receiver that does not read: whatever the receive mode, every message arrives once
+// and in order.
+#include "world.h"
+
+#include "net/rdma/model.h"
+
+namespace macadam::test {
+namespace {
+
+const char* name_of(ReceiveMode mode) {
+  return mode == ReceiveMode::shared ? "shared" : mode == ReceiveMode::credit ? "credit" : "ring";
+}
+
+class Modes : public testing::TestWithParam<ReceiveMode> {};
+INSTANTIATE_TEST_SUITE_P(All, Modes,
+                         testing::Values(ReceiveMode::shared, ReceiveMode::credit,
+                                         ReceiveMode::ring),
+                         [](const auto& at) { return name_of(at.param); });
+
+TEST_P(Modes, a_burst_from_all_sides_arrives_in_order) {
+  constexpr Rank size = 5;
+  constexpr unsigned count = 400;
+  World world(size, small_settings(GetParam()));
+  world.start();
+  std::vector<Stream> streams;
+  for (Rank from = 1; from < size; ++from)
+    streams.emplace_back(world, from, 0, count);
+  const auto push = [&] {
+    bool all = true;
+    for (Stream& stream : streams)
+      all = stream.push() && all;
+    return all;
+  };
+  world.until(push, 3000, 0); // rank 0 computes: what it has room for is sent, no more
+  EXPECT_TRUE(world[0].received.empty());
+  ASSERT_TRUE(world.until([&] {
+    bool all = push();
+    for (const Stream& stream : streams)
+      all = all && stream.arrived();
+    return all;
+  }));
+  for (const Stream& stream : streams)
+    stream.check();
+}
+
+TEST_P(Modes, messages_go_both_ways_for_long) {
+  World world(2, small_settings(GetParam()));
+  world.start();
+  Stream there(world, 0, 1, 3000);
+  Stream back(world, 1, 0, 3000);
+  ASSERT_TRUE(world.until([&] {
+    const bool sent = there.push();
+    return back.push() && sent && there.arrived() && back.arrived();
+  }));
+  there.check();
+  back.check();
+}
+
+// Answers are sent from inside on_message(), as the engine does.
+TEST_P(Modes, a_sink_may_send) {
+  World world(2, small_settings(GetParam()));
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1) && world[1].up(0); }));
+  unsigned answers = 0;
+  world[1].on_receive = [&](Rank) {
+    if (world[1].try_send(0, message(answers)) == Posted::done) ++answers;
+  };
+  Stream there(world, 0, 1, 50);
+  ASSERT_TRUE(world.until([&] { return there.push() && there.arrived(); }));
+  ASSERT_TRUE(world.until([&] { return world[0].received[1].size() == answers; }));
+  EXPECT_GT(answers, 5u);
+}
+
+TEST_P(Modes, the_memory_model_is_within_one_percent) {
+  for (const Rank size : {2u, 5u, 33u}) {
+    Settings settings = small_settings(GetParam());
+    World world(size, settings);
+    world.start();
+    for (Rank peer = 1; peer < size; ++peer)
+      ASSERT_TRUE(world.until([&] { return world[0].up(peer); }));
+    const DeviceLimits& limits = world[0].device.limits();
+    model::Shape shape;
+    shape.mode = GetParam();
+    shape.eager = static_cast<std::size_t>(settings.rdma_eager);
+    shape.shared = static_cast<std::uint32_t>(settings.rdma_shared);
+    shape.most_receives = model::most_receives(static_cast<std::uint32_t>(settings.rdma_buffers));
+    shape.window = static_cast<std::uint32_t>(settings.rdma_window);
+    shape.send_depth = static_cast<std::uint32_t>(settings.rdma_send_depth);
+    shape.inline_bytes = std::min(limits.inline_bytes, 256u);
+    shape.completion_depth = limits.completion_depth;
+    const auto held = static_cast<double>(world[0].transport->memory_bytes());
+    EXPECT_NEAR(static_cast<double>(model::bytes(shape, size - 1, 0)), held, held / 100) << size;
+  }
+}
+
+TEST(Shared, the_attendant_refills_while_the_receiver_computes) {
+  Settings settings = small_settings();
+  settings.rdma_shared = 64;
+  // Half a microsecond a message, twelve for the attendant to wake up, and as many again.
+  settings.rdma_watermark = 2 * model::watermark(1e9, 500, 12e-6);
+  World world(2, settings);
+  world.start();
+  Stream stream(world, 0, 1, 200);
+  ASSERT_TRUE(world.until([&] { return stream.push(); }, 20000, 1));
+  world.until([] { return false; }, 100, 1);
+  EXPECT_GT(world[1].counter("limit_events"), 2u);
+  EXPECT_EQ(world.fabric.counters.receiver_not_ready, 0u);
+  const std::size_t before = world[1].transport->memory_bytes();
+  ASSERT_TRUE(world.until([&] { return stream.arrived(); }));
+  stream.check();
+  EXPECT_GT(world[1].counter("returned"), 60u);
+  // After the burst the receives in the queue are as many as before it.
+  const std::uint64_t events = world[1].counter("limit_events");
+  Stream again(world, 0, 1, 20);
+  world[1].received.clear();
+  ASSERT_TRUE(world.until([&] { return again.push() && again.arrived(); }));
+  EXPECT_EQ(world[1].counter("limit_events"), events);
+  EXPECT_EQ(world[1].transport->memory_bytes(), before);
+}
+
+TEST(Shared, without_a_watermark_the_network_refuses_and_nothing_is_lost) {
+  Settings settings = small_settings();
+  settings.rdma_watermark = 0;
+  World world(2, settings);
+  world.start();
+  Stream stream(world, 0, 1, 150);
+  world.until([&] { return stream.push(); }, 5000, 1);
+  EXPECT_GT(world.fabric.counters.receiver_not_ready, 0u);
+  EXPECT_EQ(world[1].counter("limit_events"), 0u);
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }));
+  stream.check();
+}
+
+// The pool is used up too: the network waits until the receiver reads.
+TEST(Shared, a_burst_beyond_the_pool_waits) {
+  World world(3);
+  world.start();
+  Stream one(world, 0, 2, 300);
+  Stream two(world, 1, 2, 300);
+  world.until([&] { return one.push() && two.push(); }, 30000, 2);
+  EXPECT_GT(world.fabric.counters.receiver_not_ready, 0u);
+  ASSERT_TRUE(world.until([&] {
+    const bool sent = one.push();
+    return two.push() && sent && one.arrived() && two.arrived();
+  }));
+  one.check();
+  two.check();
+  EXPECT_EQ(world[2].counter("broken"), 0u);
+}
+
+TEST(Shared, receives_that_never_come_break_the_connection_if_retries_are_bounded) {
+  Settings settings = small_settings();
+  settings.rdma_watermark = 0;
+  settings.rdma_rnr_retries = 3;
+  World world(2, settings);
+  world.start();
+  Stream stream(world, 0, 1, 100);
+  ASSERT_TRUE(world.until(
+      [&] {
+        stream.push();
+        return world[0].states[1] == engine::PeerState::failed;
+      },
+      100000, 1));
+  EXPECT_EQ(world[0].counter("no_receiver"), 1u);
+  world.run(10);
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+}
+
+TEST(Shared, a_device_without_shared_queues_is_refused_with_the_remedy) {
+  Model model;
+  model.shared_depth = 0;
+  World world(1, small_settings(), model);
+  try {
+    world.start();
+    FAIL() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("MACADAM_RDMA_RECEIVE=credit"), std::string::npos) << error.text;
+  }
+}
+
+class Windowed : public testing::TestWithParam<ReceiveMode> {};
+INSTANTIATE_TEST_SUITE_P(All, Windowed, testing::Values(ReceiveMode::credit, ReceiveMode::ring),
+                         [](const auto& at) { return name_of(at.param); });
+
+TEST_P(Windowed, a_sender_stops_at_its_window_and_the_network_refuses_nothing) {
+  World world(2, small_settings(GetParam()));
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  int sent = 0;
+  world.until(
+      [&] {
+        while (world[0].try_send(1, "x") == Posted::done)
+          ++sent;
+        return false;
+      },
+      1000, 1);
+  EXPECT_EQ(sent, 8);
+  // One way only: the receiver has no message to put credits on.
+  Stream stream(world, 0, 1, 500);
+  world[1].received.clear();
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 8; }));
+  world[1].received.clear();
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }));
+  stream.check();
+  EXPECT_GT(world[1].counter("credit_notes"), 500u / 8 - 1);
+  EXPECT_EQ(world.fabric.counters.receiver_not_ready, 0u);
+}
+
+TEST_P(Windowed, credits_travel_with_messages) {
+  World world(2, small_settings(GetParam()));
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1) && world[1].up(0); }));
+  for (unsigned n = 0; n < 200; ++n) { // ping-pong
+    ASSERT_EQ(world[0].try_send(1, message(n)), Posted::done);
+    ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == n + 1; }));
+    ASSERT_EQ(world[1].try_send(0, message(n)), Posted::done);
+    ASSERT_TRUE(world.until([&] { return world[0].received[1].size() == n + 1; }));
+  }
+  EXPECT_EQ(world[0].counter("credit_notes") + world[1].counter("credit_notes"), 0u);
+}
+
+} // namespace
+} // namespace macadam::test

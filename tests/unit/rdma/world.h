@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/error.h"
+#include "net/rdma/transport.h"
+#include "sim/device.h"
+#include "sim/fiber.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macadam::test {
+
+using namespace macadam::net::rdma;
+using base::ConnectMode;
+using base::ReceiveMode;
+using base::Settings;
+using sim::Faults;
+using sim::Model;
+
+// Small numbers, so that every limit is met soon.
+inline Settings small_settings(ReceiveMode mode = ReceiveMode::shared) {
+  Settings settings;
+  settings.rdma_receive = mode;
+  settings.rdma_eager = 1024;
+  settings.rdma_buffers = 256;
+  settings.rdma_shared = 32;
+  settings.rdma_watermark = 8;
+  settings.rdma_window = 8;
+  settings.rdma_send_depth = 16;
+  return settings;
+}
+
+// The processes of a job: each a transport on a simulated device, with a sink that writes down what
+// it is told. All run in this thread; nobody polls but the test.
+class World {
+ public:
+  struct Process final : Directory, Sink {
+    Process(World& of, Rank own, const Settings& its_settings)
+        : world(of), self(own), settings(its_settings), processor(of.scheduler),
+          device(of.fabric, processor) {}
+
+    void start() {
+      transport = std::make_unique<RdmaTransport>(device, *this, settings, invalidation);
+    }
+    // As the engine would: a link is used when it is connected.
+    engine::Link& link(Rank peer) {
+      engine::PeerState state = engine::PeerState::failed;
+      engine::Link& found = transport->connect(peer, state);
+      if (states.find(peer) == states.end()) states[peer] = state;
+      return found;
+    }
+    bool up(Rank peer) {
+      link(peer);
+      return states[peer] == engine::PeerState::connected;
+    }
+    Posted try_send(Rank peer, const std::string& text) {
+      if (!up(peer)) return Posted::busy;
+      return transport->send(link(peer), text.data(), text.size(), nullptr, 0);
+    }
+    // Polls once; a little time goes by, in which the attendant may run.
+    bool step() {
+      const bool moved = transport->poll(*this);
+      device.compute(sim::microsecond);
+      return moved;
+    }
+    std::uint64_t counter(const std::string& name) const {
+      base::CounterList list;
+      transport->list_counters(list);
+      for (const base::Counter& counter : list.rows()) {
+        if (counter.name == name) return *counter.value;
+      }
+      ADD_FAILURE() << "no counter " << name;
+      return 0;
+    }
+
+    // Directory
+    [[nodiscard]] Rank rank() const override { return self; }
+    [[nodiscard]] Rank size() const override { return static_cast<Rank>(world.processes.size()); }
+    [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return its_secret; }
+    void publish(const wire::Endpoint& own) override { endpoint = own; }
+    wire::Endpoint find(Rank peer) override { return world[peer].endpoint; }
+    // Sink
+    void on_message(Rank source, const std::byte* message, std::size_t bytes) override {
+      received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
+      if (on_receive) on_receive(source);
+    }
+    void on_complete(std::uint64_t cookie, bool ok) override { completed[cookie] = ok; }
+    void on_peer(Rank peer, engine::PeerState state) override {
+      states[peer] = state;
+      ++changes[peer];
+    }
+
+    World& world;
+    const Rank self;
+    Settings settings;
+    sim::Processor processor;
+    sim::SimulatedDevice device;
+    mem::InvalidationSource* invalidation = nullptr;
+    wire::Endpoint endpoint;
+    std::array<std::uint8_t, 16> its_secret = {1, 2, 3};
+    std::unique_ptr<RdmaTransport> transport;
+    std::map<Rank, std::vector<std::string>> received;
+    std::map<Rank, engine::PeerState> states;
+    std::map<Rank, int> changes;
+    std::map<std::uint64_t, bool> completed;
+    std::function<void(Rank)> on_receive;
+  };
+
+  explicit World(Rank size, const Settings& settings = small_settings(), const Model& model = {},
+                 const Faults& faults = {}, std::uint64_t seed = 1)
+      : scheduler(seed), fabric(scheduler, model, faults, seed) {
+    for (Rank rank = 0; rank < size; ++rank)
+      processes.push_back(std::make_unique<Process>(*this, rank, settings));
+  }
+  World& start() {
+    for (auto& process : processes)
+      process->start();
+    return *this;
+  }
+  Process& operator[](Rank rank) { return *processes[rank]; }
+
+  // Lets all processes (but one that `computes`) poll until it is so; false after `rounds`.
+  bool until(const std::function<bool()>& so, int rounds = 20000, Rank computes = ~Rank{0}) {
+    for (int round = 0; round < rounds; ++round) {
+      if (so()) return true;
+      for (Rank rank = 0; rank < processes.size(); ++rank) {
+        Process& process = *processes[rank];
+        if (process.transport == nullptr) continue;
+        if (rank == computes)
+          process.device.compute(sim::microsecond);
+        else
+          process.step();
+      }
+    }
+    return so();
+  }
+  void run(int rounds = 200) {
+    until([] { return false; }, rounds);
+  }
+
+  sim::Scheduler scheduler;
+  sim::Fabric fabric;
+  std::vector<std::unique_ptr<Process>> processes;
+};
+
+// Text of the n-th message of a stream, of a length that follows from n.
+inline std::string message(unsigned n, std::size_t longest = 1000) {
+  std::string text = std::to_string(n) + ":";
+  text.resize(text.size() + n * 37 % longest, static_cast<char>('a' + n % 26));
+  return text;
+}
+
+// `count` messages from one process to another, begun and not waited for.
+class Stream {
+ public:
+  Stream(World& world, Rank from, Rank to, unsigned count)
+      : world_(world), from_(from), to_(to), count_(count) {}
+  // Sends as many as there is room for; true if all were sent.
+  bool push() {
+    while (sent_ < count_ && world_[from_].try_send(to_, message(sent_)) == Posted::done)
+      ++sent_;
+    return sent_ == count_;
+  }
+  bool arrived() const { return world_[to_].received[from_].size() >= count_; }
+  void check() const {
+    const std::vector<std::string>& got = world_[to_].received[from_];
+    ASSERT_EQ(got.size(), count_) << "from " << from_ << " to " << to_;
+    for (unsigned n = 0; n < count_; ++n)
+      ASSERT_EQ(got[n], message(n)) << "message " << n << " from " << from_ << " to " << to_;
+  }
+
+ private:
+  World& world_;
+  Rank from_;
+  Rank to_;
+  unsigned count_;
+  unsigned sent_ = 0;
+};
+
+} // namespace macadam::test
