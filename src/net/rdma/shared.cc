@@ -44,6 +44,7 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, std::uint32_t k
   // The attendant is woken while something is left, but not by every message.
   watermark_ =
       bounded(watermark, kept_ - 1, "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED", fallbacks);
+  batch_ = std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2);
   completions_ = device.make_completion_queue(most_, false);
   queue_ = device.make_shared_receive_queue(kept_);
   free_.reserve(model::shared_batch);
@@ -75,18 +76,23 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
   return buffers.size();
 }
 
-// The attendant: the application has not read for so long that the queue runs low. What is left in
-// the queue is the watermark, so it may take `kept_ - watermark_` more (section 4.1.3). The number
-// of completions that nobody reads stays within the completion queue.
+// The attendant: the application has not read for so long that the queue runs low (section 4.1.3).
+// How many are left is not told, so it posts until the queue is full. Completions that nobody
+// reads stay fewer than their queue has room for.
 void SharedReceiver::on_limit() {
   tally(limit_events_, 1);
-  const std::uint32_t outstanding = outstanding_.load(std::memory_order_relaxed);
-  const std::uint32_t count = std::min(kept_ - watermark_, most_ - std::min(most_, outstanding));
-  const std::size_t posted = post_new(count);
-  tally(refilled_, posted);
+  bool any = false;
+  for (;;) {
+    const std::uint32_t outstanding = outstanding_.load(std::memory_order_relaxed);
+    const std::uint32_t room = most_ - std::min(most_, outstanding);
+    const std::size_t posted = post_new(std::min(room, batch_));
+    if (posted == 0) break;
+    tally(refilled_, posted);
+    any = true;
+  }
   // With nothing posted the event would come again at once: then the application arms it, when it
   // has given buffers back.
-  if (posted != 0)
+  if (any)
     queue_->arm_limit(watermark_);
   else
     limit_due_.store(true, std::memory_order_release);
@@ -101,7 +107,7 @@ bool SharedReceiver::consumed(Connection*, const Completion& completion, const w
   } else {
     free_.push_back(buffer);
   }
-  if (free_.size() >= std::min<std::size_t>(model::shared_batch, (kept_ + 1) / 2)) repost();
+  if (free_.size() >= batch_) repost();
   if (limit_due_.load(std::memory_order_relaxed) &&
       limit_due_.exchange(false, std::memory_order_acquire))
     queue_->arm_limit(watermark_);

@@ -48,6 +48,7 @@ class SharedReceiver final : public Receiver {
   std::uint32_t kept_;
   std::uint32_t watermark_;
   std::uint32_t most_;
+  std::uint32_t batch_; // posted together
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;
   // Posted and not yet read by the application: left in the queue, or completed.

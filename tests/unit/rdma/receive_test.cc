@@ -112,7 +112,7 @@ TEST(Shared, the_attendant_refills_while_the_receiver_computes) {
   EXPECT_GT(world[1].counter("returned"), 60u);
   // After the burst the receives in the queue are as many as before it.
   const std::uint64_t events = world[1].counter("limit_events");
-  Stream again(world, 0, 1, 20);
+  Stream again(world, 0, 1, 10);
   world[1].received.clear();
   ASSERT_TRUE(world.until([&] { return again.push() && again.arrived(); }));
   EXPECT_EQ(world[1].counter("limit_events"), events);
