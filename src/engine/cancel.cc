@@ -66,7 +66,9 @@ void Engine::on_retract(Peer& peer, const wire::Retract& retract) {
   wire::Retract answer = retract;
   answer.kind = wire::Kind::retracted;
   answer.used = false;
-  if (Channel* counting = channel(peer, retract.context, retract.tag)) {
+  // No channel: nothing was sent on it, or its communicator is freed here and what was sent has
+  // come before this answer.
+  if (Channel* counting = peer.channels.find(retract.context, retract.tag)) {
     answer.used = counting->sent > retract.ordinal;
     if (!answer.used) {
       std::erase_if(counting->announcements,
@@ -77,7 +79,7 @@ void Engine::on_retract(Peer& peer, const wire::Retract& retract) {
 }
 
 void Engine::on_retracted(Peer& peer, const wire::Retract& retracted) {
-  Channel* const counting = channel(peer, retracted.context, retracted.tag);
+  Channel* const counting = peer.channels.find(retracted.context, retracted.tag);
   if (counting == nullptr || !counting->retracting) return;
   counting->retracting = false;
   if (!retracted.used) {

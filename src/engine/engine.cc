@@ -115,6 +115,7 @@ bool Engine::quiet() const {
 }
 
 void Engine::drop_context(std::uint64_t context) {
+  dropped_.add(context);
   peers_.for_each([&](Peer& peer) { peer.channels.drop(context); });
 }
 
@@ -209,7 +210,7 @@ std::size_t Engine::memory_bytes() const {
   peers_.for_each([&](const Peer& peer) {
     peers += sizeof(Peer) + peer.channels.size() * (sizeof(Channel) + 2 * sizeof(void*));
   });
-  return sizeof(Engine) + peers + buffers_.bytes() + send_slab_.bytes() + receive_slab_.bytes() +
+  return sizeof(Engine) + dropped_.memory_bytes() + peers + buffers_.bytes() + send_slab_.bytes() + receive_slab_.bytes() +
          message_slab_.bytes() + deferred_slab_.bytes();
 }
 

@@ -5,6 +5,7 @@
 #include "base/id_table.h"
 #include "base/settings.h"
 #include "base/slab.h"
+#include "engine/context_set.h"
 #include "engine/match.h"
 #include "engine/peer.h"
 #include "engine/request.h"
@@ -100,7 +101,8 @@ class Engine final : public Sink {
   // sends whose owner has gone.
   [[nodiscard]] bool quiet() const;
 
-  // A communicator was freed: its channels are forgotten.
+  // A communicator was freed: its channels are forgotten, and announcements that are still on their
+  // way make none again.
   void drop_context(std::uint64_t context);
 
   [[nodiscard]] Transport& transport() { return transport_; }
@@ -245,6 +247,7 @@ class Engine final : public Sink {
   base::List<ReceiveRequest, InFlight> receiving_; // matched, data on the way
   base::List<ReceiveRequest, Held> held_;          // may not announce themselves yet
   base::List<Peer, Backlogged> backlogged_;
+  ContextSet dropped_; // of communicators that were freed
   mem::Buffers buffers_;
   std::size_t unexpected_bytes_ = 0;
   bool progressing_ = false;

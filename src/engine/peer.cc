@@ -23,14 +23,18 @@ void insert(std::vector<std::unique_ptr<Channel>>& table, std::unique_ptr<Channe
 
 } // namespace
 
-Channel* Channels::look_up(std::uint64_t context, std::int32_t tag, std::size_t bound) {
-  if (!table_.empty()) {
-    const std::size_t mask = table_.size() - 1;
-    for (std::size_t at = hash(context, tag) & mask; table_[at]; at = (at + 1) & mask) {
-      Channel& channel = *table_[at];
-      if (channel.tag == tag && channel.context == context) return last_ = &channel;
-    }
+Channel* Channels::find(std::uint64_t context, std::int32_t tag) const {
+  if (table_.empty()) return nullptr;
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t at = hash(context, tag) & mask; table_[at]; at = (at + 1) & mask) {
+    Channel& channel = *table_[at];
+    if (channel.tag == tag && channel.context == context) return &channel;
   }
+  return nullptr;
+}
+
+Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound) {
+  if (Channel* known = find(context, tag)) return last_ = known;
   // A tag that was refused once has sent or received uncounted messages: it must never be counted
   // later, so nothing new is admitted any more.
   if (full_ || used_ >= bound) {

@@ -44,8 +44,10 @@ class Channels {
   Channel* get(std::uint64_t context, std::int32_t tag, std::size_t bound) {
     if (last_ != nullptr && last_->tag == tag && last_->context == context) [[likely]]
       return last_;
-    return look_up(context, tag, bound);
+    return find_or_make(context, tag, bound);
   }
+  // The channel if it was made.
+  [[nodiscard]] Channel* find(std::uint64_t context, std::int32_t tag) const;
   // Forgets the channels of a communicator that was freed.
   void drop(std::uint64_t context);
   [[nodiscard]] std::size_t size() const { return used_; }
@@ -58,7 +60,7 @@ class Channels {
   }
 
  private:
-  Channel* look_up(std::uint64_t context, std::int32_t tag, std::size_t bound);
+  Channel* find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound);
   void resize(std::size_t slots);
 
   Channel* last_ = nullptr;

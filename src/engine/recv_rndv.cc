@@ -73,7 +73,10 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
     stop_waiting(*send);
     return write_to(*send, target);
   }
-  Channel* const counting = channel(peer, ready.context, ready.tag);
+  // Of a communicator that is freed here: its message has gone another way (contexts are never used
+  // again).
+  Channel* const counting =
+      dropped_.contains(ready.context) ? nullptr : channel(peer, ready.context, ready.tag);
   if (counting == nullptr) {
     ++counters_.announcements_dropped;
     return;

@@ -281,6 +281,7 @@ void Execution::cancel(Operation& operation) {
 
 void Execution::free_context(int rank, int context) {
   processes_[index(rank)].engine->drop_context(first_context + static_cast<std::uint64_t>(context));
+  processes_[index(rank)].freed.push_back(first_context + static_cast<std::uint64_t>(context));
 }
 
 // ---------------------------------------------------------------- what comes of them
@@ -493,6 +494,8 @@ void Execution::check_channels() {
       peer.channels.for_each([&](const engine::Channel& channel) {
         const std::string name =
             fmt::format("channel of rank {} with {}, tag {}", rank, peer.rank, channel.tag);
+        if (processes_[index(rank)].has_freed(channel.context))
+          return say(name + " exists, its communicator is freed");
         if (channel.pending != 0 || channel.retracting || !channel.waiting.empty())
           say(name + " is not at rest");
         for (const engine::Announcement& announcement : channel.announcements) {
@@ -501,7 +504,7 @@ void Execution::check_channels() {
         }
         const engine::Peer* back =
             processes_[peer.rank].engine->peers().find(static_cast<engine::Rank>(rank));
-        if (back == nullptr) return;
+        if (back == nullptr || processes_[peer.rank].has_freed(channel.context)) return;
         back->channels.for_each([&](const engine::Channel& other) {
           if (other.context == channel.context && other.tag == channel.tag &&
               other.matched != channel.sent)

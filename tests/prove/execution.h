@@ -7,6 +7,7 @@
 #include "prove/oracle.h"
 #include "prove/program.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -83,6 +84,11 @@ class Execution {
     std::vector<Operation*> receives;                   // as the oracle numbers them
     engine::Message* probed = nullptr;                  // by the last matched probe
     int probed_message = Oracle::none;
+    std::vector<std::uint64_t> freed; // contexts
+
+    [[nodiscard]] bool has_freed(std::uint64_t context) const {
+      return std::find(freed.begin(), freed.end(), context) != freed.end();
+    }
   };
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }

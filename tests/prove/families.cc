@@ -42,11 +42,14 @@ std::vector<Word> words_of(const Sequences& sequences) {
   return words;
 }
 
-// A cancel or wait names a receive that stands before it, a matched receive has its probe.
+// A cancel or wait names a receive that stands before it, a matched receive has its probe, and what
+// is freed is not used again.
 bool sensible(const Word& steps) {
   int receives = 0;
   bool probed = false;
+  std::vector<int> freed;
   for (const Step& step : steps) {
+    if (std::find(freed.begin(), freed.end(), step.context) != freed.end()) return false;
     switch (step.what) {
     case Step::What::receive:
       ++receives;
@@ -63,6 +66,9 @@ bool sensible(const Word& steps) {
     case Step::What::cancel:
     case Step::What::wait:
       if (step.number >= receives) return false;
+      break;
+    case Step::What::free_context:
+      freed.push_back(step.context);
       break;
     default:
       break;
@@ -234,6 +240,13 @@ std::span<const Family> families() {
        .conditions = "{read write} at_once",
        .ranks = {{1, 2, "send 1 0 20"}, {2, 3, "recv {0 2 *} 0 24"}, {1, 2, "send 1 0 20"}},
        .quick = false},
+      {.name = "freed",
+       .about = "communicators are freed while announcements and questions are on their way",
+       .conditions = "{read write} {at_once blocking}",
+       .ranks = {{1, 2, "send 1 0 {4 12 20},free;send 1 0 {4 12 20} @1,free @1"},
+                 {1, 2,
+                  "recv 0 0 24,free;recv 0 0 24 @1,free @1;recv 0 0 24,cancel 0,recv 0 0 24,free"}},
+       .quick = true},
       {.name = "bounds",
        .about = "ordinals for one tag only, room for one unexpected message, types with gaps",
        .conditions = "{read write} {tags=1 demote} {at_once blocking}",
