@@ -12,7 +12,7 @@ namespace macadam::api {
 // error handler runs, so that the handler may call MPI.
 class Entry {
  public:
-  Entry(mpi::Process& self, const char* function)
+  [[gnu::always_inline]] Entry(mpi::Process& self, const char* function)
       : locked_(self.thread_multiple ? &self : nullptr) {
     if (locked_ != nullptr) [[unlikely]]
       locked_->lock.lock();
@@ -20,7 +20,7 @@ class Entry {
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
-  ~Entry() {
+  [[gnu::always_inline]] ~Entry() {
     if (locked_ != nullptr) [[unlikely]]
       locked_->lock.unlock();
   }

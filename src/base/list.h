@@ -71,6 +71,11 @@ class List {
     return object;
   }
   static void erase(T& object) { static_cast<Node&>(object).unlink(); }
+  // The same, for objects that seldom stand in the list: writes nothing then.
+  static void erase_if_linked(T& object) {
+    if (static_cast<Node&>(object).linked()) [[unlikely]]
+      erase(object);
+  }
 
  private:
   Node head_;

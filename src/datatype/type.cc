@@ -9,16 +9,12 @@
 
 namespace macadam::datatype {
 
-TypeRef::TypeRef(const Type& type) : type_(const_cast<Type*>(&type)) {
+void TypeRef::retain() {
   ++type_->references;
 }
 
-TypeRef::TypeRef(const TypeRef& other) : type_(other.type_) {
-  if (type_) ++type_->references;
-}
-
-TypeRef::~TypeRef() {
-  if (type_ && --type_->references == 0) delete type_;
+void TypeRef::drop() {
+  if (--type_->references == 0) delete type_;
 }
 
 TypeRef TypeRef::adopt(Type& type) {

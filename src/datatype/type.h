@@ -24,14 +24,19 @@ class Type;
 class TypeRef {
  public:
   TypeRef() = default;
-  explicit TypeRef(const Type& type);
-  TypeRef(const TypeRef& other);
+  explicit TypeRef(const Type& type) : type_(const_cast<Type*>(&type)) { retain(); }
+  TypeRef(const TypeRef& other) : type_(other.type_) {
+    if (type_ != nullptr) retain();
+  }
   TypeRef(TypeRef&& other) noexcept : type_(std::exchange(other.type_, nullptr)) {}
   TypeRef& operator=(TypeRef other) noexcept {
     std::swap(type_, other.type_);
     return *this;
   }
-  ~TypeRef();
+  ~TypeRef() {
+    if (type_ != nullptr) [[unlikely]]
+      drop();
+  }
 
   // Takes over a reference that release() gave away, such as the one behind a user's handle.
   [[nodiscard]] static TypeRef adopt(Type& type);
@@ -45,6 +50,9 @@ class TypeRef {
   explicit operator bool() const { return type_ != nullptr; }
 
  private:
+  void retain();
+  void drop();
+
   Type* type_ = nullptr;
 };
 

@@ -6,8 +6,8 @@
 
 namespace macadam::engine {
 
-SendRequest* Engine::send_long(Peer& peer, const Envelope& envelope, const Data& data,
-                               std::size_t bytes, SendMode mode) {
+SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
+                               SendMode mode) {
   const bool customized = settings_.protocols == base::Protocols::customized;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.

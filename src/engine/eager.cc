@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // EAGER: the data travel with the header (Small & Yuan, section 3.1). The sender is done once the
 // transport has copied them. A synchronous send waits for a FIN that says it was matched.
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
@@ -19,11 +20,20 @@ wire::Eager header_of(const Envelope& envelope, wire::Kind kind) {
           .context_high = static_cast<std::uint32_t>(envelope.context >> 32)};
 }
 
+// Field by field from where the message lies: a copy of the whole header would be stored in other
+// widths than it is read in, and the processor would wait for the stores.
+Envelope envelope_of(const std::byte* message) {
+  Envelope envelope;
+  std::memcpy(&envelope.context, message + offsetof(wire::Eager, context_low), 8);
+  std::memcpy(&envelope.source, message + offsetof(wire::Eager, source), 4);
+  std::memcpy(&envelope.tag, message + offsetof(wire::Eager, tag), 4);
+  return envelope;
+}
+
 } // namespace
 
 // The short path: four functions from MPI_Send to the wire, and no request.
-bool Engine::send_short(Peer& peer, const Envelope& envelope, const void* address,
-                        std::size_t bytes) {
+bool Engine::send_short(Peer& peer, Envelope envelope, const void* address, std::size_t bytes) {
   const wire::Eager header = header_of(envelope, wire::Kind::eager);
   if (transport_.send(*peer.link, &header, sizeof header, address, bytes) == Posted::busy) {
     return false;
@@ -62,31 +72,41 @@ bool Engine::transmit_eager(SendRequest& send) {
   return true;
 }
 
-void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes, bool synchronous) {
-  wire::EagerSynchronous header;
-  const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
-  std::memcpy(&header, message, header_bytes);
-  const wire::Eager& eager = header.eager;
-  const Envelope envelope{std::uint64_t{eager.context_high} << 32 | eager.context_low, eager.source,
-                          eager.tag};
-  const std::byte* const data = message + header_bytes;
-  const std::size_t data_bytes = bytes - header_bytes;
-  const std::uint64_t send_id =
-      synchronous ? std::uint64_t{header.send_id_high} << 32 | header.send_id_low : 0;
-
+void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes) {
+  const Envelope envelope = envelope_of(message);
+  const std::byte* const data = message + sizeof(wire::Eager);
+  const std::size_t data_bytes = bytes - sizeof(wire::Eager);
   if (ReceiveRequest* receive = matcher_.take_receive(envelope)) [[likely]] {
     bind(*receive, peer, envelope);
-    if (synchronous) {
-      const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
-      post_control(peer, &fin, sizeof fin);
-    }
     return deliver(*receive, data, data_bytes);
   }
-  Message& kept = keep_unexpected(peer, envelope, data_bytes);
+  keep_eager(peer, envelope, data, data_bytes, 0);
+}
+
+void Engine::on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes) {
+  wire::EagerSynchronous header;
+  std::memcpy(&header, message, sizeof header);
+  const Envelope envelope = envelope_of(message);
+  const std::byte* const data = message + sizeof header;
+  const std::size_t data_bytes = bytes - sizeof header;
+  const std::uint64_t send_id = std::uint64_t{header.send_id_high} << 32 | header.send_id_low;
+  if (ReceiveRequest* receive = matcher_.take_receive(envelope)) {
+    bind(*receive, peer, envelope);
+    const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
+    post_control(peer, &fin, sizeof fin);
+    return deliver(*receive, data, data_bytes);
+  }
+  keep_eager(peer, envelope, data, data_bytes, send_id);
+}
+
+// No receive was posted. `send_id` is what to acknowledge once one is, 0: nothing.
+void Engine::keep_eager(Peer& peer, Envelope envelope, const std::byte* data, std::size_t bytes,
+                        std::uint64_t send_id) {
+  Message& kept = keep_unexpected(peer, envelope, bytes);
   kept.send_id = send_id;
-  if (data_bytes != 0) {
-    kept.data = buffers_.take(data_bytes);
-    std::memcpy(kept.data, data, data_bytes);
+  if (bytes != 0) {
+    kept.data = buffers_.take(bytes);
+    std::memcpy(kept.data, data, bytes);
     unexpected_bytes_ += room(kept);
     counters_.unexpected_bytes_most =
         std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
@@ -98,15 +118,18 @@ void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes, b
 // Puts eager data where the user wants them and completes the receive.
 void Engine::deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
   const std::size_t fits = std::min(bytes, receive.capacity);
-  if (fits != 0) {
-    if (!receive.gaps) [[likely]] {
-      std::memcpy(receive.data.address, data, fits);
-    } else if (receive.staged != nullptr) { // announced: finish_receive() unpacks its landing
-      std::memcpy(receive.staged, data, fits);
-    } else {
-      datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
-      cursor.unpack(data, fits);
+  if (!receive.gaps) [[likely]] {
+    base::copy_small(static_cast<std::byte*>(receive.data.address), data, fits);
+    if (receive.id == 0 && fits == bytes) [[likely]] { // nothing to take back or to complain about
+      receive.status.bytes = bytes;
+      receive.stage = ReceiveStage::awaits_fin;
+      return complete(receive);
     }
+  } else if (receive.staged != nullptr) { // announced: finish_receive() unpacks its landing
+    std::memcpy(receive.staged, data, fits);
+  } else {
+    datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
+    cursor.unpack(data, fits);
   }
   finish_receive(receive, bytes, MPI_SUCCESS);
 }

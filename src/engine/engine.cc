@@ -54,34 +54,6 @@ void Engine::update_short_limit(Peer& peer) {
   peer.short_limit = open(peer) && !peer.demoted ? static_cast<std::int64_t>(eager_) : -1;
 }
 
-void Engine::complete(Request& request) {
-  request.complete = true;
-  if (request.continuation != nullptr) {
-    request.continuation(request, request.argument);
-  } else if (request.detached) {
-    recycle(&request);
-  }
-}
-
-void Engine::release(Request* request) {
-  if (request->complete) {
-    recycle(request);
-  } else {
-    request->continuation = nullptr;
-    request->detached = true;
-  }
-}
-
-void Engine::recycle(Request* request) {
-  if (request->role == Role::receive) {
-    receive_slab_.free(static_cast<ReceiveRequest*>(request));
-  } else {
-    send_slab_.free(static_cast<SendRequest*>(request));
-  }
-  // By this a stale handle is recognised. After the destructor: a store before it could be dropped.
-  new (static_cast<void*>(request)) base::Object(base::ObjectKind::freed);
-}
-
 void Engine::finish_send(SendRequest& send, std::int32_t error) {
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
@@ -121,15 +93,18 @@ void Engine::drop_context(std::uint64_t context) {
 
 void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) {
   Peer& from = peer(source);
+  const auto kind = static_cast<wire::Kind>(message[0]);
+  if (kind == wire::Kind::eager) [[likely]]
+    return on_eager(from, message, bytes);
   const auto header = [message]<class Header>(Header copy) {
     std::memcpy(&copy, message, sizeof copy);
     return copy;
   };
-  switch (static_cast<wire::Kind>(message[0])) {
+  switch (kind) {
   case wire::Kind::eager:
-    return on_eager(from, message, bytes, false);
+    break;
   case wire::Kind::eager_synchronous:
-    return on_eager(from, message, bytes, true);
+    return on_eager_synchronous(from, message, bytes);
   case wire::Kind::sender_ready:
     return on_sender_ready(from, header(wire::SenderReady{}));
   case wire::Kind::receiver_ready:

@@ -68,7 +68,18 @@ class Engine final : public Sink {
   }
 
   // Starts a receive. `peer` is the source, null for MPI_ANY_SOURCE.
-  ReceiveRequest* receive(Peer* peer, const Envelope& envelope, const Data& data);
+  [[gnu::always_inline]] ReceiveRequest* receive(Peer* peer, const Envelope& envelope,
+                                                 const Data& data) {
+    const std::size_t bytes = data.bytes();
+    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > eager_ ||
+        matcher_.any_unexpected() || peer->state == PeerState::failed) [[unlikely]]
+      return receive_long(peer, envelope, data);
+    ReceiveRequest& receive = make_receive(envelope, data, bytes);
+    receive.peer = peer;
+    matcher_.post(receive, envelope);
+    count_pending(receive, *peer, envelope);
+    return &receive;
+  }
 
   // The oldest message that would match, left where it is (Probe); null if none has come.
   [[nodiscard]] const Message* probe(const Envelope& wanted) const {
@@ -83,7 +94,14 @@ class Engine final : public Sink {
   void cancel(ReceiveRequest& receive);
 
   // The owner needs the request no more. An active one finishes first.
-  void release(Request* request);
+  void release(Request* request) {
+    if (request->complete) [[likely]] {
+      recycle(request);
+    } else {
+      request->continuation = nullptr;
+      request->detached = true;
+    }
+  }
 
   // Delivers what has arrived and moves what waited. True if anything happened.
   // Does nothing when called from a continuation, inside progress.
@@ -136,8 +154,24 @@ class Engine final : public Sink {
   Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) {
     return peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
   }
-  void complete(Request& request);
-  void recycle(Request* request);
+  void complete(Request& request) {
+    request.complete = true;
+    if (request.continuation != nullptr) {
+      request.continuation(request, request.argument);
+    } else if (request.detached) [[unlikely]] {
+      recycle(&request);
+    }
+  }
+  void recycle(Request* request) {
+    if (request->role == Role::receive) {
+      receive_slab_.free(static_cast<ReceiveRequest*>(request));
+    } else {
+      send_slab_.free(static_cast<SendRequest*>(request));
+    }
+    // By this a stale handle is recognised. After the destructor: a store before it could be
+    // dropped.
+    new (static_cast<void*>(request)) base::Object(base::ObjectKind::freed);
+  }
   void finish_send(SendRequest& send, std::int32_t error);
   const std::byte* flat(SendRequest& send);
   void fail_peer(Peer& peer);
@@ -156,14 +190,17 @@ class Engine final : public Sink {
   Deferred& defer(Peer& peer, Deferred::Type type);
 
   // choose.cc: which protocol a message takes (Small & Yuan, Table 1)
-  SendRequest* send_long(Peer& peer, const Envelope& envelope, const Data& data, std::size_t bytes,
+  SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
                          SendMode mode);
 
   // eager.cc
-  bool send_short(Peer& peer, const Envelope& envelope, const void* address, std::size_t bytes);
+  bool send_short(Peer& peer, Envelope envelope, const void* address, std::size_t bytes);
   SendRequest* send_eager(SendRequest& send);
   bool transmit_eager(SendRequest& send);
-  void on_eager(Peer& peer, const std::byte* message, std::size_t bytes, bool synchronous);
+  void on_eager(Peer& peer, const std::byte* message, std::size_t bytes);
+  void on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes);
+  void keep_eager(Peer& peer, Envelope envelope, const std::byte* data, std::size_t bytes,
+                  std::uint64_t send_id);
   void deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
 
   // hybrid.cc
@@ -204,9 +241,43 @@ class Engine final : public Sink {
   }
 
   // receive.cc
-  ReceiveRequest& make_receive(const Envelope& envelope, const Data& data);
-  void bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope);
-  void count_match(Peer& peer, const Envelope& envelope);
+  // By value, as everything that the short paths leave to others: the address of an envelope or
+  // of data would keep them in memory there.
+  ReceiveRequest* receive_long(Peer* peer, Envelope envelope, Data data);
+  ReceiveRequest& make_receive(const Envelope& envelope, const Data& data, std::size_t bytes) {
+    ReceiveRequest& receive = *receive_slab_.make();
+    receive.envelope = envelope;
+    receive.data = data;
+    receive.capacity = bytes;
+    if (!data.type->contiguous()) [[unlikely]]
+      receive.gaps = datatype::TypeRef(*data.type);
+    return receive;
+  }
+  // A posted receive that names its source and tag waits for a message of this channel.
+  Channel* count_pending(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) {
+    Channel* const counting = channel(peer, envelope.context, envelope.tag);
+    if (counting == nullptr) [[unlikely]]
+      return nullptr;
+    receive.channel = counting;
+    counting->source = envelope.source;
+    ++counting->pending;
+    return counting;
+  }
+  // A message from this peer has been matched with a receive that was pending or is new.
+  void bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) {
+    receive.peer = &peer;
+    receive.status.source = envelope.source;
+    receive.status.tag = envelope.tag;
+    if (receive.channel != nullptr) [[likely]] {
+      --receive.channel->pending;
+      ++receive.channel->matched;
+      base::List<ReceiveRequest, Held>::erase_if_linked(receive);
+    } else {
+      count_match(peer, envelope);
+      if (!held_.empty()) announce_held();
+    }
+  }
+  void count_match(Peer& peer, Envelope envelope);
   void take(ReceiveRequest& receive, Message& message);
   std::uint64_t ordinal_of(const ReceiveRequest& receive) const;
   std::byte* landing(ReceiveRequest& receive);

@@ -3,40 +3,13 @@
 
 namespace macadam::engine {
 
-void Matcher::post(ReceiveRequest& receive) {
-  receive.sequence = next_sequence_++;
-  if (wildcard(receive.envelope)) {
-    wildcards_.push_back(receive);
-    ++wildcard_count_;
-  } else {
-    posted_[bucket(receive.envelope)].push_back(receive);
+// The oldest wildcard that takes this message, if it was posted before `named`.
+ReceiveRequest* Matcher::older_wildcard(Envelope message, ReceiveRequest* named) const {
+  for (ReceiveRequest& receive : wildcards_) {
+    if (named != nullptr && receive.sequence > named->sequence) break;
+    if (matches(receive.envelope, message)) return &receive;
   }
-}
-
-void Matcher::remove(ReceiveRequest& receive) {
-  base::List<ReceiveRequest, InFlight>::erase(receive);
-  if (wildcard(receive.envelope)) --wildcard_count_;
-}
-
-ReceiveRequest* Matcher::take_receive(const Envelope& message) {
-  ReceiveRequest* found = nullptr;
-  for (ReceiveRequest& receive : posted_[bucket(message)]) {
-    if (same(receive.envelope, message)) {
-      found = &receive;
-      break;
-    }
-  }
-  if (wildcard_count_ != 0) [[unlikely]] {
-    for (ReceiveRequest& receive : wildcards_) {
-      if (found != nullptr && receive.sequence > found->sequence) break;
-      if (matches(receive.envelope, message)) {
-        found = &receive;
-        break;
-      }
-    }
-  }
-  if (found != nullptr) remove(*found);
-  return found;
+  return named;
 }
 
 ReceiveRequest* Matcher::any_posted() const {
@@ -65,8 +38,7 @@ void Matcher::remove(Message& message) {
   --unexpected_count_;
 }
 
-Message* Matcher::find_unexpected(const Envelope& wanted) const {
-  if (unexpected_count_ == 0) return nullptr;
+Message* Matcher::search_unexpected(const Envelope& wanted) const {
   if (wildcard(wanted)) {
     for (Message& message : arrivals_) {
       if (matches(wanted, message.envelope)) return &message;

@@ -34,17 +34,44 @@ struct Message : base::Object, base::ListNode<ByEnvelope>, base::ListNode<ByArri
 // between the two. Pure bookkeeping: it owns nothing and completes nothing.
 class Matcher {
  public:
-  void post(ReceiveRequest& receive);
-  void remove(ReceiveRequest& receive);
+  // `envelope` is the receive's own; the caller has it in registers.
+  void post(ReceiveRequest& receive, const Envelope& envelope) {
+    receive.sequence = next_sequence_++;
+    if (wildcard(envelope)) [[unlikely]] {
+      wildcards_.push_back(receive);
+      ++wildcard_count_;
+    } else {
+      posted_[bucket(envelope)].push_back(receive);
+    }
+  }
+  void remove(ReceiveRequest& receive) {
+    base::List<ReceiveRequest, InFlight>::erase(receive);
+    if (wildcard(receive.envelope)) [[unlikely]]
+      --wildcard_count_;
+  }
   // Takes out the receive that this message matches, or returns null.
-  ReceiveRequest* take_receive(const Envelope& message);
+  ReceiveRequest* take_receive(const Envelope& message) {
+    ReceiveRequest* found = nullptr;
+    for (ReceiveRequest& receive : posted_[bucket(message)]) {
+      if (same(receive.envelope, message)) [[likely]] {
+        found = &receive;
+        break;
+      }
+    }
+    if (wildcard_count_ != 0) [[unlikely]]
+      found = older_wildcard(message, found);
+    if (found != nullptr) remove(*found);
+    return found;
+  }
   // A wildcard receive, posted before `sequence`, that could take a message with this envelope.
   [[nodiscard]] bool wildcard_before(const Envelope& message, std::uint64_t sequence) const;
 
   void add_unexpected(Message& message);
   void remove(Message& message);
   // The oldest unexpected message that this receive or probe matches, left in place; or null.
-  [[nodiscard]] Message* find_unexpected(const Envelope& wanted) const;
+  [[nodiscard]] Message* find_unexpected(const Envelope& wanted) const {
+    return unexpected_count_ == 0 ? nullptr : search_unexpected(wanted);
+  }
 
   // The bucket of receives that name source and tag, in order of posting; it holds those of other
   // envelopes too.
@@ -84,13 +111,14 @@ class Matcher {
   }
 
  private:
+  [[nodiscard]] Message* search_unexpected(const Envelope& wanted) const;
+  ReceiveRequest* older_wildcard(Envelope message, ReceiveRequest* named) const;
+
   static constexpr std::size_t buckets = 256;
   static std::size_t bucket(const Envelope& e) {
-    const std::uint64_t mixed =
-        (e.context * 0x9e3779b97f4a7c15u) ^
-        (static_cast<std::uint64_t>(static_cast<std::uint32_t>(e.source)) << 32 |
-         static_cast<std::uint32_t>(e.tag));
-    return (mixed * 0xd6e8feb86659fd93u) >> 56;
+    const std::uint64_t mixed = e.context ^ static_cast<std::uint64_t>(e.source) << 36 ^
+                                static_cast<std::uint64_t>(e.tag) << 12;
+    return (mixed * 0x9e3779b97f4a7c15u) >> 56;
   }
 
   std::array<base::List<ReceiveRequest, InFlight>, buckets> posted_;

@@ -10,24 +10,14 @@
 
 namespace macadam::engine {
 
-ReceiveRequest& Engine::make_receive(const Envelope& envelope, const Data& data) {
-  ReceiveRequest& receive = *receive_slab_.make();
-  receive.envelope = envelope;
-  receive.data = data;
-  receive.capacity = data.bytes();
-  if (!data.type->contiguous()) [[unlikely]]
-    receive.gaps = datatype::TypeRef(*data.type);
-  return receive;
-}
-
-ReceiveRequest* Engine::receive(Peer* peer, const Envelope& envelope, const Data& data) {
-  const bool could_announce = peer != nullptr && envelope.tag != MPI_ANY_TAG &&
-                              data.bytes() > eager_ &&
+ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
+  const std::size_t bytes = data.bytes();
+  const bool could_announce = peer != nullptr && envelope.tag != MPI_ANY_TAG && bytes > eager_ &&
                               settings_.protocols == base::Protocols::customized;
   // Figure 6, Irecv (3): a SENDER_READY that has arrived makes an announcement needless.
   if (could_announce) progress();
 
-  ReceiveRequest& receive = make_receive(envelope, data);
+  ReceiveRequest& receive = make_receive(envelope, data, bytes);
   receive.peer = peer;
   if (Message* message = matcher_.find_unexpected(envelope)) {
     matcher_.remove(*message);
@@ -39,16 +29,12 @@ ReceiveRequest* Engine::receive(Peer* peer, const Envelope& envelope, const Data
     finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
     return &receive;
   }
-  matcher_.post(receive);
+  matcher_.post(receive, envelope);
   if (peer == nullptr || envelope.tag == MPI_ANY_TAG) return &receive;
-  Channel* const counting = channel(*peer, envelope.context, envelope.tag);
-  if (counting == nullptr) return &receive;
-  receive.channel = counting;
-  counting->source = envelope.source;
-  const std::uint64_t ordinal = counting->matched + counting->pending++;
-  if (could_announce) {
+  const Channel* const counting = count_pending(receive, *peer, envelope);
+  if (counting != nullptr && could_announce) {
     if (may_announce(receive)) {
-      announce(receive, ordinal);
+      announce(receive, counting->matched + counting->pending - 1);
     } else {
       held_.push_back(receive);
     }
@@ -66,7 +52,7 @@ Message* Engine::match_probe(const Envelope& wanted) {
 }
 
 ReceiveRequest* Engine::receive_matched(Message& message, const Data& data) {
-  ReceiveRequest& receive = make_receive(message.envelope, data);
+  ReceiveRequest& receive = make_receive(message.envelope, data, data.bytes());
   receive.peer = message.peer;
   receive.status.source = message.envelope.source;
   receive.status.tag = message.envelope.tag;
@@ -88,23 +74,7 @@ void Engine::take(ReceiveRequest& receive, Message& message) {
   free_message(message);
 }
 
-// A message from this peer has been matched with a receive that was pending or is new.
-void Engine::bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) {
-  receive.peer = &peer;
-  receive.status.source = envelope.source;
-  receive.status.tag = envelope.tag;
-  if (receive.channel != nullptr) {
-    --receive.channel->pending;
-    ++receive.channel->matched;
-    base::List<ReceiveRequest, Held>::erase(receive);
-  } else {
-    count_match(peer, envelope);
-    if (!held_.empty()) [[unlikely]]
-      announce_held();
-  }
-}
-
-void Engine::count_match(Peer& peer, const Envelope& envelope) {
+void Engine::count_match(Peer& peer, Envelope envelope) {
   if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->matched;
 }
 

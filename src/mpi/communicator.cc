@@ -50,8 +50,7 @@ void set_context(Communicator& comm, std::uint64_t context) {
   comm.inside.context = lane(comm.inter() ? Lane::local : Lane::collective);
 }
 
-void release(Process& self, Communicator& comm) {
-  if (--comm.references != 0) return;
+void destroy(Process& self, Communicator& comm) {
   comm.unlink();
   for (const Lane lane : {Lane::p2p, Lane::collective, Lane::create, Lane::local}) {
     self.engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(lane));

@@ -87,11 +87,20 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
                                 Errhandler& errhandler);
 // Settles the context of a communicator that was made before it was known.
 void set_context(Communicator& comm, std::uint64_t context);
-// For what outlives a call on the communicator, such as a nonblocking collective.
+// For what outlives a call on the communicator, such as a nonblocking collective; belongs_to()
+// makes it a request's communicator, which keeps it alive for as long as the request lives.
 inline void retain(Communicator& comm) {
   ++comm.references;
 }
-void release(Process& self, Communicator& comm);
+void destroy(Process& self, Communicator& comm);
+inline void release(Process& self, Communicator& comm) {
+  if (--comm.references == 0) [[unlikely]]
+    destroy(self, comm);
+}
+inline void belongs_to(engine::Request& request, Communicator& comm) {
+  retain(comm);
+  request.owner = &comm;
+}
 
 // "MPI_COMM_WORLD", or the name that the user gave, for messages.
 std::string describe(const Communicator& comm);

@@ -11,11 +11,6 @@ namespace macadam::mpi {
 using engine::Request;
 using engine::Role;
 
-void belongs_to(Request& request, Communicator& comm) {
-  retain(comm);
-  request.owner = &comm;
-}
-
 namespace {
 
 void destroy(Process& self, LayerRequest& request) {

@@ -65,9 +65,6 @@ struct PersistentRequest : LayerRequest {
   }
 };
 
-// Makes `comm` the request's communicator and keeps it alive for as long as the request lives.
-void belongs_to(engine::Request& request, Communicator& comm);
-
 // The operation of `request` has finished: whoever waits for it may go on. Destroys it if
 // MPI_Request_free came first, so the caller must not use it afterwards.
 void complete(Process& self, LayerRequest& request, const engine::Status& status);

@@ -26,6 +26,12 @@ inline void finish_good(Process& self, MPI_Request* handle, MPI_Status* status) 
   if (request.role == Role::done) {
     set_status(status, request.status);
     *handle = MPI_REQUEST_NULL;
+  } else if (request.role == Role::receive) {
+    set_status(status, request.status);
+    auto* comm = static_cast<Communicator*>(request.owner);
+    self.engine->release(&request);
+    if (comm != nullptr) release(self, *comm);
+    *handle = MPI_REQUEST_NULL;
   } else {
     finish(self, handle, status);
   }

@@ -48,6 +48,8 @@ class RingWriter {
   }
 
  private:
+  static constexpr std::uint64_t lines_ahead = 4;
+
   // One line more than asked for, because publish() looks at the line behind.
   bool has_room(std::uint64_t lines) {
     if (tail_ + lines < head_ + lane_.size) [[likely]]
@@ -66,6 +68,7 @@ class RingWriter {
     }
     lane_.publish(tail_);
     tail_ = next;
+    __builtin_prefetch(&lane_.at(next + lines_ahead), 1);
   }
 
   RingControl* control_ = nullptr;

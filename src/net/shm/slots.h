@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/copy.h"
 #include "net/shm/segment.h"
 
 #include <atomic>
@@ -122,40 +123,13 @@ struct Parts {
   std::size_t payload_bytes = 0;
 };
 
-// Copies a few bytes without a call.
-inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
-  const auto overlapping = [&](auto width) {
-    decltype(width) first;
-    decltype(width) last;
-    std::memcpy(&first, from, sizeof width);
-    std::memcpy(&last, from + bytes - sizeof width, sizeof width);
-    std::memcpy(to, &first, sizeof width);
-    std::memcpy(to + bytes - sizeof width, &last, sizeof width);
-  };
-  struct Sixteen {
-    std::uint64_t words[2];
-  };
-  if (bytes > 32)
-    std::memcpy(to, from, bytes);
-  else if (bytes >= 16)
-    overlapping(Sixteen{});
-  else if (bytes >= 8)
-    overlapping(std::uint64_t{});
-  else if (bytes >= 4)
-    overlapping(std::uint32_t{});
-  else if (bytes >= 2)
-    overlapping(std::uint16_t{});
-  else if (bytes == 1)
-    *to = *from;
-}
-
 // Writes everything of a message but the stamp.
 inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {
   line.word = static_cast<std::uint32_t>(kind) << 24 |
               static_cast<std::uint32_t>(parts.header_bytes + parts.payload_bytes);
   line.source = source;
-  copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
-  copy_small(line.body() + parts.header_bytes, static_cast<const std::byte*>(parts.payload),
+  base::copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
+  base::copy_small(line.body() + parts.header_bytes, static_cast<const std::byte*>(parts.payload),
              parts.payload_bytes);
 }
 

@@ -78,7 +78,7 @@ TEST(Matcher, AgreesWithANaiveList) {
           continue;
         }
         receives.emplace_back().envelope = wanted;
-        matcher.post(receives.back());
+        matcher.post(receives.back(), receives.back().envelope);
         naive.posted.push_back(&receives.back());
         if (pick(5) == 0) { // cancelled
           ReceiveRequest* const gone =
