@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Puts, gets, what orders them, what fails, and what is under way at the end.
+#include "world.h"
+
+#include <numeric>
+
+namespace macadam::test {
+namespace {
+
+using engine::RemoteMemory;
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<std::byte>((i * 7 + i / 251 + seed) & 255);
+  return data;
+}
+
+class Sizes : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(All, Sizes, testing::Values(1, 64, 500, 1024, 5000, 100000, 3000000));
+
+TEST_P(Sizes, put_and_get) {
+  Model model;
+  model.message_mb = 1; // longer ones go in pieces
+  World world(2, small_settings(), model);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  const std::size_t bytes = GetParam();
+  const std::vector<std::byte> source = pattern(bytes, 1);
+  std::vector<std::byte> target(bytes + 2);
+  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const RemoteMemory inside{remote.address + 1, remote.key};
+  RdmaTransport& transport = *world[0].transport;
+  const Posted put = transport.put(world[0].link(1), source.data(), inside, bytes, 7);
+  ASSERT_NE(put, Posted::busy);
+  if (put == Posted::pending) {
+    ASSERT_TRUE(world.until([&] { return world[0].completed.contains(7); }));
+    EXPECT_TRUE(world[0].completed[7]);
+  }
+  std::vector<std::byte> back(bytes);
+  ASSERT_EQ(transport.get(world[0].link(1), back.data(), inside, bytes, 8), Posted::pending);
+  ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
+  EXPECT_TRUE(world[0].completed[8]);
+  EXPECT_EQ(back, source);
+  EXPECT_EQ(target.front(), std::byte{0});
+  EXPECT_EQ(target.back(), std::byte{0});
+  world[1].transport->release_memory(remote);
+  EXPECT_EQ(world.fabric.counters.refused, 0u);
+}
+
+TEST(Put, is_there_before_a_later_message) {
+  for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+    Faults faults;
+    faults.split_writes = true;
+    faults.jitter = 0.5;
+    Model model;
+    model.message_mb = 1;
+    World world(2, small_settings(mode), model, faults);
+    world.start();
+    ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+    std::vector<std::byte> target(4000000);
+    const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+    unsigned seen = 0;
+    std::vector<std::byte> source;
+    world[1].on_receive = [&](Rank) {
+      ++seen;
+      EXPECT_TRUE(std::equal(source.begin(), source.end(), target.begin())) << seen;
+    };
+    unsigned n = 0;
+    for (const std::size_t bytes : {10u, 300u, 2000u, 70000u, 4000000u, 128u}) {
+      source = pattern(bytes, ++n);
+      const Posted put = world[0].transport->put(world[0].link(1), source.data(), remote, bytes, n);
+      ASSERT_NE(put, Posted::busy);
+      ASSERT_TRUE(world.until([&] { return world[0].try_send(1, "fin") == Posted::done; }));
+      ASSERT_TRUE(world.until([&] { return seen == n; }));
+      ASSERT_TRUE(
+          world.until([&] { return put == Posted::done || world[0].completed.contains(n); }));
+    }
+    world[1].transport->release_memory(remote);
+  }
+}
+
+TEST(Put, a_full_queue_is_busy_and_goes_on) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  std::vector<std::byte> target(64 * 4096);
+  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const std::vector<std::byte> source = pattern(target.size(), 3);
+  bool busy = false;
+  std::uint64_t posted = 0;
+  ASSERT_TRUE(world.until([&] {
+    while (posted < 64) {
+      const RemoteMemory part{remote.address + posted * 4096, remote.key};
+      const Posted put = world[0].transport->put(world[0].link(1), source.data() + posted * 4096,
+                                                 part, 4096, posted);
+      busy = busy || put == Posted::busy;
+      if (put == Posted::busy) return false;
+      ++posted;
+    }
+    return world[0].completed.size() == 64;
+  }));
+  EXPECT_TRUE(busy);
+  EXPECT_EQ(target, source);
+  world[1].transport->release_memory(remote);
+}
+
+TEST(Get, from_the_heap_needs_no_registration) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  constexpr std::size_t bytes = 50000;
+  auto* const there = static_cast<std::byte*>(world[1].transport->allocate(bytes));
+  auto* const here = static_cast<std::byte*>(world[0].transport->allocate(bytes));
+  const std::vector<std::byte> source = pattern(bytes, 9);
+  std::copy(source.begin(), source.end(), there);
+  const RemoteMemory remote = world[1].transport->register_memory(there, bytes);
+  ASSERT_EQ(world[0].transport->get(world[0].link(1), here, remote, bytes, 1), Posted::pending);
+  ASSERT_TRUE(world.until([&] { return world[0].completed.contains(1); }));
+  EXPECT_TRUE(std::equal(source.begin(), source.end(), here));
+  EXPECT_EQ(world[0].counter("registrations") + world[1].counter("registrations"), 0u);
+  world[1].transport->release_memory(remote);
+  world[1].transport->free(there);
+  world[0].transport->free(here);
+}
+
+// Nothing of the process's end of a connection goes on, and all is told once.
+TEST(Failure, of_a_queue_pair_ends_what_was_under_way) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  std::vector<std::byte> source(100000), target(100000);
+  // A key that is none: the peer refuses, and the queue pair is in error.
+  const RemoteMemory wrong{reinterpret_cast<std::uintptr_t>(target.data()), 0x1234567};
+  unsigned pending = 0;
+  for (std::uint64_t cookie = 1; cookie <= 5; ++cookie) {
+    const Posted put =
+        world[0].transport->put(world[0].link(1), source.data(), wrong, source.size(), cookie);
+    pending += put == Posted::pending ? 1 : 0;
+  }
+  EXPECT_EQ(pending, 5u);
+  world[0].try_send(1, message(900));
+  ASSERT_TRUE(world.until([&] { return world[0].states[1] == engine::PeerState::failed; }));
+  EXPECT_EQ(world[0].completed.size(), pending);
+  for (const auto& [cookie, ok] : world[0].completed)
+    EXPECT_FALSE(ok) << cookie;
+  world.run();
+  EXPECT_EQ(world[0].completed.size(), pending);
+  EXPECT_EQ(world[0].changes[1], 2); // connected, failed
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+  ASSERT_EQ(world[0].transport->fallbacks().size(), 1u);
+  EXPECT_NE(world[0].transport->fallbacks()[0].find("rank 1"), std::string::npos);
+  EXPECT_EQ(world[0].transport->send(world[0].link(1), "x", 1, nullptr, 0), Posted::done);
+}
+
+TEST(Failure, random_breaks_are_told_on_both_sides_and_hurt_no_other_pair) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+      Faults faults;
+      faults.queue_pair_break = 0.005;
+      World world(4, small_settings(mode), {}, faults, seed);
+      world.start();
+      std::vector<Stream> streams;
+      std::vector<std::pair<Rank, Rank>> pairs;
+      for (Rank from = 0; from < 4; ++from) {
+        for (Rank to = 0; to < 4; ++to) {
+          if (from == to) continue;
+          streams.emplace_back(world, from, to, 100);
+          pairs.emplace_back(from, to);
+        }
+      }
+      const auto broken = [&](std::size_t i) {
+        const auto [from, to] = pairs[i];
+        return world[from].states[to] == engine::PeerState::failed ||
+               world[to].states[from] == engine::PeerState::failed;
+      };
+      ASSERT_TRUE(world.until(
+          [&] {
+            bool all = true;
+            for (std::size_t i = 0; i < streams.size(); ++i)
+              all = (broken(i) || (streams[i].push() && streams[i].arrived())) && all;
+            return all;
+          },
+          200000))
+          << "seed " << seed;
+      for (std::size_t i = 0; i < streams.size(); ++i) {
+        if (!broken(i)) {
+          streams[i].check();
+          continue;
+        }
+        // A part of the stream, from its beginning.
+        const auto [from, to] = pairs[i];
+        const std::vector<std::string>& got = world[to].received[from];
+        for (unsigned n = 0; n < got.size(); ++n)
+          ASSERT_EQ(got[n], message(n));
+      }
+    }
+  }
+}
+
+// A process leaves when its last messages have arrived, and not before.
+TEST(Drain, waits_for_messages_that_nobody_has_acknowledged) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  ASSERT_EQ(world[0].try_send(1, "last words"), Posted::done);
+  EXPECT_FALSE(world[0].transport->drain());
+  ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }, 1000, 1));
+  world[0].transport.reset();
+  world.scheduler.run_until(world.scheduler.now() + 1000 * sim::microsecond);
+  for (int i = 0; i < 100; ++i)
+    world[1].step();
+  ASSERT_EQ(world[1].received[0].size(), 1u);
+  EXPECT_EQ(world[1].received[0][0], "last words");
+}
+
+TEST(Drain, a_process_at_its_end_still_lets_others_connect) {
+  World world(2);
+  world.start();
+  EXPECT_TRUE(world[1].transport->drain()); // it waits in MPI_Finalize
+  Stream stream(world, 0, 1, 1);
+  ASSERT_TRUE(world.until([&] { return stream.push(); }, 2000, 1));
+  ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }, 2000, 1));
+  world[1].transport.reset();
+  world.run(10);
+}
+
+TEST(Idle, a_message_ends_a_sleep) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  world[0].try_send(1, "x");
+  const double before = world[1].device.now();
+  for (unsigned fruitless = 0; world[1].received[0].empty(); ++fruitless) {
+    if (world[1].transport->poll(world[1])) continue;
+    ASSERT_LT(fruitless, 1000u);
+    world[1].transport->idle(fruitless, 1000000);
+  }
+  EXPECT_LT(world[1].device.now() - before, 0.01);
+  // Nothing comes: it sleeps as long as it may.
+  const std::uint64_t sleeps = world[1].device.counters().sleeps;
+  const double start = world[1].device.now();
+  for (unsigned fruitless = 0; world[1].device.now() - start < 1; ++fruitless) {
+    ASSERT_LT(fruitless, 1000u);
+    world[1].transport->poll(world[1]);
+    world[1].transport->idle(fruitless, 100000);
+  }
+  EXPECT_GT(world[1].device.counters().sleeps, sleeps + 5);
+}
+
+TEST(Memory, is_given_back) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  std::vector<std::byte> memory(1 << 20);
+  const std::size_t before = world[1].device.registered_bytes();
+  const RemoteMemory remote = world[1].transport->register_memory(memory.data(), memory.size());
+  EXPECT_GE(world[1].device.registered_bytes(), before + memory.size());
+  world[1].transport->release_memory(remote);
+  // Without anyone to tell when memory goes away, nothing stays registered.
+  const RemoteMemory other = world[1].transport->register_memory(&memory[5000], 1);
+  world[1].transport->release_memory(other);
+  EXPECT_THROW(world[1].transport->release_memory(other), base::Error);
+  EXPECT_EQ(world[1].counter("registration_hits"), 0u);
+}
+
+} // namespace
+} // namespace macadam::test
