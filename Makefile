@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove bench install setup configure library
+.PHONY: help run test check prove torture bench install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -20,6 +20,7 @@ help:
 	@echo 'make check                   the quick tests, for while you work (under 3 minutes)'
 	@echo 'make test                    every test that this machine can run (under 25 minutes)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
+	@echo 'make torture                 ten thousand random programs in random orders'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
 
@@ -86,6 +87,11 @@ test-thread:
 prove: configure
 	@cmake --build --preset release -j $(JOBS) --target prove
 	$(release)/tests/prove/prove $(ARGS)
+
+# Ten thousand random programs in random orders.
+torture: configure
+	@cmake --build --preset release -j $(JOBS) --target proof_random_test
+	MACADAM_SEEDS=10000 $(release)/tests/prove/proof_random_test --gtest_brief=1
 
 # ---------------------------------------------------------------- measuring, installing
 

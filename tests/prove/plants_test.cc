@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "prove/explorer.h"
 #include "prove/families.h"
+#include "prove/random_program.h"
 
 #include <gtest/gtest.h>
 
@@ -51,6 +52,23 @@ TEST_F(Planted, MatchedProbeThatDoesNotCountIsFound) {
 
 TEST_F(Planted, StaleReadyIsFound) {
   expect_found(Plant::stale_ready, "pairs");
+}
+
+// Random programs are no weaker: each bug shows within some hundred of them.
+TEST_F(Planted, EachIsFoundByRandomPrograms) {
+  const Types types;
+  for (const Plant bug :
+       {Plant::announcing_wildcard, Plant::probe_without_ordinal, Plant::stale_ready}) {
+    engine::plant = bug;
+    std::uint64_t seed = 1;
+    while (seed < 1000 && run_seed(seed, types).empty())
+      ++seed;
+    EXPECT_LT(seed, 1000u) << "plant " << static_cast<int>(bug);
+    fmt::print("plant {} found with seed {}: {}\n", static_cast<int>(bug), seed,
+               run_seed(seed, types));
+    engine::plant = Plant::none;
+    EXPECT_EQ(run_seed(seed, types), "");
+  }
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "fmt/format.h"
 #include "prove/explorer.h"
 #include "prove/families.h"
+#include "prove/random_program.h"
 
 #include <CLI/CLI.hpp>
 
@@ -104,6 +105,8 @@ int main(int argc, char** argv) {
   app.add_flag("--list", list, "list the families");
   app.add_option("--jobs", jobs, "threads")->check(CLI::PositiveNumber);
   auto* const program = app.add_option("--program", text, "one program instead, as text");
+  std::uint64_t seed = 0;
+  auto* const random = app.add_option("--seed", seed, "one random program instead, in its order");
   auto* const one = app.add_option("--schedule", schedule, "repeat one run of it")->needs(program);
   CLI11_PARSE(app, argc, argv);
 
@@ -111,6 +114,11 @@ int main(int argc, char** argv) {
     for (const Family& known : families())
       fmt::print("{:12} {}\n", known.name, known.about);
     return 0;
+  }
+  if (!random->empty()) {
+    const std::string wrong = run_seed(seed, Types());
+    fmt::print("{}\n{}\n", show(random_program(seed)), wrong.empty() ? "all is well" : wrong);
+    return wrong.empty() ? 0 : 1;
   }
   if (!one->empty()) return repeat(parse(text), schedule);
   if (!program->empty()) return explore(parse(text));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "prove/random_program.h"
+
+#include <random>
+
+namespace macadam::prove {
+namespace {
+
+constexpr std::size_t sizes[] = {0, 4, 8, 12, 16, 20, 64};
+constexpr std::size_t longest = 64;
+constexpr int tags = 3, contexts = 2;
+
+class Random final : public Decider {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  unsigned choose(unsigned of) override { return static_cast<unsigned>(engine_() % of); }
+  int pick(int of) { return static_cast<int>(choose(static_cast<unsigned>(of))); }
+  bool chance(int percent) { return pick(100) < percent; }
+  std::size_t size() { return sizes[choose(std::size(sizes))]; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+Conditions random_conditions(Random& random) {
+  Conditions c;
+  c.rendezvous = random.chance(50) ? base::Rendezvous::read : base::Rendezvous::write;
+  if (random.chance(15)) c.protocols = base::Protocols::sender;
+  c.transfers = static_cast<Transfers>(random.pick(4));
+  if (random.chance(50)) c.refusals = 1u << random.pick(10);
+  c.late = random.chance(40);
+  c.bursts = random.chance(50);
+  c.demote = random.chance(30);
+  if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
+  return c;
+}
+
+Step random_step(Random& random, int ranks, int receives) {
+  Step step;
+  step.context = random.pick(contexts);
+  step.tag = random.pick(tags);
+  step.peer = random.pick(ranks);
+  step.gaps = random.chance(25);
+  const int what = random.pick(100);
+  if (what < 45) {
+    step.what = random.chance(15) ? Step::What::synchronous_send : Step::What::send;
+    step.bytes = random.size();
+    return step;
+  }
+  if (random.chance(25)) step.peer = MPI_ANY_SOURCE;
+  if (random.chance(25)) step.tag = MPI_ANY_TAG;
+  step.bytes = random.chance(80) ? longest : random.size();
+  if (what < 85) {
+    step.what = Step::What::receive;
+  } else if (what < 88) {
+    step.what = Step::What::probe;
+  } else if (what < 92) {
+    step.what = Step::What::match_probe;
+  } else if (what < 96) {
+    step.what = Step::What::receive_matched;
+  } else {
+    step.what = Step::What::cancel;
+    step.number = random.pick(receives + 1);
+  }
+  return step;
+}
+
+} // namespace
+
+Program random_program(std::uint64_t seed) {
+  Random random(seed);
+  Program program;
+  program.conditions = random_conditions(random);
+  const int ranks = random.chance(5) ? 2 + random.pick(63) : 2 + random.pick(4);
+  program.ranks.resize(static_cast<std::size_t>(ranks));
+  std::vector<int> receives(program.ranks.size());
+  for (int steps = 40 + random.pick(160); steps > 0; --steps) {
+    const auto rank = static_cast<std::size_t>(random.pick(ranks));
+    const Step step = random_step(random, ranks, receives[rank]);
+    if (step.what == Step::What::receive) ++receives[rank];
+    program.ranks[rank].push_back(step);
+  }
+  return program;
+}
+
+std::string run_seed(std::uint64_t seed, const Types& types) {
+  const Program program = random_program(seed);
+  Random random(~seed);
+  Execution run(program, types, random);
+  while (run.wrong().empty()) {
+    const auto& events = run.possible();
+    if (events.empty()) break;
+    run.happen(Event(events[random.choose(static_cast<unsigned>(events.size()))]));
+  }
+  if (run.wrong().empty()) run.finish();
+  return run.wrong();
+}
+
+} // namespace macadam::prove
