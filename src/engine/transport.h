@@ -97,6 +97,10 @@ class Transport {
   // Delivers what has arrived, a bounded amount. True if anything was delivered or moved.
   virtual bool poll(Sink& sink) = 0;
 
+  // True once everything that was accepted has reached its peer, so that the transport may be
+  // destroyed; asked again between polls. What send() has copied may be on its way for a while.
+  virtual bool drain() { return true; }
+
   // Called when a wait had nothing to do: spins, yields or sleeps in the kernel, by the number of
   // fruitless polls since the last success. A sleep ends when a message arrives, after
   // `longest_us` at most, or spuriously. The only blocking operation, the only one that a second

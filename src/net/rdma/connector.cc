@@ -60,11 +60,17 @@ Connection& Connector::get_locked(Rank peer) {
 }
 
 void Connector::open(Connection& connection) {
-  const std::scoped_lock guard(lock_);
+  std::unique_lock guard(lock_);
   connection.sought = true;
+  if (connection.to == nullptr) {
+    // The peer may not have published yet: the attendant is not made to wait for that.
+    guard.unlock();
+    const wire::Endpoint endpoint = directory_.find(connection.rank);
+    guard.lock();
+    set_address(connection, endpoint);
+  }
   if (connection.state != ConnectState::idle) return;
   if (connection.parked != nullptr) return; // start-up in rank order: its turn will come
-  find_address(connection);
   begin(connection);
 }
 
@@ -323,11 +329,16 @@ void Connector::resend(Connection& connection, double now) {
 
 // ---- Packets.
 
-void Connector::find_address(Connection& connection) {
+void Connector::set_address(Connection& connection, const wire::Endpoint& endpoint) {
   if (connection.to != nullptr) return;
-  const QueuePairAddress address = wire::address_of(directory_.find(connection.rank));
+  const QueuePairAddress address = wire::address_of(endpoint);
   connection.to = device_.make_address_handle(address.port);
   connection.to_number = address.number;
+}
+
+// Of a peer from which we have a packet, so that it has published.
+void Connector::find_address(Connection& connection) {
+  if (connection.to == nullptr) set_address(connection, directory_.find(connection.rank));
 }
 
 void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answered) {

@@ -95,6 +95,7 @@ class Connector {
 
  private:
   Connection& get_locked(Rank peer);
+  void set_address(Connection& connection, const wire::Endpoint& endpoint);
   void find_address(Connection& connection);
   bool make_queue_pair(Connection& connection);
   void drop_queue_pair(Connection& connection);

@@ -26,7 +26,7 @@ class Directory {
   virtual void publish(const wire::Endpoint& own) = 0;
   // Where a peer listens; asked when a connection wants it and not before. Waits until the peer has
   // published. Throws base::Error if it never will. Any thread: the attendant asks too, for a peer
-  // that has published.
+  // that has published, and is then not made to wait.
   virtual wire::Endpoint find(Rank peer) = 0;
 };
 

@@ -66,7 +66,8 @@ void RdmaTransport::begin_close(Connection& connection) {
 
 bool RdmaTransport::continue_close(Connection& connection) {
   if (!connection.close_sent) {
-    if (!connection.unposted.empty()) return false;
+    // A read that is not finished needs the peer's queue pair, which goes once it has our note.
+    if (connection.transfers != 0) return false;
     connection.close_sent = post_note(connection, {.kind = wire::NoteKind::close});
   }
   if (!connection.close_sent || !connection.close_received || !connection.sends.idle())

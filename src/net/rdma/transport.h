@@ -75,8 +75,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
-  // True once all that was accepted has reached its peer. Asked between polls, before the end.
-  bool drain();
+  bool drain() override;
   void idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override {}
   [[nodiscard]] double now() const override { return device_.now(); }
