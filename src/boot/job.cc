@@ -42,7 +42,7 @@ Invitation parse_invitation(std::string_view text) {
 
 } // namespace
 
-Job Job::join() {
+LocalJob LocalJob::join() {
   if (const char* text = std::getenv(job_variable)) {
     const Invitation invitation = parse_invitation(text);
     JobMemory memory = JobMemory::attach(invitation.fd);
@@ -72,7 +72,7 @@ Job Job::join() {
   return {std::move(memory), 0};
 }
 
-void Job::publish(std::span<const std::byte> card) {
+void LocalJob::publish(std::span<const std::byte> card) {
   if (card.size() > card_bytes)
     base::fail(MPI_ERR_INTERN, "a card of {} bytes does not fit into {}", card.size(), card_bytes);
   RankRow& row = own_row();
@@ -82,7 +82,7 @@ void Job::publish(std::span<const std::byte> card) {
   futex_wake_all(row.published);
 }
 
-std::span<const std::byte> Job::fetch(int rank) const {
+std::span<const std::byte> LocalJob::fetch(int rank) const {
   const RankRow& row = memory_.row(rank);
   while (row.published.load(std::memory_order_acquire) == 0) {
     // The state first: a rank that published and then ended has a card.
@@ -97,19 +97,19 @@ std::span<const std::byte> Job::fetch(int rank) const {
   return {row.card.data(), row.card_used};
 }
 
-Segment Job::my_segment() {
+Segment LocalJob::my_segment() {
   if (memory_.fd() >= 0) return open_segment(rank_);
   if (lone_segment_ < 0) lone_segment_ = make_memfd("macadam-segment", segment_capacity);
   return {lone_segment_, 0, segment_capacity};
 }
 
-Segment Job::open_segment(int rank) const {
+Segment LocalJob::open_segment(int rank) const {
   const std::uint64_t offset =
       segments_offset(memory_.header().size) + static_cast<std::uint64_t>(rank) * segment_capacity;
   return {memory_.fd(), offset, segment_capacity};
 }
 
-void Job::barrier(const std::function<void()>& idle) {
+void LocalJob::barrier(const std::function<void()>& idle) {
   JobHeader& header = memory_.header();
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
   if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == header.size) {
@@ -125,11 +125,11 @@ void Job::barrier(const std::function<void()>& idle) {
   }
 }
 
-void Job::finalize() {
+void LocalJob::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
 }
 
-void Job::abort(int code, std::string_view text, Blame blame) {
+void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   RankRow& row = own_row();
   row.code = code;
   row.blame = blame;
@@ -148,12 +148,12 @@ void Job::abort(int code, std::string_view text, Blame blame) {
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
-void Job::report_waiting(std::string_view function, std::string_view what) const {
+void LocalJob::report_waiting(std::string_view function, std::string_view what) const {
   if (report_wanted())
     write_report(fmt::format(R"({{"waiting_in": "{}", "waiting_for": "{}"}})", function, what));
 }
 
-void Job::put_report(ReportKind kind, std::string_view json) const {
+void LocalJob::put_report(ReportKind kind, std::string_view json) const {
   RankRow& row = own_row();
   ReportArea& area = memory_.report(rank_);
   const std::uint32_t asked = memory_.header().reports_wanted.load(std::memory_order_acquire);
@@ -169,7 +169,7 @@ void Job::put_report(ReportKind kind, std::string_view json) const {
   row.report_answered.store(asked, std::memory_order_release);
 }
 
-void Job::write_final_report(std::string_view json) {
+void LocalJob::write_final_report(std::string_view json) {
   put_report(ReportKind::final, json);
   if (alone()) std::fputs(job_report({std::string(json)}).c_str(), stderr);
 }

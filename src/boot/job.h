@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -25,32 +26,74 @@ struct Segment {
   std::uint64_t capacity;
 };
 
-// What a process knows of its job. Made once in a process by join() and kept until it exits: a
-// second join() of the same process is refused by the job.
+// What a process knows of its job, as MPI sees it; LocalJob below is the real one, the simulator
+// has its own.
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  // True if the program was started without mpiexec.
+  [[nodiscard]] virtual bool alone() const = 0;
+  [[nodiscard]] virtual int app_number() const = 0; // MPI_APPNUM
+  [[nodiscard]] virtual std::string_view host() const = 0;
+  // Hardware threads that this host's ranks may use together: with more ranks than that, a waiting
+  // rank must leave its core to others.
+  [[nodiscard]] virtual int cores() const = 0;
+
+  // The wait in MPI_Finalize, until all ranks have called it as often as this one. Answers
+  // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds.
+  virtual void barrier(const std::function<void()>& idle) = 0;
+
+  // Leaves MPI: after this, the end of the process is no failure of the job.
+  virtual void finalize() = 0;
+
+  // Ends the job: mpiexec ends the other ranks, names this one with `text`, for example
+  // "called MPI_Abort(MPI_COMM_WORLD, 3)", and exits with `code` (1 to 255, else 1). Flushes
+  // stdio. A program started alone says the same itself.
+  // With Blame::peer, for an error that says only that another rank is gone, mpiexec names that
+  // rank if it sees within a moment how it ended.
+  [[noreturn]] void abort(int code, std::string_view text, Blame blame = Blame::self) {
+    end_job(code, text, blame);
+    std::abort();
+  }
+
+  // True if mpiexec waits for a report of this rank. Cheap enough for an idle loop.
+  [[nodiscard]] virtual bool report_wanted() const = 0;
+  // Answers report_wanted(). `json` as in tools/mpiexec/hang_report.h, longest 256 KiB.
+  virtual void write_report(std::string_view json) const = 0;
+  // What the rank did, for the page that is printed at the end. `json` as in job_report.h. Call it
+  // before finalize(). A program started alone prints the page itself.
+  virtual void write_final_report(std::string_view json) = 0;
+
+ private:
+  // abort(); does not return.
+  virtual void end_job(int code, std::string_view text, Blame blame) = 0;
+};
+
+// The job of mpiexec, or of one process. Made once in a process by join() and kept until it exits:
+// a second join() of the same process is refused by the job.
 //
 // The const functions may be called by any thread at any time; the others by one thread at a time.
-class Job {
+class LocalJob final : public Job {
  public:
   // Learns from mpiexec who this process is. A program started alone becomes a job of one and opens
   // nothing. Throws MPI_ERR_OTHER when mpiexec's message is damaged, when the rank is taken by
   // another process, or when another launcher started several processes that would all be alone.
-  static Job join();
+  static LocalJob join();
 
-  Job(Job&&) noexcept = default;
-  ~Job() = default;
+  LocalJob(LocalJob&&) noexcept = default;
 
-  [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return static_cast<int>(memory_.header().size); }
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(memory_.header().size); }
+  [[nodiscard]] bool alone() const override { return memory_.header().launcher == 0; }
+  [[nodiscard]] int app_number() const override { return own_row().app; }
+  [[nodiscard]] std::string_view host() const override { return memory_.header().host.data(); }
+  [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
   // Among the ranks of this host. All ranks are on one host as long as mpiexec is our own.
   [[nodiscard]] int local_rank() const { return rank_; }
   [[nodiscard]] int local_size() const { return size(); }
-  // True if the program was started without mpiexec.
-  [[nodiscard]] bool alone() const { return memory_.header().launcher == 0; }
-  [[nodiscard]] int app_number() const { return own_row().app; } // MPI_APPNUM
-  [[nodiscard]] std::string_view host() const { return memory_.header().host.data(); }
-  // Hardware threads that this host's ranks may use together: with more ranks than that, a waiting
-  // rank must leave its core to others.
-  [[nodiscard]] int cores() const { return static_cast<int>(memory_.header().cores); }
   // Random, known to this job's processes only.
   [[nodiscard]] std::span<const std::byte, secret_bytes> secret() const {
     return memory_.header().secret;
@@ -60,7 +103,7 @@ class Job {
 
   // Addresses. What a rank publishes, once and up to card_bytes, the others fetch when they want to
   // talk to it. fetch() waits until that rank has published, and answers report_wanted() meanwhile;
-  // the bytes stay valid as long as the Job. Throws MPI_ERR_PROC_ABORTED if the rank has ended and
+  // the bytes stay valid as long as the job. Throws MPI_ERR_PROC_ABORTED if the rank has ended and
   // will never publish.
   void publish(std::span<const std::byte> card);
   [[nodiscard]] std::span<const std::byte> fetch(int rank) const;
@@ -72,34 +115,21 @@ class Job {
   Segment my_segment();
   [[nodiscard]] Segment open_segment(int rank) const;
 
-  // The wait in MPI_Finalize, until all ranks have called it as often as this one. Answers
-  // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds.
-  void barrier(const std::function<void()>& idle = {});
+  void barrier(const std::function<void()>& idle) override;
+  void barrier() { barrier({}); }
+  void finalize() override;
 
-  // Leaves MPI: after this, the end of the process is no failure of the job.
-  void finalize();
-
-  // Ends the job: mpiexec ends the other ranks, names this one with `text`, for example
-  // "called MPI_Abort(MPI_COMM_WORLD, 3)", and exits with `code` (1 to 255, else 1). Flushes
-  // stdio. A program started alone says the same itself.
-  // With Blame::peer, for an error that says only that another rank is gone, mpiexec names that
-  // rank if it sees within a moment how it ended.
-  [[noreturn]] void abort(int code, std::string_view text, Blame blame = Blame::self);
-
-  // True if mpiexec waits for a report of this rank. One load: cheap enough for an idle loop.
-  [[nodiscard]] bool report_wanted() const {
+  [[nodiscard]] bool report_wanted() const override {
     return memory_.header().reports_wanted.load(std::memory_order_relaxed) !=
            own_row().report_answered.load(std::memory_order_relaxed);
   }
-  // Answers report_wanted(). `json` as in report.h, longest 256 KiB.
-  void write_report(std::string_view json) const { put_report(ReportKind::hang, json); }
-  // What the rank did, for the page that mpiexec prints at the end. `json` as in report.h. Call it
-  // before finalize(). A program started alone prints the page itself.
-  void write_final_report(std::string_view json);
+  void write_report(std::string_view json) const override { put_report(ReportKind::hang, json); }
+  void write_final_report(std::string_view json) override;
 
  private:
-  Job(JobMemory memory, int rank) : memory_(std::move(memory)), rank_(rank) {}
+  LocalJob(JobMemory memory, int rank) : memory_(std::move(memory)), rank_(rank) {}
 
+  void end_job(int code, std::string_view text, Blame blame) override;
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;

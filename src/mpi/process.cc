@@ -14,6 +14,7 @@ std::uintptr_t value(Handle handle) {
 } // namespace
 
 Process* running = nullptr;
+Process* standing = nullptr;
 
 Process::Process() : info_env(MPI_INFO_ENV) {
   for (std::uintptr_t code = 0; code < predefined.size(); ++code) {
@@ -45,6 +46,7 @@ std::uint64_t Process::new_context() {
 
 Process& anytime() {
   // Never destroyed: MPI_Finalized may be called as late as in another library's destructor.
+  if (standing != nullptr) return *standing;
   static auto* const process = new Process;
   return *process;
 }

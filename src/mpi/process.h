@@ -34,6 +34,17 @@ namespace macadam::mpi {
 
 struct Tool;
 
+// Where a process gets its job and its network from, if not from this machine: the simulator.
+class Surroundings {
+ public:
+  virtual std::unique_ptr<boot::Job> join() = 0;
+  // `settings` live as long as the process. Called after join().
+  virtual std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) = 0;
+
+ protected:
+  ~Surroundings() = default;
+};
+
 // Everything one MPI process is: its place in the job, its engine, MPI's objects. One in a program;
 // many in the simulator, where the scheduler sets `running` before it runs a rank.
 class Process {
@@ -102,6 +113,7 @@ class Process {
   bool settings_read = false;
   std::vector<std::string> settings_warnings; // for rank 0 to print
   base::CounterList counters;
+  Surroundings* surroundings = nullptr; // null: boot::LocalJob and shared memory
   std::unique_ptr<boot::Job> job;
   std::unique_ptr<net::shm::Directory> directory;
   std::unique_ptr<engine::Transport> transport;
@@ -147,7 +159,9 @@ class Process {
 // The process between MPI_Init and MPI_Finalize, else null: what every entry point looks at first.
 extern Process* running;
 
-// The process for functions that may be called at any time; made at the first use.
+// The process for functions that may be called at any time; made at the first use, unless the
+// simulator has set it.
 Process& anytime();
+extern Process* standing;
 
 } // namespace macadam::mpi

@@ -21,7 +21,7 @@ constexpr std::array reserved_variables = {boot::job_variable, "MACADAM_CC", "MA
 // The job as the shared-memory transport wants to see it.
 class JobDirectory final : public shm::Directory {
  public:
-  explicit JobDirectory(boot::Job& job) : job_(job) {}
+  explicit JobDirectory(boot::LocalJob& job) : job_(job) {}
 
   [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
   [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
@@ -42,8 +42,14 @@ class JobDirectory final : public shm::Directory {
   static shm::SharedMemory described(const boot::Segment& segment) {
     return {segment.fd, segment.offset, segment.capacity};
   }
-  boot::Job& job_;
+  boot::LocalJob& job_;
 };
+
+std::unique_ptr<boot::Job> join_here(Process& self) {
+  auto job = std::make_unique<boot::LocalJob>(boot::LocalJob::join());
+  self.directory = std::make_unique<JobDirectory>(*job);
+  return job;
+}
 
 void print_warnings(const Process& self) {
   if (self.job->rank() != 0) return;
@@ -80,11 +86,14 @@ void read_settings(Process& self) {
 }
 
 void start(Process& self) {
-  self.job = std::make_unique<boot::Job>(boot::Job::join());
+  Surroundings* const surroundings = self.surroundings;
+  self.job = surroundings != nullptr ? surroundings->join() : join_here(self);
   read_settings(self);
   print_warnings(self);
-  self.directory = std::make_unique<JobDirectory>(*self.job);
-  self.transport = std::make_unique<shm::Transport>(*self.directory, self.settings);
+  if (surroundings != nullptr)
+    self.transport = surroundings->make_transport(self.settings);
+  else
+    self.transport = std::make_unique<shm::Transport>(*self.directory, self.settings);
   const auto rank = static_cast<Rank>(self.job->rank());
   const int size = self.job->size();
   self.engine =

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <vector>
 
-using macadam::boot::Job;
+using Job = macadam::boot::LocalJob;
 using macadam::boot::Segment;
 
 namespace {
