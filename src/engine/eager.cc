@@ -120,7 +120,9 @@ void Engine::deliver(ReceiveRequest& receive, const std::byte* data, std::size_t
   const std::size_t fits = std::min(bytes, receive.capacity);
   if (!receive.gaps) [[likely]] {
     base::copy_small(static_cast<std::byte*>(receive.data.address), data, fits);
-    if (receive.id == 0 && fits == bytes) [[likely]] { // nothing to take back or to complain about
+    // Nothing to take back or to complain about. (A receive whose announcement was retracted has no
+    // id, but its memory is still registered.)
+    if (!receive.is_registered && fits == bytes) [[likely]] {
       receive.status.bytes = bytes;
       receive.stage = ReceiveStage::awaits_fin;
       return complete(receive);

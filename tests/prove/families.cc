@@ -213,7 +213,8 @@ std::span<const Family> families() {
        .quick = true},
       {.name = "refusals",
        .about = "the network refuses up to two operations, connects late, delivers in bursts",
-       .conditions = "{read write} {at_once blocking ordered} {refusals=2 late} bursts",
+       .conditions = "{read write} {at_once blocking ordered} {refusals=2 late} bursts;"
+                     "sender {read write} refusals=2 bursts;{read write} demote refusals=1 bursts",
        .ranks = {{1, 2, "send 1 0 {4 12 20};ssend 1 0 4"},
                  {1, 2, "recv 0 0 {8 24};recv * 0 24;mprobe * *,mrecv 24"}},
        .quick = false},

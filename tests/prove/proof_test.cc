@@ -63,6 +63,43 @@ TEST(Keys, StandForExactlyTheRunsThatTheySave) {
   }
 }
 
+// Programs that once went wrong, each with what it was.
+struct Regression {
+  const char* name;
+  const char* program;
+};
+
+class OnceWrong : public testing::TestWithParam<Regression> {};
+
+TEST_P(OnceWrong, IsRightInEveryOrder) {
+  Explorer explorer;
+  expect_proof(explorer, parse(GetParam().program));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Regressions, OnceWrong,
+    testing::Values(
+        // The second cancel takes the third receive's announcement back too; when eager data
+        // reached that receive before it had announced itself anew, its memory stayed registered.
+        Regression{
+            "EagerDataForARetractedReceive",
+            "write / send 1 0 4 / recv 0 0 24, recv 0 0 24, recv 0 0 24, cancel 0, cancel 1"},
+        // The announcement is overtaken by the message and arrives when the sender has freed the
+        // communicator: it made a channel that nobody would ever drop.
+        Regression{"AnnouncementForAFreedCommunicator",
+                   "read / send 1 0 4, free / recv 0 0 24, free"},
+        // A receive posted during a retraction announces itself before those that move up.
+        Regression{
+            "ReceivePostedDuringARetraction",
+            "write blocking / send 1 0 20, send 1 0 12 / recv 0 0 24, recv 0 0 24, cancel 0, "
+            "recv 0 0 24"},
+        // An eager message that waited for room was offered without data instead, and its receive
+        // relied on an announcement that the sender had dropped.
+        Regression{"OfferInPlaceOfEagerData",
+                   "read demote refusals=2 bursts / send 1 0 4, send 1 0 4, send 1 0 4 / "
+                   "recv 0 0 24, recv 0 0 24"}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
 TEST(ProgramText, ComesBackAsItWas) {
   for (const Family& known : families()) {
     std::size_t number = 0;
