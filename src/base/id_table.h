@@ -6,6 +6,13 @@
 
 namespace macadam::base {
 
+// An id shortened to 28 bits, for where there is room for no more: unique as long as fewer than 256
+// objects took the same place one after the other. 0 if the index is too large.
+constexpr std::uint32_t short_id(std::uint64_t id) {
+  const auto index = static_cast<std::uint32_t>(id);
+  return index >> 20 != 0 ? 0 : static_cast<std::uint32_t>(id >> 32 & 0xff) << 20 | index;
+}
+
 // Names for objects that travel on the wire: index and generation, never a pointer. A late packet
 // that names an object already gone finds nothing.
 template <class T>
@@ -29,6 +36,14 @@ class IdTable {
     if (index >= rows_.size()) return nullptr;
     const Row& row = rows_[index];
     return row.generation == static_cast<std::uint32_t>(id >> 32) ? row.object : nullptr;
+  }
+
+  // The object whose id was shortened to this.
+  [[nodiscard]] T* find_short(std::uint32_t name) const {
+    const std::uint32_t index = name & 0xfffff;
+    if (index >= rows_.size()) return nullptr;
+    const Row& row = rows_[index];
+    return (row.generation & 0xff) == name >> 20 ? row.object : nullptr;
   }
 
   void remove(std::uint64_t id) {

@@ -37,19 +37,24 @@ void Engine::post_control(Peer& peer, const void* header, std::size_t bytes) {
 
 // Hands a put to the transport; false if it is busy. A put that is done at once has finished the
 // send only when its FIN is on the way too, so the caller finishes it.
-bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes) {
-  const Posted posted = transport_.put(*peer.link, flat(send), to, bytes, send.id);
+bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
+                     std::uint32_t notice) {
+  const Posted posted =
+      notice == 0 ? transport_.put(*peer.link, flat(send), to, bytes, send.id)
+                  : transport_.put_noticed(*peer.link, flat(send), to, bytes, send.id, notice);
   if (posted == Posted::busy) return false;
   send.stage = posted == Posted::done ? SendStage::written : SendStage::writing;
   return true;
 }
 
-void Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes) {
+void Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
+                      std::uint32_t notice) {
   send.stage = SendStage::writing;
-  if (open(peer) && try_put(peer, send, to, bytes)) return;
+  if (open(peer) && try_put(peer, send, to, bytes, notice)) return;
   Deferred& waiting = defer(peer, Deferred::Type::put);
   waiting.send = &send;
   waiting.remote = to;
+  waiting.notice = notice;
   waiting.bytes = bytes;
 }
 
@@ -104,7 +109,7 @@ bool Engine::flush(Peer& peer) {
       if (front.send->mode == SendMode::standard) finished = front.send;
       break;
     case Deferred::Type::put:
-      if (!try_put(peer, *front.send, front.remote, front.bytes)) return moved;
+      if (!try_put(peer, *front.send, front.remote, front.bytes, front.notice)) return moved;
       if (front.send->stage == SendStage::written) finished = front.send;
       break;
     case Deferred::Type::get:

@@ -125,6 +125,12 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
              static_cast<int>(message[0]), bytes);
 }
 
+// A receive that announced itself names its source, so the notice needs not.
+void Engine::on_put(Rank source, std::uint32_t notice, std::size_t bytes) {
+  ReceiveRequest* const receive = receive_ids_.find_short(notice);
+  if (receive != nullptr) finish_written(peer(source), *receive, receive->envelope.source, bytes);
+}
+
 // Cookies are the wire ids of requests; the top bit, which ids never have, marks a receive.
 void Engine::on_complete(std::uint64_t cookie, bool ok) {
   if ((cookie & receive_cookie) != 0) {
@@ -197,6 +203,8 @@ void Engine::list_counters(base::CounterList& list) const {
   list.add("protocol", "send_rndv_write", "messages sent by SEND_RNDV, write form",
            c.send_rndv_write);
   list.add("protocol", "recv_rndv", "messages sent by RECV_RNDV", c.recv_rndv);
+  list.add("protocol", "noticed", "writes that told the receiver by themselves, without a FIN",
+           c.noticed);
   list.add("protocol", "bytes_sent", "bytes of data sent", c.bytes_sent);
   list.add("early party", "sender_early", "longer than eager: the sender came first",
            c.sender_early);

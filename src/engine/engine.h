@@ -24,6 +24,7 @@ struct EngineCounters {
   std::uint64_t send_rndv_read = 0;
   std::uint64_t send_rndv_write = 0;
   std::uint64_t recv_rndv = 0;
+  std::uint64_t noticed = 0; // writes that the put itself announced as complete, without a FIN
   std::uint64_t bytes_sent = 0;
   std::uint64_t sender_early = 0;   // rendezvous-sized messages whose SENDER_READY came first
   std::uint64_t receiver_early = 0; // ... whose announcement was there when the send began
@@ -144,6 +145,7 @@ class Engine final : public Sink {
 
   // Sink
   void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
+  void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override;
   void on_complete(std::uint64_t cookie, bool ok) override;
   void on_peer(Rank rank, PeerState state) override;
 
@@ -178,9 +180,11 @@ class Engine final : public Sink {
 
   // backlog.cc: what could not be handed to the transport at once
   void post_control(Peer& peer, const void* header, std::size_t bytes);
-  void post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes);
+  void post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
+                std::uint32_t notice);
   void post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
-  bool try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes);
+  bool try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
+               std::uint32_t notice);
   bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
   bool flush_backlogs();
   bool flush(Peer& peer);
@@ -225,6 +229,8 @@ class Engine final : public Sink {
   void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
   void write_to(SendRequest& send, const Announcement& target);
   void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
+  void finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
+                      std::uint64_t bytes);
 
   // cancel.cc: receives taken back
   void cancel_pending(ReceiveRequest& receive);

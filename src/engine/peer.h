@@ -78,6 +78,7 @@ struct Deferred : base::ListNode<> {
   SendRequest* send = nullptr;       // eager, put
   ReceiveRequest* receive = nullptr; // get
   RemoteMemory remote;               // put, get
+  std::uint32_t notice = 0;          // put: for the receiver
   std::size_t bytes = 0;
 };
 

@@ -112,30 +112,42 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
   write_to(send, target);
 }
 
-// Writes a message to the receiver's buffer. The put goes first, then FIN, and only then may the
-// send be complete, since its completion can start other sends.
+// Writes a message to the receiver's buffer. The put goes first, then FIN, unless the put brings
+// the whole message and can say so itself; only then may the send be complete, since its completion
+// can start other sends.
 void Engine::write_to(SendRequest& send, const Announcement& target) {
   Peer& peer = *send.peer;
   const std::size_t fits = std::min<std::size_t>(send.bytes, target.capacity);
+  const bool tells = fits != 0 && fits == send.bytes && fits <= limits_.noticed_put;
+  const std::uint32_t notice = tells ? base::short_id(target.receive_id) : 0;
   send.stage = SendStage::written;
-  if (fits != 0) post_put(peer, send, target.memory, fits);
-  const wire::Fin fin{.kind = wire::Kind::fin_to_receiver,
-                      .source = send.envelope.source,
-                      .id = target.receive_id,
-                      .bytes = send.bytes};
-  post_control(peer, &fin, sizeof fin);
+  if (fits != 0) post_put(peer, send, target.memory, fits, notice);
+  if (notice != 0) {
+    ++counters_.noticed;
+  } else {
+    const wire::Fin fin{.kind = wire::Kind::fin_to_receiver,
+                        .source = send.envelope.source,
+                        .id = target.receive_id,
+                        .bytes = send.bytes};
+    post_control(peer, &fin, sizeof fin);
+  }
   if (send.stage == SendStage::written) finish_send(send, MPI_SUCCESS);
 }
 
 void Engine::on_fin_to_receiver(Peer& peer, const wire::Fin& fin) {
   ReceiveRequest* const receive = receive_ids_.find(fin.id);
-  if (receive == nullptr) return;
-  if (receive->stage == ReceiveStage::posted) { // the announcement was used: this is the match
-    matcher_.remove(*receive);
-    bind(*receive, peer, {receive->envelope.context, fin.source, receive->envelope.tag});
-    receiving_.push_back(*receive);
+  if (receive != nullptr) finish_written(peer, *receive, fin.source, fin.bytes);
+}
+
+// The data are in the receive's landing.
+void Engine::finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
+                            std::uint64_t bytes) {
+  if (receive.stage == ReceiveStage::posted) { // the announcement was used: this is the match
+    matcher_.remove(receive);
+    bind(receive, peer, {receive.envelope.context, source, receive.envelope.tag});
+    receiving_.push_back(receive);
   }
-  finish_receive(*receive, fin.bytes, MPI_SUCCESS);
+  finish_receive(receive, bytes, MPI_SUCCESS);
 }
 
 } // namespace macadam::engine

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/counters.h"
+#include "base/error.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +43,12 @@ struct Limits {
   std::size_t eager = 0;     // payload bytes up to which EAGER is best
   std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
   bool orders_bytes = false; // the last byte of a put arrives last
+  // Bytes up to which a put can tell its target that it is there (put_noticed); 0: none can.
+  std::size_t noticed_put = 0;
 };
+
+// What a put tells its target: a number that means something to the engine there, not 0.
+inline constexpr unsigned notice_bits = 28;
 
 // What a transport delivers from poll(); the engine implements it. A sink may call any operation of
 // the transport from inside, except poll().
@@ -50,6 +56,8 @@ class Sink {
  public:
   // A message of `source`: valid only during the call.
   virtual void on_message(Rank source, const std::byte* message, std::size_t bytes) = 0;
+  // A put of `source` with a notice is there as a whole. In order with messages.
+  virtual void on_put(Rank source, std::uint32_t notice, std::size_t bytes) = 0;
   // A put or get that was `pending` is finished; `ok` is false if the peer failed.
   virtual void on_complete(std::uint64_t cookie, bool ok) = 0;
   // The state of a peer changed: a connection is ready, or the peer is gone.
@@ -82,6 +90,12 @@ class Transport {
   // is still in use; see above for what orders a put with messages.
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
+  // The same with a notice (of notice_bits, not 0) for Sink::on_put() of the target, if
+  // Limits::noticed_put allows so many bytes: on verbs one write with immediate, no message.
+  virtual Posted put_noticed(Link&, const void*, RemoteMemory, std::size_t,
+                             std::uint64_t /*cookie*/, std::uint32_t /*notice*/) {
+    base::fail(MPI_ERR_INTERN, "{} has no puts that tell their target", limits().name);
+  }
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
 

@@ -28,7 +28,8 @@ struct Transfer : base::ListNode<> {
   std::byte* local = nullptr;
   engine::RemoteMemory remote;
   std::size_t bytes = 0;
-  std::size_t posted = 0; // of them
+  std::size_t posted = 0;   // of them
+  std::uint32_t notice = 0; // of a put, for its target
   bool is_get = false;
 };
 

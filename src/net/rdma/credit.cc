@@ -38,7 +38,7 @@ bool CreditReceiver::consumed(Connection* connection, const Completion& completi
                               const wire::Note& note) {
   if (connection == nullptr) return false; // closed meanwhile: the buffer was given back
   Buffer* const buffer = buffer_of(completion.id);
-  if (note.kind == wire::NoteKind::message) {
+  if (wire::takes_credit(note.kind)) {
     connection->window.reposts.push_back(buffer);
   } else {
     post(*connection, {buffer});

@@ -133,6 +133,7 @@ namespace {
 class Nobody final : public Sink {
  public:
   void on_message(Rank, const std::byte*, std::size_t) override {}
+  void on_put(Rank, std::uint32_t, std::size_t) override {}
   void on_complete(std::uint64_t, bool) override {}
   void on_peer(Rank, engine::PeerState) override {}
 };

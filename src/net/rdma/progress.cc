@@ -105,7 +105,8 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
     take_news(sink);
   }
   const wire::Note note = wire::Note::decode(completion.immediate);
-  if (note.credits != 0) receiver_->on_credits(connection, note.credits);
+  if (note.kind != wire::NoteKind::put && note.credits != 0)
+    receiver_->on_credits(connection, note.credits);
   // The buffer is given back whatever the sink does.
   struct Consumed {
     ~Consumed() {
@@ -130,8 +131,10 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
     connection.close_received = true;
     if (connection.phase == Phase::open) begin_close(connection);
     return;
-  case wire::NoteKind::credits:
   case wire::NoteKind::put:
+    ++connection.messages;
+    return sink.on_put(connection.rank, note.notice(), completion.bytes);
+  case wire::NoteKind::credits:
     return;
   }
 }
@@ -154,9 +157,12 @@ void RdmaTransport::retire(Connection& connection, std::uint32_t sequence, Sink&
 bool RdmaTransport::deliver_to_self(Sink& sink) {
   // Only what is there now: an answer to oneself waits for the next poll.
   for (std::size_t count = to_self_.size(); count > 0; --count) {
-    const std::vector<std::byte> message = std::move(to_self_.front());
+    const ToSelf item = std::move(to_self_.front());
     to_self_.pop_front();
-    sink.on_message(rank_, message.data(), message.size());
+    if (item.notice != 0)
+      sink.on_put(rank_, item.notice, item.put_bytes);
+    else
+      sink.on_message(rank_, item.message.data(), item.message.size());
   }
   return true;
 }

@@ -24,6 +24,8 @@ class Receiver {
 
   // The application's thread. May a message be sent now?
   [[nodiscard]] virtual bool may_send(const Connection& connection) const = 0;
+  // Takes a receive of the peer's for something else than a message.
+  virtual void take_receive(Connection& connection) = 0;
   // Completes the work and note of a message to be sent: where it goes and what it tells.
   virtual void prepare(Connection& connection, SendWork& work, wire::Note& note) = 0;
   // Messages consumed that the peer is now to be told of. Their memory is posted again before.

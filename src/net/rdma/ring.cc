@@ -39,7 +39,7 @@ void RingReceiver::prepare(Connection& connection, SendWork& work, wire::Note& n
 
 bool RingReceiver::consumed(Connection* connection, const Completion&, const wire::Note& note) {
   if (connection == nullptr) return false; // closed meanwhile, and its ring with it
-  if (note.kind != wire::NoteKind::message) post(*connection, 1);
+  if (!wire::takes_credit(note.kind)) post(*connection, 1);
   return count_consumed(*connection, note);
 }
 

@@ -28,6 +28,7 @@ class SharedReceiver final : public Receiver {
   void join(Connection&, const wire::Reception&) override {}
   void close(Connection&) override {}
   [[nodiscard]] bool may_send(const Connection&) const override { return true; }
+  void take_receive(Connection&) override {}
   void prepare(Connection&, SendWork&, wire::Note&) override {}
   std::uint32_t take_credits(Connection&) override { return 0; }
   void on_credits(Connection&, std::uint32_t) override {}

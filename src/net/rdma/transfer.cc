@@ -13,9 +13,6 @@
 namespace macadam::net::rdma {
 namespace {
 
-// Requests are cut in pieces that every device takes and whose lengths fit their field.
-constexpr std::uint64_t longest_piece = std::uint64_t{1} << 30;
-
 // RemoteMemory::key: the device's key below, the generation of the registration above.
 std::uint32_t device_key(RemoteMemory memory) {
   return static_cast<std::uint32_t>(memory.key);
@@ -74,7 +71,18 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
     return Posted::done;
   }
   return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
-                  cookie);
+                  cookie, 0);
+}
+
+Posted RdmaTransport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
+                                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notice) {
+  if (is_self(link)) [[unlikely]] {
+    std::memmove(reinterpret_cast<void*>(target.address), local, bytes);
+    to_self_.push_back({{}, notice, bytes});
+    return Posted::done;
+  }
+  return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
+                  cookie, notice);
 }
 
 Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
@@ -83,14 +91,15 @@ Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, 
     std::memmove(local, reinterpret_cast<const void*>(target.address), bytes);
     return Posted::done;
   }
-  return transfer(static_cast<Connection&>(link), true, local, target, bytes, cookie);
+  return transfer(static_cast<Connection&>(link), true, local, target, bytes, cookie, 0);
 }
 
 Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
-                               RemoteMemory remote, std::size_t bytes, std::uint64_t cookie) {
+                               RemoteMemory remote, std::size_t bytes, std::uint64_t cookie,
+                               std::uint32_t notice) {
   if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
   if (connection.phase != Phase::open || !connection.unposted.empty() ||
-      connection.sends.room() == 0)
+      connection.sends.room() == 0 || (notice != 0 && !receiver_->may_send(connection)))
     return refuse(connection);
   mem::Registration* registration = nullptr;
   Buffer* bounce = nullptr;
@@ -99,7 +108,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
     const bool small = bytes <= pool_.buffer_bytes();
     registration = small ? cache_.find(local, bytes) : cache_.acquire(local, bytes);
     if (registration == nullptr && small) {
-      if (!is_get && put_small(connection, local, remote, bytes)) return Posted::done;
+      if (!is_get && put_small(connection, local, remote, bytes, notice)) return Posted::done;
       if (is_get) bounce = pool_.take();
     }
     if (registration == nullptr && bounce == nullptr) return refuse(connection);
@@ -112,6 +121,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   transfer.local = static_cast<std::byte*>(local);
   transfer.remote = remote;
   transfer.bytes = bytes;
+  transfer.notice = notice;
   transfer.is_get = is_get;
   ++(is_get ? counters_.gets : counters_.puts);
   if (bounce != nullptr) ++counters_.bounced;
@@ -124,7 +134,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
 
 // The data leave their place at once. Behind the write, in the same queue, come later messages.
 bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteMemory target,
-                              std::size_t bytes) {
+                              std::size_t bytes, std::uint32_t notice) {
   SendWork work;
   work.operation = Operation::write;
   work.remote_address = target.address;
@@ -142,22 +152,29 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
     ++counters_.bounced;
   }
   work.segments = {&segment, 1};
+  if (notice != 0) add_notice(connection, work, notice);
   post(connection, work, buffer, nullptr);
   ++counters_.puts;
   connection.last_used = ++clock_;
   return true;
 }
 
+// The write tells its target that it is complete, and takes a receive there.
+void RdmaTransport::add_notice(Connection& connection, SendWork& work, std::uint32_t notice) {
+  receiver_->take_receive(connection);
+  work.operation = Operation::write_immediate;
+  work.immediate = wire::Note::of_put(notice).encode();
+}
+
 // Posts what fits of a transfer, the front of its connection's; true if that was all.
 bool RdmaTransport::post_pieces(Transfer& transfer) {
   Connection& connection = *transfer.connection;
-  const std::uint64_t most = std::min(longest_piece, device_.limits().message);
+  const std::size_t most = longest_piece(device_.limits());
   const MemoryRegion* const region =
       transfer.registration == nullptr ? heap_.find(transfer.local) : nullptr;
   while (transfer.posted < transfer.bytes) {
     if (connection.sends.room() == 0) return false;
-    const auto bytes =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(most, transfer.bytes - transfer.posted));
+    const auto bytes = static_cast<std::uint32_t>(std::min(most, transfer.bytes - transfer.posted));
     Segment segment{transfer.local + transfer.posted, bytes, 0};
     if (transfer.bounce != nullptr) {
       segment.memory = transfer.bounce->memory;
@@ -171,6 +188,7 @@ bool RdmaTransport::post_pieces(Transfer& transfer) {
     work.segments = {&segment, 1};
     work.remote_address = transfer.remote.address + transfer.posted;
     work.remote_key = device_key(transfer.remote);
+    if (transfer.notice != 0) add_notice(connection, work, transfer.notice); // one piece
     transfer.posted += bytes;
     post(connection, work, nullptr, transfer.posted == transfer.bytes ? &transfer : nullptr);
   }

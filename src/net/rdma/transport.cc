@@ -27,7 +27,8 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .message = model::header_room + eager,
           .eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
-          .orders_bytes = device.orders_bytes};
+          .orders_bytes = device.orders_bytes,
+          .noticed_put = longest_piece(device)};
 }
 
 std::uint32_t depth(std::int64_t wanted, std::uint32_t least, std::uint32_t most) {
@@ -144,7 +145,8 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     base::fail(MPI_ERR_INTERN, "RDMA: a message of {} bytes, at most {} are taken", bytes,
                limits_.message);
   if (is_self(link)) [[unlikely]] {
-    std::vector<std::byte>& copy = to_self_.emplace_back(bytes);
+    std::vector<std::byte>& copy = to_self_.emplace_back().message;
+    copy.resize(bytes);
     std::memcpy(copy.data(), header, header_bytes);
     if (payload_bytes != 0) std::memcpy(copy.data() + header_bytes, payload, payload_bytes);
     return Posted::done;

@@ -15,6 +15,7 @@
 #include "net/rdma/heap.h"
 #include "net/rdma/receiver.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -43,6 +44,12 @@ struct Counters {
   std::uint64_t broken = 0;
 };
 
+// Longer puts and gets are cut in pieces, which every device takes and whose lengths fit their
+// field.
+inline std::size_t longest_piece(const DeviceLimits& device) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(device.message, std::uint64_t{1} << 30));
+}
+
 // A network of RDMA adapters (or the simulated one). One instance a process. Messages go through
 // reliable connections made at first use; how they are received is a strategy (receiver.h). Puts
 // and gets are RDMA writes and reads, in one queue with the messages, which keeps them in order.
@@ -68,6 +75,8 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
               std::size_t payload_bytes) override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
+  Posted put_noticed(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                     std::uint64_t cookie, std::uint32_t notice) override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
@@ -87,6 +96,13 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   [[nodiscard]] std::size_t connections() const { return connector_->used(); }
 
  private:
+  // A message to oneself, or the notice of a put.
+  struct ToSelf {
+    std::vector<std::byte> message;
+    std::uint32_t notice = 0;
+    std::size_t put_bytes = 0;
+  };
+
   // EventSink: on the device's thread.
   void on_limit(SharedReceiveQueue&) override { receiver_->on_limit(); }
   void on_completions(CompletionQueue&) override { connector_->read_packets(); }
@@ -122,8 +138,10 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
 
   // transfer.cc: puts and gets
   Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
-                  std::size_t bytes, std::uint64_t cookie);
-  bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes);
+                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notice);
+  bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes,
+                 std::uint32_t notice);
+  void add_notice(Connection& connection, SendWork& work, std::uint32_t notice);
   bool post_pieces(Transfer& transfer);
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
@@ -158,7 +176,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::size_t batch_size_ = 0;
 
   engine::Link self_;
-  std::deque<std::vector<std::byte>> to_self_;
+  std::deque<ToSelf> to_self_;
 
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken

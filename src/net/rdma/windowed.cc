@@ -12,7 +12,7 @@ void WindowedReceiver::join(Connection& connection, const wire::Reception& their
 }
 
 void WindowedReceiver::prepare(Connection& connection, SendWork&, wire::Note& note) {
-  --connection.window.credits;
+  take_receive(connection);
   note.credits = static_cast<std::uint16_t>(take_credits(connection));
 }
 
@@ -25,7 +25,7 @@ std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
 }
 
 bool WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {
-  if (note.kind != wire::NoteKind::message) return false;
+  if (!wire::takes_credit(note.kind)) return false;
   return ++connection.window.consumed >= std::max(window_ / 2, 1u);
 }
 

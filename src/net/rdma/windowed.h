@@ -6,10 +6,11 @@
 namespace macadam::net::rdma {
 
 // What `credit` and `ring` have in common: a window of messages that may be under way on a
-// connection. The receiver tells what it has consumed with each message of its own, and by an
-// explicit note once half a window is owed. Notes need no credit: for them there are
-// `model::spare_window` receives more. Two credit notes at most are under way, since half a window
-// of messages lies between them and they follow the credits of the one before; and one to close.
+// connection; a put with a notice counts as one, for the receive that it takes. The receiver tells
+// what it has consumed with each message of its own, and by an explicit note once half a window is
+// owed. Notes need no credit: for them there are `model::spare_window` receives more. Two credit
+// notes at most are under way, since half a window of messages lies between them and they follow
+// the credits of the one before; and one to close.
 class WindowedReceiver : public Receiver {
  public:
   explicit WindowedReceiver(std::uint32_t window) : window_(window) {}
@@ -18,6 +19,7 @@ class WindowedReceiver : public Receiver {
   [[nodiscard]] bool may_send(const Connection& connection) const override {
     return connection.window.credits != 0;
   }
+  void take_receive(Connection& connection) override { --connection.window.credits; }
   void prepare(Connection& connection, SendWork&, wire::Note& note) override;
   std::uint32_t take_credits(Connection& connection) override;
   void on_credits(Connection& connection, std::uint32_t credits) override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "engine/transport.h"
 #include "net/rdma/device.h"
 
 #include <array>
@@ -68,8 +69,12 @@ enum class NoteKind : std::uint8_t {
   message, // the engine's
   credits, // nothing but `credits`
   close,   // the last message of this side: the connection is being closed
-  put,     // a put is complete; `slot` and `credits` together are the engine's note
+  put,     // a put is complete; `slot` and `credits` together are the engine's notice
 };
+
+constexpr bool takes_credit(NoteKind kind) {
+  return kind == NoteKind::message || kind == NoteKind::put;
+}
 
 struct Note {
   NoteKind kind = NoteKind::message;
@@ -80,10 +85,18 @@ struct Note {
   static constexpr std::uint32_t slot_bits = 16;
   static constexpr std::uint32_t most_credits = (1u << credit_bits) - 1;
 
+  static_assert(engine::notice_bits == credit_bits + slot_bits);
+
   [[nodiscard]] std::uint32_t encode() const {
     return static_cast<std::uint32_t>(kind) << (credit_bits + slot_bits) |
            std::uint32_t{credits} << slot_bits | slot;
   }
+  // The engine's notice of a put, which fills both fields.
+  static Note of_put(std::uint32_t notice) {
+    return {NoteKind::put, static_cast<std::uint16_t>(notice >> slot_bits),
+            static_cast<std::uint16_t>(notice)};
+  }
+  [[nodiscard]] std::uint32_t notice() const { return std::uint32_t{credits} << slot_bits | slot; }
   static Note decode(std::uint32_t immediate) {
     return {static_cast<NoteKind>(immediate >> (credit_bits + slot_bits)),
             static_cast<std::uint16_t>(immediate >> slot_bits & most_credits),

@@ -124,6 +124,10 @@ class Traffic {
       EXPECT_EQ(process->counter("broken"), 0u);
       EXPECT_EQ(process->transport->fallbacks(), std::vector<std::string>{});
     }
+    std::uint64_t noticed = 0;
+    for (const auto& engine : engines_)
+      noticed += engine->counters().noticed;
+    EXPECT_GT(noticed, 0u);
   }
   const datatype::Type& byte() { return types_[MPI_BYTE]; }
 

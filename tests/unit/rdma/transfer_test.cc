@@ -80,6 +80,47 @@ TEST(Put, is_there_before_a_later_message) {
   }
 }
 
+// More of them than a window holds, between messages: told once each, in order with the messages.
+TEST(Put, with_a_notice_tells_its_target) {
+  for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+    World world(2, small_settings(mode));
+    world.start();
+    ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+    constexpr std::uint32_t count = 60;
+    constexpr std::size_t bytes = 3000;
+    std::vector<std::byte> target(count * bytes);
+    const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+    const std::vector<std::byte> source = pattern(target.size(), 5);
+    std::uint32_t put = 0, sent = 0;
+    world[1].on_receive = [&](Rank) {
+      EXPECT_EQ(world[1].notices.size(), world[1].received[0].size());
+    };
+    ASSERT_TRUE(world.until([&] {
+      if (put < count && put == sent) {
+        const RemoteMemory part{remote.address + put * bytes, remote.key};
+        const std::size_t length = put % 3 == 0 ? 40 : put % 3 == 1 ? 700 : bytes;
+        const Posted posted =
+            world[0].transport->put_noticed(world[0].link(1), source.data() + put * bytes, part,
+                                            length, put, (1u << engine::notice_bits) - 1 - put);
+        put += posted == Posted::busy ? 0 : 1;
+      }
+      if (sent < put && world[0].try_send(1, "x") == Posted::done) ++sent;
+      return world[1].received[0].size() == count;
+    }));
+    ASSERT_EQ(world[1].notices.size(), count);
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const std::size_t length = n % 3 == 0 ? 40 : n % 3 == 1 ? 700 : bytes;
+      EXPECT_EQ(world[1].notices[n].notice, (1u << engine::notice_bits) - 1 - n);
+      EXPECT_EQ(world[1].notices[n].bytes, length);
+      EXPECT_TRUE(std::equal(source.begin() + static_cast<std::ptrdiff_t>(n * bytes),
+                             source.begin() + static_cast<std::ptrdiff_t>(n * bytes + length),
+                             target.begin() + static_cast<std::ptrdiff_t>(n * bytes)));
+    }
+    ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }));
+    world[1].transport->release_memory(remote);
+  }
+}
+
 TEST(Put, a_full_queue_is_busy_and_goes_on) {
   World world(2);
   world.start();

@@ -95,6 +95,9 @@ class World {
       received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
       if (on_receive) on_receive(source);
     }
+    void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override {
+      notices.push_back({source, notice, bytes});
+    }
     void on_complete(std::uint64_t cookie, bool ok) override { completed[cookie] = ok; }
     void on_peer(Rank peer, engine::PeerState state) override {
       states[peer] = state;
@@ -115,6 +118,12 @@ class World {
     std::map<Rank, engine::PeerState> states;
     std::map<Rank, int> changes;
     std::map<std::uint64_t, bool> completed;
+    struct Notice {
+      Rank source;
+      std::uint32_t notice;
+      std::size_t bytes;
+    };
+    std::vector<Notice> notices;
     std::function<void(Rank)> on_receive;
   };
 

@@ -37,6 +37,7 @@ class Endpoint final : public Sink {
     else
       inbox.emplace_back(reinterpret_cast<const char*>(message), bytes);
   }
+  void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
   void on_complete(std::uint64_t cookie, bool ok) override { completions[cookie] = ok; }
   void on_peer(Rank peer, engine::PeerState state) override { states[peer] = state; }
 

@@ -125,6 +125,7 @@ class Endpoint final : public Sink {
     ++messages_;
     last_ = *message;
   }
+  void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
   void on_complete(std::uint64_t, bool) override { ++completions_; }
   void on_peer(Rank, engine::PeerState) override {}
 
