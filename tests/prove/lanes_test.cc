@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The queue and the rings of shared memory, in every order of their atomic steps. Senders and
+// reader are fibers that run the code of net/shm; its atomics are replaced by ones that give the
+// turn away after each step, so that what follows a step comes as late as can be. Memory is
+// sequentially consistent here: that each step's order of memory is strong enough is for the thread
+// sanitizer (shm_lanes_test).
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <ucontext.h>
+
+namespace macadam::prove {
+
+// A few fibers, their turns given out by choices that are gone through one after the other.
+class Machine {
+ public:
+  static Machine* now;
+
+  // Runs the tasks in one order, until a state that was seen before. `memory` is all that they
+  // share.
+  void run(std::vector<std::function<void()>> bodies, const void* memory, std::size_t bytes) {
+    now = this;
+    version_ = 0;
+    at_ = 0;
+    failure.clear();
+    tasks_.clear();
+    for (auto& body : bodies) {
+      tasks_.push_back(std::make_unique<Task>());
+      Task& task = *tasks_.back();
+      task.body = std::move(body);
+      getcontext(&task.context);
+      task.context.uc_stack.ss_sp = task.stack;
+      task.context.uc_stack.ss_size = sizeof task.stack;
+      task.context.uc_link = &main_;
+      makecontext(&task.context, &Machine::enter, 0);
+    }
+    ++runs;
+    while (failure.empty()) {
+      std::vector<Task*> ready;
+      bool all_done = true;
+      for (auto& task : tasks_) {
+        all_done = all_done && task->done;
+        if (!task->done && (!task->guard || task->guard())) ready.push_back(task.get());
+      }
+      if (ready.empty()) {
+        if (!all_done) failure = "all wait";
+        return;
+      }
+      if (ready.size() > 1 && at_ == choices_.size()) {
+        if (!seen_.insert(key(memory, bytes)).second) return;
+        choices_.push_back({0, ready.size()});
+      }
+      current_ = ready.size() == 1 ? ready[0] : ready[choices_[at_++].first];
+      current_->guard = nullptr;
+      swapcontext(&main_, &current_->context);
+      current_ = nullptr;
+    }
+  }
+  // Goes on to the next order; false if there is none.
+  bool next() {
+    while (!choices_.empty() && choices_.back().first + 1 == choices_.back().second)
+      choices_.pop_back();
+    if (choices_.empty()) return false;
+    ++choices_.back().first;
+    return true;
+  }
+
+  // ---- for tasks
+
+  // A step is over, `value` is what the task has learnt.
+  void step(std::uint64_t value) {
+    if (current_ == nullptr) return; // a guard looks
+    learn(value);
+    yield();
+  }
+  // Between two operations of a task its end of the lane, and how many messages it has had, are all
+  // its local state: what it learnt before does not matter any more.
+  template <class End>
+  void between(std::size_t messages, const End& end) {
+    std::byte bytes[sizeof(End)];
+    std::memcpy(bytes, static_cast<const void*>(&end), sizeof bytes);
+    current_->history = hash(bytes, sizeof bytes, messages);
+  }
+  void changed() { ++version_; }
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+  void wait(std::function<bool()> guard) {
+    current_->guard = std::move(guard);
+    learn(1);
+    yield();
+  }
+  void fail(const std::string& what) {
+    if (failure.empty()) failure = what;
+  }
+
+  std::string failure;
+  std::uint64_t runs = 0;
+  [[nodiscard]] std::size_t states() const { return seen_.size(); }
+
+ private:
+  struct Task {
+    ucontext_t context;
+    std::function<void()> body;
+    std::function<bool()> guard; // it waits for this
+    std::uint64_t history = 1; // of its steps and what it learnt: its local state follows from that
+    bool done = false;
+    alignas(16) std::byte stack[64 << 10];
+  };
+
+  static void enter() {
+    now->current_->body();
+    now->current_->done = true;
+  }
+  void learn(std::uint64_t value) {
+    current_->history = (current_->history ^ value) * 0x9e3779b97f4a7c15u;
+    current_->history ^= current_->history >> 31;
+  }
+  void yield() { swapcontext(&current_->context, &main_); }
+  static std::uint64_t hash(const void* memory, std::size_t bytes, std::uint64_t start) {
+    std::uint64_t hash = start;
+    for (std::size_t at = 0; at < bytes; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, static_cast<const std::byte*>(memory) + at, 8);
+      hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+  std::uint64_t key(const void* memory, std::size_t bytes) const {
+    std::vector<std::uint64_t> local;
+    for (const auto& task : tasks_) {
+      local.push_back(task->history);
+      local.push_back((task->done ? 2 : 0) + (task->guard && !task->guard() ? 1 : 0));
+    }
+    return hash(memory, bytes, hash(local.data(), 8 * local.size(), 1));
+  }
+
+  ucontext_t main_;
+  Task* current_ = nullptr;
+  std::vector<std::unique_ptr<Task>> tasks_;
+  std::vector<std::pair<std::size_t, std::size_t>> choices_; // taken, of
+  std::unordered_set<std::uint64_t> seen_;
+  std::size_t at_ = 0;
+  std::uint64_t version_ = 0;
+};
+Machine* Machine::now = nullptr;
+
+} // namespace macadam::prove
+
+namespace std {
+
+// Stand in for std::atomic and std::atomic_ref in the headers of net/shm.
+template <class T>
+class stepped_atomic_ref {
+ public:
+  explicit stepped_atomic_ref(T& value) : value_(value) {}
+  T load(memory_order) const {
+    const T value = value_;
+    macadam::prove::Machine::now->step(value);
+    return value;
+  }
+  void store(T value, memory_order) const {
+    value_ = value;
+    macadam::prove::Machine::now->changed();
+    macadam::prove::Machine::now->step(0);
+  }
+
+ private:
+  T& value_;
+};
+
+template <class T>
+class stepped_atomic {
+ public:
+  stepped_atomic() = default;
+  stepped_atomic(T value) : value_(value) {}
+  T load(memory_order order) const { return stepped_atomic_ref<T>(value_).load(order); }
+  void store(T value, memory_order order) { stepped_atomic_ref<T>(value_).store(value, order); }
+  bool compare_exchange_weak(T& expected, T desired, memory_order) {
+    const bool same = value_ == expected;
+    if (same) {
+      value_ = desired;
+      macadam::prove::Machine::now->changed();
+    } else {
+      expected = value_;
+    }
+    macadam::prove::Machine::now->step(expected * 2 + (same ? 1 : 0));
+    return same;
+  }
+
+ private:
+  mutable T value_{};
+};
+
+} // namespace std
+
+// The headers must see the stand-ins; nothing else of the standard library is included after this.
+#define atomic_ref stepped_atomic_ref
+#define atomic stepped_atomic
+#include "net/shm/ring.h"
+#include "net/shm/shared_queue.h"
+#undef atomic
+#undef atomic_ref
+
+namespace macadam::prove {
+namespace {
+
+using namespace net::shm;
+
+// A lane with what stands in front of it, all zero.
+template <class Front>
+struct Shared {
+  static constexpr std::size_t most = 8;
+  Front front;
+  Line lines[most] = {};
+};
+
+// A message of one or two lines. Its words are the stamp that the second line would need to pass
+// for a first one in the next lap, whichever that is: 1, 2, 3 ...
+std::vector<std::uint32_t> words_of(std::uint32_t number, std::uint32_t lines) {
+  std::vector<std::uint32_t> words(lines == 1 ? 2 : 20, number % 3 + 1);
+  words[0] = number;
+  return words;
+}
+
+// Sends the messages of a source; waits for a change when there is no room.
+template <class Writer>
+void send_all(Writer& writer, Rank source, const std::vector<std::uint32_t>& lengths) {
+  for (std::uint32_t number = 0; number < lengths.size(); ++number) {
+    const auto words = words_of(number, lengths[number]);
+    for (;;) {
+      Machine::now->between(number, writer);
+      const std::uint64_t before = Machine::now->version();
+      if (writer.write(Kind::message, source, {words.data(), 4 * words.size(), nullptr, 0})) break;
+      Machine::now->wait([before] { return Machine::now->version() != before; });
+    }
+  }
+}
+
+// Reads all messages of all sources, each source's in order and whole.
+template <class Reader>
+void read_all(Reader& reader, const std::vector<std::vector<std::uint32_t>>& sources) {
+  std::vector<std::uint32_t> next(sources.size());
+  std::size_t left = 0;
+  for (const auto& lengths : sources)
+    left += lengths.size();
+  while (left > 0) {
+    Machine::now->between(left, reader);
+    Machine::now->wait([&] { return reader.next() != nullptr; });
+    const Line* const line = reader.next();
+    if (line == nullptr) return Machine::now->fail("a message goes away");
+    Machine::now->step(line->word);
+    if (line->kind() != Kind::pad) {
+      if (line->source >= sources.size()) return Machine::now->fail("a message of nobody");
+      const std::uint32_t number = next[line->source]++;
+      if (number >= sources[line->source].size()) return Machine::now->fail("a message too many");
+      const auto words = words_of(number, sources[line->source][number]);
+      if (line->kind() != Kind::message || line->bytes() != 4 * words.size() ||
+          std::memcmp(line->body(), words.data(), line->bytes()) != 0)
+        return Machine::now->fail("a message is not what was sent, or not in order");
+      --left;
+      Machine::now->step(line->source);
+    }
+    reader.pop();
+  }
+  if (reader.next() != nullptr) Machine::now->fail("stale data pass for a message");
+}
+
+// Runs `make`'s tasks in every order.
+template <class Memory>
+void explore(const std::function<std::vector<std::function<void()>>(Memory&)>& make) {
+  Machine machine;
+  const auto memory = std::make_unique<Memory>();
+  do {
+    new (memory.get()) Memory();
+    machine.run(make(*memory), memory.get(), sizeof(Memory));
+    ASSERT_EQ(machine.failure, "") << "in run " << machine.runs;
+  } while (machine.next());
+  testing::Test::RecordProperty("states", std::to_string(machine.states()));
+  testing::Test::RecordProperty("runs", std::to_string(machine.runs));
+  EXPECT_GT(machine.states(), 100u);
+}
+
+using Lengths = std::vector<std::uint32_t>;
+
+void ring(std::uint64_t size, const Lengths& lengths) {
+  using Memory = Shared<RingControl>;
+  explore<Memory>([&](Memory& memory) {
+    return std::vector<std::function<void()>>{[&, size] {
+                                                RingWriter writer(memory.front, size);
+                                                send_all(writer, 0, lengths);
+                                              },
+                                              [&, size] {
+                                                RingReader reader(memory.front, size);
+                                                read_all(reader, {lengths});
+                                              }};
+  });
+}
+
+TEST(LanesInEveryOrder, RingOfSingleLines) {
+  ring(4, Lengths(14, 1));
+}
+TEST(LanesInEveryOrder, RingOfPairsAndSingles) {
+  ring(8, {2, 1, 2, 2, 1, 2, 1, 1, 2, 2, 2, 1, 2});
+}
+
+void queue(std::uint64_t size, const std::vector<Lengths>& sources) {
+  using Memory = Shared<SegmentHeader>;
+  explore<Memory>([&](Memory& memory) {
+    std::vector<std::function<void()>> tasks;
+    for (Rank source = 0; source < sources.size(); ++source) {
+      tasks.push_back([&, source, size] {
+        SharedQueueWriter writer(memory.front, Lane(memory.lines, size));
+        send_all(writer, source, sources[source]);
+      });
+    }
+    tasks.push_back([&, size] {
+      SharedQueueReader reader(memory.front, Lane(memory.lines, size));
+      read_all(reader, sources);
+    });
+    return tasks;
+  });
+}
+
+TEST(LanesInEveryOrder, QueueOfTwoSendersOfSingleLines) {
+  queue(2, {{1, 1, 1}, {1, 1}});
+}
+TEST(LanesInEveryOrder, QueueOfTwoSendersOfPairsAndSingles) {
+  queue(4, {{2, 1, 2}, {1, 2}});
+}
+TEST(LanesInEveryOrder, QueueOfThreeSenders) {
+  queue(2, {{1}, {1}, {1}});
+}
+
+// That a mistake would be seen: a sender that stamps its lines before they are filled.
+TEST(LanesInEveryOrder, AStampThatComesTooEarlyIsFound) {
+  using Memory = Shared<RingControl>;
+  Machine machine;
+  const auto memory = std::make_unique<Memory>();
+  do {
+    new (memory.get()) Memory();
+    machine.run(
+        {[&] {
+           const Lane lane(memory->lines, 8);
+           for (std::uint32_t i = 0; i < 3; ++i) {
+             const auto words = words_of(i, 1);
+             lane.publish(i);
+             fill(lane.at(i), Kind::message, 0, {words.data(), 4 * words.size(), nullptr, 0});
+           }
+         },
+         [&] {
+           RingReader reader(memory->front, 8);
+           read_all(reader, {Lengths(3, 1)});
+         }},
+        memory.get(), sizeof(Memory));
+  } while (machine.failure.empty() && machine.next());
+  EXPECT_NE(machine.failure, "");
+}
+
+} // namespace
+} // namespace macadam::prove
