@@ -27,6 +27,8 @@ constexpr std::array rows = {
                "point-to-point protocols: all four, or eager and sender-initiated rendezvous only"},
     SettingRow{"rendezvous", &Settings::rendezvous, rendezvous,
                "how a sender-initiated rendezvous moves its data"},
+    SettingRow{"last_byte", &Settings::last_byte, "",
+               "see the end of a rendezvous by its last byte, where the network keeps their order"},
     SettingRow{"shm_eager", &Settings::shm_eager, "bytes",
                "shared memory: longest message sent by EAGER"},
     SettingRow{"shm_hybrid", &Settings::shm_hybrid, "bytes",

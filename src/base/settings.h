@@ -29,13 +29,14 @@ enum class ReceiveMode : std::int64_t { shared, credit, ring };
 struct Settings {
   Protocols protocols = Protocols::customized;
   Rendezvous rendezvous = Rendezvous::read;
+  bool last_byte = false;              // a write is complete when its last byte is seen
   std::int64_t shm_eager = 8 << 10;    // bytes
   std::int64_t shm_hybrid = 128 << 10; // bytes
   CopyPath shm_copy = CopyPath::automatic;
-  std::int64_t shm_queue = 256 << 10;       // bytes of the shared receive queue
-  std::int64_t shm_ring = 512 << 10;        // bytes of one ring
-  std::int64_t shm_rings = 8;               // rings a process gives at most
-  std::int64_t shm_ring_after = 16;         // messages of a peer before it gets a ring
+  std::int64_t shm_queue = 256 << 10; // bytes of the shared receive queue
+  std::int64_t shm_ring = 512 << 10;  // bytes of one ring
+  std::int64_t shm_rings = 8;         // rings a process gives at most
+  std::int64_t shm_ring_after = 16;   // messages of a peer before it gets a ring
   ConnectMode rdma_connections = ConnectMode::on_demand;
   ReceiveMode rdma_receive = ReceiveMode::shared;
   std::int64_t rdma_eager = 8 << 10;   // bytes
@@ -58,8 +59,8 @@ struct Settings {
 };
 
 using SettingValue = std::variant<bool Settings::*, std::int64_t Settings::*, Protocols Settings::*,
-                                  Rendezvous Settings::*, CopyPath Settings::*, ConnectMode Settings::*,
-                                  ReceiveMode Settings::*>;
+                                  Rendezvous Settings::*, CopyPath Settings::*,
+                                  ConnectMode Settings::*, ReceiveMode Settings::*>;
 
 // One setting as users see it. `name` without MACADAM_, lower case; `choices` for the enumerations,
 // in the order of their values.

@@ -88,6 +88,7 @@ void Engine::on_retracted(Peer& peer, const wire::Retract& retracted) {
     for_each_pending(*counting, [&](ReceiveRequest& receive) {
       if (ordinal++ < retracted.ordinal || !receive.announced) return;
       receive.announced = false;
+      stop_watching(receive);
       receive_ids_.remove(receive.id);
       receive.id = 0;
       if (!receive.cancelling) held_.push_back(receive);

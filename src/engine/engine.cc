@@ -10,7 +10,14 @@ namespace macadam::engine {
 
 Engine::Engine(Transport& transport, Rank job_size, const base::Settings& settings)
     : transport_(transport), settings_(settings), limits_(transport.limits()),
-      eager_(limits_.eager), hybrid_(limits_.hybrid), peers_(job_size) {}
+      eager_(limits_.eager), hybrid_(limits_.hybrid), peers_(job_size) {
+  if (settings.last_byte && !limits_.orders_bytes) {
+    base::fail(MPI_ERR_ARG,
+               "MACADAM_LAST_BYTE=yes needs a network that places the last byte of a write last, "
+               "and {} does not promise that; leave it at no",
+               limits_.name);
+  }
+}
 
 // What is still in flight belongs to nobody any more.
 Engine::~Engine() {
@@ -191,8 +198,8 @@ std::size_t Engine::memory_bytes() const {
   peers_.for_each([&](const Peer& peer) {
     peers += sizeof(Peer) + peer.channels.size() * (sizeof(Channel) + 2 * sizeof(void*));
   });
-  return sizeof(Engine) + dropped_.memory_bytes() + peers + buffers_.bytes() + send_slab_.bytes() + receive_slab_.bytes() +
-         message_slab_.bytes() + deferred_slab_.bytes();
+  return sizeof(Engine) + dropped_.memory_bytes() + peers + buffers_.bytes() + send_slab_.bytes() +
+         receive_slab_.bytes() + message_slab_.bytes() + deferred_slab_.bytes();
 }
 
 void Engine::list_counters(base::CounterList& list) const {
@@ -203,6 +210,7 @@ void Engine::list_counters(base::CounterList& list) const {
   list.add("protocol", "send_rndv_write", "messages sent by SEND_RNDV, write form",
            c.send_rndv_write);
   list.add("protocol", "recv_rndv", "messages sent by RECV_RNDV", c.recv_rndv);
+  list.add("protocol", "last_byte", "writes that the receiver saw by their last byte", c.last_byte);
   list.add("protocol", "noticed", "writes that told the receiver by themselves, without a FIN",
            c.noticed);
   list.add("protocol", "bytes_sent", "bytes of data sent", c.bytes_sent);

@@ -24,7 +24,8 @@ struct EngineCounters {
   std::uint64_t send_rndv_read = 0;
   std::uint64_t send_rndv_write = 0;
   std::uint64_t recv_rndv = 0;
-  std::uint64_t noticed = 0; // writes that the put itself announced as complete, without a FIN
+  std::uint64_t last_byte = 0; // writes seen by their last byte, without a FIN
+  std::uint64_t noticed = 0;   // writes that the put itself announced as complete, without a FIN
   std::uint64_t bytes_sent = 0;
   std::uint64_t sender_early = 0;   // rendezvous-sized messages whose SENDER_READY came first
   std::uint64_t receiver_early = 0; // ... whose announcement was there when the send began
@@ -110,7 +111,9 @@ class Engine final : public Sink {
     if (progressing_) [[unlikely]]
       return false;
     const Progressing guard(progressing_);
-    const bool moved = transport_.poll(*this);
+    bool moved = transport_.poll(*this);
+    if (!watched_.empty()) [[unlikely]]
+      moved = look_at_last_bytes(moved) || moved;
     if (!backlogged_.empty()) [[unlikely]]
       return flush_backlogs() || moved;
     return moved;
@@ -232,6 +235,12 @@ class Engine final : public Sink {
   void finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
                       std::uint64_t bytes);
 
+  // last_byte.cc: writes that are seen in memory
+  void watch(ReceiveRequest& receive, wire::ReceiverReady& ready);
+  static void stop_watching(ReceiveRequest& receive);
+  bool is_seen_by_last_byte(SendRequest& send, const Announcement& target);
+  bool look_at_last_bytes(bool moved);
+
   // cancel.cc: receives taken back
   void cancel_pending(ReceiveRequest& receive);
   void continue_cancel(Peer& peer, Channel& channel);
@@ -323,6 +332,7 @@ class Engine final : public Sink {
   base::List<SendRequest, InFlight> sends_;        // all that are not complete
   base::List<ReceiveRequest, InFlight> receiving_; // matched, data on the way
   base::List<ReceiveRequest, Held> held_;          // may not announce themselves yet
+  base::List<ReceiveRequest, Watched> watched_;
   base::List<Peer, Backlogged> backlogged_;
   ContextSet dropped_; // of communicators that were freed
   mem::Buffers buffers_;

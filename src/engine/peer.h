@@ -19,6 +19,8 @@ struct Announcement {
   std::uint64_t receive_id;
   std::uint64_t capacity;
   RemoteMemory memory;
+  bool watched = false;       // by its last byte, which was
+  std::uint8_t last_byte = 0; // ... this
 };
 
 // The messages between this process and one peer with one (context, tag), counted in both

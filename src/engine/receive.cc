@@ -105,6 +105,7 @@ RemoteMemory Engine::register_landing(ReceiveRequest& receive) {
 // `bytes` is the size of the message; the data that fit are in place (or in the landing buffer).
 void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) {
   base::List<ReceiveRequest, InFlight>::erase(receive);
+  stop_watching(receive);
   if (receive.id != 0) receive_ids_.remove(receive.id);
   if (receive.is_registered) transport_.release_memory(receive.registered);
   if (receive.staged != nullptr) {

@@ -21,12 +21,13 @@ void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) {
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   receive.announced = true;
   ++counters_.announcements;
-  const wire::ReceiverReady ready{.tag = receive.envelope.tag,
-                                  .context = receive.envelope.context,
-                                  .ordinal = ordinal,
-                                  .receive_id = receive.id,
-                                  .capacity = receive.capacity,
-                                  .memory = register_landing(receive)};
+  wire::ReceiverReady ready{.tag = receive.envelope.tag,
+                            .context = receive.envelope.context,
+                            .ordinal = ordinal,
+                            .receive_id = receive.id,
+                            .capacity = receive.capacity,
+                            .memory = register_landing(receive)};
+  if (settings_.last_byte) watch(receive, ready);
   post_control(*receive.peer, &ready, sizeof ready);
 }
 
@@ -66,7 +67,8 @@ bool Engine::take_announcement(Channel& channel, std::uint64_t ordinal, Announce
 }
 
 void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
-  const Announcement target{ready.ordinal, ready.receive_id, ready.capacity, ready.memory};
+  const Announcement target{ready.ordinal, ready.receive_id, ready.capacity,
+                            ready.memory,  ready.watched,    ready.last_byte};
   if (ready.send_id != 0) { // the answer to a SENDER_READY, write form
     SendRequest* const send = send_ids_.find(ready.send_id);
     if (send == nullptr || send->stage != SendStage::announced) return;
@@ -118,11 +120,14 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
 void Engine::write_to(SendRequest& send, const Announcement& target) {
   Peer& peer = *send.peer;
   const std::size_t fits = std::min<std::size_t>(send.bytes, target.capacity);
-  const bool tells = fits != 0 && fits == send.bytes && fits <= limits_.noticed_put;
+  const bool seen = target.watched && is_seen_by_last_byte(send, target);
+  const bool tells = !seen && fits != 0 && fits == send.bytes && fits <= limits_.noticed_put;
   const std::uint32_t notice = tells ? base::short_id(target.receive_id) : 0;
   send.stage = SendStage::written;
   if (fits != 0) post_put(peer, send, target.memory, fits, notice);
-  if (notice != 0) {
+  if (seen) {
+    ++counters_.last_byte;
+  } else if (notice != 0) {
     ++counters_.noticed;
   } else {
     const wire::Fin fin{.kind = wire::Kind::fin_to_receiver,

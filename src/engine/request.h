@@ -109,11 +109,15 @@ enum class ReceiveStage : std::uint8_t {
   awaits_fin, // matched or announced, the sender writes
 };
 
-struct Held; // tag: receives that may not announce themselves yet
+struct Held;    // tag: receives that may not announce themselves yet
+struct Watched; // tag: receives whose last byte is looked at
 
 // Its first list node is in a bucket of the matcher while it is posted, then in the engine's list
 // of receives in flight.
-struct ReceiveRequest : Request, base::ListNode<InFlight>, base::ListNode<Held> {
+struct ReceiveRequest : Request,
+                        base::ListNode<InFlight>,
+                        base::ListNode<Held>,
+                        base::ListNode<Watched> {
   ReceiveRequest() : Request(Role::receive) {}
   Peer* peer = nullptr; // null until known, for MPI_ANY_SOURCE
   Envelope envelope;    // as asked, wildcards included
@@ -130,6 +134,8 @@ struct ReceiveRequest : Request, base::ListNode<InFlight>, base::ListNode<Held> 
   bool announced = false;  // RECEIVER_READY sent with an ordinal
   bool cancelling = false; // waits for the sender's word on its retraction
   bool is_registered = false;
+  bool last_byte_changed = false;
+  std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
 };
 

@@ -78,15 +78,17 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
   if (message.offer == wire::Offer::write) {
     receive.stage = ReceiveStage::awaits_fin;
-    const wire::ReceiverReady ready{.tag = receive.status.tag,
-                                    .context = receive.envelope.context,
-                                    .receive_id = receive.id,
-                                    .send_id = message.send_id,
-                                    .capacity = fits,
-                                    .memory = register_landing(receive)};
+    wire::ReceiverReady ready{.tag = receive.status.tag,
+                              .context = receive.envelope.context,
+                              .receive_id = receive.id,
+                              .send_id = message.send_id,
+                              .capacity = fits,
+                              .memory = register_landing(receive)};
+    if (settings_.last_byte && fits == receive.capacity) watch(receive, ready);
     return post_control(peer, &ready, sizeof ready);
   }
   receive.stage = ReceiveStage::reading;
+  stop_watching(receive); // what changes now is what we read
   if (fits == 0) return finish_reading(receive, true);
   post_get(peer, receive, message.memory, fits);
 }

@@ -68,7 +68,11 @@ static_assert(sizeof(SenderReady) == 56);
 // channel it is for by its ordinal; an answer to a SENDER_READY names the send.
 struct ReceiverReady {
   Kind kind = Kind::receiver_ready;
-  std::uint8_t pad[3] = {};
+  // The receiver looks at the last byte of its buffer, which is `last_byte` now: a message of just
+  // that length whose last byte is another needs no FIN.
+  bool watched = false;
+  std::uint8_t last_byte = 0;
+  std::uint8_t pad = 0;
   std::int32_t tag = 0;
   std::uint64_t context = 0;
   std::uint64_t ordinal = 0;

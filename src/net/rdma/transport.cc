@@ -244,7 +244,9 @@ void RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
       settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
   const double time = device_.now();
   if (fruitless <= 1) idle_since_.store(time, std::memory_order_relaxed);
-  if (time - idle_since_.load(std::memory_order_relaxed) < spin) return device_.yield();
+  const bool no_event = settings_.last_byte; // ends such a wait
+  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin)
+    return device_.yield();
   if (!armed_.exchange(false, std::memory_order_acquire)) {
     arm_wanted_.store(true, std::memory_order_relaxed);
     return;

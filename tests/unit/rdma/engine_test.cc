@@ -124,10 +124,12 @@ class Traffic {
       EXPECT_EQ(process->counter("broken"), 0u);
       EXPECT_EQ(process->transport->fallbacks(), std::vector<std::string>{});
     }
-    std::uint64_t noticed = 0;
-    for (const auto& engine : engines_)
-      noticed += engine->counters().noticed;
-    EXPECT_GT(noticed, 0u);
+    std::uint64_t without_fin = 0;
+    for (const auto& engine : engines_) {
+      const engine::EngineCounters& counted = engine->counters();
+      without_fin += world_[0].settings.last_byte ? counted.last_byte : counted.noticed;
+    }
+    EXPECT_GT(without_fin, 0u);
   }
   const datatype::Type& byte() { return types_[MPI_BYTE]; }
 
@@ -149,6 +151,7 @@ TEST_P(EngineOver, rdma_delivers_everything) {
   if (seed % 4 == 0) settings.rdma_queue_pairs = 2 + seed / 4 % 2;
   if (seed % 5 == 0) settings.rdma_watermark = 0;
   if (seed % 7 == 0) settings.rdma_buffers = 40;
+  settings.last_byte = seed % 6 == 0;
   Faults faults;
   faults.datagram_loss = seed % 3 == 1 ? 0.2 : 0;
   faults.datagram_duplication = faults.datagram_reordering = seed % 3 == 2 ? 0.3 : 0;
@@ -158,6 +161,21 @@ TEST_P(EngineOver, rdma_delivers_everything) {
   World world(2 + seed % 5, settings, {}, faults, seed);
   world.start();
   Traffic(world, seed).run(60 + seed % 100);
+}
+
+TEST(LastByte, is_refused_where_bytes_come_in_any_order) {
+  Settings settings = small_settings();
+  settings.last_byte = true;
+  Model model;
+  model.orders_bytes = false;
+  World world(1, settings, model);
+  world.start();
+  try {
+    const Engine engine(*world[0].transport, 1, settings);
+    FAIL() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("MACADAM_LAST_BYTE"), std::string::npos) << error.text;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineOver, testing::Range(1u, 101u));
