@@ -106,7 +106,9 @@ void Fiber::resume() {
   if (running != nullptr) base::fail(MPI_ERR_INTERN, "a fiber resumes another one");
   if (ended_) base::fail(MPI_ERR_INTERN, "a fiber that has ended is resumed");
   running = this;
+  switching_in();
   switch_in();
+  switching_out();
   running = nullptr;
 }
 

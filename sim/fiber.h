@@ -18,7 +18,7 @@ class Fiber {
   Fiber(std::size_t stack_bytes, std::function<void()> body);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
-  ~Fiber(); // what its stack holds is not unwound
+  virtual ~Fiber(); // what its stack holds is not unwound
 
   // Runs it until it suspends itself or ends. Not from inside a fiber.
   void resume();
@@ -35,6 +35,10 @@ class Fiber {
   [[nodiscard]] std::size_t touched_bytes() const;
 
  private:
+  // Called by resume() before the fiber runs and after it has stopped.
+  virtual void switching_in() {}
+  virtual void switching_out() {}
+
   // What the C++ runtime and the C library keep per thread, but belongs to the fiber.
   struct ThreadState {
     void* caught_exceptions = nullptr;

@@ -73,8 +73,12 @@ class Scheduler {
   void trace(std::uint64_t what) {
     trace_ = (trace_ ^ what ^ static_cast<std::uint64_t>(now_)) * 0x9E3779B97F4A7C15u;
     trace_ ^= trace_ >> 32;
+    touch();
   }
   [[nodiscard]] std::uint64_t trace_hash() const { return trace_; }
+  // Something has happened that is no mere waiting; when that was last.
+  void touch() { last_touch_ = now_; }
+  [[nodiscard]] Time last_touch() const { return last_touch_; }
   [[nodiscard]] std::uint64_t events() const { return made_; }
 
  private:
@@ -88,6 +92,7 @@ class Scheduler {
   }
 
   Time now_ = 0;
+  Time last_touch_ = 0;
   std::vector<Entry> heap_;
   std::vector<Action> actions_;
   std::vector<std::uint32_t> free_;

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/rank.h"
+
+#include "base/error.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace macadam::sim {
+namespace {
+
+Rank* current_rank = nullptr; // the simulator runs on one thread
+
+constexpr unsigned nap_us = 5000; // between two looks around in the launcher's barrier
+
+} // namespace
+
+// The job as MPI sees it from inside the simulator.
+class Rank::Job final : public boot::Job {
+ public:
+  explicit Job(Rank& rank) : rank_(rank), host_(fmt::format("node{}", rank.number_)) {}
+
+  [[nodiscard]] int rank() const override { return rank_.number_; }
+  [[nodiscard]] int size() const override { return rank_.environment_.size; }
+  [[nodiscard]] bool alone() const override { return false; }
+  [[nodiscard]] int app_number() const override { return 0; }
+  [[nodiscard]] std::string_view host() const override { return host_; }
+  [[nodiscard]] int cores() const override { return 1; }
+  void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
+  void finalize() override {}
+  [[nodiscard]] bool report_wanted() const override { return false; }
+  void write_report(std::string_view) const override {}
+  void write_final_report(std::string_view json) override {
+    rank_.environment_.launcher.final_reports.emplace_back(json);
+  }
+
+ private:
+  void end_job(int code, std::string_view text, boot::Blame) override {
+    auto& abort = rank_.environment_.launcher.abort;
+    const int status = code >= 1 && code <= 255 ? code : 1;
+    if (!abort) abort = {rank_.number_, status, std::string(text)};
+    rank_.exit(status);
+  }
+
+  Rank& rank_;
+  std::string host_;
+};
+
+void Rank::RankFiber::switching_in() {
+  current_rank = &rank_;
+  mpi::running = rank_.running_;
+  mpi::standing = rank_.process_.get();
+}
+
+void Rank::RankFiber::switching_out() {
+  rank_.running_ = std::exchange(mpi::running, nullptr);
+  mpi::standing = nullptr;
+  current_rank = nullptr;
+}
+
+Rank::Rank(const Environment& environment, int number, std::function<int()> body)
+    : environment_(environment), number_(number), body_(std::move(body)),
+      processor_(environment.scheduler) {}
+
+Rank::~Rank() = default;
+
+Rank* Rank::current() {
+  return current_rank;
+}
+
+void Rank::start() {
+  state_.phase = RankState::Phase::running;
+  process_ = std::make_unique<mpi::Process>();
+  process_->surroundings = this;
+  if (environment_.settings != nullptr) {
+    process_->settings = *environment_.settings;
+    process_->settings_read = true;
+  }
+  fiber_ = std::make_unique<RankFiber>(*this, environment_.stack_bytes, [this] {
+    int code = 0;
+    try {
+      code = body_();
+    } catch (const std::exception& error) {
+      auto& abort = environment_.launcher.abort;
+      if (!abort) abort = {number_, 1, fmt::format("threw an exception: {}", error.what())};
+      code = 1;
+    }
+    exit(code);
+  });
+  processor_.run_in(fiber_.get());
+  fiber_->resume();
+}
+
+void Rank::exit(int code) {
+  state_.exit_code = code;
+  state_.ended_at = processor_.now();
+  state_.phase = RankState::Phase::ended;
+  environment_.launcher.ended.push_back(this);
+  Fiber::leave();
+}
+
+void Rank::bury() {
+  process_.reset();
+  device_.reset();
+  fiber_.reset();
+  body_ = nullptr;
+}
+
+void Rank::compute(Time duration) {
+  const Faults& faults = environment_.fabric.faults();
+  Random& random = environment_.fabric.random();
+  double factor = 1 + faults.compute_jitter * random.fraction();
+  if (faults.slow_rank == number_) factor *= faults.slowness;
+  const auto time = static_cast<Time>(static_cast<double>(duration) * factor);
+  ++environment_.launcher.computing;
+  if (device_)
+    device_->compute(time);
+  else
+    processor_.compute(time);
+  --environment_.launcher.computing;
+  environment_.scheduler.touch();
+}
+
+void Rank::tick() {
+  environment_.scheduler.touch();
+  const Time moment = from_ns(environment_.fabric.model().clock_ns);
+  if (device_)
+    device_->compute(moment);
+  else
+    processor_.compute(moment);
+}
+
+// ------------------------------------------------------------------ start-up and end
+
+std::unique_ptr<boot::Job> Rank::join() {
+  device_ = std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
+                                              fmt::format("sim0:1 of rank {}", number_));
+  return std::make_unique<Job>(*this);
+}
+
+std::unique_ptr<engine::Transport> Rank::make_transport(const base::Settings& settings) {
+  // Memory of the simulation may be given back at any time, without a word: nothing stays
+  // registered.
+  net::rdma::Directory& directory = *this;
+  auto transport =
+      std::make_unique<net::rdma::RdmaTransport>(*device_, directory, settings, nullptr);
+  transport_ = transport.get();
+  transport->connect_all();
+  return transport;
+}
+
+void Rank::publish(const net::rdma::wire::Endpoint& own) {
+  Launcher& launcher = environment_.launcher;
+  launcher.endpoints[static_cast<std::size_t>(number_)] = own;
+  for (Rank* waiting : std::exchange(launcher.waiting_for_endpoints, {}))
+    waiting->processor_.wake();
+}
+
+net::rdma::wire::Endpoint Rank::find(net::rdma::Rank peer) {
+  device_->spend(from_ns(environment_.fabric.model().address_lookup_ns));
+  // Not a wait() of the device: the caller may hold the lock that the attendant would want.
+  while (!environment_.launcher.endpoints.at(peer)) {
+    environment_.launcher.waiting_for_endpoints.push_back(this);
+    processor_.sleep(never);
+  }
+  return *environment_.launcher.endpoints[peer];
+}
+
+void Rank::barrier(const std::function<void()>& idle) {
+  Launcher& launcher = environment_.launcher;
+  const std::uint32_t round = launcher.barrier_round;
+  launcher.in_barrier.push_back(this);
+  if (launcher.in_barrier.size() == static_cast<std::size_t>(environment_.size)) {
+    device_->compute(from_ns(environment_.fabric.model().barrier_ns));
+    ++launcher.barrier_round;
+    for (Rank* waiting : std::exchange(launcher.in_barrier, {}))
+      waiting->device_->wake();
+    return;
+  }
+  while (launcher.barrier_round == round) {
+    device_->wait(nap_us);
+    if (idle) idle();
+  }
+}
+
+} // namespace macadam::sim

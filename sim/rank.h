@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "mpi/process.h"
+#include "net/rdma/directory.h"
+#include "net/rdma/transport.h"
+#include "sim/device.h"
+#include "sim/fiber.h"
+#include "sim/launcher.h"
+#include "sim/processor.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace macadam::sim {
+
+// What a rank looks like once its program has ended, or in the middle.
+struct RankState {
+  enum class Phase : std::uint8_t { not_started, running, ended } phase = Phase::not_started;
+  int exit_code = 0;
+  Time ended_at = 0;
+};
+
+// One simulated MPI process: its processor, its RDMA device, its MPI library, and a fiber in which
+// its program runs. Everything that is global in a real process is switched with the fiber.
+class Rank final : mpi::Surroundings, net::rdma::Directory {
+ public:
+  struct Environment {
+    Scheduler& scheduler;
+    Fabric& fabric;
+    Launcher& launcher;
+    const base::Settings* settings; // null: from the environment variables
+    std::size_t stack_bytes;
+    int size;
+  };
+  // `body` is the program; its result is the exit code.
+  Rank(const Environment& environment, int number, std::function<int()> body);
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+  ~Rank();
+
+  // Makes the process and runs its program from now on. Called by an event.
+  void start();
+  // Gives back what only a running program needs. Not from inside the fiber.
+  void bury();
+
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] const RankState& state() const { return state_; }
+  [[nodiscard]] mpi::Process* process() { return process_.get(); }
+  [[nodiscard]] SimulatedDevice* device() { return device_ ? &*device_ : nullptr; }
+  [[nodiscard]] net::rdma::RdmaTransport* transport() { return transport_; }
+  [[nodiscard]] std::size_t stack_touched() const { return fiber_ ? fiber_->touched_bytes() : 0; }
+
+  // For the program of this rank, called inside its fiber.
+
+  // The rank whose program runs; null outside of all.
+  static Rank* current();
+  [[nodiscard]] Time now() const { return processor_.now(); }
+  void compute(Time duration);
+  // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
+  void tick();
+  [[noreturn]] void exit(int code);
+
+ private:
+  class Job;
+  // Switches what is global per process.
+  class RankFiber final : public Fiber {
+   public:
+    RankFiber(Rank& rank, std::size_t stack_bytes, std::function<void()> body)
+        : Fiber(stack_bytes, std::move(body)), rank_(rank) {}
+
+   private:
+    void switching_in() override;
+    void switching_out() override;
+    Rank& rank_;
+  };
+
+  // mpi::Surroundings
+  std::unique_ptr<boot::Job> join() override;
+  std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) override;
+  // net::rdma::Directory
+  [[nodiscard]] net::rdma::Rank rank() const override {
+    return static_cast<net::rdma::Rank>(number_);
+  }
+  [[nodiscard]] net::rdma::Rank size() const override {
+    return static_cast<net::rdma::Rank>(environment_.size);
+  }
+  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override {
+    return environment_.launcher.secret;
+  }
+  void publish(const net::rdma::wire::Endpoint& own) override;
+  net::rdma::wire::Endpoint find(net::rdma::Rank peer) override;
+
+  void barrier(const std::function<void()>& idle);
+
+  const Environment& environment_;
+  int number_;
+  std::function<int()> body_;
+  RankState state_;
+  Processor processor_;
+  std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
+  std::unique_ptr<SimulatedDevice> device_;
+  std::unique_ptr<mpi::Process> process_;
+  net::rdma::RdmaTransport* transport_ = nullptr; // owned by the process
+  mpi::Process* running_ = nullptr;               // mpi::running while this rank stands
+};
+
+} // namespace macadam::sim

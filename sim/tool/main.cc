@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/error.h"
+#include "sim/tool/module.h"
+#include "sim/tool/presets.h"
+#include "sim/world.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace macadam::sim;
+
+struct Command {
+  WorldOptions world;
+  std::string preset = "ndr";
+  std::string faults;
+  std::size_t stack_kb = 256;
+  bool quiet = false;
+  bool list_presets = false;
+  std::vector<std::string> program;
+};
+
+// The arguments as one rank's main() gets them, its own to change.
+class Arguments {
+ public:
+  explicit Arguments(const std::vector<std::string>& words) : words_(words) {
+    for (std::string& word : words_)
+      pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(words_.size()); }
+  char** values() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+int simulate(const Command& command) {
+  WorldOptions options = command.world;
+  options.model = load_preset(command.preset);
+  options.faults = read_faults(command.faults);
+  options.stack_bytes = command.stack_kb << 10;
+
+  Module module(command.program.front());
+  World world(options);
+  const auto began = std::chrono::steady_clock::now();
+  const Outcome outcome = world.run([&](int) {
+    // Loaded in the rank itself: its initialisers may ask for the time, or call MPI_Initialized.
+    Module::Main* const main = module.load();
+    const auto arguments = std::make_unique<Arguments>(command.program);
+    return main(arguments->count(), arguments->values(), environ);
+  });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  std::fflush(nullptr);
+  print_reports(world);
+  if (outcome.end != Outcome::End::finished)
+    fmt::print(stderr, "macadam simulate: {}{}\n",
+               outcome.end == Outcome::End::hung ? "nothing moves any more\n" : "", outcome.text);
+  if (!command.quiet)
+    fmt::print(stderr,
+               "macadam simulate: {} ranks on {}, seed {}: {:.6f} s of virtual time in {:.2f} s, "
+               "{} events, trace {:016x}\n",
+               options.ranks, options.model.name, options.seed, seconds(outcome.time), took.count(),
+               world.scheduler().events(), outcome.trace);
+  return outcome.exit_code;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  Command command;
+  CLI::App app("Runs an MPI program on a simulated RDMA network, in virtual time, in one process",
+               "macadam simulate");
+  app.add_option("-n,--ranks", command.world.ranks, "Number of ranks")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("-p,--preset", command.preset, "Hardware: a preset's name, or a JSON file")
+      ->capture_default_str();
+  app.add_option("-s,--seed", command.world.seed, "All that is random follows from it")
+      ->capture_default_str();
+  app.add_option("-f,--faults", command.faults, "For example datagram_loss=0.1,jitter=2,shuffle");
+  app.add_option("--stack", command.stack_kb, "KiB of stack for each rank")->capture_default_str();
+  app.add_option("--quiet-seconds", command.world.quiet_s,
+                 "Virtual time without a message until it counts as a hang")
+      ->capture_default_str();
+  app.add_flag("-q,--quiet", command.quiet, "Print nothing of our own at the end");
+  app.add_flag("--presets", command.list_presets, "List the presets");
+  app.add_option("program", command.program,
+                 "A shared object built with `mpicc -shared -fPIC`, and its arguments");
+  app.positionals_at_end()->prefix_command();
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& word : app.remaining())
+    command.program.push_back(word);
+  try {
+    if (command.list_presets) {
+      std::fputs(describe_presets().c_str(), stdout);
+      return 0;
+    }
+    if (command.program.empty()) {
+      std::fputs("macadam simulate: no program given; see `macadam simulate --help`\n", stderr);
+      return 1;
+    }
+    return simulate(command);
+  } catch (const macadam::base::Error& error) {
+    fmt::print(stderr, "macadam simulate: {}\n", error.text);
+    return 1;
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/world.h"
+
+#include "base/error.h"
+#include "mpi/report.h"
+#include "tools/mpiexec/hang_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macadam::sim {
+namespace {
+
+// A rank has so many ways to wait that a longer page would help nobody.
+constexpr std::size_t most_ranks_in_report = 64;
+
+} // namespace
+
+World::World(WorldOptions options)
+    : options_(std::move(options)),
+      scheduler_(options_.seed,
+                 options_.faults.shuffle ? Scheduler::Ties::shuffled : Scheduler::Ties::in_order),
+      fabric_(scheduler_, options_.model, options_.faults, options_.seed),
+      launcher_(options_.ranks), environment_{scheduler_,
+                                              fabric_,
+                                              launcher_,
+                                              options_.settings ? &*options_.settings : nullptr,
+                                              options_.stack_bytes,
+                                              options_.ranks} {
+  Random random(scramble(options_.seed));
+  for (std::uint8_t& byte : launcher_.secret)
+    byte = static_cast<std::uint8_t>(random.next());
+}
+
+World::~World() {
+  // One rank after the other, each whole: no rank reaches into another's memory while it goes.
+  for (auto& rank : ranks_)
+    rank->bury();
+}
+
+// Only timers of ranks that wait are left, and have been for long.
+bool World::hung() const {
+  return launcher_.computing == 0 &&
+         seconds(scheduler_.now() - scheduler_.last_touch()) > options_.quiet_s;
+}
+
+std::size_t World::bury_ended() {
+  std::size_t count = 0;
+  for (; !launcher_.ended.empty(); ++count) {
+    Rank* rank = launcher_.ended.back();
+    launcher_.ended.pop_back();
+    scheduler_.touch();
+    if (on_end) on_end(*rank);
+    rank->bury();
+  }
+  return count;
+}
+
+std::string World::hang_report() {
+  using Status = tools::RankStatus;
+  std::vector<Status> ranks;
+  for (const auto& rank : ranks_) {
+    if (ranks.size() == most_ranks_in_report) break;
+    Status& status = ranks.emplace_back(Status{Status::Kind::not_in_mpi, {}});
+    mpi::Process* process = rank->process();
+    if (rank->state().phase == RankState::Phase::ended) {
+      status.kind = Status::Kind::ended;
+    } else if (process != nullptr && process->phase == mpi::Process::Phase::finalized) {
+      status.kind = Status::Kind::finalized;
+    } else if (process != nullptr && process->engine != nullptr) {
+      status.kind = Status::Kind::answered;
+      status.json = mpi::hang_report(*process);
+    }
+  }
+  std::string page = tools::hang_report("simulated", ranks);
+  if (ranks.size() < ranks_.size())
+    page += fmt::format("\n  and {} ranks more\n", ranks_.size() - ranks.size());
+  return page;
+}
+
+Outcome World::run(const Program& program) {
+  for (int number = 0; number < options_.ranks; ++number) {
+    ranks_.push_back(std::make_unique<Rank>(environment_, number,
+                                            [&program, number] { return program(number); }));
+    const double late = fabric_.random().fraction() * options_.model.start_spread_ns;
+    scheduler_.at(from_ns(late), [rank = ranks_.back().get()] { rank->start(); });
+  }
+  Outcome outcome;
+  std::size_t left = ranks_.size();
+  while (left > 0 && !launcher_.abort) {
+    if (hung() || !scheduler_.step()) {
+      outcome.end = Outcome::End::hung;
+      outcome.exit_code = 1;
+      outcome.text = hang_report();
+      break;
+    }
+    left -= bury_ended();
+  }
+  if (launcher_.abort) {
+    outcome.end = Outcome::End::aborted;
+    outcome.exit_code = launcher_.abort->code;
+    outcome.text = fmt::format("rank {} {}", launcher_.abort->rank, launcher_.abort->text);
+  }
+  for (const auto& rank : ranks_) {
+    outcome.time = std::max(outcome.time, rank->state().ended_at);
+    if (outcome.exit_code == 0) outcome.exit_code = rank->state().exit_code;
+  }
+  outcome.trace = scheduler_.trace_hash();
+  return outcome;
+}
+
+} // namespace macadam::sim

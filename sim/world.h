@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/settings.h"
+#include "sim/fabric.h"
+#include "sim/launcher.h"
+#include "sim/rank.h"
+#include "sim/scheduler.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macadam::sim {
+
+struct WorldOptions {
+  int ranks = 2;
+  Model model;
+  Faults faults;
+  std::uint64_t seed = 1;
+  std::optional<base::Settings> settings; // of all ranks; none: from the environment variables
+  std::size_t stack_bytes = 256 << 10;    // of each rank
+  double quiet_s = 10; // virtual seconds without a message or computation until it counts as a hang
+};
+
+// How a simulated job ended.
+struct Outcome {
+  enum class End : std::uint8_t { finished, aborted, hung } end = End::finished;
+  int exit_code = 0;       // the first that is not 0
+  std::string text;        // why it was aborted, or what every rank waits for
+  Time time = 0;           // virtual, of the last rank's end
+  std::uint64_t trace = 0; // equal for equal runs
+};
+
+// A job of MPI processes on a simulated network, in one thread and in virtual time. Ranks share
+// nothing but the launcher and the network.
+class World {
+ public:
+  // The program of every rank; returns its exit code. It may call MPI and everything in
+  // sim/program_calls.h; what is thrown out of it ends the job.
+  using Program = std::function<int(int rank)>;
+
+  explicit World(WorldOptions options);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World();
+
+  // Runs the program on all ranks. Once in a world. Throws base::Error where the simulated library
+  // misuses the simulated device, or when there is no memory.
+  Outcome run(const Program& program);
+
+  [[nodiscard]] const Fabric& fabric() const { return fabric_; }
+  [[nodiscard]] const Scheduler& scheduler() const { return scheduler_; }
+  [[nodiscard]] Rank& rank(int number) { return *ranks_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] int size() const { return environment_.size; }
+  // JSON texts of the ranks that ended with MACADAM_REPORT set.
+  [[nodiscard]] const std::vector<std::string>& final_reports() const {
+    return launcher_.final_reports;
+  }
+
+  // Called for every rank when its program has ended and before its memory goes.
+  std::function<void(Rank&)> on_end;
+
+ private:
+  bool hung() const;
+  std::size_t bury_ended();
+  [[nodiscard]] std::string hang_report();
+
+  WorldOptions options_;
+  Scheduler scheduler_;
+  Fabric fabric_;
+  Launcher launcher_;
+  Rank::Environment environment_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+} // namespace macadam::sim
