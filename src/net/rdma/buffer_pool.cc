@@ -22,14 +22,14 @@ PageMemory allocate_pages(std::size_t bytes, const char* purpose) {
 
 Buffer* BufferPool::take() {
   const std::scoped_lock guard(lock_);
-  return take_locked();
+  return take_locked(1);
 }
 
 std::size_t BufferPool::take(std::size_t count, std::vector<Buffer*>& buffers) {
   const std::scoped_lock guard(lock_);
   std::size_t got = 0;
   for (; got < count; ++got) {
-    Buffer* const buffer = take_locked();
+    Buffer* const buffer = take_locked(count - got);
     if (buffer == nullptr) break;
     buffers.push_back(buffer);
   }
@@ -67,17 +67,21 @@ std::size_t BufferPool::taken() const {
   return taken_;
 }
 
-Buffer* BufferPool::take_locked() {
-  if (taken_ >= limit_ || (free_ == nullptr && !grow())) return nullptr;
+// The first of `wanted` that are to be taken.
+Buffer* BufferPool::take_locked(std::size_t wanted) {
+  if (taken_ >= limit_) return nullptr;
+  if (free_ == nullptr && !grow(std::min(wanted, limit_ - taken_))) return nullptr;
   Buffer* const buffer = free_;
   free_ = buffer->next;
   ++taken_;
   return buffer;
 }
 
-// One more chunk. The device may refuse it: then the pool stays as large as it is.
-bool BufferPool::grow() {
-  const std::size_t bytes = model::pool_chunk * buffer_bytes_;
+// One more chunk, registered as a whole. The device may refuse it: then the pool stays as large as
+// it is.
+bool BufferPool::grow(std::size_t wanted) {
+  const std::size_t count = model::round_up(wanted, model::pool_chunk);
+  const std::size_t bytes = count * buffer_bytes_;
   Chunk chunk;
   try {
     chunk.memory = allocate_pages(bytes, "message buffers");
@@ -86,15 +90,15 @@ bool BufferPool::grow() {
     if (made_ == 0) throw;
     return false;
   }
-  chunk.buffers = std::make_unique<Buffer[]>(model::pool_chunk);
-  for (std::size_t i = model::pool_chunk; i-- > 0;) {
+  chunk.buffers = std::make_unique<Buffer[]>(count);
+  for (std::size_t i = count; i-- > 0;) {
     Buffer& buffer = chunk.buffers[i];
     buffer.memory = chunk.memory.get() + i * buffer_bytes_;
     buffer.local_key = chunk.region->local_key;
     buffer.next = free_;
     free_ = &buffer;
   }
-  made_ += model::pool_chunk;
+  made_ += count;
   chunks_.push_back(std::move(chunk));
   return true;
 }

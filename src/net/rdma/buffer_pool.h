@@ -28,7 +28,7 @@ struct Buffer {
 };
 
 // Buffers of one size for sends and receives (Sur et al., section 2.2, "Buffer Pool"). Registered
-// chunk by chunk as they are first wanted, never returned. Any thread: the attendant takes receives
+// in chunks as they are first wanted, never returned. Any thread: the attendant takes receives
 // from it while the application sends.
 class BufferPool {
  public:
@@ -58,8 +58,8 @@ class BufferPool {
     std::unique_ptr<MemoryRegion> region;
     std::unique_ptr<Buffer[]> buffers;
   };
-  Buffer* take_locked();
-  bool grow();
+  Buffer* take_locked(std::size_t wanted);
+  bool grow(std::size_t wanted);
 
   Device& device_;
   const std::size_t buffer_bytes_;

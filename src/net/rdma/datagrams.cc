@@ -29,8 +29,10 @@ Datagrams::Datagrams(Device& device, std::uint32_t qkey) : device_(device), qkey
   options.qkey = qkey;
   options.datagrams = true;
   queue_pair_ = device.make_queue_pair(options);
+  std::vector<ReceiveWork> work;
   for (std::uint32_t slot = 0; slot < receives; ++slot)
-    post_receive(slot);
+    work.push_back(receive_work(slot));
+  queue_pair_->post_receive(work);
   for (std::uint32_t slot = receives; slot < receives + sends; ++slot)
     free_sends_.push_back(slot);
   arrivals_->arm();
@@ -78,7 +80,8 @@ std::optional<wire::ConnectPacket> Datagrams::receive() {
       std::memcpy(&packet, memory_.get() + slot * model::datagram_room + datagram_header,
                   sizeof packet);
     }
-    post_receive(slot);
+    const ReceiveWork again = receive_work(slot);
+    queue_pair_->post_receive({&again, 1});
     if (right) return packet;
   }
 }
@@ -87,11 +90,10 @@ std::size_t Datagrams::bytes() {
   return model::datagram_bytes();
 }
 
-void Datagrams::post_receive(std::uint32_t slot) {
-  const ReceiveWork work{.id = slot,
-                         .segment = {memory_.get() + slot * model::datagram_room,
-                                     model::datagram_room, region_->local_key}};
-  queue_pair_->post_receive({&work, 1});
+ReceiveWork Datagrams::receive_work(std::uint32_t slot) const {
+  return {.id = slot,
+          .segment = {memory_.get() + slot * model::datagram_room, model::datagram_room,
+                      region_->local_key}};
 }
 
 void Datagrams::reap_sends() {

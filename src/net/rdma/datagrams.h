@@ -30,7 +30,7 @@ class Datagrams {
   [[nodiscard]] static std::size_t bytes();
 
  private:
-  void post_receive(std::uint32_t slot);
+  [[nodiscard]] ReceiveWork receive_work(std::uint32_t slot) const;
   void reap_sends();
 
   Device& device_;

@@ -15,7 +15,7 @@ namespace macadam::net::rdma::model {
 inline constexpr std::size_t page = 4096;         // what is registered, and the grain of it
 inline constexpr std::size_t line = 64;           // bytes
 inline constexpr std::size_t header_room = 64;    // the engine's longest header
-inline constexpr std::size_t pool_chunk = 32;     // buffers registered together
+inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
 

@@ -42,8 +42,8 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, std::uint32_t k
   kept_ = bounded(std::max(kept, 1u), std::min(most_, limits.shared_depth), "MACADAM_RDMA_SHARED",
                   "the depth of a shared receive queue or MACADAM_RDMA_BUFFERS", fallbacks);
   // The attendant is woken while something is left, but not by every message.
-  watermark_ =
-      bounded(watermark, kept_ - 1, "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED", fallbacks);
+  watermark_ = bounded(watermark, kept_ - (kept_ + 3) / 4, "MACADAM_RDMA_WATERMARK",
+                       "MACADAM_RDMA_SHARED", fallbacks);
   batch_ = std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2);
   completions_ = device.make_completion_queue(most_, false);
   queue_ = device.make_shared_receive_queue(kept_);

@@ -245,8 +245,7 @@ void RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
   const double time = device_.now();
   if (fruitless <= 1) idle_since_.store(time, std::memory_order_relaxed);
   const bool no_event = settings_.last_byte; // ends such a wait
-  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin)
-    return device_.yield();
+  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin) return device_.yield();
   if (!armed_.exchange(false, std::memory_order_acquire)) {
     arm_wanted_.store(true, std::memory_order_relaxed);
     return;
