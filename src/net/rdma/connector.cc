@@ -18,6 +18,7 @@ constexpr double first_interval = 1e-3;
 constexpr double longest_interval = 64e-3;
 // Without a sign of life for so long, a peer that has published its address is gone.
 constexpr double give_up_after = 20;
+constexpr int broken_copies = 3;
 
 std::uint32_t qkey_of(const std::array<std::uint8_t, 16>& secret) {
   std::uint32_t key = 0;
@@ -90,6 +91,10 @@ void Connector::close(Connection& connection) {
 void Connector::fail(Connection& connection, std::string reason) {
   const std::scoped_lock guard(lock_);
   connection.queue_pair->fail();
+  // A peer that only waits for us would never notice. Not answered, so not sure to arrive: if none
+  // does, the peer notices when it sends.
+  for (int copies = 0; copies < broken_copies; ++copies)
+    send(connection, PacketKind::broken, connection.peer_attempt);
   set_failed(connection, std::move(reason));
 }
 
@@ -412,6 +417,12 @@ void Connector::obey(Connection& connection, const ConnectPacket& packet) {
                           "job need the same",
                           connection.rank));
     return serve_waiting();
+  case PacketKind::broken:
+    if (!ours) return;
+    if (connection.state == ConnectState::accepted) drop_queue_pair(connection);
+    if (connection.state == ConnectState::accepted || connection.state == ConnectState::connected)
+      set_failed(connection, fmt::format("it has failed on the side of rank {}", connection.rank));
+    return;
   }
   ++counters_.rejected;
 }

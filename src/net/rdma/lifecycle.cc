@@ -100,14 +100,14 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
     connection.sends.completed = connection.sends.posted;
     return;
   }
-  const bool was_up = connection.phase == Phase::open || connection.phase == Phase::closing;
+  const bool has_queue_pair = connection.number != 0;
   std::erase(closing_, &connection);
   std::erase(owing_, &connection);
   connection.phase = Phase::broken;
   ++counters_.broken;
   fallbacks_.push_back(
       fmt::format("rdma: the connection to rank {} has failed: {}", connection.rank, reason));
-  if (was_up) {
+  if (has_queue_pair) {
     numbers_.erase(connection.number);
     connection.number = 0;
     connector_->fail(connection, reason);

@@ -42,6 +42,7 @@ enum class PacketKind : std::uint8_t {
   wait,        // I have no queue pair left; one is being freed, keep asking
   gone,        // I have given up the attempt that you answer; forget it
   refused,     // never: see `mode`, or the connection has failed before
+  broken,      // our connection has failed on my side
 };
 
 // The packets by which two processes connect, sent as datagrams.

@@ -42,13 +42,32 @@ class Traffic {
 
   // Messages between random ranks, in random phases: sends first, receives first, computing.
   void run(unsigned count) {
+    start(count);
+    check();
+  }
+
+  // Connections break: every operation ends, with its data or with an error.
+  void run_to_the_end(unsigned count) {
+    wildcards_ = false; // a message from nobody may never come
+    start(count);
+    ASSERT_TRUE(complete()) << "stands still";
+    for (const auto& m : messages_) {
+      if (m->receive->status.error == MPI_SUCCESS)
+        ASSERT_EQ(m->landing, m->data);
+      else
+        EXPECT_EQ(m->receive->status.error, MPI_ERR_PROC_ABORTED);
+    }
+  }
+
+ private:
+  void start(unsigned count) {
     std::vector<Message*> unsent, unreceived;
     for (unsigned i = 0; i < count; ++i) {
       auto message = std::make_unique<Message>();
       message->from = static_cast<Rank>(pick(engines_.size()));
       message->to = static_cast<Rank>(pick(engines_.size()));
       message->tag = static_cast<int>(i); // one message, one receive
-      message->any_source = pick(8) == 0;
+      message->any_source = wildcards_ && pick(8) == 0;
       message->data.resize(sizes[pick(std::size(sizes))]);
       for (std::size_t b = 0; b < message->data.size(); ++b)
         message->data[b] = static_cast<std::uint8_t>(b * 13 + b / 255 + i);
@@ -74,17 +93,19 @@ class Traffic {
       for (Rank rank = 0; rank < engines_.size(); ++rank)
         step(rank);
     }
-    check();
   }
 
- private:
   std::size_t pick(std::size_t n) { return random_() % n; }
 
   void send(Message& m) {
     Engine& engine = *engines_[m.from];
-    m.send = engine.send(engine.peer(m.to), {4, static_cast<int>(m.from), m.tag},
-                         {m.data.data(), static_cast<MPI_Count>(m.data.size()), &byte()},
-                         pick(6) == 0 ? engine::SendMode::synchronous : engine::SendMode::standard);
+    const auto mode = pick(6) == 0 ? engine::SendMode::synchronous : engine::SendMode::standard;
+    try {
+      m.send = engine.send(engine.peer(m.to), {4, static_cast<int>(m.from), m.tag},
+                           {m.data.data(), static_cast<MPI_Count>(m.data.size()), &byte()}, mode);
+    } catch (const base::Error& error) {
+      EXPECT_EQ(error.error_class, MPI_ERR_PROC_ABORTED) << error.text;
+    }
   }
   void receive(Message& m) {
     Engine& engine = *engines_[m.to];
@@ -135,6 +156,7 @@ class Traffic {
 
   World& world_;
   std::mt19937 random_;
+  bool wildcards_ = true;
   datatype::PredefinedTypes types_;
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<std::unique_ptr<Engine>> engines_;
@@ -161,6 +183,74 @@ TEST_P(EngineOver, rdma_delivers_everything) {
   World world(2 + seed % 5, settings, {}, faults, seed);
   world.start();
   Traffic(world, seed).run(60 + seed % 100);
+}
+
+TEST_P(EngineOver, connections_that_break_ends_every_operation) {
+  const unsigned seed = GetParam();
+  Settings settings = small_settings(static_cast<ReceiveMode>(seed % 3));
+  settings.rendezvous = seed % 2 != 0 ? base::Rendezvous::read : base::Rendezvous::write;
+  settings.last_byte = seed % 6 == 0;
+  if (seed % 4 == 0) settings.rdma_queue_pairs = 3;
+  Faults faults;
+  faults.queue_pair_break = 0.004;
+  faults.jitter = 0.5;
+  World world(2 + seed % 4, settings, {}, faults, seed);
+  world.start();
+  Traffic(world, seed).run_to_the_end(60 + seed % 100);
+}
+
+TEST(AnySource, opens_nothing_and_serves_all_senders) {
+  constexpr Rank size = 6;
+  constexpr int count = 100;
+  World world(size);
+  world.start();
+  datatype::PredefinedTypes types;
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (auto& process : world.processes)
+    engines.push_back(std::make_unique<Engine>(*process->transport, size, process->settings));
+  std::vector<int> got((size - 1) * count);
+  std::vector<engine::ReceiveRequest*> receives;
+  for (int& value : got)
+    receives.push_back(engines[0]->receive(nullptr, {4, MPI_ANY_SOURCE, MPI_ANY_TAG},
+                                           {&value, 1, &types[MPI_INT]}));
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+  std::vector<int> sent(size);
+  const auto received = [&] {
+    return std::count_if(receives.begin(), receives.end(), [](auto* r) { return r->complete; });
+  };
+  for (int round = 0; round < 100000 && received() < (size - 1) * count; ++round) {
+    for (Rank rank = 0; rank < size; ++rank) {
+      if (rank != 0 && sent[rank] < count) {
+        int value = sent[rank]++;
+        engine::SendRequest* const request =
+            engines[rank]->send(engines[rank]->peer(0), {4, static_cast<int>(rank), 1},
+                                {&value, 1, &types[MPI_INT]}, engine::SendMode::standard);
+        while (request != nullptr && !request->complete) { // while it connects
+          for (auto& engine : engines)
+            engine->progress();
+          for (auto& process : world.processes)
+            process->device.compute(sim::microsecond);
+        }
+        if (request != nullptr) engines[rank]->release(request);
+      }
+      engines[rank]->progress();
+      world[rank].device.compute(sim::microsecond);
+    }
+  }
+  ASSERT_EQ(received(), (size - 1) * count);
+  EXPECT_EQ(world[0].transport->connections(), size - 1);
+  // Each sender's messages in its order, and none of them kept waiting: of the first half, each
+  // has at least a third of its share.
+  std::vector<int> next(size);
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    const auto source = static_cast<std::size_t>(receives[i]->status.source);
+    EXPECT_EQ(got[i], next[source]++);
+    if (i != receives.size() / 2) continue;
+    for (Rank rank = 1; rank < size; ++rank)
+      EXPECT_GT(next[rank], count / 6) << rank;
+  }
+  for (auto* receive : receives)
+    engines[0]->release(receive);
 }
 
 TEST(LastByte, is_refused_where_bytes_come_in_any_order) {

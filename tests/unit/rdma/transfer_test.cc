@@ -212,9 +212,11 @@ TEST(Failure, random_breaks_are_told_on_both_sides_and_hurt_no_other_pair) {
       }
       const auto broken = [&](std::size_t i) {
         const auto [from, to] = pairs[i];
-        return world[from].states[to] == engine::PeerState::failed ||
+        return world[from].states[to] == engine::PeerState::failed &&
                world[to].states[from] == engine::PeerState::failed;
       };
+      for (const auto& [from, to] : pairs)
+        world[from].link(to);
       ASSERT_TRUE(world.until(
           [&] {
             bool all = true;
