@@ -137,7 +137,7 @@ void Connector::read_packets() {
     handle(*packet);
 }
 
-void Connector::take_news(std::vector<News>& news) {
+void Connector::take_news(std::deque<News>& news) {
   const std::scoped_lock guard(lock_);
   for (Connection* const connection : news_) {
     connection->told = false;

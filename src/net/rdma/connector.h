@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -80,7 +81,7 @@ class Connector {
 
   // Connections whose state has changed.
   [[nodiscard]] bool has_news() const { return has_news_.load(std::memory_order_acquire); }
-  void take_news(std::vector<News>& news);
+  void take_news(std::deque<News>& news);
   // Connections that wait for a queue pair: others should be closed.
   [[nodiscard]] unsigned waiting() const { return waiting_.load(std::memory_order_relaxed); }
 

@@ -21,10 +21,12 @@ constexpr unsigned most_opening = model::datagram_receives / 4;
 
 bool RdmaTransport::take_news(Sink& sink) {
   connector_->take_news(news_);
-  for (const News& news : news_)
-    apply(news, sink);
   const bool any = !news_.empty();
-  news_.clear();
+  while (!news_.empty()) { // one by one: a sink that throws loses no other
+    const News news = news_.front();
+    news_.pop_front();
+    apply(news, sink);
+  }
   return any;
 }
 
@@ -97,8 +99,7 @@ void RdmaTransport::evict() {
 void RdmaTransport::break_off(Connection& connection, const std::string& reason, Sink& sink) {
   if (connection.phase == Phase::closing && connection.close_sent && connection.close_received) {
     // The peer has read our close note and destroyed its queue pair before ours knew.
-    connection.sends.completed = connection.sends.posted;
-    return;
+    return retire(connection, connection.sends.posted - 1, sink);
   }
   const bool has_queue_pair = connection.number != 0;
   std::erase(closing_, &connection);

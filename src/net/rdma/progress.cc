@@ -15,7 +15,7 @@ bool RdmaTransport::poll(Sink& sink) {
   deliver_batch(sink);
   if (connector_->busy()) [[unlikely]]
     connector_->progress();
-  if (connector_->has_news()) [[unlikely]]
+  if (connector_->has_news() || !news_.empty()) [[unlikely]]
     moved |= take_news(sink);
   bool arrived = false;
   if (CompletionQueue* const shared = receiver_->shared_completions())

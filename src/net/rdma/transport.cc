@@ -270,9 +270,9 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   connector_->list_counters(list);
   add("evicted", "idle connections that were asked to close", counters_.evicted);
   add("broken", "connections that failed", counters_.broken);
-  add("sent", "messages sent", counters_.sent);
+  add("rdma_sent", "messages sent over RDMA", counters_.sent);
   add("sent_inline", "messages sent inside the work request", counters_.sent_inline);
-  add("busy", "operations that found no room or no connection at first", counters_.busy);
+  add("rdma_busy", "operations that found no room or no connection at first", counters_.busy);
   add("credit_notes", "messages that carried nothing but credits", counters_.credit_notes);
   add("puts", "RDMA writes of data", counters_.puts);
   add("gets", "RDMA reads of data", counters_.gets);

@@ -163,11 +163,11 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::unique_ptr<Connector> connector_;
 
   std::unordered_map<std::uint32_t, Connection*> numbers_; // by number of the queue pair
-  std::vector<News> news_;
-  std::vector<Connection*> owing_;   // credits
-  std::vector<Connection*> closing_; // in Phase::closing
-  std::vector<Connection*> dead_;    // failed queue pairs whose completions may still come
-  std::uint64_t clock_ = 0;          // counts uses of connections
+  std::deque<News> news_;                                  // taken and not applied yet
+  std::vector<Connection*> owing_;                         // credits
+  std::vector<Connection*> closing_;                       // in Phase::closing
+  std::vector<Connection*> dead_; // failed queue pairs whose completions may still come
+  std::uint64_t clock_ = 0;       // counts uses of connections
   base::Slab<Transfer> transfer_slab_;
 
   // Completions taken from a queue and not handled yet: a sink that throws loses no other.
