@@ -50,7 +50,12 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   if (eager) return send_eager(send);
 
   Announcement target;
-  if (send.counted && take_announcement(*counting, send.ordinal, target)) {
+  // A message too long for a receive that watches its last byte would look like one that fits: it
+  // is offered instead.
+  const bool announced = send.counted && take_announcement(*counting, send.ordinal, target);
+  if (announced && target.watched && bytes > target.capacity) {
+    send.counted = false;
+  } else if (announced) {
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
     write_to(send, target);

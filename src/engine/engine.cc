@@ -100,6 +100,8 @@ void Engine::drop_context(std::uint64_t context) {
 
 void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) {
   Peer& from = peer(source);
+  if (!watched_.empty()) [[unlikely]]
+    finish_written_before(from, message);
   const auto kind = static_cast<wire::Kind>(message[0]);
   if (kind == wire::Kind::eager) [[likely]]
     return on_eager(from, message, bytes);
@@ -135,6 +137,9 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
 // A receive that announced itself names its source, so the notice needs not.
 void Engine::on_put(Rank source, std::uint32_t notice, std::size_t bytes) {
   ReceiveRequest* const receive = receive_ids_.find_short(notice);
+  if (receive != nullptr && receive->stage == ReceiveStage::posted && !watched_.empty())
+      [[unlikely]]
+    finish_written_before(receive->channel, receive, nullptr);
   if (receive != nullptr) finish_written(peer(source), *receive, receive->envelope.source, bytes);
 }
 

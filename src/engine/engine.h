@@ -240,6 +240,11 @@ class Engine final : public Sink {
   static void stop_watching(ReceiveRequest& receive);
   bool is_seen_by_last_byte(SendRequest& send, const Announcement& target);
   bool look_at_last_bytes(bool moved);
+  bool has_changed(ReceiveRequest& receive);
+  [[nodiscard]] bool is_next(const ReceiveRequest& receive) const;
+  void finish_written_before(Peer& peer, const std::byte* packet);
+  void finish_written_before(Channel* channel, const ReceiveRequest* its,
+                             const std::uint32_t* offered);
 
   // cancel.cc: receives taken back
   void cancel_pending(ReceiveRequest& receive);

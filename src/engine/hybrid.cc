@@ -33,6 +33,7 @@ void Engine::offer_copy(SendRequest& send) {
                                 .counted = send.counted,
                                 .source = send.envelope.source,
                                 .tag = send.envelope.tag,
+                                .ordinal = static_cast<std::uint32_t>(send.ordinal),
                                 .context = send.envelope.context,
                                 .bytes = send.bytes,
                                 .send_id = send.id,

@@ -7,6 +7,8 @@
 // sleep.
 #include "engine/engine.h"
 
+#include <cstring>
+
 namespace macadam::engine {
 namespace {
 
@@ -19,7 +21,6 @@ std::uint8_t last_byte_of(const std::byte* data, std::size_t bytes) {
 void Engine::watch(ReceiveRequest& receive, wire::ReceiverReady& ready) {
   if (receive.capacity == 0) return;
   receive.last_byte = last_byte_of(landing(receive), receive.capacity);
-  receive.last_byte_changed = false;
   if (base::ListNode<Watched>& node = receive; !node.linked()) watched_.push_back(receive);
   ready.watched = true;
   ready.last_byte = receive.last_byte;
@@ -34,24 +35,83 @@ bool Engine::is_seen_by_last_byte(SendRequest& send, const Announcement& target)
          last_byte_of(flat(send), send.bytes) != target.last_byte;
 }
 
-// Messages sent before a write come before its end. So a receive whose byte has changed is complete
-// only after a poll that found nothing more.
+// A poll that finds nothing has nothing left that was sent before what is seen in memory now, so
+// the receives whose byte has changed are complete, in the order of their messages.
 bool Engine::look_at_last_bytes(bool moved) {
   bool any = false;
   for (auto at = watched_.begin(); at != watched_.end();) {
     ReceiveRequest& receive = *at;
     ++at;
-    if (!receive.last_byte_changed) {
-      receive.last_byte_changed =
-          last_byte_of(landing(receive), receive.capacity) != receive.last_byte;
-      any = any || receive.last_byte_changed;
-    } else if (!moved) {
+    if (!has_changed(receive)) continue;
+    if (!moved && (receive.stage != ReceiveStage::posted || is_next(receive))) {
       finish_written(*receive.peer, receive, receive.envelope.source, receive.capacity);
       // Its completion may have started and ended others: the next poll goes on.
       return true;
     }
+    any = true;
   }
   return any;
+}
+
+bool Engine::has_changed(ReceiveRequest& receive) {
+  return last_byte_of(landing(receive), receive.capacity) != receive.last_byte;
+}
+
+// All messages before its own have been matched.
+bool Engine::is_next(const ReceiveRequest& receive) const {
+  return ordinal_of(receive) == receive.channel->matched;
+}
+
+// A packet is about to be handled. Messages of its channel that were written before it was sent,
+// and whose end is seen in memory only, come first: or it would get the receive of one of them.
+void Engine::finish_written_before(Peer& peer, const std::byte* packet) {
+  const auto header = [packet]<class Header>(Header copy) {
+    std::memcpy(&copy, packet, sizeof copy);
+    return copy;
+  };
+  switch (static_cast<wire::Kind>(packet[0])) {
+  case wire::Kind::eager:
+  case wire::Kind::eager_synchronous: {
+    const auto eager = header(wire::Eager{});
+    const std::uint64_t context = std::uint64_t{eager.context_high} << 32 | eager.context_low;
+    return finish_written_before(peer.channels.find(context, eager.tag), nullptr, nullptr);
+  }
+  case wire::Kind::sender_ready: {
+    const auto ready = header(wire::SenderReady{});
+    return finish_written_before(peer.channels.find(ready.context, ready.tag), nullptr,
+                                 ready.counted ? &ready.ordinal : nullptr);
+  }
+  case wire::Kind::fin_to_receiver: {
+    const auto fin = header(wire::Fin{});
+    const ReceiveRequest* const receive = receive_ids_.find(fin.id);
+    if (receive == nullptr || receive->stage != ReceiveStage::posted) return;
+    return finish_written_before(receive->channel, receive, nullptr);
+  }
+  case wire::Kind::retracted: {
+    const auto retracted = header(wire::Retract{});
+    return finish_written_before(peer.channels.find(retracted.context, retracted.tag), nullptr,
+                                 nullptr);
+  }
+  default:
+    return;
+  }
+}
+
+// ... up to the receive that the packet is for, or up to the message that it offers: a message may
+// be offered first and then be written all the same (Figure 5 b).
+void Engine::finish_written_before(Channel* counting, const ReceiveRequest* its,
+                                   const std::uint32_t* offered) {
+  while (counting != nullptr && counting->pending != 0) {
+    if (offered != nullptr && static_cast<std::uint32_t>(counting->matched) == *offered) return;
+    ReceiveRequest* next = nullptr;
+    for_each_pending(*counting, [&](ReceiveRequest& receive) {
+      if (next == nullptr) next = &receive;
+    });
+    if (next == nullptr || next == its) return;
+    const base::ListNode<Watched>& node = *next;
+    if (!node.linked() || !has_changed(*next)) return;
+    finish_written(*next->peer, *next, next->envelope.source, next->capacity);
+  }
 }
 
 } // namespace macadam::engine

@@ -134,7 +134,6 @@ struct ReceiveRequest : Request,
   bool announced = false;  // RECEIVER_READY sent with an ordinal
   bool cancelling = false; // waits for the sender's word on its retraction
   bool is_registered = false;
-  bool last_byte_changed = false;
   std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
 };

@@ -27,6 +27,7 @@ wire::SenderReady Engine::offer(SendRequest& send) {
           .synchronous = send.mode == SendMode::synchronous,
           .source = send.envelope.source,
           .tag = send.envelope.tag,
+          .ordinal = static_cast<std::uint32_t>(send.ordinal),
           .context = send.envelope.context,
           .bytes = send.bytes,
           .send_id = send.id,
@@ -68,6 +69,7 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
   receive.sender_id = message.send_id;
   receive.incoming = message.bytes;
   receiving_.push_back(receive);
+  if (message.bytes != receive.capacity) stop_watching(receive); // a FIN will tell its length
   if (peer.state == PeerState::failed) return finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
   if (receive.announced && message.counted && message.offer != wire::Offer::hybrid) {
     // Both came at the same time (Figure 5 b): the sender will use the announcement.
@@ -84,7 +86,7 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
                               .send_id = message.send_id,
                               .capacity = fits,
                               .memory = register_landing(receive)};
-    if (settings_.last_byte && fits == receive.capacity) watch(receive, ready);
+    if (settings_.last_byte && message.bytes == receive.capacity) watch(receive, ready);
     return post_control(peer, &ready, sizeof ready);
   }
   receive.stage = ReceiveStage::reading;

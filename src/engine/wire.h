@@ -56,7 +56,7 @@ struct SenderReady {
   bool synchronous = false;
   std::int32_t source = 0;
   std::int32_t tag = 0;
-  std::uint32_t pad = 0;
+  std::uint32_t ordinal = 0; // its low bits, if counted
   std::uint64_t context = 0;
   std::uint64_t bytes = 0;
   std::uint64_t send_id = 0;

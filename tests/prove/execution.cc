@@ -35,6 +35,7 @@ base::Settings settings_for(const Conditions& conditions) {
   settings.rendezvous = conditions.rendezvous;
   settings.protocols = conditions.protocols;
   settings.tags_per_peer = conditions.tags;
+  settings.last_byte = conditions.last_byte;
   if (conditions.demote) settings.unexpected_limit = sizeof(engine::Message) + 1;
   return settings;
 }
@@ -56,6 +57,12 @@ Execution::Execution(const Program& program, const Types& types, Decider& decide
   }
   network_.on_message = [this](int at, int from, const Network::Bytes& message) {
     sees(at, from, message);
+  };
+  network_.on_notice = [this](int at, int from, const Network::Transfer& put) {
+    sees_notice(at, from, put);
+  };
+  network_.on_begin = [this](int from, int to, const Network::Transfer& transfer) {
+    begins(from, to, transfer);
   };
 }
 
@@ -88,9 +95,19 @@ bool Execution::may_call(int rank) const {
   return true;
 }
 
-// Something waits for room, and room there is: only then does a poll without a delivery matter.
-bool Execution::may_flush(int rank) const {
+// A poll that finds nothing matters: something waits for room, and room there is; or a receive
+// waits for its last byte, which is there.
+bool Execution::may_poll(int rank) const {
   bool found = false;
+  for (const Operation* receive : processes_[index(rank)].receives) {
+    if (receive->request == nullptr || !program_.conditions.last_byte) continue;
+    const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
+    const base::ListNode<engine::Watched>& watched = request;
+    found = found || (watched.linked() && receive->memory.back() != request.last_byte);
+  }
+  for (int peer = 0; peer < static_cast<int>(processes_.size()); ++peer) {
+    if (network_.must_deliver(rank, peer)) return false;
+  }
   processes_[index(rank)].engine->peers().for_each([&](const engine::Peer& peer) {
     if (peer.state != engine::PeerState::connected || peer.backlog.empty()) return;
     const auto type = peer.backlog.front().type;
@@ -114,7 +131,7 @@ const std::vector<Event>& Execution::possible() {
         events_.push_back({Event::What::land, rank, {Delivery::What::message, rank, peer}});
       }
     }
-    if (may_flush(rank)) events_.push_back({Event::What::progress, rank});
+    if (may_poll(rank)) events_.push_back({Event::What::progress, rank});
   }
   return events_;
 }
@@ -213,11 +230,26 @@ void Execution::send(int rank, const Step& step) {
   engine::Engine& engine = *processes_[index(rank)].engine;
   const auto mode = step.what == Step::What::synchronous_send ? engine::SendMode::synchronous
                                                               : engine::SendMode::standard;
+  // What goes by the last byte has no packet of its own.
+  const Sending sending{operation.number, engine.counters().receiver_early};
+  sending_ = &sending;
   engine::SendRequest* const request =
       engine.send(engine.peer(static_cast<engine::Rank>(step.peer)),
                   {context_of(step), rank, step.tag}, describe(operation), mode);
+  sending_ = nullptr;
   if (request == nullptr) return completed(operation, {});
   watch(operation, request);
+}
+
+// A put of a call of send that used an announcement: if it fills the receiver's buffer, its end is
+// seen there.
+void Execution::begins(int from, int to, const Network::Transfer& transfer) {
+  if (sending_ == nullptr || !program_.conditions.last_byte || !transfer.put) return;
+  if (processes_[index(from)].engine->counters().receiver_early == sending_->early) return;
+  const Network::Region* const region = network_.region(to, transfer.remote.key);
+  if (region != nullptr && transfer.bytes == region->bytes &&
+      transfer.bytes == oracle_.message(sending_->message).bytes)
+    oracle_.silence(sending_->message);
 }
 
 void Execution::receive(int rank, const Step& step) {
@@ -314,6 +346,8 @@ void Execution::completed(Operation& operation, const engine::Status& status) {
       say(fmt::format("receive {} of rank {} is cancelled, but a message had matched it",
                       operation.number, operation.rank));
   }
+  if (oracle_.receive(operation.rank, operation.number).message == Oracle::none)
+    arrive_silently(status.source, operation.rank);
   check_message(operation, status);
 }
 
@@ -367,27 +401,13 @@ void Execution::sees(int at, int from, const Network::Bytes& packet) {
   }
   case wire::Kind::fin_to_receiver: {
     const auto fin = read(wire::Fin{});
-    for (const Operation* receive : processes_[index(at)].receives) {
-      if (receive->request == nullptr) continue;
-      const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
-      if (request.id != fin.id) continue;
-      if (oracle_.receive(at, receive->number).message != Oracle::none) return; // its data
-      const int number = oracle_.arrive(from, at);
-      if (number == Oracle::none) return say("a FIN of a message that nobody sent");
-      const Oracle::Message& message = oracle_.message(number);
-      if (message.receive != receive->number)
-        say(fmt::format("message {} is written to receive {} of rank {}, it matches {}", number,
-                        receive->number, at,
-                        message.receive == Oracle::none ? "none"
-                                                        : std::to_string(message.receive)));
-      if (message.bytes != fin.bytes) say("a FIN with the size of another message");
-      return;
-    }
-    return say(fmt::format("a FIN comes to rank {} for a receive that is gone", at));
+    return sees_end(at, from, fin.bytes,
+                    [&](const engine::ReceiveRequest& receive) { return receive.id == fin.id; });
   }
   default:
     return;
   }
+  arrive_silently(from, at);
   const int number = oracle_.arrive(from, at);
   if (number == Oracle::none) return say("a message that nobody sent");
   const Oracle::Message& message = oracle_.message(number);
@@ -395,6 +415,41 @@ void Execution::sees(int at, int from, const Network::Bytes& packet) {
       envelope.context != first_context + static_cast<std::uint64_t>(message.context) ||
       bytes != message.bytes)
     say(fmt::format("a message overtakes message {}", number));
+}
+
+void Execution::sees_notice(int at, int from, const Network::Transfer& put) {
+  sees_end(at, from, put.bytes, [&](const engine::ReceiveRequest& receive) {
+    return base::short_id(receive.id) == put.notice;
+  });
+}
+
+// The data of a message are in the memory of an announced receive.
+template <class Is>
+void Execution::sees_end(int at, int from, std::uint64_t bytes, Is&& is) {
+  for (const Operation* receive : processes_[index(at)].receives) {
+    if (receive->request == nullptr ||
+        !is(static_cast<const engine::ReceiveRequest&>(*receive->request)))
+      continue;
+    if (oracle_.receive(at, receive->number).message != Oracle::none) return; // was offered before
+    arrive_silently(from, at);
+    const int number = oracle_.arrive(from, at);
+    if (number == Oracle::none) return say("the end of a message that nobody sent");
+    const Oracle::Message& message = oracle_.message(number);
+    if (message.receive != receive->number)
+      say(fmt::format("message {} is written to receive {} of rank {}, it matches {}", number,
+                      receive->number, at,
+                      message.receive == Oracle::none ? "none" : std::to_string(message.receive)));
+    if (message.bytes != bytes) say("the end of a message has the size of another");
+    return;
+  }
+  say(fmt::format("the end of a message comes to rank {} for a receive that is gone", at));
+}
+
+// A message without a packet of its own came before what comes now.
+void Execution::arrive_silently(int from, int at) {
+  while (from >= 0 && !oracle_.on_the_way(from, at).empty() &&
+         oracle_.message(oracle_.on_the_way(from, at).front()).silent)
+    oracle_.arrive(from, at);
 }
 
 // ---------------------------------------------------------------- the end

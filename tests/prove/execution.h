@@ -93,7 +93,7 @@ class Execution {
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   [[nodiscard]] bool may_call(int rank) const;
-  [[nodiscard]] bool may_flush(int rank) const;
+  [[nodiscard]] bool may_poll(int rank) const;
   void call(int rank);
   void send(int rank, const Step& step);
   void receive(int rank, const Step& step);
@@ -107,7 +107,12 @@ class Execution {
   void watch(Operation& operation, engine::Request* request);
   void completed(Operation& operation, const engine::Status& status);
   void check_message(const Operation& operation, const engine::Status& status);
+  void begins(int from, int to, const Network::Transfer& transfer);
   void sees(int at, int from, const Network::Bytes& message);
+  void sees_notice(int at, int from, const Network::Transfer& put);
+  template <class Is>
+  void sees_end(int at, int from, std::uint64_t bytes, Is&& is);
+  void arrive_silently(int from, int at);
   void settle();
   void drain();
   void check_rest();
@@ -122,6 +127,12 @@ class Execution {
   Network network_;
   Oracle oracle_;
   std::vector<Process> processes_;
+  // The call of send that is under way: its message, and EngineCounters::receiver_early before it.
+  struct Sending {
+    int message;
+    std::uint64_t early;
+  };
+  const Sending* sending_ = nullptr;
   std::vector<Event> events_;
   std::vector<Delivery> deliveries_;
   std::string wrong_;

@@ -4,6 +4,7 @@
 #include "engine/transport.h"
 #include "prove/program.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -59,9 +60,11 @@ class Network {
     engine::RemoteMemory remote;
     std::size_t bytes = 0;
     std::uint64_t cookie = 0;
+    std::uint32_t notice = 0; // for the target, 0: none
     bool moved = false;
   };
-  // What is between two processes, in one direction: messages, and puts that are `ordered`.
+  // What is between two processes, in one direction: messages, puts that are `ordered`, and notices
+  // of puts that have moved.
   struct Item {
     Bytes message;
     std::optional<Transfer> put;
@@ -101,25 +104,33 @@ class Network {
     for (int peer = 0; peer < static_cast<int>(nodes_.size()); ++peer) {
       const Link& link = node.links[index(peer)];
       if (node.connecting[index(peer)]) found.push_back({Delivery::What::connected, at, peer});
-      if (!link.inbox.empty() && !link.inbox.front().put)
+      if (!link.inbox.empty() && deliverable(link.inbox.front()))
         found.push_back({Delivery::What::message, at, peer});
       if (!link.transfers.empty() && may_finish(link.transfers.front()))
         found.push_back({Delivery::What::finished, at, peer});
     }
   }
-  // An ordered put from `peer` to `at` is next to land; it needs neither process.
+  // An ordered put from `peer` to `at` may land, before or after the process takes the messages
+  // that were sent before it; landing needs neither process.
   [[nodiscard]] bool can_land(int at, int peer) const {
-    const Link& link = nodes_[index(at)]->links[index(peer)];
-    return !link.inbox.empty() && link.inbox.front().put.has_value();
+    const auto& inbox = link(at, peer).inbox;
+    return std::any_of(inbox.begin(), inbox.end(), on_the_way);
   }
   void land(int at, int peer) {
     Link& link = nodes_[index(at)]->links[index(peer)];
-    const Transfer put = *link.inbox.front().put;
-    link.inbox.pop_front();
+    Transfer& put = *std::find_if(link.inbox.begin(), link.inbox.end(), on_the_way)->put;
     move(at, put);
+    put.moved = true;
     for (Transfer& begun : nodes_[index(peer)]->links[index(at)].transfers) {
       if (begun.put && begun.cookie == put.cookie) begun.moved = true;
     }
+    trim(link);
+  }
+  // Messages have arrived before a put that has landed, and were not taken: a poll must find them.
+  [[nodiscard]] bool must_deliver(int at, int peer) const {
+    const auto& inbox = link(at, peer).inbox;
+    return std::any_of(inbox.begin(), inbox.end(),
+                       [](const Item& item) { return item.put && item.put->moved; });
   }
   // The next poll of `delivery.at` delivers this.
   void allow(const Delivery& delivery) { nodes_[index(delivery.at)]->allowed = delivery; }
@@ -143,7 +154,13 @@ class Network {
   class Node final : public engine::Transport {
    public:
     Node(Network& network, int rank, int ranks)
-        : links(index(ranks)), connecting(index(ranks)), network_(network), rank_(rank) {
+        : links(index(ranks)), connecting(index(ranks)), network_(network),
+          rank_(rank), limits_{.name = "proof",
+                               .message = 4096,
+                               .eager = eager_limit,
+                               .hybrid = hybrid_limit,
+                               .orders_bytes = network.conditions_.last_byte,
+                               .noticed_put = network.conditions_.notices ? std::size_t{4096} : 0} {
       for (int peer = 0; peer < ranks; ++peer)
         links[index(peer)].rank = static_cast<engine::Rank>(peer);
     }
@@ -175,11 +192,16 @@ class Network {
     }
     engine::Posted put(engine::Link& to, const void* local, engine::RemoteMemory target,
                        std::size_t bytes, std::uint64_t cookie) override {
-      return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, false});
+      return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, 0, false});
+    }
+    engine::Posted put_noticed(engine::Link& to, const void* local, engine::RemoteMemory target,
+                               std::size_t bytes, std::uint64_t cookie,
+                               std::uint32_t notice) override {
+      return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, notice, false});
     }
     engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
                        std::size_t bytes, std::uint64_t cookie) override {
-      return begin(from, {false, local, source, bytes, cookie, false});
+      return begin(from, {false, local, source, bytes, cookie, 0, false});
     }
     engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
       const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++last_key_};
@@ -199,8 +221,8 @@ class Network {
         }
         return true;
       }
-      if (polls++ == 0) return false;
-      bool moved = false;
+      bool moved = deliver_what_must(sink);
+      if (polls++ == 0) return moved;
       while (deliver_some(sink))
         moved = true;
       return moved;
@@ -230,14 +252,28 @@ class Network {
       const int peer = static_cast<int>(with.rank);
       Link& link = links[with.rank];
       network_.check_region(peer, transfer); // it may reach the memory at once
+      if (network_.on_begin) network_.on_begin(rank_, peer, transfer);
+      auto& theirs = network_.nodes_[with.rank]->links[index(rank_)].inbox;
       if (network_.at_once()) {
         network_.move(peer, transfer);
+        transfer.moved = true;
+        theirs.push_back({{}, transfer}); // what was sent before has arrived before
+        trim(network_.nodes_[with.rank]->links[index(rank_)]);
         return engine::Posted::done;
       }
       link.transfers.push_back(transfer);
-      if (transfer.put && network_.ordered())
-        network_.nodes_[with.rank]->links[index(rank_)].inbox.push_back({{}, transfer});
+      if (transfer.put && network_.ordered()) theirs.push_back({{}, transfer});
       return engine::Posted::pending;
+    }
+
+    bool deliver_what_must(engine::Sink& sink) {
+      bool moved = false;
+      for (const Link& link : links) {
+        const int peer = static_cast<int>(link.rank);
+        for (; network_.must_deliver(rank_, peer); moved = true)
+          deliver(sink, {Delivery::What::message, rank_, peer});
+      }
+      return moved;
     }
 
     bool deliver_some(engine::Sink& sink) {
@@ -261,13 +297,23 @@ class Network {
       case Delivery::What::message: {
         const Item item = std::move(link.inbox.front());
         link.inbox.pop_front();
+        trim(link);
+        if (item.put) {
+          if (network_.on_notice) network_.on_notice(rank_, delivery.peer, *item.put);
+          return sink.on_put(link.rank, item.put->notice, item.put->bytes);
+        }
         if (network_.on_message) network_.on_message(rank_, delivery.peer, item.message);
         return sink.on_message(link.rank, item.message.data(), item.message.size());
       }
       case Delivery::What::finished: {
-        const Transfer transfer = link.transfers.front();
+        Transfer transfer = link.transfers.front();
         link.transfers.pop_front();
-        if (!transfer.moved) network_.move(delivery.peer, transfer);
+        if (!transfer.moved) {
+          network_.move(delivery.peer, transfer);
+          transfer.moved = true;
+          if (transfer.notice != 0)
+            network_.nodes_[link.rank]->links[index(rank_)].inbox.push_back({{}, transfer});
+        }
         return sink.on_complete(transfer.cookie, true);
       }
       }
@@ -275,11 +321,22 @@ class Network {
 
     Network& network_;
     const int rank_;
-    engine::Limits limits_{"proof", 4096, eager_limit, hybrid_limit, false};
+    const engine::Limits limits_;
     std::uint64_t last_key_ = 0;
   };
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  static bool on_the_way(const Item& item) { return item.put && !item.put->moved; }
+  static bool deliverable(const Item& item) {
+    return !item.put || (item.put->moved && item.put->notice != 0);
+  }
+  // Puts that have landed and tell nobody are over.
+  static void trim(Link& link) {
+    while (!link.inbox.empty() && !deliverable(link.inbox.front()) &&
+           !on_the_way(link.inbox.front()))
+      link.inbox.pop_front();
+  }
 
   [[nodiscard]] bool ordered() const { return conditions_.transfers == Transfers::ordered; }
   bool may_finish(const Transfer& transfer) const {
@@ -337,6 +394,9 @@ class Network {
  public:
   // Sees each message before the process `at` does.
   std::function<void(int at, int from, const Bytes& message)> on_message;
+  // Sees each notice before the process `at` does, and each transfer when it begins.
+  std::function<void(int at, int from, const Transfer& put)> on_notice;
+  std::function<void(int from, int to, const Transfer& transfer)> on_begin;
 };
 
 } // namespace macadam::prove

@@ -31,7 +31,8 @@ class Oracle {
   struct Message {
     int from, to, context, tag;
     std::size_t bytes;
-    int receive = none; // the receive of `to` that it matched
+    int receive = none;  // the receive of `to` that it matched
+    bool silent = false; // its data come without a packet
   };
   struct Receive {
     int context, peer, tag;
@@ -55,6 +56,8 @@ class Oracle {
     way(from, send.peer).push_back(number);
     return number;
   }
+
+  void silence(int number) { messages_[static_cast<std::size_t>(number)].silent = true; }
 
   // The next message from one process reaches the other. Returns its number, `none` if there was
   // none to come.

@@ -127,6 +127,10 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.late = true;
   else if (word == "bursts")
     to.bursts = true;
+  else if (word == "notices")
+    to.notices = true;
+  else if (word == "last_byte")
+    to.last_byte = true;
   else if (word == "demote")
     to.demote = true;
   else if (word.starts_with("refusals="))
@@ -134,10 +138,11 @@ void parse_condition(std::string_view word, Conditions& to) {
   else if (word.starts_with("tags="))
     to.tags = value();
   else
-    throw std::invalid_argument(fmt::format("\"{}\": a condition is needed: read, write, sender, "
-                                            "blocking, ordered, either, late, bursts, "
-                                            "demote, refusals=N or tags=N",
-                                            word));
+    throw std::invalid_argument(
+        fmt::format("\"{}\": a condition is needed: read, write, sender, "
+                    "blocking, ordered, either, late, bursts, notices, last_byte, "
+                    "demote, refusals=N or tags=N",
+                    word));
 }
 
 } // namespace
@@ -181,6 +186,8 @@ std::string show(const Program& program) {
   if (c.transfers == Transfers::either) text += " either";
   if (c.late) text += " late";
   if (c.bursts) text += " bursts";
+  if (c.notices) text += " notices";
+  if (c.last_byte) text += " last_byte";
   if (c.demote) text += " demote";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
   if (c.tags != Conditions{}.tags) text += fmt::format(" tags={}", c.tags);

@@ -50,11 +50,13 @@ struct Conditions {
   base::Rendezvous rendezvous = base::Rendezvous::read;
   base::Protocols protocols = base::Protocols::customized;
   Transfers transfers = Transfers::at_once;
-  unsigned refusals = 0; // operations that the network refuses (`busy`), in one run
-  bool late = false;     // peers are connected some time after the first use
-  bool bursts = false;   // one poll may deliver several things
-  bool demote = false;   // room for one unexpected message
-  unsigned tags = 128;   // ordinals kept per peer
+  unsigned refusals = 0;  // operations that the network refuses (`busy`), in one run
+  bool late = false;      // peers are connected some time after the first use
+  bool bursts = false;    // one poll may deliver several things
+  bool notices = false;   // puts tell their target that they are there; not with `either`
+  bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
+  bool demote = false;    // room for one unexpected message
+  unsigned tags = 128;    // ordinals kept per peer
 
   bool operator==(const Conditions&) const = default;
 };

@@ -93,6 +93,12 @@ INSTANTIATE_TEST_SUITE_P(
             "ReceivePostedDuringARetraction",
             "write blocking / send 1 0 20, send 1 0 12 / recv 0 0 24, recv 0 0 24, cancel 0, "
             "recv 0 0 24"},
+        // The end of the first message stands in memory only when the second one comes, and takes
+        // the first one's receive.
+        Regression{"PacketAfterAWriteSeenByItsLastByte",
+                   "read ordered last_byte / send 1 0 20, send 1 0 4 / recv 0 0 20, recv 0 0 24"},
+        // The last byte changed: complete, without the error.
+        Regression{"TruncationSeenByTheLastByte", "write last_byte / send 1 0 20 / recv 0 0 12"},
         // An eager message that waited for room was offered without data instead, and its receive
         // relied on an announcement that the sender had dropped.
         Regression{"OfferInPlaceOfEagerData",

@@ -92,6 +92,14 @@ class StateHash {
     }
     return gone;
   }
+  [[nodiscard]] std::uint64_t receive_noticed(int rank, std::uint32_t notice) const {
+    for (const Execution::Operation* receive : process(rank).receives) {
+      if (notice == 0 || receive->request == nullptr) continue;
+      const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
+      if (base::short_id(request.id) == notice) return name(rank, &request);
+    }
+    return notice == 0 ? gone - 1 : gone;
+  }
   // Registered memory: whether it still is, and whose data are to be there.
   void add_memory(int owner, engine::RemoteMemory memory) {
     const Network::Region* const region = run_.network_.region(owner, memory.key);
@@ -134,7 +142,7 @@ class StateHash {
     const Oracle& oracle = run_.oracle_;
     add(oracle.messages().size());
     for (const Oracle::Message& m : oracle.messages())
-      add_all(m.from, m.to, m.context, m.tag, m.bytes, m.receive);
+      add_all(m.from, m.to, m.context, m.tag, m.bytes, m.receive, m.silent);
     for (int rank = 0; rank < ranks(); ++rank) {
       const auto& receives = oracle.receives()[Execution::index(rank)];
       add(receives.size());
@@ -161,6 +169,8 @@ class StateHash {
             : send_named(static_cast<int>(receive.peer->rank), receive.sender_id));
     add(receive.staged != nullptr);
     if (receive.staged != nullptr) add_bytes(receive.staged, receive.capacity);
+    const base::ListNode<engine::Watched>& watched = receive;
+    add_all(watched.linked(), receive.last_byte);
     // Who follows in the list of receives that may not announce themselves yet.
     const base::ListNode<engine::Held>& held = receive;
     add(held.linked());
@@ -169,6 +179,9 @@ class StateHash {
       const base::ListNode<engine::Held>& node =
           static_cast<const engine::ReceiveRequest&>(*other->request);
       add(held.next == &node);
+      const base::ListNode<engine::Watched>& other_watched =
+          static_cast<const engine::ReceiveRequest&>(*other->request);
+      add(watched.next == &other_watched);
     }
   }
   void add_send(int rank, const engine::SendRequest& send) {
@@ -216,7 +229,7 @@ class StateHash {
       add(node.next == &its);
     });
     for (const engine::Deferred& waiting : peer.backlog) {
-      add_all(waiting.type, waiting.bytes);
+      add_all(waiting.type, waiting.bytes, receive_noticed(other, waiting.notice));
       if (waiting.type == engine::Deferred::Type::control)
         add_packet(rank, other, waiting.control.data(), waiting.control_bytes);
       add(name(rank, waiting.send));
@@ -229,7 +242,8 @@ class StateHash {
             channel.sent, channel.matched);
     add(channel.announcements.size());
     for (const engine::Announcement& announcement : channel.announcements) {
-      add_all(announcement.ordinal, announcement.capacity);
+      add_all(announcement.ordinal, announcement.capacity, announcement.watched,
+              announcement.last_byte);
       add(receive_named(peer, announcement.receive_id));
       add_memory(peer, announcement.memory);
     }
@@ -255,7 +269,7 @@ class StateHash {
   }
   void add_transfer(int rank, int peer, const Network::Transfer& transfer) {
     constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
-    add_all(transfer.put, transfer.bytes, transfer.moved);
+    add_all(transfer.put, transfer.bytes, transfer.moved, receive_noticed(peer, transfer.notice));
     add((transfer.cookie & receive_cookie) != 0
             ? receive_named(rank, transfer.cookie & ~receive_cookie)
             : send_named(rank, transfer.cookie));
@@ -287,7 +301,7 @@ class StateHash {
     case wire::Kind::receiver_ready: {
       const auto ready = read(wire::ReceiverReady{});
       add_all(ready.tag, ready.context, ready.ordinal, receive_named(from, ready.receive_id),
-              send_named(to, ready.send_id), ready.capacity);
+              send_named(to, ready.send_id), ready.capacity, ready.watched, ready.last_byte);
       return add_memory(from, ready.memory);
     }
     case wire::Kind::fin_to_receiver:
