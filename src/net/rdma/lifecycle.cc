@@ -52,8 +52,8 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   connection.opened_at = device_.now();
   connection.last_used = ++clock_;
   std::unique_ptr<PendingSend[]> ring = std::move(connection.sends.pending);
-  if (ring == nullptr) ring = std::make_unique<PendingSend[]>(send_depth_);
-  connection.sends = {.pending = std::move(ring), .depth = send_depth_};
+  if (ring == nullptr) ring = std::make_unique<PendingSend[]>(shape_.send_depth);
+  connection.sends = {.pending = std::move(ring), .depth = shape_.send_depth};
   if (!connection.promised) return;
   connection.promised = false;
   sink.on_peer(connection.rank, engine::PeerState::connected);

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "base/settings.h"
+#include "net/rdma/device.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 // What the transport takes of memory: the constants that its code uses, and from them the bytes of
 // a process (Sur et al., section 3.3). `macadam model` prints it; a test holds it against what a
@@ -61,17 +64,6 @@ constexpr std::uint32_t own_receives(std::uint32_t window) {
   return window + spare_window;
 }
 
-// Shared receives, read or not, that may be out at a time: an eighth of the pool is for sends.
-constexpr std::uint32_t most_receives(std::uint32_t pool) {
-  return pool - std::max(pool / 8, 1u);
-}
-
-// Entries that a connection may need in completion queues at any time.
-constexpr std::uint32_t completions(base::ReceiveMode mode, std::uint32_t send_depth,
-                                    std::uint32_t window) {
-  return send_depth + (mode == base::ReceiveMode::shared ? 0 : own_receives(window));
-}
-
 // Completion queues are made as connections come, each twice as deep as the one before: few to
 // poll, and memory in proportion to the connections. The depth of the `index`-th.
 constexpr std::uint32_t queue_connections_first = 16;
@@ -82,17 +74,31 @@ constexpr std::uint32_t queue_depth(unsigned index, std::uint32_t per_connection
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(depth, most));
 }
 
-// A job and its settings, as far as they decide on memory.
+// What settings and device together come to: the numbers that the transport works with.
 struct Shape {
   base::ReceiveMode mode = base::ReceiveMode::shared;
   std::size_t eager = 0;              // bytes
-  std::uint32_t shared = 0;           // receives in the shared queue
-  std::uint32_t most_receives = 0;    // ... and outside of it, completed and not yet read
+  std::uint32_t shared = 0;           // receives kept in the shared queue
+  std::uint32_t watermark = 0;        // ... of which fewer wake the attendant; 0: never
+  std::uint32_t most_receives = 0;    // in the queue, or completed and not yet read
   std::uint32_t window = 0;           // of a connection
   std::uint32_t send_depth = 0;       // of a connection
-  std::uint32_t inline_bytes = 0;     // of the device
+  std::uint32_t inline_bytes = 0;     // that a request carries in itself
+  std::uint32_t queue_pairs = 0;      // at most, with that for datagrams
   std::uint32_t completion_depth = 0; // of the device's completion queues, at most
+
+  [[nodiscard]] std::uint32_t receive_depth() const { // of a connection's queue pair
+    return mode == base::ReceiveMode::shared ? 0 : own_receives(window);
+  }
+  [[nodiscard]] std::uint32_t completions() const { // that a connection may need at any time
+    return send_depth + receive_depth();
+  }
 };
+
+// Settings that no device could follow throw base::Error (MPI_ERR_ARG); those that this one does
+// not allow are lowered, with a line each in `lowered`.
+Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
+               std::vector<std::string>& lowered);
 
 // Bytes that a process holds for `connections` open ones, with `sends` message buffers in use for
 // sends at the busiest moment.

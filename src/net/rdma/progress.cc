@@ -172,8 +172,8 @@ bool RdmaTransport::settle(Sink&) {
   for (std::size_t i = owing_.size(); i-- > 0;) {
     Connection& connection = *owing_[i];
     // A message of ours may have told them meanwhile; who closes gets no more messages.
-    const bool due =
-        connection.phase == Phase::open && connection.window.consumed >= std::max(window_ / 2, 1u);
+    const bool due = connection.phase == Phase::open &&
+                     connection.window.consumed >= std::max(shape_.window / 2, 1u);
     if (due && !post_note(connection, {.kind = wire::NoteKind::credits})) continue;
     if (due) ++counters_.credit_notes;
     connection.owes_credits = false;

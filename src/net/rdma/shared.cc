@@ -9,13 +9,6 @@
 namespace macadam::net::rdma {
 namespace {
 
-std::uint32_t bounded(std::uint32_t wanted, std::uint32_t most, const char* variable,
-                      const char* by, std::vector<std::string>& fallbacks) {
-  if (wanted <= most) return wanted;
-  fallbacks.push_back(fmt::format("rdma: {} is {}, {} allows {}", variable, wanted, by, most));
-  return most;
-}
-
 void tally(std::uint64_t& counter, std::uint64_t by) {
   std::atomic_ref(counter).fetch_add(by, std::memory_order_relaxed);
 }
@@ -27,24 +20,14 @@ ReceiveWork work_of(const Buffer* buffer, std::size_t bytes) {
 
 } // namespace
 
-SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, std::uint32_t kept,
-                               std::uint32_t watermark, std::uint32_t most,
-                               std::vector<std::string>& fallbacks)
-    : pool_(pool) {
-  const DeviceLimits& limits = device.limits();
-  if (limits.shared_depth == 0) {
+SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape)
+    : pool_(pool), kept_(shape.shared), watermark_(shape.watermark), most_(shape.most_receives),
+      batch_(std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2)) {
+  if (device.limits().shared_depth == 0) {
     base::fail(MPI_ERR_OTHER,
                "RDMA: {} has no shared receive queues; set MACADAM_RDMA_RECEIVE=credit",
                device.name());
   }
-  most_ = bounded(most, limits.completion_depth, "MACADAM_RDMA_BUFFERS",
-                  "the depth of a completion queue", fallbacks);
-  kept_ = bounded(std::max(kept, 1u), std::min(most_, limits.shared_depth), "MACADAM_RDMA_SHARED",
-                  "the depth of a shared receive queue or MACADAM_RDMA_BUFFERS", fallbacks);
-  // The attendant is woken while something is left, but not by every message.
-  watermark_ = bounded(watermark, kept_ - (kept_ + 3) / 4, "MACADAM_RDMA_WATERMARK",
-                       "MACADAM_RDMA_SHARED", fallbacks);
-  batch_ = std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2);
   completions_ = device.make_completion_queue(most_, false);
   queue_ = device.make_shared_receive_queue(kept_);
   free_.reserve(model::shared_batch);

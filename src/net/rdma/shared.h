@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "net/rdma/model.h"
 #include "net/rdma/receiver.h"
 
 #include <atomic>
@@ -16,11 +17,9 @@ namespace macadam::net::rdma {
 // that comes faster still is refused by the network and tries again: nothing is lost.
 class SharedReceiver final : public Receiver {
  public:
-  // `watermark` 0: the attendant posts nothing (Figure 10, without flow control). What the device
-  // or the pool cannot give is told in `fallbacks`. Throws base::Error if the device has no shared
-  // receive queue.
-  SharedReceiver(Device& device, BufferPool& pool, std::uint32_t kept, std::uint32_t watermark,
-                 std::uint32_t most, std::vector<std::string>& fallbacks);
+  // With a watermark of 0 the attendant posts nothing (Figure 10, without flow control). Throws
+  // base::Error if the device has no shared receive queue.
+  SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape);
   ~SharedReceiver() override;
 
   void configure(QueuePairOptions& options) const override;
@@ -46,10 +45,10 @@ class SharedReceiver final : public Receiver {
   void repost();
 
   BufferPool& pool_;
-  std::uint32_t kept_;
-  std::uint32_t watermark_;
-  std::uint32_t most_;
-  std::uint32_t batch_; // posted together
+  const std::uint32_t kept_;
+  const std::uint32_t watermark_;
+  const std::uint32_t most_;
+  const std::uint32_t batch_; // posted together
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;
   // Posted and not yet read by the application: left in the queue, or completed.

@@ -141,7 +141,7 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   work.remote_key = device_key(target);
   Segment segment{const_cast<void*>(local), static_cast<std::uint32_t>(bytes), 0};
   Buffer* buffer = nullptr;
-  if (bytes <= inline_bytes_) {
+  if (bytes <= shape_.inline_bytes) {
     work.inlined = true;
   } else {
     buffer = pool_.take();

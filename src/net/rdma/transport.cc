@@ -17,8 +17,7 @@ namespace {
 
 static_assert(engine::wire::longest_control <= model::header_room);
 
-constexpr std::uint32_t most_inline = 256; // bytes: beyond, copying by the adapter costs too much
-constexpr double default_spin = 20e-6;     // seconds before a wait sleeps
+constexpr double default_spin = 20e-6; // seconds before a wait sleeps
 constexpr unsigned packet_interval_us = 1000;
 
 engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device) {
@@ -31,65 +30,36 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .noticed_put = longest_piece(device)};
 }
 
-std::uint32_t depth(std::int64_t wanted, std::uint32_t least, std::uint32_t most) {
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(wanted, std::min(least, most), most));
-}
-
-void refuse_setting(const char* name, std::int64_t found, std::int64_t least, std::int64_t most) {
-  if (found >= least && found <= most) return;
-  base::fail(MPI_ERR_ARG, "RDMA: {} is {}, needed {} to {}", name, found, least, most);
-}
-
-const base::Settings& checked(const base::Settings& settings) {
-  refuse_setting("MACADAM_RDMA_RETRIES", settings.rdma_retries, 0, 7);
-  refuse_setting("MACADAM_RDMA_RNR_RETRIES", settings.rdma_rnr_retries, 0, 7);
-  refuse_setting("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);
-  refuse_setting("MACADAM_RDMA_SEND_DEPTH", settings.rdma_send_depth, 4, 1 << 15);
-  refuse_setting("MACADAM_RDMA_EAGER", settings.rdma_eager, 64, 1 << 20);
-  refuse_setting("MACADAM_RDMA_BUFFERS", settings.rdma_buffers, 2, 1 << 24);
-  return settings;
-}
-
 } // namespace
 
 RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
                              mem::InvalidationSource* invalidation)
-    : device_(device), settings_(checked(settings)), rank_(directory.rank()),
-      size_(directory.size()), window_(static_cast<std::uint32_t>(settings.rdma_window)),
-      send_depth_(depth(settings.rdma_send_depth, 4, device.limits().send_depth)),
-      inline_bytes_(std::min(device.limits().inline_bytes, most_inline)),
+    : device_(device), settings_(settings), rank_(directory.rank()), size_(directory.size()),
+      shape_(model::shape_of(settings, device.limits(), fallbacks_)),
       limits_(make_limits(settings, device.limits())),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
       heap_(device),
       cache_(*this, invalidation, static_cast<std::size_t>(settings.rdma_cache_entries),
              static_cast<std::size_t>(settings.rdma_cache)),
-      queues_(device, model::completions(settings.rdma_receive, send_depth_, window_)) {
-  switch (settings.rdma_receive) {
+      queues_(device, shape_.completions()) {
+  switch (shape_.mode) {
   case base::ReceiveMode::shared:
-    // Some buffers are left for sends, whatever the receives take.
-    receiver_ = std::make_unique<SharedReceiver>(
-        device, pool_, static_cast<std::uint32_t>(settings.rdma_shared),
-        static_cast<std::uint32_t>(settings.rdma_watermark),
-        model::most_receives(static_cast<std::uint32_t>(settings.rdma_buffers)), fallbacks_);
+    receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_);
     break;
   case base::ReceiveMode::credit:
-    receiver_ = std::make_unique<CreditReceiver>(pool_, window_);
+    receiver_ = std::make_unique<CreditReceiver>(pool_, shape_.window);
     break;
   case base::ReceiveMode::ring:
-    receiver_ = std::make_unique<RingReceiver>(device, pool_.buffer_bytes(), window_);
+    receiver_ = std::make_unique<RingReceiver>(device, pool_.buffer_bytes(), shape_.window);
     break;
   }
-  QueuePairOptions options;
-  options.send_depth = send_depth_;
-  options.inline_bytes = inline_bytes_;
-  // One queue pair is for the datagrams by which connections are made.
-  const std::uint32_t all = device.limits().queue_pairs;
-  const std::uint32_t most =
-      depth(settings.rdma_queue_pairs < 0 ? all : settings.rdma_queue_pairs, 2, all);
-  if (all < 2) {
-    base::fail(MPI_ERR_OTHER, "RDMA: {} has {} queue pairs left, needed 2 at least", device.name(),
-               all);
+  const std::uint32_t most = shape_.queue_pairs;
+  if (most < 2) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: {} queue pairs may be used, needed 2 at least (one for datagrams, by which "
+               "connections are made); {} has {}, MACADAM_RDMA_QUEUE_PAIRS is {}",
+               most, device.name(), device.limits().queue_pairs, settings.rdma_queue_pairs);
   }
   if (settings.rdma_connections != base::ConnectMode::on_demand && most - 1 < size_ - 1) {
     base::fail(MPI_ERR_OTHER,
@@ -98,6 +68,9 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
                size_ - 1, size_, most);
   }
   self_.rank = rank_;
+  QueuePairOptions options;
+  options.send_depth = shape_.send_depth;
+  options.inline_bytes = shape_.inline_bytes;
   connector_ = std::make_unique<Connector>(device, directory, settings, *receiver_, queues_,
                                            options, most - 1);
   device.attend(this);
@@ -162,7 +135,7 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   work.operation = Operation::send_immediate;
   std::array<Segment, 2> segments;
   Buffer* buffer = nullptr;
-  if (bytes <= inline_bytes_) {
+  if (bytes <= shape_.inline_bytes) {
     segments[0] = {const_cast<void*>(header), static_cast<std::uint32_t>(header_bytes), 0};
     segments[1] = {const_cast<void*>(payload), static_cast<std::uint32_t>(payload_bytes), 0};
     work.segments = {segments.data(), payload_bytes == 0 ? 1u : 2u};
@@ -255,12 +228,11 @@ void RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
 
 std::size_t RdmaTransport::memory_bytes() const {
   const std::size_t used = connector_->used();
-  const std::uint32_t own =
-      settings_.rdma_receive == base::ReceiveMode::shared ? 0 : model::own_receives(window_);
   return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +
          receiver_->bytes() + queues_.bytes() + connector_->known() * sizeof(Connection) +
-         used * (model::queue_pair_bytes(send_depth_, own, inline_bytes_) +
-                 send_depth_ * sizeof(PendingSend));
+         used * (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
+                                         shape_.inline_bytes) +
+                 shape_.send_depth * sizeof(PendingSend));
 }
 
 void RdmaTransport::list_counters(base::CounterList& list) const {

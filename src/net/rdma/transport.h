@@ -13,6 +13,7 @@
 #include "net/rdma/device.h"
 #include "net/rdma/directory.h"
 #include "net/rdma/heap.h"
+#include "net/rdma/model.h"
 #include "net/rdma/receiver.h"
 
 #include <algorithm>
@@ -149,11 +150,9 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   const base::Settings& settings_;
   const Rank rank_;
   const Rank size_;
-  const std::uint32_t window_;
-  const std::uint32_t send_depth_;
-  const std::uint32_t inline_bytes_;
-  engine::Limits limits_;
   std::vector<std::string> fallbacks_;
+  const model::Shape shape_;
+  const engine::Limits limits_;
 
   BufferPool pool_;
   Heap heap_;

@@ -79,16 +79,9 @@ TEST_P(Modes, the_memory_model_is_within_one_percent) {
     world.start();
     for (Rank peer = 1; peer < size; ++peer)
       ASSERT_TRUE(world.until([&] { return world[0].up(peer); }));
-    const DeviceLimits& limits = world[0].device.limits();
-    model::Shape shape;
-    shape.mode = GetParam();
-    shape.eager = static_cast<std::size_t>(settings.rdma_eager);
-    shape.shared = static_cast<std::uint32_t>(settings.rdma_shared);
-    shape.most_receives = model::most_receives(static_cast<std::uint32_t>(settings.rdma_buffers));
-    shape.window = static_cast<std::uint32_t>(settings.rdma_window);
-    shape.send_depth = static_cast<std::uint32_t>(settings.rdma_send_depth);
-    shape.inline_bytes = std::min(limits.inline_bytes, 256u);
-    shape.completion_depth = limits.completion_depth;
+    std::vector<std::string> lowered;
+    const model::Shape shape = model::shape_of(settings, world[0].device.limits(), lowered);
+    EXPECT_TRUE(lowered.empty());
     const auto held = static_cast<double>(world[0].transport->memory_bytes());
     EXPECT_NEAR(static_cast<double>(model::bytes(shape, size - 1, 0)), held, held / 100) << size;
   }
@@ -176,6 +169,36 @@ TEST(Shared, a_device_without_shared_queues_is_refused_with_the_remedy) {
     FAIL() << "no error";
   } catch (const base::Error& error) {
     EXPECT_NE(error.text.find("MACADAM_RDMA_RECEIVE=credit"), std::string::npos) << error.text;
+  }
+}
+
+TEST(Shape, what_the_device_does_not_allow_is_lowered_and_told) {
+  Model model;
+  model.shared_depth = 16;
+  model.send_depth = 64;
+  Settings settings = small_settings();
+  settings.rdma_send_depth = 100;
+  World world(2, settings, model);
+  world.start();
+  Stream stream(world, 0, 1, 100);
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }));
+  stream.check();
+  const std::vector<std::string> told = world[0].transport->fallbacks();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0], "rdma: MACADAM_RDMA_SEND_DEPTH is 100, the adapter allows 64");
+  EXPECT_NE(told[1].find("MACADAM_RDMA_SHARED is 32"), std::string::npos) << told[1];
+}
+
+TEST(Shape, what_no_device_allows_is_refused) {
+  Settings settings = small_settings();
+  settings.rdma_rnr_retries = 8;
+  World world(1, settings);
+  try {
+    world.start();
+    FAIL() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("MACADAM_RDMA_RNR_RETRIES is 8, needed 0 to 7"), std::string::npos)
+        << error.text;
   }
 }
 
