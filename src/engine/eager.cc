@@ -20,16 +20,6 @@ wire::Eager header_of(const Envelope& envelope, wire::Kind kind) {
           .context_high = static_cast<std::uint32_t>(envelope.context >> 32)};
 }
 
-// Field by field from where the message lies: a copy of the whole header would be stored in other
-// widths than it is read in, and the processor would wait for the stores.
-Envelope envelope_of(const std::byte* message) {
-  Envelope envelope;
-  std::memcpy(&envelope.context, message + offsetof(wire::Eager, context_low), 8);
-  std::memcpy(&envelope.source, message + offsetof(wire::Eager, source), 4);
-  std::memcpy(&envelope.tag, message + offsetof(wire::Eager, tag), 4);
-  return envelope;
-}
-
 } // namespace
 
 // The short path: four functions from MPI_Send to the wire, and no request.
@@ -73,46 +63,47 @@ bool Engine::transmit_eager(SendRequest& send) {
 }
 
 void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes) {
-  const Envelope envelope = envelope_of(message);
-  const std::byte* const data = message + sizeof(wire::Eager);
-  const std::size_t data_bytes = bytes - sizeof(wire::Eager);
-  if (ReceiveRequest* receive = matcher_.take_receive(envelope)) [[likely]] {
-    bind(*receive, peer, envelope);
-    return deliver(*receive, data, data_bytes);
+  const EagerView view = view_eager(message, bytes, false);
+  if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) [[likely]] {
+    bind(*receive, peer, view.envelope);
+    return deliver(*receive, view.data, view.bytes);
   }
-  keep_eager(peer, envelope, data, data_bytes, 0);
+  keep_eager(peer, view);
 }
 
 void Engine::on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes) {
-  wire::EagerSynchronous header;
-  std::memcpy(&header, message, sizeof header);
-  const Envelope envelope = envelope_of(message);
-  const std::byte* const data = message + sizeof header;
-  const std::size_t data_bytes = bytes - sizeof header;
-  const std::uint64_t send_id = std::uint64_t{header.send_id_high} << 32 | header.send_id_low;
-  if (ReceiveRequest* receive = matcher_.take_receive(envelope)) {
-    bind(*receive, peer, envelope);
-    const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
-    post_control(peer, &fin, sizeof fin);
-    return deliver(*receive, data, data_bytes);
+  const EagerView view = view_eager(message, bytes, true);
+  if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) {
+    bind(*receive, peer, view.envelope);
+    acknowledge(peer, view.send_id);
+    return deliver(*receive, view.data, view.bytes);
   }
-  keep_eager(peer, envelope, data, data_bytes, send_id);
+  keep_eager(peer, view);
 }
 
-// No receive was posted. `send_id` is what to acknowledge once one is, 0: nothing.
-void Engine::keep_eager(Peer& peer, Envelope envelope, const std::byte* data, std::size_t bytes,
-                        std::uint64_t send_id) {
-  Message& kept = keep_unexpected(peer, envelope, bytes);
-  kept.send_id = send_id;
-  if (bytes != 0) {
-    kept.data = buffers_.take(bytes);
-    std::memcpy(kept.data, data, bytes);
-    unexpected_bytes_ += room(kept);
-    counters_.unexpected_bytes_most =
-        std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
-    if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
-      demote(peer, true);
-  }
+// Tells the sender that its synchronous send is matched.
+void Engine::acknowledge(Peer& peer, std::uint64_t send_id) {
+  const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
+  post_control(peer, &fin, sizeof fin);
+}
+
+// No receive was posted.
+void Engine::keep_eager(Peer& peer, EagerView view) {
+  Message& kept = keep_unexpected(peer, view.envelope, view.bytes);
+  kept.send_id = view.send_id;
+  keep_data(kept);
+  if (view.bytes != 0) std::memcpy(kept.data, view.data, view.bytes);
+}
+
+// Memory for the payload of a message that was not expected.
+void Engine::keep_data(Message& kept) {
+  if (kept.bytes == 0) return;
+  kept.data = buffers_.take(kept.bytes);
+  unexpected_bytes_ += room(kept);
+  counters_.unexpected_bytes_most =
+      std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
+  if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
+    demote(*kept.peer, true);
 }
 
 // Puts eager data where the user wants them and completes the receive.

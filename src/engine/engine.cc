@@ -164,6 +164,7 @@ void Engine::on_peer(Rank rank, PeerState state) {
 
 // Everything that waits for this peer ends with an error instead of waiting for ever.
 void Engine::fail_peer(Peer& peer) {
+  peer.arriving.receive = nullptr; // ends below; a message of which parts are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());
   base::ListNode<Backlogged>& node = peer;

@@ -6,6 +6,7 @@
 #include "base/settings.h"
 #include "base/slab.h"
 #include "engine/context_set.h"
+#include "engine/eager_view.h"
 #include "engine/match.h"
 #include "engine/peer.h"
 #include "engine/request.h"
@@ -149,6 +150,9 @@ class Engine final : public Sink {
   // Sink
   void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
   void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override;
+  void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
+                     std::size_t rest) override;
+  void on_next_part(Rank source, const std::byte* part, std::size_t bytes) override;
   void on_complete(std::uint64_t cookie, bool ok) override;
   void on_peer(Rank rank, PeerState state) override;
 
@@ -206,9 +210,15 @@ class Engine final : public Sink {
   bool transmit_eager(SendRequest& send);
   void on_eager(Peer& peer, const std::byte* message, std::size_t bytes);
   void on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes);
-  void keep_eager(Peer& peer, Envelope envelope, const std::byte* data, std::size_t bytes,
-                  std::uint64_t send_id);
+  void acknowledge(Peer& peer, std::uint64_t send_id);
+  void keep_eager(Peer& peer, EagerView view);
+  void keep_data(Message& kept);
   void deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
+
+  // parts.cc
+  void receive_parts(Peer& peer, ReceiveRequest& receive, std::size_t bytes);
+  void take_arriving(ReceiveRequest& receive, Message& message);
+  void add_part(Peer& peer, const std::byte* part, std::size_t bytes);
 
   // hybrid.cc
   std::byte* copy_for_hybrid(const Data& data, std::size_t bytes);

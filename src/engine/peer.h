@@ -86,6 +86,14 @@ struct Deferred : base::ListNode<> {
 
 struct Backlogged; // tag of the engine's list of peers with a backlog
 
+// An EAGER message of which parts are still to come: for a receive, or kept for one.
+struct Arriving {
+  ReceiveRequest* receive = nullptr;
+  struct Message* message = nullptr;
+  std::size_t arrived = 0; // bytes of its payload
+  std::size_t bytes = 0;   // of all of it
+};
+
 // A process we talk to; made at the first message to or from it.
 struct Peer : base::ListNode<Backlogged> {
   // Payload bytes up to which a message may take the short path, -1 when it is forbidden: not
@@ -96,6 +104,7 @@ struct Peer : base::ListNode<Backlogged> {
   Channels channels;
   Rank rank = 0;
   PeerState state = PeerState::connecting;
+  Arriving arriving;
   bool demoted = false; // the peer asked for no eager data
   bool demoted_by_us = false;
   base::List<Deferred> backlog;

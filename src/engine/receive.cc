@@ -65,11 +65,11 @@ void Engine::take(ReceiveRequest& receive, Message& message) {
   if (message.rendezvous) {
     accept(receive, message);
   } else {
-    if (message.send_id != 0) {
-      const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = message.send_id};
-      post_control(*message.peer, &fin, sizeof fin);
-    }
-    deliver(receive, message.data, message.bytes);
+    if (message.send_id != 0) acknowledge(*message.peer, message.send_id);
+    if (message.peer->arriving.message == &message) [[unlikely]]
+      take_arriving(receive, message);
+    else
+      deliver(receive, message.data, message.bytes);
   }
   free_message(message);
 }

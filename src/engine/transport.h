@@ -58,6 +58,16 @@ class Sink {
   virtual void on_message(Rank source, const std::byte* message, std::size_t bytes) = 0;
   // A put of `source` with a notice is there as a whole. In order with messages.
   virtual void on_put(Rank source, std::uint32_t notice, std::size_t bytes) = 0;
+  // The same for a long message, which a transport may deliver while it still arrives: its first
+  // part (all of the engine's header and what has come of the payload) and the number of bytes to
+  // come, then these in order, before any other message of this source.
+  virtual void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
+                             std::size_t rest) {
+    no_parts(source, part, bytes + rest);
+  }
+  virtual void on_next_part(Rank source, const std::byte* part, std::size_t bytes) {
+    no_parts(source, part, bytes);
+  }
   // A put or get that was `pending` is finished; `ok` is false if the peer failed.
   virtual void on_complete(std::uint64_t cookie, bool ok) = 0;
   // The state of a peer changed: a connection is ready, or the peer is gone.
@@ -65,6 +75,12 @@ class Sink {
 
  protected:
   ~Sink() = default;
+
+ private:
+  [[noreturn]] static void no_parts(Rank source, const std::byte*, std::size_t bytes) {
+    base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes in parts to who takes whole messages only",
+               source, bytes);
+  }
 };
 
 // A network, as the engine sees it. Messages between two processes arrive once and in order. The

@@ -3,6 +3,7 @@
 
 #include "net/shm/slots.h"
 
+#include <algorithm>
 #include <cstdint>
 
 // A ring between one sender and one receiver, in the receiver's segment. The sender needs no atomic
@@ -38,6 +39,29 @@ class RingWriter {
     }
     fill(lane_.at(tail_), kind, source, parts);
     publish(lines);
+    return true;
+  }
+
+  // Writes a message of more than part_bytes in parts; false if there is no room for all of it now.
+  bool write_parts(Rank source, const Parts& message) {
+    const std::size_t bytes = message.header_bytes + message.payload_bytes;
+    const std::uint64_t parts = (bytes + part_bytes - 1) / part_bytes;
+    // A part too many, for the gap at the end of the lane.
+    if (!has_room((parts + 1) * lines_for(part_bytes + sizeof(FirstPart)))) return false;
+    std::size_t sent = part_bytes - message.header_bytes;
+    struct {
+      FirstPart part;
+      std::byte header[longest_header];
+    } first{{bytes - part_bytes}, {}};
+    std::memcpy(first.header, message.header, message.header_bytes);
+    write(Kind::first_part, source,
+          {&first, sizeof first.part + message.header_bytes, message.payload, sent});
+    while (sent < message.payload_bytes) {
+      const std::size_t next = std::min(part_bytes, message.payload_bytes - sent);
+      write(Kind::next_part, source,
+            {nullptr, 0, static_cast<const std::byte*>(message.payload) + sent, next});
+      sent += next;
+    }
     return true;
   }
 

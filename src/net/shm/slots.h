@@ -16,6 +16,8 @@ namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
   message = 1, // of the engine
+  first_part,  // of a long message of the engine: FirstPart, then its beginning
+  next_part,   // what follows
   pad,         // nothing up to the end of the lane
   to_ring,     // in the queue: the sender's next message is in its ring
   ring_end,    // in a ring: the sender's next message is in the queue
@@ -51,6 +53,14 @@ constexpr std::uint32_t lines_for(std::size_t body_bytes) {
                                     line_bytes);
 }
 
+inline constexpr std::size_t longest_header = 64; // of the engine's messages, in bytes
+
+// A long message is written in parts, so that the receiver copies out while the sender copies in.
+inline constexpr std::size_t part_bytes = 4 << 10;
+struct FirstPart {
+  std::uint64_t rest; // bytes in the parts that follow
+};
+
 // Bodies of the transport's own messages.
 struct Grant {
   std::uint32_t lines;
@@ -76,6 +86,13 @@ inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 inline constexpr std::size_t put_data_offset = line_body;
 // Bytes of data in one of them, at most.
 inline constexpr std::size_t stream_piece = 16 << 10;
+
+template <class Body>
+[[nodiscard]] Body read_body(const Line& line) {
+  Body body;
+  std::memcpy(&body, line.body(), sizeof body);
+  return body;
+}
 
 // Lines in a circle, a power of two of them. Positions count on without end; the line of a position
 // is its remainder.
@@ -130,7 +147,7 @@ inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {
   line.source = source;
   base::copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
   base::copy_small(line.body() + parts.header_bytes, static_cast<const std::byte*>(parts.payload),
-             parts.payload_bytes);
+                   parts.payload_bytes);
 }
 
 } // namespace macadam::net::shm

@@ -23,13 +23,6 @@ constexpr std::size_t shortest_piece = 4 << 10;
 constexpr double patience = 20e-6;
 
 template <class Body>
-Body read_body(const Line& line) {
-  Body body;
-  std::memcpy(&body, line.body(), sizeof body);
-  return body;
-}
-
-template <class Body>
 Parts only(const Body& body) {
   return {&body, sizeof body, nullptr, 0};
 }

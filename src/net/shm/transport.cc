@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint64_t queue_offset = 4096;
 constexpr std::size_t longest_eager = std::size_t{1} << 20;
-constexpr std::size_t longest_header = 64; // of the engine
 // Messages read from one queue or ring in one poll(), so that no source starves the others.
 constexpr unsigned batch = 32;
 // Nobody wakes a process when there is room again for what it could not send.
@@ -130,7 +129,9 @@ Peer& Transport::reach(Peer& peer) {
 
 bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   if (peer.lead == Lead::ring) [[likely]] {
-    if (!peer.ring.write(kind, rank_, parts)) [[unlikely]]
+    const bool whole = kind != Kind::message || parts.payload_bytes < part_bytes;
+    if (!(whole ? peer.ring.write(kind, rank_, parts) : peer.ring.write_parts(rank_, parts)))
+        [[unlikely]]
       return false;
     ++counters_.sent_by_ring;
   } else {
@@ -226,6 +227,13 @@ unsigned Transport::read_queue(Sink& sink) {
 // Messages of the transport itself.
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   switch (line.kind()) {
+  case Kind::first_part: {
+    const auto part = read_body<FirstPart>(line);
+    return sink.on_first_part(peer.rank, line.body() + sizeof part, line.bytes() - sizeof part,
+                              part.rest);
+  }
+  case Kind::next_part:
+    return sink.on_next_part(peer.rank, line.body(), line.bytes());
   case Kind::put_data:
     return on_put_data(line);
   case Kind::get_request:
