@@ -129,7 +129,8 @@ Peer& Transport::reach(Peer& peer) {
 
 bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   if (peer.lead == Lead::ring) [[likely]] {
-    const bool whole = kind != Kind::message || parts.payload_bytes < part_bytes;
+    const bool whole = kind != Kind::message || parts.payload_bytes < part_bytes ||
+                       parts.header_bytes > longest_header;
     if (!(whole ? peer.ring.write(kind, rank_, parts) : peer.ring.write_parts(rank_, parts)))
         [[unlikely]]
       return false;

@@ -20,6 +20,10 @@ constexpr unsigned blind_polls = 128;
 // Where every process has a core: how long to spin by default, and how long to yield after that.
 constexpr double default_spin = 20e-6;
 constexpr double yield_time = 1e-3;
+// A wait that a yield or two ended: the one it waited for shares this core, whatever the count of
+// cores says. The next wait yields after this part of the time.
+constexpr unsigned few_yields = 2;
+constexpr double shorter_spin = 32;
 // Where they share cores: a yield lets the others run; if this many did not help, the message is
 // not near.
 constexpr unsigned shared_core_yields = 40;
@@ -57,12 +61,15 @@ Waiter::Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us)
 void Waiter::idle(unsigned fruitless, unsigned longest_us) {
   if (!waiting()) set_waiting(true);
   if (spin_seconds_ > 0 || !oversubscribed_) {
+    if (fruitless == 1) learn();
     if (fruitless < blind_polls) return;
     const double time = seconds();
     if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
     const double waited = time - began_.load(std::memory_order_relaxed);
-    if (waited < spin_seconds_) return relax();
-    if (waited < spin_seconds_ + yield_time) return yield();
+    const bool shorter = yields_help_.load(std::memory_order_relaxed);
+    const double spin = shorter ? spin_seconds_ / shorter_spin : spin_seconds_;
+    if (waited < spin) return relax();
+    if (waited < spin + yield_time) return yield();
   } else if (fruitless < shared_core_yields) {
     return yield();
   }
@@ -73,6 +80,12 @@ void Waiter::idle(unsigned fruitless, unsigned longest_us) {
     sleep(longest_us);
 }
 
+// From how the last wait ended.
+void Waiter::learn() {
+  const unsigned yields = yields_.exchange(0, std::memory_order_relaxed);
+  yields_help_.store(yields > 0 && yields <= few_yields, std::memory_order_relaxed);
+}
+
 void Waiter::resume() {
   set_waiting(false);
   rouse(); // no peer need ring any more; a thread of ours that sleeps announces itself again
@@ -80,6 +93,7 @@ void Waiter::resume() {
 
 void Waiter::yield() {
   count(counts_.yields);
+  yields_.fetch_add(1, std::memory_order_relaxed);
   sched_yield();
 }
 

@@ -67,6 +67,7 @@ class Waiter {
  private:
   static bool ring_bell(SegmentHeader& receiver);
   void rouse_sleepers();
+  void learn();
   void yield();
   void announce_sleep();
   void sleep(unsigned longest_us);
@@ -76,6 +77,8 @@ class Waiter {
   const double spin_seconds_;
   bool has_barrier_ = false;
   std::atomic<double> began_ = 0;           // when the present wait first looked at the clock
+  std::atomic<unsigned> yields_ = 0;        // in the present wait
+  std::atomic<bool> yields_help_ = false;   // see learn()
   std::atomic<std::uint32_t> sleepers_ = 0; // our threads that sleep
   Counts counts_;
 };

@@ -38,6 +38,20 @@ class Endpoint final : public Sink {
       inbox.emplace_back(reinterpret_cast<const char*>(message), bytes);
   }
   void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
+  // Put together again.
+  void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
+                     std::size_t rest) override {
+    parts[source] = {{part, part + bytes}, bytes + rest};
+    ++messages_in_parts;
+  }
+  void on_next_part(Rank source, const std::byte* part, std::size_t bytes) override {
+    auto& [data, whole] = parts.at(source);
+    data.insert(data.end(), part, part + bytes);
+    if (data.size() < whole) return;
+    const std::vector<std::byte> message = std::move(data);
+    parts.erase(source);
+    on_message(source, message.data(), message.size());
+  }
   void on_complete(std::uint64_t cookie, bool ok) override { completions[cookie] = ok; }
   void on_peer(Rank peer, engine::PeerState state) override { states[peer] = state; }
 
@@ -97,6 +111,8 @@ class Endpoint final : public Sink {
   Transport& transport() { return transport_; }
 
   std::uint64_t messages = 0;
+  std::uint64_t messages_in_parts = 0;
+  std::map<Rank, std::pair<std::vector<std::byte>, std::size_t>> parts; // so far, of how many bytes
   std::deque<std::string> inbox;
   std::map<std::uint64_t, bool> completions;
   std::map<Rank, engine::PeerState> states;

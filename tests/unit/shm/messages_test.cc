@@ -177,6 +177,34 @@ TEST(Messages, TheBusyPeerGetsTheRingOfTheQuietOne) {
   });
 }
 
+TEST(Messages, LongOnesComeInPartsThroughARing) {
+  Job job(2);
+  base::Settings settings = small_settings();
+  settings.shm_eager = 64 << 10;
+  constexpr std::uint32_t count = 3000;
+  run_threads(job, settings, [](Endpoint& self, Rank rank) {
+    Checker check;
+    self.on_message_do = std::ref(check);
+    if (rank == 0) {
+      std::mt19937 random(7);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const auto message = make_message(0, i, random() % ((64 << 10) / 4));
+        const auto* data = reinterpret_cast<const std::byte*>(message.data());
+        while (self.transport().send(self.link(1), data, 12, data + 12, message.size() * 4 - 12) ==
+               Posted::busy) {
+          if (!self.transport().poll(self)) std::this_thread::yield();
+        }
+      }
+      self.wait_messages(1);
+    } else {
+      self.wait_messages(count);
+      EXPECT_GT(self.messages_in_parts, count / 2);
+      EXPECT_TRUE(self.parts.empty());
+      send_number(self, 1, 0, 0, 0);
+    }
+  });
+}
+
 TEST(Messages, ManyRanksInOneProcess) {
   all_to_all(small_settings(), 8, 300, [](Endpoint&) {});
 }

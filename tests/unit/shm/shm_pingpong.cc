@@ -126,6 +126,14 @@ class Endpoint final : public Sink {
     last_ = *message;
   }
   void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
+  void on_first_part(Rank, const std::byte* part, std::size_t, std::size_t rest) override {
+    last_ = *part;
+    rest_ = rest;
+  }
+  void on_next_part(Rank, const std::byte*, std::size_t bytes) override {
+    rest_ -= bytes;
+    if (rest_ == 0) ++messages_;
+  }
   void on_complete(std::uint64_t, bool) override { ++completions_; }
   void on_peer(Rank, engine::PeerState) override {}
 
@@ -174,6 +182,7 @@ class Endpoint final : public Sink {
   std::uint64_t expected_ = 0;
   std::uint64_t completions_ = 0;
   std::byte last_{};
+  std::size_t rest_ = 0;
   std::array<std::byte, 20> header_ = {};
   std::array<std::byte, 65536> payload_ = {};
 };
