@@ -117,6 +117,7 @@ class SimulatedDevice final : public net::rdma::Device {
 
   Fabric& fabric_;
   Processor& processor_;
+  const Time glance_; // how far the process may run ahead before a poll lets the others catch up
   std::string name_;
   net::rdma::DeviceLimits limits_;
   net::rdma::PortAddress address_;

@@ -28,7 +28,7 @@ struct Model {
   double poll_ns = 50;         // to find a completion queue empty
   double completion_ns = 50;   // to take one completion
   double copy_mb_per_s = 1000; // between the user's memory and the library's buffers
-  double spin_ns = 1000;       // how long a spinning wait looks elsewhere at most (Device::yield)
+  double spin_ns = 5000;       // how long a spinning wait looks elsewhere at most (Device::yield)
   double wake_ns = 10000;      // from a completion to a process that sleeps in wait()
   double attendant_ns = 12000; // from an event to the thread that attends the device
   double interrupt_ns = 3000;  // of the computing process's time that such an event takes

@@ -123,12 +123,15 @@ void Rank::compute(Time duration) {
 }
 
 void Rank::tick() {
+  const Model& model = environment_.fabric.model();
   environment_.scheduler.touch();
-  const Time moment = from_ns(environment_.fabric.model().clock_ns);
+  processor_.spend(from_ns(model.clock_ns));
+  // As in a poll: others need not catch up at every look at the clock.
+  if (processor_.now() - environment_.scheduler.now() < from_ns(model.latency_ns / 4)) return;
   if (device_)
-    device_->compute(moment);
+    device_->compute(0);
   else
-    processor_.compute(moment);
+    processor_.synchronize();
 }
 
 // ------------------------------------------------------------------ start-up and end
@@ -140,11 +143,9 @@ std::unique_ptr<boot::Job> Rank::join() {
 }
 
 std::unique_ptr<engine::Transport> Rank::make_transport(const base::Settings& settings) {
-  // Memory of the simulation may be given back at any time, without a word: nothing stays
-  // registered.
   net::rdma::Directory& directory = *this;
   auto transport =
-      std::make_unique<net::rdma::RdmaTransport>(*device_, directory, settings, nullptr);
+      std::make_unique<net::rdma::RdmaTransport>(*device_, directory, settings, &invalidation_);
   transport_ = transport.get();
   transport->connect_all();
   return transport;

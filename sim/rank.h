@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "mem/invalidation.h"
 #include "mpi/process.h"
 #include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
@@ -64,6 +65,14 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
 
  private:
   class Job;
+  // The simulated adapter reads and writes memory by its address, as the processor does: what was
+  // registered stays right when the program gives memory back and gets other memory there.
+  class NothingGoesAway final : public mem::InvalidationSource {
+   public:
+    bool take(mem::Range&) override { return false; }
+    void watch(const mem::Range&) override {}
+    void unwatch(const mem::Range&) override {}
+  };
   // Switches what is global per process.
   class RankFiber final : public Fiber {
    public:
@@ -101,6 +110,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   Processor processor_;
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;
+  NothingGoesAway invalidation_;
   std::unique_ptr<mpi::Process> process_;
   net::rdma::RdmaTransport* transport_ = nullptr; // owned by the process
   mpi::Process* running_ = nullptr;               // mpi::running while this rank stands

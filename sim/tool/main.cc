@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/error.h"
+#include "sim/patterns/study.h"
 #include "sim/tool/module.h"
 #include "sim/tool/presets.h"
 #include "sim/world.h"
@@ -10,7 +11,9 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -24,7 +27,9 @@ struct Command {
   std::string faults;
   std::size_t stack_kb = 256;
   bool quiet = false;
+  bool json = false;
   bool list_presets = false;
+  bool list_patterns = false;
   std::vector<std::string> program;
 };
 
@@ -44,21 +49,34 @@ class Arguments {
   std::vector<char*> pointers_;
 };
 
+// Runs what the command names in `world`.
+Outcome run(World& world, const Command& command) {
+  constexpr std::string_view prefix = "pattern:";
+  if (const std::string& first = command.program.front(); first.starts_with(prefix)) {
+    const Study study = run_pattern(world, find_pattern(first.substr(prefix.size())),
+                                    std::span(command.program).subspan(1));
+    if (study.outcome.end == Outcome::End::finished)
+      std::fputs((command.json ? as_json(study) : as_table(study)).c_str(), stdout);
+    return study.outcome;
+  }
+  Module module(command.program.front());
+  return world.run([&](int) {
+    // Loaded in the rank itself: its initialisers may ask for the time, or call MPI_Initialized.
+    Module::Main* const main = module.load();
+    const auto arguments = std::make_unique<Arguments>(command.program);
+    return main(arguments->count(), arguments->values(), environ);
+  });
+}
+
 int simulate(const Command& command) {
   WorldOptions options = command.world;
   options.model = load_preset(command.preset);
   options.faults = read_faults(command.faults);
   options.stack_bytes = command.stack_kb << 10;
 
-  Module module(command.program.front());
   World world(options);
   const auto began = std::chrono::steady_clock::now();
-  const Outcome outcome = world.run([&](int) {
-    // Loaded in the rank itself: its initialisers may ask for the time, or call MPI_Initialized.
-    Module::Main* const main = module.load();
-    const auto arguments = std::make_unique<Arguments>(command.program);
-    return main(arguments->count(), arguments->values(), environ);
-  });
+  const Outcome outcome = run(world, command);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::fflush(nullptr);
   print_reports(world);
@@ -72,6 +90,13 @@ int simulate(const Command& command) {
                options.ranks, options.model.name, options.seed, seconds(outcome.time), took.count(),
                world.scheduler().events(), outcome.trace);
   return outcome.exit_code;
+}
+
+std::string describe_patterns() {
+  std::string page;
+  for (const Pattern& pattern : patterns())
+    page += fmt::format("pattern:{:<12}{}\n", pattern.name, pattern.text);
+  return page;
 }
 
 } // namespace
@@ -93,17 +118,19 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("-q,--quiet", command.quiet, "Print nothing of our own at the end");
   app.add_flag("--presets", command.list_presets, "List the presets");
+  app.add_flag("--patterns", command.list_patterns, "List the built-in programs");
+  app.add_flag("--json", command.json, "Results of a pattern as JSON");
   app.add_option("program", command.program,
-                 "A shared object built with `mpicc -shared -fPIC`, and its arguments");
+                 "A shared object built with `mpicc -shared -fPIC`, or pattern:NAME; then its "
+                 "arguments");
   app.positionals_at_end()->prefix_command();
   CLI11_PARSE(app, argc, argv);
   for (const std::string& word : app.remaining())
     command.program.push_back(word);
   try {
-    if (command.list_presets) {
-      std::fputs(describe_presets().c_str(), stdout);
-      return 0;
-    }
+    if (command.list_presets) std::fputs(describe_presets().c_str(), stdout);
+    if (command.list_patterns) std::fputs(describe_patterns().c_str(), stdout);
+    if (command.list_presets || command.list_patterns) return 0;
     if (command.program.empty()) {
       std::fputs("macadam simulate: no program given; see `macadam simulate --help`\n", stderr);
       return 1;

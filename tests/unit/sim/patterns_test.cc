@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The built-in programs: that each runs, and who talks to whom in the NAS benchmarks.
+#include "devices.h"
+#include "sim/patterns/study.h"
+
+#include <nlohmann/json.hpp>
+
+namespace macadam::test {
+namespace {
+
+using sim::Outcome;
+using sim::Study;
+
+Study study(const std::string& name, int ranks, std::vector<std::string> parameters = {}) {
+  sim::WorldOptions options;
+  options.ranks = ranks;
+  options.settings.emplace();
+  sim::World world(options);
+  return run_pattern(world, sim::find_pattern(name), parameters);
+}
+
+TEST(Patterns, all_run_to_their_end) {
+  for (const sim::Pattern& pattern : sim::patterns()) {
+    const bool two = std::string(pattern.text).find("Figure") != std::string::npos;
+    const Study result = study(pattern.name, two ? 2 : 16);
+    EXPECT_EQ(result.outcome.end, Outcome::End::finished)
+        << pattern.name << ": " << result.outcome.text;
+    EXPECT_EQ(result.connections.ranks, two ? 2u : 16u) << pattern.name;
+  }
+}
+
+// Wu et al., Table 2, where it does not depend on the collectives' algorithms.
+TEST(Patterns, connect_as_the_paper_counts) {
+  EXPECT_EQ(study("ring", 16).connections.mean(), 2);
+  EXPECT_EQ(study("ring", 32).connections.mean(), 2);
+  EXPECT_EQ(study("alltoall", 16, {"bytes=64K"}).connections.mean(), 15);
+  EXPECT_EQ(study("is", 32).connections.mean(), 31);
+  EXPECT_EQ(study("start", 16).connections.mean(), 0);
+  EXPECT_LE(study("sp", 36).connections.mean(), 12);
+  EXPECT_GE(study("sp", 36).connections.mean(), 6);
+}
+
+TEST(Patterns, refuse_what_they_cannot_run_on) {
+  EXPECT_NE(study("cg", 12).outcome.text.find("a power of two of ranks, not on 12"),
+            std::string::npos);
+  EXPECT_NE(study("bt", 12).outcome.text.find("a square of ranks, not on 12"), std::string::npos);
+  EXPECT_NE(study("burst", 3).outcome.text.find("on 2 ranks, not on 3"), std::string::npos);
+  EXPECT_NE(study("ring", 2, {"byte=3"})
+                .outcome.text.find("no parameter 'byte'; it has bytes, iterations"),
+            std::string::npos);
+  EXPECT_NE(study("ring", 2, {"bytes=3X"}).outcome.text.find("found '3X', needed a number"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { sim::find_pattern("rign"); }).find("no pattern 'rign'; there are start"),
+            std::string::npos);
+}
+
+TEST(Patterns, results_are_a_table_or_json) {
+  const Study result = study("pingpong", 2, {"bytes=8:1K"});
+  const auto json = nlohmann::json::parse(as_json(result));
+  ASSERT_EQ(json["rows"].size(), 2u);
+  EXPECT_EQ(json["rows"][1]["what"], "1024 bytes");
+  EXPECT_GT(json["rows"][1]["round_trip_us"], json["rows"][0]["round_trip_us"]);
+  EXPECT_EQ(json["connections"]["mean"], 1);
+  EXPECT_NE(as_table(result).find("round_trip_us"), std::string::npos);
+}
+
+// Sur et al., Figure 10: without the watermark, a burst longer than the queue is slow.
+TEST(Patterns, a_burst_shows_what_the_watermark_is_for) {
+  const auto waitall = [](std::int64_t watermark) {
+    sim::WorldOptions options;
+    options.settings.emplace();
+    options.settings->rdma_watermark = watermark;
+    sim::World world(options);
+    const std::vector<std::string> parameters{"bursts=200:1000"};
+    const Study result = run_pattern(world, sim::find_pattern("burst"), parameters);
+    EXPECT_EQ(result.rows.size(), 2u) << result.outcome.text;
+    return std::pair(result.rows.at(0).values.at("waitall_us"),
+                     result.rows.at(1).values.at("waitall_us"));
+  };
+  const auto with = waitall(base::Settings{}.rdma_watermark), without = waitall(0);
+  EXPECT_NEAR(without.first, with.first, with.first * 0.5); // short bursts fit anyway
+  EXPECT_GT(without.second, 2 * with.second);
+}
+
+} // namespace
+} // namespace macadam::test

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI programs in the simulator: whole jobs over the RDMA transport, in virtual time.
+#include "devices.h"
+#include "sim/world.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+namespace macadam::test {
+namespace {
+
+using sim::Outcome;
+using sim::Rank;
+using sim::World;
+using sim::WorldOptions;
+
+WorldOptions options(int ranks, std::uint64_t seed = 1) {
+  WorldOptions result;
+  result.ranks = ranks;
+  result.seed = seed;
+  result.settings.emplace();
+  return result;
+}
+
+// The same memory in every run: the registration cache works by pages, so where a buffer begins is
+// a part of what a program does.
+std::span<char> buffer_of(int rank, int which, int bytes) {
+  constexpr std::size_t most = 256 << 10;
+  alignas(4096) static std::array<char, 16 * most> memory;
+  return {memory.data() + static_cast<std::size_t>(2 * rank + which) * most,
+          static_cast<std::size_t>(bytes)};
+}
+
+// Everybody talks to everybody, in sizes of all protocols, and sums up. For up to 8 ranks.
+int busy_program(int rank) {
+  MPI_Init(nullptr, nullptr);
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (const int bytes : {8, 3000, 20000, 200000}) {
+    for (int step = 1; step < size; ++step) {
+      const int to = (rank + step) % size, from = (rank + size - step) % size;
+      const auto out = buffer_of(rank, 0, bytes), in = buffer_of(rank, 1, bytes);
+      std::fill(out.begin(), out.end(), static_cast<char>(rank + step));
+      std::fill(in.begin(), in.end(), '\0');
+      MPI_Sendrecv(out.data(), bytes, MPI_CHAR, to, 3, in.data(), bytes, MPI_CHAR, from, 3,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      const char expected = static_cast<char>(from + step);
+      EXPECT_TRUE(std::all_of(in.begin(), in.end(), [&](char c) { return c == expected; }));
+    }
+    long sum = 0, one = rank;
+    MPI_Allreduce(&one, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    EXPECT_EQ(sum, long{size} * (size - 1) / 2);
+  }
+  MPI_Finalize();
+  return 0;
+}
+
+sim::Faults rough() {
+  sim::Faults faults;
+  faults.datagram_loss = 0.2;
+  faults.datagram_duplication = 0.2;
+  faults.datagram_reordering = 0.3;
+  faults.jitter = 3;
+  faults.attendant_jitter_ns = 20000;
+  faults.split_writes = true;
+  faults.shuffle = true;
+  return faults;
+}
+
+Outcome run(WorldOptions of, const World::Program& program) {
+  World world(std::move(of));
+  return world.run(program);
+}
+
+TEST(World, runs_a_program_on_every_rank) {
+  const Outcome outcome = run(options(5), busy_program);
+  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_GT(outcome.time, 0);
+}
+
+TEST(World, the_same_seed_gives_the_same_run_to_the_last_event) {
+  const auto trace = [](std::uint64_t seed) {
+    WorldOptions of = options(4, seed);
+    of.faults = rough();
+    const Outcome outcome = run(of, busy_program);
+    EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+    return std::pair(outcome.trace, outcome.time);
+  };
+  for (const std::uint64_t seed : {1, 2, 3})
+    EXPECT_EQ(trace(seed), trace(seed));
+  EXPECT_NE(trace(1), trace(2));
+}
+
+class Modes : public testing::TestWithParam<std::pair<base::ReceiveMode, base::ConnectMode>> {};
+
+TEST_P(Modes, work_under_faults) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    WorldOptions of = options(4, seed);
+    of.faults = rough();
+    of.settings->rdma_receive = GetParam().first;
+    of.settings->rdma_connections = GetParam().second;
+    const Outcome outcome = run(of, busy_program);
+    EXPECT_EQ(outcome.end, Outcome::End::finished) << "seed " << seed << ": " << outcome.text;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Of_receiving_and_connecting, Modes,
+    testing::Values(std::pair{base::ReceiveMode::shared, base::ConnectMode::on_demand},
+                    std::pair{base::ReceiveMode::credit, base::ConnectMode::on_demand},
+                    std::pair{base::ReceiveMode::ring, base::ConnectMode::on_demand},
+                    std::pair{base::ReceiveMode::shared, base::ConnectMode::all},
+                    std::pair{base::ReceiveMode::ring, base::ConnectMode::serial}));
+
+TEST(World, ranks_share_no_mpi) {
+  const Outcome outcome = run(options(2), [](int rank) {
+    int flag = 1;
+    MPI_Initialized(&flag);
+    EXPECT_EQ(flag, 0);
+    Rank::current()->compute(rank * 5'000 * sim::microsecond); // the other one is in MPI by then
+    MPI_Initialized(&flag);
+    EXPECT_EQ(flag, 0);
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, rank == 0 ? MPI_ERRORS_RETURN : MPI_ERRORS_ABORT);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Errhandler handler;
+    MPI_Comm_get_errhandler(MPI_COMM_SELF, &handler);
+    EXPECT_EQ(handler, rank == 0 ? MPI_ERRORS_RETURN : MPI_ERRORS_ABORT);
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+}
+
+TEST(World, time_is_virtual_and_computing_takes_it) {
+  std::vector<double> times(2);
+  run(options(2), [&](int rank) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    if (rank == 0) Rank::current()->compute(3600 * sim::Time{1'000'000} * sim::microsecond);
+    MPI_Barrier(MPI_COMM_WORLD);
+    times[static_cast<std::size_t>(rank)] = MPI_Wtime() - start;
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_NEAR(times[0], 3600, 0.001); // no hang was reported either
+  EXPECT_NEAR(times[1], 3600, 0.001);
+}
+
+TEST(World, a_slow_rank_computes_longer) {
+  WorldOptions of = options(2);
+  of.faults.slow_rank = 1;
+  of.faults.slowness = 4;
+  std::vector<sim::Time> times(2);
+  run(of, [&](int rank) {
+    const sim::Time start = Rank::current()->now();
+    Rank::current()->compute(100);
+    times[static_cast<std::size_t>(rank)] = Rank::current()->now() - start;
+    return 0;
+  });
+  EXPECT_EQ(times, (std::vector<sim::Time>{100, 400}));
+}
+
+TEST(World, a_deadlock_is_told_with_who_waits_for_whom) {
+  const Outcome outcome = run(options(3), [](int rank) {
+    MPI_Init(nullptr, nullptr);
+    int value = 0;
+    if (rank < 2) MPI_Recv(&value, 1, MPI_INT, 1 - rank, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::hung);
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_NE(outcome.text.find("rank 0 waits in MPI_Recv"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("rank 0 waits for rank 1: a message with tag 5"), std::string::npos)
+      << outcome.text;
+  EXPECT_NE(outcome.text.find("a circle"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("rank 2 waits in MPI_Finalize"), std::string::npos) << outcome.text;
+}
+
+TEST(World, abort_ends_the_job_with_its_code) {
+  const Outcome outcome = run(options(3), [](int rank) {
+    MPI_Init(nullptr, nullptr);
+    if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::aborted);
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.text, "rank 1 called MPI_Abort(MPI_COMM_WORLD, 7)");
+}
+
+TEST(World, an_exit_code_is_the_jobs) {
+  EXPECT_EQ(run(options(3), [](int rank) { return rank == 2 ? 3 : 0; }).exit_code, 3);
+}
+
+TEST(World, an_exception_out_of_a_program_ends_the_job) {
+  const Outcome outcome = run(options(2), [](int rank) -> int {
+    if (rank == 1) throw std::runtime_error("found nothing");
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::aborted);
+  EXPECT_EQ(outcome.text, "rank 1 threw an exception: found nothing");
+}
+
+// Wu et al., section 3: what is not talked to is not connected.
+TEST(World, connections_are_those_that_were_used) {
+  World world(options(8));
+  std::vector<std::size_t> connections;
+  world.run([&](int rank) {
+    MPI_Init(nullptr, nullptr);
+    char out = 0, in = 0;
+    MPI_Sendrecv(&out, 1, MPI_CHAR, (rank + 1) % 8, 0, &in, 1, MPI_CHAR, (rank + 7) % 8, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    connections.push_back(Rank::current()->transport()->connections());
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(connections, std::vector<std::size_t>(8, 2));
+}
+
+} // namespace
+} // namespace macadam::test
