@@ -103,7 +103,11 @@ bool Execution::may_poll(int rank) const {
     if (receive->request == nullptr || !program_.conditions.last_byte) continue;
     const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
     const base::ListNode<engine::Watched>& watched = request;
-    found = found || (watched.linked() && receive->memory.back() != request.last_byte);
+    if (!watched.linked()) continue;
+    const auto* const landing = request.staged != nullptr
+                                    ? reinterpret_cast<const unsigned char*>(request.staged)
+                                    : receive->memory.data();
+    found = found || landing[request.capacity - 1] != request.last_byte;
   }
   for (int peer = 0; peer < static_cast<int>(processes_.size()); ++peer) {
     if (network_.must_deliver(rank, peer)) return false;
@@ -241,15 +245,18 @@ void Execution::send(int rank, const Step& step) {
   watch(operation, request);
 }
 
-// A put of a call of send that used an announcement: if it fills the receiver's buffer, its end is
-// seen there.
-void Execution::begins(int from, int to, const Network::Transfer& transfer) {
-  if (sending_ == nullptr || !program_.conditions.last_byte || !transfer.put) return;
+// A put of a call of send that used an announcement: if it fills the receiver's buffer and changes
+// its last byte, its end is seen there.
+void Execution::begins(int from, int to, const Network::Transfer& put) {
+  if (sending_ == nullptr || !program_.conditions.last_byte || !put.put) return;
   if (processes_[index(from)].engine->counters().receiver_early == sending_->early) return;
-  const Network::Region* const region = network_.region(to, transfer.remote.key);
-  if (region != nullptr && transfer.bytes == region->bytes &&
-      transfer.bytes == oracle_.message(sending_->message).bytes)
-    oracle_.silence(sending_->message);
+  const Network::Region* const region = network_.region(to, put.remote.key);
+  if (region == nullptr || put.bytes != region->bytes ||
+      put.bytes != oracle_.message(sending_->message).bytes)
+    return;
+  const auto* const landing = reinterpret_cast<const unsigned char*>(put.remote.address);
+  const auto* const data = static_cast<const unsigned char*>(put.local);
+  if (landing[put.bytes - 1] != data[put.bytes - 1]) oracle_.silence(sending_->message);
 }
 
 void Execution::receive(int rank, const Step& step) {

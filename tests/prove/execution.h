@@ -107,7 +107,7 @@ class Execution {
   void watch(Operation& operation, engine::Request* request);
   void completed(Operation& operation, const engine::Status& status);
   void check_message(const Operation& operation, const engine::Status& status);
-  void begins(int from, int to, const Network::Transfer& transfer);
+  void begins(int from, int to, const Network::Transfer& put);
   void sees(int at, int from, const Network::Bytes& message);
   void sees_notice(int at, int from, const Network::Transfer& put);
   template <class Is>

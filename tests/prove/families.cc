@@ -238,12 +238,17 @@ std::span<const Family> families() {
        .conditions = "{read write} {at_once ordered} last_byte",
        .ranks = {{1, 2, "send 1 0 {4 12 20};send 1 1 20"},
                  {1, 3, "recv 0 0 {12 20 24};recv * * 20;cancel 0"}},
-       .quick = true},
+       .quick = false},
       {.name = "notices",
        .about = "writes tell their target that they are there, without a packet",
        .conditions = "{read write} {at_once ordered blocking} notices",
        .ranks = {{1, 2, "send 1 0 {4 12 20};send 1 1 20"},
                  {1, 3, "recv 0 0 {12 24};recv * * 20;cancel 0"}},
+       .quick = false},
+      {.name = "silent",
+       .about = "both of these for one or two messages of one tag",
+       .conditions = "{read write} {at_once ordered} {last_byte notices}",
+       .ranks = {{1, 2, "send 1 0 {4 20}"}, {1, 2, "recv 0 0 {12 20 24};recv * 0 20"}},
        .quick = true},
       {.name = "both_ways",
        .about = "both processes send and receive",
@@ -274,7 +279,7 @@ std::span<const Family> families() {
        .about = "ordinals for one tag only, room for one unexpected message, types with gaps",
        .conditions = "{read write} {tags=1 demote} {at_once blocking}",
        .ranks = {{1, 2, "send 1 {0 1} {4g 12 20g}"}, {1, 2, "recv 0 {0 1 *} 24g;recv 0 0 4g"}},
-       .quick = true},
+       .quick = false},
   };
   return all;
 }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 
@@ -22,6 +23,7 @@ void report(const char* name, const Tally& tally, double seconds) {
   fmt::print("{:12} {:>9} {:>10} {:>10} {:>10.3g} {:>9.3g} {:>7} {:>7.1f}\n", name, tally.programs,
              tally.states, tally.runs, tally.interleavings,
              tally.interleavings / static_cast<double>(tally.runs), tally.longest, seconds);
+  std::fflush(stdout); // a family takes a while
 }
 
 // Shares the programs of a family out to `jobs` threads. Nothing if all is well.

@@ -31,6 +31,9 @@ Conditions random_conditions(Random& random) {
   c.late = random.chance(40);
   c.bursts = random.chance(50);
   c.demote = random.chance(30);
+  c.notices = c.transfers != Transfers::either && random.chance(30);
+  c.last_byte = (c.transfers == Transfers::at_once || c.transfers == Transfers::ordered) &&
+                c.refusals == 0 && !c.late && random.chance(50);
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
   return c;
 }
