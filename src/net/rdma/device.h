@@ -194,8 +194,9 @@ inline constexpr std::size_t datagram_header = 40; // bytes (the global route he
 
 // What happens outside poll(). Called on a thread of the device's, so only what is under the
 // callee's own lock may be touched. In the simulator: at a moment of virtual time when the process
-// computes or is inside wait() or yield(), never inside another call of the device, so that a lock
-// is never found held. The callee may call the device.
+// computes or is inside wait(), yield() or a poll() of the queue where connections' receives
+// complete, never inside another call of the device, so that a lock is never found held. The callee
+// may call the device.
 class EventSink {
  public:
   virtual void on_limit(SharedReceiveQueue& queue) = 0;

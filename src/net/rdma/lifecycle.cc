@@ -32,6 +32,7 @@ bool RdmaTransport::take_news(Sink& sink) {
 
 void RdmaTransport::apply(const News& news, Sink& sink) {
   Connection& connection = *news.connection;
+  if (connection.phase == Phase::broken) return; // what its queue pair still does is of no interest
   if (connection.number != news.number) {
     const auto old = numbers_.find(connection.number);
     if (old != numbers_.end() && old->second == &connection) numbers_.erase(old);
@@ -40,7 +41,7 @@ void RdmaTransport::apply(const News& news, Sink& sink) {
   }
   if (news.state == ConnectState::connected && connection.phase == Phase::down) {
     open(connection, sink);
-  } else if (news.state == ConnectState::failed && connection.phase != Phase::broken) {
+  } else if (news.state == ConnectState::failed) {
     break_off(connection, connector_->reason(connection), sink);
   }
 }

@@ -100,6 +100,7 @@ class World {
     }
     void on_complete(std::uint64_t cookie, bool ok) override { completed[cookie] = ok; }
     void on_peer(Rank peer, engine::PeerState state) override {
+      EXPECT_NE(states[peer], engine::PeerState::failed) << "told again of rank " << peer;
       states[peer] = state;
       ++changes[peer];
     }
