@@ -150,11 +150,12 @@ double SimulatedDevice::now() const {
   return seconds(time());
 }
 
-void SimulatedDevice::enter_poll() {
+void SimulatedDevice::enter_poll(bool attendant_may_come) {
   if (attending_) return;
   // Every poll could let the others catch up, and most would find nothing: a quarter of the
   // network's latency later is soon enough.
   if (processor_.now() - fabric_.scheduler().now() >= glance_) processor_.synchronize();
+  if (attendant_may_come) run_attendant();
   activity_ = false;
 }
 

@@ -34,9 +34,9 @@ struct DeviceCounters {
 // to see to (completion queues overrun, memory posted that is not registered) throws
 // base::Error (MPI_ERR_INTERN), so that a mistake is found where it is made.
 //
-// No call gives way to other processes, except poll() of a completion queue that is not attended,
-// wait() and yield(). The attendant is called only in wait(), in yield() and while the process
-// computes (Processor::compute()).
+// No call gives way to other processes, except poll(), wait() and yield(). The attendant is called
+// only in wait(), in yield(), in poll() of a completion queue of connections' receives, and while
+// the process computes.
 class SimulatedDevice final : public net::rdma::Device {
  public:
   // `fabric` and `processor` outlive the device.
@@ -87,7 +87,7 @@ class SimulatedDevice final : public net::rdma::Device {
 
   [[nodiscard]] Time time() const;
   void spend(Time cost) const;
-  void enter_poll();
+  void enter_poll(bool attendant_may_come);
   void release_places(std::uint32_t queue_pair, std::uint32_t places);
   // Throws if memory of a receive is not registered.
   void check_receives(std::span<const net::rdma::ReceiveWork> work) const;

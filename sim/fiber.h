@@ -31,6 +31,10 @@ class Fiber {
   // Ends the running fiber where it is: for exit() inside a simulated program.
   [[noreturn]] static void leave();
 
+  // Whether an address is where nobody may write: the stack was too small.
+  [[nodiscard]] bool guards(const void* address) const {
+    return address >= mapping_ && address < stack_;
+  }
   // Bytes of the stack that have been touched, for the memory report.
   [[nodiscard]] std::size_t touched_bytes() const;
 

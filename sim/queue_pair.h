@@ -70,7 +70,8 @@ class DatagramQueuePair final : public SimulatedQueuePair {
 // A reliable connection: everything arrives once and in order, or the connection breaks.
 class ReliableQueuePair final : public SimulatedQueuePair {
  public:
-  using SimulatedQueuePair::SimulatedQueuePair;
+  ReliableQueuePair(SimulatedDevice& device, std::uint32_t number,
+                    const net::rdma::QueuePairOptions& options);
   ~ReliableQueuePair() override;
 
   void accept(const net::rdma::QueuePairAddress& remote,
@@ -120,6 +121,7 @@ class ReliableQueuePair final : public SimulatedQueuePair {
   std::uint8_t retries_left_ = 0;
   std::uint8_t not_ready_left_ = 0;
   State state_ = State::made;
+  bool rung_ = false;    // pump() comes
   bool stalled_ = false; // waits for the time to send again
 };
 

@@ -20,7 +20,7 @@ SimulatedCompletionQueue::~SimulatedCompletionQueue() {
 
 std::size_t SimulatedCompletionQueue::poll(std::span<Completion> completions) {
   const Model& model = device_.fabric().model();
-  device_.enter_poll();
+  device_.enter_poll(lets_attendant_in_);
   std::size_t found = 0;
   std::uint64_t copied = 0;
   for (; found < completions.size() && !entries_.empty(); ++found) {

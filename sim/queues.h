@@ -57,7 +57,8 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   // Forgets what has not been polled of a queue pair that goes away.
   void forget(std::uint32_t queue_pair);
 
-  [[nodiscard]] bool attended() const { return attended_; }
+  // Connections' receives complete here: a process that polls it lets the attendant in.
+  void serve_connections() { lets_attendant_in_ = !attended_; }
 
  private:
   struct Entry {
@@ -70,6 +71,7 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   std::uint32_t depth_;
   bool attended_;
   bool armed_ = false;
+  bool lets_attendant_in_ = false;
 };
 
 // Receives, in order: of one queue pair, or shared.

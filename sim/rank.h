@@ -51,6 +51,9 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   [[nodiscard]] mpi::Process* process() { return process_.get(); }
   [[nodiscard]] SimulatedDevice* device() { return device_ ? &*device_ : nullptr; }
   [[nodiscard]] net::rdma::RdmaTransport* transport() { return transport_; }
+  [[nodiscard]] bool overflowed(const void* address) const {
+    return fiber_ && fiber_->guards(address);
+  }
   [[nodiscard]] std::size_t stack_touched() const { return fiber_ ? fiber_->touched_bytes() : 0; }
 
   // For the program of this rank, called inside its fiber.

@@ -44,6 +44,12 @@ void ReliableQueuePair::later(Time when, Work& work) {
   });
 }
 
+ReliableQueuePair::ReliableQueuePair(SimulatedDevice& device, std::uint32_t number,
+                                     const net::rdma::QueuePairOptions& options)
+    : SimulatedQueuePair(device, number, options) {
+  static_cast<SimulatedCompletionQueue*>(options.receives)->serve_connections();
+}
+
 ReliableQueuePair::~ReliableQueuePair() {
   if (state_ == State::accepting || state_ == State::established)
     device_.fabric().count_connection(device_.lid(), -1);
@@ -118,11 +124,16 @@ Work* ReliableQueuePair::add(const SendWork& from) {
   return work;
 }
 
+// One ring at a time: requests become ready in order, so the first finds what comes after it.
 void ReliableQueuePair::ring(Time when) {
+  if (std::exchange(rung_, true)) return;
   scheduler().at(when, [&fabric = device_.fabric(), lid = device_.lid(), number = number_] {
     SimulatedDevice* device = fabric.find(lid);
-    SimulatedQueuePair* self = device == nullptr ? nullptr : device->find_queue_pair(number);
-    if (self != nullptr) static_cast<ReliableQueuePair*>(self)->pump();
+    SimulatedQueuePair* found = device == nullptr ? nullptr : device->find_queue_pair(number);
+    if (found == nullptr) return;
+    auto& self = *static_cast<ReliableQueuePair*>(found);
+    self.rung_ = false;
+    self.pump();
   });
 }
 

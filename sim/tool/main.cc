@@ -8,7 +8,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -92,6 +95,32 @@ int simulate(const Command& command) {
   return outcome.exit_code;
 }
 
+// Says what it was, if a rank has run into the end of its stack; then lets it end the program.
+void on_segmentation_fault(int signal, siginfo_t* info, void*) {
+  const Rank* rank = Rank::current();
+  if (rank != nullptr && rank->overflowed(info->si_addr)) {
+    std::array<char, 128> text; // nothing that allocates, in a handler
+    const int length = std::snprintf(text.data(), text.size(),
+                                     "macadam simulate: rank %d has used up its stack; give more "
+                                     "with --stack KIB\n",
+                                     rank->number());
+    static_cast<void>(!::write(STDERR_FILENO, text.data(), static_cast<std::size_t>(length)));
+  }
+  ::signal(signal, SIG_DFL);
+}
+
+void watch_stacks() {
+  static std::array<std::byte, 64 << 10> memory; // the handler cannot run on the stack that is full
+  stack_t stack{};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  struct sigaction action {};
+  action.sa_sigaction = on_segmentation_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaltstack(&stack, nullptr);
+  ::sigaction(SIGSEGV, &action, nullptr);
+}
+
 std::string describe_patterns() {
   std::string page;
   for (const Pattern& pattern : patterns())
@@ -127,6 +156,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   for (const std::string& word : app.remaining())
     command.program.push_back(word);
+  watch_stacks();
   try {
     if (command.list_presets) std::fputs(describe_presets().c_str(), stdout);
     if (command.list_patterns) std::fputs(describe_patterns().c_str(), stdout);

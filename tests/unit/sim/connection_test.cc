@@ -181,6 +181,20 @@ TEST(Connection, a_full_send_queue_takes_no_more_until_completions_are_polled) {
   EXPECT_EQ(pair.qa->post(many), 16u); // the signalled one released those before it
 }
 
+// A process that posts faster than the adapter sends must not make events without end.
+TEST(Connection, a_write_takes_a_handful_of_events) {
+  Model model;
+  model.post_ns = 10000; // each request is ready long after the one before it was sent
+  Pair pair(model);
+  pair.connect();
+  const std::uint64_t before = pair.scheduler.events();
+  for (std::uint64_t i = 0; i < 16; ++i)
+    pair.post(work(Operation::write, i, {}));
+  pair.run();
+  EXPECT_EQ(Node::poll(*pair.a.sends).size(), 16u);
+  EXPECT_LE(pair.scheduler.events() - before, 16u * 5);
+}
+
 TEST(Connection, receives_are_taken_all_or_none) {
   Pair pair;
   pair.connect();

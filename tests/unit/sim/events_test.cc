@@ -116,14 +116,24 @@ TEST(Attended, a_completion_calls_the_sink_once_per_arm) {
   pair.qb.reset();
 }
 
-TEST(Attended, nobody_is_called_inside_another_call_of_the_device) {
+TEST(Attended, nobody_is_called_inside_a_call_that_may_hold_a_lock) {
   Shared pair;
-  pair.queue->arm_limit(1); // at once
-  for (int i = 0; i < 1000; ++i)
-    Node::poll(*pair.b.receives);
-  EXPECT_TRUE(pair.sink.limits.empty());
+  auto other = pair.b.device.make_completion_queue(8, false); // of no connection
+  const auto due = [&] {
+    pair.queue->arm_limit(1); // at once
+    for (int i = 0; i < 1000; ++i) {
+      Node::poll(*other);
+      EXPECT_TRUE(pair.queue->post({}));
+      pair.b.device.make_address_handle({});
+    }
+    return pair.sink.limits.size();
+  };
+  EXPECT_EQ(due(), 0u);
   pair.b.device.yield();
   EXPECT_EQ(pair.sink.limits.size(), 1u);
+  EXPECT_EQ(due(), 1u);
+  Node::poll(*pair.b.receives); // a process that only polls starves nobody
+  EXPECT_EQ(pair.sink.limits.size(), 2u);
 }
 
 TEST(Wait, ends_with_the_event_of_an_armed_queue) {

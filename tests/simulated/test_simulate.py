@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`macadam simulate` from outside: what it prints, how it ends, what it refuses.
+
+Usage: test_simulate.py MACADAM PROGRAM MODULE. PROGRAM is an ordinary executable, MODULE the shared
+object of tests/programs/env/hello.c.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MACADAM, PROGRAM, MODULE = sys.argv[1:4]
+
+
+def simulate(*arguments, **variables):
+    return subprocess.run([MACADAM, "simulate", *arguments], capture_output=True, text=True,
+                          timeout=60, check=False, env={**os.environ, **variables})
+
+
+class Running(unittest.TestCase):
+    def test_a_program_runs_and_one_line_tells_of_it(self):
+        result = simulate("-n", "8", MODULE)
+        self.assertEqual((result.returncode, result.stdout), (0, "hello: 8 ranks\n"))
+        self.assertRegex(result.stderr, r"^macadam simulate: 8 ranks on ndr, seed 1: [0-9.]+ s of "
+                                        r"virtual time in [0-9.]+ s, \d+ events, trace [0-9a-f]{16}\n$")
+
+    def test_quiet_says_nothing(self):
+        self.assertEqual(simulate("-q", "-n", "2", MODULE).stderr, "")
+
+    def test_the_same_seed_gives_the_same_trace(self):
+        def trace(seed):
+            result = simulate("-n", "5", "-s", seed, "-f", "jitter=2,datagram_loss=0.3", MODULE)
+            return re.search("trace ([0-9a-f]+)", result.stderr).group(1)
+        self.assertEqual(trace("7"), trace("7"))
+        self.assertNotEqual(trace("7"), trace("8"))
+
+    def test_settings_and_report_are_as_with_mpiexec(self):
+        result = simulate("-n", "2", MODULE, MACADAM_REPORT="1", MACADAM_RDMA_RECEIVE="ring")
+        self.assertIn("what the job did: 2 ranks", result.stderr)
+        self.assertIn("MACADAM_RDMA_RECEIVE=ring", result.stderr)
+
+    def test_a_pattern_as_json(self):
+        result = simulate("-q", "-n", "16", "--json", "pattern:ring", "bytes=64")
+        found = json.loads(result.stdout)
+        self.assertEqual(found["connections"], {"least": 2, "mean": 2, "most": 2})
+        self.assertEqual(found["ranks"], 16)
+
+    def test_lists(self):
+        self.assertIn("infinihost-2006", simulate("--presets").stdout)
+        self.assertIn("pattern:halo", simulate("--patterns").stdout)
+
+    def test_a_preset_from_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"latency_ns": 1e6}')
+            file.flush()
+            slow = simulate("-n", "2", "-p", file.name, MODULE)
+        self.assertEqual(slow.returncode, 0, slow.stderr)
+
+
+class Refusing(unittest.TestCase):
+    def refused(self, text, *arguments, **variables):
+        result = simulate(*arguments, **variables)
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        self.assertIn(text, result.stderr + result.stdout)
+
+    def test_what_is_wrong_is_named(self):
+        self.refused("there is no preset ndx; there are berkeley-via-2002", "-p", "ndx", MODULE)
+        self.refused("nothing.json cannot be read: No such file", "-p", "nothing.json", MODULE)
+        self.refused('no key "jiter"; the nearest is "jitter"', "-f", "jiter=1", MODULE)
+        self.refused("there is no pattern 'rign'", "pattern:rign")
+        self.refused("a power of two of ranks, not on 6", "-n", "6", "pattern:cg")
+        self.refused("no program given")
+        self.refused("is a whole program, which cannot be loaded into another one; build it with "
+                     "`mpicc -shared -fPIC`", PROGRAM)
+        self.refused("missing.so cannot be read: No such file", "missing.so")
+        self.refused("is no shared object of this machine", __file__)
+
+    def test_a_stack_that_is_too_small(self):
+        self.refused("has used up its stack; give more with --stack", "--stack", "4", "-n", "2",
+                     MODULE)
+
+    def test_a_static_job_with_too_few_queue_pairs(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"queue_pairs": 4}')
+            file.flush()
+            self.refused("7 connections at start need 8 queue pairs", "-n", "8", "-p", file.name,
+                         MODULE, MACADAM_RDMA_CONNECTIONS="all")
+            few = simulate("-n", "8", "-p", file.name, "pattern:alltoall")
+            self.assertEqual(few.returncode, 0, few.stderr)  # on demand: connections take turns
+
+    def test_a_device_without_shared_queues_asks_for_another_way_to_receive(self):
+        self.refused("no shared receive queues; set MACADAM_RDMA_RECEIVE=credit", "-n", "4", "-p",
+                     "clan-2002", MODULE)
+        result = simulate("-n", "4", "-p", "clan-2002", MODULE, MACADAM_RDMA_RECEIVE="credit")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
