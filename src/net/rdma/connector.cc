@@ -35,9 +35,7 @@ Connector::Connector(Device& device, Directory& directory, const base::Settings&
       queues_(queues), options_(options), rank_(directory.rank()), size_(directory.size()),
       secret_(directory.secret()), most_(most),
       in_order_(settings.rdma_connections == base::ConnectMode::serial), expected_(rank_),
-      datagrams_(device, qkey_of(secret_)) {
-  directory_.publish(datagrams_.endpoint());
-}
+      datagrams_(device, qkey_of(secret_)) {}
 
 Connector::~Connector() {
   for (auto& [rank, connection] : connections_) {

@@ -57,6 +57,8 @@ class Connector {
   Connector& operator=(const Connector&) = delete;
   ~Connector();
 
+  // Where others reach us; to be published.
+  [[nodiscard]] wire::Endpoint endpoint() const { return datagrams_.endpoint(); }
   // The record of a peer, made at first. Never moves.
   Connection& get(Rank peer);
   // Wants it connected. Throws base::Error if the peer cannot be found.

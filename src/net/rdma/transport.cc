@@ -74,6 +74,12 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
   connector_ = std::make_unique<Connector>(device, directory, settings, *receiver_, queues_,
                                            options, most - 1);
   device.attend(this);
+  try {
+    directory.publish(connector_->endpoint());
+  } catch (...) {
+    device.attend(nullptr);
+    throw;
+  }
 }
 
 RdmaTransport::~RdmaTransport() {
