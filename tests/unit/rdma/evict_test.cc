@@ -143,6 +143,26 @@ TEST(Evict, the_connection_used_longest_ago_goes) {
   EXPECT_EQ(world[0].changes[2], 1); // the engine is told once and knows nothing of this
 }
 
+// Longer than a peer without a sign of life is waited for: the attendant says that it is there.
+TEST(Evict, a_rank_that_computes_for_long_lets_others_wait_and_does_not_lose_them) {
+  Settings settings = small_settings();
+  settings.rdma_queue_pairs = 2;
+  World world(3, settings);
+  world.start();
+  Stream between(world, 1, 2, 3);
+  ASSERT_TRUE(world.until([&] { return between.push() && between.arrived(); }));
+  Stream stream(world, 0, 1, 3);
+  for (int tenths = 0; tenths < 300; ++tenths) {
+    EXPECT_FALSE(stream.push());
+    world[0].step();
+    for (Rank rank : {0u, 1u, 2u})
+      world[rank].device.compute(sim::from_seconds(0.1));
+  }
+  EXPECT_EQ(world[0].states[1], engine::PeerState::connecting);
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }, 200000));
+  stream.check();
+}
+
 TEST(Evict, the_device_may_have_fewer_than_it_says) {
   Settings settings = small_settings();
   Model model;
