@@ -58,7 +58,7 @@ void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, M
   if (source == MPI_PROC_NULL) return set_status(status, self.requests.from_nobody.status);
   const engine::Message* message = self.engine->probe(wanted(comm, source, tag));
   if (message == nullptr) {
-    self.engine->progress();
+    self.look();
     message = self.engine->probe(wanted(comm, source, tag));
   }
   *flag = message != nullptr;
@@ -80,7 +80,7 @@ void improbe(Process& self, int source, int tag, Communicator& comm, int* flag, 
   if (source == MPI_PROC_NULL) return hand_out_nobody(self, handle, status);
   engine::Message* message = self.engine->match_probe(wanted(comm, source, tag));
   if (message == nullptr) {
-    self.engine->progress();
+    self.look();
     message = self.engine->match_probe(wanted(comm, source, tag));
   }
   *flag = message != nullptr;

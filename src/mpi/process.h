@@ -91,6 +91,18 @@ class Process {
     if (idled) engine->transport().resume();
   }
 
+  // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
+  // as a wait may, and which other ranks may share their core with: now and then a look that finds
+  // nothing does what a wait does.
+  void look() {
+    if (engine->progress()) {
+      vain_looks_ = 0;
+    } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
+      idle(1);
+      engine->transport().resume();
+    }
+  }
+
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
   // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
   void idle(unsigned fruitless);
@@ -153,6 +165,8 @@ class Process {
 
  private:
   static constexpr unsigned polls_before_idle = 4;
+  static constexpr unsigned looks_before_idle = 16;
+  unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
 };
 

@@ -217,7 +217,7 @@ void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, in
 }
 
 void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
-  if (!is_complete(*request)) self.engine->progress();
+  if (!is_complete(*request)) self.look();
   *flag = is_complete(*request);
   if (!*flag) return;
   if (*request == MPI_REQUEST_NULL) return set_empty(status);
@@ -225,7 +225,7 @@ void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  if (!all_complete(count, requests)) self.engine->progress();
+  if (!all_complete(count, requests)) self.look();
   *flag = all_complete(count, requests);
   if (!*flag) return;
   int next = 0;
@@ -239,7 +239,7 @@ void testany(Process& self, int count, MPI_Request* requests, int* index, int* f
   bool any_live = false;
   *index = find_complete(count, requests, any_live);
   if (*index == MPI_UNDEFINED && any_live) {
-    self.engine->progress();
+    self.look();
     *index = find_complete(count, requests, any_live);
   }
   *flag = *index != MPI_UNDEFINED || !any_live;
@@ -254,7 +254,7 @@ void testsome(Process& self, int count, MPI_Request* requests, int* outcount, in
               MPI_Status* statuses) {
   *outcount = find_all_complete(count, requests, indices);
   if (*outcount == 0) {
-    self.engine->progress();
+    self.look();
     *outcount = find_all_complete(count, requests, indices);
   }
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);

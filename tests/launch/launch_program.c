@@ -6,6 +6,7 @@
  *   abort CODE      rank 1 calls MPI_Abort while the others wait for it
  *   no-finalize     rank 1 ends without MPI_Finalize while the others wait for it
  *   wrong-tag       rank 0 waits for tag 5, rank 1 has sent tag 6
+ *   test-loop       the same, rank 0 by calling MPI_Test again and again
  *   circle          every rank waits for the next
  */
 #include <mpi.h>
@@ -58,6 +59,14 @@ static void wait_for(int source, int tag) {
   MPI_Recv(&value, 1, MPI_INT, source, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+static void test_for(int source, int tag) {
+  int value, done = 0;
+  MPI_Request request;
+  MPI_Irecv(&value, 1, MPI_INT, source, tag, MPI_COMM_WORLD, &request);
+  while (!done)
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char** argv) {
   const char* action = argc > 1 ? argv[1] : "";
   const double number = argc > 2 ? atof(argv[2]) : 0;
@@ -77,6 +86,9 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "wrong-tag") == 0) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) wait_for(1, 5);
+  } else if (strcmp(action, "test-loop") == 0) {
+    if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
+    if (rank == 0) test_for(1, 5);
   } else if (strcmp(action, "circle") == 0) {
     wait_for((rank + 1) % size, 3);
   } else if (strcmp(action, "trivial") != 0) {

@@ -58,6 +58,11 @@ class Hangs(LaunchTest):
                       "with tag 6 has arrived and nobody receives it: is a tag wrong?", page)
         self.assertIn("rank 1 waits in MPI_Finalize", page)
 
+    def test_a_loop_of_tests_is_a_wait(self):
+        page = self.hang("-n", 2, PROGRAM, "test-loop")
+        self.assertIn("rank 0 waits in MPI_Test\n", page)
+        self.assertRegex(page, r"receive +from rank 1, tag 5 in MPI_COMM_WORLD, 4 bytes")
+
     def test_circle(self):
         page = self.hang("-n", 3, PROGRAM, "circle")
         self.assertIn("rank 0 -> rank 1 -> rank 2 -> rank 0: a circle", page)
