@@ -120,7 +120,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   std::uint32_t number = 0;  // of the queue pair, as known to the table of numbers
   std::uint64_t last_used = 0;
   std::uint64_t messages = 0; // sent and received since it was opened
-  double opened_at = 0;       // seconds
+  double phase_since = 0;     // seconds
   SendQueue sends;
   Window window;
   base::List<Transfer> unposted; // accepted puts and gets that are not posted as a whole

@@ -13,6 +13,8 @@ namespace {
 // A connection that was opened and has carried nothing is not closed sooner: its messages may be
 // on the way, and closing it at once could go on for ever.
 constexpr double unused_time = 10e-3; // seconds
+// A peer that polls answers a close note sooner.
+constexpr double answer_time = 5e-3; // seconds
 
 // At most so many requests of ours under way at start-up, so that the packets find room.
 constexpr unsigned most_opening = model::datagram_receives / 4;
@@ -50,7 +52,7 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   connection.phase = Phase::open;
   connection.close_sent = connection.close_received = false;
   connection.messages = 0;
-  connection.opened_at = device_.now();
+  connection.phase_since = device_.now();
   connection.last_used = ++clock_;
   std::unique_ptr<PendingSend[]> ring = std::move(connection.sends.pending);
   if (ring == nullptr) ring = std::make_unique<PendingSend[]>(shape_.send_depth);
@@ -64,6 +66,7 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
 // own has completed, nothing is under way in either direction.
 void RdmaTransport::begin_close(Connection& connection) {
   connection.phase = Phase::closing;
+  connection.phase_since = device_.now();
   closing_.push_back(&connection);
 }
 
@@ -83,13 +86,22 @@ bool RdmaTransport::continue_close(Connection& connection) {
   return true;
 }
 
-// Closes the connection that has been idle longest, as another waits for a queue pair.
-void RdmaTransport::evict() {
-  Connection* oldest = nullptr;
+// Others wait for queue pairs: as many connections are closed. One whose peer computes, and so does
+// not answer, is not waited for.
+void RdmaTransport::make_room() {
   const double now = device_.now();
+  const auto soon = std::count_if(closing_.begin(), closing_.end(), [&](const Connection* c) {
+    return now - c->phase_since < answer_time;
+  });
+  if (connector_->waiting() > static_cast<std::size_t>(soon)) evict(now);
+}
+
+// Closes the connection that has been idle longest.
+void RdmaTransport::evict(double now) {
+  Connection* oldest = nullptr;
   for (const auto& [number, connection] : numbers_) {
     if (connection->phase != Phase::open || connection->transfers != 0) continue;
-    if (connection->messages == 0 && now - connection->opened_at < unused_time) continue;
+    if (connection->messages == 0 && now - connection->phase_since < unused_time) continue;
     if (oldest == nullptr || connection->last_used < oldest->last_used) oldest = connection;
   }
   if (oldest == nullptr) return; // soon one will be idle

@@ -187,8 +187,8 @@ bool RdmaTransport::settle(Sink&) {
     closing_.pop_back();
     moved = true;
   }
-  if (connector_->waiting() > closing_.size()) [[unlikely]]
-    evict();
+  if (connector_->waiting() != 0) [[unlikely]]
+    make_room();
   return moved;
 }
 

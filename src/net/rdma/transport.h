@@ -133,7 +133,8 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void open(Connection& connection, Sink& sink);
   void begin_close(Connection& connection);
   bool continue_close(Connection& connection);
-  void evict();
+  void make_room();
+  void evict(double now);
   void break_off(Connection& connection, const std::string& reason, Sink& sink);
   void wait_at_start(Sink& sink);
 

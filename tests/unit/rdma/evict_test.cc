@@ -143,6 +143,25 @@ TEST(Evict, the_connection_used_longest_ago_goes) {
   EXPECT_EQ(world[0].changes[2], 1); // the engine is told once and knows nothing of this
 }
 
+TEST(Evict, a_peer_that_computes_is_not_waited_for_if_another_connection_is_idle) {
+  Settings settings = small_settings();
+  settings.rdma_queue_pairs = 3; // two connections
+  World world(4, settings);
+  world.start();
+  for (Rank to : {1u, 2u}) {
+    Stream stream(world, 0, to, 1);
+    ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }));
+  }
+  Stream stream(world, 0, 3, 3);
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }, 20000, 1));
+  stream.check();
+  EXPECT_EQ(world[2].counter("connections_closed"), 1u);
+  Stream back(world, 0, 1, 3);
+  world[1].received.clear();
+  ASSERT_TRUE(world.until([&] { return back.push() && back.arrived(); }, 50000));
+  back.check();
+}
+
 // Longer than a peer without a sign of life is waited for: the attendant says that it is there.
 TEST(Evict, a_rank_that_computes_for_long_lets_others_wait_and_does_not_lose_them) {
   Settings settings = small_settings();
