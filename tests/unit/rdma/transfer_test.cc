@@ -121,6 +121,27 @@ TEST(Put, with_a_notice_tells_its_target) {
   }
 }
 
+TEST(Put, with_a_notice_takes_a_place_in_the_window) {
+  World world(2, small_settings(ReceiveMode::credit)); // a window of 8, a send queue of 16
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  std::vector<std::byte> target(64);
+  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const std::uint64_t source = 1;
+  int accepted = 0;
+  world.until(
+      [&] {
+        accepted += world[0].transport->put_noticed(world[0].link(1), &source, remote,
+                                                    sizeof source, 1, 1) == Posted::busy
+                        ? 0
+                        : 1;
+        return false;
+      },
+      100, 1);
+  EXPECT_EQ(accepted, 8);
+  world[1].transport->release_memory(remote);
+}
+
 TEST(Put, a_full_queue_is_busy_and_goes_on) {
   World world(2);
   world.start();
