@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture bench install setup configure library
+.PHONY: help run test check prove torture bench figures install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs in random orders'
 	@echo 'make bench                   the figures, side by side with other libraries'
+	@echo 'make figures                 the figures of the papers, on the simulator'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
 
 setup:
@@ -98,6 +99,12 @@ torture: configure
 bench: library
 	@cmake --build --preset release -j $(JOBS) --target bench_programs
 	python3 bench/run.py --build $(release)
+
+# The papers' figures on the simulator (docs/figures.md). FIGURE=burst for one, ARGS='--largest 1024'.
+FIGURE ?= all
+figures: configure
+	@cmake --build --preset release -j $(JOBS) --target macadam macadam-simulate
+	python3 -B sim/figures/figures.py $(FIGURE) --build $(release) $(ARGS)
 
 install: setup
 	cmake --preset release -B build/install -DMACADAM_TESTS=OFF

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is run for each figure. A function takes the programs and the largest number of ranks, and
+gives the figure's data; docs/figures.md tells what they mean."""
+import sys
+
+RECEIVE = ["ring", "credit", "shared"]
+
+
+def up_to(largest, numbers):
+    return [number for number in numbers if number <= largest]
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def memory(programs, largest):
+    """Sur et al., Figure 9, and the model against runs."""
+    preset = "ndr"
+    ranks = [2 ** i for i in range(4, 14)] + [16000, 32768, 65536, 131072]
+    runs = []
+    for receive in RECEIVE:
+        for kind, pattern, mode, sizes in (
+                ("all connected to all", "start", "all", [16, 64, 256, 512]),
+                ("one connected to all", "star", "on-demand", [16, 64, 256, 1024, 4096])):
+            for size in up_to(largest, sizes):
+                held = programs.simulate(size, pattern, preset=preset, settings={
+                    "MACADAM_RDMA_CONNECTIONS": mode, "MACADAM_RDMA_RECEIVE": receive})
+                model = programs.model([size], [receive], preset)["bytes"][receive][0]
+                most = held["transport_bytes"]["most"]
+                runs.append({"receive": receive, "kind": kind, "ranks": size, "held_bytes": most,
+                             "connections": held["connections"]["most"], "model_bytes": model,
+                             "difference_percent": 100 * (model - most) / most, "run": held["run"]})
+                say(f"memory: {receive}, {kind}, {size} ranks: {most:.0f} bytes held, "
+                    f"model {runs[-1]['difference_percent']:+.3f} %")
+    return {"preset": preset, "model": programs.model(ranks, RECEIVE, preset), "runs": runs,
+            "idle": idle_ranks(programs, preset, up_to(largest, [16, 256, 1024, 4096]))}
+
+
+def idle_ranks(programs, preset, sizes):
+    """Bytes for a rank that is known and has never been talked to: what a process holds more in a
+    job of more ranks when nobody has said anything."""
+    held = []
+    for size in sizes:
+        run = programs.simulate(size, "start", preset=preset)
+        held.append({"ranks": size, "bytes": run["transport_bytes"]["mean"]
+                     + run["engine_bytes"]["mean"]})
+    for less, more in zip(held, held[1:]):
+        more["bytes_per_idle_rank"] = ((more["bytes"] - less["bytes"])
+                                       / (more["ranks"] - less["ranks"]))
+        say(f"memory: {more['bytes_per_idle_rank']:.2f} bytes per idle rank at {more['ranks']}")
+    return held
+
+
+# Program of Table 2: pattern, parameters, ranks. Where everyone talks to everyone a run of n ranks
+# makes n * (n - 1) / 2 connections, which ends its growth early.
+MANY = [16, 32, 1024, 4096]
+SQUARE = [16, 36, 1024, 4096]
+FEW = [16, 32, 256]
+TABLE_2 = {
+    "Ring": ("ring", [], MANY),
+    "Barrier": ("barrier", [], MANY),
+    "Allreduce": ("allreduce", [], MANY),
+    "Alltoall, 64 KB": ("alltoall", ["bytes=64K"], [16, 32]),
+    "Alltoall, 64 bytes": ("alltoall", [], MANY),
+    "Allgather": ("allgather", [], MANY),
+    "Bcast": ("bcast", [], MANY),
+    "CG": ("cg", [], MANY),
+    "MG": ("mg", [], MANY),
+    "IS": ("is", [], FEW),
+    "SP": ("sp", [], SQUARE),
+    "BT": ("bt", [], SQUARE),
+    "EP": ("ep", [], MANY),
+}
+
+
+def connections(programs, largest):
+    """Wu et al., Table 2."""
+    rows = []
+    for name, (pattern, parameters, sizes) in TABLE_2.items():
+        for size in up_to(largest, sizes):
+            result = programs.simulate(size, pattern, *parameters)
+            rows.append({"program": name, "ranks": size, "static": size - 1,
+                         "on_demand": result["connections"]["mean"],
+                         "most": result["connections"]["most"], "run": result["run"]})
+            say(f"connections: {name}, {size} ranks: {rows[-1]['on_demand']:.2f}")
+    return {"rows": rows}
+
+
+def startup(programs, largest):
+    """Wu et al., Figure 8: mean virtual time in MPI_Init. Receives are per connection, as in theirs:
+    the adapters of 2002 have no shared queue."""
+    rows = []
+    for preset, sizes in (("clan-2002", [2, 4, 8, 12, 16, 20, 24, 28, 32]),
+                          ("berkeley-via-2002", [2, 3, 4, 5, 6, 7, 8]),
+                          ("ndr", [2, 8, 32, 128])):
+        for mode in ("serial", "all", "on-demand"):
+            for size in up_to(largest, sizes):
+                result = programs.simulate(size, "start", preset=preset,
+                                           settings={"MACADAM_RDMA_CONNECTIONS": mode,
+                                                     "MACADAM_RDMA_RECEIVE": "credit"})
+                rows.append({"preset": preset, "connections": mode, "ranks": size,
+                             "init_us": result["init_us"]["mean"]})
+    return {"rows": rows}
+
+
+def burst(programs, _):
+    """Sur et al., Figure 10."""
+    bursts = [50, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 900, 1000]
+    rows = []
+    for watermark in (300, 0):
+        result = programs.simulate(2, "burst", "bursts=" + ":".join(map(str, bursts)),
+                                   preset="infinihost-2006",
+                                   settings={"MACADAM_RDMA_WATERMARK": str(watermark)})
+        rows += [{"watermark": watermark, "messages": messages, "waitall_us": row["waitall_us"]}
+                 for messages, row in zip(bursts, result["rows"], strict=True)]
+    return {"preset": "infinihost-2006", "rows": rows}
+
+
+# Small & Yuan, section 5: thresholds, and the rendezvous for a sender that is early.
+THRESHOLDS = {"MACADAM_RDMA_EAGER": "12K", "MACADAM_RDMA_HYBRID": "40K",
+              "MACADAM_RENDEZVOUS": "write"}
+KB = 1 << 10
+
+
+def protocols(programs, _):
+    """Small & Yuan, Figures 7, 9 and 10."""
+    figures = {}
+    for which in ("customized", "sender"):
+        settings = {**THRESHOLDS, "MACADAM_PROTOCOLS": which}
+
+        def run(figure, pattern, field, sizes, *parameters, settings=settings, which=which):
+            result = programs.simulate(2, pattern, "bytes=" + ":".join(map(str, sizes)),
+                                       *parameters, preset="ddr-2009", settings=settings)
+            figures.setdefault(figure, {}).setdefault(which, []).extend(
+                row[field] for row in result["rows"])
+
+        run("7", "pingpong", "round_trip_us", [kb * KB for kb in (16, 32, 64, 128, 256)])
+        for late in (10, 20, 30, 40, 50):
+            run("9a", "progress", "iteration_us", [30 * KB], f"comp=0:0:60:{late}:0:0")
+        run("9b", "progress", "iteration_us", [kb * KB for kb in (16, 20, 24, 28, 32, 36, 40)],
+            "comp=0:20:0:5:5:20")
+        large = [kb * KB for kb in (100, 200, 300, 400, 500, 600, 700, 800)]
+        run("10a", "progress", "iteration_us", large, "comp=20:20:20:0:0:0")
+        run("10b", "progress", "iteration_us", large, "comp=27:0:0:20:20:20")
+    for figure, x in (("7", [16, 32, 64, 128, 256]), ("9a", [10, 20, 30, 40, 50]),
+                      ("9b", [16, 20, 24, 28, 32, 36, 40]),
+                      ("10a", [100, 200, 300, 400, 500, 600, 700, 800]),
+                      ("10b", [100, 200, 300, 400, 500, 600, 700, 800])):
+        assert all(len(figures[figure][which]) == len(x) for which in ("customized", "sender"))
+        figures[figure]["x"] = x
+    return {"preset": "ddr-2009", "figures": figures}
+
+
+def scale(programs, largest):
+    """Start-up, one halo exchange and one allreduce of very many ranks in one process."""
+    rows = []
+    for size in up_to(largest, [256, 1024, 4096, 16384]):
+        result = programs.simulate(size, "halo")
+        halo, allreduce = (row["time_us"] for row in result["rows"])
+        rows.append({"ranks": size, "init_us": result["init_us"]["mean"], "halo_us": halo,
+                     "allreduce_us": allreduce, "connections": result["connections"]["mean"],
+                     "run": result["run"]})
+        say(f"scale: {size} ranks: {result['run']}")
+    return {"preset": "ndr", "rows": rows}
+
+
+FIGURES = {"burst": burst, "protocols": protocols, "startup": startup, "memory": memory,
+           "connections": connections, "scale": scale}

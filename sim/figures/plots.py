@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws figures from their data: plots.py FOLDER NAME... reads FOLDER/NAME.json and writes
+FOLDER/NAME.svg. Runs in the environment that figures.py makes."""
+import json
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen first)
+
+plt.rcParams.update({"svg.hashsalt": "macadam", "svg.fonttype": "none", "font.size": 9,
+                     "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
+                     "axes.spines.right": False, "lines.markersize": 4,
+                     "legend.frameon": False, "figure.constrained_layout.use": True})
+LINES = {"ring": ("C3", "o"), "credit": ("C1", "s"), "shared": ("C0", "^"),
+         "serial": ("C3", "o"), "all": ("C1", "s"), "on-demand": ("C0", "^"),
+         "sender": ("C3", "o"), "customized": ("C0", "^")}
+
+
+def line(axes, name, x, y, **more):
+    colour, marker = LINES[name]
+    axes.plot(x, y, color=colour, marker=marker, **{"label": name, **more})
+
+
+def memory(data):
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for receive, held in data["model"]["bytes"].items():
+        line(axes, receive, data["model"]["ranks"], [b / 1e6 for b in held], marker=None,
+             label=f"{receive}, model")
+        runs = [run for run in data["runs"] if run["receive"] == receive]
+        axes.plot([run["ranks"] for run in runs], [run["held_bytes"] / 1e6 for run in runs],
+                  LINES[receive][1], color=LINES[receive][0], label=f"{receive}, held in a run")
+    axes.set(xscale="log", yscale="log", xlabel="ranks, all connected",
+             ylabel="MB per process for the transport",
+             title="Memory by receive mode (Sur et al., Figure 9)")
+    axes.legend()
+    return figure
+
+
+def connections(data):
+    programs = list(dict.fromkeys(row["program"] for row in data["rows"]))
+    figure, axes = plt.subplots(figsize=(6.5, 4.5))
+    for program in programs:
+        rows = [row for row in data["rows"] if row["program"] == program]
+        axes.plot([row["ranks"] for row in rows], [row["on_demand"] for row in rows], marker="o",
+                  color=f"C{programs.index(program) % 10}", label=program,
+                  linestyle="--" if programs.index(program) >= 10 else "-")
+    ranks = sorted({row["ranks"] for row in data["rows"]})
+    axes.plot(ranks, [r - 1 for r in ranks], "k:", label="static")
+    axes.set(xscale="log", yscale="log", xlabel="ranks", ylabel="mean connections per process",
+             title="Connections on demand (Wu et al., Table 2)")
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def startup(data):
+    presets = list(dict.fromkeys(row["preset"] for row in data["rows"]))
+    figure, all_axes = plt.subplots(1, len(presets), figsize=(3.2 * len(presets), 3.2))
+    for axes, preset in zip(all_axes, presets):
+        for mode in ("serial", "all", "on-demand"):
+            rows = [row for row in data["rows"]
+                    if row["preset"] == preset and row["connections"] == mode]
+            line(axes, mode, [row["ranks"] for row in rows],
+                 [row["init_us"] / 1e3 for row in rows])
+        axes.set(title=preset, xlabel="ranks", ylabel="ms in MPI_Init", ylim=(0, None))
+    all_axes[0].legend()
+    figure.suptitle("Start-up (Wu et al., Figure 8)")
+    return figure
+
+
+def burst(data):
+    figure, axes = plt.subplots(figsize=(5.5, 3.5))
+    for watermark, style in ((300, "C0^-"), (0, "C3o-")):
+        rows = [row for row in data["rows"] if row["watermark"] == watermark]
+        axes.plot([row["messages"] for row in rows], [row["waitall_us"] for row in rows], style,
+                  label=f"watermark {watermark}" if watermark else "no watermark")
+    axes.set(xlabel="messages in the burst", ylabel="us in MPI_Waitall", ylim=(0, None),
+             title="A burst while the receiver computes (Sur et al., Figure 10)")
+    axes.legend()
+    return figure
+
+
+def protocols(data):
+    titles = {"7": ("7: ping-pong", "KB", "round trip, us"),
+              "9a": ("9 (a): (0,0,60,X,0,0), 30 KB", "X", "iteration, us"),
+              "9b": ("9 (b): (0,20,0,5,5,20)", "KB", "iteration, us"),
+              "10a": ("10 (a): (20,20,20,0,0,0)", "KB", "iteration, us"),
+              "10b": ("10 (b): (27,0,0,20,20,20)", "KB", "iteration, us")}
+    figure, all_axes = plt.subplots(2, 3, figsize=(10, 6))
+    for axes, (name, (title, x, y)) in zip(all_axes.flat, titles.items()):
+        values = data["figures"][name]
+        for which in ("sender", "customized"):
+            line(axes, which, values["x"], values[which])
+        axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, None))
+    all_axes.flat[0].legend()
+    all_axes.flat[-1].axis("off")
+    figure.suptitle("Protocols (Small & Yuan, Figures 7, 9 and 10)")
+    return figure
+
+
+def scale(data):
+    figure, (virtual, real) = plt.subplots(1, 2, figsize=(8, 3.3))
+    ranks = [row["ranks"] for row in data["rows"]]
+    for field, label in (("init_us", "MPI_Init"), ("halo_us", "halo exchange"),
+                         ("allreduce_us", "allreduce")):
+        virtual.plot(ranks, [row[field] for row in data["rows"]], marker="o", label=label)
+    virtual.set(xscale="log", yscale="log", xlabel="ranks", ylabel="virtual us")
+    virtual.legend()
+    real.plot(ranks, [row["run"]["processor_s"] for row in data["rows"]], "C0o-",
+              label="processor time, s")
+    real.plot(ranks, [row["run"]["most_resident_bytes"] / 1e9 for row in data["rows"]], "C1s-",
+              label="memory, GB")
+    real.set(xscale="log", yscale="log", xlabel="ranks", title="what the run takes")
+    real.legend()
+    return figure
+
+
+def main(folder, *names):
+    for name in names:
+        data = json.loads((folder / f"{name}.json").read_text())
+        figure = globals()[name](data)
+        # Without a date the same data give the same file.
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        print(folder / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

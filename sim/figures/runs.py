@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs `macadam-simulate` and `macadam model` and reads what they print."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+PRESETS = pathlib.Path(__file__).resolve().parent.parent / "presets"
+
+
+class RunFailed(Exception):
+    """A command ended with an error, or took longer than allowed."""
+
+
+class Programs:
+    """The programs of a build tree, each run allowed `seconds`."""
+
+    def __init__(self, build, seconds):
+        self.bin, self.seconds = pathlib.Path(build) / "bin", seconds
+        for name in ("macadam-simulate", "macadam"):
+            if not (self.bin / name).exists():
+                raise RunFailed(f"{self.bin / name} is not there; build it with "
+                                f"`cmake --build {build} --target macadam macadam-simulate`")
+
+    def simulate(self, ranks, pattern, *parameters, preset="ndr", stack_kb=64, settings=None):
+        """A pattern's results, with the real time, processor time and most memory of the run."""
+        return self._json("macadam-simulate", "-n", ranks, "-p", preset, "--stack", stack_kb, "-q",
+                          "--json", f"pattern:{pattern}", *parameters, settings=settings)
+
+    def model(self, ranks, receive, preset, settings=None):
+        adapter = json.loads((PRESETS / f"{preset}.json").read_text())
+        return self._json("macadam", "model", "--json", "--ranks", ",".join(map(str, ranks)),
+                          "--receive", ",".join(receive), "--inline", adapter["inline_bytes"],
+                          "--completion-depth", adapter["completion_depth"], settings=settings)
+
+    def _json(self, program, *arguments, settings=None):
+        command = [str(self.bin / program), *map(str, arguments)]
+        # Settings of the caller's environment must not change a figure.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
+        environment.update(settings or {})
+        began = time.monotonic()
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+            child = subprocess.Popen(command, env=environment, stdout=out, stderr=errors)
+            status, usage = self._wait(child, began)
+            took = time.monotonic() - began
+            out.seek(0)
+            errors.seek(0)
+            shown = " ".join([*(f"{k}={v}" for k, v in (settings or {}).items()), *command])
+            if status is None:
+                raise RunFailed(f"{shown}: not done after {self.seconds} s")
+            if status != 0:
+                raise RunFailed(f"{shown}: ended with {status}\n{errors.read()[-1500:]}")
+            result = json.load(out)
+        result["run"] = {"real_s": round(took, 2),
+                         "processor_s": round(usage.ru_utime + usage.ru_stime, 2),
+                         "most_resident_bytes": usage.ru_maxrss << 10}
+        return result
+
+    def _wait(self, child, began):
+        """Exit code (None: too long, ended here) and resources of `child`, which only wait4 tells."""
+        ended_here = False
+        while True:
+            done, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if done:
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return (None if ended_here else child.returncode), usage
+            if not ended_here and time.monotonic() - began > self.seconds:
+                child.kill()
+                ended_here = True
+            time.sleep(0.02)
