@@ -16,7 +16,8 @@ class Rank;
 
 // What the ranks of a simulated job share: the part of mpiexec. Nothing here is for messages.
 struct Launcher {
-  explicit Launcher(int ranks) : endpoints(static_cast<std::size_t>(ranks)) {}
+  explicit Launcher(int ranks)
+      : endpoints(static_cast<std::size_t>(ranks)), waiting_for(endpoints.size()) {}
 
   struct Abort {
     int rank;
@@ -26,7 +27,7 @@ struct Launcher {
 
   std::array<std::uint8_t, 16> secret = {};
   std::vector<std::optional<net::rdma::wire::Endpoint>> endpoints; // by rank, once published
-  std::vector<Rank*> waiting_for_endpoints;
+  std::vector<std::vector<Rank*>> waiting_for; // ... who wants to know it, until then
   std::vector<Rank*> in_barrier;
   std::vector<Rank*> ended; // not buried yet
   int computing = 0;        // ranks

@@ -154,7 +154,7 @@ std::unique_ptr<engine::Transport> Rank::make_transport(const base::Settings& se
 void Rank::publish(const net::rdma::wire::Endpoint& own) {
   Launcher& launcher = environment_.launcher;
   launcher.endpoints[static_cast<std::size_t>(number_)] = own;
-  for (Rank* waiting : std::exchange(launcher.waiting_for_endpoints, {}))
+  for (Rank* waiting : std::exchange(launcher.waiting_for[static_cast<std::size_t>(number_)], {}))
     waiting->processor_.wake();
 }
 
@@ -162,7 +162,7 @@ net::rdma::wire::Endpoint Rank::find(net::rdma::Rank peer) {
   device_->spend(from_ns(environment_.fabric.model().address_lookup_ns));
   // Not a wait() of the device: the caller may hold the lock that the attendant would want.
   while (!environment_.launcher.endpoints.at(peer)) {
-    environment_.launcher.waiting_for_endpoints.push_back(this);
+    environment_.launcher.waiting_for[peer].push_back(this);
     processor_.sleep(never);
   }
   return *environment_.launcher.endpoints[peer];
