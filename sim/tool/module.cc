@@ -27,8 +27,9 @@ const T* at(const std::string& file, std::uint64_t offset) {
   return reinterpret_cast<const T*>(file.data() + offset);
 }
 
-// What the compiler's own start-up files put into .data and .bss of every shared object.
-constexpr std::uint64_t start_file_bytes = 16;
+// What the compiler's own start-up files put there. A small variable hides in the padding of .bss,
+// so a .bss that was rounded up counts as variables: one copy too many does no harm.
+constexpr std::uint64_t start_file_data = 8, start_file_bss = 1;
 
 // Whether the object has variables that its code may change. Told by its sections; a file without
 // any is taken to have some.
@@ -44,7 +45,8 @@ bool finds_variables(const std::string& file, const ElfW(Ehdr) & header) {
     if (each == nullptr || names->sh_offset + each->sh_name >= file.size()) return true;
     const std::string_view name(file.data() + names->sh_offset + each->sh_name);
     if (name == ".tdata" || name == ".tbss") return true;
-    if ((name == ".data" || name == ".bss") && each->sh_size > start_file_bytes) return true;
+    if (name == ".data" && each->sh_size > start_file_data) return true;
+    if (name == ".bss" && each->sh_size > start_file_bss) return true;
   }
   return false;
 }
