@@ -74,11 +74,23 @@ void bcast(Context& context) {
   repeat(context, [&] { MPI_Bcast(data.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD); });
 }
 
+// Rank 0 is connected to all: what a process holds in a large job where not everyone talks to
+// everyone.
+void star(Context& context) {
+  if (context.rank != 0) {
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return;
+  }
+  for (int peer = 1; peer < context.size; ++peer)
+    MPI_Send(nullptr, 0, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+}
+
 // Nothing but the start and the end of MPI.
 void start(Context&) {}
 
 constexpr std::array all = {
     Pattern{"start", "MPI_Init and MPI_Finalize", start},
+    Pattern{"star", "an empty message from rank 0 to each other rank", star},
     Pattern{"ring", "a message to the right neighbour", ring},
     Pattern{"barrier", "MPI_Barrier", barrier},
     Pattern{"allreduce", "MPI_Allreduce of doubles", allreduce},
