@@ -127,11 +127,16 @@ Installation find_installation() {
           prefix / MACADAM_DATADIR / "macadam/api.json"};
 }
 
-std::string info_page(const Installation& installation) {
+base::Settings environment_settings(std::string& warnings) {
   base::Settings settings;
-  std::string warnings;
   for (const std::string& warning : base::read_environment(settings, environ, reserved_variables))
     warnings += "warning: " + warning + "\n";
+  return settings;
+}
+
+std::string info_page(const Installation& installation) {
+  std::string warnings;
+  const base::Settings settings = environment_settings(warnings);
   return fmt::format("Macadam {}, MPI 5.0 with the standard ABI\n"
                      "  library   {}\n"
                      "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}\n{}{}",

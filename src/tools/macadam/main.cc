@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/error.h"
 #include "tools/macadam/info.h"
+#include "tools/macadam/model.h"
 
 #include <CLI/CLI.hpp>
 
@@ -14,6 +16,8 @@
 
 namespace {
 
+using namespace macadam::tools;
+
 // Becomes the simulator, a program of its own beside this one: it is as large as the library.
 void run_simulator(char** arguments) {
   const auto here = std::filesystem::canonical("/proc/self/exe").parent_path();
@@ -23,10 +27,49 @@ void run_simulator(char** arguments) {
                            "; it is installed together with macadam");
 }
 
+void print_info(bool api) {
+  const Installation installation = find_installation();
+  std::fputs((api ? api_page(installation) : info_page(installation)).c_str(), stdout);
+}
+
+void print_model(const ModelQuestion& question) {
+  std::string warnings;
+  const macadam::base::Settings settings = environment_settings(warnings);
+  std::fputs(warnings.c_str(), stderr);
+  std::fputs(model_page(question, settings).c_str(), stdout);
+}
+
+CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
+  CLI::App* const model = app.add_subcommand(
+      "model", "Memory that a process needs for RDMA, by the number of ranks it is connected to");
+  model->add_option("-n,--ranks", question.ranks, "Numbers of ranks")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  model->add_option("-r,--receive", question.receive, "How messages find memory")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"ring", "credit", "shared"}))
+      ->capture_default_str();
+  model
+      ->add_option("--sends", question.sends,
+                   "Message buffers in use for sends at the busiest moment")
+      ->capture_default_str();
+  model
+      ->add_option("--inline", question.adapter.inline_bytes,
+                   "Bytes that a request to the adapter carries in itself")
+      ->capture_default_str();
+  model
+      ->add_option("--completion-depth", question.adapter.completion_depth,
+                   "Entries of a completion queue of the adapter")
+      ->check(CLI::Range(1024, 1 << 30))
+      ->capture_default_str();
+  model->add_flag("--json", question.json, "For programs");
+  return model;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  using namespace macadam::tools;
   CLI::App app("Questions to and about the MPI library Macadam", "macadam");
   app.require_subcommand(1);
   app.set_version_flag("--version,-V", "Macadam " MACADAM_VERSION);
@@ -37,11 +80,19 @@ int main(int argc, char** argv) {
   CLI::App* const simulate = app.add_subcommand(
       "simulate", "Run an MPI program on a simulated RDMA network, in virtual time");
   simulate->prefix_command()->set_help_flag(); // all that follows is for the simulator
+  ModelQuestion question;
+  const CLI::App* const model = add_model(app, question);
   CLI11_PARSE(app, argc, argv);
   try {
-    if (simulate->parsed()) run_simulator(argv + 1);
-    const Installation installation = find_installation();
-    std::fputs((api ? api_page(installation) : info_page(installation)).c_str(), stdout);
+    if (simulate->parsed())
+      run_simulator(argv + 1);
+    else if (model->parsed())
+      print_model(question);
+    else
+      print_info(api);
+  } catch (const macadam::base::Error& error) {
+    std::fprintf(stderr, "macadam: %s\n", error.text.c_str());
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "macadam: %s\n", error.what());
     return 1;
