@@ -88,7 +88,7 @@ def connections(programs, largest):
 
 
 def startup(programs, largest):
-    """Wu et al., Figure 8: mean virtual time in MPI_Init. Receives are per connection, as in theirs:
+    """Wu et al., Figure 8: mean virtual time in MPI_Init. Receives are per connection as in theirs:
     the adapters of 2002 have no shared queue."""
     rows = []
     for preset, sizes in (("clan-2002", [2, 4, 8, 12, 16, 20, 24, 28, 32]),

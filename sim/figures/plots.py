@@ -21,7 +21,7 @@ LINES = {"ring": ("C3", "o"), "credit": ("C1", "s"), "shared": ("C0", "^"),
 
 def line(axes, name, x, y, **more):
     colour, marker = LINES[name]
-    axes.plot(x, y, color=colour, marker=marker, **{"label": name, **more})
+    axes.plot(x, y, **{"color": colour, "marker": marker, "label": name, **more})
 
 
 def memory(data):

@@ -59,7 +59,7 @@ class Programs:
         return result
 
     def _wait(self, child, began):
-        """Exit code (None: too long, ended here) and resources of `child`, which only wait4 tells."""
+        """Exit code (None: too long, ended here) and resources of `child`, by wait4."""
         ended_here = False
         while True:
             done, status, usage = os.wait4(child.pid, os.WNOHANG)

@@ -59,7 +59,7 @@ class Figures(unittest.TestCase):
         self.assertGreater(run["run"]["most_resident_bytes"], 1 << 20)
 
     def test_a_failed_run_says_which(self):
-        with self.assertRaisesRegex(RunFailed, r"(?s)MACADAM_X=1 .*macadam-simulate .*no pattern 'rign'"):
+        with self.assertRaisesRegex(RunFailed, r"(?s)MACADAM_X=1 .*pattern:rign.*no pattern"):
             self.programs.simulate(2, "rign", settings={"MACADAM_X": "1"})
         with self.assertRaisesRegex(RunFailed, "/nowhere/bin/macadam-simulate is not there"):
             Programs("/nowhere", 1)
