@@ -2,6 +2,7 @@
 #include "sim/model.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 #include <nlohmann/json.hpp>
 
@@ -74,33 +75,14 @@ constexpr std::array faults = {
     Key<FaultValue>{"shuffle", &Faults::shuffle, 0, 1},
 };
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 template <class Value>
 const Key<Value>& find_key(std::span<const Key<Value>> table, const std::string& name,
                            const std::string& where) {
-  const auto distance = [&](const Key<Value>& key) { return edit_distance(key.name, name); };
-  const auto nearest =
-      std::min_element(table.begin(), table.end(),
-                       [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
-  if (nearest->name != name)
+  const Key<Value>& nearest = base::nearest(table, name, [](const auto& key) { return key.name; });
+  if (nearest.name != name)
     base::fail(MPI_ERR_ARG, "{}: there is no key \"{}\"; the nearest is \"{}\"", where, name,
-               nearest->name);
-  return *nearest;
+               nearest.name);
+  return nearest;
 }
 
 // Sets one member from a JSON value of the right type and range.

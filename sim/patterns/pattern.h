@@ -53,7 +53,7 @@ struct Pattern {
 
 // All of them.
 std::span<const Pattern> patterns();
-// Throws base::Error with the nearest name.
+// Throws base::Error with the names that there are.
 const Pattern& find_pattern(const std::string& name);
 
 // By source file.

@@ -2,6 +2,7 @@
 #include "base/settings.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 #include <algorithm>
 #include <array>
@@ -140,29 +141,6 @@ std::optional<bool> parse_flag(std::string_view text) {
   fail(MPI_ERR_ARG, "{}: found '{}', needed {}", variable(row), text, needed);
 }
 
-// Letters to insert, delete or replace to get from one word to the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-const SettingRow& nearest(std::string_view name) {
-  return *std::min_element(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(upper(a.name), name) < edit_distance(upper(b.name), name);
-  });
-}
-
 } // namespace
 
 std::span<const SettingRow> setting_rows() {
@@ -229,8 +207,10 @@ std::vector<std::string> read_environment(Settings& settings, const char* const*
     const auto row = std::find_if(rows.begin(), rows.end(),
                                   [&](const SettingRow& r) { return upper(r.name) == name; });
     if (row == rows.end()) {
+      const SettingRow& meant =
+          nearest(rows, upper(name), [](const SettingRow& r) { return upper(r.name); });
       warnings.push_back(fmt::format("{} is no setting and was ignored; the nearest name is {}",
-                                     full, variable(nearest(upper(name)))));
+                                     full, variable(meant)));
       continue;
     }
     try {

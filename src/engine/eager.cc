@@ -81,7 +81,7 @@ void Engine::on_eager_synchronous(Peer& peer, const std::byte* message, std::siz
   keep_eager(peer, view);
 }
 
-// Tells the sender that its synchronous send is matched.
+// Tells the sender that its data have been read, or that its synchronous send is matched.
 void Engine::acknowledge(Peer& peer, std::uint64_t send_id) {
   const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
   post_control(peer, &fin, sizeof fin);

@@ -96,8 +96,7 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
 }
 
 void Engine::finish_reading(ReceiveRequest& receive, bool ok) {
-  const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = receive.sender_id};
-  post_control(*receive.peer, &fin, sizeof fin);
+  acknowledge(*receive.peer, receive.sender_id);
   finish_receive(receive, receive.incoming, ok ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED);
 }
 
