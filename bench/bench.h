@@ -43,26 +43,26 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-// Seconds for one call of `body(n)` per n, as the median of batches that take about `batch`
-// seconds each. All ranks call it, and all run the same number of iterations.
+// Seconds for one call of `body(n)` per n, as the median of batches that take about `batch` seconds
+// each: so short that a core which is taken away for a few milliseconds, as in a virtual machine,
+// spoils few of them. All ranks call it, and all run the same number of iterations.
 template <class Body>
-double seconds_per_iteration(Body body, int batches = 21, double batch = 4e-3) {
-  int n = 1;
-  for (double took = 0; took < batch && n < 1 << 24;) { // also warms everything up
+double seconds_per_iteration(Body body, int batches = 101, double batch = 500e-6) {
+  const auto time = [&](int n) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     body(n);
-    took = MPI_Wtime() - begin;
+    return MPI_Wtime() - begin;
+  };
+  int n = 1;
+  for (double took = 0; took < batch && n < 1 << 24;) { // also warms everything up
+    took = std::min({time(n), time(n), time(n)});
     MPI_Bcast(&took, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     if (took < batch) n *= 2;
   }
   std::vector<double> times;
-  for (int b = 0; b < batches; ++b) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double begin = MPI_Wtime();
-    body(n);
-    times.push_back((MPI_Wtime() - begin) / n);
-  }
+  for (int b = 0; b < batches; ++b)
+    times.push_back(time(n) / n);
   return median(times);
 }
 

@@ -40,7 +40,7 @@ double one_way_us() {
     std::atomic<int> turn{0};
   };
   static Line line;
-  constexpr int rounds = 20000, batches = 21;
+  constexpr int rounds = 4000, batches = 101;
   std::thread other([] {
     bind_to(1);
     for (int i = 0; i < rounds * batches; ++i) {
@@ -77,9 +77,9 @@ char* mapped(std::size_t bytes) {
 double memcpy_us(std::size_t bytes) {
   char* const from = mapped(bytes);
   char* const to = mapped(bytes);
-  const auto repeats = std::max<std::size_t>(4, (std::size_t{64} << 20) / bytes);
+  const auto repeats = std::max<std::size_t>(2, (std::size_t{8} << 20) / bytes);
   std::vector<double> times;
-  for (int b = 0; b < 21; ++b) {
+  for (int b = 0; b < 101; ++b) {
     const auto begin = Clock::now();
     for (std::size_t i = 0; i < repeats; ++i) {
       std::memcpy(to, from, bytes);

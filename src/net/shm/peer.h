@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/path_choice.h"
+#include "net/shm/choice.h"
 #include "net/shm/ring.h"
 #include "net/shm/segment.h"
 #include "net/shm/shared_queue.h"
@@ -35,6 +35,7 @@ struct Peer final : engine::Link {
 
   PathChoice put_choice;
   PathChoice get_choice;
+  Choice<Stores> store_choice; // for the parts and pieces that we write
 
   // Receiving.
   RingReader ring_in;

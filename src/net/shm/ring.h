@@ -37,6 +37,8 @@ class RingWriter {
       fill(lane_.at(tail_), Kind::pad, source, {});
       publish(gap);
     }
+    // publish() looks at the line behind: it comes while a long payload is copied.
+    if (lines > lines_ahead) prefetch_to_write(&lane_.at(tail_ + lines));
     fill(lane_.at(tail_), kind, source, parts);
     publish(lines);
     return true;
@@ -54,12 +56,14 @@ class RingWriter {
       std::byte header[longest_header];
     } first{{bytes - part_bytes}, {}};
     std::memcpy(first.header, message.header, message.header_bytes);
-    write(Kind::first_part, source,
-          {&first, sizeof first.part + message.header_bytes, message.payload, sent});
+    write(
+        Kind::first_part, source,
+        {&first, sizeof first.part + message.header_bytes, message.payload, sent, message.stores});
     while (sent < message.payload_bytes) {
       const std::size_t next = std::min(part_bytes, message.payload_bytes - sent);
       write(Kind::next_part, source,
-            {nullptr, 0, static_cast<const std::byte*>(message.payload) + sent, next});
+            {nullptr, 0, static_cast<const std::byte*>(message.payload) + sent, next,
+             message.stores});
       sent += next;
     }
     return true;
@@ -92,7 +96,7 @@ class RingWriter {
     }
     lane_.publish(tail_);
     tail_ = next;
-    __builtin_prefetch(&lane_.at(next + lines_ahead), 1);
+    prefetch_to_write(&lane_.at(next + lines_ahead));
   }
 
   RingControl* control_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include "base/copy.h"
 #include "net/shm/segment.h"
+#include "net/shm/stores.h"
 
 #include <atomic>
 #include <cstddef>
@@ -60,6 +61,9 @@ inline constexpr std::size_t part_bytes = 4 << 10;
 struct FirstPart {
   std::uint64_t rest; // bytes in the parts that follow
 };
+
+// A payload from this size on is long enough to fetch its lines ahead.
+inline constexpr std::size_t long_payload = 1 << 10;
 
 // Bodies of the transport's own messages.
 struct Grant {
@@ -138,6 +142,7 @@ struct Parts {
   std::size_t header_bytes = 0;
   const void* payload = nullptr;
   std::size_t payload_bytes = 0;
+  Stores stores = Stores::cached; // of a long payload
 };
 
 // Writes everything of a message but the stamp.
@@ -146,8 +151,12 @@ inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {
               static_cast<std::uint32_t>(parts.header_bytes + parts.payload_bytes);
   line.source = source;
   base::copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
-  base::copy_small(line.body() + parts.header_bytes, static_cast<const std::byte*>(parts.payload),
-                   parts.payload_bytes);
+  std::byte* const to = line.body() + parts.header_bytes;
+  const auto* const from = static_cast<const std::byte*>(parts.payload);
+  if (parts.payload_bytes < long_payload)
+    base::copy_small(to, from, parts.payload_bytes);
+  else
+    store_long(to, from, parts.payload_bytes, parts.stores);
 }
 
 } // namespace macadam::net::shm

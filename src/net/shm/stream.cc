@@ -137,7 +137,7 @@ bool Transport::put_by_choice(Stream& stream) {
   const std::size_t bytes = stream.bytes;
   const auto [path, timed] = choice.next(bytes);
   const double begin = timed ? seconds() : 0;
-  const bool by_kernel = path == PathChoice::Path::cross_copy && finish_by_cross_copy(stream);
+  const bool by_kernel = path == Path::cross_copy && finish_by_cross_copy(stream);
   const bool all = by_kernel || advance(stream);
   if (timed && all && stream.ok) choice.record(bytes, path, seconds() - begin);
   return all;
@@ -160,15 +160,17 @@ bool Transport::advance(Stream& stream) {
   // Whoever streams to us must not wait for us now: both would wait.
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
-  const std::size_t piece =
-      std::clamp(std::bit_floor(stream.bytes / 4 + 1), shortest_piece, stream_piece);
+  const std::size_t all = stream.bytes;
+  const std::size_t piece = std::clamp(std::bit_floor(all / 4 + 1), shortest_piece, stream_piece);
+  const auto [stores, timed] = peer.store_choice.next(all);
+  const double begin = timed ? seconds() : 0;
   double full_since = 0;
   while (stream.bytes > 0 && !peer.failed) {
     const std::size_t bytes = std::min(stream.bytes, piece);
     // The address stands alone in the first line, the data begin on the next.
     std::byte first[put_data_offset] = {};
     std::memcpy(first, &stream.to, sizeof stream.to);
-    if (post(peer, Kind::put_data, {first, sizeof first, stream.from, bytes})) {
+    if (post(peer, Kind::put_data, {first, sizeof first, stream.from, bytes, stores})) {
       stream.from += bytes;
       stream.to += bytes;
       stream.bytes -= bytes;
@@ -182,6 +184,7 @@ bool Transport::advance(Stream& stream) {
     if (time - full_since > patience) break;
     relax();
   }
+  if (timed && stream.bytes == 0) peer.store_choice.record(all, stores, seconds() - begin);
   if (stream.bytes > 0 && !peer.failed && has_choice(peer)) {
     ++counters_.streams_cut;
     finish_by_cross_copy(stream);
@@ -248,7 +251,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
     // Streaming takes both of us, so it is open only while both wait.
     if (waiter_.waiting()) {
       const auto [path, timed] = peer.get_choice.next(bytes);
-      if (path == PathChoice::Path::stream) claim = take_claim();
+      if (path == Path::stream) claim = take_claim();
       if (timed) begin = seconds();
     }
     ask_owner = claim != no_claim;
@@ -257,7 +260,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
       if (begin > 0) {
-        peer.get_choice.record(bytes, PathChoice::Path::cross_copy, seconds() - begin);
+        peer.get_choice.record(bytes, Path::cross_copy, seconds() - begin);
       }
       return Posted::done;
     case Copied::failed:
@@ -364,7 +367,7 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
   if (get->begin > 0) {
-    get->peer->get_choice.record(get->bytes, PathChoice::Path::stream, seconds() - get->begin);
+    get->peer->get_choice.record(get->bytes, Path::stream, seconds() - get->begin);
   }
   finish(*get, done.ok != 0, sink);
 }

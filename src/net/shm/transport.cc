@@ -131,8 +131,7 @@ bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   if (peer.lead == Lead::ring) [[likely]] {
     const bool whole = kind != Kind::message || parts.payload_bytes < part_bytes ||
                        parts.header_bytes > longest_header;
-    if (!(whole ? peer.ring.write(kind, rank_, parts) : peer.ring.write_parts(rank_, parts)))
-        [[unlikely]]
+    if (!(whole ? peer.ring.write(kind, rank_, parts) : write_parts(peer, parts))) [[unlikely]]
       return false;
     ++counters_.sent_by_ring;
   } else {
@@ -142,6 +141,16 @@ bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   }
   if (Waiter::wake(*peer.header)) [[unlikely]]
     ++counters_.wakes;
+  return true;
+}
+
+// A long message in parts, by the kind of stores that was faster so far.
+bool Transport::write_parts(Peer& peer, Parts message) {
+  const auto [stores, timed] = peer.store_choice.next(message.payload_bytes);
+  const double begin = timed ? seconds() : 0;
+  message.stores = stores;
+  if (!peer.ring.write_parts(rank_, message)) return false;
+  if (timed) peer.store_choice.record(message.payload_bytes, stores, seconds() - begin);
   return true;
 }
 

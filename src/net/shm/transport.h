@@ -109,6 +109,7 @@ class Transport final : public engine::Transport {
   void lay_out();
   Peer& reach(Peer& peer);
   bool post(Peer& peer, Kind kind, const Parts& parts);
+  bool write_parts(Peer& peer, Parts message);
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
   void handle(Peer& peer, const Line& line, Sink& sink);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "net/shm/path_choice.h"
+#include "net/shm/choice.h"
 
 #include <gtest/gtest.h>
 
 namespace macadam::net::shm {
 namespace {
-
-using Path = PathChoice::Path;
 
 // Transfers of a size whose two paths take the given times; returns how many took the stream.
 int transfers(PathChoice& choice, std::size_t bytes, int count, double stream, double cross_copy) {
@@ -19,7 +17,7 @@ int transfers(PathChoice& choice, std::size_t bytes, int count, double stream, d
   return streamed;
 }
 
-TEST(PathChoice, TakesTheFasterPathAndLooksAtTheOtherNowAndThen) {
+TEST(Choice, TakesTheFasterPathAndLooksAtTheOtherNowAndThen) {
   PathChoice stream_is_better;
   const int streamed = transfers(stream_is_better, 1 << 20, 1000, 30e-6, 80e-6);
   EXPECT_GT(streamed, 970);
@@ -30,7 +28,7 @@ TEST(PathChoice, TakesTheFasterPathAndLooksAtTheOtherNowAndThen) {
   EXPECT_LT(copied, 1000);
 }
 
-TEST(PathChoice, EverySizeLearnsForItself) {
+TEST(Choice, EverySizeLearnsForItself) {
   PathChoice choice;
   transfers(choice, 16 << 10, 200, 1e-6, 5e-6);
   transfers(choice, 4 << 20, 200, 700e-6, 400e-6);
@@ -38,21 +36,21 @@ TEST(PathChoice, EverySizeLearnsForItself) {
   EXPECT_LT(transfers(choice, 4 << 20, 100, 700e-6, 400e-6), 5);
 }
 
-TEST(PathChoice, AMachineThatChangesIsFollowed) {
+TEST(Choice, AMachineThatChangesIsFollowed) {
   PathChoice choice;
   transfers(choice, 1 << 20, 200, 30e-6, 80e-6);
   transfers(choice, 1 << 20, 200, 200e-6, 80e-6);
   EXPECT_LT(transfers(choice, 1 << 20, 100, 200e-6, 80e-6), 5);
 }
 
-TEST(PathChoice, OneLostTimeSliceDoesNotCondemnAPath) {
+TEST(Choice, OneLostTimeSliceDoesNotCondemnAPath) {
   PathChoice choice;
   transfers(choice, 1 << 20, 200, 30e-6, 80e-6);
   choice.record(1 << 20, Path::stream, 10e-3);
   EXPECT_GT(transfers(choice, 1 << 20, 100, 30e-6, 80e-6), 95);
 }
 
-TEST(PathChoice, AnySizeHasAClass) {
+TEST(Choice, AnySizeHasAClass) {
   PathChoice choice;
   for (std::size_t bytes = 1; bytes != 0; bytes <<= 1) {
     const auto [path, timed] = choice.next(bytes);

@@ -9,32 +9,32 @@
 
 namespace macadam::net::shm {
 
-// Which of two ways to move data is the faster one between two processes: it depends on the size,
-// the machine, and on which cores they are. Learned from the transfers themselves: the better way
-// is taken, the other one now and then to see whether that is still so.
-class PathChoice {
+// Which of two ways (the values 0 and 1 of an enumeration) to move data is the faster one between
+// two processes: it depends on the size, the machine, and on which cores they are. Learned from the
+// transfers themselves: the better way is taken, the other one now and then to see whether that is
+// still so.
+template <class Way>
+class Choice {
  public:
-  enum class Path : std::uint8_t { stream, cross_copy };
-
   struct Turn {
-    Path path;
+    Way way;
     bool timed; // tell record() how long it took
   };
 
   Turn next(std::size_t bytes) {
     Class& c = class_of(bytes);
     ++c.turn;
-    if (c.seconds[0] == 0) return {Path::stream, true};
-    if (c.seconds[1] == 0) return {Path::cross_copy, true};
+    if (c.seconds[0] == 0) return {Way{0}, true};
+    if (c.seconds[1] == 0) return {Way{1}, true};
     const bool explore = c.turn % explore_every == 0;
-    const bool stream = (c.seconds[0] <= c.seconds[1]) != explore;
-    return {stream ? Path::stream : Path::cross_copy, c.turn % time_every == 0};
+    const bool first = (c.seconds[0] <= c.seconds[1]) != explore;
+    return {first ? Way{0} : Way{1}, c.turn % time_every == 0};
   }
 
-  void record(std::size_t bytes, Path path, double seconds) {
-    float& mean = class_of(bytes).seconds[static_cast<std::size_t>(path)];
+  void record(std::size_t bytes, Way way, double seconds) {
+    float& mean = class_of(bytes).seconds[static_cast<std::size_t>(way)];
     const auto sample = static_cast<float>(seconds / static_cast<double>(bytes));
-    // A process that lost its core meanwhile says little about the path: one sample counts for
+    // A process that lost its core meanwhile says little about the way: one sample counts for
     // twice the mean at most.
     mean = mean == 0 ? sample : mean + (std::min(sample, 2 * mean) - mean) / 4;
   }
@@ -46,7 +46,7 @@ class PathChoice {
 
   // Sizes within a factor of two: to 16 KiB, 32 KiB, ..., from 1 MiB on.
   struct Class {
-    float seconds[2] = {}; // a byte, by path; 0: unknown
+    float seconds[2] = {}; // a byte, by way; 0: unknown
     std::uint8_t turn = 0;
   };
   Class& class_of(std::size_t bytes) {
@@ -56,5 +56,10 @@ class PathChoice {
 
   std::array<Class, 8> classes_;
 };
+
+// How private memory of another process is reached: in pieces through the segment by both
+// processes, or copied by the kernel.
+enum class Path : std::uint8_t { stream, cross_copy };
+using PathChoice = Choice<Path>;
 
 } // namespace macadam::net::shm
