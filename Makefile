@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture bench figures install setup configure library
+.PHONY: help run test check prove torture verbs bench figures install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -21,6 +21,7 @@ help:
 	@echo 'make test                    every test that this machine can run (under 25 minutes)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs in random orders'
+	@echo 'make verbs                   the tests over soft-RoCE, in a virtual machine (under 5 minutes)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make figures                 the figures of the papers, on the simulator'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
@@ -93,6 +94,12 @@ prove: configure
 torture: configure
 	@cmake --build --preset release -j $(JOBS) --target proof_random_test
 	MACADAM_SEEDS=10000 $(release)/tests/prove/proof_random_test --gtest_brief=1
+
+# The first line says why, where this machine cannot run the virtual one.
+verbs: configure
+	@python3 -B tests/vm/run.py -- true || [ $$? = 77 ]
+	@cmake --build --preset release -j $(JOBS) --target tests_verbs
+	ctest --preset release -L verbs -j $(JOBS)
 
 # ---------------------------------------------------------------- measuring, installing
 

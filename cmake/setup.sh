@@ -24,6 +24,13 @@ libgtest-dev         unit tests
 libbenchmark-dev     microbenchmarks
 libhwloc-dev         the machine's cores, for binding
 libstb-dev           pictures, in examples/heat2d
+libibverbs-dev       the interface to RDMA adapters
+ibverbs-providers    their drivers, soft-RoCE's among them
+ibverbs-utils        looks at them, in tests
+qemu-system-x86      the virtual machine for tests over soft-RoCE
+busybox-static       ... its first programs
+kmod                 ... its modules
+iproute2             ... its network
 LIST
 }
 
