@@ -72,9 +72,9 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   // registered stays right when the program gives memory back and gets other memory there.
   class NothingGoesAway final : public mem::InvalidationSource {
    public:
-    bool take(mem::Range&) override { return false; }
-    void watch(const mem::Range&) override {}
+    bool watch(const mem::Range&) override { return true; }
     void unwatch(const mem::Range&) override {}
+    bool take(mem::Range&) override { return false; }
   };
   // Switches what is global per process.
   class RankFiber final : public Fiber {

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unistd.h>
 
 namespace macadam::mem {
 namespace {
 
-constexpr std::uintptr_t page = 4096;
+const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
 
 // Whole pages: the device pins no less, and neighbours in one page go away together.
 Range pages_of(const void* memory, std::size_t bytes) {
@@ -22,15 +23,17 @@ std::size_t length(const Range& range) {
 } // namespace
 
 RegistrationCache::~RegistrationCache() {
-  if (source_ == nullptr) return;
   for (const auto& [begin, registration] : tree_)
-    source_->unwatch(registration->range);
+    if (registration->watched) source_->unwatch(registration->range);
 }
 
 Registration* RegistrationCache::find(const void* memory, std::size_t bytes) {
   take_invalidations();
-  Registration* const found = look_up(pages_of(memory, bytes));
+  const Range wanted = pages_of(memory, bytes);
+  Registration* const found = look_up(wanted);
   if (found == nullptr) return nullptr;
+  // The program keeps the memory of an operation under way: nobody need watch that, and no more.
+  if (!found->watched && found->range != wanted) return nullptr;
   ++counters_.hits;
   if (found->uses++ == 0) base::List<Registration>::erase(*found);
   return found;
@@ -38,42 +41,36 @@ Registration* RegistrationCache::find(const void* memory, std::size_t bytes) {
 
 Registration* RegistrationCache::acquire(const void* memory, std::size_t bytes) {
   if (Registration* const found = find(memory, bytes)) return found;
-  collect();
+  let_go_dead();
   const Range wanted = pages_of(memory, bytes);
   // Those it overlaps give their place to one that covers all.
   Range whole = wanted;
   for (auto at = first_overlap(wanted); at != tree_.end() && at->first < wanted.end;) {
     whole.begin = std::min(whole.begin, at->second->range.begin);
     whole.end = std::max(whole.end, at->second->range.end);
+    at->second->watched = false; // the watch of the whole takes over, without a gap
     detach(at++);
   }
-  std::unique_ptr<Pinned> pinned = pin_with_room(whole);
-  if (pinned == nullptr && length(whole) != length(wanted)) {
-    whole = wanted; // what is around it may be no memory any more
-    pinned = pin_with_room(whole);
-  }
-  if (pinned == nullptr) return nullptr;
-
   auto made = std::make_unique<Registration>();
   Registration& registration = *made;
-  registration.range = whole;
+  // If not all of it can be had, then what is asked for: the rest may be no memory any more.
+  if ((whole == wanted || !pin(registration, whole, true)) && !pin(registration, wanted, false))
+    return nullptr;
   registration.generation = ++generation_;
   registration.uses = 1;
   registration.valid = true;
-  registration.pinned = std::move(pinned);
-  bytes_ += length(whole);
+  bytes_ += length(registration.range);
   ++counters_.registrations;
-  tree_.emplace(whole.begin, &registration);
+  tree_.emplace(registration.range.begin, &registration);
   by_key_[registration.pinned->remote_key] = std::move(made);
-  if (source_ != nullptr) source_->watch(whole);
   return &registration;
 }
 
 void RegistrationCache::release(Registration& registration) {
   if (--registration.uses != 0) return;
   if (!registration.valid) return bury(registration);
-  if (!dead_.empty() && !has_room(0)) collect();
-  if (source_ == nullptr || !has_room(0)) return detach(tree_.find(registration.range.begin));
+  if (!has_room(0)) let_go_dead();
+  if (!registration.watched || !has_room(0)) return detach(tree_.find(registration.range.begin));
   unused_.push_back(registration);
 }
 
@@ -86,6 +83,11 @@ Registration* RegistrationCache::find_key(std::uint64_t travelling_key) const {
 }
 
 void RegistrationCache::collect() {
+  take_invalidations();
+  let_go_dead();
+}
+
+void RegistrationCache::let_go_dead() {
   while (!dead_.empty()) {
     Registration& registration = dead_.pop_front();
     bytes_ -= length(registration.range);
@@ -103,7 +105,7 @@ Registration* RegistrationCache::look_up(const Range& range) const {
 // Takes out of the tree what is no longer what the program sees.
 void RegistrationCache::take_invalidations() {
   if (source_ == nullptr) return;
-  for (Range gone; source_->take(gone);) {
+  for (Range gone; source_->take(gone) && !tree_.empty();) {
     for (auto at = first_overlap(gone); at != tree_.end() && at->first < gone.end;) {
       ++counters_.invalidated;
       detach(at++);
@@ -122,13 +124,22 @@ void RegistrationCache::detach(Tree::iterator at) {
   Registration& registration = *at->second;
   tree_.erase(at);
   registration.valid = false;
-  if (source_ != nullptr) source_->unwatch(registration.range);
+  if (registration.watched) source_->unwatch(registration.range);
   if (registration.uses == 0) bury(registration);
 }
 
 void RegistrationCache::bury(Registration& registration) {
   base::List<Registration>::erase(registration); // of the unused
   dead_.push_back(registration);
+}
+
+// Watched before it is pinned, so that nothing goes away unseen between the two.
+bool RegistrationCache::pin(Registration& registration, const Range& range, bool only_watched) {
+  registration.range = range;
+  registration.watched = source_ != nullptr && source_->watch(range);
+  if (registration.watched || !only_watched) registration.pinned = pin_with_room(range);
+  if (registration.pinned == nullptr && source_ != nullptr) source_->unwatch(range);
+  return registration.pinned != nullptr;
 }
 
 // Lets go unused registrations until the caps are kept and the device agrees.
@@ -145,7 +156,7 @@ bool RegistrationCache::evict_one() {
   if (unused_.empty()) return false;
   ++counters_.evictions;
   detach(tree_.find(unused_.front().range.begin));
-  collect();
+  let_go_dead();
   return true;
 }
 

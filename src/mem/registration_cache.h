@@ -36,7 +36,8 @@ struct Registration : base::ListNode<> {
   std::unique_ptr<Pinned> pinned;
   std::uint32_t generation = 0; // tells it from others that had the same key
   std::uint32_t uses = 0;
-  bool valid = false; // in the tree: still what the program sees at these addresses
+  bool valid = false;   // in the tree: still what the program sees at these addresses
+  bool watched = false; // somebody would tell if it were not
 
   // The key as it travels: the device's, and the generation above it.
   [[nodiscard]] std::uint64_t travelling_key() const {
@@ -60,8 +61,8 @@ struct RegistrationCounters {
 // and off the path of an operation.
 class RegistrationCache {
  public:
-  // `pinner` outlives the cache. Without a `source` nobody would tell when memory goes away, so
-  // nothing stays registered after its last use.
+  // `pinner` and `source` outlive the cache. What the source cannot watch, or anything if it is
+  // null, does not stay registered after its last use: nobody would tell when it goes away.
   RegistrationCache(Pinner& pinner, InvalidationSource* source, std::size_t most_entries,
                     std::size_t most_bytes)
       : pinner_(pinner), source_(source), most_entries_(most_entries), most_bytes_(most_bytes) {}
@@ -80,7 +81,7 @@ class RegistrationCache {
   // The registration of a travelling key that is in use; null if there is none.
   [[nodiscard]] Registration* find_key(std::uint64_t travelling_key) const;
 
-  // Lets go what is in the dead list.
+  // Lets go what is in the dead list, and what has gone away.
   void collect();
 
   [[nodiscard]] std::size_t entries() const { return by_key_.size(); }
@@ -94,7 +95,9 @@ class RegistrationCache {
   void take_invalidations();
   Tree::iterator first_overlap(const Range& range);
   void detach(Tree::iterator at);
+  bool pin(Registration& registration, const Range& range, bool only_watched);
   std::unique_ptr<Pinned> pin_with_room(const Range& range);
+  void let_go_dead();
   bool evict_one();
   bool has_room(std::size_t bytes) const;
   void bury(Registration& registration);

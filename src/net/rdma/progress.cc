@@ -37,6 +37,7 @@ bool RdmaTransport::poll(Sink& sink) {
 
 void RdmaTransport::arm() {
   arm_wanted_.store(false, std::memory_order_relaxed);
+  cache_.collect(); // a wait is long enough to give back what the program has freed
   if (CompletionQueue* const shared = receiver_->shared_completions()) shared->arm();
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     queues_[i].arm();

@@ -38,10 +38,15 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
       limits_(make_limits(settings, device.limits())),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
-      heap_(device),
-      cache_(*this, invalidation, static_cast<std::size_t>(settings.rdma_cache_entries),
-             static_cast<std::size_t>(settings.rdma_cache)),
+      heap_(device), cache_(*this, settings.rdma_cache == 0 ? nullptr : invalidation,
+                            static_cast<std::size_t>(settings.rdma_cache_entries),
+                            static_cast<std::size_t>(settings.rdma_cache)),
       queues_(device, shape_.completions()) {
+  if (invalidation != nullptr && !invalidation->why_not().empty()) {
+    fallbacks_.push_back(
+        "rdma: user memory is registered for each transfer and does not stay so: " +
+        invalidation->why_not());
+  }
   switch (shape_.mode) {
   case base::ReceiveMode::shared:
     receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_);

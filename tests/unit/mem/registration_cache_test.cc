@@ -31,8 +31,15 @@ class Pins final : public Pinner, public InvalidationSource {
     events.pop_front();
     return true;
   }
-  void watch(const Range& range) override { watched.insert(range.begin); }
-  void unwatch(const Range& range) override { watched.erase(watched.find(range.begin)); }
+  bool watch(const Range& range) override {
+    if (range.end > watchable_end) return false;
+    for (std::uintptr_t at = range.begin; at < range.end; at += page)
+      watched.insert(at);
+    return true;
+  }
+  void unwatch(const Range& range) override {
+    watched.erase(watched.lower_bound(range.begin), watched.lower_bound(range.end));
+  }
 
   void free_memory(std::size_t first_page, std::size_t pages) {
     const auto begin = reinterpret_cast<std::uintptr_t>(at(first_page));
@@ -54,7 +61,8 @@ class Pins final : public Pinner, public InvalidationSource {
   unsigned asked = 0;
   std::uint32_t last_key = 0;
   std::deque<Range> events;
-  std::multiset<std::uintptr_t> watched;
+  std::set<std::uintptr_t> watched; // pages
+  std::uintptr_t watchable_end = UINTPTR_MAX;
 };
 
 bool covers(const Registration& registration, const void* memory, std::size_t bytes) {
@@ -65,6 +73,10 @@ bool covers(const Registration& registration, const void* memory, std::size_t by
 struct Cache : testing::Test {
   Pins pins;
   RegistrationCache cache{pins, &pins, 8, 64 * page};
+
+  void nothing_is_watched_from(std::size_t first_page) {
+    pins.watchable_end = reinterpret_cast<std::uintptr_t>(at(first_page));
+  }
 };
 
 TEST_F(Cache, memory_stays_registered_after_its_use) {
@@ -92,6 +104,32 @@ TEST_F(Cache, without_a_source_of_invalidation_nothing_stays) {
   blind.collect();
   EXPECT_TRUE(pins.live.empty());
   EXPECT_EQ(blind.find(at(0), 10), nullptr);
+}
+
+TEST_F(Cache, what_cannot_be_watched_does_not_stay) {
+  nothing_is_watched_from(4);
+  Registration* const first = cache.acquire(at(4), 2 * page);
+  EXPECT_EQ(cache.acquire(at(4, 8), 2 * page - 8), first); // for the same pages it is shared
+  // For a part of them it is not: that use may be the longer one, and the rest go away.
+  Registration* const part = cache.acquire(at(5), 1);
+  EXPECT_NE(part, first);
+  cache.release(*first);
+  cache.release(*first);
+  cache.release(*part);
+  cache.collect();
+  EXPECT_TRUE(pins.live.empty());
+  EXPECT_TRUE(pins.watched.empty());
+}
+
+TEST_F(Cache, watched_and_unwatched_memory_do_not_mix) {
+  Registration* const watched = cache.acquire(at(2), 2 * page);
+  nothing_is_watched_from(4);
+  Registration* const across = cache.acquire(at(3), 2 * page);
+  EXPECT_EQ(across->range.begin, reinterpret_cast<std::uintptr_t>(at(3)));
+  cache.release(*watched);
+  cache.release(*across);
+  cache.collect();
+  EXPECT_TRUE(pins.live.empty());
 }
 
 TEST_F(Cache, memory_that_went_away_is_registered_anew) {

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mem/userfault.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <memory>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace macadam::mem {
+namespace {
+
+// Older headers than the kernel are common.
+#ifndef UFFD_USER_MODE_ONLY
+constexpr unsigned UFFD_USER_MODE_ONLY = 1;
+#endif
+
+constexpr std::uint64_t features =
+    UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE;
+constexpr std::uintptr_t huge_pages[] = {std::uintptr_t{2} << 20, std::uintptr_t{1} << 30};
+constexpr unsigned patience = 10'000; // looks at a map that another thread keeps changing
+
+uffdio_range as_kernel_range(const Range& range) {
+  return {range.begin, range.end - range.begin};
+}
+
+// Calls `visit(range, name)` for each mapping of this process; false if they cannot be read.
+template <class Visit>
+bool for_each_mapping(Visit visit) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"),
+                                                   std::fclose);
+  if (!maps) return false;
+  char line[512]; // longer names come in several pieces, of which the later ones do not scan
+  while (std::fgets(line, sizeof line, maps.get()) != nullptr) {
+    Range range;
+    int name = 0;
+    if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &range.begin, &range.end, &name) == 2)
+      visit(range, static_cast<const char*>(line + name));
+  }
+  return true;
+}
+
+// Detaching a segment of System V shared memory (shmdt) raises no event. The kernel refuses to
+// watch such memory, except where it has huge pages.
+bool holds_attached_segment(const Range& range) {
+  bool found = false;
+  const bool known = for_each_mapping([&](const Range& mapping, const char* name) {
+    if (mapping.begin < range.end && mapping.end > range.begin)
+      found = found || std::strncmp(name, "/SYSV", 5) == 0;
+  });
+  return found || !known;
+}
+
+} // namespace
+
+void Userfault::Log::add(const Range& range) {
+  const std::size_t at = added_.load(std::memory_order_relaxed);
+  if (at - taken_.load(std::memory_order_acquire) == capacity) {
+    overrun_.store(true, std::memory_order_release);
+    return;
+  }
+  ranges_[at % capacity] = range;
+  added_.store(at + 1, std::memory_order_release);
+}
+
+bool Userfault::Log::take(Range& range) {
+  if (overrun_.load(std::memory_order_acquire)) {
+    overrun_.store(false, std::memory_order_relaxed); // another overrun is told by `everything` too
+    range = everything;
+    return true;
+  }
+  const std::size_t at = taken_.load(std::memory_order_relaxed);
+  if (at == added_.load(std::memory_order_acquire)) return false;
+  range = ranges_[at % capacity];
+  taken_.store(at + 1, std::memory_order_release);
+  return true;
+}
+
+Userfault::Userfault() {
+  if (open()) return;
+  const int error = errno;
+  why_not_ = fmt::format(
+      "userfaultfd, by which the kernel tells that memory goes away, cannot be had ({}); {}",
+      std::strerror(error),
+      error == EPERM ? "let the container's seccomp filter allow this system call"
+                     : "Linux 5.11 or later has it, built with CONFIG_USERFAULTFD");
+  if (events_ != -1) close(events_);
+  events_ = -1;
+}
+
+bool Userfault::open() {
+  events_ =
+      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+  if (events_ == -1) return false;
+  uffdio_api api = {.api = UFFD_API, .features = features, .ioctls = 0};
+  if (ioctl(events_, UFFDIO_API, &api) != 0) return false;
+  if ((api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0) return true;
+  errno = EOPNOTSUPP; // no write protection on this processor
+  return false;
+}
+
+Userfault::~Userfault() {
+  if (events_ == -1) return;
+  if (reader_.joinable()) {
+    // Closing alone is not enough: a child of a fork may hold the descriptor open, and then an
+    // unmapping of what is still watched would wait for ever for a reader that is no more.
+    forget_all();
+    const std::uint64_t one = 1;
+    while (write(stop_, &one, sizeof one) == -1 && errno == EINTR) {
+    }
+    reader_.join();
+    close(stop_);
+    munmap(reinterpret_cast<void*>(page_.begin), page_.end - page_.begin);
+  }
+  close(events_);
+}
+
+// Made with the first watch(): most processes register nothing.
+bool Userfault::start_reader() {
+  if (reader_.joinable()) return true;
+  if (events_ == -1 || !make_page()) return false;
+  stop_ = eventfd(0, EFD_CLOEXEC);
+  if (stop_ == -1) return false;
+  sigset_t all, before; // signals are for the program's threads
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    reader_ = std::thread([this] { read_events(); });
+  } catch (const std::system_error&) {
+    close(stop_);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return reader_.joinable();
+}
+
+bool Userfault::make_page() {
+  if (page_.end != 0) return true;
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const page = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(page);
+  bool huge = false;
+  if (add_to_kernel({begin, begin + bytes}, 1, huge))
+    page_ = {begin, begin + bytes};
+  else
+    munmap(page, bytes);
+  return page_.end != 0;
+}
+
+bool Userfault::watch(const Range& range) {
+  if (!start_reader()) return false;
+  bool huge = false;
+  bool added = add_to_kernel(range, 1, huge);
+  // Huge pages are watched whole. They stay so after unwatch(), where the kernel refuses a part of
+  // one: it may belong to another range as well.
+  for (const std::uintptr_t grain : huge_pages)
+    added = added || (errno == EINVAL && add_to_kernel(range, grain, huge) && huge);
+  if (!added) return false;
+  if (!huge || !holds_attached_segment(range)) return true;
+  forget(range);
+  return false;
+}
+
+bool Userfault::add_to_kernel(const Range& range, std::uintptr_t grain, bool& huge) const {
+  const Range whole = {range.begin & ~(grain - 1), (range.end + grain - 1) & ~(grain - 1)};
+  uffdio_register request = {
+      .range = as_kernel_range(whole), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
+  if (ioctl(events_, UFFDIO_REGISTER, &request) != 0) return false;
+  huge = (request.ioctls & std::uint64_t{1} << _UFFDIO_ZEROPAGE) == 0; // they have no zero page
+  return true;
+}
+
+void Userfault::unwatch(const Range& range) {
+  forget(range);
+}
+
+// Before Linux 6.17 unregistering did not ask whose memory it is; registering always has, and
+// refuses what the program itself watches by a userfaultfd of its own.
+void Userfault::forget(const Range& range) const {
+  uffdio_register request = {
+      .range = as_kernel_range(range), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
+  if (ioctl(events_, UFFDIO_REGISTER, &request) != 0) return;
+  ioctl(events_, UFFDIO_UNREGISTER, &request.range);
+}
+
+// Whatever is watched still: also what grew, and so took the watch with it.
+void Userfault::forget_all() const {
+  for_each_mapping([this](const Range& mapping, const char*) { forget(mapping); });
+}
+
+bool Userfault::take(Range& gone) {
+  if (!reader_.joinable()) return false; // nothing was ever watched
+  // Memory that another thread unmaps may be given out again before that thread's event is read,
+  // even before it can be read. As long, the map counts as changing.
+  int state = map_state();
+  for (unsigned looks = 0; state == EAGAIN && looks < patience; ++looks) {
+    sched_yield();
+    state = map_state();
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (reading_.load(std::memory_order_acquire))
+    sched_yield();
+  if (state == 0) return log_.take(gone);
+  gone = everything; // it does not settle, or the program has closed our descriptor
+  return true;
+}
+
+// EAGAIN while a change of the map has begun whose event is not read; else 0.
+int Userfault::map_state() const {
+  // The kernel changes no protection while the map changes. A page of ours serves to ask: it is
+  // not protected, so there is nothing to do.
+  uffdio_writeprotect request = {.range = as_kernel_range(page_), .mode = 0};
+  return ioctl(events_, UFFDIO_WRITEPROTECT, &request) == 0 ? 0 : errno;
+}
+
+void Userfault::read_events() {
+  pollfd ends[] = {{events_, POLLIN, 0}, {stop_, POLLIN, 0}};
+  while (ends[1].revents == 0) {
+    if (poll(ends, 2, -1) == -1 || ends[0].revents == 0) continue;
+    // First said, then read: the read lets the callers go on.
+    reading_.store(true, std::memory_order_seq_cst);
+    const bool open = read_batch();
+    reading_.store(false, std::memory_order_release);
+    if (!open) return;
+  }
+}
+
+// False if there can be no more: the program has closed our descriptor.
+bool Userfault::read_batch() {
+  std::array<uffd_msg, 16> batch;
+  const ssize_t bytes = read(events_, batch.data(), sizeof batch);
+  if (bytes < 0) return errno == EAGAIN || errno == EINTR;
+  const auto count = static_cast<std::size_t>(bytes) / sizeof(uffd_msg);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (batch[i].event == UFFD_EVENT_REMAP) {
+      const auto& moved = batch[i].arg.remap;
+      log_.add({moved.from, moved.from + moved.len});
+      forget({moved.to, moved.to + moved.len}); // the watch has moved with the memory
+    } else if (batch[i].event == UFFD_EVENT_UNMAP || batch[i].event == UFFD_EVENT_REMOVE) {
+      log_.add({batch[i].arg.remove.start, batch[i].arg.remove.end});
+    }
+  }
+  return count != 0;
+}
+
+} // namespace macadam::mem
