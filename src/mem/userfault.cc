@@ -106,9 +106,43 @@ bool Userfault::open() {
   if (events_ == -1) return false;
   uffdio_api api = {.api = UFFD_API, .features = features, .ioctls = 0};
   if (ioctl(events_, UFFDIO_API, &api) != 0) return false;
-  if ((api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0) return true;
-  errno = EOPNOTSUPP; // no write protection on this processor
+  if (tells_of_changes()) return true;
+  errno = EOPNOTSUPP; // for example without write protection on this processor
   return false;
+}
+
+// Whether all that this file relies on is so: a page is unmapped, which must raise an event, and as
+// long as that is not read, the map must count as changing.
+bool Userfault::tells_of_changes() {
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const page = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(page);
+  bool huge = false;
+  const bool watched = add_to_kernel({begin, begin + bytes}, 1, huge) && map_state() == 0;
+  if (!watched) {
+    munmap(page, bytes);
+    return false;
+  }
+  bool told = false;
+  try {
+    std::atomic<bool> returned = false;
+    std::thread other([&] {
+      munmap(page, bytes); // waits for us
+      returned = true;
+    });
+    pollfd event = {events_, POLLIN, 0};
+    while (!told && !returned)
+      told = poll(&event, 1, 10) == 1;
+    told = told && map_state() == EAGAIN;
+    read_batch();
+    other.join();
+  } catch (const std::system_error&) { // no thread: none for the reader either
+    forget({begin, begin + bytes});
+    munmap(page, bytes);
+  }
+  Range gone;
+  return log_.take(gone) && gone == Range{begin, begin + bytes} && told && map_state() == 0;
 }
 
 Userfault::~Userfault() {
@@ -122,7 +156,6 @@ Userfault::~Userfault() {
     }
     reader_.join();
     close(stop_);
-    munmap(reinterpret_cast<void*>(page_.begin), page_.end - page_.begin);
   }
   close(events_);
 }
@@ -130,7 +163,7 @@ Userfault::~Userfault() {
 // Made with the first watch(): most processes register nothing.
 bool Userfault::start_reader() {
   if (reader_.joinable()) return true;
-  if (events_ == -1 || !make_page()) return false;
+  if (events_ == -1) return false;
   stop_ = eventfd(0, EFD_CLOEXEC);
   if (stop_ == -1) return false;
   sigset_t all, before; // signals are for the program's threads
@@ -143,20 +176,6 @@ bool Userfault::start_reader() {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return reader_.joinable();
-}
-
-bool Userfault::make_page() {
-  if (page_.end != 0) return true;
-  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  void* const page = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return false;
-  const auto begin = reinterpret_cast<std::uintptr_t>(page);
-  bool huge = false;
-  if (add_to_kernel({begin, begin + bytes}, 1, huge))
-    page_ = {begin, begin + bytes};
-  else
-    munmap(page, bytes);
-  return page_.end != 0;
 }
 
 bool Userfault::watch(const Range& range) {
@@ -219,10 +238,11 @@ bool Userfault::take(Range& gone) {
 
 // EAGAIN while a change of the map has begun whose event is not read; else 0.
 int Userfault::map_state() const {
-  // The kernel changes no protection while the map changes. A page of ours serves to ask: it is
-  // not protected, so there is nothing to do.
-  uffdio_writeprotect request = {.range = as_kernel_range(page_), .mode = 0};
-  return ioctl(events_, UFFDIO_WRITEPROTECT, &request) == 0 ? 0 : errno;
+  // The kernel protects no memory while the map changes, and looks at that first. The request is
+  // one that it refuses otherwise, as part of a page cannot be protected: the cheapest answer.
+  uffdio_writeprotect request = {.range = {.start = 0, .len = 1}, .mode = 0};
+  ioctl(events_, UFFDIO_WRITEPROTECT, &request);
+  return errno == EINVAL ? 0 : errno;
 }
 
 void Userfault::read_events() {

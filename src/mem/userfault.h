@@ -50,8 +50,8 @@ class Userfault final : public InvalidationSource {
   };
 
   bool open();
+  bool tells_of_changes();
   bool start_reader();
-  bool make_page();
   void read_events();
   bool read_batch();
   int map_state() const;
@@ -61,7 +61,6 @@ class Userfault final : public InvalidationSource {
 
   int events_ = -1; // the userfaultfd
   int stop_ = -1;   // eventfd that ends the reader
-  Range page_;      // of ours, watched and never used
   std::string why_not_;
   std::thread reader_; // from the first watch() on
   Log log_;
