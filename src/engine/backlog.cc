@@ -30,7 +30,8 @@ void set_control(Deferred& waiting, const void* header, std::size_t bytes) {
 } // namespace
 
 void Engine::post_control(Peer& peer, const void* header, std::size_t bytes) {
-  if (open(peer) && transport_.send(*peer.link, header, bytes, nullptr, 0) == Posted::done) return;
+  if (open(peer) && peer.transport->send(*peer.link, header, bytes, nullptr, 0) == Posted::done)
+    return;
   if (peer.state == PeerState::failed) return;
   set_control(defer(peer, Deferred::Type::control), header, bytes);
 }
@@ -40,8 +41,8 @@ void Engine::post_control(Peer& peer, const void* header, std::size_t bytes) {
 bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
                      std::uint32_t notice) {
   const Posted posted =
-      notice == 0 ? transport_.put(*peer.link, flat(send), to, bytes, send.id)
-                  : transport_.put_noticed(*peer.link, flat(send), to, bytes, send.id, notice);
+      notice == 0 ? peer.transport->put(*peer.link, flat(send), to, bytes, send.id)
+                  : peer.transport->put_noticed(*peer.link, flat(send), to, bytes, send.id, notice);
   if (posted == Posted::busy) return false;
   send.stage = posted == Posted::done ? SendStage::written : SendStage::writing;
   return true;
@@ -60,7 +61,7 @@ void Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_
 
 bool Engine::try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) {
   const Posted posted =
-      transport_.get(*peer.link, landing(receive), from, bytes, receive.id | receive_cookie);
+      peer.transport->get(*peer.link, landing(receive), from, bytes, receive.id | receive_cookie);
   if (posted == Posted::busy) return false;
   if (posted == Posted::done) finish_reading(receive, true);
   return true;
@@ -92,7 +93,7 @@ bool Engine::flush(Peer& peer) {
     SendRequest* finished = nullptr;
     switch (front.type) {
     case Deferred::Type::control:
-      if (transport_.send(*peer.link, front.control.data(), front.control_bytes, nullptr, 0) ==
+      if (peer.transport->send(*peer.link, front.control.data(), front.control_bytes, nullptr, 0) ==
           Posted::busy) {
         return moved;
       }

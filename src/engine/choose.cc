@@ -11,17 +11,17 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   const bool customized = settings_.protocols == base::Protocols::customized;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
-  if (bytes > eager_ || peer.demoted || !peer.backlog.empty()) progress();
-  const bool eager = bytes <= eager_ && (!peer.demoted || bytes == 0);
+  if (bytes > peer.eager || peer.demoted || !peer.backlog.empty()) progress();
+  const bool eager = bytes <= peer.eager && (!peer.demoted || bytes == 0);
   std::byte* copy = nullptr;
   if (!eager) {
-    if (customized && bytes <= hybrid_ && mode == SendMode::standard &&
+    if (customized && bytes <= peer.hybrid && mode == SendMode::standard &&
         !is_announced(peer, envelope))
-      copy = copy_for_hybrid(data, bytes);
+      copy = copy_for_hybrid(peer, data, bytes);
     if (copy != nullptr) progress(); // (8): or during the copy
   }
   if (peer.state == PeerState::failed) {
-    if (copy != nullptr) transport_.free(copy);
+    if (copy != nullptr) peer.transport->free(copy);
     base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
                peer.rank);
   }

@@ -25,7 +25,7 @@ wire::Eager header_of(const Envelope& envelope, wire::Kind kind) {
 // The short path: four functions from MPI_Send to the wire, and no request.
 bool Engine::send_short(Peer& peer, Envelope envelope, const void* address, std::size_t bytes) {
   const wire::Eager header = header_of(envelope, wire::Kind::eager);
-  if (transport_.send(*peer.link, &header, sizeof header, address, bytes) == Posted::busy) {
+  if (peer.transport->send(*peer.link, &header, sizeof header, address, bytes) == Posted::busy) {
     return false;
   }
   if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->sent;
@@ -53,7 +53,8 @@ bool Engine::transmit_eager(SendRequest& send) {
                                       .send_id_low = static_cast<std::uint32_t>(send.id),
                                       .send_id_high = static_cast<std::uint32_t>(send.id >> 32)};
   const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
-  if (transport_.send(*send.peer->link, &header, header_bytes, flat(send), send.bytes) ==
+  Peer& peer = *send.peer;
+  if (peer.transport->send(*peer.link, &header, header_bytes, flat(send), send.bytes) ==
       Posted::busy) {
     return false;
   }

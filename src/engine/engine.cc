@@ -8,14 +8,14 @@
 
 namespace macadam::engine {
 
-Engine::Engine(Transport& transport, Rank job_size, const base::Settings& settings)
-    : transport_(transport), settings_(settings), limits_(transport.limits()),
-      eager_(limits_.eager), hybrid_(limits_.hybrid), peers_(job_size) {
-  if (settings.last_byte && !limits_.orders_bytes) {
+Engine::Engine(Networks networks, Rank job_size, const base::Settings& settings)
+    : networks_(std::move(networks)), settings_(settings), peers_(job_size) {
+  for (const Transport* const network : networks_) {
+    if (!settings.last_byte || network->limits().orders_bytes) continue;
     base::fail(MPI_ERR_ARG,
                "MACADAM_LAST_BYTE=yes needs a network that places the last byte of a write last, "
                "and {} does not promise that; leave it at no",
-               limits_.name);
+               network->limits().name);
   }
 }
 
@@ -49,25 +49,28 @@ Engine::~Engine() {
 }
 
 Peer& Engine::meet(Rank rank) {
+  Transport& transport = networks_.reaching(rank);
   Peer& peer = peers_.make(rank);
   ++counters_.peers;
-  peer.transport = &transport_;
-  peer.link = &transport_.connect(rank, peer.state);
+  peer.transport = &transport;
+  peer.eager = transport.limits().eager;
+  peer.hybrid = transport.limits().hybrid;
+  peer.link = &transport.connect(rank, peer.state);
   update_short_limit(peer);
   return peer;
 }
 
 void Engine::update_short_limit(Peer& peer) {
-  peer.short_limit = open(peer) && !peer.demoted ? static_cast<std::int64_t>(eager_) : -1;
+  peer.short_limit = open(peer) && !peer.demoted ? static_cast<std::int64_t>(peer.eager) : -1;
 }
 
 void Engine::finish_send(SendRequest& send, std::int32_t error) {
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
-  if (send.is_registered) transport_.release_memory(send.registered);
+  if (send.is_registered) send.peer->transport->release_memory(send.registered);
   if (send.staged != nullptr) {
     if (send.hybrid) {
-      transport_.free(send.staged);
+      send.peer->transport->free(send.staged);
     } else {
       buffers_.give(send.staged, send.bytes);
     }

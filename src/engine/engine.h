@@ -8,6 +8,7 @@
 #include "engine/context_set.h"
 #include "engine/eager_view.h"
 #include "engine/match.h"
+#include "engine/networks.h"
 #include "engine/peer.h"
 #include "engine/request.h"
 #include "engine/transport.h"
@@ -42,11 +43,11 @@ struct EngineCounters {
 };
 
 // Matching, the four protocols, peers, backlog and progress. Pure: no system call, thread, clock,
-// environment or mutable static; everything comes from the Transport. Not thread safe.
+// environment or mutable static; everything comes from the transports. Not thread safe.
 class Engine final : public Sink {
  public:
-  // `transport` and `settings` outlive the engine.
-  Engine(Transport& transport, Rank job_size, const base::Settings& settings);
+  // The transports and `settings` outlive the engine.
+  Engine(Networks networks, Rank job_size, const base::Settings& settings);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -74,7 +75,7 @@ class Engine final : public Sink {
   [[gnu::always_inline]] ReceiveRequest* receive(Peer* peer, const Envelope& envelope,
                                                  const Data& data) {
     const std::size_t bytes = data.bytes();
-    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > eager_ ||
+    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > peer->eager ||
         matcher_.any_unexpected() || peer->state == PeerState::failed) [[unlikely]]
       return receive_long(peer, envelope, data);
     ReceiveRequest& receive = make_receive(envelope, data, bytes);
@@ -112,7 +113,7 @@ class Engine final : public Sink {
     if (progressing_) [[unlikely]]
       return false;
     const Progressing guard(progressing_);
-    bool moved = transport_.poll(*this);
+    bool moved = networks_.poll(*this);
     if (!watched_.empty()) [[unlikely]]
       moved = look_at_last_bytes(moved) || moved;
     if (!backlogged_.empty()) [[unlikely]]
@@ -128,7 +129,7 @@ class Engine final : public Sink {
   // way make none again.
   void drop_context(std::uint64_t context);
 
-  [[nodiscard]] Transport& transport() { return transport_; }
+  [[nodiscard]] const Networks& networks() const { return networks_; }
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
   void list_counters(base::CounterList& list) const;
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -221,7 +222,7 @@ class Engine final : public Sink {
   void add_part(Peer& peer, const std::byte* part, std::size_t bytes);
 
   // hybrid.cc
-  std::byte* copy_for_hybrid(const Data& data, std::size_t bytes);
+  static std::byte* copy_for_hybrid(Peer& peer, const Data& data, std::size_t bytes);
   void offer_copy(SendRequest& send);
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID
@@ -330,11 +331,8 @@ class Engine final : public Sink {
     bool& flag;
   };
 
-  Transport& transport_;
+  const Networks networks_;
   const base::Settings& settings_;
-  Limits limits_;
-  std::size_t eager_;  // payload bytes up to which EAGER is used
-  std::size_t hybrid_; // ... and HYBRID
   // The slabs go last: the lists below link what lies in them.
   base::Slab<SendRequest> send_slab_;
   base::Slab<ReceiveRequest> receive_slab_;

@@ -11,8 +11,8 @@ namespace macadam::engine {
 
 // The data as one block of the library's memory; null if there is none left: the message then takes
 // SEND_RNDV.
-std::byte* Engine::copy_for_hybrid(const Data& data, std::size_t bytes) {
-  auto* const copy = static_cast<std::byte*>(transport_.allocate(bytes));
+std::byte* Engine::copy_for_hybrid(Peer& peer, const Data& data, std::size_t bytes) {
+  auto* const copy = static_cast<std::byte*>(peer.transport->allocate(bytes));
   if (copy == nullptr) return nullptr;
   if (data.type->contiguous()) {
     std::memcpy(copy, data.address, bytes);
@@ -24,7 +24,7 @@ std::byte* Engine::copy_for_hybrid(const Data& data, std::size_t bytes) {
 }
 
 void Engine::offer_copy(SendRequest& send) {
-  send.registered = transport_.register_memory(send.staged, send.bytes);
+  send.registered = send.peer->transport->register_memory(send.staged, send.bytes);
   send.is_registered = true;
   send.stage = SendStage::announced;
   ++counters_.hybrid_sent;

@@ -100,7 +100,9 @@ struct Peer : base::ListNode<Backlogged> {
   // connected, a backlog, demoted. One compare covers all of it.
   std::int64_t short_limit = -1;
   Link* link = nullptr;
-  Transport* transport = nullptr;
+  Transport* transport = nullptr; // the network that reaches it, and what is best there:
+  std::size_t eager = 0;          // payload bytes up to which EAGER is used
+  std::size_t hybrid = 0;         // ... and HYBRID
   Channels channels;
   Rank rank = 0;
   PeerState state = PeerState::connecting;

@@ -12,7 +12,8 @@ namespace macadam::engine {
 
 ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
   const std::size_t bytes = data.bytes();
-  const bool could_announce = peer != nullptr && envelope.tag != MPI_ANY_TAG && bytes > eager_ &&
+  const bool could_announce = peer != nullptr && envelope.tag != MPI_ANY_TAG &&
+                              bytes > peer->eager &&
                               settings_.protocols == base::Protocols::customized;
   // Figure 6, Irecv (3): a SENDER_READY that has arrived makes an announcement needless.
   if (could_announce) progress();
@@ -96,7 +97,8 @@ std::byte* Engine::landing(ReceiveRequest& receive) {
 
 RemoteMemory Engine::register_landing(ReceiveRequest& receive) {
   if (!receive.is_registered && receive.capacity != 0) {
-    receive.registered = transport_.register_memory(landing(receive), receive.capacity);
+    receive.registered =
+        receive.peer->transport->register_memory(landing(receive), receive.capacity);
     receive.is_registered = true;
   }
   return receive.registered;
@@ -107,7 +109,7 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::i
   base::List<ReceiveRequest, InFlight>::erase(receive);
   stop_watching(receive);
   if (receive.id != 0) receive_ids_.remove(receive.id);
-  if (receive.is_registered) transport_.release_memory(receive.registered);
+  if (receive.is_registered) receive.peer->transport->release_memory(receive.registered);
   if (receive.staged != nullptr) {
     datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
     cursor.unpack(receive.staged, std::min<std::size_t>(bytes, receive.capacity));

@@ -121,7 +121,8 @@ void Engine::write_to(SendRequest& send, const Announcement& target) {
   Peer& peer = *send.peer;
   const std::size_t fits = std::min<std::size_t>(send.bytes, target.capacity);
   const bool seen = target.watched && is_seen_by_last_byte(send, target);
-  const bool tells = !seen && fits != 0 && fits == send.bytes && fits <= limits_.noticed_put;
+  const bool tells =
+      !seen && fits != 0 && fits == send.bytes && fits <= peer.transport->limits().noticed_put;
   const std::uint32_t notice = tells ? base::short_id(target.receive_id) : 0;
   send.stage = SendStage::written;
   if (fits != 0) post_put(peer, send, target.memory, fits, notice);

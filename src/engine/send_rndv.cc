@@ -12,7 +12,8 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) {
   const bool read = settings_.rendezvous == base::Rendezvous::read;
   if (read) {
-    send.registered = transport_.register_memory(const_cast<std::byte*>(flat(send)), send.bytes);
+    send.registered =
+        send.peer->transport->register_memory(const_cast<std::byte*>(flat(send)), send.bytes);
     send.is_registered = true;
   }
   send.stage = SendStage::announced;

@@ -4,6 +4,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -86,13 +87,17 @@ class Sink {
 // A network, as the engine sees it. Messages between two processes arrive once and in order. The
 // data of a put arrives before any message sent to the same peer after it, so a FIN may follow a
 // put at once; a transport that has accepted a put and not moved it all answers `busy` to sends on
-// that link. Not thread safe: one caller at a time, except idle(). No operation blocks, except
-// idle().
+// that link. Not thread safe: one caller at a time, except where it says otherwise. No operation
+// blocks, except idle().
 class Transport {
  public:
   virtual ~Transport() = default;
 
   [[nodiscard]] virtual const Limits& limits() const = 0;
+
+  // Whether this network reaches a rank. Of several networks a peer is talked to over the first
+  // that does (networks.h).
+  [[nodiscard]] virtual bool reaches(Rank) const { return true; }
 
   // The link to a peer, made on first call and kept. `connecting` links take operations only after
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.
@@ -133,11 +138,18 @@ class Transport {
 
   // Called when a wait had nothing to do: spins, yields or sleeps in the kernel, by the number of
   // fruitless polls since the last success. A sleep ends when a message arrives, after
-  // `longest_us` at most, or spuriously. The only blocking operation, the only one that a second
-  // thread may call meanwhile.
-  virtual void idle(unsigned fruitless, unsigned longest_us) = 0;
+  // `longest_us` at most, or spuriously. The only blocking operation. True if the next call will
+  // sleep, should the poll() between find nothing. This one and the next four may be called by a
+  // second thread meanwhile.
+  virtual bool idle(unsigned fruitless, unsigned longest_us) = 0;
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;
+  // Ends a sleep in idle(), or the one that an idle() has promised.
+  virtual void wake() {}
+  // For a network on which nobody sleeps, since another one does that for both: what arrives after
+  // the next poll() wakes the other (once). And how long that sleep may last, in microseconds.
+  virtual void arm() {}
+  [[nodiscard]] virtual unsigned longest_sleep_us() const { return UINT_MAX; }
 
   // Seconds on a monotonic clock (virtual time in the simulator).
   [[nodiscard]] virtual double now() const = 0;

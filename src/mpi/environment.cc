@@ -56,7 +56,7 @@ void get_hw_resource_info(Process& self, MPI_Info* hw_info) {
 }
 
 double wtime() {
-  if (running != nullptr) return running->transport->now();
+  if (running != nullptr) return running->nearest().now();
   timespec time;
   ::clock_gettime(CLOCK_MONOTONIC, &time);
   return seconds(time);
@@ -80,7 +80,7 @@ void alloc_mem(Process& self, MPI_Aint size, Info* info, void* baseptr) {
     }
   }
   const auto bytes = static_cast<std::size_t>(size);
-  void* memory = alignment <= 64 && bytes > 0 ? self.transport->allocate(bytes) : nullptr;
+  void* memory = alignment <= 64 && bytes > 0 ? self.nearest().allocate(bytes) : nullptr;
   if (memory != nullptr) self.shared_allocations.insert(memory);
   if (memory == nullptr && (alignment & (alignment - 1)) == 0) {
     memory =
@@ -95,7 +95,7 @@ void alloc_mem(Process& self, MPI_Aint size, Info* info, void* baseptr) {
 
 void free_mem(Process& self, void* base) {
   if (self.shared_allocations.erase(base) != 0) {
-    self.transport->free(base);
+    self.nearest().free(base);
   } else {
     std::free(base);
   }

@@ -11,7 +11,7 @@ using Phase = Process::Phase;
 
 // Everything that this process has sent is out of its hands, and everybody has come as far.
 void drain(Process& self) {
-  self.wait_until([&] { return self.engine->quiet() && self.transport->drain(); });
+  self.wait_until([&] { return self.engine->quiet() && self.engine->networks().drain(); });
   self.job->barrier([&] { self.engine->progress(); });
 }
 

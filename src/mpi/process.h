@@ -88,7 +88,7 @@ class Process {
         idled = true;
       }
     }
-    if (idled) engine->transport().resume();
+    if (idled) engine->networks().resume();
   }
 
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
@@ -99,9 +99,12 @@ class Process {
       vain_looks_ = 0;
     } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
       idle(1);
-      engine->transport().resume();
+      engine->networks().resume();
     }
   }
+
+  // Keeps the time, and has the memory that MPI_Alloc_mem gives out.
+  [[nodiscard]] engine::Transport& nearest() const { return *transports.front(); }
 
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
   // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
@@ -128,7 +131,9 @@ class Process {
   Surroundings* surroundings = nullptr; // null: boot::LocalJob and shared memory
   std::unique_ptr<boot::Job> job;
   std::unique_ptr<net::shm::Directory> directory;
-  std::unique_ptr<engine::Transport> transport;
+  // Nearest first, as in engine::Networks. They go in the other order: a later one may wake an
+  // earlier one.
+  std::vector<std::unique_ptr<engine::Transport>> transports;
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<coll::Resources> coll;
   Communicator* world = nullptr;
@@ -158,7 +163,7 @@ class Process {
   // What MPI_Type_create_f90_* has given out, by combiner and arguments.
   std::map<std::pair<int, std::vector<int>>, datatype::TypeRef> f90_types;
   HandleTable handles;
-  std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in the transport's memory
+  std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
   Requests requests;
   std::unique_ptr<Tool> tool;              // while MPI_T is initialised
   std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize

@@ -113,10 +113,10 @@ Json changed_settings(const base::Settings& settings) {
   return changed;
 }
 
-std::size_t connected_peers(const engine::Engine& engine) {
+std::size_t connected_peers(const engine::Engine& engine, const engine::Transport& network) {
   std::size_t count = 0;
   engine.peers().for_each([&](const engine::Peer& peer) {
-    if (peer.state == PeerState::connected) ++count;
+    if (peer.transport == &network && peer.state == PeerState::connected) ++count;
   });
   return count;
 }
@@ -173,18 +173,24 @@ std::string final_report(Process& self) {
                         {"text", counter.text},
                         {"value", *counter.value}});
   }
-  const char* network = self.transport->limits().name;
-  const Json report = {
-      {"rank", self.job->rank()},
-      {"host", self.job->host()},
-      {"counters", std::move(counters)},
-      {"memory",
-       {{"resident", resident_bytes()},
-        {"engine", self.engine->memory_bytes()},
-        {network, self.transport->memory_bytes()}}},
-      {"transports", {fmt::format("{}: {} peers", network, connected_peers(*self.engine))}},
-      {"fallbacks", self.transport->fallbacks()},
-      {"settings", changed_settings(self.settings)}};
+  Json memory = {{"resident", resident_bytes()}, {"engine", self.engine->memory_bytes()}};
+  Json transports = Json::array();
+  Json fallbacks = Json::array();
+  for (const auto& network : self.transports) {
+    const char* const name = network->limits().name;
+    memory[name] = network->memory_bytes();
+    transports.push_back(
+        fmt::format("{}: {} peers", name, connected_peers(*self.engine, *network)));
+    for (std::string& line : network->fallbacks())
+      fallbacks.push_back(std::move(line));
+  }
+  const Json report = {{"rank", self.job->rank()},
+                       {"host", self.job->host()},
+                       {"counters", std::move(counters)},
+                       {"memory", std::move(memory)},
+                       {"transports", std::move(transports)},
+                       {"fallbacks", std::move(fallbacks)},
+                       {"settings", changed_settings(self.settings)}};
   return report.dump();
 }
 

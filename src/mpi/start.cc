@@ -91,16 +91,20 @@ void start(Process& self) {
   read_settings(self);
   print_warnings(self);
   if (surroundings != nullptr)
-    self.transport = surroundings->make_transport(self.settings);
+    self.transports.push_back(surroundings->make_transport(self.settings));
   else
-    self.transport = std::make_unique<shm::Transport>(*self.directory, self.settings);
+    self.transports.push_back(std::make_unique<shm::Transport>(*self.directory, self.settings));
   const auto rank = static_cast<Rank>(self.job->rank());
   const int size = self.job->size();
-  self.engine =
-      std::make_unique<engine::Engine>(*self.transport, static_cast<Rank>(size), self.settings);
+  std::vector<engine::Transport*> networks;
+  for (const auto& transport : self.transports)
+    networks.push_back(transport.get());
+  self.engine = std::make_unique<engine::Engine>(engine::Networks(std::move(networks)),
+                                                 static_cast<Rank>(size), self.settings);
   self.coll = std::make_unique<coll::Resources>(*self.engine, self.types[MPI_BYTE]);
   self.engine->list_counters(self.counters);
-  self.transport->list_counters(self.counters);
+  for (const auto& transport : self.transports)
+    transport->list_counters(self.counters);
 
   const std::uint64_t own = static_cast<std::uint64_t>(rank) << 32;
   self.world =
@@ -121,7 +125,8 @@ void stop(Process& self) {
   freeze_counters(self);
   self.coll.reset();
   self.engine.reset();
-  self.transport.reset();
+  while (!self.transports.empty())
+    self.transports.pop_back();
   self.directory.reset();
   self.job->finalize();
 }

@@ -12,7 +12,7 @@ void Process::idle(unsigned fruitless) {
   if (job->report_wanted()) [[unlikely]]
     job->write_report(hang_report(*this));
   if (!thread_multiple) {
-    transport->idle(fruitless, alone_us);
+    engine->networks().idle(fruitless, alone_us);
     return;
   }
   const char* const waiting_in = function;
@@ -21,7 +21,7 @@ void Process::idle(unsigned fruitless) {
   if (contended) {
     std::this_thread::yield();
   } else {
-    transport->idle(fruitless, threads_us);
+    engine->networks().idle(fruitless, threads_us);
   }
   lock.retake(depth);
   function = waiting_in;

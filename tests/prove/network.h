@@ -227,7 +227,7 @@ class Network {
         moved = true;
       return moved;
     }
-    void idle(unsigned, unsigned) override {}
+    bool idle(unsigned, unsigned) override { return false; }
     void resume() override {}
     [[nodiscard]] double now() const override { return 0; }
     void list_counters(base::CounterList&) const override {}

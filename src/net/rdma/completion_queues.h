@@ -15,8 +15,8 @@ namespace macadam::net::rdma {
 // thread at a time; another may walk over the queues meanwhile.
 class CompletionQueues {
  public:
-  // `per_connection` entries are reserved each time.
-  CompletionQueues(Device& device, std::uint32_t per_connection);
+  // `per_connection` entries are reserved each time; `attended` as in Device.
+  CompletionQueues(Device& device, std::uint32_t per_connection, bool attended);
   CompletionQueues(const CompletionQueues&) = delete;
   CompletionQueues& operator=(const CompletionQueues&) = delete;
 
@@ -36,6 +36,7 @@ class CompletionQueues {
   };
   Device& device_;
   const std::uint32_t per_connection_;
+  const bool attended_;
   std::array<Row, 32> rows_;
   std::atomic<unsigned> size_ = 0;
 };

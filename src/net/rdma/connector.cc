@@ -375,6 +375,9 @@ void Connector::handle(const ConnectPacket& packet) {
     ++counters_.rejected;
     return;
   }
+  // What the peer has published may still be on its way here. Then the packet is as good as lost:
+  // it will come again.
+  if (!directory_.knows(packet.source)) return;
   Connection& connection = get_locked(packet.source);
   try {
     obey(connection, packet);

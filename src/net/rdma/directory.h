@@ -19,15 +19,18 @@ class Directory {
 
   [[nodiscard]] virtual Rank rank() const = 0; // this process
   [[nodiscard]] virtual Rank size() const = 0; // of the job: ranks are 0 to size() - 1
+  // Whether messages to this peer go by RDMA, not by a nearer network.
+  [[nodiscard]] virtual bool serves(Rank) const { return true; }
   // Random, known to this job's processes only.
   [[nodiscard]] virtual std::array<std::uint8_t, 16> secret() const = 0;
 
   // Called once, when this process listens at `own`.
   virtual void publish(const wire::Endpoint& own) = 0;
   // Where a peer listens; asked when a connection wants it and not before. Waits until the peer has
-  // published. Throws base::Error if it never will. Any thread: the attendant asks too, for a peer
-  // that has published, and is then not made to wait.
+  // published. Throws base::Error if it never will. Any thread: the attendant asks too, if it
+  // `knows` the peer, and is then not made to wait.
   virtual wire::Endpoint find(Rank peer) = 0;
+  [[nodiscard]] virtual bool knows(Rank) const { return true; }
 };
 
 } // namespace macadam::net::rdma

@@ -154,6 +154,14 @@ class Nobody final : public Sink {
 
 } // namespace
 
+Rank RdmaTransport::connections_at_start() const {
+  if (settings_.rdma_connections == base::ConnectMode::on_demand) return 0;
+  Rank count = 0;
+  for (Rank peer = 0; peer < size_; ++peer)
+    count += connects_at_start(peer) ? 1 : 0;
+  return count;
+}
+
 void RdmaTransport::wait_at_start(Sink& sink) {
   if (connector_->busy()) connector_->progress();
   if (!take_news(sink)) device_.wait(500);
@@ -171,7 +179,7 @@ void RdmaTransport::connect_all() {
   if (settings_.rdma_connections == base::ConnectMode::serial) {
     // Client-server, in the order of ranks: the lower rank serves, whoever asks first.
     for (Rank peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
+      if (!connects_at_start(peer)) continue;
       Connection& connection = connector_->get(peer);
       if (peer < rank_)
         connector_->open(connection);
@@ -184,12 +192,15 @@ void RdmaTransport::connect_all() {
   }
   // Peer-to-peer, starting behind oneself so that not all ask the same rank.
   for (Rank i = 1; i < size_; ++i) {
+    const Rank peer = (rank_ + i) % size_;
+    if (!connects_at_start(peer)) continue;
     while (connector_->opening() >= most_opening)
       wait_at_start(nobody);
-    connector_->open(connector_->get((rank_ + i) % size_));
+    connector_->open(connector_->get(peer));
   }
-  for (Rank i = 1; i < size_; ++i) {
-    while (!is_up(connector_->get((rank_ + i) % size_)))
+  for (Rank peer = 0; peer < size_; ++peer) {
+    if (!connects_at_start(peer)) continue;
+    while (!is_up(connector_->get(peer)))
       wait_at_start(nobody);
   }
 }

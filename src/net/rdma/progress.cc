@@ -10,7 +10,7 @@ namespace macadam::net::rdma {
 
 bool RdmaTransport::poll(Sink& sink) {
   const bool arming = arm_wanted_.load(std::memory_order_relaxed);
-  if (arming) arm();
+  if (arming) arm_queues();
   bool moved = batch_at_ != batch_size_;
   deliver_batch(sink);
   if (connector_->busy()) [[unlikely]]
@@ -31,11 +31,13 @@ bool RdmaTransport::poll(Sink& sink) {
     dead_.clear();
   }
   moved |= settle(sink);
-  if (arming && !moved && !arrived) armed_.store(true, std::memory_order_release);
-  return moved || arrived;
+  moved |= arrived;
+  if (arming && !moved) armed_.store(true, std::memory_order_release);
+  if (moved && sleeper_ != nullptr) sleeper_->wake(); // another thread of ours should look again
+  return moved;
 }
 
-void RdmaTransport::arm() {
+void RdmaTransport::arm_queues() {
   arm_wanted_.store(false, std::memory_order_relaxed);
   cache_.collect(); // a wait is long enough to give back what the program has freed
   if (CompletionQueue* const shared = receiver_->shared_completions()) shared->arm();

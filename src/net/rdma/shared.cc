@@ -20,7 +20,8 @@ ReceiveWork work_of(const Buffer* buffer, std::size_t bytes) {
 
 } // namespace
 
-SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape)
+SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape,
+                               bool attended)
     : pool_(pool), kept_(shape.shared), watermark_(shape.watermark), most_(shape.most_receives),
       batch_(std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2)) {
   if (device.limits().shared_depth == 0) {
@@ -28,7 +29,7 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
                "RDMA: {} has no shared receive queues; set MACADAM_RDMA_RECEIVE=credit",
                device.name());
   }
-  completions_ = device.make_completion_queue(most_, false);
+  completions_ = device.make_completion_queue(most_, attended);
   queue_ = device.make_shared_receive_queue(kept_);
   free_.reserve(model::shared_batch);
   post_new(kept_);

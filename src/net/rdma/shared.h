@@ -17,9 +17,10 @@ namespace macadam::net::rdma {
 // that comes faster still is refused by the network and tries again: nothing is lost.
 class SharedReceiver final : public Receiver {
  public:
-  // With a watermark of 0 the attendant posts nothing (Figure 10, without flow control). Throws
-  // base::Error if the device has no shared receive queue.
-  SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape);
+  // With a watermark of 0 the attendant posts nothing (Figure 10, without flow control).
+  // `attended`, of the queue of completions, as in Device. Throws base::Error if the device has no
+  // shared receive queue.
+  SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape, bool attended);
   ~SharedReceiver() override;
 
   void configure(QueuePairOptions& options) const override;

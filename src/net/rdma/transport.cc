@@ -32,8 +32,9 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
 } // namespace
 
 RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
-                             mem::InvalidationSource* invalidation)
-    : device_(device), settings_(settings), rank_(directory.rank()), size_(directory.size()),
+                             mem::InvalidationSource* invalidation, engine::Transport* sleeper)
+    : device_(device), directory_(directory), settings_(settings), sleeper_(sleeper),
+      rank_(directory.rank()), size_(directory.size()),
       shape_(model::shape_of(settings, device.limits(), fallbacks_)),
       limits_(make_limits(settings, device.limits())),
       pool_(device, model::buffer_bytes(limits_.eager),
@@ -41,7 +42,7 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
       heap_(device), cache_(*this, settings.rdma_cache == 0 ? nullptr : invalidation,
                             static_cast<std::size_t>(settings.rdma_cache_entries),
                             static_cast<std::size_t>(settings.rdma_cache)),
-      queues_(device, shape_.completions()) {
+      queues_(device, shape_.completions(), sleeper != nullptr) {
   if (invalidation != nullptr && !invalidation->why_not().empty()) {
     fallbacks_.push_back(
         "rdma: user memory is registered for each transfer and does not stay so: " +
@@ -49,7 +50,7 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
   }
   switch (shape_.mode) {
   case base::ReceiveMode::shared:
-    receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_);
+    receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_, sleeper != nullptr);
     break;
   case base::ReceiveMode::credit:
     receiver_ = std::make_unique<CreditReceiver>(pool_, shape_.window);
@@ -65,11 +66,11 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
                "connections are made); {} has {}, MACADAM_RDMA_QUEUE_PAIRS is {}",
                most, device.name(), device.limits().queue_pairs, settings.rdma_queue_pairs);
   }
-  if (settings.rdma_connections != base::ConnectMode::on_demand && most - 1 < size_ - 1) {
+  if (const Rank wanted = connections_at_start(); most - 1 < wanted) {
     base::fail(MPI_ERR_OTHER,
                "RDMA: {} connections at start need {} queue pairs, {} are there; leave "
                "MACADAM_RDMA_CONNECTIONS at on-demand",
-               size_ - 1, size_, most);
+               wanted, wanted + 1, most);
   }
   self_.rank = rank_;
   QueuePairOptions options;
@@ -222,18 +223,34 @@ bool RdmaTransport::drain() {
 
 // First spins, then arms the queues in a poll(), then sleeps. That poll() sees what came before the
 // queues were armed, and what comes after ends the sleep.
-void RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
+bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
   const double spin =
       settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
   const double time = device_.now();
   if (fruitless <= 1) idle_since_.store(time, std::memory_order_relaxed);
   const bool no_event = settings_.last_byte; // ends such a wait
-  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin) return device_.yield();
-  if (!armed_.exchange(false, std::memory_order_acquire)) {
-    arm_wanted_.store(true, std::memory_order_relaxed);
-    return;
+  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin) {
+    device_.yield();
+    return false;
   }
-  device_.wait(connector_->busy() ? std::min(longest_us, packet_interval_us) : longest_us);
+  if (!armed_.exchange(false, std::memory_order_acquire)) {
+    arm();
+    return true;
+  }
+  device_.wait(std::min(longest_us, longest_sleep_us()));
+  return false;
+}
+
+// While a connection is being made, packets may have to be sent again.
+unsigned RdmaTransport::longest_sleep_us() const {
+  return connector_->busy() ? packet_interval_us : UINT_MAX;
+}
+
+// A packet of a connection, or something for a process that sleeps elsewhere. Which queue it was
+// does not matter: to look for packets costs little, and a sleep may end without a reason.
+void RdmaTransport::on_completions(CompletionQueue&) {
+  connector_->read_packets();
+  if (sleeper_ != nullptr) sleeper_->wake();
 }
 
 std::size_t RdmaTransport::memory_bytes() const {

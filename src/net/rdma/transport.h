@@ -57,20 +57,23 @@ inline std::size_t longest_piece(const DeviceLimits& device) {
 class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
  public:
   // Publishes where this process listens. All arguments outlive the transport; `invalidation` may
-  // be null, then no user memory stays registered after its use. Throws base::Error if the device
-  // cannot do what the settings ask for.
+  // be null, then no user memory stays registered after its use. A process that has another
+  // network too sleeps on that one, the `sleeper`: then idle() is not called, and the attendant
+  // wakes it. Throws base::Error if the device cannot do what the settings ask for.
   RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
-                mem::InvalidationSource* invalidation);
+                mem::InvalidationSource* invalidation, engine::Transport* sleeper = nullptr);
   RdmaTransport(const RdmaTransport&) = delete;
   RdmaTransport& operator=(const RdmaTransport&) = delete;
   // What has not arrived (see drain()) is lost.
   ~RdmaTransport() override;
 
   // Start-up with static connections (rdma_connections `all` or `serial`): connects to every rank
-  // and waits for it; every process must call it. On demand: does nothing. Throws base::Error.
+  // that goes by RDMA and waits for it; every process must call it. On demand: does nothing. Throws
+  // base::Error.
   void connect_all();
 
   [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+  [[nodiscard]] bool reaches(Rank peer) const override { return directory_.serves(peer); }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) override;
@@ -86,8 +89,11 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
   bool drain() override;
-  void idle(unsigned fruitless, unsigned longest_us) override;
+  bool idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override {}
+  void wake() override { device_.wake(); }
+  void arm() override { arm_wanted_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] unsigned longest_sleep_us() const override;
   [[nodiscard]] double now() const override { return device_.now(); }
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
@@ -106,7 +112,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
 
   // EventSink: on the device's thread.
   void on_limit(SharedReceiveQueue&) override { receiver_->on_limit(); }
-  void on_completions(CompletionQueue&) override { connector_->read_packets(); }
+  void on_completions(CompletionQueue&) override;
   // mem::Pinner
   std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
@@ -125,7 +131,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
   bool deliver_to_self(Sink& sink);
   bool settle(Sink& sink);
-  void arm();
+  void arm_queues();
 
   // lifecycle.cc: connections opened, closed, evicted, broken
   bool take_news(Sink& sink);
@@ -136,6 +142,10 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void make_room();
   void evict(double now);
   void break_off(Connection& connection, const std::string& reason, Sink& sink);
+  [[nodiscard]] bool connects_at_start(Rank peer) const {
+    return peer != rank_ && directory_.serves(peer);
+  }
+  [[nodiscard]] Rank connections_at_start() const;
   void wait_at_start(Sink& sink);
 
   // transfer.cc: puts and gets
@@ -148,7 +158,9 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;
+  const Directory& directory_;
   const base::Settings& settings_;
+  engine::Transport* const sleeper_; // null: this network
   const Rank rank_;
   const Rank size_;
   std::vector<std::string> fallbacks_;

@@ -28,7 +28,8 @@ class Directory {
   [[nodiscard]] virtual Rank rank() const = 0;           // this process
   [[nodiscard]] virtual Rank size() const = 0;           // of the job: ranks are 0 to size() - 1
   [[nodiscard]] virtual unsigned local_size() const = 0; // processes on this host
-  [[nodiscard]] virtual unsigned cores() const = 0;      // hardware threads they share
+  [[nodiscard]] virtual bool is_local(Rank) const { return true; } // on this host
+  [[nodiscard]] virtual unsigned cores() const = 0;                // hardware threads they share
 
   // This process's memory. Called once, and only if local_size() > 1. Throws base::Error.
   virtual SharedMemory own_segment() = 0;

@@ -168,7 +168,7 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
   return Posted::busy;
 }
 
-void Transport::idle(unsigned fruitless, unsigned longest_us) {
+bool Transport::idle(unsigned fruitless, unsigned longest_us) {
   // The caller has tried again to send what was refused; if it was refused again, it waits for
   // room.
   const std::uint64_t busy = std::atomic_ref(counters_.busy).load(std::memory_order_relaxed);
@@ -178,7 +178,7 @@ void Transport::idle(unsigned fruitless, unsigned longest_us) {
     busy_at_idle_.store(busy, std::memory_order_relaxed);
     longest_us = std::min(longest_us, longest_sleep_for_room_us);
   }
-  waiter_.idle(fruitless, longest_us);
+  return waiter_.idle(fruitless, longest_us);
 }
 
 bool Transport::poll(Sink& sink) {

@@ -83,6 +83,7 @@ class Transport final : public engine::Transport {
   ~Transport() override;
 
   [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+  [[nodiscard]] bool reaches(Rank peer) const override { return directory_.is_local(peer); }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) override;
@@ -95,8 +96,9 @@ class Transport final : public engine::Transport {
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
-  void idle(unsigned fruitless, unsigned longest_us) override;
+  bool idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override { waiter_.resume(); }
+  void wake() override { waiter_.rouse(); }
   [[nodiscard]] double now() const override { return seconds(); }
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }

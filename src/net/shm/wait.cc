@@ -58,26 +58,35 @@ Waiter::Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us)
       // Registered processes pass the barrier: senders must be, so every process is.
       has_barrier_(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)) {}
 
-void Waiter::idle(unsigned fruitless, unsigned longest_us) {
+bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
   if (!waiting()) set_waiting(true);
   if (spin_seconds_ > 0 || !oversubscribed_) {
     if (fruitless == 1) learn();
-    if (fruitless < blind_polls) return;
+    if (fruitless < blind_polls) return false;
     const double time = seconds();
     if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
     const double waited = time - began_.load(std::memory_order_relaxed);
     const bool shorter = yields_help_.load(std::memory_order_relaxed);
     const double spin = shorter ? spin_seconds_ / shorter_spin : spin_seconds_;
-    if (waited < spin) return relax();
-    if (waited < spin + yield_time) return yield();
+    if (waited < spin) {
+      relax();
+      return false;
+    }
+    if (waited < spin + yield_time) {
+      yield();
+      return false;
+    }
   } else if (fruitless < shared_core_yields) {
-    return yield();
+    yield();
+    return false;
   }
   // Announce, let the caller poll once more, sleep: `fruitless` counts the polls between.
-  if (fruitless % 2 == 0)
+  if (fruitless % 2 == 0) {
     announce_sleep();
-  else
-    sleep(longest_us);
+    return true;
+  }
+  sleep(longest_us);
+  return false;
 }
 
 // From how the last wait ended.

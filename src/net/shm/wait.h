@@ -33,7 +33,7 @@ class Waiter {
   Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us);
 
   // See engine::Transport. Any thread.
-  void idle(unsigned fruitless, unsigned longest_us);
+  bool idle(unsigned fruitless, unsigned longest_us);
   void resume();
 
   // Whether this process does nothing but poll.

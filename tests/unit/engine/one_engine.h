@@ -128,7 +128,7 @@ class RecordingTransport final : public engine::Transport {
     deliver(sink);
     return true;
   }
-  void idle(unsigned, unsigned) override {}
+  bool idle(unsigned, unsigned) override { return false; }
   void resume() override {}
   double now() const override { return 0; }
   void list_counters(base::CounterList&) const override {}

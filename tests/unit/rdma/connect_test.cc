@@ -159,6 +159,19 @@ void run_all(World& world, const std::function<void(World::Process&)>& program) 
     process->processor.run_in(nullptr);
 }
 
+// What a peer has published reaches others late: its requests are as good as lost until then.
+TEST(Connect, a_request_of_a_peer_whose_address_has_not_come_is_answered_later) {
+  World world(2);
+  world.start();
+  world[0].unknown = 1;
+  Stream stream(world, 1, 0, 3);
+  EXPECT_FALSE(world.until([&] { return stream.push() && stream.arrived(); }, 3000));
+  EXPECT_EQ(world[0].transport->connections(), 0u);
+  world[0].unknown.reset();
+  ASSERT_TRUE(world.until([&] { return stream.push() && stream.arrived(); }, 100000));
+  stream.check();
+}
+
 class AtStart : public testing::TestWithParam<ConnectMode> {};
 
 TEST_P(AtStart, every_pair_is_connected) {
@@ -184,6 +197,26 @@ TEST_P(AtStart, every_pair_is_connected) {
   }));
   for (const Stream& stream : streams)
     stream.check();
+}
+
+// On three nodes of two ranks, another network serves those of a node.
+TEST_P(AtStart, only_ranks_that_rdma_serves_are_connected) {
+  Settings settings = small_settings();
+  settings.rdma_connections = GetParam();
+  settings.rdma_queue_pairs = 5; // four connections and the datagrams
+  constexpr Rank size = 6;
+  World world(size, settings);
+  for (auto& process : world.processes)
+    process->node_ranks = 2;
+  world.start();
+  run_all(world, [](World::Process& process) { process.transport->connect_all(); });
+  world.run(2000);
+  for (Rank rank = 0; rank < size; ++rank) {
+    const RdmaTransport& transport = *world[rank].transport;
+    EXPECT_EQ(transport.connections(), 4u);
+    EXPECT_EQ(transport.reaches(rank ^ 1), false);
+    EXPECT_EQ(transport.reaches((rank + 2) % size), true);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, AtStart, testing::Values(ConnectMode::all, ConnectMode::serial),

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,8 +89,12 @@ class World {
     [[nodiscard]] Rank rank() const override { return self; }
     [[nodiscard]] Rank size() const override { return static_cast<Rank>(world.processes.size()); }
     [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return its_secret; }
+    [[nodiscard]] bool serves(Rank peer) const override {
+      return node_ranks == 0 || peer / node_ranks != self / node_ranks;
+    }
     void publish(const wire::Endpoint& own) override { endpoint = own; }
     wire::Endpoint find(Rank peer) override { return world[peer].endpoint; }
+    [[nodiscard]] bool knows(Rank peer) const override { return !unknown || *unknown != peer; }
     // Sink
     void on_message(Rank source, const std::byte* message, std::size_t bytes) override {
       received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
@@ -112,6 +117,8 @@ class World {
     sim::SimulatedDevice device;
     mem::InvalidationSource* invalidation = nullptr;
     wire::Endpoint endpoint;
+    Rank node_ranks = 0;         // that share a node, on which another network serves them
+    std::optional<Rank> unknown; // whose endpoint has not come yet
     std::array<std::uint8_t, 16> its_secret = {1, 2, 3};
     std::unique_ptr<RdmaTransport> transport;
     std::map<Rank, std::vector<std::string>> received;

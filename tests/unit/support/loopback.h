@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -28,6 +29,7 @@ struct LoopbackOptions {
   double hold = 0;         // a poll leaves the messages of a pair for later
   std::size_t burst = 16;  // messages delivered in one poll at most
   engine::Limits limits = {"loopback", 8192, 1024, 4096, false};
+  std::function<bool(engine::Rank, engine::Rank)> reaches; // none: all reach all
 
   // Everything that a transport may do, often.
   static LoopbackOptions rough(std::uint64_t seed) {
@@ -115,7 +117,14 @@ class LoopbackNetwork {
 
     [[nodiscard]] const engine::Limits& limits() const override { return network_.options_.limits; }
 
+    [[nodiscard]] bool reaches(engine::Rank peer) const override {
+      return !network_.options_.reaches || network_.options_.reaches(rank_, peer);
+    }
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
+      if (!reaches(peer)) {
+        throw std::logic_error("connect to rank " + std::to_string(peer) +
+                               ", which is on another network");
+      }
       LoopbackLink& found = link(peer);
       if (found.state == engine::PeerState::connecting && !found.tell) {
         if (network_.nodes_.at(peer)->dead)
@@ -186,7 +195,7 @@ class LoopbackNetwork {
       return moved;
     }
 
-    void idle(unsigned, unsigned) override {}
+    bool idle(unsigned, unsigned) override { return false; }
     void resume() override {}
     [[nodiscard]] double now() const override { return network_.now_ += 1e-6; }
     void list_counters(base::CounterList&) const override {}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/networks.h"
+
+#include <algorithm>
+
+namespace macadam::engine {
+
+Transport& Networks::reaching(Rank rank) const {
+  for (Transport* const network : list_) {
+    if (network->reaches(rank)) return *network;
+  }
+  base::fail(MPI_ERR_OTHER,
+             "no network reaches rank {}: {} does not, and this process has opened no other one "
+             "(macadam info tells why)",
+             rank, list_.back()->limits().name);
+}
+
+bool Networks::drain() const {
+  bool drained = true;
+  for (Transport* const network : list_)
+    drained = network->drain() && drained;
+  return drained;
+}
+
+// The order: the nearest says that it falls asleep; the others are armed in the next poll(), which
+// also looks at all of them once more; then it sleeps. What came before that poll() was found by
+// it, and what comes after ends the sleep.
+void Networks::idle(unsigned fruitless, unsigned longest_us) const {
+  for (Transport* const network : list_) {
+    if (network != list_.front()) longest_us = std::min(longest_us, network->longest_sleep_us());
+  }
+  if (!nearest().idle(fruitless, longest_us)) return;
+  for (Transport* const network : list_) {
+    if (network != list_.front()) network->arm();
+  }
+}
+
+} // namespace macadam::engine

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+
+#include <utility>
+#include <vector>
+
+namespace macadam::engine {
+
+// The networks of one process, nearest first; usually one. A peer is talked to over the first that
+// reaches it, and over no other, so what a transport promises about order holds for the peer.
+//
+// A list for the engine, rather than one more Transport that forwards: what is best for a message
+// (Limits), and who registers its memory, depends on the peer's network.
+class Networks {
+ public:
+  // The transports outlive the object and its copies.
+  Networks(Transport& only) : list_{&only} {}
+  explicit Networks(std::vector<Transport*> nearest_first) : list_(std::move(nearest_first)) {}
+
+  [[nodiscard]] Transport& nearest() const { return *list_.front(); }
+  // Throws MPI_ERR_OTHER if no network reaches the rank.
+  [[nodiscard]] Transport& reaching(Rank rank) const;
+  [[nodiscard]] auto begin() const { return list_.begin(); }
+  [[nodiscard]] auto end() const { return list_.end(); }
+
+  // As in Transport, for all of them.
+  bool poll(Sink& sink) const {
+    bool moved = false;
+    for (Transport* const network : list_)
+      moved = network->poll(sink) || moved;
+    return moved;
+  }
+  [[nodiscard]] bool drain() const;
+  // The nearest waits for all; before it sleeps the others are armed.
+  void idle(unsigned fruitless, unsigned longest_us) const;
+  void resume() const { nearest().resume(); }
+
+ private:
+  std::vector<Transport*> list_;
+};
+
+} // namespace macadam::engine
