@@ -26,6 +26,7 @@ class Rank::Job final : public boot::Job {
   [[nodiscard]] bool alone() const override { return false; }
   [[nodiscard]] int app_number() const override { return 0; }
   [[nodiscard]] std::string_view host() const override { return host_; }
+  [[nodiscard]] int node() const override { return rank_.number_; }
   [[nodiscard]] int cores() const override { return 1; }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}

@@ -46,10 +46,11 @@ LocalJob LocalJob::join() {
   if (const char* text = std::getenv(job_variable)) {
     const Invitation invitation = parse_invitation(text);
     JobMemory memory = JobMemory::attach(invitation.fd);
-    const std::uint32_t size = memory.header().size;
-    if (static_cast<std::uint32_t>(invitation.rank) >= size)
-      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the job has ranks 0 to {}",
-                 job_variable, text, invitation.rank, size - 1);
+    if (!memory.is_local(invitation.rank)) {
+      const NodeRow& node = memory.own_node();
+      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the job has ranks {} to {} here",
+                 job_variable, text, invitation.rank, node.first, node.first + node.ranks - 1);
+    }
     RankRow& row = memory.row(invitation.rank);
     RankState expected = RankState::starting;
     if (!row.state.compare_exchange_strong(expected, RankState::running))
@@ -80,6 +81,7 @@ void LocalJob::publish(std::span<const std::byte> card) {
   row.card_used = static_cast<std::uint32_t>(card.size());
   row.published.store(1, std::memory_order_release);
   futex_wake_all(row.published);
+  if (memory_.header().nodes > 1) tell_launcher();
 }
 
 std::span<const std::byte> LocalJob::fetch(int rank) const {
@@ -90,7 +92,7 @@ std::span<const std::byte> LocalJob::fetch(int rank) const {
     const bool ended = state != RankState::starting && state != RankState::running;
     if (ended && row.published.load(std::memory_order_acquire) == 0)
       base::fail(MPI_ERR_PROC_ABORTED, "rank {} on host {} has ended and can not be reached", rank,
-                 host());
+                 host_of(rank));
     futex_wait(row.published, 0, nap_ms);
     report_waiting("", fmt::format("rank {} to call MPI_Init", rank));
   }
@@ -104,19 +106,19 @@ Segment LocalJob::my_segment() {
 }
 
 Segment LocalJob::open_segment(int rank) const {
-  const std::uint64_t offset =
-      segments_offset(memory_.header().size) + static_cast<std::uint64_t>(rank) * segment_capacity;
-  return {memory_.fd(), offset, segment_capacity};
+  if (!is_local(rank))
+    base::fail(MPI_ERR_INTERN, "rank {} is on host {}, its memory cannot be mapped on host {}",
+               rank, host_of(rank), host());
+  return {memory_.fd(), memory_.segment_offset(rank), segment_capacity};
 }
 
 void LocalJob::barrier(const std::function<void()>& idle) {
   JobHeader& header = memory_.header();
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
-  if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == header.size) {
-    header.barrier_arrived.store(0, std::memory_order_relaxed);
-    header.barrier_round.store(round + 1, std::memory_order_release);
-    futex_wake_all(header.barrier_round);
-    return;
+  const auto ranks = static_cast<std::uint32_t>(local_size());
+  if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) {
+    if (header.nodes == 1) return memory_.open_barrier();
+    tell_launcher(); // which opens it when the last node has come
   }
   while (header.barrier_round.load(std::memory_order_acquire) == round) {
     futex_wait(header.barrier_round, round, nap_ms);
@@ -143,9 +145,14 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   if (alone())
     fmt::print(stderr, "macadam: this program {}\n", text);
   else
-    kill(memory_.header().launcher, SIGCHLD);
+    tell_launcher();
   std::fflush(nullptr);
   _exit(code >= 1 && code <= 255 ? code : 1);
+}
+
+// There is something to be seen in the job's memory: mpiexec takes it for the end of a child.
+void LocalJob::tell_launcher() const {
+  kill(memory_.header().launcher, SIGCHLD);
 }
 
 void LocalJob::report_waiting(std::string_view function, std::string_view what) const {

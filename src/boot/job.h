@@ -38,6 +38,8 @@ class Job {
   [[nodiscard]] virtual bool alone() const = 0;
   [[nodiscard]] virtual int app_number() const = 0; // MPI_APPNUM
   [[nodiscard]] virtual std::string_view host() const = 0;
+  // The machine it is on, by a number that its ranks share and no others have.
+  [[nodiscard]] virtual int node() const = 0;
   // Hardware threads that this host's ranks may use together: with more ranks than that, a waiting
   // rank must leave its core to others.
   [[nodiscard]] virtual int cores() const = 0;
@@ -86,19 +88,22 @@ class LocalJob final : public Job {
   LocalJob(LocalJob&&) noexcept = default;
 
   [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return static_cast<int>(memory_.header().size); }
+  [[nodiscard]] int size() const override { return memory_.size(); }
   [[nodiscard]] bool alone() const override { return memory_.header().launcher == 0; }
   [[nodiscard]] int app_number() const override { return own_row().app; }
-  [[nodiscard]] std::string_view host() const override { return memory_.header().host.data(); }
+  [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
+  [[nodiscard]] int node() const override { return static_cast<int>(memory_.header().node); }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
-  // Among the ranks of this host. All ranks are on one host as long as mpiexec is our own.
-  [[nodiscard]] int local_rank() const { return rank_; }
-  [[nodiscard]] int local_size() const { return size(); }
+  // Among the ranks of this host, which follow each other.
+  [[nodiscard]] int local_rank() const { return memory_.local_index(rank_); }
+  [[nodiscard]] int local_size() const { return static_cast<int>(memory_.own_node().ranks); }
+  [[nodiscard]] bool is_local(int rank) const { return memory_.is_local(rank); }
+  [[nodiscard]] std::string_view host_of(int rank) const { return memory_.host_of(rank); }
   // Random, known to this job's processes only.
   [[nodiscard]] std::span<const std::byte, secret_bytes> secret() const {
     return memory_.header().secret;
   }
-  // The process id of a rank that has published; see fetch().
+  // The process id of a rank of this host that has published; see fetch().
   [[nodiscard]] int pid(int rank) const { return memory_.row(rank).pid; }
 
   // Addresses. What a rank publishes, once and up to card_bytes, the others fetch when they want to
@@ -111,7 +116,8 @@ class LocalJob final : public Job {
     return memory_.row(rank).published.load(std::memory_order_acquire) != 0;
   }
 
-  // This process's own segment, and a local peer's. Throws MPI_ERR_OTHER if the system refuses.
+  // This process's own segment, and that of a rank of this host. Throws MPI_ERR_OTHER if the system
+  // refuses.
   Segment my_segment();
   [[nodiscard]] Segment open_segment(int rank) const;
 
@@ -131,6 +137,7 @@ class LocalJob final : public Job {
 
   void end_job(int code, std::string_view text, Blame blame) override;
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
+  void tell_launcher() const;
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;
 

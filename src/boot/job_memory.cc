@@ -2,6 +2,7 @@
 #include "boot/job_memory.h"
 
 #include "base/error.h"
+#include "boot/futex.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -22,9 +23,9 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::uint64_t magic_word = 0x6d61636164616d31; // "macadam1"
-constexpr std::uint32_t layout_version = 1;
+constexpr std::uint32_t layout_version = 2;
 
-std::byte* map(int fd, std::size_t bytes) {
+std::byte* map(int fd, std::uint64_t bytes) {
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (base == MAP_FAILED)
@@ -33,13 +34,11 @@ std::byte* map(int fd, std::size_t bytes) {
   return static_cast<std::byte*>(base);
 }
 
-void fill_header(JobHeader& header, std::uint32_t size, std::uint32_t cores,
-                 std::string_view host) {
-  header.magic = magic_word;
-  header.version = layout_version;
-  header.size = size;
-  header.cores = cores;
-  std::copy_n(host.data(), std::min(host.size(), header.host.size() - 1), header.host.data());
+std::uint32_t count_ranks(const std::vector<Node>& nodes) {
+  std::uint32_t sum = 0;
+  for (const Node& node : nodes)
+    sum += node.ranks;
+  return sum;
 }
 
 } // namespace
@@ -67,15 +66,37 @@ int make_memfd(const char* what, std::uint64_t bytes) {
   return fd;
 }
 
-JobMemory JobMemory::create(std::uint32_t size, std::uint32_t cores, std::string_view host) {
-  const int low = make_memfd("macadam-job", segments_offset(size) + size * segment_capacity);
+JobMemory::JobMemory(int fd, const JobLayout& layout)
+    : fd_(fd), layout_(layout), base_(map(fd, layout.mapped)) {}
+
+void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores) {
+  JobHeader& header = this->header();
+  header.magic = magic_word;
+  header.version = layout_version;
+  header.nodes = static_cast<std::uint32_t>(nodes.size());
+  header.node = own;
+  header.cores = cores;
+  auto* row = reinterpret_cast<NodeRow*>(base_ + layout_.nodes);
+  for (const Node& node : nodes) {
+    row->first = header.size;
+    row->ranks = node.ranks;
+    node.host.copy(row->host.data(), row->host.size() - 1);
+    header.size += node.ranks;
+    ++row;
+  }
+}
+
+JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own,
+                            std::uint32_t cores) {
+  const JobLayout layout =
+      job_layout(static_cast<std::uint32_t>(nodes.size()), count_ranks(nodes), nodes.at(own).ranks);
+  const int low = make_memfd("macadam-job", layout.end);
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, 64); // shells' scripts use low ones for redirections
   if (fd < 0) base::fail(MPI_ERR_OTHER, "no file descriptor above 64: {}", std::strerror(errno));
   close(low);
-  const std::size_t bytes = reports_offset(size) + size * sizeof(ReportArea);
-  JobMemory memory(fd, map(fd, bytes), bytes);
+  JobMemory memory(fd, layout);
+  memory.describe(nodes, own, cores);
   JobHeader& header = memory.header();
-  fill_header(header, size, cores, host);
   header.launcher = getpid();
   if (getrandom(header.secret.data(), header.secret.size(), 0) !=
       static_cast<ssize_t>(header.secret.size()))
@@ -83,10 +104,9 @@ JobMemory JobMemory::create(std::uint32_t size, std::uint32_t cores, std::string
   return memory;
 }
 
-JobMemory JobMemory::alone(std::uint32_t cores, std::string_view host) {
-  const std::size_t bytes = reports_offset(1) + sizeof(ReportArea);
-  JobMemory memory(-1, map(-1, bytes), bytes);
-  fill_header(memory.header(), 1, cores, host);
+JobMemory JobMemory::alone(std::uint32_t cores, const std::string& host) {
+  JobMemory memory(-1, job_layout(1, 1, 1));
+  memory.describe({{host, 1}}, 0, cores);
   return memory;
 }
 
@@ -108,18 +128,35 @@ JobMemory JobMemory::attach(int fd) {
                "mpiexec speaks version {} of the start-up format, this library version {}; use the "
                "mpiexec that was installed with the library",
                header.version, layout_version);
-  const std::size_t bytes = reports_offset(header.size) + header.size * sizeof(ReportArea);
-  std::byte* base = map(fd, bytes);
+  const auto where = static_cast<off_t>(job_layout(0, 0, 0).nodes + header.node * sizeof(NodeRow));
+  NodeRow own{};
+  if (header.node >= header.nodes || pread(fd, &own, sizeof own, where) != ssize_t{sizeof own})
+    base::fail(MPI_ERR_OTHER, "the job's memory is damaged: it names node {} of {}", header.node,
+               header.nodes);
+  JobMemory memory(fd, job_layout(header.nodes, header.size, own.ranks));
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  return {fd, base, bytes};
+  return memory;
 }
 
 JobMemory::JobMemory(JobMemory&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), base_(std::exchange(other.base_, nullptr)),
-      bytes_(other.bytes_) {}
+    : fd_(std::exchange(other.fd_, -1)), layout_(other.layout_),
+      base_(std::exchange(other.base_, nullptr)) {}
+
+std::uint32_t JobMemory::node_of(int rank) const {
+  std::uint32_t index = 0;
+  while (rank >= static_cast<int>(node(index).first + node(index).ranks))
+    ++index;
+  return index;
+}
+
+void JobMemory::open_barrier() const {
+  header().barrier_arrived.store(0, std::memory_order_relaxed);
+  header().barrier_round.fetch_add(1, std::memory_order_release);
+  futex_wake_all(header().barrier_round);
+}
 
 JobMemory::~JobMemory() {
-  if (base_) munmap(base_, bytes_);
+  if (base_) munmap(base_, layout_.mapped);
   if (fd_ >= 0) close(fd_);
 }
 

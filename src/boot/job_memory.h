@@ -5,17 +5,19 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <string>
+#include <vector>
 
 namespace macadam::boot {
 
 // The memory that all processes of a job on one machine share: one memfd, made by mpiexec and
 // inherited by the ranks. It has no name in any file system and goes away with the last process.
 //
-//   0                      JobHeader
-//   rows_offset            RankRow[size]
-//   reports_offset(size)   ReportArea[size]     sparse: a page exists once it was written
-//   segments_offset(size)  segment[size]        sparse, for the transport; not mapped here
+//   0          JobHeader
+//   nodes      NodeRow[nodes]       the machines of the job, usually this one only
+//   rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to date
+//   reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was written
+//   segments   segment[local]       sparse, for the transport; not mapped here
 //
 // The segments are ranges of the same file, rather than a memfd for each rank: a rank then reaches
 // any peer's memory with the one descriptor it has. Opening /proc/PID/fd/N of a peer instead would
@@ -40,15 +42,23 @@ struct JobHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t size;    // ranks
-  std::uint32_t cores;   // hardware threads that the job may use together
+  std::uint32_t nodes;   // machines
+  std::uint32_t node;    // ... of which this is one
+  std::uint32_t cores;   // hardware threads that the ranks of this node may use together
   std::int32_t launcher; // process id of mpiexec; 0 for a program started alone
   std::array<std::byte, secret_bytes> secret;
-  std::array<char, 64> host; // null-terminated
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
-  std::atomic<std::uint32_t> absent; // ranks that ended without having joined
-  alignas(64) std::atomic<std::uint32_t> barrier_arrived;
-  std::atomic<std::uint32_t> barrier_round; // futex
+  std::atomic<std::uint32_t> absent;                      // ranks that ended without having joined
+  alignas(64) std::atomic<std::uint32_t> barrier_arrived; // of this node
+  std::atomic<std::uint32_t> barrier_round;               // futex
+};
+
+// A machine of the job and its ranks: `ranks` of them, from `first` on.
+struct NodeRow {
+  std::uint32_t first;
+  std::uint32_t ranks;
+  std::array<char, 64> host; // null-terminated
 };
 
 // Whether a rank that aborts is the cause, or only follows another one that ended.
@@ -83,27 +93,41 @@ struct ReportArea {
 };
 static_assert(sizeof(ReportArea) == 256 << 10);
 
-inline constexpr std::uint64_t rows_offset = 4096;
-static_assert(sizeof(JobHeader) <= rows_offset);
+// Where everything is, in bytes from the start.
+struct JobLayout {
+  std::uint64_t nodes, rows, reports, segments;
+  std::uint64_t mapped; // all before the segments
+  std::uint64_t end;
+};
+constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t size, std::uint32_t local) {
+  const auto round_up = [](std::uint64_t bytes, std::uint64_t to) {
+    return (bytes + to - 1) & ~(to - 1);
+  };
+  constexpr std::uint64_t page = 4096;
+  JobLayout layout{};
+  layout.nodes = round_up(sizeof(JobHeader), page);
+  layout.rows = layout.nodes + round_up(nodes * sizeof(NodeRow), page);
+  layout.reports = layout.rows + round_up(size * sizeof(RankRow), page);
+  layout.mapped = layout.reports + local * sizeof(ReportArea);
+  layout.segments = round_up(layout.mapped, segment_capacity);
+  layout.end = layout.segments + local * segment_capacity;
+  return layout;
+}
 
-constexpr std::uint64_t round_to_page(std::uint64_t bytes) {
-  return (bytes + 4095) & ~4095ULL;
-}
-constexpr std::uint64_t reports_offset(std::uint32_t size) {
-  return rows_offset + round_to_page(size * sizeof(RankRow));
-}
-constexpr std::uint64_t segments_offset(std::uint32_t size) {
-  return (reports_offset(size) + size * sizeof(ReportArea) + segment_capacity - 1) &
-         ~(segment_capacity - 1);
-}
+// A machine, as mpiexec knows it before there is a job.
+struct Node {
+  std::string host;
+  std::uint32_t ranks = 0;
+};
 
 // The mapping of everything but the segments. Owns the mapping and the descriptor.
 class JobMemory {
  public:
-  // Makes the memory of a new job. Throws MPI_ERR_OTHER when the system refuses.
-  static JobMemory create(std::uint32_t size, std::uint32_t cores, std::string_view host);
+  // Makes the memory of a new job on `nodes`, of which this machine is the one with the index
+  // `own`. Ranks are numbered node by node. Throws MPI_ERR_OTHER when the system refuses.
+  static JobMemory create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores);
   // The memory of a job of one: private, without a descriptor.
-  static JobMemory alone(std::uint32_t cores, std::string_view host);
+  static JobMemory alone(std::uint32_t cores, const std::string& host);
   // Maps the memory behind a descriptor got from mpiexec and takes the descriptor over, so that
   // programs started by this process do not inherit it. Throws MPI_ERR_OTHER, and takes nothing
   // over, if it is no memory of a job.
@@ -115,19 +139,41 @@ class JobMemory {
 
   [[nodiscard]] int fd() const { return fd_; } // -1 for a job of one
   [[nodiscard]] JobHeader& header() const { return *reinterpret_cast<JobHeader*>(base_); }
+  [[nodiscard]] int size() const { return static_cast<int>(header().size); }
   [[nodiscard]] RankRow& row(int rank) const {
-    return reinterpret_cast<RankRow*>(base_ + rows_offset)[rank];
+    return reinterpret_cast<RankRow*>(base_ + layout_.rows)[rank];
   }
+  // Which machine a rank is on.
+  [[nodiscard]] const NodeRow& node(std::uint32_t index) const {
+    return reinterpret_cast<const NodeRow*>(base_ + layout_.nodes)[index];
+  }
+  [[nodiscard]] std::uint32_t node_of(int rank) const;
+  [[nodiscard]] const char* host_of(int rank) const { return node(node_of(rank)).host.data(); }
+  [[nodiscard]] const NodeRow& own_node() const { return node(header().node); }
+  // The place of a rank among those of this machine.
+  [[nodiscard]] int local_index(int rank) const {
+    return rank - static_cast<int>(own_node().first);
+  }
+  [[nodiscard]] bool is_local(int rank) const {
+    return local_index(rank) >= 0 && local_index(rank) < static_cast<int>(own_node().ranks);
+  }
+  // Of a rank of this machine.
   [[nodiscard]] ReportArea& report(int rank) const {
-    return reinterpret_cast<ReportArea*>(base_ + reports_offset(header().size))[rank];
+    return reinterpret_cast<ReportArea*>(base_ + layout_.reports)[local_index(rank)];
+  }
+  // Ends a round of the barrier: all ranks have arrived.
+  void open_barrier() const;
+  [[nodiscard]] std::uint64_t segment_offset(int rank) const {
+    return layout_.segments + static_cast<std::uint64_t>(local_index(rank)) * segment_capacity;
   }
 
  private:
-  JobMemory(int fd, std::byte* base, std::size_t bytes) : fd_(fd), base_(base), bytes_(bytes) {}
+  JobMemory(int fd, const JobLayout& layout);
+  void describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores);
 
   int fd_;
+  JobLayout layout_;
   std::byte* base_;
-  std::size_t bytes_;
 };
 
 // A memfd without a name anywhere, closed on exec. Throws MPI_ERR_OTHER.

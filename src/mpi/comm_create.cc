@@ -262,15 +262,15 @@ void comm_split(Process& self, Communicator& comm, int color, int key, MPI_Comm*
 void comm_split_type(Process& self, Communicator& comm, int split_type, int key, Info* info,
                      MPI_Comm* newcomm) {
   const std::string* resource = info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
-  bool together = false;
+  int color = MPI_UNDEFINED;
   switch (split_type) {
   case MPI_COMM_TYPE_SHARED:
-    together = true; // the job runs on one host
+    color = self.job->node();
     break;
   case MPI_COMM_TYPE_HW_GUIDED:
   case MPI_COMM_TYPE_RESOURCE_GUIDED:
     // No other resource is known to be shared, and then there is no communicator.
-    together = resource != nullptr && *resource == "mpi_shared_memory";
+    if (resource != nullptr && *resource == "mpi_shared_memory") color = self.job->node();
     break;
   case MPI_COMM_TYPE_HW_UNGUIDED: // nothing below the host is told apart
   case MPI_UNDEFINED:
@@ -282,7 +282,7 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
                split_type, MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_HW_GUIDED,
                MPI_COMM_TYPE_RESOURCE_GUIDED);
   }
-  split(self, comm, together ? 0 : MPI_UNDEFINED, key, newcomm);
+  split(self, comm, color, key, newcomm);
 }
 
 void comm_create(Process& self, Communicator& comm, Group& group, MPI_Comm* newcomm) {

@@ -55,10 +55,10 @@ class LaunchTest(unittest.TestCase):
         new = {n for n in set(os.listdir("/dev/shm")) - self.shm if "macadam" in n}
         self.assertEqual(new, set(), "/dev/shm is not as it was")
 
-    def start(self, *arguments, **options) -> subprocess.Popen:
+    def start(self, *arguments, launcher=MPIEXEC, **options) -> subprocess.Popen:
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True,
                    "stderr": subprocess.PIPE, "env": self.environment, **options}
-        process = subprocess.Popen([MPIEXEC, *map(str, arguments)], **options)
+        process = subprocess.Popen([launcher, *map(str, arguments)], **options)
         self.addCleanup(self.end, process)
         return process
 

@@ -44,8 +44,8 @@ void require(bool fact, const char* what) {
   if (!fact) throw std::runtime_error(what);
 }
 
-// Everybody's card says its rank; everybody's segment holds 1000 + rank and only its owner wrote
-// it.
+// Everybody's card says its rank; the segment of everybody on this host holds 1000 + rank and only
+// its owner wrote it.
 void meet(Job& job) {
   const int me = job.rank();
   Mapped own(job.my_segment());
@@ -58,7 +58,7 @@ void meet(Job& job) {
     require(bytes.size() == sizeof card, "a card keeps its length");
     std::memcpy(&card, bytes.data(), sizeof card);
     require(card == rank, "a card is its owner's");
-    if (job.alone()) continue;
+    if (job.alone() || !job.is_local(rank)) continue;
     require(*Mapped(job.open_segment(rank)).data() == 1000 + rank, "a segment is its owner's");
   }
   require(job.pid(me) == getpid(), "pids are known");

@@ -162,6 +162,8 @@ std::string show_state(const RankStatus& rank, const Waiting& waiting) {
     return "has called MPI_Abort";
   case Kind::ended:
     return "has ended";
+  case Kind::elsewhere:
+    return "is on host " + rank.json + ", where mpiexec tells what it waits for";
   }
   return {};
 }
@@ -268,9 +270,10 @@ std::string hang_report(const std::string& host, const std::vector<RankStatus>& 
     waiting.push_back(rank.kind == Kind::answered ? read_waiting(rank.json) : Waiting{});
     edges.push_back(edges_of(waiting.back()));
   }
-  std::string page =
-      fmt::format("mpiexec: what {} rank{} on host {} {} waiting for\n", ranks.size(),
-                  ranks.size() == 1 ? "" : "s", host, ranks.size() == 1 ? "is" : "are");
+  const auto here = std::ranges::count_if(
+      ranks, [](const RankStatus& rank) { return rank.kind != Kind::elsewhere; });
+  std::string page = fmt::format("mpiexec: what {} rank{} on host {} {} waiting for\n", here,
+                                 here == 1 ? "" : "s", host, here == 1 ? "is" : "are");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     page += fmt::format("\n  rank {} {}\n", rank, show_state(ranks[rank], waiting[rank]));
     print_waiting(page, waiting[rank]);
@@ -285,10 +288,14 @@ std::string hang_report(const boot::JobMemory& memory) {
   const boot::JobHeader& header = memory.header();
   const std::uint32_t wanted = header.reports_wanted.load();
   std::vector<RankStatus> ranks;
-  for (int rank = 0; rank < static_cast<int>(header.size); ++rank) {
+  for (int rank = 0; rank < memory.size(); ++rank) {
+    RankStatus& status = ranks.emplace_back();
+    if (!memory.is_local(rank)) {
+      status = {RankStatus::Kind::elsewhere, memory.host_of(rank)};
+      continue;
+    }
     const boot::RankRow& row = memory.row(rank);
     const boot::ReportArea& area = memory.report(rank);
-    RankStatus& status = ranks.emplace_back();
     switch (row.state.load(std::memory_order_acquire)) {
     case RankState::starting:
       status.kind = Kind::not_in_mpi;
@@ -310,7 +317,7 @@ std::string hang_report(const boot::JobMemory& memory) {
       break;
     }
   }
-  return hang_report(header.host.data(), ranks);
+  return hang_report(memory.own_node().host.data(), ranks);
 }
 
 } // namespace macadam::tools

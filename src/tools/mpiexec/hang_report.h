@@ -10,8 +10,8 @@ namespace macadam::tools {
 
 // One rank's part: how it stands, and what it wrote (Job::write_report), or nothing.
 struct RankStatus {
-  enum class Kind { answered, silent, not_in_mpi, finalized, aborted, ended } kind;
-  std::string json;
+  enum class Kind { answered, silent, not_in_mpi, finalized, aborted, ended, elsewhere } kind;
+  std::string json; // of one that has answered; of one elsewhere: its host
 };
 
 // The page about a job that does not go on: what every rank waits for, who waits for whom, and

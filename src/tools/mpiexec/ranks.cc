@@ -82,7 +82,8 @@ void redirect(int from, int to) {
   redirect(streams.error, 2);
   fcntl(start.memory.fd(), F_SETFD, 0);
   if (!start.core_sets.empty())
-    sched_setaffinity(0, sizeof(cpu_set_t), &start.core_sets[static_cast<std::size_t>(rank)]);
+    sched_setaffinity(0, sizeof(cpu_set_t),
+                      &start.core_sets[static_cast<std::size_t>(start.memory.local_index(rank))]);
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
   boot::RankRow& row = start.memory.row(rank);
   row.failed_step = boot::StartStep::enter_folder;

@@ -2,7 +2,6 @@
 #include "tools/mpiexec/supervisor.h"
 
 #include "boot/job_report.h"
-#include "boot/machine.h"
 #include "tools/mpiexec/binding.h"
 #include "tools/mpiexec/hang_report.h"
 
@@ -31,6 +30,7 @@ constexpr int timeout_status = 124;         // as timeout(1) has it
 constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
 constexpr auto time_to_answer = 1s;         // for the hang report
 constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
+constexpr auto time_to_blame_afar = 1500ms; // ... if it may be on another machine
 constexpr auto pause_between_looks = 10ms;  // while answers come in
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
@@ -43,10 +43,8 @@ std::string plural(int count, const char* noun) {
 
 } // namespace
 
-Supervisor::Supervisor(const Options& options)
-    : options_(options),
-      memory_(boot::JobMemory::create(static_cast<std::uint32_t>(options.ranks()),
-                                      boot::usable_cores(), boot::host_name())) {
+Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours)
+    : options_(options), memory_(std::move(memory)), neighbours_(neighbours) {
   sigemptyset(&passed_on_);
   block_signals();
 }
@@ -78,11 +76,14 @@ int Supervisor::run() {
     timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(options_.timeout_seconds));
   start_ranks();
-  while (alive_ > 0) {
+  exchange();
+  // Neighbours may still tell whose end the ranks here have noticed.
+  while (alive_ > 0 || (neighbours_ != nullptr && blame_)) {
     wait_for_events();
     on_deadlines();
   }
   if (follower_) fail_by_abort(*follower_);
+  exchange();
   keeper_.reset(); // ends what ranks have left running
   output_.drain();
   if (report_) print_hang_report();
@@ -105,7 +106,7 @@ void Supervisor::start_ranks() {
   for (std::size_t app = 0; app < options_.programs.size(); ++app) {
     const Program& program = options_.programs[app];
     for (int i = 0; i < program.ranks; ++i) {
-      const int rank = static_cast<int>(pids_.size());
+      const int rank = first() + static_cast<int>(pids_.size());
       memory_.row(rank).app = static_cast<std::int32_t>(app);
       Streams streams;
       streams.in = rank == 0 ? input_.reading_end() : nothing;
@@ -129,7 +130,7 @@ void Supervisor::wait_for_events() {
 
   Clock::duration longest = 1h;
   if (timeout_ && !report_) longest = std::min(longest, *timeout_ - Clock::now());
-  for (const Deadline& deadline : {kill_, blame_})
+  for (const Deadline& deadline : {kill_, blame_, exchange_})
     if (deadline) longest = std::min(longest, *deadline - Clock::now());
   if (report_) longest = std::min<Clock::duration>(longest, pause_between_looks);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
@@ -143,6 +144,7 @@ void Supervisor::wait_for_events() {
 
 void Supervisor::on_deadlines() {
   const auto now = Clock::now();
+  if (exchange_ && now >= *exchange_) exchange();
   if (timeout_ && now >= *timeout_ && !report_) {
     ask_for_reports();
   }
@@ -151,13 +153,14 @@ void Supervisor::on_deadlines() {
     report_.reset();
     if (timeout_ && now >= *timeout_) {
       timeout_.reset();
+      const std::string cause =
+          fmt::format("the job has not ended within {} s", options_.timeout_seconds);
       if (!failed_) {
-        say(fmt::format("the job has not ended within {} s; ending {}", options_.timeout_seconds,
-                        plural(alive_, "rank")));
+        say(cause + "; ending " + plural(alive_, "rank"));
         failed_ = true;
         status_ = timeout_status;
       }
-      end_ranks();
+      end_ranks(cause);
     }
   }
   if (blame_ && now >= *blame_) {
@@ -183,6 +186,7 @@ void Supervisor::take_signals() {
   if (child) {
     reap();
     look_for_aborts();
+    exchange();
     look_for_absent_ranks();
   }
 }
@@ -196,7 +200,8 @@ void Supervisor::on_signal(int number) {
   if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
     if (!failed_) status_ = 128 + number;
     failed_ = true;
-    end_ranks();
+    end_ranks(std::string("mpiexec on host ") + memory_.own_node().host.data() +
+              " was told twice to end the job");
   }
 }
 
@@ -208,7 +213,7 @@ void Supervisor::reap() {
     if (found == pids_.end()) continue; // the keeper, or a child from before mpiexec was executed
     *found = 0;
     --alive_;
-    ended.emplace_back(static_cast<int>(found - pids_.begin()), status);
+    ended.emplace_back(first() + static_cast<int>(found - pids_.begin()), status);
   }
   // Of ranks seen at once, one that a signal killed is a cause rather than a consequence.
   std::ranges::stable_partition(ended, [](const auto& end) { return WIFSIGNALED(end.second); });
@@ -251,7 +256,7 @@ void Supervisor::on_end(int rank, int status) {
 
 // MPI_Abort, also before the process has ended: it takes a moment to flush its output.
 void Supervisor::look_for_aborts() {
-  for (int rank = 0; rank < options_.ranks() && !failed_; ++rank)
+  for (int rank = first(); rank < end() && !failed_; ++rank)
     if (memory_.row(rank).state.load(std::memory_order_acquire) == RankState::aborted)
       on_abort(rank);
 }
@@ -261,7 +266,7 @@ void Supervisor::on_abort(int rank) {
   if (memory_.row(rank).blame == boot::Blame::self) return fail_by_abort(rank);
   if (follower_) return;
   follower_ = rank;
-  blame_ = Clock::now() + time_to_blame;
+  blame_ = Clock::now() + (neighbours_ == nullptr ? time_to_blame : time_to_blame_afar);
 }
 
 void Supervisor::fail_by_abort(int rank) {
@@ -273,9 +278,9 @@ void Supervisor::fail_by_abort(int rank) {
 // wait for it. A rank that joins when one is absent wakes us with SIGCHLD.
 void Supervisor::look_for_absent_ranks() {
   if (failed_ || memory_.header().absent.load() == 0) return;
-  for (int rank = 0; rank < options_.ranks(); ++rank) {
+  for (int rank = 0; rank < memory_.size(); ++rank) {
     if (memory_.row(rank).state.load() != RankState::running) continue;
-    for (int other = 0; other < options_.ranks(); ++other)
+    for (int other = 0; other < memory_.size(); ++other)
       if (memory_.row(other).state.load() == RankState::dead && memory_.row(other).pid == 0)
         return fail(other,
                     "ended without calling MPI_Init, which rank " + std::to_string(rank) +
@@ -286,26 +291,47 @@ void Supervisor::look_for_absent_ranks() {
 
 void Supervisor::fail(int rank, const std::string& cause, int status, bool ends_job) {
   if (failed_) return;
+  const int others = alive_ - (memory_.is_local(rank) && pid(rank) != 0 ? 1 : 0);
+  const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
+  const std::string why = name(rank) + " " + cause;
+  std::string sentence = why;
   failed_ = true;
   status_ = status;
-  const int others = alive_ - (pids_[static_cast<std::size_t>(rank)] != 0 ? 1 : 0);
-  const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
-  std::string sentence = name(rank) + " " + cause;
   if (ends_job && others > 0)
     sentence += "; ending the other " + (others == 1 ? "rank" : plural(others, "rank"));
   if (!asked_for) say(sentence);
-  if (ends_job) end_ranks();
+  if (ends_job) end_ranks(why);
 }
 
-void Supervisor::end_ranks() {
+// Tells the other machines what has changed here and learns what has changed there.
+void Supervisor::exchange() {
+  if (neighbours_ == nullptr) return;
+  exchange_ = Clock::now() + neighbours_->exchange(memory_);
+  const auto& failure = neighbours_->failure();
+  if (!failure || failed_) return;
+  blame_.reset();
+  failed_ = true;
+  status_ = failure->status;
+  std::string sentence = failure->sentence;
+  if (alive_ > 0)
+    sentence += "; ending " + plural(alive_, "rank") + " on host " + memory_.own_node().host.data();
+  say(sentence);
+  end_ranks(failure->sentence);
+}
+
+void Supervisor::end_ranks(const std::string& why) {
   if (ending_) return;
   ending_ = true;
+  if (neighbours_ != nullptr) {
+    neighbours_->tell_failure({why, status_});
+    exchange_ = Clock::now();
+  }
   kill_ = Clock::now() + time_to_end;
-  for (std::size_t rank = 0; rank < pids_.size(); ++rank) {
-    const RankState state = memory_.row(static_cast<int>(rank)).state.load();
-    if (pids_[rank] == 0 || state == RankState::aborted) continue;
-    kill(pids_[rank], SIGTERM);
-    kill(pids_[rank], SIGCONT); // a stopped process would not see it
+  for (int rank = first(); rank < first() + static_cast<int>(pids_.size()); ++rank) {
+    const RankState state = memory_.row(rank).state.load();
+    if (pid(rank) == 0 || state == RankState::aborted) continue;
+    kill(pid(rank), SIGTERM);
+    kill(pid(rank), SIGCONT); // a stopped process would not see it
   }
 }
 
@@ -314,7 +340,7 @@ void Supervisor::say(const std::string& sentence) const {
 }
 
 std::string Supervisor::name(int rank) const {
-  return "rank " + std::to_string(rank) + " on host " + memory_.header().host.data();
+  return "rank " + std::to_string(rank) + " on host " + memory_.host_of(rank);
 }
 
 void Supervisor::ask_for_reports() {
@@ -325,7 +351,7 @@ void Supervisor::ask_for_reports() {
 
 bool Supervisor::all_have_answered() const {
   const std::uint32_t wanted = memory_.header().reports_wanted.load();
-  for (int rank = 0; rank < options_.ranks(); ++rank) {
+  for (int rank = first(); rank < end(); ++rank) {
     const RankRow& row = memory_.row(rank);
     if (row.state.load() == RankState::running &&
         row.report_answered.load(std::memory_order_acquire) != wanted)
@@ -340,7 +366,7 @@ void Supervisor::print_hang_report() {
 
 void Supervisor::print_job_report() const {
   std::vector<std::string> reports;
-  for (int rank = 0; rank < options_.ranks(); ++rank) {
+  for (int rank = first(); rank < end(); ++rank) {
     const boot::ReportArea& area = memory_.report(rank);
     if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
       reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));

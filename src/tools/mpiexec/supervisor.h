@@ -3,6 +3,7 @@
 
 #include "boot/job_memory.h"
 #include "tools/mpiexec/input.h"
+#include "tools/mpiexec/neighbours.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/ranks.h"
@@ -15,11 +16,13 @@
 
 namespace macadam::tools {
 
-// Starts a job and watches it to its end: one thread, one poll().
+// Starts a job and watches it to its end: one thread, one poll(). Of a job on several machines, the
+// ranks of this one.
 class Supervisor {
  public:
-  // Throws std::system_error or base::Error when the system refuses what is needed.
-  explicit Supervisor(const Options& options);
+  // `memory` is for the ranks of `options`; the rest outlives the supervisor. Throws
+  // std::system_error when the system refuses what is needed.
+  Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours = nullptr);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
@@ -47,9 +50,16 @@ class Supervisor {
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(int rank, const std::string& cause, int status, bool ends_job);
-  void end_ranks();
+  void end_ranks(const std::string& why);
+  void exchange();
   void say(const std::string& sentence) const;
   [[nodiscard]] std::string name(int rank) const;
+  // Of the ranks of this machine.
+  [[nodiscard]] int first() const { return static_cast<int>(memory_.own_node().first); }
+  [[nodiscard]] int end() const { return first() + options_.ranks(); }
+  [[nodiscard]] pid_t& pid(int rank) {
+    return pids_[static_cast<std::size_t>(memory_.local_index(rank))];
+  }
 
   void ask_for_reports();
   [[nodiscard]] bool all_have_answered() const;
@@ -58,13 +68,14 @@ class Supervisor {
 
   const Options& options_;
   boot::JobMemory memory_;
+  Neighbours* const neighbours_; // null: the job is on this machine only
   sigset_t heeded_, original_mask_;
   int signals_; // signalfd
   LabelledOutput output_;
   TerminalInput input_;
   std::optional<Keeper> keeper_;
 
-  std::vector<pid_t> pids_; // by rank; 0 once it has ended
+  std::vector<pid_t> pids_; // by place among this machine's ranks; 0 once it has ended
   int alive_ = 0;
   bool failed_ = false;
   bool ending_ = false;
@@ -72,7 +83,7 @@ class Supervisor {
   int interrupts_ = 0;
   sigset_t passed_on_;
   std::optional<int> follower_; // a rank that aborted because another one was gone
-  Deadline timeout_, kill_, report_, blame_;
+  Deadline timeout_, kill_, report_, blame_, exchange_;
 };
 
 } // namespace macadam::tools

@@ -103,8 +103,21 @@ void split() {
 void split_type() {
   MPI_Comm node, none;
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  CHECK_EQUAL(size_of(node), check::size); // one machine
   use(node);
+  // Ranks of one host are together, and all ranks are somewhere.
+  using Name = std::array<char, MPI_MAX_PROCESSOR_NAME>;
+  Name own{};
+  int length;
+  OK(MPI_Get_processor_name(own.data(), &length));
+  std::vector<Name> names(static_cast<std::size_t>(size_of(node)));
+  OK(MPI_Allgather(own.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, names.data(),
+                   MPI_MAX_PROCESSOR_NAME, MPI_CHAR, node));
+  for (const Name& name : names)
+    CHECK_EQUAL(std::string(name.data()), std::string(own.data()));
+  const int led = rank_of(node) == 0 ? size_of(node) : 0;
+  int sum = 0;
+  OK(MPI_Allreduce(&led, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  CHECK_EQUAL(sum, check::size);
   free(node);
   OK(MPI_Comm_split_type(MPI_COMM_WORLD,
                          check::rank ? int{MPI_COMM_TYPE_SHARED} : int{MPI_UNDEFINED}, 0,
