@@ -95,6 +95,7 @@ void Board::check_folder() const {
     fail(fmt::format("--node {} does not go with --nodes {}: nodes are numbered from 0",
                      place_.node, place_.nodes));
   struct stat status {};
+  mkdir(place_.folder.c_str(), 0700); // unless another node has
   if (stat(place_.folder.c_str(), &status) != 0)
     fail(fmt::format("{}: {}", place_.folder, std::strerror(errno)));
   if (!S_ISDIR(status.st_mode) || (status.st_mode & 0077) != 0 || status.st_uid != geteuid())

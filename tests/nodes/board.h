@@ -19,7 +19,7 @@ namespace macadam::test {
 class Board final : public tools::Neighbours {
  public:
   struct Place {
-    std::string folder;      // exists, is empty, has mode 0700
+    std::string folder;      // empty and of mode 0700; made if it is not there
     std::uint32_t nodes = 0; // in the job
     std::uint32_t node = 0;  // this one
   };

@@ -3,7 +3,7 @@
 //
 //   mpiexec_node --nodes 2 --node 0 --board FOLDER -n 2 ./program arguments
 //
-// FOLDER is new and empty, has mode 0700, and is seen by all of them. Ranks are numbered node by
+// FOLDER is new or empty, has mode 0700, and is seen by all of them. Ranks are numbered node by
 // node. What follows the folder is mpiexec's own command line, for the ranks of this machine; each
 // prints reports of its own ranks.
 #include "board.h"

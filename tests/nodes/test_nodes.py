@@ -146,8 +146,14 @@ class BadInput(NodesTest):
                      "-n", 1, RANK)
 
     def test_no_folder(self):
-        self.refused("No such file", "--nodes", 1, "--node", 0, "--board", self.board + "/none",
+        self.refused("No such file", "--nodes", 1, "--node", 0, "--board", self.board + "/no/ne",
                      "-n", 1, RANK)
+
+    def test_a_folder_is_made(self):
+        self.board += "/new"
+        self.assertEqual(self.finish(self.start_nodes("join", "barrier", "finalize")),
+                         [("", "", 0)] * 2)
+        self.assertEqual(os.stat(self.board).st_mode & 0o777, 0o700)
 
     def test_a_folder_that_others_can_enter(self):
         os.chmod(self.board, 0o750)
