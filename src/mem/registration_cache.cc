@@ -108,6 +108,9 @@ void RegistrationCache::take_invalidations() {
   for (Range gone; source_->take(gone) && !tree_.empty();) {
     for (auto at = first_overlap(gone); at != tree_.end() && at->first < gone.end;) {
       ++counters_.invalidated;
+      // What is left of it stays watched, to no harm. To unwatch it could hit other memory that has
+      // come in its place, and split a mapping there (mremap refuses several at once).
+      at->second->watched = false;
       detach(at++);
     }
   }

@@ -205,18 +205,19 @@ void Userfault::unwatch(const Range& range) {
   forget(range);
 }
 
-// Before Linux 6.17 unregistering did not ask whose memory it is; registering always has, and
-// refuses what the program itself watches by a userfaultfd of its own.
 void Userfault::forget(const Range& range) const {
-  uffdio_register request = {
-      .range = as_kernel_range(range), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
-  if (ioctl(events_, UFFDIO_REGISTER, &request) != 0) return;
-  ioctl(events_, UFFDIO_UNREGISTER, &request.range);
+  uffdio_range request = as_kernel_range(range);
+  ioctl(events_, UFFDIO_UNREGISTER, &request);
 }
 
-// Whatever is watched still: also what grew, and so took the watch with it.
+// Whatever is watched still: also what grew, and so took the watch with it. Before Linux 6.17 the
+// kernel forgot without asking whose watch it is, so we ask: it refuses to add what the program
+// watches by a userfaultfd of its own.
 void Userfault::forget_all() const {
-  for_each_mapping([this](const Range& mapping, const char*) { forget(mapping); });
+  for_each_mapping([this](const Range& mapping, const char*) {
+    bool huge = false;
+    if (add_to_kernel(mapping, 1, huge)) forget(mapping);
+  });
 }
 
 bool Userfault::take(Range& gone) {
@@ -266,8 +267,7 @@ bool Userfault::read_batch() {
   for (std::size_t i = 0; i < count; ++i) {
     if (batch[i].event == UFFD_EVENT_REMAP) {
       const auto& moved = batch[i].arg.remap;
-      log_.add({moved.from, moved.from + moved.len});
-      forget({moved.to, moved.to + moved.len}); // the watch has moved with the memory
+      log_.add({moved.from, moved.from + moved.len}); // the watch goes along: no harm
     } else if (batch[i].event == UFFD_EVENT_UNMAP || batch[i].event == UFFD_EVENT_REMOVE) {
       log_.add({batch[i].arg.remove.start, batch[i].arg.remove.end});
     }

@@ -242,15 +242,18 @@ TEST_F(Cache, a_device_that_refuses_gets_unused_ones_back_first) {
   cache.release(*last);
 }
 
-TEST_F(Cache, only_what_is_valid_is_watched) {
-  Registration* const one = cache.acquire(at(0), 1);
+TEST_F(Cache, what_is_let_go_is_not_watched_and_what_went_away_is_not_touched) {
+  cache.release(*cache.acquire(at(0), 1));
   Registration* const two = cache.acquire(at(4), 1);
   EXPECT_EQ(pins.watched.size(), 2u);
-  cache.release(*one);
-  pins.free_memory(0, 1);
-  EXPECT_EQ(cache.find(at(0), 1), nullptr);
-  EXPECT_EQ(pins.watched.size(), 1u);
+  pins.free_memory(4, 1);
+  EXPECT_EQ(cache.find(at(4), 1), nullptr);
+  EXPECT_EQ(pins.watched.size(), 2u); // other memory may be there by now
   cache.release(*two);
+  for (std::size_t i = 0; i < 8; ++i)
+    cache.release(*cache.acquire(at(100 + 2 * i), 1));
+  EXPECT_EQ(cache.find(at(0), 1), nullptr);
+  EXPECT_FALSE(pins.watched.contains(reinterpret_cast<std::uintptr_t>(at(0))));
 }
 
 // Against a plain model: memory of 64 pages, each with the number of times it was mapped anew. A

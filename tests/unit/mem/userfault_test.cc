@@ -321,7 +321,13 @@ TEST_F(Watch, the_program_s_own_userfaultfd_keeps_its_memory) {
   ASSERT_EQ(ioctl(own, UFFDIO_REGISTER, &request), 0);
   cache.release(*cache.acquire(memory, 4 * page));
   EXPECT_FALSE(kept(memory, page));
-  source.unwatch({request.range.start, request.range.start + request.range.len});
+  {
+    Userfault other; // that ends looks at all memory
+    std::byte* const some = map(1);
+    EXPECT_TRUE(other.watch(
+        {reinterpret_cast<std::uintptr_t>(some), reinterpret_cast<std::uintptr_t>(some) + page}));
+    munmap(some, page);
+  }
   uffdio_zeropage zero = {.range = request.range, .mode = 0, .zeropage = 0};
   EXPECT_EQ(ioctl(own, UFFDIO_ZEROPAGE, &zero), 0) << "its watch is gone";
   close(own);
