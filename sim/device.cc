@@ -199,6 +199,11 @@ void SimulatedDevice::wake() {
   on_event();
 }
 
+void SimulatedDevice::lose(std::string reason) {
+  loss_ = std::move(reason);
+  notify({Event::Kind::loss, 0});
+}
+
 void SimulatedDevice::compute(Time duration) {
   const Interruptible interruptible(*this);
   processor_.compute(duration);
@@ -234,7 +239,9 @@ void SimulatedDevice::run_attendant() {
     attendant_time_ = began;
     attending_ = true;
     ++counters_.attendant_calls;
-    if (event.kind == Event::Kind::limit) {
+    if (event.kind == Event::Kind::loss) {
+      sink_->on_failure(net::rdma::all_queue_pairs, loss_);
+    } else if (event.kind == Event::Kind::limit) {
       if (auto* queue = shared_queues.find(event.id)) sink_->on_limit(*queue);
     } else if (auto* queue = completion_queues.find(event.id)) {
       sink_->on_completions(*queue);

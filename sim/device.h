@@ -64,6 +64,8 @@ class SimulatedDevice final : public net::rdma::Device {
   void yield() override;
   [[nodiscard]] double now() const override;
 
+  // The attendant will hear that the adapter is gone for good.
+  void lose(std::string reason);
   // The process computes for so long; the attendant may interrupt it.
   void compute(Time duration);
 
@@ -76,7 +78,7 @@ class SimulatedDevice final : public net::rdma::Device {
   // For the objects made by this device.
 
   struct Event {
-    enum class Kind : std::uint8_t { limit, completions } kind;
+    enum class Kind : std::uint8_t { limit, completions, loss } kind;
     std::uint64_t id; // of the queue
   };
   // Makes the attendant wake up.
@@ -131,6 +133,7 @@ class SimulatedDevice final : public net::rdma::Device {
   bool event_ = false;    // wait() need not sleep
   bool activity_ = false; // since the last poll
   bool wakes_on_activity_ = false;
+  std::string loss_; // why it was lost
   DeviceCounters counters_;
 };
 

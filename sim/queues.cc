@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "sim/device.h"
 
+#include <algorithm>
+
 namespace macadam::sim {
 
 using net::rdma::Completion;
@@ -71,10 +73,12 @@ SimulatedSharedReceiveQueue::~SimulatedSharedReceiveQueue() {
   device_.shared_queues.remove(id_);
 }
 
-bool SimulatedSharedReceiveQueue::post(std::span<const ReceiveWork> work) {
+std::size_t SimulatedSharedReceiveQueue::post(std::span<const ReceiveWork> work) {
   device_.check_receives(work);
   device_.spend(from_ns(device_.fabric().model().post_ns));
-  return queue_.post(work);
+  const std::size_t taken = std::min(work.size(), queue_.room());
+  queue_.post(work.first(taken));
+  return taken;
 }
 
 void SimulatedSharedReceiveQueue::arm_limit(std::uint32_t watermark) {

@@ -85,6 +85,7 @@ class ReceiveQueue {
     return true;
   }
   [[nodiscard]] std::size_t size() const { return posted_.size(); }
+  [[nodiscard]] std::size_t room() const { return depth_ - posted_.size(); }
   std::optional<net::rdma::ReceiveWork> pop() {
     if (posted_.empty()) return std::nullopt;
     return posted_.pop();
@@ -100,7 +101,7 @@ class SimulatedSharedReceiveQueue final : public net::rdma::SharedReceiveQueue {
   SimulatedSharedReceiveQueue(SimulatedDevice& device, std::uint32_t depth);
   ~SimulatedSharedReceiveQueue() override;
 
-  bool post(std::span<const net::rdma::ReceiveWork> work) override;
+  std::size_t post(std::span<const net::rdma::ReceiveWork> work) override;
   void arm_limit(std::uint32_t watermark) override;
 
   std::optional<net::rdma::ReceiveWork> pop();

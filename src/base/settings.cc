@@ -17,6 +17,7 @@ namespace macadam::base {
 namespace {
 
 constexpr std::string_view prefix = "MACADAM_";
+constexpr const char* networks = "automatic|shm|rdma";
 constexpr const char* protocols = "customized|sender";
 constexpr const char* rendezvous = "read|write";
 constexpr const char* copy_paths = "automatic|cma|pipeline";
@@ -24,6 +25,8 @@ constexpr const char* connect_modes = "on-demand|all|serial";
 constexpr const char* receive_modes = "shared|credit|ring";
 
 constexpr std::array rows = {
+    SettingRow{"network", &Settings::network, networks,
+               "shared memory between ranks of one machine, or RDMA between all"},
     SettingRow{"protocols", &Settings::protocols, protocols,
                "point-to-point protocols: all four, or eager and sender-initiated rendezvous only"},
     SettingRow{"rendezvous", &Settings::rendezvous, rendezvous,
@@ -44,6 +47,8 @@ constexpr std::array rows = {
                "shared memory: rings a process gives at most"},
     SettingRow{"shm_ring_after", &Settings::shm_ring_after, "count",
                "shared memory: messages of a peer before it may get a ring"},
+    SettingRow{"rdma_device", &Settings::rdma_device, "text",
+               "RDMA: the adapter to use, its port and address: name[:port[:gid index]]"},
     SettingRow{"rdma_connections", &Settings::rdma_connections, connect_modes,
                "RDMA: connect at the first message, or all at start: at once, or in rank order"},
     SettingRow{"rdma_receive", &Settings::rdma_receive, receive_modes,
@@ -63,14 +68,10 @@ constexpr std::array rows = {
                "RDMA: queue pairs of a process at most; -1: what the adapter has"},
     SettingRow{"rdma_send_depth", &Settings::rdma_send_depth, "count",
                "RDMA: requests in the send queue of a connection"},
-    SettingRow{"rdma_retries", &Settings::rdma_retries, "count",
-               "RDMA: resends of a packet before its receiver counts as gone (0 to 7)"},
     SettingRow{"rdma_rnr_retries", &Settings::rdma_rnr_retries, "count",
                "RDMA: resends to a receiver without receives (0 to 6); 7: for ever"},
     SettingRow{"rdma_cache", &Settings::rdma_cache, "bytes",
                "RDMA: user memory that stays registered after its use"},
-    SettingRow{"rdma_cache_entries", &Settings::rdma_cache_entries, "count",
-               "RDMA: pieces of user memory that stay registered after their use"},
     SettingRow{"tags_per_peer", &Settings::tags_per_peer, "count",
                "channels (communicator and tag) per peer whose receives may announce themselves"},
     SettingRow{"unexpected_limit", &Settings::unexpected_limit, "bytes",
@@ -155,6 +156,10 @@ void set(Settings& settings, const SettingRow& row, const std::string& text) {
           const auto flag = parse_flag(text);
           if (!flag) refuse(row, text, "yes or no");
           settings.*member = *flag;
+        } else if constexpr (std::is_same_v<Value, std::string>) {
+          if (text.size() > longest_text)
+            refuse(row, text, fmt::format("at most {} characters", longest_text));
+          settings.*member = text;
         } else if constexpr (std::is_enum_v<Value>) {
           const auto index = find_choice(row.unit, text);
           if (!index) refuse(row, text, fmt::format("one of {}", row.unit));
@@ -179,6 +184,8 @@ std::string show(const Settings& settings, const SettingRow& row) {
         using Value = std::remove_cvref_t<decltype(settings.*member)>;
         if constexpr (std::is_same_v<Value, bool>) {
           return settings.*member ? "yes" : "no";
+        } else if constexpr (std::is_same_v<Value, std::string>) {
+          return settings.*member;
         } else if constexpr (std::is_enum_v<Value>) {
           return std::string(choice(row.unit, static_cast<std::int64_t>(settings.*member)));
         } else {

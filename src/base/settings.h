@@ -9,6 +9,9 @@
 
 namespace macadam::base {
 
+// Which networks connect the ranks: shared memory within a machine, or RDMA everywhere.
+enum class NetworkChoice : std::int64_t { automatic, shm, rdma };
+
 // Which point-to-point protocols are used: all four of Small & Yuan, or the traditional pair (eager
 // and sender-initiated rendezvous) that the paper compares with.
 enum class Protocols : std::int64_t { customized, sender };
@@ -27,6 +30,7 @@ enum class ReceiveMode : std::int64_t { shared, credit, ring };
 // Every setting of the library, declared once here and described once in settings.cc. From a row
 // come the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.
 struct Settings {
+  NetworkChoice network = NetworkChoice::automatic;
   Protocols protocols = Protocols::customized;
   Rendezvous rendezvous = Rendezvous::read;
   bool last_byte = false;              // a write is complete when its last byte is seen
@@ -37,6 +41,7 @@ struct Settings {
   std::int64_t shm_ring = 512 << 10;  // bytes of one ring
   std::int64_t shm_rings = 8;         // rings a process gives at most
   std::int64_t shm_ring_after = 16;   // messages of a peer before it gets a ring
+  std::string rdma_device;            // "name[:port[:gid index]]"; empty: the best
   ConnectMode rdma_connections = ConnectMode::on_demand;
   ReceiveMode rdma_receive = ReceiveMode::shared;
   std::int64_t rdma_eager = 8 << 10;   // bytes
@@ -47,27 +52,28 @@ struct Settings {
   std::int64_t rdma_window = 32;       // messages under way per connection: credit, ring
   std::int64_t rdma_queue_pairs = -1;  // at most; -1: what the adapter has
   std::int64_t rdma_send_depth = 64;   // requests in the send queue of a connection
-  std::int64_t rdma_retries = 7;       // resends of a packet before a peer counts as gone
-  std::int64_t rdma_rnr_retries = 7;   // ... while it has no receive posted; 7: for ever
+  std::int64_t rdma_rnr_retries = 7;   // resends to a peer without receives posted; 7: for ever
   std::int64_t rdma_cache = 1 << 30;   // bytes that stay registered after their use
-  std::int64_t rdma_cache_entries = 1024;
-  std::int64_t tags_per_peer = 128;         // ordinals kept per peer
+  std::int64_t tags_per_peer = 128;    // ordinals kept per peer
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
   std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
   bool report = false;
 };
 
-using SettingValue = std::variant<bool Settings::*, std::int64_t Settings::*, Protocols Settings::*,
-                                  Rendezvous Settings::*, CopyPath Settings::*,
-                                  ConnectMode Settings::*, ReceiveMode Settings::*>;
+using SettingValue =
+    std::variant<bool Settings::*, std::int64_t Settings::*, std::string Settings::*,
+                 NetworkChoice Settings::*, Protocols Settings::*, Rendezvous Settings::*,
+                 CopyPath Settings::*, ConnectMode Settings::*, ReceiveMode Settings::*>;
+
+inline constexpr std::size_t longest_text = 63; // characters of a setting that is text
 
 // One setting as users see it. `name` without MACADAM_, lower case; `choices` for the enumerations,
 // in the order of their values.
 struct SettingRow {
   const char* name;
   SettingValue value;
-  const char* unit; // "bytes", "us", "count", "" or a list of choices "customized|sender"
+  const char* unit; // "bytes", "us", "count", "text", "" or choices "customized|sender"
   const char* help; // one line
 };
 

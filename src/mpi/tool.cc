@@ -39,10 +39,20 @@ ToolEnum* enum_of(Tool& tool, const SettingRow& row) {
   return &found;
 }
 
-// A setting in the tool interface's types: a number is an MPI_COUNT, all else an MPI_INT.
+// A setting in the tool interface's types: a number is an MPI_COUNT, a text is MPI_CHARs with a
+// null at the end, all else an MPI_INT.
 bool is_number(const SettingRow& row) {
   return std::holds_alternative<std::int64_t base::Settings::*>(row.value);
 }
+bool is_text(const SettingRow& row) {
+  return std::holds_alternative<std::string base::Settings::*>(row.value);
+}
+MPI_Datatype type_of(const SettingRow& row) {
+  if (is_text(row)) return MPI_CHAR;
+  return is_number(row) ? MPI_COUNT : MPI_INT;
+}
+
+constexpr int text_room = base::longest_text + 1;
 
 const SettingRow& setting(Tool& tool, MPI_T_cvar_handle handle) {
   const auto found = tool.cvar_handles.find(handle);
@@ -113,7 +123,7 @@ void t_cvar_get_info(Process& self, int cvar_index, char* name, int* name_len, i
   tool_string(row.name, name, name_len);
   tool_string(row.help, desc, desc_len);
   tool_output<int>(verbosity, MPI_T_VERBOSITY_USER_BASIC);
-  tool_output(datatype, is_number(row) ? MPI_COUNT : MPI_INT);
+  tool_output(datatype, type_of(row));
   tool_output(enumtype, reinterpret_cast<MPI_T_enum>(enum_of(mine, row)));
   tool_output<int>(bind, MPI_T_BIND_NO_OBJECT);
   tool_output<int>(scope, MPI_T_SCOPE_ALL_EQ);
@@ -139,7 +149,7 @@ void t_cvar_handle_alloc(Process& self, int cvar_index, void*, MPI_T_cvar_handle
       std::make_unique<CvarHandle>(CvarHandle{&rows()[static_cast<std::size_t>(cvar_index)]});
   *handle = reinterpret_cast<MPI_T_cvar_handle>(made.get());
   mine.cvar_handles[*handle] = std::move(made);
-  tool_output(count, 1);
+  tool_output(count, is_text(*mine.cvar_handles[*handle]->row) ? text_room : 1);
 }
 
 void t_cvar_handle_free(Process& self, MPI_T_cvar_handle* handle) {
@@ -155,8 +165,10 @@ void t_cvar_read(Process& self, MPI_T_cvar_handle handle, void* buf) {
   check_tool_output(buf, "buf");
   std::visit(
       [&](auto member) {
-        const auto value = self.settings.*member;
-        if (is_number(row)) {
+        const auto& value = self.settings.*member;
+        if constexpr (std::is_same_v<decltype(value), const std::string&>) {
+          static_cast<char*>(buf)[value.copy(static_cast<char*>(buf), base::longest_text)] = '\0';
+        } else if (is_number(row)) {
           *static_cast<MPI_Count*>(buf) = static_cast<MPI_Count>(value);
         } else {
           *static_cast<int*>(buf) = static_cast<int>(value);
@@ -174,7 +186,10 @@ void t_cvar_write(Process& self, MPI_T_cvar_handle handle, const void* buf) {
   }
   // As text, so that a value is checked in one place, as if it came from the environment.
   std::string text;
-  if (is_number(row)) {
+  if (is_text(row)) {
+    const auto* const from = static_cast<const char*>(buf);
+    text.assign(from, strnlen(from, text_room));
+  } else if (is_number(row)) {
     text = std::to_string(*static_cast<const MPI_Count*>(buf));
   } else if (const ToolEnum* choices = enum_of(mine, row)) {
     const int value = *static_cast<const int*>(buf);

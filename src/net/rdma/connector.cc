@@ -69,6 +69,7 @@ void Connector::open(Connection& connection) {
     set_address(connection, endpoint);
   }
   if (connection.state != ConnectState::idle) return;
+  if (!lost_.empty()) return set_failed(connection, lost_);
   if (connection.parked != nullptr) return; // start-up in rank order: its turn will come
   begin(connection);
 }
@@ -94,6 +95,25 @@ void Connector::fail(Connection& connection, std::string reason) {
   for (int copies = 0; copies < broken_copies; ++copies)
     send(connection, PacketKind::broken, connection.peer_attempt);
   set_failed(connection, std::move(reason));
+}
+
+void Connector::lose(std::uint32_t number, const std::string& reason) {
+  const std::scoped_lock guard(lock_);
+  if (number == all_queue_pairs) lost_ = reason;
+  for (auto& [rank, connection] : connections_) {
+    const bool has_it =
+        connection->queue_pair != nullptr && connection->queue_pair->number() == number;
+    if (has_it || number == all_queue_pairs) lose(*connection, reason);
+  }
+  if (lost_.empty()) serve_waiting();
+}
+
+// One that was connected keeps its queue pair until the application's thread has read what is left.
+void Connector::lose(Connection& connection, const std::string& reason) {
+  if (connection.state == ConnectState::idle || connection.state == ConnectState::failed) return;
+  if (connection.state != ConnectState::connected && connection.queue_pair != nullptr)
+    drop_queue_pair(connection);
+  set_failed(connection, reason);
 }
 
 void Connector::discard(Connection& connection) {
@@ -274,8 +294,7 @@ void Connector::set_state(Connection& connection, ConnectState state) {
 // The two queue pairs know each other: ours receives from now on, and may send once we know that
 // the peer's does.
 void Connector::pair(Connection& connection, const ConnectPacket& packet) {
-  const Retries retries{.count = static_cast<std::uint8_t>(settings_.rdma_retries),
-                        .receiver_not_ready =
+  const Retries retries{.receiver_not_ready =
                             static_cast<std::uint8_t>(settings_.rdma_rnr_retries)};
   connection.peer_attempt = packet.attempt;
   receiver_.join(connection, packet.reception);
@@ -431,7 +450,7 @@ void Connector::obey(Connection& connection, const ConnectPacket& packet) {
 void Connector::on_request(Connection& connection, const ConnectPacket& packet) {
   find_address(connection);
   const bool same_mode = packet.mode == static_cast<std::uint8_t>(settings_.rdma_receive);
-  if (connection.state == ConnectState::failed || !same_mode)
+  if (connection.state == ConnectState::failed || !same_mode || !lost_.empty())
     return send(connection, PacketKind::refused, packet.attempt);
   const auto newer = static_cast<std::int32_t>(packet.attempt - connection.peer_attempt);
   if (newer <= 0) {

@@ -69,6 +69,9 @@ class Connector {
   void close(Connection& connection);
   // The queue pair has failed. It is left as it is: what it received is still to be read.
   void fail(Connection& connection, std::string reason);
+  // The same for the queue pair of this number, or for all (all_queue_pairs): no more connections
+  // can be made then. Found by the attendant; the application's thread has it as news.
+  void lose(std::uint32_t number, const std::string& reason);
   // A failed queue pair has no completion left that anyone waits for.
   void discard(Connection& connection);
   [[nodiscard]] std::string reason(const Connection& connection) const;
@@ -105,6 +108,7 @@ class Connector {
   void begin(Connection& connection);
   void answer_parked(Connection& connection);
   void wait_for_queue_pair(Connection& connection);
+  void lose(Connection& connection, const std::string& reason);
   void serve_waiting();
   void withdraw_for(Rank peer);
   void pair(Connection& connection, const wire::ConnectPacket& packet);
@@ -140,6 +144,7 @@ class Connector {
   std::vector<Connection*> news_;
   bool in_order_ = false;
   Rank expected_ = 0;
+  std::string lost_; // why no more connections can be made; empty: they can
   ConnectorCounters counters_;
   Datagrams datagrams_;
 

@@ -9,7 +9,7 @@
 #include <string>
 
 // A thin picture of verbs: what libibverbs offers and nothing above it. Two devices implement it:
-// `ibverbs` beside this file and the simulated one in sim/. A failure to make something throws
+// that of ibverbs/ and the simulated one in sim/. A failure to make something throws
 // base::Error with what was asked for, what there was, and the remedy.
 //
 // Threads, as in verbs: what makes objects (Device::register_memory(), make_*()) may be called by
@@ -21,6 +21,7 @@ namespace macadam::net::rdma {
 struct PortAddress {
   std::array<std::uint8_t, 16> gid = {};
   std::uint32_t lid = 0;
+  std::uint8_t mtu = 0; // verbs' code: 128 << code bytes; 0: not known
 
   bool operator==(const PortAddress&) const = default;
 };
@@ -143,10 +144,11 @@ class CompletionQueue {
 class SharedReceiveQueue {
  public:
   virtual ~SharedReceiveQueue() = default;
-  // Takes all or none: false if there is no room. Callable from any thread.
-  virtual bool post(std::span<const ReceiveWork> work) = 0;
+  // Takes them in order; how many (fewer: the queue is full). A receive that is used up may keep
+  // its place until its completion was polled. Callable from any thread.
+  virtual std::size_t post(std::span<const ReceiveWork> work) = 0;
   // Once fewer than `watermark` receives are left, EventSink::on_limit() is called, once per call
-  // of this (at once if so already). 0 disarms. Callable from any thread.
+  // of this (at once if so already, or with the next receive used). 0 disarms. Any thread.
   virtual void arm_limit(std::uint32_t watermark) = 0;
 };
 
@@ -192,6 +194,8 @@ class QueuePair {
 
 inline constexpr std::size_t datagram_header = 40; // bytes (the global route header)
 
+inline constexpr std::uint32_t all_queue_pairs = 0; // no queue pair of ours has this number
+
 // What happens outside poll(). Called on a thread of the device's, so only what is under the
 // callee's own lock may be touched. In the simulator: at a moment of virtual time when the process
 // computes or is inside wait(), yield() or a poll() of the queue where connections' receives
@@ -201,6 +205,9 @@ class EventSink {
  public:
   virtual void on_limit(SharedReceiveQueue& queue) = 0;
   virtual void on_completions(CompletionQueue& queue) = 0;
+  // A queue pair has failed, perhaps without a completion that tells so; or all have, because the
+  // adapter or its port is gone for good. `reason` is for users.
+  virtual void on_failure(std::uint32_t queue_pair, const std::string& reason) = 0;
 
  protected:
   ~EventSink() = default;

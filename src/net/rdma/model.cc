@@ -26,7 +26,6 @@ std::uint32_t bounded(std::int64_t wanted, std::uint32_t most, const char* varia
 
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                std::vector<std::string>& lowered) {
-  require("MACADAM_RDMA_RETRIES", settings.rdma_retries, 0, 7);
   require("MACADAM_RDMA_RNR_RETRIES", settings.rdma_rnr_retries, 0, 7);
   require("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);
   require("MACADAM_RDMA_SEND_DEPTH", settings.rdma_send_depth, 4, 1 << 15);
@@ -54,8 +53,9 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
     // An eighth of the pool is left for sends.
     shape.most_receives = bound(pool - std::max(pool / 8, 1u), limits.completion_depth,
                                 "MACADAM_RDMA_BUFFERS", "the depth of a completion queue");
-    shape.shared = bound(settings.rdma_shared, std::min(shape.most_receives, limits.shared_depth),
-                         "MACADAM_RDMA_SHARED", "the depth of a shared queue, or the pool,");
+    shape.shared_depth = std::min(shape.most_receives, limits.shared_depth);
+    shape.shared = bound(settings.rdma_shared, shape.shared_depth, "MACADAM_RDMA_SHARED",
+                         "the depth of a shared queue, or the pool,");
     // The attendant is woken while something is left, but not by every message.
     shape.watermark = bound(settings.rdma_watermark, shape.shared - (shape.shared + 3) / 4,
                             "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED");
@@ -78,7 +78,7 @@ std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends
   if (shape.mode == base::ReceiveMode::credit) buffers += connections * own;
   std::size_t sum = sizeof(RdmaTransport) + datagram_bytes() +
                     round_up(buffers, pool_chunk) * (buffer + sizeof(Buffer));
-  if (shared) sum += shape.most_receives * completion_entry + shape.shared * receive_entry;
+  if (shared) sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
   sum += connections * (queue_pair_bytes(shape.send_depth, own, shape.inline_bytes) +
                         shape.send_depth * sizeof(PendingSend) + sizeof(Connection));
   if (shape.mode == base::ReceiveMode::ring)

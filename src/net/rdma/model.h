@@ -21,6 +21,7 @@ inline constexpr std::size_t header_room = 64;    // the engine's longest header
 inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
+inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use
 
 // Datagram queue pair: requests of many peers at once, and our answers.
 inline constexpr std::uint32_t datagram_receives = 128;
@@ -81,6 +82,7 @@ struct Shape {
   std::uint32_t shared = 0;           // receives kept in the shared queue
   std::uint32_t watermark = 0;        // ... of which fewer wake the attendant; 0: never
   std::uint32_t most_receives = 0;    // in the queue, or completed and not yet read
+  std::uint32_t shared_depth = 0;     // of the shared queue
   std::uint32_t window = 0;           // of a connection
   std::uint32_t send_depth = 0;       // of a connection
   std::uint32_t inline_bytes = 0;     // that a request carries in itself

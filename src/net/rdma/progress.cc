@@ -88,7 +88,13 @@ void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
   const auto found = numbers_.find(completion.queue_pair);
   Connection* const connection = found == numbers_.end() ? nullptr : found->second;
   if (is_receive(completion.id)) {
-    if (completion.status != WorkStatus::ok) return; // the buffers come back with the queue pair
+    if (completion.status != WorkStatus::ok) [[unlikely]] {
+      // The buffer of a shared receive is free; others come back with the queue pair.
+      receiver_->consumed(nullptr, completion, {});
+      if (connection != nullptr && completion.status != WorkStatus::flushed)
+        break_off(*connection, text_of(completion.status), sink);
+      return;
+    }
     if (connection != nullptr) [[likely]]
       return on_receive(*connection, completion, sink);
     receiver_->consumed(nullptr, completion, wire::Note::decode(completion.immediate));

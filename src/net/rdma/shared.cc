@@ -23,6 +23,7 @@ ReceiveWork work_of(const Buffer* buffer, std::size_t bytes) {
 SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape,
                                bool attended)
     : pool_(pool), kept_(shape.shared), watermark_(shape.watermark), most_(shape.most_receives),
+      depth_(shape.shared_depth),
       batch_(std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2)) {
   if (device.limits().shared_depth == 0) {
     base::fail(MPI_ERR_OTHER,
@@ -30,7 +31,8 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
                device.name());
   }
   completions_ = device.make_completion_queue(most_, attended);
-  queue_ = device.make_shared_receive_queue(kept_);
+  // A receive may keep its place until its completion is read: room for all that may be so.
+  queue_ = device.make_shared_receive_queue(depth_);
   free_.reserve(model::shared_batch);
   post_new(kept_);
   if (watermark_ != 0) queue_->arm_limit(watermark_);
@@ -52,31 +54,39 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
   std::vector<ReceiveWork> work;
   for (const Buffer* const buffer : buffers)
     work.push_back(work_of(buffer, pool_.buffer_bytes()));
-  if (!queue_->post(work)) {
-    pool_.give(buffers);
-    return 0;
-  }
-  outstanding_.fetch_add(static_cast<std::uint32_t>(buffers.size()), std::memory_order_relaxed);
-  return buffers.size();
+  return post(work, buffers);
+}
+
+// What the queue has no room for goes back to the pool; how many it took.
+std::size_t SharedReceiver::post(std::span<const ReceiveWork> work,
+                                 const std::vector<Buffer*>& buffers) {
+  const std::size_t taken = queue_->post(work);
+  outstanding_.fetch_add(static_cast<std::uint32_t>(taken), std::memory_order_relaxed);
+  for (std::size_t i = taken; i < buffers.size(); ++i)
+    pool_.give(buffers[i]);
+  return taken;
 }
 
 // The attendant: the application has not read for so long that the queue runs low (section 4.1.3).
-// How many are left is not told, so it posts until the queue is full. Completions that nobody
-// reads stay fewer than their queue has room for.
+// Fewer than the watermark are left; how many is not told. It fills up to what is kept, in batches
+// so that the first soon serve; if that was too little, the next event comes at once. Completions
+// that nobody reads stay fewer than their queue has room for.
 void SharedReceiver::on_limit() {
   tally(limit_events_, 1);
-  bool any = false;
-  for (;;) {
+  const std::uint32_t wanted = kept_ - watermark_;
+  std::size_t posted = 0;
+  while (posted < wanted) {
     const std::uint32_t outstanding = outstanding_.load(std::memory_order_relaxed);
     const std::uint32_t room = most_ - std::min(most_, outstanding);
-    const std::size_t posted = post_new(std::min(room, batch_));
-    if (posted == 0) break;
-    tally(refilled_, posted);
-    any = true;
+    const auto left = static_cast<std::uint32_t>(wanted - posted);
+    const std::size_t count = post_new(std::min({room, left, batch_}));
+    if (count == 0) break;
+    posted += count;
   }
+  tally(refilled_, posted);
   // With nothing posted the event would come again at once: then the application arms it, when it
   // has given buffers back.
-  if (any)
+  if (posted != 0)
     queue_->arm_limit(watermark_);
   else
     limit_due_.store(true, std::memory_order_release);
@@ -102,10 +112,7 @@ void SharedReceiver::repost() {
   work_.clear();
   for (const Buffer* const buffer : free_)
     work_.push_back(work_of(buffer, pool_.buffer_bytes()));
-  if (queue_->post(work_))
-    outstanding_.fetch_add(static_cast<std::uint32_t>(free_.size()), std::memory_order_relaxed);
-  else
-    pool_.give(free_); // the attendant was faster: the queue is full
+  post(work_, free_);
   free_.clear();
 }
 
@@ -117,7 +124,7 @@ void SharedReceiver::list_counters(base::CounterList& list) const {
 }
 
 std::size_t SharedReceiver::bytes() const {
-  return most_ * model::completion_entry + kept_ * model::receive_entry;
+  return most_ * model::completion_entry + depth_ * model::receive_entry;
 }
 
 } // namespace macadam::net::rdma

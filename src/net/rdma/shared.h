@@ -43,12 +43,14 @@ class SharedReceiver final : public Receiver {
 
  private:
   std::size_t post_new(std::uint32_t count);
+  std::size_t post(std::span<const ReceiveWork> work, const std::vector<Buffer*>& buffers);
   void repost();
 
   BufferPool& pool_;
   const std::uint32_t kept_;
   const std::uint32_t watermark_;
   const std::uint32_t most_;
+  const std::uint32_t depth_; // of the queue
   const std::uint32_t batch_; // posted together
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;

@@ -35,9 +35,20 @@ std::unique_ptr<mem::Pinned> RdmaTransport::pin(const mem::Range& range) {
   try {
     return std::make_unique<PinnedRegion>(device_.register_memory(
         reinterpret_cast<void*>(range.begin), range.end - range.begin, Access::remote));
-  } catch (const base::Error&) {
+  } catch (const base::Error& error) {
+    refusal_ = error.text;
     return nullptr;
   }
+}
+
+// The cache has let go all it could, and the device still refuses.
+void RdmaTransport::fail_to_register(const void* memory, std::size_t bytes) const {
+  base::fail(
+      MPI_ERR_NO_MEM,
+      "RDMA: {} bytes at {} cannot be registered; {} pieces of {} bytes together are in use; "
+      "{}; transfer less at once, or raise the limit that is named",
+      bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(),
+      refusal_.empty() ? "MACADAM_RDMA_CACHE is reached" : refusal_);
 }
 
 RemoteMemory RdmaTransport::register_memory(void* memory, std::size_t bytes) {
@@ -45,12 +56,7 @@ RemoteMemory RdmaTransport::register_memory(void* memory, std::size_t bytes) {
   if (bytes == 0) return {address, 0};
   if (const MemoryRegion* const region = heap_.find(memory)) return {address, region->remote_key};
   const mem::Registration* const registration = cache_.acquire(memory, bytes);
-  if (registration == nullptr) {
-    base::fail(MPI_ERR_NO_MEM,
-               "RDMA: {} cannot register {} bytes at {:#x}; {} pieces and {} bytes are registered, "
-               "all in use; raise the limit of locked memory (ulimit -l), or transfer less at once",
-               device_.name(), bytes, address, cache_.entries(), cache_.pinned_bytes());
-  }
+  if (registration == nullptr) fail_to_register(memory, bytes);
   return {address, registration->travelling_key()};
 }
 
@@ -111,6 +117,8 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
       if (!is_get && put_small(connection, local, remote, bytes, notice)) return Posted::done;
       if (is_get) bounce = pool_.take();
     }
+    // Others will give room back; if there are none, waiting would not end.
+    if (registration == nullptr && !small && cache_.entries() == 0) fail_to_register(local, bytes);
     if (registration == nullptr && bounce == nullptr) return refuse(connection);
   }
   Transfer& transfer = *transfer_slab_.make();

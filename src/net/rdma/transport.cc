@@ -39,9 +39,9 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
       limits_(make_limits(settings, device.limits())),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
-      heap_(device), cache_(*this, settings.rdma_cache == 0 ? nullptr : invalidation,
-                            static_cast<std::size_t>(settings.rdma_cache_entries),
-                            static_cast<std::size_t>(settings.rdma_cache)),
+      heap_(device),
+      cache_(*this, settings.rdma_cache == 0 ? nullptr : invalidation, model::most_registrations,
+             static_cast<std::size_t>(settings.rdma_cache)),
       queues_(device, shape_.completions(), sleeper != nullptr) {
   if (invalidation != nullptr && !invalidation->why_not().empty()) {
     fallbacks_.push_back(

@@ -113,6 +113,9 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   // EventSink: on the device's thread.
   void on_limit(SharedReceiveQueue&) override { receiver_->on_limit(); }
   void on_completions(CompletionQueue&) override;
+  void on_failure(std::uint32_t queue_pair, const std::string& reason) override {
+    connector_->lose(queue_pair, reason);
+  }
   // mem::Pinner
   std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
@@ -155,6 +158,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
                  std::uint32_t notice);
   void add_notice(Connection& connection, SendWork& work, std::uint32_t notice);
   bool post_pieces(Transfer& transfer);
+  [[noreturn]] void fail_to_register(const void* memory, std::size_t bytes) const;
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;
@@ -170,6 +174,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   BufferPool pool_;
   Heap heap_;
   mem::RegistrationCache cache_;
+  std::string refusal_; // the device's, of the last registration that failed
   std::unique_ptr<Receiver> receiver_;
   CompletionQueues queues_;
   std::unique_ptr<Connector> connector_;

@@ -16,15 +16,17 @@ namespace macadam::net::rdma::wire {
 struct Endpoint {
   std::array<std::uint8_t, 16> gid = {};
   std::uint32_t lid = 0;
-  std::uint32_t queue_pair = 0;
+  std::uint32_t queue_pair : 24 = 0;
+  std::uint32_t mtu : 8 = 0; // verbs' code
 };
 static_assert(sizeof(Endpoint) == 24);
 
 inline Endpoint endpoint_of(const QueuePairAddress& address) {
-  return {address.port.gid, address.port.lid, address.number};
+  return {address.port.gid, address.port.lid, address.number & 0xffffff, address.port.mtu};
 }
 inline QueuePairAddress address_of(const Endpoint& endpoint) {
-  return {{endpoint.gid, endpoint.lid}, endpoint.queue_pair};
+  return {{endpoint.gid, endpoint.lid, static_cast<std::uint8_t>(endpoint.mtu)},
+          endpoint.queue_pair};
 }
 
 // What a sender must know of the receiver's buffers.

@@ -68,6 +68,19 @@ TEST(Settings, FlagsAndChoices) {
   EXPECT_EQ(show(settings, row("shm_copy")), "pipeline");
 }
 
+TEST(Settings, TextIsTakenAsItIs) {
+  Settings settings;
+  EXPECT_EQ(show(settings, row("rdma_device")), "");
+  set(settings, row("rdma_device"), "mlx5_0:1:3");
+  EXPECT_EQ(settings.rdma_device, "mlx5_0:1:3");
+  set(settings, row("rdma_device"), std::string(longest_text, 'x'));
+  EXPECT_EQ(settings.rdma_device.size(), longest_text);
+}
+
+TEST(Settings, ThereAreFew) {
+  EXPECT_LT(setting_rows().size(), 30u);
+}
+
 TEST(Settings, BadValuesAreRefusedByName) {
   const struct {
     const char* name;
@@ -83,6 +96,9 @@ TEST(Settings, BadValuesAreRefusedByName) {
       {"report", "maybe", "yes or no"},
       {"protocols", "send", "customized|sender"},
       {"shm_copy", "cma|pipeline", "cma|pipeline"},
+      {"network", "ib", "automatic|shm|rdma"},
+      {"rdma_device", "0123456789012345678901234567890123456789012345678901234567890123",
+       "at most 63 characters"},
   };
   for (const auto& [name, text, part] : bad) {
     Settings settings;

@@ -172,6 +172,30 @@ TEST(Connect, a_request_of_a_peer_whose_address_has_not_come_is_answered_later) 
   stream.check();
 }
 
+// An adapter that has gone, or a port that stays down: nobody may wait for it for ever.
+TEST(Lost, an_adapter_takes_all_connections_with_it) {
+  World world(4);
+  world.start();
+  Stream connected(world, 0, 1, 3);
+  ASSERT_TRUE(world.until([&] { return connected.push() && connected.arrived(); }));
+  ASSERT_TRUE(world[0].transport != nullptr);
+  world[0].link(2); // on its way
+  world[0].device.lose("the port sim0:1 has been down for 5 s");
+  ASSERT_TRUE(world.until([&] {
+    return world[0].states[1] == engine::PeerState::failed &&
+           world[0].states[2] == engine::PeerState::failed;
+  }));
+  EXPECT_FALSE(world[0].up(3)); // never asked for before
+  ASSERT_TRUE(world.until([&] { return world[0].states[3] == engine::PeerState::failed; }));
+  const std::vector<std::string> told = world[0].transport->fallbacks();
+  EXPECT_NE(std::ranges::find(told,
+                              "rdma: the connection to rank 3 has failed: the port sim0:1 has "
+                              "been down for 5 s"),
+            told.end());
+  // The others tell each other, and refuse.
+  ASSERT_TRUE(world.until([&] { return world[1].counter("broken") == 1; }));
+}
+
 class AtStart : public testing::TestWithParam<ConnectMode> {};
 
 TEST_P(AtStart, every_pair_is_connected) {

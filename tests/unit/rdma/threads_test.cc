@@ -47,7 +47,7 @@ class Threaded final : public Device, EventSink {
   };
   struct Shared final : Guarded<SharedReceiveQueue> {
     using Guarded::Guarded;
-    bool post(std::span<const ReceiveWork> work) override {
+    std::size_t post(std::span<const ReceiveWork> work) override {
       const std::scoped_lock guard(lock);
       return inner->post(work);
     }
@@ -146,6 +146,7 @@ class Threaded final : public Device, EventSink {
   // Called by the simulation, under the lock: left to the thread.
   void on_limit(SharedReceiveQueue&) override { push(true); }
   void on_completions(CompletionQueue&) override { push(false); }
+  void on_failure(std::uint32_t, const std::string&) override {}
   void push(bool limit) {
     const std::scoped_lock guard(events_lock_);
     limits_due_ += limit ? 1 : 0;
@@ -172,7 +173,7 @@ class Threaded final : public Device, EventSink {
   }
 
   struct NoShared final : SharedReceiveQueue {
-    bool post(std::span<const ReceiveWork>) override { return false; }
+    std::size_t post(std::span<const ReceiveWork>) override { return 0; }
     void arm_limit(std::uint32_t) override {}
   } no_shared_;
   struct NoCompletions final : CompletionQueue {

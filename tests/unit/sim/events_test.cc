@@ -18,7 +18,9 @@ struct Sink final : EventSink {
     completions.push_back(pair.scheduler.now());
     polled += Node::poll(queue).size();
   }
+  void on_failure(std::uint32_t, const std::string& reason) override { failure = reason; }
   Pair& pair;
+  std::string failure;
   std::size_t refill = 0;
   std::size_t polled = 0;
   std::vector<sim::Time> limits, completions;
@@ -47,7 +49,7 @@ struct Shared : Pair {
 
 TEST(Limit, is_told_once_when_fewer_receives_are_left_and_after_the_attendant_woke) {
   Shared pair;
-  ASSERT_TRUE(pair.queue->post(std::vector<ReceiveWork>(5)));
+  ASSERT_EQ(pair.queue->post(std::vector<ReceiveWork>(5)), 5u);
   pair.queue->arm_limit(4);
   const sim::Time before = pair.a.processor.now();
   pair.send(1);
@@ -64,7 +66,7 @@ TEST(Limit, armed_too_late_is_told_at_once_and_zero_disarms) {
   pair.queue->arm_limit(4);
   pair.compute();
   EXPECT_EQ(pair.sink.limits.size(), 1u);
-  ASSERT_TRUE(pair.queue->post(std::vector<ReceiveWork>(5)));
+  ASSERT_EQ(pair.queue->post(std::vector<ReceiveWork>(5)), 5u);
   pair.queue->arm_limit(4);
   pair.queue->arm_limit(0);
   pair.send(3);
@@ -76,7 +78,7 @@ TEST(Limit, armed_too_late_is_told_at_once_and_zero_disarms) {
 TEST(Limit, the_attendant_refills_while_the_process_computes) {
   Shared pair;
   pair.sink.refill = 8;
-  ASSERT_TRUE(pair.queue->post(std::vector<ReceiveWork>(4)));
+  ASSERT_EQ(pair.queue->post(std::vector<ReceiveWork>(4)), 4u);
   pair.queue->arm_limit(2);
   pair.send(12);
   const sim::Time before = pair.b.processor.now();
@@ -123,7 +125,7 @@ TEST(Attended, nobody_is_called_inside_a_call_that_may_hold_a_lock) {
     pair.queue->arm_limit(1); // at once
     for (int i = 0; i < 1000; ++i) {
       Node::poll(*other);
-      EXPECT_TRUE(pair.queue->post({}));
+      EXPECT_EQ(pair.queue->post({}), 0u);
       pair.b.device.make_address_handle({});
     }
     return pair.sink.limits.size();
