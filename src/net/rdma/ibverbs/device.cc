@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/ibverbs/device.h"
+
+#include "net/rdma/ibverbs/attendant.h"
+#include "net/rdma/ibverbs/clock.h"
+#include "net/rdma/ibverbs/queue_pair.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <fcntl.h>
+#include <optional>
+#include <poll.h>
+#include <sched.h>
+
+namespace macadam::net::rdma::ibverbs {
+namespace {
+
+class Region final : public MemoryRegion {
+ public:
+  explicit Region(Owned<ibv_mr> made) : region_(std::move(made)) {
+    local_key = region_->lkey;
+    remote_key = region_->rkey;
+  }
+
+ private:
+  Owned<ibv_mr> region_;
+};
+
+class IbverbsDevice final : public Device {
+ public:
+  IbverbsDevice(const Library& library, OpenPort open, const Gid& gid)
+      : port_(library, std::move(open), gid), attended_(port_), unattended_(port_) {
+    // The attendant reads until there is nothing left.
+    const int events = port_.context->async_fd;
+    fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
+  }
+
+  [[nodiscard]] const std::string& name() const override { return port_.name; }
+  [[nodiscard]] const DeviceLimits& limits() const override { return port_.limits; }
+  [[nodiscard]] const PortAddress& address() const override { return port_.address; }
+
+  std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                Access access) override;
+  std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
+                                                         bool attended) override {
+    return std::make_unique<IbverbsCompletionQueue>(port_, attended ? attended_ : unattended_,
+                                                    depth);
+  }
+  std::unique_ptr<SharedReceiveQueue> make_shared_receive_queue(std::uint32_t depth) override {
+    return std::make_unique<IbverbsSharedReceiveQueue>(port_, depth);
+  }
+  std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) override {
+    return std::make_unique<IbverbsQueuePair>(port_, options);
+  }
+  std::unique_ptr<AddressHandle> make_address_handle(const PortAddress& to) override {
+    return make_address(port_, to);
+  }
+
+  void attend(EventSink* sink) override {
+    attendant_.reset();
+    if (sink != nullptr) attendant_.emplace(port_, attended_, *sink);
+  }
+  void wait(unsigned longest_us) override;
+  void wake() override;
+  void yield() override { sched_yield(); }
+  [[nodiscard]] double now() const override { return seconds(); }
+
+ private:
+  Port port_;
+  CompletionChannel attended_;
+  CompletionChannel unattended_;
+  const Event wake_;
+  // wake() rings only for a sleeper: it tells first and then looks who sleeps, wait() the other way
+  // round, so that one of the two sees the other.
+  std::atomic<bool> woken_ = false;
+  std::atomic<int> sleepers_ = 0;
+  std::optional<Attendant> attendant_;
+};
+
+std::unique_ptr<MemoryRegion> IbverbsDevice::register_memory(void* memory, std::size_t bytes,
+                                                             Access access) {
+  int rights = IBV_ACCESS_LOCAL_WRITE;
+  if (access == Access::remote) rights |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  if (access == Access::remote && port_.limits.atomics) rights |= IBV_ACCESS_REMOTE_ATOMIC;
+  const auto& verbs = port_.library;
+  Owned<ibv_mr> made(verbs.reg_mr(port_.domain.get(), memory, bytes, rights), verbs.dereg_mr);
+  int error = errno;
+  if (made == nullptr && error == EFAULT) {
+    // Memory that the program itself may not write, such as constants: it can still be sent.
+    made.reset(verbs.reg_mr(port_.domain.get(), memory, bytes, IBV_ACCESS_REMOTE_READ));
+    error = errno;
+  }
+  if (made == nullptr)
+    port_.refuse_object(fmt::format("registration of {} bytes at {}", bytes, fmt::ptr(memory)),
+                        error);
+  return std::make_unique<Region>(std::move(made));
+}
+
+void IbverbsDevice::wait(unsigned longest_us) {
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  if (!woken_.exchange(false, std::memory_order_seq_cst)) {
+    std::array<pollfd, 2> watched = {pollfd{unattended_.descriptor(), POLLIN, 0},
+                                     {wake_.descriptor(), POLLIN, 0}};
+    const timespec longest{static_cast<time_t>(longest_us / 1'000'000),
+                           static_cast<long>(longest_us % 1'000'000) * 1000};
+    ppoll(watched.data(), watched.size(), &longest, nullptr);
+    if (watched[0].revents != 0) {
+      while (unattended_.take() != nullptr) {
+      }
+    }
+    if (watched[1].revents != 0) {
+      wake_.clear();
+      woken_.store(false, std::memory_order_relaxed);
+    }
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void IbverbsDevice::wake() {
+  woken_.store(true, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_.ring();
+}
+
+// Where pinned pages would be copied when this process forks, the library keeps them out of the
+// child, as a write of the parent would else part them from what the adapter reaches. Since Linux
+// 5.12 the child gets a copy at once, and this does nothing.
+void make_fork_safe(const Library& library) {
+  library.fork_init();
+}
+
+std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
+  std::vector<PortFacts> facts;
+  for (const OpenPort& port : ports)
+    facts.push_back(port.facts);
+  return facts;
+}
+
+} // namespace
+
+std::unique_ptr<Device> open_device(const std::string& wish) {
+  const PortWish wanted = parse_wish(wish);
+  const Library library = load_library();
+  make_fork_safe(library);
+  std::vector<OpenPort> ports = list_ports(library);
+  const PortChoice choice = choose_port(facts_of(ports), wanted);
+  return std::make_unique<IbverbsDevice>(library, std::move(ports[choice.port]), choice.gid);
+}
+
+Survey survey(const std::string& wish) {
+  Survey found;
+  try {
+    const PortWish wanted = parse_wish(wish);
+    const Library library = load_library();
+    std::vector<OpenPort> ports = list_ports(library);
+    for (const OpenPort& port : ports) {
+      const Verdict verdict = judge(port.facts, wanted);
+      found.ports.push_back({port.facts, verdict.refusal, verdict.gid});
+    }
+    const PortChoice choice = choose_port(facts_of(ports), wanted);
+    found.ports[choice.port].chosen = true;
+    found.limits = Port(library, std::move(ports[choice.port]), choice.gid).limits;
+  } catch (const base::Error& error) {
+    found.trouble = error.text;
+  }
+  return found;
+}
+
+} // namespace macadam::net::rdma::ibverbs

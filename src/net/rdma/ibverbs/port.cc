@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/ibverbs/port.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/resource.h>
+
+namespace macadam::net::rdma::ibverbs {
+namespace {
+
+constexpr std::uint8_t hop_limit = 64; // routers on the way, at most
+
+Owned<ibv_pd> make_domain(const Library& library, ibv_context* context, const std::string& name) {
+  Owned<ibv_pd> domain(library.alloc_pd(context), library.dealloc_pd);
+  if (domain == nullptr)
+    base::fail(MPI_ERR_OTHER, "RDMA: {} gives no protection domain: {}", name,
+               text_of_errno(errno));
+  return domain;
+}
+
+std::uint32_t positive(int value) {
+  return static_cast<std::uint32_t>(std::max(value, 0));
+}
+
+DeviceLimits query_limits(const Library& library, ibv_context* context, const PortFacts& facts) {
+  ibv_device_attr attributes{};
+  if (const int error = library.query_device(context, &attributes))
+    base::fail(MPI_ERR_OTHER, "RDMA: {} does not tell what it can do: {}", facts.name(),
+               text_of_errno(error));
+  DeviceLimits limits;
+  limits.queue_pairs = positive(attributes.max_qp);
+  limits.regions = positive(attributes.max_mr);
+  limits.send_depth = positive(attributes.max_qp_wr);
+  limits.receive_depth = positive(attributes.max_qp_wr);
+  limits.shared_depth = attributes.max_srq > 0 ? positive(attributes.max_srq_wr) : 0;
+  limits.completion_depth = positive(attributes.max_cqe);
+  limits.segments = positive(attributes.max_sge);
+  limits.outstanding_reads =
+      positive(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom));
+  limits.mtu = 128u << facts.mtu;
+  limits.message = facts.message;
+  limits.atomics = attributes.atomic_cap != IBV_ATOMIC_NONE;
+  return limits;
+}
+
+// What no query tells: how many bytes a request may carry in itself (few adapters give as many as
+// the first try asks for), and whether the adapter vouches for the order in which it places bytes.
+void probe_queue_pair(const Library& library, ibv_context* context, ibv_pd* domain,
+                      const std::string& name, DeviceLimits& limits) {
+  const Owned<ibv_cq> queue(library.create_cq(context, 1, nullptr, nullptr, 0), library.destroy_cq);
+  if (queue == nullptr)
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: {} gives no completion queue: {}; the limit of locked memory "
+               "is {}",
+               name, text_of_errno(errno), Port::locked_memory_limit());
+  int error = 0;
+  for (const std::uint32_t bytes : {256u, 192u, 128u, 64u, 0u}) {
+    ibv_qp_init_attr options{};
+    options.send_cq = options.recv_cq = queue.get();
+    options.cap = {.max_send_wr = 1,
+                   .max_recv_wr = 1,
+                   .max_send_sge = 1,
+                   .max_recv_sge = 1,
+                   .max_inline_data = bytes};
+    options.qp_type = IBV_QPT_RC;
+    const Owned<ibv_qp> pair(library.create_qp(domain, &options), library.destroy_qp);
+    if (pair == nullptr) {
+      error = errno;
+      continue;
+    }
+    limits.inline_bytes = bytes;
+    limits.orders_bytes = library.query_qp_data_in_order != nullptr &&
+                          library.query_qp_data_in_order(pair.get(), IBV_WR_RDMA_WRITE, 0) == 1;
+    return;
+  }
+  base::fail(MPI_ERR_OTHER, "RDMA: {} gives no queue pair: {}; the limit of locked memory is {}",
+             name, text_of_errno(error), Port::locked_memory_limit());
+}
+
+} // namespace
+
+Port::Port(const Library& loaded, OpenPort open, const Gid& chosen)
+    : library(loaded), context(std::move(open.context)), facts(std::move(open.facts)), gid(chosen),
+      name(facts.name()), domain(make_domain(library, context.get(), name)),
+      limits(query_limits(library, context.get(), facts)) {
+  address.gid = gid.bytes;
+  address.lid = facts.lid;
+  address.mtu = facts.mtu;
+  probe_queue_pair(library, context.get(), domain.get(), name, limits);
+}
+
+ibv_ah_attr Port::route_to(const PortAddress& to) const {
+  ibv_ah_attr route{};
+  route.port_num = facts.number;
+  route.dlid = static_cast<std::uint16_t>(to.lid);
+  // Another subnet of InfiniBand is reached through a router.
+  constexpr std::size_t subnet_bytes = 8;
+  const bool same_subnet =
+      std::equal(to.gid.begin(), to.gid.begin() + subnet_bytes, gid.bytes.begin());
+  if (!facts.global && same_subnet) return route;
+  route.is_global = 1;
+  std::memcpy(route.grh.dgid.raw, to.gid.data(), to.gid.size());
+  route.grh.sgid_index = static_cast<std::uint8_t>(gid.index);
+  route.grh.hop_limit = hop_limit;
+  return route;
+}
+
+void Port::refuse_object(const std::string& what, int error) const {
+  if (error == ENOMEM || error == EPERM || error == EAGAIN) {
+    base::fail(MPI_ERR_NO_MEM,
+               "RDMA: {} gives no {}: {}; either the adapter has no more (other processes use it "
+               "too), or the limit of locked memory is too low: it is {}, needed is all that "
+               "buffers and queues take; raise it (ulimit -l unlimited)",
+               name, what, text_of_errno(error), locked_memory_limit());
+  }
+  base::fail(MPI_ERR_OTHER, "RDMA: {} gives no {}: {}", name, what, text_of_errno(error));
+}
+
+std::string Port::locked_memory_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
+  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return fmt::format("{} KiB", limit.rlim_cur / 1024);
+}
+
+} // namespace macadam::net::rdma::ibverbs
