@@ -39,7 +39,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   Rank(const Environment& environment, int number, std::function<int()> body);
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
-  ~Rank();
+  ~Rank() override;
 
   // Makes the process and runs its program from now on. Called by an event.
   void start();

@@ -17,7 +17,6 @@
 #include "mpi/info.h"
 #include "mpi/lock.h"
 #include "mpi/requests.h"
-#include "net/shm/directory.h"
 
 #include <array>
 #include <cstdint>
@@ -34,15 +33,14 @@ namespace macadam::mpi {
 
 struct Tool;
 
-// Where a process gets its job and its network from, if not from this machine: the simulator.
+// Where a process gets its job and its network from: this machine (mpi/network.h), or the
+// simulator.
 class Surroundings {
  public:
+  virtual ~Surroundings() = default;
   virtual std::unique_ptr<boot::Job> join() = 0;
   // `settings` live as long as the process. Called after join().
   virtual std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) = 0;
-
- protected:
-  ~Surroundings() = default;
 };
 
 // Everything one MPI process is: its place in the job, its engine, MPI's objects. One in a program;
@@ -128,9 +126,9 @@ class Process {
   bool settings_read = false;
   std::vector<std::string> settings_warnings; // for rank 0 to print
   base::CounterList counters;
-  Surroundings* surroundings = nullptr; // null: boot::LocalJob and shared memory
   std::unique_ptr<boot::Job> job;
-  std::unique_ptr<net::shm::Directory> directory;
+  Surroundings* surroundings = nullptr;           // null until MPI_Init: this machine's
+  std::unique_ptr<Surroundings> own_surroundings; // outlives the transports
   // Nearest first, as in engine::Networks. They go in the other order: a later one may wake an
   // earlier one.
   std::vector<std::unique_ptr<engine::Transport>> transports;

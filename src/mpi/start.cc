@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/start.h"
 
+#include "mpi/network.h"
 #include "mpi/process.h"
-#include "net/shm/transport.h"
 
 #include <array>
 #include <cstdio>
@@ -13,43 +13,9 @@ namespace {
 
 using engine::Rank;
 using engine::RankMap;
-namespace shm = net::shm;
 
 // MACADAM_* variables that are no settings of the library.
 constexpr std::array reserved_variables = {boot::job_variable, "MACADAM_CC", "MACADAM_CXX"};
-
-// The job as the shared-memory transport wants to see it.
-class JobDirectory final : public shm::Directory {
- public:
-  explicit JobDirectory(boot::LocalJob& job) : job_(job) {}
-
-  [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
-  [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
-  [[nodiscard]] unsigned local_size() const override {
-    return static_cast<unsigned>(job_.local_size());
-  }
-  [[nodiscard]] unsigned cores() const override { return static_cast<unsigned>(job_.cores()); }
-  shm::SharedMemory own_segment() override { return described(job_.my_segment()); }
-  void publish() override { job_.publish({}); }
-  shm::SharedMemory open_segment(Rank peer) override {
-    const int rank = static_cast<int>(peer);
-    static_cast<void>(job_.fetch(rank)); // waits until the peer has published
-    return described(job_.open_segment(rank));
-  }
-  [[nodiscard]] pid_t pid(Rank peer) const override { return job_.pid(static_cast<int>(peer)); }
-
- private:
-  static shm::SharedMemory described(const boot::Segment& segment) {
-    return {segment.fd, segment.offset, segment.capacity};
-  }
-  boot::LocalJob& job_;
-};
-
-std::unique_ptr<boot::Job> join_here(Process& self) {
-  auto job = std::make_unique<boot::LocalJob>(boot::LocalJob::join());
-  self.directory = std::make_unique<JobDirectory>(*job);
-  return job;
-}
 
 void print_warnings(const Process& self) {
   if (self.job->rank() != 0) return;
@@ -86,14 +52,14 @@ void read_settings(Process& self) {
 }
 
 void start(Process& self) {
-  Surroundings* const surroundings = self.surroundings;
-  self.job = surroundings != nullptr ? surroundings->join() : join_here(self);
+  if (self.surroundings == nullptr) {
+    self.own_surroundings = real_surroundings();
+    self.surroundings = self.own_surroundings.get();
+  }
+  self.job = self.surroundings->join();
   read_settings(self);
   print_warnings(self);
-  if (surroundings != nullptr)
-    self.transports.push_back(surroundings->make_transport(self.settings));
-  else
-    self.transports.push_back(std::make_unique<shm::Transport>(*self.directory, self.settings));
+  self.transports.push_back(self.surroundings->make_transport(self.settings));
   const auto rank = static_cast<Rank>(self.job->rank());
   const int size = self.job->size();
   std::vector<engine::Transport*> networks;
@@ -127,7 +93,8 @@ void stop(Process& self) {
   self.engine.reset();
   while (!self.transports.empty())
     self.transports.pop_back();
-  self.directory.reset();
+  self.surroundings = nullptr;
+  self.own_surroundings.reset();
   self.job->finalize();
 }
 

@@ -25,7 +25,7 @@ class Info(unittest.TestCase):
         self.assertRegex(page, r"^Macadam \d+\.\d+\.\d+, MPI 5\.0 with the standard ABI\n")
         self.assertRegex(page, r"library   /\S+/libmpi_abi\.so\.1\n +Macadam")
         self.assertRegex(page, r"\n  shm +ranks on this machine; cross-memory attach (works|does not)")
-        self.assertRegex(page, r"\n  rdma +not in this version")
+        self.assertRegex(page, r"\n  rdma +(ranks on any machine|none: RDMA: )")
         self.assertNotIn("\n* ", page)
 
     def test_settings(self):

@@ -6,6 +6,7 @@
 #include "boot/machine.h"
 #include "coll/selection.h"
 #include "net/shm/copy.h"
+#include "tools/macadam/adapters.h"
 
 #include <mpi.h>
 
@@ -70,12 +71,11 @@ std::string why_no_cross_copy() {
   return {reason.data(), static_cast<std::size_t>(bytes)};
 }
 
-std::string transports_section() {
+std::string transports_section(const base::Settings& settings) {
   const std::string reason = why_no_cross_copy();
   return fmt::format("transports\n"
-                     "  shm       ranks on this machine; cross-memory attach {}\n"
-                     "  rdma      not in this version: all ranks must be on one machine\n",
-                     reason.empty() ? "works" : "does not work: " + reason);
+                     "  shm       ranks on this machine; cross-memory attach {}\n{}",
+                     reason.empty() ? "works" : "does not work: " + reason, rdma_section(settings));
 }
 
 std::string settings_section(const base::Settings& settings) {
@@ -141,8 +141,8 @@ std::string info_page(const Installation& installation) {
                      "  library   {}\n"
                      "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}\n{}{}",
                      MACADAM_VERSION, library_line(installation.library), boot::host_name(),
-                     boot::usable_cores(), transports_section(), protocols_section(settings),
-                     collectives_section(), settings_section(settings),
+                     boot::usable_cores(), transports_section(settings),
+                     protocols_section(settings), collectives_section(), settings_section(settings),
                      warnings.empty() ? "" : "\n" + warnings);
 }
 

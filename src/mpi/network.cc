@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/network.h"
+
+#include "base/error.h"
+#include "mem/userfault.h"
+#include "mpi/process.h"
+#include "net/rdma/ibverbs/device.h"
+#include "net/rdma/transport.h"
+#include "net/shm/transport.h"
+
+#include <cstring>
+#include <optional>
+
+namespace macadam::mpi {
+namespace {
+
+using engine::Rank;
+namespace rdma = net::rdma;
+namespace shm = net::shm;
+
+// The job as the shared-memory transport wants to see it.
+class ShmDirectory final : public shm::Directory {
+ public:
+  explicit ShmDirectory(boot::LocalJob& job) : job_(job) {}
+
+  [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
+  [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
+  [[nodiscard]] unsigned local_size() const override {
+    return static_cast<unsigned>(job_.local_size());
+  }
+  [[nodiscard]] bool is_local(Rank peer) const override {
+    return job_.is_local(static_cast<int>(peer));
+  }
+  [[nodiscard]] unsigned cores() const override { return static_cast<unsigned>(job_.cores()); }
+  shm::SharedMemory own_segment() override { return described(job_.my_segment()); }
+  void publish() override { job_.publish({}); }
+  shm::SharedMemory open_segment(Rank peer) override {
+    const int rank = static_cast<int>(peer);
+    static_cast<void>(job_.fetch(rank)); // waits until the peer has published
+    return described(job_.open_segment(rank));
+  }
+  [[nodiscard]] pid_t pid(Rank peer) const override { return job_.pid(static_cast<int>(peer)); }
+
+ private:
+  static shm::SharedMemory described(const boot::Segment& segment) {
+    return {segment.fd, segment.offset, segment.capacity};
+  }
+  boot::LocalJob& job_;
+};
+
+// The job as the RDMA transport wants to see it.
+class RdmaDirectory final : public rdma::Directory {
+ public:
+  explicit RdmaDirectory(boot::LocalJob& job) : job_(job) {}
+
+  [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
+  [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
+  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override {
+    std::array<std::uint8_t, 16> copy{};
+    static_assert(sizeof copy == boot::secret_bytes);
+    std::memcpy(copy.data(), job_.secret().data(), copy.size());
+    return copy;
+  }
+  void publish(const rdma::wire::Endpoint& own) override {
+    job_.publish(std::as_bytes(std::span(&own, 1)));
+  }
+  rdma::wire::Endpoint find(Rank peer) override {
+    const std::span<const std::byte> card = job_.fetch(static_cast<int>(peer));
+    rdma::wire::Endpoint endpoint;
+    if (card.size() != sizeof endpoint) {
+      base::fail(MPI_ERR_OTHER,
+                 "RDMA: rank {} has published no address; all ranks of a job need the same "
+                 "MACADAM_NETWORK",
+                 peer);
+    }
+    std::memcpy(&endpoint, card.data(), sizeof endpoint);
+    return endpoint;
+  }
+  [[nodiscard]] bool knows(Rank peer) const override {
+    return job_.has_published(static_cast<int>(peer));
+  }
+
+ private:
+  boot::LocalJob& job_;
+};
+
+class RealSurroundings final : public Surroundings {
+ public:
+  std::unique_ptr<boot::Job> join() override {
+    auto job = std::make_unique<boot::LocalJob>(boot::LocalJob::join());
+    job_ = job.get();
+    return job;
+  }
+
+  // The transport stands on what this object keeps.
+  std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) override {
+    // A job of one talks to nobody: nothing of RDMA is opened for it.
+    if (settings.network == base::NetworkChoice::rdma && job_->size() > 1)
+      return make_rdma(settings);
+    shm_directory_ = std::make_unique<ShmDirectory>(*job_);
+    return std::make_unique<shm::Transport>(*shm_directory_, settings);
+  }
+
+ private:
+  std::unique_ptr<engine::Transport> make_rdma(const base::Settings& settings) {
+    device_ = rdma::ibverbs::open_device(settings.rdma_device);
+    rdma_directory_ = std::make_unique<RdmaDirectory>(*job_);
+    changes_.emplace();
+    auto transport =
+        std::make_unique<rdma::RdmaTransport>(*device_, *rdma_directory_, settings, &*changes_);
+    transport->connect_all();
+    return transport;
+  }
+
+  boot::LocalJob* job_ = nullptr;
+  std::unique_ptr<ShmDirectory> shm_directory_;
+  std::unique_ptr<RdmaDirectory> rdma_directory_;
+  std::unique_ptr<rdma::Device> device_;
+  std::optional<mem::Userfault> changes_; // of the program's memory
+};
+
+} // namespace
+
+std::unique_ptr<Surroundings> real_surroundings() {
+  return std::make_unique<RealSurroundings>();
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+namespace macadam::mpi {
+
+class Surroundings;
+
+// Those of a real process: the job that mpiexec has started (boot::LocalJob), and the network that
+// the settings ask for.
+std::unique_ptr<Surroundings> real_surroundings();
+
+} // namespace macadam::mpi
