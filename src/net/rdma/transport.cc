@@ -253,6 +253,11 @@ void RdmaTransport::on_completions(CompletionQueue&) {
   if (sleeper_ != nullptr) sleeper_->wake();
 }
 
+void RdmaTransport::on_failure(std::uint32_t queue_pair, const std::string& reason) {
+  connector_->lose(queue_pair, reason);
+  if (sleeper_ != nullptr) sleeper_->wake();
+}
+
 std::size_t RdmaTransport::memory_bytes() const {
   const std::size_t used = connector_->used();
   return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +

@@ -113,9 +113,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   // EventSink: on the device's thread.
   void on_limit(SharedReceiveQueue&) override { receiver_->on_limit(); }
   void on_completions(CompletionQueue&) override;
-  void on_failure(std::uint32_t queue_pair, const std::string& reason) override {
-    connector_->lose(queue_pair, reason);
-  }
+  void on_failure(std::uint32_t queue_pair, const std::string& reason) override;
   // mem::Pinner
   std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
