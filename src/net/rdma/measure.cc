@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/measure.h"
+
+#include "base/error.h"
+#include "net/rdma/model.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace macadam::net::rdma {
+namespace {
+
+constexpr std::uint32_t depth = 64;       // receives, and requests of the sender
+constexpr std::uint32_t burst = 16;       // messages posted together
+constexpr std::uint32_t message = 8;      // bytes
+constexpr unsigned wake_ups = 200;        // that are measured
+constexpr std::uint32_t messages = 20000; // ... for the rate
+constexpr double patience = 1.0;          // seconds until something counts as lost
+
+class Loop final : EventSink {
+ public:
+  explicit Loop(Device& device)
+      : device_(device), sends_(device.make_completion_queue(2 * depth, false)),
+        receives_(device.make_completion_queue(2 * depth, false)),
+        queue_(device.make_shared_receive_queue(depth)),
+        region_(device.register_memory(memory_.get(), room, Access::local)) {
+    QueuePairOptions options;
+    options.sends = sends_.get();
+    options.receives = receives_.get();
+    options.shared = queue_.get();
+    options.send_depth = depth;
+    from_ = device.make_queue_pair(options);
+    to_ = device.make_queue_pair(options);
+    from_->accept({device.address(), to_->number()}, {});
+    to_->accept({device.address(), from_->number()}, {});
+    from_->establish();
+    to_->establish();
+    device.attend(this);
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop() { device_.attend(nullptr); }
+
+  double wake_up() {
+    post_receives(2 - posted_);
+    std::vector<double> times;
+    for (unsigned i = 0; i < wake_ups; ++i) {
+      told_.store(0, std::memory_order_relaxed);
+      queue_->arm_limit(2);
+      send(1);
+      wait_for("a message did not arrive", [&] { return take_messages() != 0; });
+      const double arrived = device_.now();
+      wait_for("the event of a shared receive queue that runs low did not come",
+               [&] { return told_.load(std::memory_order_acquire) != 0; });
+      times.push_back(std::max(told_.load(std::memory_order_relaxed) - arrived, 0.0));
+      post_receives(1);
+    }
+    const auto most = times.begin() + static_cast<std::ptrdiff_t>(times.size() * 9 / 10);
+    std::nth_element(times.begin(), most, times.end());
+    return *most;
+  }
+
+  double rate() {
+    post_receives(depth - posted_);
+    const double begin = device_.now();
+    std::uint32_t sent = 0, arrived = 0;
+    while (arrived < messages) {
+      while (sent < messages && sent - arrived + burst <= depth && in_flight_ + burst <= depth) {
+        send(burst);
+        sent += burst;
+      }
+      wait_for("messages did not arrive", [&] {
+        const std::uint32_t taken = take_messages();
+        arrived += taken;
+        post_receives(taken);
+        return taken != 0;
+      });
+    }
+    return messages / (device_.now() - begin);
+  }
+
+ private:
+  static constexpr std::size_t room = std::size_t{2} * model::page;
+  static_assert(messages % burst == 0);
+
+  void on_limit(SharedReceiveQueue&) override {
+    told_.store(device_.now(), std::memory_order_release);
+  }
+  void on_completions(CompletionQueue&) override {}
+  void on_failure(std::uint32_t, const std::string&) override {} // patience tells
+
+  Segment segment(std::size_t offset) {
+    return {memory_.get() + offset, message, region_->local_key};
+  }
+
+  void post_receives(std::uint32_t count) {
+    for (; count != 0; --count) {
+      const ReceiveWork work = {.id = 0, .segment = segment(model::page)};
+      if (queue_->post({&work, 1}) != 1) fail("a receive was not taken");
+      ++posted_;
+    }
+  }
+
+  void send(std::uint32_t count) {
+    const Segment from = segment(0);
+    std::array<SendWork, burst> work;
+    for (std::uint32_t i = 0; i < count; ++i)
+      work[i].segments = {&from, 1};
+    work[count - 1].signalled = true;
+    work[count - 1].id = count;
+    if (from_->post({work.data(), count}) != count) fail("the send queue took too few requests");
+    in_flight_ += count;
+  }
+
+  // Looks at both queues; how many messages have arrived.
+  std::uint32_t take_messages() {
+    std::array<Completion, depth> found;
+    for (std::size_t i = 0, count = sends_->poll(found); i < count; ++i) {
+      if (found[i].status != WorkStatus::ok) fail("a message was not sent");
+      in_flight_ -= static_cast<std::uint32_t>(found[i].id);
+    }
+    const std::size_t count = receives_->poll(found);
+    for (std::size_t i = 0; i < count; ++i)
+      if (found[i].status != WorkStatus::ok) fail("a message was not received");
+    posted_ -= static_cast<std::uint32_t>(count);
+    return static_cast<std::uint32_t>(count);
+  }
+
+  template <class Condition>
+  void wait_for(const char* otherwise, Condition condition) {
+    const double begin = device_.now();
+    while (!condition()) {
+      if (device_.now() - begin > patience) fail(otherwise);
+      device_.yield();
+    }
+  }
+
+  [[noreturn]] void fail(const char* what) const {
+    base::fail(MPI_ERR_OTHER, "RDMA: {} cannot be measured: {}; is the port still up?",
+               device_.name(), what);
+  }
+
+  Device& device_;
+  // Registered as whole pages.
+  std::unique_ptr<std::byte[]> memory_ = std::make_unique<std::byte[]>(room);
+  std::unique_ptr<CompletionQueue> sends_;
+  std::unique_ptr<CompletionQueue> receives_;
+  std::unique_ptr<SharedReceiveQueue> queue_;
+  std::unique_ptr<MemoryRegion> region_;
+  std::unique_ptr<QueuePair> from_;
+  std::unique_ptr<QueuePair> to_;
+  std::uint32_t posted_ = 0;     // receives
+  std::uint32_t in_flight_ = 0;  // requests
+  std::atomic<double> told_ = 0; // when the attendant was woken
+};
+
+} // namespace
+
+AttendantFigures measure_attendant(Device& device) {
+  if (device.limits().shared_depth < depth) {
+    base::fail(
+        MPI_ERR_OTHER,
+        "RDMA: {} has no shared receive queues of {} receives, so nothing wakes the attendant",
+        device.name(), depth);
+  }
+  Loop loop(device);
+  AttendantFigures figures;
+  figures.wake_up = loop.wake_up();
+  figures.rate = loop.rate();
+  return figures;
+}
+
+std::uint32_t measured_watermark(const AttendantFigures& figures) {
+  return std::max(model::watermark(figures.rate, 1, figures.wake_up), 1u); // 0 would turn it off
+}
+
+} // namespace macadam::net::rdma

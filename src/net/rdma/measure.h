@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/rdma/device.h"
+
+#include <cstdint>
+
+namespace macadam::net::rdma {
+
+// What equation 5 of Sur et al. is made of.
+struct AttendantFigures {
+  double wake_up = 0; // seconds from a message to the attendant's reaction; nine of ten are shorter
+  double rate = 0;    // smallest messages per second, as the adapter sends them to itself
+};
+
+// Measures them on a device that nobody uses, by two queue pairs connected to each other: their
+// experiment of Figure 6, without the way back. Takes less than a second. Throws base::Error if the
+// device lacks shared receive queues, or does not tell that one runs low.
+AttendantFigures measure_attendant(Device& device);
+
+// The watermark that follows: the messages that can arrive while the attendant wakes up.
+std::uint32_t measured_watermark(const AttendantFigures& figures);
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/measure.h"
+
+#include "base/error.h"
+#include "sim/device.h"
+
+#include <gtest/gtest.h>
+
+namespace macadam::net::rdma {
+namespace {
+
+struct Measured {
+  explicit Measured(const sim::Model& model, const sim::Faults& faults = {})
+      : scheduler(1), fabric(scheduler, model, faults, 1), processor(scheduler),
+        device(fabric, processor) {}
+  sim::Scheduler scheduler;
+  sim::Fabric fabric;
+  sim::Processor processor;
+  sim::SimulatedDevice device;
+};
+
+TEST(Measure, finds_what_the_model_says) {
+  sim::Model model;
+  model.attendant_ns = 12'000;
+  model.message_gap_ns = 500; // what bounds the rate
+  Measured measured(model);
+  const AttendantFigures figures = measure_attendant(measured.device);
+  EXPECT_NEAR(figures.wake_up, 12e-6, 1e-6);
+  EXPECT_NEAR(figures.rate, 2e6, 0.2e6);
+  EXPECT_NEAR(measured_watermark(figures), 24, 4);
+}
+
+TEST(Measure, follows_the_attendant) {
+  sim::Model model;
+  model.attendant_ns = 50'000;
+  Measured measured(model);
+  EXPECT_NEAR(measure_attendant(measured.device).wake_up, 50e-6, 1e-6);
+}
+
+TEST(Measure, takes_the_longer_wake_ups) {
+  sim::Model model;
+  model.attendant_ns = 10'000;
+  sim::Faults faults;
+  faults.attendant_jitter_ns = 10'000;
+  Measured measured(model, faults);
+  EXPECT_NEAR(measure_attendant(measured.device).wake_up, 19e-6, 1e-6); // nine of ten are shorter
+}
+
+TEST(Measure, needs_shared_receive_queues) {
+  sim::Model model;
+  model.shared_depth = 0;
+  Measured measured(model);
+  try {
+    measure_attendant(measured.device);
+    FAIL() << "measured";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("no shared receive queues"), std::string::npos) << error.text;
+  }
+}
+
+TEST(Measure, a_watermark_is_never_0) {
+  EXPECT_EQ(measured_watermark({.wake_up = 0, .rate = 1e6}), 1u);
+  EXPECT_EQ(measured_watermark({.wake_up = 12e-6, .rate = 25e6}), 300u); // as in the paper
+}
+
+} // namespace
+} // namespace macadam::net::rdma
