@@ -73,7 +73,6 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   class NothingGoesAway final : public mem::InvalidationSource {
    public:
     bool watch(const mem::Range&) override { return true; }
-    void unwatch(const mem::Range&) override {}
     bool take(mem::Range&) override { return false; }
   };
   // Switches what is global per process.

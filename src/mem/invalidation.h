@@ -23,11 +23,9 @@ class InvalidationSource {
  public:
   virtual ~InvalidationSource() = default;
 
-  // From now on this range, whole pages, is of interest. False if it cannot be watched: what is
-  // registered there must not outlive its use. Parts of it may be watched already.
+  // From now on this range, whole pages, is of interest, for good: what is told too much costs
+  // little. False if it cannot be watched: what is registered there must not outlive its use.
   virtual bool watch(const Range& range) = 0;
-  // Nothing in this range, which was watched, is of interest any more.
-  virtual void unwatch(const Range& range) = 0;
   // The oldest range that went away and was not told yet; false if there is none, which is cheap.
   // What another thread may have been given for itself by now has gone away before this call, and
   // is told. More may be told than went away.

@@ -22,11 +22,6 @@ std::size_t length(const Range& range) {
 
 } // namespace
 
-RegistrationCache::~RegistrationCache() {
-  for (const auto& [begin, registration] : tree_)
-    if (registration->watched) source_->unwatch(registration->range);
-}
-
 Registration* RegistrationCache::find(const void* memory, std::size_t bytes) {
   take_invalidations();
   const Range wanted = pages_of(memory, bytes);
@@ -48,7 +43,6 @@ Registration* RegistrationCache::acquire(const void* memory, std::size_t bytes) 
   for (auto at = first_overlap(wanted); at != tree_.end() && at->first < wanted.end;) {
     whole.begin = std::min(whole.begin, at->second->range.begin);
     whole.end = std::max(whole.end, at->second->range.end);
-    at->second->watched = false; // the watch of the whole takes over, without a gap
     detach(at++);
   }
   auto made = std::make_unique<Registration>();
@@ -108,9 +102,6 @@ void RegistrationCache::take_invalidations() {
   for (Range gone; source_->take(gone) && !tree_.empty();) {
     for (auto at = first_overlap(gone); at != tree_.end() && at->first < gone.end;) {
       ++counters_.invalidated;
-      // What is left of it stays watched, to no harm. To unwatch it could hit other memory that has
-      // come in its place, and split a mapping there (mremap refuses several at once).
-      at->second->watched = false;
       detach(at++);
     }
   }
@@ -127,7 +118,6 @@ void RegistrationCache::detach(Tree::iterator at) {
   Registration& registration = *at->second;
   tree_.erase(at);
   registration.valid = false;
-  if (registration.watched) source_->unwatch(registration.range);
   if (registration.uses == 0) bury(registration);
 }
 
@@ -141,7 +131,6 @@ bool RegistrationCache::pin(Registration& registration, const Range& range, bool
   registration.range = range;
   registration.watched = source_ != nullptr && source_->watch(range);
   if (registration.watched || !only_watched) registration.pinned = pin_with_room(range);
-  if (registration.pinned == nullptr && source_ != nullptr) source_->unwatch(range);
   return registration.pinned != nullptr;
 }
 

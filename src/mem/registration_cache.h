@@ -69,7 +69,7 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
   // Nothing may be in use.
-  ~RegistrationCache();
+  ~RegistrationCache() = default;
 
   // A registration that covers this memory, in use until release(). Null if the device refuses and
   // nothing is left to let go. `bytes` is not 0.

@@ -29,14 +29,14 @@ constexpr unsigned UFFD_USER_MODE_ONLY = 1;
 
 constexpr std::uint64_t features =
     UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE;
-constexpr std::uintptr_t huge_pages[] = {std::uintptr_t{2} << 20, std::uintptr_t{1} << 30};
 constexpr unsigned patience = 10'000; // looks at a map that another thread keeps changing
 
 uffdio_range as_kernel_range(const Range& range) {
   return {range.begin, range.end - range.begin};
 }
 
-// Calls `visit(range, name)` for each mapping of this process; false if they cannot be read.
+// Calls `visit(mapping, name)` for each mapping of this process, by address, until it returns
+// false; false if they cannot be read.
 template <class Visit>
 bool for_each_mapping(Visit visit) {
   const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"),
@@ -44,23 +44,13 @@ bool for_each_mapping(Visit visit) {
   if (!maps) return false;
   char line[512]; // longer names come in several pieces, of which the later ones do not scan
   while (std::fgets(line, sizeof line, maps.get()) != nullptr) {
-    Range range;
+    Range mapping;
     int name = 0;
-    if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &range.begin, &range.end, &name) == 2)
-      visit(range, static_cast<const char*>(line + name));
+    const int scanned =
+        std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &mapping.begin, &mapping.end, &name);
+    if (scanned == 2 && !visit(mapping, static_cast<const char*>(line + name))) break;
   }
   return true;
-}
-
-// Detaching a segment of System V shared memory (shmdt) raises no event. The kernel refuses to
-// watch such memory, except where it has huge pages.
-bool holds_attached_segment(const Range& range) {
-  bool found = false;
-  const bool known = for_each_mapping([&](const Range& mapping, const char* name) {
-    if (mapping.begin < range.end && mapping.end > range.begin)
-      found = found || std::strncmp(name, "/SYSV", 5) == 0;
-  });
-  return found || !known;
 }
 
 } // namespace
@@ -118,8 +108,7 @@ bool Userfault::tells_of_changes() {
   void* const page = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return false;
   const auto begin = reinterpret_cast<std::uintptr_t>(page);
-  bool huge = false;
-  const bool watched = add_to_kernel({begin, begin + bytes}, 1, huge) && map_state() == 0;
+  const bool watched = add_to_kernel({begin, begin + bytes}) && map_state() == 0;
   if (!watched) {
     munmap(page, bytes);
     return false;
@@ -178,45 +167,41 @@ bool Userfault::start_reader() {
   return reader_.joinable();
 }
 
+// Whole mappings are watched, and stay so: a part of one would be a mapping of its own for the
+// kernel, and mremap refuses memory that lies in several.
 bool Userfault::watch(const Range& range) {
+  if (range.begin >= known_.begin && range.end <= known_.end) return true;
   if (!start_reader()) return false;
-  bool huge = false;
-  bool added = add_to_kernel(range, 1, huge);
-  // Huge pages are watched whole. They stay so after unwatch(), where the kernel refuses a part of
-  // one: it may belong to another range as well.
-  for (const std::uintptr_t grain : huge_pages)
-    added = added || (errno == EINVAL && add_to_kernel(range, grain, huge) && huge);
-  if (!added) return false;
-  if (!huge || !holds_attached_segment(range)) return true;
-  forget(range);
-  return false;
+  bool all = true;
+  const bool read = for_each_mapping([&](const Range& mapping, const char* name) {
+    if (mapping.end <= range.begin) return true;
+    if (mapping.begin >= range.end) return false;
+    // Detaching a segment of System V shared memory (shmdt) raises no event. Without huge pages
+    // the kernel refuses to watch it anyway.
+    all = std::strncmp(name, "/SYSV", 5) != 0 && add_to_kernel(mapping);
+    if (all) known_ = mapping;
+    return all;
+  });
+  return read && all;
 }
 
-bool Userfault::add_to_kernel(const Range& range, std::uintptr_t grain, bool& huge) const {
-  const Range whole = {range.begin & ~(grain - 1), (range.end + grain - 1) & ~(grain - 1)};
+bool Userfault::add_to_kernel(const Range& mapping) const {
   uffdio_register request = {
-      .range = as_kernel_range(whole), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
-  if (ioctl(events_, UFFDIO_REGISTER, &request) != 0) return false;
-  huge = (request.ioctls & std::uint64_t{1} << _UFFDIO_ZEROPAGE) == 0; // they have no zero page
-  return true;
+      .range = as_kernel_range(mapping), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
+  return ioctl(events_, UFFDIO_REGISTER, &request) == 0;
 }
 
-void Userfault::unwatch(const Range& range) {
-  forget(range);
-}
-
-void Userfault::forget(const Range& range) const {
-  uffdio_range request = as_kernel_range(range);
+void Userfault::forget(const Range& mapping) const {
+  uffdio_range request = as_kernel_range(mapping);
   ioctl(events_, UFFDIO_UNREGISTER, &request);
 }
 
-// Whatever is watched still: also what grew, and so took the watch with it. Before Linux 6.17 the
-// kernel forgot without asking whose watch it is, so we ask: it refuses to add what the program
-// watches by a userfaultfd of its own.
+// Before Linux 6.17 the kernel forgot without asking whose watch it is, so we ask: it refuses to
+// add what the program watches by a userfaultfd of its own.
 void Userfault::forget_all() const {
   for_each_mapping([this](const Range& mapping, const char*) {
-    bool huge = false;
-    if (add_to_kernel(mapping, 1, huge)) forget(mapping);
+    if (add_to_kernel(mapping)) forget(mapping);
+    return true;
   });
 }
 
@@ -232,8 +217,12 @@ bool Userfault::take(Range& gone) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (reading_.load(std::memory_order_acquire))
     sched_yield();
-  if (state == 0) return log_.take(gone);
-  gone = everything; // it does not settle, or the program has closed our descriptor
+  // It may not settle, or the program may have closed our descriptor.
+  if (state != 0)
+    gone = everything;
+  else if (!log_.take(gone))
+    return false;
+  known_ = {};
   return true;
 }
 

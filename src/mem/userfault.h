@@ -15,8 +15,8 @@ namespace macadam::mem {
 // patched, so it does not matter who unmaps, the C library and raw system calls included
 // (docs/registration.md).
 //
-// Watched ranges are registered for write protection, and never write-protected: no access ever
-// faults. What they give is events. Whoever calls munmap, mremap, madvise, brk or mmap over watched
+// Mappings are registered for write protection, and never write-protected: no access ever faults.
+// What they give is events. Whoever calls munmap, mremap, madvise, brk or mmap over watched
 // memory waits inside the kernel until our reader thread has read the event; so when the call
 // returns, it is known. The reader allocates nothing and takes no lock: the one who waits for it
 // may hold any.
@@ -29,7 +29,6 @@ class Userfault final : public InvalidationSource {
   ~Userfault() override;
 
   bool watch(const Range& range) override;
-  void unwatch(const Range& range) override;
   bool take(Range& gone) override;
   [[nodiscard]] std::string why_not() const override { return why_not_; }
 
@@ -55,12 +54,13 @@ class Userfault final : public InvalidationSource {
   void read_events();
   bool read_batch();
   int map_state() const;
-  bool add_to_kernel(const Range& range, std::uintptr_t grain, bool& huge) const;
-  void forget(const Range& range) const;
+  bool add_to_kernel(const Range& mapping) const;
+  void forget(const Range& mapping) const;
   void forget_all() const;
 
   int events_ = -1; // the userfaultfd
   int stop_ = -1;   // eventfd that ends the reader
+  Range known_;     // a mapping that is watched, as long as nothing is told to have gone
   std::string why_not_;
   std::thread reader_; // from the first watch() on
   Log log_;

@@ -19,6 +19,7 @@ macadam_program(pt2pt/unexpected RANKS 2 3)
 macadam_program(pt2pt/threads RANKS 2 3 LABELS threads)
 macadam_program(pt2pt/random_traffic RANKS 2 4 8)
 macadam_program(pt2pt/large_counts RANKS 1 2)
+macadam_program(pt2pt/memory RANKS 2)
 
 # The same programs under every strategy that a setting chooses, and with bounds so small that each
 # of them is reached: no setting may change a result.

@@ -177,6 +177,19 @@ TEST_F(Watch, moved) {
   munmap(memory + 16 * page, page);
 }
 
+TEST_F(Watch, a_mapping_of_which_a_part_is_kept_can_be_moved) {
+  std::byte* const memory = map(16);
+  std::byte* const place = map(32);
+  keep(memory + 3 * page, 5 * page);
+  ASSERT_EQ(mremap(memory, 16 * page, 32 * page, MREMAP_MAYMOVE | MREMAP_FIXED, place), place);
+  EXPECT_FALSE(kept(memory + 3 * page, page));
+  keep(place + 7 * page, 2 * page);
+  munmap(place + 3 * page, page);
+  EXPECT_TRUE(kept(place + 7 * page, page));
+  munmap(place, 32 * page);
+  EXPECT_FALSE(kept(place + 7 * page, page));
+}
+
 TEST_F(Watch, a_part_moved_and_its_place_left_mapped) {
   std::byte* const memory = map(16);
   keep(memory, 16 * page);

@@ -22,7 +22,7 @@ namespace {
 #ifdef __SANITIZE_THREAD__
 constexpr int rounds = 1'000;
 #else
-constexpr int rounds = 5'000;
+constexpr int rounds = 3'000;
 #endif
 constexpr unsigned longest = 120; // seconds
 constexpr std::size_t pieces_of_a_thread = 4;
