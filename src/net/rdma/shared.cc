@@ -68,17 +68,16 @@ std::size_t SharedReceiver::post(std::span<const ReceiveWork> work,
 }
 
 // The attendant: the application has not read for so long that the queue runs low (section 4.1.3).
-// Fewer than the watermark are left; how many is not told. It fills up to what is kept, in batches
-// so that the first soon serve; if that was too little, the next event comes at once. Completions
-// that nobody reads stay fewer than their queue has room for.
+// How many are left is not told: fewer than the watermark at the event, and by equation 5 none when
+// the attendant has woken up. So it posts what is kept, in batches so that the first soon serve.
+// Completions that nobody reads stay fewer than their queue has room for.
 void SharedReceiver::on_limit() {
   tally(limit_events_, 1);
-  const std::uint32_t wanted = kept_ - watermark_;
   std::size_t posted = 0;
-  while (posted < wanted) {
+  while (posted < kept_) {
     const std::uint32_t outstanding = outstanding_.load(std::memory_order_relaxed);
     const std::uint32_t room = most_ - std::min(most_, outstanding);
-    const auto left = static_cast<std::uint32_t>(wanted - posted);
+    const auto left = static_cast<std::uint32_t>(kept_ - posted);
     const std::size_t count = post_new(std::min({room, left, batch_}));
     if (count == 0) break;
     posted += count;
