@@ -114,7 +114,7 @@ void split_type() {
                    MPI_MAX_PROCESSOR_NAME, MPI_CHAR, node));
   for (const Name& name : names)
     CHECK_EQUAL(std::string(name.data()), std::string(own.data()));
-  const int led = rank_of(node) == 0 ? size_of(node) : 0;
+  const int led = rank_in(node) == 0 ? size_of(node) : 0;
   int sum = 0;
   OK(MPI_Allreduce(&led, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
   CHECK_EQUAL(sum, check::size);
