@@ -131,7 +131,7 @@ def archive_entry(name, mode, data=b"", device=(0, 0)):
 def make_initramfs(folder):
     program, plain_file = stat.S_IFREG | 0o755, stat.S_IFREG | 0o644
     entries = [archive_entry(name, stat.S_IFDIR | 0o755)
-               for name in ("bin", "dev", "job", "modules", "machine", "root")]
+               for name in ("bin", "dev", "job", "modules", "root")]
     entries += [archive_entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
                 archive_entry("bin/busybox", program, BUSYBOX.read_bytes()),
                 archive_entry("init", program, (HERE / "init").read_bytes())]

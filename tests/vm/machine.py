@@ -57,6 +57,8 @@ class Machine:
         network = "hubport,id=net,hubid=0"
         if link:
             network = f"socket,id=net,fd={link.fileno()}"
+        layers = [word for i, folder in enumerate(options.layers)
+                  for word in share(folder, f"layer{i}", "readonly=on")]
         arguments = [
             "setpriv", "--pdeathsig", "KILL",  # whatever ends us ends the guest
             "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
@@ -66,6 +68,7 @@ class Machine:
             "-append", f"console=ttyS0 quiet panic=-1 mitigations=off NODE={node}",
             "-serial", f"file:{self.console}",
             *share("/", "host", "readonly=on", "multidevs=remap"), *share(job, "job"),
+            *layers,
             "-netdev", network,
             "-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{node + 1:02x},romfile="]
         with open(self.results / "qemu", "w", encoding="utf8") as errors:
@@ -132,10 +135,9 @@ def run(command, kernel, folder, options, seconds, results=None):
     folder `results`. Raises Failed when a guest does not come to the end within `seconds`."""
     with contextlib.ExitStack() as stack:
         job = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
-        layers = "".join(f"/machine{layer}:" for layer in options.layers)
         (job / "results").mkdir()
         (job / "settings").write_text(
-            f"JOB={shlex.quote(str(job))}\nNODES={options.nodes}\nLAYERS={shlex.quote(layers)}\n")
+            f"JOB={shlex.quote(str(job))}\nNODES={options.nodes}\nLAYERS={len(options.layers)}\n")
         (job / "command").write_text(f"cd {shlex.quote(os.getcwd())} || exit\n"
                                      f"exec {shlex.join(command)}\n")
         links = [None]
