@@ -143,13 +143,16 @@ std::unique_ptr<boot::Job> Rank::join() {
   return std::make_unique<Job>(*this);
 }
 
-std::unique_ptr<engine::Transport> Rank::make_transport(const base::Settings& settings) {
+std::vector<std::unique_ptr<engine::Transport>>
+Rank::make_transports(const base::Settings& settings) {
   net::rdma::Directory& directory = *this;
   auto transport =
       std::make_unique<net::rdma::RdmaTransport>(*device_, directory, settings, &invalidation_);
   transport_ = transport.get();
   transport->connect_all();
-  return transport;
+  std::vector<std::unique_ptr<engine::Transport>> transports;
+  transports.push_back(std::move(transport));
+  return transports;
 }
 
 void Rank::publish(const net::rdma::wire::Endpoint& own) {

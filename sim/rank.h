@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace macadam::sim {
 
@@ -89,7 +90,8 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
 
   // mpi::Surroundings
   std::unique_ptr<boot::Job> join() override;
-  std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) override;
+  std::vector<std::unique_ptr<engine::Transport>>
+  make_transports(const base::Settings& settings) override;
   // net::rdma::Directory
   [[nodiscard]] net::rdma::Rank rank() const override {
     return static_cast<net::rdma::Rank>(number_);

@@ -21,7 +21,8 @@ namespace shm = net::shm;
 // The job as the shared-memory transport wants to see it.
 class ShmDirectory final : public shm::Directory {
  public:
-  explicit ShmDirectory(boot::LocalJob& job) : job_(job) {}
+  // `alone`: RDMA, which has more to say, does not publish for both.
+  ShmDirectory(boot::LocalJob& job, bool alone) : job_(job), alone_(alone) {}
 
   [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
   [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
@@ -33,7 +34,9 @@ class ShmDirectory final : public shm::Directory {
   }
   [[nodiscard]] unsigned cores() const override { return static_cast<unsigned>(job_.cores()); }
   shm::SharedMemory own_segment() override { return described(job_.my_segment()); }
-  void publish() override { job_.publish({}); }
+  void publish() override {
+    if (alone_) job_.publish({});
+  }
   shm::SharedMemory open_segment(Rank peer) override {
     const int rank = static_cast<int>(peer);
     static_cast<void>(job_.fetch(rank)); // waits until the peer has published
@@ -46,12 +49,14 @@ class ShmDirectory final : public shm::Directory {
     return {segment.fd, segment.offset, segment.capacity};
   }
   boot::LocalJob& job_;
+  const bool alone_;
 };
 
 // The job as the RDMA transport wants to see it.
 class RdmaDirectory final : public rdma::Directory {
  public:
-  explicit RdmaDirectory(boot::LocalJob& job) : job_(job) {}
+  // `alone`: it serves the ranks of this host too.
+  RdmaDirectory(boot::LocalJob& job, bool alone) : job_(job), alone_(alone) {}
 
   [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
   [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
@@ -61,6 +66,9 @@ class RdmaDirectory final : public rdma::Directory {
     std::memcpy(copy.data(), job_.secret().data(), copy.size());
     return copy;
   }
+  [[nodiscard]] bool serves(Rank peer) const override {
+    return alone_ || !job_.is_local(static_cast<int>(peer));
+  }
   void publish(const rdma::wire::Endpoint& own) override {
     job_.publish(std::as_bytes(std::span(&own, 1)));
   }
@@ -69,9 +77,9 @@ class RdmaDirectory final : public rdma::Directory {
     rdma::wire::Endpoint endpoint;
     if (card.size() != sizeof endpoint) {
       base::fail(MPI_ERR_OTHER,
-                 "RDMA: rank {} has published no address; all ranks of a job need the same "
-                 "MACADAM_NETWORK",
-                 peer);
+                 "RDMA: rank {} on host {} has published no address; all ranks of a job need the "
+                 "same MACADAM_NETWORK",
+                 peer, job_.host_of(static_cast<int>(peer)));
     }
     std::memcpy(&endpoint, card.data(), sizeof endpoint);
     return endpoint;
@@ -82,7 +90,10 @@ class RdmaDirectory final : public rdma::Directory {
 
  private:
   boot::LocalJob& job_;
+  const bool alone_;
 };
+
+using Transports = std::vector<std::unique_ptr<engine::Transport>>;
 
 class RealSurroundings final : public Surroundings {
  public:
@@ -92,22 +103,38 @@ class RealSurroundings final : public Surroundings {
     return job;
   }
 
-  // The transport stands on what this object keeps.
-  std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) override {
+  // The transports stand on what this object keeps.
+  Transports make_transports(const base::Settings& settings) override {
+    const bool one_host = job_->local_size() == job_->size();
+    if (!one_host && settings.network == base::NetworkChoice::shm) {
+      base::fail(MPI_ERR_OTHER,
+                 "MACADAM_NETWORK=shm, but {} of the {} ranks are on other hosts than {}, which "
+                 "shared memory does not reach; leave MACADAM_NETWORK at automatic",
+                 job_->size() - job_->local_size(), job_->size(), job_->host());
+    }
     // A job of one talks to nobody: nothing of RDMA is opened for it.
-    if (settings.network == base::NetworkChoice::rdma && job_->size() > 1)
-      return make_rdma(settings);
-    shm_directory_ = std::make_unique<ShmDirectory>(*job_);
-    return std::make_unique<shm::Transport>(*shm_directory_, settings);
+    const bool nothing_else = settings.network == base::NetworkChoice::rdma && job_->size() > 1;
+    const bool use_rdma = nothing_else || !one_host;
+    const bool use_shm = !nothing_else && (one_host || job_->local_size() > 1);
+    Transports made;
+    if (use_shm) made.push_back(make_shm(settings, !use_rdma));
+    if (use_rdma) made.push_back(make_rdma(settings, use_shm ? made.front().get() : nullptr));
+    return made;
   }
 
  private:
-  std::unique_ptr<engine::Transport> make_rdma(const base::Settings& settings) {
+  std::unique_ptr<engine::Transport> make_shm(const base::Settings& settings, bool alone) {
+    shm_directory_ = std::make_unique<ShmDirectory>(*job_, alone);
+    return std::make_unique<shm::Transport>(*shm_directory_, settings);
+  }
+  // `beside`: the network of this host's ranks, where the process sleeps; null if there is none.
+  std::unique_ptr<engine::Transport> make_rdma(const base::Settings& settings,
+                                               engine::Transport* beside) {
     device_ = rdma::ibverbs::open_device(settings.rdma_device);
-    rdma_directory_ = std::make_unique<RdmaDirectory>(*job_);
+    rdma_directory_ = std::make_unique<RdmaDirectory>(*job_, beside == nullptr);
     changes_.emplace();
-    auto transport =
-        std::make_unique<rdma::RdmaTransport>(*device_, *rdma_directory_, settings, &*changes_);
+    auto transport = std::make_unique<rdma::RdmaTransport>(*device_, *rdma_directory_, settings,
+                                                           &*changes_, beside);
     transport->connect_all();
     return transport;
   }

@@ -39,8 +39,10 @@ class Surroundings {
  public:
   virtual ~Surroundings() = default;
   virtual std::unique_ptr<boot::Job> join() = 0;
-  // `settings` live as long as the process. Called after join().
-  virtual std::unique_ptr<engine::Transport> make_transport(const base::Settings& settings) = 0;
+  // Nearest first, as in engine::Networks; later ones may need the earlier, so they go in the other
+  // order. `settings` live as long as the process. Called after join().
+  virtual std::vector<std::unique_ptr<engine::Transport>>
+  make_transports(const base::Settings& settings) = 0;
 };
 
 // Everything one MPI process is: its place in the job, its engine, MPI's objects. One in a program;
@@ -127,11 +129,9 @@ class Process {
   std::vector<std::string> settings_warnings; // for rank 0 to print
   base::CounterList counters;
   std::unique_ptr<boot::Job> job;
-  Surroundings* surroundings = nullptr;           // null until MPI_Init: this machine's
-  std::unique_ptr<Surroundings> own_surroundings; // outlives the transports
-  // Nearest first, as in engine::Networks. They go in the other order: a later one may wake an
-  // earlier one.
-  std::vector<std::unique_ptr<engine::Transport>> transports;
+  Surroundings* surroundings = nullptr; // null until MPI_Init: this machine's
+  std::unique_ptr<Surroundings> own_surroundings;
+  std::vector<std::unique_ptr<engine::Transport>> transports; // see Surroundings
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<coll::Resources> coll;
   Communicator* world = nullptr;
