@@ -4,9 +4,10 @@
 
     python3 tests/nodes/suite.py BUILD --nodes 2 --node 0 --boards FOLDER
 
-BUILD is a build tree that all see, FOLDER an empty folder that all see. Takes what `ctest -L programs`
-would run with two ranks or more and gives each machine its part of them: the nodes of a job meet on
-a board named after the test. Prints a line for each test that failed and a summary."""
+BUILD is a build tree that all see, FOLDER an empty folder that all see; in the guests of tests/vm the
+last three need not be given. Takes what `ctest -L programs` would run with more ranks than there are
+machines, so that some share one, and gives each machine its part of them: the nodes of a job meet on
+a board named after the test. Prints what each test that failed has said, and a summary."""
 import argparse
 import json
 import os
@@ -24,11 +25,18 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--nodes", type=int, required=True)
-    parser.add_argument("--node", type=int, required=True)
-    parser.add_argument("--boards", type=pathlib.Path, required=True)
+    guest = os.environ
+    parser.add_argument("--nodes", type=int, default=int(guest.get("VM_NODES", 0)))
+    parser.add_argument("--node", type=int, default=int(guest.get("VM_NODE", -1)))
+    parser.add_argument("--boards", type=pathlib.Path,
+                        default=pathlib.Path(guest.get("VM_JOB", "."), "boards"))
     parser.add_argument("--only", default="", help="tests whose names match this expression")
-    return parser.parse_args()
+    parser.add_argument("--least", type=int, help="ranks of a test at least (nodes + 1)")
+    arguments = parser.parse_args()
+    if not 0 <= arguments.node < arguments.nodes:
+        parser.error(f"needed --nodes and --node, found {arguments.nodes} and {arguments.node}")
+    arguments.least = arguments.least or arguments.nodes + 1
+    return arguments
 
 
 class Test:
@@ -51,7 +59,7 @@ def list_tests(arguments):
     listing = subprocess.run(["ctest", "--show-only=json-v1", "-L", "programs"], check=True,
                              cwd=arguments.build, stdout=subprocess.PIPE)
     tests = [Test(entry) for entry in json.loads(listing.stdout)["tests"]]
-    return [test for test in tests if "programs" in test.labels and test.ranks() >= arguments.nodes
+    return [test for test in tests if "programs" in test.labels and test.ranks() >= arguments.least
             and not LEFT_OUT.search(test.name) and re.search(arguments.only, test.name)]
 
 
@@ -84,7 +92,8 @@ def main():
     arguments = parse()
     tests = list_tests(arguments)
     if not tests:
-        sys.exit("no test of two ranks or more was found: is the build tree complete?")
+        sys.exit(f"no test of {arguments.least} ranks or more was found: is the build complete?")
+    arguments.boards.mkdir(exist_ok=True)
     failed = []
     begin = time.monotonic()
     for test in tests:
