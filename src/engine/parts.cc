@@ -13,6 +13,8 @@ namespace macadam::engine {
 void Engine::on_first_part(Rank source, const std::byte* part, std::size_t bytes,
                            std::size_t rest) {
   Peer& from = peer(source);
+  if (!watched_.empty()) [[unlikely]]
+    finish_written_before(from, part);
   const bool synchronous = static_cast<wire::Kind>(part[0]) == wire::Kind::eager_synchronous;
   const EagerView view = view_eager(part, bytes, synchronous);
   const std::size_t all = view.bytes + rest;

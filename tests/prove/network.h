@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/transport.h"
+#include "engine/wire.h"
 #include "prove/program.h"
 
 #include <algorithm>
@@ -68,6 +69,7 @@ class Network {
   struct Item {
     Bytes message;
     std::optional<Transfer> put;
+    std::size_t given = 0; // bytes of the message that the process has been given
   };
   struct Region {
     std::uint64_t address;
@@ -215,16 +217,8 @@ class Network {
     void free(void* memory) override { ::operator delete(memory); }
 
     bool poll(engine::Sink& sink) override {
-      if (allowed) {
-        deliver(sink, *std::exchange(allowed, std::nullopt));
-        while (network_.conditions_.bursts && deliver_some(sink)) {
-        }
-        return true;
-      }
-      bool moved = deliver_what_must(sink);
-      if (polls++ == 0) return moved;
-      while (deliver_some(sink))
-        moved = true;
+      const bool moved = deliver_now(sink);
+      if (network_.on_polled) network_.on_polled(rank_);
       return moved;
     }
     bool idle(unsigned, unsigned) override { return false; }
@@ -252,7 +246,6 @@ class Network {
       const int peer = static_cast<int>(with.rank);
       Link& link = links[with.rank];
       network_.check_region(peer, transfer); // it may reach the memory at once
-      if (network_.on_begin) network_.on_begin(rank_, peer, transfer);
       auto& theirs = network_.nodes_[with.rank]->links[index(rank_)].inbox;
       if (network_.at_once()) {
         network_.move(peer, transfer);
@@ -264,6 +257,20 @@ class Network {
       link.transfers.push_back(transfer);
       if (transfer.put && network_.ordered()) theirs.push_back({{}, transfer});
       return engine::Posted::pending;
+    }
+
+    bool deliver_now(engine::Sink& sink) {
+      if (allowed) {
+        deliver(sink, *std::exchange(allowed, std::nullopt));
+        while (network_.conditions_.bursts && deliver_some(sink)) {
+        }
+        return true;
+      }
+      bool moved = deliver_what_must(sink);
+      if (polls++ == 0) return moved;
+      while (deliver_some(sink))
+        moved = true;
+      return moved;
     }
 
     bool deliver_what_must(engine::Sink& sink) {
@@ -294,17 +301,8 @@ class Network {
         connecting[index(delivery.peer)] = false;
         link.connected = true;
         return sink.on_peer(link.rank, engine::PeerState::connected);
-      case Delivery::What::message: {
-        const Item item = std::move(link.inbox.front());
-        link.inbox.pop_front();
-        trim(link);
-        if (item.put) {
-          if (network_.on_notice) network_.on_notice(rank_, delivery.peer, *item.put);
-          return sink.on_put(link.rank, item.put->notice, item.put->bytes);
-        }
-        if (network_.on_message) network_.on_message(rank_, delivery.peer, item.message);
-        return sink.on_message(link.rank, item.message.data(), item.message.size());
-      }
+      case Delivery::What::message:
+        return deliver_message(sink, link, delivery.peer);
       case Delivery::What::finished: {
         Transfer transfer = link.transfers.front();
         link.transfers.pop_front();
@@ -319,6 +317,29 @@ class Network {
       }
     }
 
+    void deliver_message(engine::Sink& sink, Link& link, int peer) {
+      if (Item& front = link.inbox.front(); front.given == 0 && network_.comes_in_parts(front)) {
+        const Bytes& message = front.message;
+        const std::size_t header = header_bytes(message);
+        front.given = header + (message.size() - header) / 2;
+        if (network_.on_message) network_.on_message(rank_, peer, message);
+        return sink.on_first_part(link.rank, message.data(), front.given,
+                                  message.size() - front.given);
+      }
+      const Item item = std::move(link.inbox.front());
+      link.inbox.pop_front();
+      trim(link);
+      if (item.put) {
+        if (network_.on_notice) network_.on_notice(rank_, peer, *item.put);
+        return sink.on_put(link.rank, item.put->notice, item.put->bytes);
+      }
+      if (item.given != 0)
+        return sink.on_next_part(link.rank, item.message.data() + item.given,
+                                 item.message.size() - item.given);
+      if (network_.on_message) network_.on_message(rank_, peer, item.message);
+      return sink.on_message(link.rank, item.message.data(), item.message.size());
+    }
+
     Network& network_;
     const int rank_;
     const engine::Limits limits_;
@@ -326,6 +347,23 @@ class Network {
   };
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  // Of an EAGER message; 0 of others.
+  static std::size_t header_bytes(const Bytes& message) {
+    switch (static_cast<engine::wire::Kind>(message[0])) {
+    case engine::wire::Kind::eager:
+      return sizeof(engine::wire::Eager);
+    case engine::wire::Kind::eager_synchronous:
+      return sizeof(engine::wire::EagerSynchronous);
+    default:
+      return 0;
+    }
+  }
+  [[nodiscard]] bool comes_in_parts(const Item& item) const {
+    if (!conditions_.parts || item.put) return false;
+    const std::size_t header = header_bytes(item.message);
+    return header != 0 && item.message.size() > header;
+  }
 
   static bool on_the_way(const Item& item) { return item.put && !item.put->moved; }
   static bool deliverable(const Item& item) {
@@ -394,9 +432,10 @@ class Network {
  public:
   // Sees each message before the process `at` does.
   std::function<void(int at, int from, const Bytes& message)> on_message;
-  // Sees each notice before the process `at` does, and each transfer when it begins.
+  // Sees each notice before the process `at` does.
   std::function<void(int at, int from, const Transfer& put)> on_notice;
-  std::function<void(int from, int to, const Transfer& transfer)> on_begin;
+  // A poll of the process has ended.
+  std::function<void(int rank)> on_polled;
 };
 
 } // namespace macadam::prove

@@ -33,6 +33,7 @@ class Oracle {
     std::size_t bytes;
     int receive = none;  // the receive of `to` that it matched
     bool silent = false; // its data come without a packet
+    bool lost = false;   // it will never come: the connection has failed
   };
   struct Receive {
     int context, peer, tag;
@@ -55,6 +56,20 @@ class Oracle {
     const auto number = static_cast<int>(messages_.size()) - 1;
     way(from, send.peer).push_back(number);
     return number;
+  }
+
+  // The send, the last one to its process, has failed.
+  void take_back(int number) {
+    Message& message = messages_[static_cast<std::size_t>(number)];
+    message.lost = true;
+    if (auto& its_way = way(message.from, message.to); !its_way.empty() && its_way.back() == number)
+      its_way.pop_back();
+  }
+  // What is on the way will not come.
+  void lose(int from, int to) {
+    for (const int number : way(from, to))
+      messages_[static_cast<std::size_t>(number)].lost = true;
+    way(from, to).clear();
   }
 
   void silence(int number) { messages_[static_cast<std::size_t>(number)].silent = true; }
@@ -103,8 +118,8 @@ class Oracle {
     match(rank, static_cast<int>(receives.size()) - 1, number);
   }
 
-  // A receive has ended as cancelled. False if it was matched.
-  bool cancelled(int rank, int number) {
+  // A receive has ended without a message. False if one had matched it.
+  bool ended(int rank, int number) {
     Receive& receive = at(receives_, rank)[static_cast<std::size_t>(number)];
     return std::exchange(receive.pending, false);
   }

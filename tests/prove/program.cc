@@ -133,6 +133,8 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.last_byte = true;
   else if (word == "demote")
     to.demote = true;
+  else if (word == "parts")
+    to.parts = true;
   else if (word.starts_with("refusals="))
     to.refusals = value();
   else if (word.starts_with("tags="))
@@ -141,7 +143,7 @@ void parse_condition(std::string_view word, Conditions& to) {
     throw std::invalid_argument(
         fmt::format("\"{}\": a condition is needed: read, write, sender, "
                     "blocking, ordered, either, late, bursts, notices, last_byte, "
-                    "demote, refusals=N or tags=N",
+                    "demote, parts, refusals=N or tags=N",
                     word));
 }
 
@@ -189,6 +191,7 @@ std::string show(const Program& program) {
   if (c.notices) text += " notices";
   if (c.last_byte) text += " last_byte";
   if (c.demote) text += " demote";
+  if (c.parts) text += " parts";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
   if (c.tags != Conditions{}.tags) text += fmt::format(" tags={}", c.tags);
   for (const auto& steps : program.ranks) {

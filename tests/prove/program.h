@@ -56,6 +56,7 @@ struct Conditions {
   bool notices = false;   // puts tell their target that they are there; not with `either`
   bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
   bool demote = false;    // room for one unexpected message
+  bool parts = false;     // EAGER messages with data come in two parts
   unsigned tags = 128;    // ordinals kept per peer
 
   bool operator==(const Conditions&) const = default;

@@ -97,6 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
         // the first one's receive.
         Regression{"PacketAfterAWriteSeenByItsLastByte",
                    "read ordered last_byte / send 1 0 20, send 1 0 4 / recv 0 0 20, recv 0 0 24"},
+        // The same with a packet that comes in parts.
+        Regression{"PartAfterAWriteSeenByItsLastByte",
+                   "read ordered last_byte parts / send 1 0 20, send 1 0 4 / recv 0 0 20"},
         // The last byte changed: complete, without the error.
         Regression{"TruncationSeenByTheLastByte", "write last_byte / send 1 0 20 / recv 0 0 12"},
         // An eager message that waited for room was offered without data instead, and its receive

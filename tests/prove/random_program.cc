@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "prove/random_program.h"
 
-#include <random>
-
 namespace macadam::prove {
 namespace {
 
-constexpr std::size_t sizes[] = {0, 4, 8, 12, 16, 20, 64};
-constexpr std::size_t longest = 64;
+constexpr std::size_t small_sizes[] = {0, 4, 8, 12, 16, 20, 64};
 constexpr int tags = 3, contexts = 2;
-
-class Random final : public Decider {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  unsigned choose(unsigned of) override { return static_cast<unsigned>(engine_() % of); }
-  int pick(int of) { return static_cast<int>(choose(static_cast<unsigned>(of))); }
-  bool chance(int percent) { return pick(100) < percent; }
-  std::size_t size() { return sizes[choose(std::size(sizes))]; }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 Conditions random_conditions(Random& random) {
   Conditions c;
@@ -35,10 +20,12 @@ Conditions random_conditions(Random& random) {
   c.last_byte = (c.transfers == Transfers::at_once || c.transfers == Transfers::ordered) &&
                 c.refusals == 0 && !c.late && random.chance(50);
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
+  c.parts = random.chance(30);
   return c;
 }
 
-Step random_step(Random& random, int ranks, int receives) {
+Step random_step(Random& random, int ranks, int receives, std::span<const std::size_t> sizes) {
+  const auto size = [&] { return sizes[random.choose(static_cast<unsigned>(sizes.size()))]; };
   Step step;
   step.context = random.pick(contexts);
   step.tag = random.pick(tags);
@@ -47,12 +34,12 @@ Step random_step(Random& random, int ranks, int receives) {
   const int what = random.pick(100);
   if (what < 45) {
     step.what = random.chance(15) ? Step::What::synchronous_send : Step::What::send;
-    step.bytes = random.size();
+    step.bytes = size();
     return step;
   }
   if (random.chance(25)) step.peer = MPI_ANY_SOURCE;
   if (random.chance(25)) step.tag = MPI_ANY_TAG;
-  step.bytes = random.chance(80) ? longest : random.size();
+  step.bytes = random.chance(80) ? sizes.back() : size();
   if (what < 85) {
     step.what = Step::What::receive;
   } else if (what < 88) {
@@ -70,19 +57,28 @@ Step random_step(Random& random, int ranks, int receives) {
 
 } // namespace
 
-Program random_program(std::uint64_t seed) {
-  Random random(seed);
-  Program program;
-  program.conditions = random_conditions(random);
-  const int ranks = random.chance(5) ? 2 + random.pick(63) : 2 + random.pick(4);
+int random_ranks(Random& random) {
+  return random.chance(5) ? 2 + random.pick(63) : 2 + random.pick(4);
+}
+
+void add_random_steps(Program& program, Random& random, int ranks,
+                      std::span<const std::size_t> sizes) {
   program.ranks.resize(static_cast<std::size_t>(ranks));
   std::vector<int> receives(program.ranks.size());
   for (int steps = 40 + random.pick(160); steps > 0; --steps) {
     const auto rank = static_cast<std::size_t>(random.pick(ranks));
-    const Step step = random_step(random, ranks, receives[rank]);
+    const Step step = random_step(random, ranks, receives[rank], sizes);
     if (step.what == Step::What::receive) ++receives[rank];
     program.ranks[rank].push_back(step);
   }
+}
+
+Program random_program(std::uint64_t seed) {
+  Random random(seed);
+  Program program;
+  program.conditions = random_conditions(random);
+  const int ranks = random_ranks(random);
+  add_random_steps(program, random, ranks, small_sizes);
   return program;
 }
 

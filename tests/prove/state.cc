@@ -54,9 +54,9 @@ class StateHash {
     }
   }
 
-  [[nodiscard]] int ranks() const { return static_cast<int>(run_.processes_.size()); }
-  [[nodiscard]] const Execution::Process& process(int rank) const {
-    return run_.processes_[Execution::index(rank)];
+  [[nodiscard]] int ranks() const { return static_cast<int>(run_.job_.processes_.size()); }
+  [[nodiscard]] const Job::Process& process(int rank) const {
+    return run_.job_.processes_[Job::index(rank)];
   }
 
   // ---- names
@@ -85,7 +85,7 @@ class StateHash {
   }
   [[nodiscard]] std::uint64_t receive_named(int rank, std::uint64_t id) const {
     if (id == 0) return gone - 1;
-    for (const Execution::Operation* receive : process(rank).receives) {
+    for (const Job::Operation* receive : process(rank).receives) {
       if (receive->request == nullptr) continue;
       const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
       if (request.id == id) return name(rank, &request);
@@ -93,7 +93,7 @@ class StateHash {
     return gone;
   }
   [[nodiscard]] std::uint64_t receive_noticed(int rank, std::uint32_t notice) const {
-    for (const Execution::Operation* receive : process(rank).receives) {
+    for (const Job::Operation* receive : process(rank).receives) {
       if (notice == 0 || receive->request == nullptr) continue;
       const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
       if (base::short_id(request.id) == notice) return name(rank, &request);
@@ -112,7 +112,7 @@ class StateHash {
       process(owner).engine->for_each_send([&](const engine::SendRequest& send) {
         if (is(send.staged)) found = name(owner, &send) + 1000;
       });
-      for (const Execution::Operation* receive : process(owner).receives) {
+      for (const Job::Operation* receive : process(owner).receives) {
         if (receive->request == nullptr) continue;
         const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
         if (is(request.staged)) found = name(owner, &request) + 1000;
@@ -124,7 +124,7 @@ class StateHash {
   // ---- program and oracle
 
   void add_process(int rank) {
-    const Execution::Process& at = process(rank);
+    const Job::Process& at = process(rank);
     add_all(at.next, at.operations.size(), at.receives.size());
     for (const auto& operation : at.operations) {
       add_all(operation->step.what, operation->number, operation->cancelling,
@@ -139,12 +139,12 @@ class StateHash {
     add(at.probed_message);
   }
   void add_oracle() {
-    const Oracle& oracle = run_.oracle_;
+    const Oracle& oracle = run_.job_.oracle_;
     add(oracle.messages().size());
     for (const Oracle::Message& m : oracle.messages())
       add_all(m.from, m.to, m.context, m.tag, m.bytes, m.receive, m.silent);
     for (int rank = 0; rank < ranks(); ++rank) {
-      const auto& receives = oracle.receives()[Execution::index(rank)];
+      const auto& receives = oracle.receives()[Job::index(rank)];
       add(receives.size());
       for (const Oracle::Receive& r : receives)
         add_all(r.message, r.pending);
@@ -174,7 +174,7 @@ class StateHash {
     // Who follows in the list of receives that may not announce themselves yet.
     const base::ListNode<engine::Held>& held = receive;
     add(held.linked());
-    for (const Execution::Operation* other : process(rank).receives) {
+    for (const Job::Operation* other : process(rank).receives) {
       if (other->request == nullptr) continue;
       const base::ListNode<engine::Held>& node =
           static_cast<const engine::ReceiveRequest&>(*other->request);
@@ -197,7 +197,9 @@ class StateHash {
     add(send_named(from, message.send_id));
     add_memory(from, message.memory);
     add(message.data != nullptr);
-    if (message.data != nullptr) add_bytes(message.data, message.bytes);
+    const engine::Arriving& arriving = message.peer->arriving;
+    if (message.data != nullptr)
+      add_bytes(message.data, arriving.message == &message ? arriving.arrived : message.bytes);
   }
   void add_engine(int rank) {
     const engine::Engine& at = *process(rank).engine;
@@ -209,7 +211,8 @@ class StateHash {
   void add_peer(int rank, const engine::Engine& at, const engine::Peer& peer) {
     const int other = static_cast<int>(peer.rank);
     add_all(peer.rank, peer.state, peer.demoted, peer.demoted_by_us, peer.short_limit,
-            peer.channels.full());
+            peer.channels.full(), peer.arriving.arrived, peer.arriving.bytes,
+            peer.arriving.message != nullptr, name(rank, peer.arriving.receive));
     // Channels stand in a table whose order follows from their names and the order in which they
     // were made; only what they hold matters: they are added up.
     std::uint64_t sum_first = 0, sum_second = 0;
@@ -260,7 +263,7 @@ class StateHash {
     for (const Network::Transfer& transfer : link.transfers)
       add_transfer(rank, peer, transfer);
     for (const Network::Item& item : link.inbox) {
-      add(item.put.has_value());
+      add_all(item.put.has_value(), item.given);
       if (item.put)
         add_transfer(peer, rank, *item.put);
       else

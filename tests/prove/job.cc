@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "prove/job.h"
+
+#include "base/error.h"
+#include "datatype/constructors.h"
+#include "engine/wire.h"
+#include "fmt/format.h"
+
+#include <cstring>
+
+namespace macadam::prove {
+namespace {
+
+using engine::Envelope;
+
+constexpr unsigned char untouched = 0xee, reused = 0xdd;
+constexpr std::uint64_t first_context = 4;
+
+std::uint64_t context_of(const Step& step) {
+  return first_context + static_cast<std::uint64_t>(step.context);
+}
+
+// The bytes of a message; neighbours differ, and so do messages.
+unsigned char content(int message, std::size_t i) {
+  return static_cast<unsigned char>((static_cast<std::size_t>(message) * 37 + i * 5 + 1) % 200);
+}
+
+// Where byte `i` of the data lies in the user's memory.
+std::size_t place(std::size_t i, bool gaps) {
+  return gaps ? i / 4 * 6 + i % 4 + (i % 4 >= 2 ? 2 : 0) : i;
+}
+
+} // namespace
+
+Types::Types() : gaps(datatype::vector(2, 2, 4, predefined[MPI_BYTE])) {
+  gaps->commit();
+}
+
+Job::Job(const Program& program, const Types& types, const base::Settings& settings)
+    : program_(program), types_(types), settings_(settings), oracle_(program.ranks.size()),
+      processes_(program.ranks.size()) {}
+
+// Engines first: what they still hold lies in the operations' memory.
+Job::~Job() {
+  for (Process& process : processes_) {
+    for (auto& operation : process.operations) {
+      if (operation->request != nullptr) operation->request->continuation = nullptr;
+    }
+    process.engine.reset();
+  }
+}
+
+void Job::start(int rank, engine::Transport& transport) {
+  Process& process = processes_[index(rank)];
+  process.limits = transport.limits();
+  process.engine = std::make_unique<engine::Engine>(
+      transport, static_cast<engine::Rank>(processes_.size()), settings_);
+}
+
+// ---------------------------------------------------------------- the calls
+
+bool Job::may_call(int rank) const {
+  const Process& process = processes_[index(rank)];
+  const auto& steps = program_.ranks[index(rank)];
+  if (process.next >= steps.size()) return false;
+  const Step& step = steps[process.next];
+  if (step.what == Step::What::wait) {
+    return index(step.number) < process.receives.size() &&
+           process.receives[index(step.number)]->request == nullptr;
+  }
+  if (step.what == Step::What::free_context) {
+    return std::none_of(process.operations.begin(), process.operations.end(), [&](const auto& o) {
+      return o->step.context == step.context && o->request != nullptr;
+    });
+  }
+  return true;
+}
+
+void Job::call(int rank) {
+  const Step& step = program_.ranks[index(rank)][processes_[index(rank)].next++];
+  switch (step.what) {
+  case Step::What::send:
+  case Step::What::synchronous_send:
+    return send(rank, step);
+  case Step::What::receive:
+    return receive(rank, step);
+  case Step::What::probe:
+    return probe(rank, step);
+  case Step::What::match_probe:
+    match_probe(rank, step);
+    return;
+  case Step::What::receive_matched:
+    return receive_matched(rank, step);
+  case Step::What::cancel: {
+    auto& receives = processes_[index(rank)].receives;
+    if (index(step.number) < receives.size()) cancel(*receives[index(step.number)]);
+    return;
+  }
+  case Step::What::wait:
+    return;
+  case Step::What::free_context:
+    return free_context(rank, step.context);
+  }
+}
+
+Job::Operation& Job::begin(int rank, const Step& step) {
+  Process& process = processes_[index(rank)];
+  Operation& operation = *process.operations.emplace_back(std::make_unique<Operation>());
+  operation.job = this;
+  operation.step = step;
+  operation.rank = rank;
+  operation.memory.assign(step.gaps ? step.bytes / 4 * 6 : step.bytes, untouched);
+  return operation;
+}
+
+engine::Data Job::describe(Operation& operation) const {
+  const Step& step = operation.step;
+  return {operation.memory.data(), static_cast<MPI_Count>(step.gaps ? step.bytes / 4 : step.bytes),
+          step.gaps ? types_.gaps.get() : &types_.predefined[MPI_BYTE]};
+}
+
+void Job::send(int rank, const Step& step) {
+  Process& process = processes_[index(rank)];
+  Operation& operation = begin(rank, step);
+  operation.number = oracle_.sent(rank, step);
+  if (processes_[index(step.peer)].has_lost(rank)) oracle_.lose(rank, step.peer);
+  for (std::size_t i = 0; i < step.bytes; ++i)
+    operation.memory[place(i, step.gaps)] = content(operation.number, i);
+  const auto mode = step.what == Step::What::synchronous_send ? engine::SendMode::synchronous
+                                                              : engine::SendMode::standard;
+  Sending sending;
+  process.sending = &sending;
+  polled(rank);
+  engine::SendRequest* request = nullptr;
+  try {
+    request = process.engine->send(process.engine->peer(static_cast<engine::Rank>(step.peer)),
+                                   {context_of(step), rank, step.tag}, describe(operation), mode);
+  } catch (const base::Error& error) {
+    process.sending = nullptr;
+    if (error.error_class != MPI_ERR_PROC_ABORTED) throw;
+    oracle_.take_back(operation.number);
+    return failed(operation);
+  }
+  process.sending = nullptr;
+  // What goes by the last byte has no packet of its own. (Answers to messages that were offered
+  // before go by it too, but only from inside a poll.)
+  const engine::EngineCounters& counted = process.engine->counters();
+  if (counted.receiver_early != sending.receiver_early && counted.last_byte != sending.last_byte)
+    oracle_.silence(operation.number);
+  if (request == nullptr) return completed(operation, {});
+  watch(operation, request);
+}
+
+void Job::polled(int rank) {
+  const Process& process = processes_[index(rank)];
+  if (process.sending == nullptr) return;
+  process.sending->receiver_early = process.engine->counters().receiver_early;
+  process.sending->last_byte = process.engine->counters().last_byte;
+}
+
+void Job::receive(int rank, const Step& step) {
+  Process& process = processes_[index(rank)];
+  Operation& operation = begin(rank, step);
+  operation.receive = true;
+  operation.number = static_cast<int>(process.receives.size());
+  process.receives.push_back(&operation);
+  oracle_.post(rank, step);
+  engine::Peer* const peer = step.peer == MPI_ANY_SOURCE
+                                 ? nullptr
+                                 : &process.engine->peer(static_cast<engine::Rank>(step.peer));
+  watch(operation, process.engine->receive(peer, {context_of(step), step.peer, step.tag},
+                                           describe(operation)));
+}
+
+void Job::probe(int rank, const Step& step) {
+  const engine::Message* const found =
+      processes_[index(rank)].engine->probe({context_of(step), step.peer, step.tag});
+  const int expected = oracle_.oldest(rank, step);
+  if ((found != nullptr) != (expected != Oracle::none))
+    return say(fmt::format("a probe of rank {} finds {}", rank,
+                           found != nullptr ? "a message that is not there" : "nothing"));
+  if (found == nullptr) return;
+  const Oracle::Message& message = oracle_.message(expected);
+  if (found->envelope.source != message.from || found->envelope.tag != message.tag ||
+      found->bytes != message.bytes)
+    say(fmt::format("a probe of rank {} finds another message than the oldest", rank));
+}
+
+bool Job::match_probe(int rank, const Step& step) {
+  probe(rank, step); // finds the same
+  Process& process = processes_[index(rank)];
+  if (process.probed != nullptr) return false; // one at a time: the last is not received yet
+  process.probed = process.engine->match_probe({context_of(step), step.peer, step.tag});
+  process.probed_message = oracle_.oldest(rank, step);
+  if (process.probed != nullptr && process.probed_message != Oracle::none)
+    oracle_.take(rank, process.probed_message);
+  return process.probed != nullptr;
+}
+
+void Job::receive_matched(int rank, const Step& step) {
+  Process& process = processes_[index(rank)];
+  if (process.probed == nullptr) return;
+  Operation& operation = begin(rank, step);
+  operation.receive = true;
+  operation.number = static_cast<int>(process.receives.size());
+  process.receives.push_back(&operation);
+  oracle_.receive_taken(rank, process.probed_message);
+  engine::Message& message = *std::exchange(process.probed, nullptr);
+  process.probed_message = Oracle::none;
+  watch(operation, process.engine->receive_matched(message, describe(operation)));
+}
+
+void Job::cancel(Operation& operation) {
+  if (operation.request == nullptr) return;
+  operation.cancelling = true;
+  processes_[index(operation.rank)].engine->cancel(
+      static_cast<engine::ReceiveRequest&>(*operation.request));
+}
+
+void Job::free_context(int rank, int context) {
+  processes_[index(rank)].engine->drop_context(first_context + static_cast<std::uint64_t>(context));
+  processes_[index(rank)].freed.push_back(first_context + static_cast<std::uint64_t>(context));
+}
+
+// ---------------------------------------------------------------- what comes of them
+
+void Job::watch(Operation& operation, engine::Request* request) {
+  operation.request = request;
+  const auto done = [](engine::Request& ended, void* argument) {
+    auto& its = *static_cast<Operation*>(argument);
+    its.job->completed(its, ended.status);
+  };
+  if (request->complete) return done(*request, &operation);
+  request->argument = &operation;
+  request->continuation = done;
+}
+
+// At once, within the engine: what the user may do from here on must do no harm.
+void Job::completed(Operation& operation, const engine::Status& status) {
+  if (operation.request != nullptr)
+    processes_[index(operation.rank)].engine->release(std::exchange(operation.request, nullptr));
+  if (status.error == MPI_ERR_PROC_ABORTED) return failed(operation);
+  if (!operation.receive) {
+    std::fill(operation.memory.begin(), operation.memory.end(), reused);
+    if (status.error != MPI_SUCCESS) say("a send ended with an error");
+    return;
+  }
+  if (status.cancelled) {
+    if (!operation.cancelling)
+      say(name_of(operation) + " is cancelled, nobody asked for it");
+    else if (!oracle_.ended(operation.rank, operation.number))
+      say(name_of(operation) + " is cancelled, but a message had matched it");
+  }
+  if (oracle_.receive(operation.rank, operation.number).message == Oracle::none)
+    arrive_silently(status.source, operation.rank);
+  check_message(operation, status);
+}
+
+// Its peer has failed: the process may be told a little later, so that is looked at in the end.
+void Job::failed(Operation& operation) {
+  int peer = operation.step.peer;
+  if (operation.receive) {
+    const int number = oracle_.receive(operation.rank, operation.number).message;
+    if (number != Oracle::none)
+      peer = oracle_.message(number).from;
+    else if (peer == MPI_ANY_SOURCE)
+      return say(name_of(operation) + " has failed, and could still get any message");
+    oracle_.ended(operation.rank, operation.number);
+  } else {
+    std::fill(operation.memory.begin(), operation.memory.end(), reused);
+  }
+  broken_off_.emplace_back(operation.rank, peer);
+}
+
+void Job::check_message(const Operation& operation, const engine::Status& status) {
+  const std::string name = name_of(operation);
+  const int number = oracle_.receive(operation.rank, operation.number).message;
+  std::size_t fits = 0;
+  if (!status.cancelled) {
+    if (number == Oracle::none) return say(name + " is complete, but nothing matches it");
+    const Oracle::Message& message = oracle_.message(number);
+    fits = std::min(message.bytes, operation.step.bytes);
+    if (status.source != message.from || status.tag != message.tag)
+      say(name + " has a status that names another message");
+    if (status.bytes != fits) say(name + " has a status with the wrong size");
+    if (status.error != (message.bytes > fits ? MPI_ERR_TRUNCATE : MPI_SUCCESS))
+      say(fmt::format("{} has a status with the error {}", name, status.error));
+  }
+  std::vector<unsigned char> expected(operation.memory.size(), untouched);
+  for (std::size_t i = 0; i < fits; ++i)
+    expected[place(i, operation.step.gaps)] = content(number, i);
+  if (expected == operation.memory) return;
+  say(status.cancelled ? name + " was cancelled, and written to"
+                       : fmt::format("{} does not hold message {}", name, number));
+}
+
+// A message is matched when its first packet comes: the data, an offer, or the FIN of data that
+// were written to an announced receive.
+void Job::sees(int at, int from, const std::byte* packet, std::size_t all) {
+  if (processes_[index(at)].has_lost(from))
+    say(fmt::format("a packet of rank {} comes to rank {}, where it has failed", from, at));
+  namespace wire = engine::wire;
+  const auto read = [&]<class Header>(Header header) {
+    std::memcpy(&header, packet, sizeof header);
+    return header;
+  };
+  Envelope envelope;
+  std::size_t bytes = 0;
+  switch (static_cast<wire::Kind>(packet[0])) {
+  case wire::Kind::eager:
+  case wire::Kind::eager_synchronous: {
+    const auto eager = read(wire::Eager{});
+    envelope = {std::uint64_t{eager.context_high} << 32 | eager.context_low, eager.source,
+                eager.tag};
+    bytes = all - (eager.kind == wire::Kind::eager ? sizeof(wire::Eager)
+                                                   : sizeof(wire::EagerSynchronous));
+    break;
+  }
+  case wire::Kind::sender_ready: {
+    const auto ready = read(wire::SenderReady{});
+    envelope = {ready.context, ready.source, ready.tag};
+    bytes = ready.bytes;
+    break;
+  }
+  case wire::Kind::fin_to_receiver: {
+    const auto fin = read(wire::Fin{});
+    return sees_end(at, from, fin.bytes,
+                    [&](const engine::ReceiveRequest& receive) { return receive.id == fin.id; });
+  }
+  default:
+    return;
+  }
+  arrive_silently(from, at);
+  const int number = oracle_.arrive(from, at);
+  if (number == Oracle::none) return say("a message that nobody sent");
+  const Oracle::Message& message = oracle_.message(number);
+  if (envelope.source != message.from || envelope.tag != message.tag ||
+      envelope.context != first_context + static_cast<std::uint64_t>(message.context) ||
+      bytes != message.bytes)
+    say(fmt::format("a message overtakes message {}", number));
+}
+
+void Job::sees_notice(int at, int from, std::uint32_t notice, std::size_t bytes) {
+  sees_end(at, from, bytes, [&](const engine::ReceiveRequest& receive) {
+    return base::short_id(receive.id) == notice;
+  });
+}
+
+// The data of a message are in the memory of an announced receive.
+template <class Is>
+void Job::sees_end(int at, int from, std::uint64_t bytes, Is&& is) {
+  for (const Operation* receive : processes_[index(at)].receives) {
+    if (receive->request == nullptr ||
+        !is(static_cast<const engine::ReceiveRequest&>(*receive->request)))
+      continue;
+    if (oracle_.receive(at, receive->number).message != Oracle::none) return; // was offered before
+    arrive_silently(from, at);
+    const int number = oracle_.arrive(from, at);
+    if (number == Oracle::none) return say("the end of a message that nobody sent");
+    const Oracle::Message& message = oracle_.message(number);
+    if (message.receive != receive->number)
+      say(fmt::format("message {} is written to receive {} of rank {}, it matches {}", number,
+                      receive->number, at,
+                      message.receive == Oracle::none ? "none" : std::to_string(message.receive)));
+    if (message.bytes != bytes) say("the end of a message has the size of another");
+    return;
+  }
+  say(fmt::format("the end of a message comes to rank {} for a receive that is gone", at));
+}
+
+// A message without a packet of its own came before what comes now.
+void Job::arrive_silently(int from, int at) {
+  while (from >= 0 && !oracle_.on_the_way(from, at).empty() &&
+         oracle_.message(oracle_.on_the_way(from, at).front()).silent)
+    oracle_.arrive(from, at);
+}
+
+// What was on the way will not come.
+void Job::loses(int at, int from) {
+  processes_[index(at)].lost.push_back(from);
+  oracle_.lose(from, at);
+}
+
+// ---------------------------------------------------------------- the end
+
+std::string Job::name_of(const Operation& operation) {
+  return fmt::format("{} {} of rank {}", operation.receive ? "receive" : "send", operation.number,
+                     operation.rank);
+}
+
+// Nothing moves any more: what MPI's rules have matched must be complete, and sends that need no
+// receiver too.
+void Job::check_rest() {
+  for (Process& process : processes_) {
+    const std::size_t bound = settings_.protocols == base::Protocols::customized
+                                  ? process.limits.hybrid
+                                  : process.limits.eager;
+    for (const auto& operation : process.operations) {
+      if (operation->request == nullptr) continue;
+      const std::string name = name_of(*operation);
+      if (operation->receive) {
+        if (operation->cancelling) say(name + ", to be cancelled, hangs");
+        if (oracle_.receive(operation->rank, operation->number).message != Oracle::none)
+          say(name + " hangs although a message matched it");
+        continue;
+      }
+      const Step& step = operation->step;
+      const bool alone =
+          step.what == Step::What::send && step.bytes <= bound && !program_.conditions.demote;
+      if (alone || oracle_.message(operation->number).receive != Oracle::none) say(name + " hangs");
+    }
+  }
+}
+
+void Job::take_back(int rank) {
+  for (auto& operation : processes_[index(rank)].operations) {
+    if (operation->receive) cancel(*operation);
+  }
+}
+
+// One message at a time, so that every message is looked at.
+bool Job::receive_rest(int rank) {
+  Step step{.what = Step::What::match_probe, .peer = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
+  if (processes_[index(rank)].probed == nullptr) {
+    if (oracle_.unexpected(rank).empty()) return false;
+    step.context = oracle_.message(oracle_.unexpected(rank).front()).context;
+    if (!match_probe(rank, step)) return false;
+  }
+  step.what = Step::What::receive_matched;
+  step.bytes = oracle_.message(processes_[index(rank)].probed_message).bytes;
+  receive_matched(rank, step);
+  return true;
+}
+
+void Job::check_end() {
+  if (!wrong().empty()) return;
+  for (Process& process : processes_) {
+    for (auto& operation : process.operations) {
+      if (operation->request != nullptr) return say(name_of(*operation) + " hangs");
+      const unsigned char rest = reused; // a send's memory is the user's, who has used it
+      if (!operation->receive && std::count(operation->memory.begin(), operation->memory.end(),
+                                            rest) != std::ssize(operation->memory))
+        return say("a send's memory was written to");
+    }
+    if (!process.engine->quiet()) return say("something is left in flight");
+  }
+  for (const auto& [rank, peer] : broken_off_) {
+    if (!processes_[index(rank)].has_lost(peer))
+      return say(
+          fmt::format("an operation of rank {} with {} failed, the peer did not", rank, peer));
+  }
+  for (const Oracle::Message& message : oracle_.messages()) {
+    // A process that never used its connection to the sender is not told that it has failed.
+    const bool lost = message.lost || processes_[index(message.from)].has_lost(message.to);
+    if (message.receive == Oracle::none && !lost) return say("a message was never received");
+  }
+  check_channels();
+}
+
+// What both sides of a channel remember must agree when nothing is under way, or the next message
+// would go wrong.
+void Job::check_channels() {
+  for (int rank = 0; rank < static_cast<int>(processes_.size()); ++rank) {
+    processes_[index(rank)].engine->peers().for_each([&](const engine::Peer& peer) {
+      const int other = static_cast<int>(peer.rank);
+      if (processes_[index(rank)].has_lost(other) || processes_[index(other)].has_lost(rank))
+        return;
+      peer.channels.for_each(
+          [&](const engine::Channel& channel) { check_channel(rank, peer, channel); });
+    });
+  }
+}
+
+void Job::check_channel(int rank, const engine::Peer& peer, const engine::Channel& channel) {
+  const std::string name =
+      fmt::format("channel of rank {} with {}, tag {}", rank, peer.rank, channel.tag);
+  if (processes_[index(rank)].has_freed(channel.context))
+    return say(name + " exists, its communicator is freed");
+  if (channel.pending != 0 || channel.retracting || !channel.waiting.empty())
+    say(name + " is not at rest");
+  for (const engine::Announcement& announcement : channel.announcements) {
+    if (announcement.ordinal >= channel.sent) say(name + " keeps an announcement that is gone");
+  }
+  const engine::Peer* const back =
+      processes_[peer.rank].engine->peers().find(static_cast<engine::Rank>(rank));
+  if (back == nullptr || processes_[peer.rank].has_freed(channel.context)) return;
+  back->channels.for_each([&](const engine::Channel& other) {
+    if (other.context == channel.context && other.tag == channel.tag &&
+        other.matched != channel.sent)
+      say(fmt::format("{} has counted {} messages, {} were matched", name, channel.sent,
+                      other.matched));
+  });
+}
+
+} // namespace macadam::prove
