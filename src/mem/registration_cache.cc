@@ -76,6 +76,11 @@ Registration* RegistrationCache::find_key(std::uint64_t travelling_key) const {
   return same && registration.uses != 0 ? &registration : nullptr;
 }
 
+std::size_t RegistrationCache::in_use() const {
+  return static_cast<std::size_t>(std::count_if(
+      by_key_.begin(), by_key_.end(), [](const auto& row) { return row.second->uses != 0; }));
+}
+
 void RegistrationCache::collect() {
   take_invalidations();
   let_go_dead();

@@ -86,6 +86,8 @@ class RegistrationCache {
 
   [[nodiscard]] std::size_t entries() const { return by_key_.size(); }
   [[nodiscard]] std::size_t pinned_bytes() const { return bytes_; }
+  // Registrations between acquire() (or find()) and release().
+  [[nodiscard]] std::size_t in_use() const;
   [[nodiscard]] const RegistrationCounters& counters() const { return counters_; }
 
  private:

@@ -55,7 +55,7 @@ struct SendQueue {
   [[nodiscard]] bool idle() const { return posted == completed; }
 };
 
-// What a connection has of receive buffers of its own (`credit`, `ring`).
+// What an open connection has of receive buffers of its own (`credit`, `ring`).
 struct Window {
   std::uint32_t credits = 0;    // messages that we may still send
   std::uint32_t consumed = 0;   // messages read and not told to the peer
@@ -63,6 +63,7 @@ struct Window {
   std::vector<Buffer*> buffers; // `credit`: all of this connection
   PageMemory ring;              // `ring`: what the peer writes to
   std::unique_ptr<MemoryRegion> region;
+  wire::Reception ours;   // what the peer must know of them
   wire::Reception theirs; // where we write, and how much may be under way
   std::uint32_t slot = 0; // `ring`: next to write to
 };
@@ -87,7 +88,7 @@ enum class Phase : std::uint8_t {
 struct OpeningList; // tag of the connector's list of connections being made
 
 // The connection to one peer. Made when the peer is first heard of or wanted, and kept: what it has
-// of queue pair and buffers comes and goes.
+// of queue pair and buffers comes and goes. Closed, it is all that a peer costs here.
 //
 // Two owners. The connector's part is touched under its lock only, by the application's thread and
 // the attendant. The other part is the application thread's; it is told of changes by news
@@ -97,18 +98,19 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   ConnectState state = ConnectState::idle;
   bool told = false;              // is in the list of news
   bool sought = false;            // we want it connected
+  bool peer_closed = false;       // ... has told by a packet that it has destroyed its queue pair
   std::uint32_t attempt = 0;      // our number of the queue pair, grows with each
   std::uint32_t peer_attempt = 0; // the highest of the peer's that we accepted
-  double resend_at = 0;           // seconds
+  std::uint32_t to_number = 0;    // the peer's datagram queue pair
+  std::unique_ptr<AddressHandle> to;
+  double resend_at = 0; // seconds
   double give_up_at = 0;
   double interval = 0;
-  std::unique_ptr<AddressHandle> to; // the peer's datagram queue pair
-  std::uint32_t to_number = 0;
   std::unique_ptr<QueuePair> queue_pair;
   CompletionQueue* completions = nullptr;      // reserved for the queue pair
-  wire::Reception offer;                       // ours, for the peer
+  std::unique_ptr<Window> window;              // of the queue pair; the receiver's
   std::unique_ptr<wire::ConnectPacket> parked; // a request that waits for a queue pair
-  std::string reason;                          // why it failed
+  std::unique_ptr<const std::string> reason;   // why it failed
 
   // The application thread's.
   Phase phase = Phase::down;
@@ -116,15 +118,19 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool promised = false; // ... and was told that it is connecting
   bool close_sent = false;
   bool close_received = false;
-  bool owes_credits = false; // is in the list of those to tell credits
-  std::uint32_t number = 0;  // of the queue pair, as known to the table of numbers
+  bool owes_credits = false;   // is in the list of those to tell credits
+  std::uint32_t number = 0;    // of the queue pair, as known to the table of numbers
+  std::uint32_t transfers = 0; // puts and gets under way
   std::uint64_t last_used = 0;
   std::uint64_t messages = 0; // sent and received since it was opened
   double phase_since = 0;     // seconds
   SendQueue sends;
-  Window window;
   base::List<Transfer> unposted; // accepted puts and gets that are not posted as a whole
-  std::uint32_t transfers = 0;   // puts and gets under way
 };
+
+// What is left of a closed connection: the record, and its row in the connector's table (key, two
+// pointers and a bucket). The design allows 256 bytes for a rank that is known and idle.
+inline constexpr std::size_t record_bytes = sizeof(Connection) + 4 * sizeof(void*);
+static_assert(record_bytes <= 256);
 
 } // namespace macadam::net::rdma

@@ -18,7 +18,8 @@ constexpr double first_interval = 1e-3;
 constexpr double longest_interval = 64e-3;
 // Without a sign of life for so long, a peer that has published its address is gone.
 constexpr double give_up_after = 20;
-constexpr int broken_copies = 3;
+// Packets that are not answered, so not sure to arrive, are sent so often.
+constexpr int unanswered_copies = 3;
 
 std::uint32_t qkey_of(const std::array<std::uint8_t, 16>& secret) {
   std::uint32_t key = 0;
@@ -87,12 +88,17 @@ void Connector::close(Connection& connection) {
   serve_waiting();
 }
 
+void Connector::tell_closed(Connection& connection) {
+  const std::scoped_lock guard(lock_);
+  for (int copies = 0; copies < unanswered_copies; ++copies)
+    send(connection, PacketKind::gone, connection.peer_attempt);
+}
+
 void Connector::fail(Connection& connection, std::string reason) {
   const std::scoped_lock guard(lock_);
   connection.queue_pair->fail();
-  // A peer that only waits for us would never notice. Not answered, so not sure to arrive: if none
-  // does, the peer notices when it sends.
-  for (int copies = 0; copies < broken_copies; ++copies)
+  // A peer that only waits for us would never notice. If none arrives, it notices when it sends.
+  for (int copies = 0; copies < unanswered_copies; ++copies)
     send(connection, PacketKind::broken, connection.peer_attempt);
   set_failed(connection, std::move(reason));
 }
@@ -124,7 +130,7 @@ void Connector::discard(Connection& connection) {
 
 std::string Connector::reason(const Connection& connection) const {
   const std::scoped_lock guard(lock_);
-  return connection.reason;
+  return connection.reason == nullptr ? std::string() : *connection.reason;
 }
 
 void Connector::expect(Rank peer) {
@@ -160,7 +166,8 @@ void Connector::take_news(std::deque<News>& news) {
   for (Connection* const connection : news_) {
     connection->told = false;
     news.push_back({connection, connection->state,
-                    connection->queue_pair == nullptr ? 0 : connection->queue_pair->number()});
+                    connection->queue_pair == nullptr ? 0 : connection->queue_pair->number(),
+                    connection->peer_closed});
   }
   news_.clear();
   has_news_.store(false, std::memory_order_relaxed);
@@ -187,8 +194,9 @@ bool Connector::make_queue_pair(Connection& connection) {
   ++used_;
   counters_.most_open = std::max<std::uint64_t>(counters_.most_open, used_);
   ++connection.attempt;
+  connection.peer_closed = false;
   try {
-    connection.offer = receiver_.open(connection);
+    receiver_.open(connection);
   } catch (const base::Error&) {
     drop_queue_pair(connection);
     throw;
@@ -235,6 +243,7 @@ void Connector::wait_for_queue_pair(Connection& connection) {
   if (connection.state == ConnectState::waiting) return;
   ++counters_.waited;
   set_state(connection, ConnectState::waiting);
+  device_.wake(); // the application's thread, which may sleep, is to close another connection
 }
 
 // Queue pairs have come free: those that waited longest have them.
@@ -311,7 +320,7 @@ void Connector::set_connected(Connection& connection) {
 
 void Connector::set_failed(Connection& connection, std::string reason) {
   if (connection.state == ConnectState::failed) return;
-  connection.reason = std::move(reason);
+  connection.reason = std::make_unique<const std::string>(std::move(reason));
   connection.parked.reset();
   set_state(connection, ConnectState::failed);
   tell(connection);
@@ -374,7 +383,7 @@ void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answ
   packet.answered = answered;
   if (connection.queue_pair != nullptr) {
     packet.queue_pair = wire::endpoint_of({device_.address(), connection.queue_pair->number()});
-    packet.reception = connection.offer;
+    if (connection.window != nullptr) packet.reception = connection.window->ours;
   }
   datagrams_.send(*connection.to, connection.to_number, packet); // if lost, it is asked for again
 }
@@ -421,6 +430,10 @@ void Connector::obey(Connection& connection, const ConnectPacket& packet) {
       connection.give_up_at = device_.now() + give_up_after;
     return;
   case PacketKind::gone:
+    if (ours && connection.state == ConnectState::connected) {
+      connection.peer_closed = true;
+      return tell(connection);
+    }
     if (!ours || connection.state != ConnectState::accepted) return;
     drop_queue_pair(connection);
     set_state(connection, ConnectState::idle);
@@ -442,7 +455,7 @@ void Connector::obey(Connection& connection, const ConnectPacket& packet) {
     if (connection.state == ConnectState::accepted) drop_queue_pair(connection);
     if (connection.state == ConnectState::accepted || connection.state == ConnectState::connected)
       set_failed(connection, fmt::format("it has failed on the side of rank {}", connection.rank));
-    return;
+    return serve_waiting();
   }
   ++counters_.rejected;
 }

@@ -40,6 +40,7 @@ struct News {
   Connection* connection = nullptr;
   ConnectState state = ConnectState::idle;
   std::uint32_t number = 0; // of its queue pair; 0: it has none
+  bool peer_closed = false; // the peer's is gone
 };
 
 // Makes connections on demand, peer-to-peer, over datagrams (Wu et al.; docs/rdma.md has the
@@ -67,6 +68,8 @@ class Connector {
   void confirm(Connection& connection);
   // Nothing is under way in either direction: the queue pair is destroyed and given to the next.
   void close(Connection& connection);
+  // Our close note has failed, and perhaps was not read: tells the peer what it said.
+  void tell_closed(Connection& connection);
   // The queue pair has failed. It is left as it is: what it received is still to be read.
   void fail(Connection& connection, std::string reason);
   // The same for the queue pair of this number, or for all (all_queue_pairs): no more connections

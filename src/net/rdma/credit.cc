@@ -10,11 +10,14 @@ void CreditReceiver::configure(QueuePairOptions& options) const {
   options.receive_depth = model::own_receives(window_);
 }
 
-wire::Reception CreditReceiver::open(Connection& connection) {
+void CreditReceiver::open(Connection& connection) {
   const std::uint32_t count = model::own_receives(window_);
-  Window& window = connection.window;
+  connection.window = std::make_unique<Window>();
+  Window& window = *connection.window;
+  window.ours.window = window_;
   pool_.resize_limit(count);
-  if (pool_.take(count, window.buffers) != count) {
+  held_ += pool_.take(count, window.buffers);
+  if (window.buffers.size() != count) {
     close(connection);
     base::fail(MPI_ERR_NO_MEM,
                "RDMA: no memory for {} receive buffers of {} bytes of the connection to rank {}; "
@@ -22,16 +25,16 @@ wire::Reception CreditReceiver::open(Connection& connection) {
                count, pool_.buffer_bytes(), connection.rank);
   }
   post(connection, window.buffers);
-  return {.window = window_};
 }
 
 // The queue pair is gone, and with it every receive: each buffer is ours again, also those whose
 // messages were read and not yet posted again.
 void CreditReceiver::close(Connection& connection) {
-  Window& window = connection.window;
-  pool_.give(window.buffers);
+  if (connection.window == nullptr) return;
+  held_ -= connection.window->buffers.size();
+  pool_.give(connection.window->buffers);
   pool_.resize_limit(-static_cast<std::ptrdiff_t>(model::own_receives(window_)));
-  window = Window{};
+  connection.window.reset();
 }
 
 bool CreditReceiver::consumed(Connection* connection, const Completion& completion,
@@ -39,7 +42,7 @@ bool CreditReceiver::consumed(Connection* connection, const Completion& completi
   if (connection == nullptr) return false; // closed meanwhile: the buffer was given back
   Buffer* const buffer = buffer_of(completion.id);
   if (wire::takes_credit(note.kind)) {
-    connection->window.reposts.push_back(buffer);
+    connection->window->reposts.push_back(buffer);
   } else {
     post(*connection, {buffer});
   }
@@ -47,8 +50,8 @@ bool CreditReceiver::consumed(Connection* connection, const Completion& completi
 }
 
 void CreditReceiver::repost(Connection& connection) {
-  post(connection, connection.window.reposts);
-  connection.window.reposts.clear();
+  post(connection, connection.window->reposts);
+  connection.window->reposts.clear();
 }
 
 bool CreditReceiver::post(Connection& connection, const std::vector<Buffer*>& buffers) {

@@ -3,6 +3,8 @@
 
 #include "net/rdma/windowed.h"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace macadam::net::rdma {
@@ -14,7 +16,7 @@ class CreditReceiver final : public WindowedReceiver {
   CreditReceiver(BufferPool& pool, std::uint32_t window) : WindowedReceiver(window), pool_(pool) {}
 
   void configure(QueuePairOptions& options) const override;
-  wire::Reception open(Connection& connection) override;
+  void open(Connection& connection) override;
   void close(Connection& connection) override;
   const std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
     return buffer_of(completion.id)->memory;
@@ -22,6 +24,7 @@ class CreditReceiver final : public WindowedReceiver {
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;
   void list_counters(base::CounterList&) const override {}
+  [[nodiscard]] std::size_t buffers() const override { return held_; }
   [[nodiscard]] std::size_t bytes() const override { return 0; }
 
  private:
@@ -29,6 +32,7 @@ class CreditReceiver final : public WindowedReceiver {
   bool post(Connection& connection, const std::vector<Buffer*>& buffers);
 
   BufferPool& pool_;
+  std::atomic<std::size_t> held_ = 0;
 };
 
 } // namespace macadam::net::rdma

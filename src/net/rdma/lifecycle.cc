@@ -41,6 +41,7 @@ void RdmaTransport::apply(const News& news, Sink& sink) {
     connection.number = news.number;
     if (news.number != 0) numbers_[news.number] = &connection;
   }
+  if (news.peer_closed && connection.phase == Phase::closing) connection.close_received = true;
   if (news.state == ConnectState::connected && connection.phase == Phase::down) {
     open(connection, sink);
   } else if (news.state == ConnectState::failed) {
@@ -110,10 +111,6 @@ void RdmaTransport::evict(double now) {
 }
 
 void RdmaTransport::break_off(Connection& connection, const std::string& reason, Sink& sink) {
-  if (connection.phase == Phase::closing && connection.close_sent && connection.close_received) {
-    // The peer has read our close note and destroyed its queue pair before ours knew.
-    return retire(connection, connection.sends.posted - 1, sink);
-  }
   const bool has_queue_pair = connection.number != 0;
   std::erase(closing_, &connection);
   std::erase(owing_, &connection);

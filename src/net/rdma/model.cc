@@ -80,7 +80,8 @@ std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends
                     round_up(buffers, pool_chunk) * (buffer + sizeof(Buffer));
   if (shared) sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
   sum += connections * (queue_pair_bytes(shape.send_depth, own, shape.inline_bytes) +
-                        shape.send_depth * sizeof(PendingSend) + sizeof(Connection));
+                        shape.send_depth * sizeof(PendingSend) + record_bytes +
+                        (shape.window != 0 ? sizeof(Window) : 0));
   if (shape.mode == base::ReceiveMode::ring)
     sum += connections * round_up(shape.window * buffer, page);
 

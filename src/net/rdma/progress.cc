@@ -84,6 +84,12 @@ const char* text_of(WorkStatus status) {
 
 } // namespace
 
+// The last request of a connection that the peer has stopped using.
+bool RdmaTransport::is_answer_to_close(const Connection& connection, std::uint32_t sequence) {
+  return connection.phase == Phase::closing && connection.close_sent && connection.close_received &&
+         sequence + 1 == connection.sends.posted;
+}
+
 void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
   const auto found = numbers_.find(completion.queue_pair);
   Connection* const connection = found == numbers_.end() ? nullptr : found->second;
@@ -101,11 +107,16 @@ void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
     return;
   }
   if (connection == nullptr) return;
+  const auto sequence = static_cast<std::uint32_t>(completion.id >> 1);
   if (completion.status != WorkStatus::ok) [[unlikely]] {
     if (completion.status == WorkStatus::no_receiver) ++counters_.no_receiver;
-    return break_off(*connection, text_of(completion.status), sink);
+    if (!is_answer_to_close(*connection, sequence))
+      return break_off(*connection, text_of(completion.status), sink);
+    // The peer waits for nothing else from us. It has read the note and destroyed its queue pair
+    // before ours knew; or the connection broke with the note, and then this is what tells it.
+    connector_->tell_closed(*connection);
   }
-  retire(*connection, static_cast<std::uint32_t>(completion.id >> 1), sink);
+  retire(*connection, sequence, sink);
 }
 
 void RdmaTransport::on_receive(Connection& connection, const Completion& completion, Sink& sink) {
@@ -182,7 +193,7 @@ bool RdmaTransport::settle(Sink&) {
     Connection& connection = *owing_[i];
     // A message of ours may have told them meanwhile; who closes gets no more messages.
     const bool due = connection.phase == Phase::open &&
-                     connection.window.consumed >= std::max(shape_.window / 2, 1u);
+                     connection.window->consumed >= std::max(shape_.window / 2, 1u);
     if (due && !post_note(connection, {.kind = wire::NoteKind::credits})) continue;
     if (due) ++counters_.credit_notes;
     connection.owes_credits = false;

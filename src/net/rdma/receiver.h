@@ -15,10 +15,10 @@ class Receiver {
   virtual ~Receiver() = default;
 
   // Under the connector's lock, perhaps by the attendant: before a queue pair is made; when it was
-  // made, returning what the peer must know; when the peer's answer to that is known; when the
-  // queue pair is gone.
+  // made, with a window if there is something that the peer must know; when the peer's answer to
+  // that is known; when the queue pair is gone.
   virtual void configure(QueuePairOptions& options) const = 0;
-  virtual wire::Reception open(Connection& connection) = 0;
+  virtual void open(Connection& connection) = 0;
   virtual void join(Connection& connection, const wire::Reception& theirs) = 0;
   virtual void close(Connection& connection) = 0;
 
@@ -46,6 +46,8 @@ class Receiver {
   // The shared queue is low; called by the attendant.
   virtual void on_limit() {}
   virtual void list_counters(base::CounterList& list) const = 0;
+  // Buffers of the pool that it holds: for receives that are posted, or read and soon posted again.
+  [[nodiscard]] virtual std::size_t buffers() const = 0;
   // Bytes beside the buffers of the pool.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
 };

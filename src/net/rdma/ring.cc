@@ -9,27 +9,28 @@ void RingReceiver::configure(QueuePairOptions& options) const {
   options.receive_depth = model::own_receives(window_); // for the immediates
 }
 
-wire::Reception RingReceiver::open(Connection& connection) {
+void RingReceiver::open(Connection& connection) {
   const std::size_t bytes = model::round_up(window_ * slot_bytes_, model::page);
-  Window& window = connection.window;
+  connection.window = std::make_unique<Window>();
+  Window& window = *connection.window;
   window.ring = allocate_pages(bytes, "the ring of a connection");
   window.region = device_.register_memory(window.ring.get(), bytes, Access::remote);
   bytes_ += bytes;
   post(connection, model::own_receives(window_));
-  return {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()),
-          .key = window.region->remote_key,
-          .window = window_};
+  window.ours = {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()),
+                 .key = window.region->remote_key,
+                 .window = window_};
 }
 
 void RingReceiver::close(Connection& connection) {
-  if (connection.window.region != nullptr)
+  if (connection.window != nullptr && connection.window->region != nullptr)
     bytes_ -= model::round_up(window_ * slot_bytes_, model::page);
-  connection.window = Window{};
+  connection.window.reset();
 }
 
 void RingReceiver::prepare(Connection& connection, SendWork& work, wire::Note& note) {
   WindowedReceiver::prepare(connection, work, note);
-  Window& window = connection.window;
+  Window& window = *connection.window;
   note.slot = static_cast<std::uint16_t>(window.slot);
   work.operation = Operation::write_immediate;
   work.remote_address = window.theirs.address + window.slot * slot_bytes_;
@@ -44,7 +45,7 @@ bool RingReceiver::consumed(Connection* connection, const Completion&, const wir
 }
 
 void RingReceiver::repost(Connection& connection) {
-  post(connection, connection.window.consumed);
+  post(connection, connection.window->consumed);
 }
 
 void RingReceiver::post(Connection& connection, std::uint32_t count) {

@@ -19,16 +19,17 @@ class RingReceiver final : public WindowedReceiver {
       : WindowedReceiver(window), device_(device), slot_bytes_(slot_bytes) {}
 
   void configure(QueuePairOptions& options) const override;
-  wire::Reception open(Connection& connection) override;
+  void open(Connection& connection) override;
   void close(Connection& connection) override;
   void prepare(Connection& connection, SendWork& work, wire::Note& note) override;
   const std::byte* arrived(Connection& connection, const Completion&,
                            const wire::Note& note) override {
-    return connection.window.ring.get() + note.slot * slot_bytes_;
+    return connection.window->ring.get() + note.slot * slot_bytes_;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;
   void list_counters(base::CounterList&) const override {}
+  [[nodiscard]] std::size_t buffers() const override { return 0; }
   [[nodiscard]] std::size_t bytes() const override { return bytes_; }
 
  private:

@@ -24,7 +24,7 @@ class SharedReceiver final : public Receiver {
   ~SharedReceiver() override;
 
   void configure(QueuePairOptions& options) const override;
-  wire::Reception open(Connection&) override { return {}; }
+  void open(Connection&) override {}
   void join(Connection&, const wire::Reception&) override {}
   void close(Connection&) override {}
   [[nodiscard]] bool may_send(const Connection&) const override { return true; }
@@ -39,6 +39,9 @@ class SharedReceiver final : public Receiver {
   CompletionQueue* shared_completions() override { return completions_.get(); }
   void on_limit() override;
   void list_counters(base::CounterList& list) const override;
+  [[nodiscard]] std::size_t buffers() const override {
+    return outstanding_.load(std::memory_order_relaxed) + free_.size();
+  }
   [[nodiscard]] std::size_t bytes() const override;
 
  private:

@@ -261,10 +261,24 @@ void RdmaTransport::on_failure(std::uint32_t queue_pair, const std::string& reas
 std::size_t RdmaTransport::memory_bytes() const {
   const std::size_t used = connector_->used();
   return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +
-         receiver_->bytes() + queues_.bytes() + connector_->known() * sizeof(Connection) +
-         used * (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
-                                         shape_.inline_bytes) +
-                 shape_.send_depth * sizeof(PendingSend));
+         receiver_->bytes() + queues_.bytes() + connector_->known() * record_bytes +
+         used *
+             (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
+                                      shape_.inline_bytes) +
+              shape_.send_depth * sizeof(PendingSend) + (shape_.window != 0 ? sizeof(Window) : 0));
+}
+
+RdmaTransport::InUse RdmaTransport::in_use() const {
+  InUse now;
+  now.receives = receiver_->buffers();
+  now.buffers = pool_.taken() - now.receives;
+  now.transfers = transfer_slab_.live();
+  now.registrations = cache_.in_use();
+  for (const auto& [number, connection] : numbers_) {
+    if (const Window* const window = connection->window.get())
+      now.credits += window->credits + window->consumed;
+  }
+  return now;
 }
 
 void RdmaTransport::list_counters(base::CounterList& list) const {

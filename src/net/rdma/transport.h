@@ -102,6 +102,16 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   // Connections open now.
   [[nodiscard]] std::size_t connections() const { return connector_->used(); }
 
+  // What is in use, for tests: at rest, nothing for sends, puts and gets, and all receives there.
+  struct InUse {
+    std::size_t buffers = 0;       // of the pool, for sends
+    std::size_t receives = 0;      // of the pool, for receives
+    std::size_t transfers = 0;     // puts and gets
+    std::size_t registrations = 0; // pieces of user memory
+    std::size_t credits = 0;       // of all connections: that we have, and that we owe to the peer
+  };
+  [[nodiscard]] InUse in_use() const;
+
  private:
   // A message to oneself, or the notice of a put.
   struct ToSelf {
@@ -128,6 +138,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   bool poll_queue(CompletionQueue& queue, Sink& sink);
   void deliver_batch(Sink& sink);
   void on_completion(const Completion& completion, Sink& sink);
+  static bool is_answer_to_close(const Connection& connection, std::uint32_t sequence);
   void on_receive(Connection& connection, const Completion& completion, Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
   bool deliver_to_self(Sink& sink);

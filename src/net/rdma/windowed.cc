@@ -6,9 +6,9 @@
 namespace macadam::net::rdma {
 
 void WindowedReceiver::join(Connection& connection, const wire::Reception& theirs) {
-  connection.window.theirs = theirs;
-  connection.window.credits = theirs.window;
-  connection.window.slot = 0;
+  connection.window->theirs = theirs;
+  connection.window->credits = theirs.window;
+  connection.window->slot = 0;
 }
 
 void WindowedReceiver::prepare(Connection& connection, SendWork&, wire::Note& note) {
@@ -17,16 +17,16 @@ void WindowedReceiver::prepare(Connection& connection, SendWork&, wire::Note& no
 }
 
 std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
-  const std::uint32_t told = connection.window.consumed;
+  const std::uint32_t told = connection.window->consumed;
   if (told == 0) return 0;
   repost(connection);
-  connection.window.consumed = 0;
+  connection.window->consumed = 0;
   return told;
 }
 
 bool WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {
   if (!wire::takes_credit(note.kind)) return false;
-  return ++connection.window.consumed >= std::max(window_ / 2, 1u);
+  return ++connection.window->consumed >= std::max(window_ / 2, 1u);
 }
 
 } // namespace macadam::net::rdma

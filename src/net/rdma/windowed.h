@@ -17,13 +17,13 @@ class WindowedReceiver : public Receiver {
 
   void join(Connection& connection, const wire::Reception& theirs) override;
   [[nodiscard]] bool may_send(const Connection& connection) const override {
-    return connection.window.credits != 0;
+    return connection.window->credits != 0;
   }
-  void take_receive(Connection& connection) override { --connection.window.credits; }
+  void take_receive(Connection& connection) override { --connection.window->credits; }
   void prepare(Connection& connection, SendWork&, wire::Note& note) override;
   std::uint32_t take_credits(Connection& connection) override;
   void on_credits(Connection& connection, std::uint32_t credits) override {
-    connection.window.credits += credits;
+    connection.window->credits += credits;
   }
 
  protected:

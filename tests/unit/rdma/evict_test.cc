@@ -182,6 +182,23 @@ TEST(Evict, a_rank_that_computes_for_long_lets_others_wait_and_does_not_lose_the
   stream.check();
 }
 
+TEST(Evict, a_peer_that_is_closed_costs_its_record_only) {
+  for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+    Settings settings = small_settings(mode);
+    settings.rdma_queue_pairs = 2; // one connection
+    World world(9, settings);
+    world.start();
+    std::size_t with_one = 0;
+    for (Rank to = 1; to < 9; ++to) {
+      ASSERT_TRUE(world.until([&] { return world[0].try_send(to, "x") == Posted::done; }));
+      ASSERT_TRUE(world.until([&] { return world[to].received[0].size() == 1; }));
+      if (to == 1) with_one = world[0].transport->memory_bytes();
+      EXPECT_EQ(world[0].transport->connections(), 1u);
+      EXPECT_LE(world[0].transport->memory_bytes(), with_one + (to - 1) * 256);
+    }
+  }
+}
+
 TEST(Evict, the_device_may_have_fewer_than_it_says) {
   Settings settings = small_settings();
   Model model;
