@@ -20,7 +20,7 @@ help:
 	@echo 'make check                   the quick tests, for while you work (under 3 minutes)'
 	@echo 'make test                    every test that this machine can run (under 25 minutes)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
-	@echo 'make torture                 ten thousand random programs in random orders'
+	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
 	@echo 'make verbs                   the tests over soft-RoCE, in a virtual machine (under 5 minutes)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make figures                 the figures of the papers, on the simulator'
@@ -90,10 +90,12 @@ prove: configure
 	@cmake --build --preset release -j $(JOBS) --target prove
 	$(release)/tests/prove/prove $(ARGS)
 
-# Ten thousand random programs in random orders.
+# Ten thousand random programs in random orders, and as many over RDMA on devices that misbehave.
+SEEDS ?= 10000
 torture: configure
-	@cmake --build --preset release -j $(JOBS) --target proof_random_test
-	MACADAM_SEEDS=10000 $(release)/tests/prove/proof_random_test --gtest_brief=1
+	@cmake --build --preset release -j $(JOBS) --target proof_random_test torture_test
+	MACADAM_SEEDS=$(SEEDS) $(release)/tests/prove/proof_random_test --gtest_brief=1
+	MACADAM_SEEDS=$(SEEDS) MACADAM_JOBS=$(JOBS) $(release)/tests/torture/torture_test --gtest_brief=1
 
 # The first line says why, where this machine cannot run the virtual one.
 verbs: configure

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+#include "prove/job.h"
+
+namespace macadam::torture {
+
+// Stands between a transport and the engine, and tells the job what is delivered before the engine
+// is given it.
+class Witness final : public engine::Transport, engine::Sink {
+ public:
+  // Both outlive the witness.
+  Witness(engine::Transport& transport, prove::Job& job, int rank, bool notices)
+      : transport_(transport), job_(job), rank_(rank), limits_(transport.limits()) {
+    if (!notices) limits_.noticed_put = 0;
+  }
+
+  [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+  engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
+    engine::Link& link = transport_.connect(peer, state);
+    tell(peer, state);
+    return link;
+  }
+  engine::Posted send(engine::Link& link, const void* header, std::size_t header_bytes,
+                      const void* payload, std::size_t payload_bytes) override {
+    return transport_.send(link, header, header_bytes, payload, payload_bytes);
+  }
+  engine::Posted put(engine::Link& link, const void* local, engine::RemoteMemory target,
+                     std::size_t bytes, std::uint64_t cookie) override {
+    return transport_.put(link, local, target, bytes, cookie);
+  }
+  engine::Posted put_noticed(engine::Link& link, const void* local, engine::RemoteMemory target,
+                             std::size_t bytes, std::uint64_t cookie,
+                             std::uint32_t notice) override {
+    return transport_.put_noticed(link, local, target, bytes, cookie, notice);
+  }
+  engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
+                     std::size_t bytes, std::uint64_t cookie) override {
+    return transport_.get(link, local, target, bytes, cookie);
+  }
+  engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+    return transport_.register_memory(memory, bytes);
+  }
+  void release_memory(engine::RemoteMemory memory) override { transport_.release_memory(memory); }
+  void* allocate(std::size_t bytes) override { return transport_.allocate(bytes); }
+  void free(void* memory) override { transport_.free(memory); }
+  bool poll(engine::Sink& sink) override {
+    sink_ = &sink;
+    const bool moved = transport_.poll(*this);
+    job_.polled(rank_);
+    return moved;
+  }
+  bool drain() override { return transport_.drain(); }
+  bool idle(unsigned fruitless, unsigned longest_us) override {
+    return transport_.idle(fruitless, longest_us);
+  }
+  void resume() override { transport_.resume(); }
+  [[nodiscard]] double now() const override { return transport_.now(); }
+  void list_counters(base::CounterList& list) const override { transport_.list_counters(list); }
+  [[nodiscard]] std::vector<std::string> fallbacks() const override {
+    return transport_.fallbacks();
+  }
+  [[nodiscard]] std::size_t memory_bytes() const override { return transport_.memory_bytes(); }
+
+ private:
+  void on_message(engine::Rank source, const std::byte* message, std::size_t bytes) override {
+    job_.sees(rank_, static_cast<int>(source), message, bytes);
+    sink_->on_message(source, message, bytes);
+  }
+  void on_put(engine::Rank source, std::uint32_t notice, std::size_t bytes) override {
+    job_.sees_notice(rank_, static_cast<int>(source), notice, bytes);
+    sink_->on_put(source, notice, bytes);
+  }
+  void on_complete(std::uint64_t cookie, bool ok) override { sink_->on_complete(cookie, ok); }
+  void on_peer(engine::Rank peer, engine::PeerState state) override {
+    tell(peer, state);
+    sink_->on_peer(peer, state);
+  }
+  void tell(engine::Rank peer, engine::PeerState state) {
+    if (state == engine::PeerState::failed) job_.loses(rank_, static_cast<int>(peer));
+  }
+
+  engine::Transport& transport_;
+  prove::Job& job_;
+  const int rank_;
+  engine::Limits limits_;
+  engine::Sink* sink_ = nullptr;
+};
+
+} // namespace macadam::torture
