@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The `macadam` tool of the build tree."""
+import json
 import os
 import pathlib
 import re
@@ -9,12 +10,14 @@ import unittest
 BUILD = pathlib.Path(os.environ["BUILD_FOLDER"])
 
 
-class Info(unittest.TestCase):
+class Tool(unittest.TestCase):
     def macadam(self, *arguments, **environment):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
         return subprocess.run([BUILD / "bin/macadam", *arguments], capture_output=True, text=True,
                               timeout=60, env={**clean, **environment})
 
+
+class Info(Tool):
     def info(self, *arguments, **environment):
         result = self.macadam("info", *arguments, **environment)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -61,6 +64,46 @@ class Info(unittest.TestCase):
         self.assertNotEqual(self.macadam().returncode, 0)
         self.assertNotEqual(self.macadam("frobnicate").returncode, 0)
         self.assertIn("info", self.macadam("--help").stdout)
+
+
+class Model(Tool):
+    def model(self, *arguments, **environment):
+        result = self.macadam("model", *arguments, **environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_table(self):
+        page = self.model("--ranks", "2,1024")
+        self.assertRegex(page, r"\n +ranks +ring +credit +shared\n")
+        rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)$", page, re.M)
+        self.assertEqual([row[0] for row in rows], ["2", "1024"])
+        for ring, credit, shared in (map(float, row[1:]) for row in rows[1:]):
+            self.assertLess(shared, min(ring, credit) / 4)
+
+    def test_json_follows_the_settings(self):
+        def grows_by(**environment):
+            found = json.loads(self.model("--json", "-n", "1000,1001", "-r", "credit",
+                                          **environment))
+            self.assertEqual((found["ranks"], list(found["bytes"])), ([1000, 1001], ["credit"]))
+            return found["bytes"]["credit"][1] - found["bytes"]["credit"][0]
+        # Equation 2 of Sur et al.: a connection more costs its window of buffers.
+        self.assertGreater(grows_by(MACADAM_RDMA_WINDOW="64"), 1.8 * grows_by())
+
+    def test_what_the_adapter_does_not_allow_is_told(self):
+        page = self.model("-r", "shared", "--completion-depth", "1024",
+                          MACADAM_RDMA_BUFFERS="64K")
+        self.assertIn("MACADAM_RDMA_BUFFERS is 57344, the depth of a completion queue allows 1024",
+                      page)
+
+    def test_mistakes(self):
+        for arguments, told in ((["-n", "0"], "--ranks"), (["-r", "carrier-pigeon"], "--receive"),
+                                (["-n", "many"], "--ranks")):
+            result = self.macadam("model", *arguments)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(told, result.stderr + result.stdout)
+        result = self.macadam("model", MACADAM_RDMA_WINDOW="1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("MACADAM_RDMA_WINDOW is 1, needed 2 to", result.stderr)
 
 
 if __name__ == "__main__":
