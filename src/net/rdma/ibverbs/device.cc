@@ -122,13 +122,6 @@ void IbverbsDevice::wake() {
   if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_.ring();
 }
 
-// Where pinned pages would be copied when this process forks, the library keeps them out of the
-// child, as a write of the parent would else part them from what the adapter reaches. Since Linux
-// 5.12 the child gets a copy at once, and this does nothing.
-void make_fork_safe(const Library& library) {
-  library.fork_init();
-}
-
 std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
   std::vector<PortFacts> facts;
   for (const OpenPort& port : ports)
@@ -141,7 +134,9 @@ std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
 std::unique_ptr<Device> open_device(const std::string& wish) {
   const PortWish wanted = parse_wish(wish);
   const Library library = load_library();
-  make_fork_safe(library);
+  // No ibv_fork_init: it takes registered memory out of the children of a fork, and splits
+  // mappings, which mremap then refuses. Since Linux 5.12 the kernel copies pinned pages for the
+  // child.
   std::vector<OpenPort> ports = list_ports(library);
   const PortChoice choice = choose_port(facts_of(ports), wanted);
   return std::make_unique<IbverbsDevice>(library, std::move(ports[choice.port]), choice.gid);

@@ -20,7 +20,6 @@ namespace macadam::net::rdma::ibverbs {
   X(query_device)                                                                                  \
   X(query_port)                                                                                    \
   X(query_gid)                                                                                     \
-  X(fork_init)                                                                                     \
   X(alloc_pd)                                                                                      \
   X(dealloc_pd)                                                                                    \
   X(reg_mr)                                                                                        \
