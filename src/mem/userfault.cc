@@ -214,8 +214,7 @@ bool Userfault::take(Range& gone) {
     sched_yield();
     state = map_state();
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  while (reading_.load(std::memory_order_acquire))
+  while (reading_.load(std::memory_order_seq_cst)) // not before the map was looked at
     sched_yield();
   // It may not settle, or the program may have closed our descriptor.
   if (state != 0)
