@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/start.h"
 
+#include "boot/configuration.h"
 #include "mpi/network.h"
 #include "mpi/process.h"
 
-#include <array>
 #include <cstdio>
-#include <unistd.h>
 
 namespace macadam::mpi {
 namespace {
 
 using engine::Rank;
 using engine::RankMap;
-
-// MACADAM_* variables that are no settings of the library.
-constexpr std::array reserved_variables = {boot::job_variable, "MACADAM_CC", "MACADAM_CXX"};
 
 void print_warnings(const Process& self) {
   if (self.job->rank() != 0) return;
@@ -47,7 +43,11 @@ Communicator& predefined_communicator(Process& self, MPI_Comm constant, const ch
 
 void read_settings(Process& self) {
   if (self.settings_read) return;
-  self.settings_warnings = base::read_environment(self.settings, environ, reserved_variables);
+  // A simulated run depends on its command alone.
+  const bool simulated = self.surroundings != self.own_surroundings.get();
+  boot::Configuration read = simulated ? boot::read_environment_only() : boot::read_configuration();
+  self.settings = read.settings;
+  self.settings_warnings = std::move(read.warnings);
   self.settings_read = true;
 }
 

@@ -5,16 +5,31 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 BUILD = pathlib.Path(os.environ["BUILD_FOLDER"])
 
 
 class Tool(unittest.TestCase):
-    def macadam(self, *arguments, **environment):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = pathlib.Path(folder.name)
+        self.file = self.home / "macadam/tuned.conf"
+
+    def run_tool(self, command, **environment):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
-        return subprocess.run([BUILD / "bin/macadam", *arguments], capture_output=True, text=True,
-                              timeout=60, env={**clean, **environment})
+        return subprocess.run(command, capture_output=True, text=True, timeout=100,
+                              env={**clean, "XDG_CONFIG_HOME": str(self.home), **environment})
+
+    def macadam(self, *arguments, **environment):
+        return self.run_tool([BUILD / "bin/macadam", *arguments], **environment)
+
+    def tuned(self, text):
+        self.file.parent.mkdir()
+        self.file.write_text(text)
+        self.file.chmod(0o600)
 
 
 class Info(Tool):
@@ -30,12 +45,29 @@ class Info(Tool):
         self.assertRegex(page, r"\n  shm +ranks on this machine; cross-memory attach (works|does not)")
         self.assertRegex(page, r"\n  rdma +(ranks on any machine|none: RDMA: )")
         self.assertNotIn("\n* ", page)
+        self.assertNotIn("\nt ", page)
+        self.assertIn(f"t from {self.file}, not used)", page)
 
     def test_settings(self):
         page = self.info(MACADAM_SHM_EAGER="4K", MACADAM_PROTOCOLS="sender")
         self.assertRegex(page, r"\n\* MACADAM_SHM_EAGER +4")
         self.assertRegex(page, r"\n\* MACADAM_PROTOCOLS +sender")
         self.assertRegex(page, r"\n  MACADAM_SHM_HYBRID ")
+
+    def test_where_settings_come_from(self):
+        self.tuned("shm_eager = 2K\nshm_hybrid = 1M\n")
+        page = self.info(MACADAM_SHM_HYBRID="256K")
+        self.assertIn(f"t from {self.file})", page)
+        self.assertRegex(page, r"\nt MACADAM_SHM_EAGER +2K")
+        self.assertRegex(page, r"\n\* MACADAM_SHM_HYBRID +256K")
+        self.assertRegex(page, r"\n  MACADAM_SHM_RING ")
+        self.assertRegex(page, r"up to 2048 bytes +EAGER")
+
+    def test_damaged_file(self):
+        self.tuned("shm_eager = 2K\nshm_hybrid = large\n")
+        page = self.info()
+        self.assertRegex(page, rf"warning: {self.file} is ignored: line 2: .*'large'.*macadam tune")
+        self.assertNotRegex(page, r"MACADAM_SHM_EAGER +2K")
 
     def test_protocols_follow_the_settings(self):
         page = self.info(MACADAM_SHM_EAGER="4K", MACADAM_SHM_HYBRID="64K",
@@ -104,6 +136,60 @@ class Model(Tool):
         result = self.macadam("model", MACADAM_RDMA_WINDOW="1")
         self.assertEqual(result.returncode, 1)
         self.assertIn("MACADAM_RDMA_WINDOW is 1, needed 2 to", result.stderr)
+
+
+class Tune(Tool):
+    def tune(self, *arguments, **environment):
+        return self.macadam("tune", "--quick", *arguments, **environment)
+
+    def assert_page(self, result):
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^ +1024 +[\d.]+ us +[\d.]+ us")
+        self.assertRegex(result.stdout, r"(?m)^shm_eager = \d+$")
+        self.assertRegex(result.stdout, r"(?m)^shm_hybrid = \d+$")
+
+    def test_writes_what_the_library_reads(self):
+        self.assert_page(self.tune())
+        settings = dict(re.findall(r"(?m)^(\w+) = (\d+)$", self.file.read_text()))
+        self.assertLessEqual(1024, int(settings["shm_eager"]))
+        self.assertLessEqual(int(settings["shm_eager"]), int(settings["shm_hybrid"]))
+        page = self.macadam("info").stdout
+        self.assertIn(f"up to {settings['shm_eager']} bytes", page)
+        self.assertNotIn("warning", page)
+
+    def test_only_prints(self):
+        self.assert_page(self.tune("--print"))
+        self.assertFalse(self.file.exists())
+
+    def test_another_file(self):
+        self.assert_page(self.tune("--output", self.home / "mine"))
+        self.assertFalse(self.file.exists())
+        self.assertIn("shm_eager", (self.home / "mine").read_text())
+
+    def test_a_file_that_cannot_be_written(self):
+        self.tuned("shm_eager = 2K\n")
+        target = self.home / "target"
+        self.file.rename(target)
+        self.file.symlink_to(target)
+        result = self.tune()
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"^macadam: .*tuned.conf cannot be written: .*--output\n$")
+        self.assertEqual(target.read_text(), "shm_eager = 2K\n")
+
+    def test_programs_read_the_file_and_warn_once(self):
+        self.tuned("shm_eager = 2K\nshm_hybrid = large\n")
+        command = [BUILD / "bin/mpiexec", "-n", "2", BUILD / "bin/macadam-tune", "ready", "1", "8"]
+        result = self.run_tool(command)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.count("tuned.conf is ignored: line 2"), 1)
+        self.file.write_text("shm_eager = 2K\n")
+        result = self.run_tool(command, MACADAM_REPORT="1")
+        self.assertNotIn("warning", result.stderr)
+
+    def test_the_program_by_itself(self):
+        result = self.run_tool([BUILD / "bin/macadam-tune"])
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("macadam tune", result.stderr)
 
 
 if __name__ == "__main__":

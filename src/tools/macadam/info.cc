@@ -2,7 +2,7 @@
 #include "tools/macadam/info.h"
 
 #include "base/settings.h"
-#include "boot/job.h"
+#include "boot/configuration.h"
 #include "boot/machine.h"
 #include "coll/selection.h"
 #include "net/shm/copy.h"
@@ -30,8 +30,6 @@ namespace macadam::tools {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::array reserved_variables = {boot::job_variable, "MACADAM_CC", "MACADAM_CXX"};
 
 // What the library says of itself, or why it cannot be loaded.
 std::string library_line(const std::string& path) {
@@ -78,16 +76,19 @@ std::string transports_section(const base::Settings& settings) {
                      reason.empty() ? "works" : "does not work: " + reason, rdma_section(settings));
 }
 
-std::string settings_section(const base::Settings& settings) {
-  std::string text = "settings (* not the default)\n";
+std::string settings_section(const boot::Configuration& configuration) {
+  std::string text = fmt::format("settings (* from the environment, t from {})\n",
+                                 configuration.file.empty() ? boot::tuned_file() + ", not used"
+                                                            : configuration.file);
   const base::Settings defaults;
   for (const base::SettingRow& row : base::setting_rows()) {
     std::string name = std::string("MACADAM_") + row.name;
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
-    const std::string value = base::show(settings, row);
-    const bool changed = value != base::show(defaults, row);
+    const std::string value = base::show(configuration.settings, row);
+    const std::string tuned = base::show(configuration.without_environment, row);
+    const char origin = value != tuned ? '*' : value != base::show(defaults, row) ? 't' : ' ';
     const std::string_view unit = row.unit; // or the choices
-    text += fmt::format("{} {:<25}{:<12}{}{}\n", changed ? '*' : ' ', name, value, row.help,
+    text += fmt::format("{} {:<25}{:<12}{}{}\n", origin, name, value, row.help,
                         unit.empty() || unit == "count" ? "" : fmt::format(" ({})", unit));
   }
   return text;
@@ -127,23 +128,19 @@ Installation find_installation() {
           prefix / MACADAM_DATADIR / "macadam/api.json"};
 }
 
-base::Settings environment_settings(std::string& warnings) {
-  base::Settings settings;
-  for (const std::string& warning : base::read_environment(settings, environ, reserved_variables))
-    warnings += "warning: " + warning + "\n";
-  return settings;
-}
-
 std::string info_page(const Installation& installation) {
+  const boot::Configuration configuration = boot::read_configuration();
+  const base::Settings& settings = configuration.settings;
   std::string warnings;
-  const base::Settings settings = environment_settings(warnings);
+  for (const std::string& warning : configuration.warnings)
+    warnings += "warning: " + warning + "\n";
   return fmt::format("Macadam {}, MPI 5.0 with the standard ABI\n"
                      "  library   {}\n"
                      "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}\n{}{}",
                      MACADAM_VERSION, library_line(installation.library), boot::host_name(),
                      boot::usable_cores(), transports_section(settings),
-                     protocols_section(settings), collectives_section(), settings_section(settings),
-                     warnings.empty() ? "" : "\n" + warnings);
+                     protocols_section(settings), collectives_section(),
+                     settings_section(configuration), warnings.empty() ? "" : "\n" + warnings);
 }
 
 std::string api_page(const Installation& installation) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "base/settings.h"
-
 #include <string>
 
 namespace macadam::tools {
@@ -15,10 +13,6 @@ struct Installation {
 
 // From the place of the running program, so that the tree may be moved.
 Installation find_installation();
-
-// The settings that the environment gives; a line for each variable that was refused or is misspelt
-// is added to `warnings`.
-base::Settings environment_settings(std::string& warnings);
 
 // `macadam info`: version, transports, settings, which protocol serves which size.
 std::string info_page(const Installation& installation);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/error.h"
+#include "boot/configuration.h"
 #include "tools/macadam/info.h"
 #include "tools/macadam/model.h"
+#include "tools/macadam/tune.h"
 
 #include <CLI/CLI.hpp>
 
@@ -33,10 +35,10 @@ void print_info(bool api) {
 }
 
 void print_model(const ModelQuestion& question) {
-  std::string warnings;
-  const macadam::base::Settings settings = environment_settings(warnings);
-  std::fputs(warnings.c_str(), stderr);
-  std::fputs(model_page(question, settings).c_str(), stdout);
+  const macadam::boot::Configuration configuration = macadam::boot::read_configuration();
+  for (const std::string& warning : configuration.warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  std::fputs(model_page(question, configuration.settings).c_str(), stdout);
 }
 
 CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
@@ -67,6 +69,16 @@ CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
   return model;
 }
 
+CLI::App* add_tune(CLI::App& app, TuneQuestion& question) {
+  CLI::App* const tune = app.add_subcommand(
+      "tune", "Measure this machine and keep the settings that suit it, in a file");
+  tune->add_option("-o,--output", question.output,
+                   "The file, if not " + macadam::boot::tuned_file());
+  tune->add_flag("--print", question.only_print, "Write no file");
+  tune->add_flag("--quick", question.quick, "Measure less, and less exactly");
+  return tune;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -82,12 +94,16 @@ int main(int argc, char** argv) {
   simulate->prefix_command()->set_help_flag(); // all that follows is for the simulator
   ModelQuestion question;
   const CLI::App* const model = add_model(app, question);
+  TuneQuestion tune_question;
+  const CLI::App* const tuning = add_tune(app, tune_question);
   CLI11_PARSE(app, argc, argv);
   try {
     if (simulate->parsed())
       run_simulator(argv + 1);
     else if (model->parsed())
       print_model(question);
+    else if (tuning->parsed())
+      std::fputs(tune(tune_question).c_str(), stdout);
     else
       print_info(api);
   } catch (const macadam::base::Error& error) {
