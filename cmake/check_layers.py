@@ -21,6 +21,7 @@ MAY_USE = {
     "boot": {"base"},
     "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot"},
     "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot", "mpi"},
+    "libgravel": {"base", "mem", "engine", "net", "gravel", "boot"},
     "tools": {"base", "boot", "coll", "net"},
     # Beside src, and may use all of it; named here so that nothing in src may include it.
     "sim": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "gravel", "boot", "mpi", "api"},

@@ -46,6 +46,9 @@ struct Limits {
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes up to which a put can tell its target that it is there (put_noticed); 0: none can.
   std::size_t noticed_put = 0;
+  // A put is there before the notice of a later one to the same peer. If not, it is there once it
+  // is done or complete.
+  bool orders_puts = false;
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.
@@ -112,7 +115,8 @@ class Transport {
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
   // The same with a notice (of notice_bits, not 0) for Sink::on_put() of the target, if
-  // Limits::noticed_put allows so many bytes: on verbs one write with immediate, no message.
+  // Limits::noticed_put allows so many bytes: on verbs one write with immediate, no message. In
+  // shared memory the target's poll() writes the data.
   virtual Posted put_noticed(Link&, const void*, RemoteMemory, std::size_t,
                              std::uint64_t /*cookie*/, std::uint32_t /*notice*/) {
     base::fail(MPI_ERR_INTERN, "{} has no puts that tell their target", limits().name);

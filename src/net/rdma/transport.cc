@@ -26,7 +26,8 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           .orders_bytes = device.orders_bytes,
-          .noticed_put = longest_piece(device)};
+          .noticed_put = longest_piece(device),
+          .orders_puts = true}; // one queue pair
 }
 
 } // namespace

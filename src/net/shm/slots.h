@@ -27,6 +27,7 @@ enum class Kind : std::uint8_t {
   put_data,    // PutData, then from the next line on the data
   get_request, // GetRequest
   get_done,    // GetDone
+  noticed_put, // NoticedPut, then the data
 };
 
 // The first line of a message.
@@ -85,6 +86,12 @@ struct GetDone {
   std::uint64_t id;
   std::uint64_t ok;
 };
+struct NoticedPut {
+  std::uint64_t address; // as in RemoteMemory
+  std::uint32_t key;
+  std::uint32_t notice;
+};
+inline constexpr std::size_t longest_noticed_put = 256; // bytes: copied twice, for short ones only
 inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 // Data of a put begin on a line of their own.
 inline constexpr std::size_t put_data_offset = line_body;

@@ -121,6 +121,35 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
   return Posted::pending;
 }
 
+// Short data go the way of messages, behind all pieces of streams, and the target's poll() puts
+// them in their place: so they are ordered with everything, and wake it.
+Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
+                              std::size_t bytes, std::uint64_t, std::uint32_t notice) {
+  auto& peer = static_cast<Peer&>(link);
+  if (bytes > longest_noticed_put)
+    base::fail(MPI_ERR_INTERN,
+               "shared memory: a put of {} bytes with a notice, at most {} are taken", bytes,
+               longest_noticed_put);
+  const NoticedPut head{target.address, static_cast<std::uint32_t>(target.key), notice};
+  if (peer.puts_under_way == 0 && post(peer, Kind::noticed_put, {&head, sizeof head, local, bytes}))
+    return Posted::done;
+  std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
+  return Posted::busy;
+}
+
+void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
+  const auto put = read_body<NoticedPut>(line);
+  const std::size_t bytes = line.bytes() - sizeof put;
+  if (put.key == mapped_key && !segment_.holds(put.address, bytes))
+    base::fail(MPI_ERR_INTERN,
+               "shared memory: rank {} puts {} bytes at {:#x}, outside of the segment", peer.rank,
+               bytes, put.address);
+  std::byte* const to =
+      put.key == mapped_key ? segment_.at(put.address) : reinterpret_cast<std::byte*>(put.address);
+  std::memcpy(to, line.body() + sizeof put, bytes);
+  sink.on_put(peer.rank, put.notice, bytes);
+}
+
 // Moves the data by the best path, as far as that is possible now. True if there is nothing left to
 // move.
 bool Transport::start(Stream& stream) {

@@ -46,7 +46,9 @@ engine::Limits make_limits(const base::Settings& settings) {
           .message = eager + longest_header,
           .eager = eager,
           .hybrid = static_cast<std::size_t>(settings.shm_hybrid),
-          .orders_bytes = false};
+          .orders_bytes = false,
+          .noticed_put = longest_noticed_put,
+          .orders_puts = true}; // what tells goes the way of messages
 }
 
 std::uint64_t random_word() {
@@ -246,6 +248,8 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
     return sink.on_next_part(peer.rank, line.body(), line.bytes());
   case Kind::put_data:
     return on_put_data(line);
+  case Kind::noticed_put:
+    return on_noticed_put(peer, line, sink);
   case Kind::get_request:
     return on_get_request(peer, line);
   case Kind::get_done:

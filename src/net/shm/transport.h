@@ -89,6 +89,8 @@ class Transport final : public engine::Transport {
               std::size_t payload_bytes) override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
+  Posted put_noticed(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                     std::uint64_t cookie, std::uint32_t notice) override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
@@ -149,6 +151,7 @@ class Transport final : public engine::Transport {
   void finish(PendingGet& get, bool ok, Sink& sink);
   bool watch_gets(Sink& sink);
   void on_put_data(const Line& line);
+  void on_noticed_put(Peer& peer, const Line& line, Sink& sink);
   void on_get_request(Peer& peer, const Line& line);
   void on_get_done(const Line& line, Sink& sink);
 

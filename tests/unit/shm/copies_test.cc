@@ -302,6 +302,66 @@ TEST(Copies, APipelinedPutIsPendingUntilTheTargetPolls) {
       });
 }
 
+// In memory of every kind, behind puts that are pieces in the ring, copied by the kernel or stored.
+void notices_follow_puts(const base::Settings& settings, bool mapped) {
+  constexpr unsigned rounds = 50;
+  constexpr std::size_t bytes = 200'000;
+  run_pair(
+      settings, Hindrance::none,
+      [&](Endpoint& self) {
+        std::vector<std::byte> vector(bytes + longest_noticed_put);
+        auto* const memory = mapped
+                                 ? static_cast<std::byte*>(self.transport().allocate(bytes + 256))
+                                 : vector.data();
+        unsigned seen = 0;
+        self.on_put_do = [&](Rank source, std::uint32_t notice, std::size_t noticed) {
+          EXPECT_EQ(source, 1u);
+          EXPECT_EQ(notice, ++seen);
+          EXPECT_EQ(noticed, notice % 2 == 0 ? longest_noticed_put : 1u);
+          EXPECT_EQ(first_wrong(memory, bytes, notice), bytes);
+          EXPECT_EQ(first_wrong(memory + bytes, noticed, notice), noticed);
+          self.send_text(1, "seen");
+        };
+        send_note(self, 1, memory, bytes + longest_noticed_put);
+        self.wait([&] { return seen == rounds; });
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        const RemoteMemory behind{memory.address + bytes, memory.key};
+        std::vector<std::byte> data(bytes);
+        for (unsigned round = 1; round <= rounds; ++round) {
+          fill_pattern(data.data(), bytes, round);
+          const Posted posted =
+              self.transport().put(self.link(0), data.data(), memory, bytes, round);
+          const std::size_t noticed = round % 2 == 0 ? longest_noticed_put : 1;
+          self.wait([&] {
+            return self.transport().put_noticed(self.link(0), data.data(), behind, noticed, 0,
+                                                round) == Posted::done;
+          });
+          EXPECT_TRUE(self.finished(posted, round));
+          EXPECT_EQ(self.receive(), "seen");
+        }
+      });
+}
+
+TEST(Copies, NoticesFollowPutsByTheKernel) {
+  notices_follow_puts(with(base::CopyPath::cma), false);
+}
+
+TEST(Copies, NoticesFollowStreamsThroughRings) {
+  notices_follow_puts(with(base::CopyPath::pipeline), false);
+}
+
+TEST(Copies, NoticesFollowStreamsThroughTheQueue) {
+  base::Settings settings = with(base::CopyPath::pipeline);
+  settings.shm_rings = 0;
+  notices_follow_puts(settings, false);
+}
+
+TEST(Copies, NoticesFollowPutsToMappedMemory) {
+  notices_follow_puts({}, true);
+}
+
 // The target says that it waits, but has lost its core.
 TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
   Steps steps;

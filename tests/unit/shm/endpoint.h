@@ -37,7 +37,10 @@ class Endpoint final : public Sink {
     else
       inbox.emplace_back(reinterpret_cast<const char*>(message), bytes);
   }
-  void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
+  std::function<void(Rank, std::uint32_t, std::size_t)> on_put_do;
+  void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override {
+    on_put_do(source, notice, bytes);
+  }
   // Put together again.
   void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
                      std::size_t rest) override {

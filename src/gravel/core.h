@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/counters.h"
+#include "base/id_table.h"
+#include "base/list.h"
+#include "base/slab.h"
+#include "engine/networks.h"
+#include "engine/transport.h"
+#include "gravel/coverage.h"
+#include "gravel/error.h"
+#include "gravel/memory.h"
+#include "gravel/wire.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace macadam::gravel {
+
+using RequestId = std::uint64_t; // never 0
+using BufferId = std::uint64_t;  // never 0
+
+inline constexpr int any_source = -1;
+inline constexpr int any_tag = -2;
+
+// Where the ledgers of the other processes are. The start of the library provides it.
+class Directory {
+ public:
+  virtual ~Directory() = default;
+  [[nodiscard]] virtual Rank rank() const = 0; // this process
+  [[nodiscard]] virtual Rank size() const = 0; // ranks are 0 to size() - 1
+  // What Core::ledgers() of that process said, for the network by which we reach it.
+  [[nodiscard]] virtual RemoteMemory ledgers(Rank peer) const = 0;
+};
+
+enum class RequestKind : std::uint8_t {
+  receive_buffer, // until the FIN of the one who puts
+  send_buffer,    // until the FIN of the one who gets
+  send_request,   // until it has left
+  put,            // until its memory is free
+  get,            // until the data are there
+  fin,            // until it has left, and all of its buffer's transfers are over
+};
+
+struct Peer;
+struct Buffer;
+
+struct Request : base::ListNode<> {
+  RequestKind kind = RequestKind::put;
+  bool complete = false;
+  bool released = false; // nobody waits: goes when it is complete
+  Code code = Code::success;
+  std::int32_t tag = 0;
+  Peer* peer = nullptr;
+  Region* region = nullptr;
+  Buffer* buffer = nullptr; // of a fin
+  std::size_t bytes = 0;
+  RequestId id = 0;
+};
+
+// A put or get that a user has begun.
+struct Transfer : base::ListNode<> {
+  Buffer* buffer = nullptr;
+  Request* request = nullptr;
+  Region* region = nullptr;
+  void* local = nullptr;
+  RemoteMemory remote;
+  std::size_t bytes = 0;
+  std::uint64_t id = 0; // the cookie
+  bool is_get = false;
+};
+
+// A peer's memory, as announced by it and taken up here.
+struct Buffer {
+  Peer* peer = nullptr;
+  EntryKind kind = EntryKind::receive_buffer;
+  std::int32_t tag = 0;
+  RemoteMemory memory;
+  std::size_t bytes = 0;
+  std::uint64_t request = 0; // the peer's
+  Coverage put;
+  std::uint32_t unposted = 0;   // transfers that the network has not accepted yet
+  std::uint32_t unfinished = 0; // these and those under way
+  bool failed = false;          // one of them
+  bool fin_queued = false;
+  bool fin_left = false;
+  Request* fin = nullptr; // send_fin() was called
+  BufferId id = 0;
+};
+
+struct OfPeer;
+struct OfLedger;
+// An entry in a ledger here that nobody has taken out. Linked by peer and over all peers, oldest
+// first.
+struct Arrived : base::ListNode<OfPeer>, base::ListNode<OfLedger> {
+  Peer* peer = nullptr;
+  std::uint32_t position = 0;
+};
+
+// An entry on its way into a ledger of a peer, while there is no room.
+struct Outgoing : base::ListNode<> {
+  Entry entry;
+  Request* leaves = nullptr;  // complete when it has left
+  Buffer* finishes = nullptr; // over when it has left
+};
+
+// A process that this one has talked to or heard from.
+struct Peer {
+  Rank rank = 0;
+  std::size_t network = 0; // index
+  engine::Transport* transport = nullptr;
+  engine::Link* link = nullptr; // null until we write to it
+  bool connected = false;
+  bool failed = false;
+  bool queued = false;  // in Core::busy_
+  bool noting = false;  // a put of credits is under way
+  RemoteMemory ledgers; // where we write
+
+  struct Out {
+    std::uint32_t written = 0;  // entries, ever
+    std::uint32_t consumed = 0; // of them, as far as told
+    base::List<Outgoing> waiting;
+  };
+  struct In {
+    std::uint32_t arrived = 0; // entries, ever
+    std::uint32_t told = 0;    // of them taken out, as the peer knows or will
+    base::List<Arrived, OfPeer> untaken;
+  };
+  std::array<Out, ledger_count> out;
+  std::array<In, ledger_count> in;
+  std::unique_ptr<Slot[]> written; // our entries in the peer's ledgers, and the credits before them
+  base::List<Transfer> unposted;
+  base::List<Request> requests; // not complete
+};
+
+// What a producer said about data to come.
+struct SendRequest {
+  Rank producer;
+  int tag;
+  std::size_t bytes;
+};
+
+struct CoreCounters {
+  std::uint64_t entries = 0;
+  std::uint64_t credits = 0;
+  std::uint64_t ledger_full = 0;
+  std::uint64_t puts = 0;
+  std::uint64_t gets = 0;
+  std::uint64_t bytes_put = 0;
+  std::uint64_t bytes_got = 0;
+};
+
+// Gravel in one process: rendezvous whose parts are separate calls (Danalis et al. 2008). Announced
+// memory, put, get and FIN; metadata go into the peer's ledgers, data from where they are to where
+// they belong. Makes no system call, does not block, and moves only in calls and progress(). One
+// caller at a time. What a call cannot do throws gravel::Error and changes nothing.
+class Core final : engine::Sink {
+ public:
+  // `slots`: entries of each ledger of each peer, a power of two, the same in all processes. The
+  // networks and the directory outlive the core; the directory is asked at the first contact with a
+  // peer.
+  Core(engine::Networks networks, const Directory& directory, std::uint32_t slots);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
+
+  // What the others need to write into ledgers here, by network.
+  [[nodiscard]] RemoteMemory ledgers(std::size_t network) const { return ledger_names_[network]; }
+  [[nodiscard]] std::size_t ledger_bytes() const;
+
+  void register_memory(void* memory, std::size_t bytes) { memory_.add(memory, bytes); }
+  void unregister_memory(const void* memory) { memory_.remove(memory); }
+
+  // ---- The one who has the memory. The request is complete when the FIN has come.
+
+  RequestId post_receive_buffer(int producer, void* memory, std::size_t bytes, int tag);
+  RequestId post_send_buffer(int consumer, const void* memory, std::size_t bytes, int tag);
+  // Tells that data will come; complete when it has left.
+  RequestId post_send_request(int consumer, std::size_t bytes, int tag);
+
+  // ---- The one who moves the data.
+
+  // Takes the oldest announcement of that kind, source and tag out of its ledger; nothing if there
+  // is none yet.
+  std::optional<BufferId> take_receive_buffer(int consumer, int tag);
+  std::optional<BufferId> take_send_buffer(int producer, int tag);
+  std::optional<SendRequest> take_send_request(int producer, int tag);
+
+  // Moves a piece: `offset` bytes into the announced buffer.
+  RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset);
+  RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset);
+  // No more pieces: the peer is told once all are there. The buffer must not be used any more. For
+  // puts every byte of it must have been put.
+  RequestId send_fin(BufferId buffer);
+
+  // Valid until its FIN.
+  [[nodiscard]] const Buffer& buffer(BufferId id) const;
+
+  // ---- Requests.
+
+  // Throws Code::request if there is no such request.
+  [[nodiscard]] bool is_complete(RequestId id) const { return request(id).complete; }
+  // Ends a complete request. Throws what it failed with.
+  void finish(RequestId id);
+  // Nobody will wait for it.
+  void release(RequestId id);
+  // The peer of a request.
+  [[nodiscard]] const Peer& peer_of(RequestId id) const { return *request(id).peer; }
+
+  // ---- Progress.
+
+  // Delivers what has come, tries again what found no room. True if anything moved.
+  bool progress();
+  [[nodiscard]] const engine::Networks& networks() const { return networks_; }
+  // Something could leave if the network took it: it was busy, or a connection is being made.
+  [[nodiscard]] bool must_progress() const { return !busy_.empty(); }
+  [[nodiscard]] bool is_connecting() const;
+  [[nodiscard]] bool knows(Rank rank) const { return peers_.find(rank) != peers_.end(); }
+  // Everything that was begun here has left, and no data are under way.
+  [[nodiscard]] bool at_rest() const;
+  // The peer is gone (who watches processes knows sooner than the network).
+  void lose(Rank peer);
+  // Makes the network look whether the peer is still there, by telling it what it knows.
+  void probe(Rank peer);
+
+  // What is not finished, for the end: "2 requests, 1 buffer without FIN".
+  [[nodiscard]] std::string unfinished() const;
+  void list_counters(base::CounterList& list) const;
+
+ private:
+  friend class StateHash;
+
+  // engine::Sink
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
+  void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override;
+  void on_complete(std::uint64_t cookie, bool ok) override;
+  void on_peer(Rank rank, engine::PeerState state) override;
+
+  // core.cc: peers and requests
+  Peer& peer(Rank rank);
+  Peer& reach(int rank, const char* role);
+  void connect(Peer& peer);
+  void check_tag(int tag, bool may_be_any) const;
+  [[nodiscard]] Request& request(RequestId id) const;
+  [[nodiscard]] Buffer& find_buffer(BufferId id) const;
+  Request& make_request(RequestKind kind, Peer& peer, std::size_t bytes, int tag, Region* region);
+  void complete(Request& request, Code code);
+  void erase(Request& request);
+  void fail_peer(Peer& peer);
+  void queue(Peer& peer);
+  [[nodiscard]] bool has_work(const Peer& peer) const;
+  bool flush(Peer& peer);
+
+  // ledgers.cc: entries out and in
+  void announce(Peer& peer, Ledger ledger, const Entry& entry, Request* leaves, Buffer* finishes);
+  [[nodiscard]] bool has_room(const Peer::Out& out) const;
+  bool write_waiting(Peer& peer);
+  bool write(Peer& peer, Ledger ledger, const Entry& entry);
+  void end_exchange(Peer& peer, const Entry& fin);
+  [[nodiscard]] std::uint32_t consumed(const Peer& peer, Ledger ledger) const;
+  [[nodiscard]] Consumed all_consumed(const Peer& peer) const;
+  static void note_told(Peer& peer, const Consumed& told);
+  void learn(Peer& peer, const Consumed& news);
+  [[nodiscard]] bool owes_credits(const Peer& peer) const;
+  bool tell_credits(Peer& peer);
+  const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
+  void erase(Arrived& arrived);
+  template <class List>
+  Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);
+  std::optional<Entry> take(Ledger ledger, EntryKind kind, int source, int tag, Rank& from);
+  std::optional<BufferId> take_buffer(Ledger ledger, EntryKind kind, int source, int tag);
+
+  // transfers.cc
+  RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset);
+  bool post(Transfer& transfer);
+  void end(Transfer& transfer, bool ok);
+  void advance_fin(Buffer& buffer);
+
+  const engine::Networks networks_;
+  std::vector<engine::Transport*> network_list_;
+  const Directory& directory_;
+  const Rank rank_, size_;
+  const Layout layout_;
+  std::unique_ptr<Slot[]> ledgers_;
+  std::vector<RemoteMemory> ledger_names_; // by network
+  MemoryTable memory_;
+
+  std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> busy_; // have something that found no room
+  std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
+  base::Slab<Arrived> arrived_slab_;
+  base::Slab<Outgoing> outgoing_slab_;
+  base::Slab<Request> request_slab_;
+  base::IdTable<Request> request_ids_;
+  base::Slab<Transfer> transfer_slab_;
+  base::IdTable<Transfer> transfer_ids_;
+  base::Slab<Buffer> buffer_slab_;
+  base::IdTable<Buffer> buffer_ids_;
+  Rank lost_ = 0; // peers that are gone
+  CoreCounters counters_;
+};
+
+} // namespace macadam::gravel

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ledgers (Danalis et al., section 2.1): rings in memory of their reader, one for each writer,
+// so a writer needs no atomic operation. An entry is a put with a notice. The writer counts what it
+// has written, the reader what it has taken out, and tells: with every entry that goes the other
+// way, or by itself before the writer could wait for it.
+#include "gravel/core.h"
+
+#include <algorithm>
+
+namespace macadam::gravel {
+namespace {
+
+constexpr std::size_t index(Ledger ledger) {
+  return static_cast<std::size_t>(ledger);
+}
+
+RemoteMemory at(RemoteMemory ledgers, std::size_t slot) {
+  ledgers.address += slot * sizeof(Slot);
+  return ledgers;
+}
+
+constexpr std::uint64_t credit_cookie = std::uint64_t{1} << 63; // no id has this bit
+
+} // namespace
+
+// ---------------------------------------------------------------- out
+
+void Core::announce(Peer& to, Ledger ledger, const Entry& entry, Request* leaves,
+                    Buffer* finishes) {
+  Outgoing& outgoing = *outgoing_slab_.make();
+  outgoing.entry = entry;
+  outgoing.leaves = leaves;
+  outgoing.finishes = finishes;
+  Peer::Out& out = to.out[index(ledger)];
+  if (!has_room(out)) ++counters_.ledger_full;
+  out.waiting.push_back(outgoing);
+  queue(to);
+  if (to.connected) write_waiting(to);
+}
+
+bool Core::has_room(const Peer::Out& out) const {
+  return out.written - out.consumed < layout_.slots;
+}
+
+// Writes what there is room for; true if anything was.
+bool Core::write_waiting(Peer& to) {
+  bool moved = false;
+  for (std::size_t i = 0; i < ledger_count; ++i) {
+    Peer::Out& out = to.out[i];
+    while (!out.waiting.empty() && has_room(out)) {
+      Outgoing& next = out.waiting.front();
+      if (next.finishes != nullptr) next.entry.failed = next.finishes->failed ? 1 : 0;
+      if (!write(to, static_cast<Ledger>(i), next.entry)) return moved;
+      moved = true;
+      out.waiting.pop_front();
+      Request* const leaves = next.leaves;
+      Buffer* const finishes = next.finishes;
+      outgoing_slab_.free(&next);
+      if (leaves != nullptr) complete(*leaves, Code::success);
+      if (finishes != nullptr) {
+        finishes->fin_left = true;
+        advance_fin(*finishes);
+      }
+    }
+  }
+  return moved;
+}
+
+bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
+  Peer::Out& out = to.out[index(ledger)];
+  // Its last content has been read by the peer, so the network has long done with it.
+  Entry& own = to.written[layout_.slot(0, ledger, out.written)].entry;
+  own = entry;
+  own.consumed = all_consumed(to);
+  const RemoteMemory target = at(to.ledgers, layout_.slot(rank_, ledger, out.written));
+  const auto notice = static_cast<std::uint32_t>(1 + index(ledger));
+  if (to.transport->put_noticed(*to.link, &own, target, sizeof own, 0, notice) ==
+      engine::Posted::busy)
+    return false;
+  ++out.written;
+  note_told(to, own.consumed);
+  ++counters_.entries;
+  return true;
+}
+
+// ---------------------------------------------------------------- in
+
+void Core::on_put(Rank source, std::uint32_t notice, std::size_t) {
+  Peer& from = peer(source);
+  if (from.failed) return;
+  if (notice == credit_notice) return learn(from, ledgers_[layout_.credits(source)].consumed);
+  const auto ledger = static_cast<Ledger>(notice - 1);
+  Peer::In& in = from.in[index(ledger)];
+  if (notice > credit_notice || in.arrived - consumed(from, ledger) >= layout_.slots)
+    fail(Code::system, "rank {} has written where it must not (notice {})", source, notice);
+  const Entry& entry = ledgers_[layout_.slot(source, ledger, in.arrived)].entry;
+  const std::uint32_t position = in.arrived++;
+  learn(from, entry.consumed);
+  if (ledger == Ledger::fin) {
+    end_exchange(from, entry);
+  } else {
+    Arrived& arrived = *arrived_slab_.make();
+    arrived.peer = &from;
+    arrived.position = position;
+    in.untaken.push_back(arrived);
+    arrived_[index(ledger)].push_back(arrived);
+  }
+  if (owes_credits(from)) queue(from);
+}
+
+// A FIN is taken out at once: it needs no decision.
+void Core::end_exchange(Peer& from, const Entry& fin) {
+  Request* const over = request_ids_.find(fin.request);
+  const bool known =
+      over != nullptr && over->peer == &from && !over->complete &&
+      (over->kind == RequestKind::receive_buffer || over->kind == RequestKind::send_buffer);
+  if (!known)
+    fail(Code::system, "rank {} has sent a FIN for request {:#x}, which is none", from.rank,
+         fin.request);
+  complete(*over, fin.failed != 0 ? Code::transfer : Code::success);
+}
+
+std::uint32_t Core::consumed(const Peer& of, Ledger ledger) const {
+  const Peer::In& in = of.in[index(ledger)];
+  // In the order of the ring: an entry that was taken out before an older one gives no room yet.
+  return in.untaken.empty() ? in.arrived : in.untaken.front().position;
+}
+
+Consumed Core::all_consumed(const Peer& of) const {
+  return {consumed(of, Ledger::receive_info), consumed(of, Ledger::send_info),
+          consumed(of, Ledger::fin)};
+}
+
+void Core::note_told(Peer& to, const Consumed& told) {
+  for (std::size_t i = 0; i < ledger_count; ++i)
+    to.in[i].told = told[i];
+}
+
+void Core::learn(Peer& from, const Consumed& news) {
+  for (std::size_t i = 0; i < ledger_count; ++i) {
+    Peer::Out& out = from.out[i];
+    const std::uint32_t more = news[i] - out.consumed;
+    if (more > out.written - out.consumed)
+      fail(Code::system, "rank {} has taken {} entries out of a ledger that had {}", from.rank,
+           more, out.written - out.consumed);
+    out.consumed = news[i];
+    if (more != 0 && !out.waiting.empty()) queue(from);
+  }
+}
+
+// Half a ledger was taken out; or anything, and the writer knows of no room.
+bool Core::owes_credits(const Peer& to) const {
+  for (std::size_t i = 0; i < ledger_count; ++i) {
+    const Peer::In& in = to.in[i];
+    const std::uint32_t owed = consumed(to, static_cast<Ledger>(i)) - in.told;
+    if (owed == 0) continue;
+    if (owed >= std::max(layout_.slots / 2, 1u) || in.arrived - in.told == layout_.slots)
+      return true;
+  }
+  return false;
+}
+
+bool Core::tell_credits(Peer& to) {
+  if (to.noting) return false; // its memory is in use
+  Consumed& own = to.written[layout_.credits(0)].consumed;
+  own = all_consumed(to);
+  const engine::Posted posted =
+      to.transport->put_noticed(*to.link, &own, at(to.ledgers, layout_.credits(rank_)), sizeof own,
+                                credit_cookie | to.rank, credit_notice);
+  if (posted == engine::Posted::busy) return false;
+  to.noting = posted == engine::Posted::pending;
+  note_told(to, own);
+  ++counters_.credits;
+  return true;
+}
+
+void Core::on_complete(std::uint64_t cookie, bool ok) {
+  if (cookie == 0) return; // an entry: who reads it tells
+  if ((cookie & credit_cookie) != 0) {
+    Peer& told = peer(static_cast<Rank>(cookie));
+    told.noting = false;
+    return queue(told);
+  }
+  if (Transfer* const transfer = transfer_ids_.find(cookie)) end(*transfer, ok);
+}
+
+// ---------------------------------------------------------------- taking entries out
+
+const Entry& Core::entry_of(const Arrived& arrived, Ledger ledger) const {
+  return ledgers_[layout_.slot(arrived.peer->rank, ledger, arrived.position)].entry;
+}
+
+void Core::erase(Arrived& arrived) {
+  base::List<Arrived, OfPeer>::erase(arrived);
+  base::List<Arrived, OfLedger>::erase(arrived);
+  arrived_slab_.free(&arrived);
+}
+
+// The oldest of a list that fits.
+template <class List>
+Arrived* Core::find(const List& untaken, Ledger ledger, EntryKind kind, int tag) {
+  for (Arrived& arrived : untaken) {
+    const Entry& entry = entry_of(arrived, ledger);
+    if (entry.kind == kind && (tag == any_tag || entry.tag == tag)) return &arrived;
+  }
+  return nullptr;
+}
+
+std::optional<Entry> Core::take(Ledger ledger, EntryKind kind, int source, int tag, Rank& from) {
+  check_tag(tag, true);
+  Arrived* found = nullptr;
+  if (source == any_source) {
+    found = find(arrived_[index(ledger)], ledger, kind, tag);
+    if (found == nullptr && lost_ != 0 && lost_ + 1 >= size_)
+      fail(Code::peer, "all other ranks are gone");
+  } else {
+    // With a peer that is gone goes what it has announced.
+    found = find(reach(source, "source").in[index(ledger)].untaken, ledger, kind, tag);
+  }
+  if (found == nullptr) return {};
+  Peer& its = *found->peer;
+  from = its.rank;
+  const Entry entry = entry_of(*found, ledger);
+  erase(*found);
+  if (owes_credits(its)) {
+    queue(its);
+    flush(its);
+  }
+  return entry;
+}
+
+std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int source, int tag) {
+  Rank from = 0;
+  const std::optional<Entry> entry = take(ledger, kind, source, tag, from);
+  if (!entry) return {};
+  Buffer& made = *buffer_slab_.make();
+  made.peer = &peer(from);
+  made.kind = kind;
+  made.tag = entry->tag;
+  made.memory = entry->memory;
+  made.bytes = entry->bytes;
+  made.request = entry->request;
+  made.id = buffer_ids_.add(&made);
+  return made.id;
+}
+
+std::optional<BufferId> Core::take_receive_buffer(int consumer, int tag) {
+  return take_buffer(Ledger::receive_info, EntryKind::receive_buffer, consumer, tag);
+}
+
+std::optional<BufferId> Core::take_send_buffer(int producer, int tag) {
+  return take_buffer(Ledger::send_info, EntryKind::send_buffer, producer, tag);
+}
+
+std::optional<SendRequest> Core::take_send_request(int producer, int tag) {
+  Rank from = 0;
+  const auto entry = take(Ledger::send_info, EntryKind::send_request, producer, tag, from);
+  if (!entry) return {};
+  return SendRequest{from, entry->tag, entry->bytes};
+}
+
+} // namespace macadam::gravel

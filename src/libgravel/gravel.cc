@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The entry points of gravel.h.
+#pragma GCC visibility push(default) // what it declares is exported
+#include "libgravel/gravel.h"
+#pragma GCC visibility pop
+
+#include "libgravel/library.h"
+
+#include <memory>
+#include <new>
+#include <string>
+
+namespace {
+
+using namespace macadam;
+using gravel::Code;
+using gravel::Core;
+using libgravel::Library;
+
+static_assert(GRAVEL_SUCCESS == static_cast<int>(Code::success));
+static_assert(GRAVEL_ERR_STATE == static_cast<int>(Code::state));
+static_assert(GRAVEL_ERR_ARGUMENT == static_cast<int>(Code::argument));
+static_assert(GRAVEL_ERR_MEMORY == static_cast<int>(Code::memory));
+static_assert(GRAVEL_ERR_RANGE == static_cast<int>(Code::range));
+static_assert(GRAVEL_ERR_REQUEST == static_cast<int>(Code::request));
+static_assert(GRAVEL_ERR_BUFFER == static_cast<int>(Code::buffer));
+static_assert(GRAVEL_ERR_INCOMPLETE == static_cast<int>(Code::incomplete));
+static_assert(GRAVEL_ERR_TRANSFER == static_cast<int>(Code::transfer));
+static_assert(GRAVEL_ERR_PEER == static_cast<int>(Code::peer));
+static_assert(GRAVEL_ERR_SYSTEM == static_cast<int>(Code::system));
+static_assert(GRAVEL_ANY_SOURCE == gravel::any_source && GRAVEL_ANY_TAG == gravel::any_tag);
+
+std::unique_ptr<Library> running;
+std::string last_error;
+
+int remember(const char* function, Code code, const char* text) {
+  last_error = std::string(function) + ": " + text;
+  return static_cast<int>(code);
+}
+
+// Nothing that is thrown leaves the library.
+template <class Body>
+int guarded(const char* function, Body&& body) {
+  try {
+    body();
+    return GRAVEL_SUCCESS;
+  } catch (const gravel::Error& error) {
+    return remember(function, error.code, error.what());
+  } catch (const base::Error& error) {
+    return remember(function, Code::system, error.what());
+  } catch (const std::bad_alloc&) {
+    return remember(function, Code::system, "there is no memory left");
+  } catch (const std::exception& error) {
+    return remember(function, Code::system, error.what());
+  }
+}
+
+template <class Body>
+int call(const char* function, Body&& body) {
+  return guarded(function, [&] {
+    if (running == nullptr)
+      gravel::fail(Code::state, "Gravel is not running; call gravel_init() first");
+    body(*running, running->core());
+  });
+}
+
+template <class Value>
+void need(Value* pointer, const char* name) {
+  if (pointer == nullptr) gravel::fail(Code::argument, "{} is a null pointer", name);
+}
+
+template <class Value, class Found>
+void tell(Value* where, Found found) {
+  if (where != nullptr) *where = static_cast<Value>(found);
+}
+
+std::uint64_t id_of(std::int64_t handle) {
+  return static_cast<std::uint64_t>(handle);
+}
+
+void wait_for(Library& library, std::uint64_t id) {
+  Core& core = library.core();
+  const int on = static_cast<int>(core.peer_of(id).rank);
+  library.wait(on, [&] { return core.is_complete(id); });
+  core.finish(id);
+}
+
+// Hands the request out; without a place for it, waits.
+void hand_out(Library& library, std::uint64_t id, gravel_request* request) {
+  library.push();
+  if (request == nullptr) return wait_for(library, id);
+  *request = static_cast<gravel_request>(id);
+}
+
+// Takes an announcement, waiting for it if there is no `flag`.
+template <class Take>
+auto take(Library& library, int source, int* flag, Take&& take) {
+  auto found = take();
+  if (flag == nullptr) {
+    library.wait(source, [&] { return found.has_value() || (found = take()).has_value(); });
+  } else {
+    if (!found && library.core().progress()) found = take();
+    *flag = found.has_value() ? 1 : 0;
+  }
+  return found;
+}
+
+} // namespace
+
+extern "C" {
+
+int gravel_init(MPI_Comm comm) {
+  return guarded("gravel_init", [&] {
+    if (running != nullptr) gravel::fail(Code::state, "Gravel is running already");
+    running = std::make_unique<Library>(comm);
+  });
+}
+
+int gravel_finalize(void) {
+  return call("gravel_finalize", [](Library& library, Core& core) {
+    if (const std::string left = core.unfinished(); !left.empty())
+      gravel::fail(Code::incomplete,
+                   "{} not finished; wait for requests, and send the FIN of "
+                   "buffers that were taken",
+                   left);
+    library.drain();
+    running.reset();
+  });
+}
+
+const char* gravel_error_message(void) {
+  return last_error.c_str();
+}
+
+int gravel_register(void* memory, size_t bytes) {
+  return call("gravel_register",
+              [&](Library&, Core& core) { core.register_memory(memory, bytes); });
+}
+
+int gravel_unregister(void* memory) {
+  return call("gravel_unregister", [&](Library&, Core& core) { core.unregister_memory(memory); });
+}
+
+int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int tag,
+                                 gravel_request* request) {
+  return call("gravel_post_recv_buffer_rdma", [&](Library& library, Core& core) {
+    need(request, "request");
+    hand_out(library, core.post_receive_buffer(producer, memory, bytes, tag), request);
+  });
+}
+
+int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag) {
+  return call("gravel_test_recv_buffer", [&](Library& library, Core& core) {
+    need(buffer, "buffer");
+    need(flag, "flag");
+    const auto found =
+        take(library, consumer, flag, [&] { return core.take_receive_buffer(consumer, tag); });
+    if (found) tell(buffer, *found);
+  });
+}
+
+int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer) {
+  return call("gravel_wait_recv_buffer", [&](Library& library, Core& core) {
+    need(buffer, "buffer");
+    tell(buffer, *take(library, consumer, nullptr,
+                       [&] { return core.take_receive_buffer(consumer, tag); }));
+  });
+}
+
+int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
+                       gravel_request* request) {
+  return call("gravel_post_os_put", [&](Library& library, Core& core) {
+    const std::uint64_t id = core.put(id_of(buffer), memory, bytes, offset);
+    if (request == nullptr)
+      core.release(id);
+    else
+      *request = static_cast<gravel_request>(id);
+    library.push();
+  });
+}
+
+int gravel_post_os_get(gravel_buffer buffer, void* memory, size_t bytes, size_t offset,
+                       gravel_request* request) {
+  return call("gravel_post_os_get", [&](Library& library, Core& core) {
+    const std::uint64_t id = core.get(id_of(buffer), memory, bytes, offset);
+    if (request == nullptr)
+      core.release(id);
+    else
+      *request = static_cast<gravel_request>(id);
+    library.push();
+  });
+}
+
+int gravel_send_fin(gravel_buffer buffer, gravel_request* request) {
+  return call("gravel_send_fin", [&](Library& library, Core& core) {
+    hand_out(library, core.send_fin(id_of(buffer)), request);
+  });
+}
+
+int gravel_post_send_request_rdma(int consumer, size_t bytes, int tag, gravel_request* request) {
+  return call("gravel_post_send_request_rdma", [&](Library& library, Core& core) {
+    hand_out(library, core.post_send_request(consumer, bytes, tag), request);
+  });
+}
+
+int gravel_test_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes,
+                             int* flag) {
+  return call("gravel_test_send_request", [&](Library& library, Core& core) {
+    need(flag, "flag");
+    const auto found =
+        take(library, producer, flag, [&] { return core.take_send_request(producer, tag); });
+    if (!found) return;
+    tell(from, found->producer);
+    tell(found_tag, found->tag);
+    tell(bytes, found->bytes);
+  });
+}
+
+int gravel_wait_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes) {
+  return call("gravel_wait_send_request", [&](Library& library, Core& core) {
+    const auto found =
+        take(library, producer, nullptr, [&] { return core.take_send_request(producer, tag); });
+    tell(from, found->producer);
+    tell(found_tag, found->tag);
+    tell(bytes, found->bytes);
+  });
+}
+
+int gravel_post_send_buffer_rdma(int consumer, const void* memory, size_t bytes, int tag,
+                                 gravel_request* request) {
+  return call("gravel_post_send_buffer_rdma", [&](Library& library, Core& core) {
+    need(request, "request");
+    hand_out(library, core.post_send_buffer(consumer, memory, bytes, tag), request);
+  });
+}
+
+int gravel_test_send_buffer(int producer, int tag, gravel_buffer* buffer, int* flag) {
+  return call("gravel_test_send_buffer", [&](Library& library, Core& core) {
+    need(buffer, "buffer");
+    need(flag, "flag");
+    const auto found =
+        take(library, producer, flag, [&] { return core.take_send_buffer(producer, tag); });
+    if (found) tell(buffer, *found);
+  });
+}
+
+int gravel_wait_send_buffer(int producer, int tag, gravel_buffer* buffer) {
+  return call("gravel_wait_send_buffer", [&](Library& library, Core& core) {
+    need(buffer, "buffer");
+    tell(buffer,
+         *take(library, producer, nullptr, [&] { return core.take_send_buffer(producer, tag); }));
+  });
+}
+
+int gravel_get_buffer(gravel_buffer buffer, int* peer, int* tag, size_t* bytes) {
+  return call("gravel_get_buffer", [&](Library&, Core& core) {
+    const gravel::Buffer& found = core.buffer(id_of(buffer));
+    tell(peer, found.peer->rank);
+    tell(tag, found.tag);
+    tell(bytes, found.bytes);
+  });
+}
+
+int gravel_wait(gravel_request* request) {
+  return call("gravel_wait", [&](Library& library, Core&) {
+    need(request, "request");
+    if (*request == GRAVEL_REQUEST_NULL) return;
+    const std::uint64_t id = id_of(*request);
+    static_cast<void>(library.core().is_complete(id)); // a wrong one stays as it is
+    *request = GRAVEL_REQUEST_NULL;
+    wait_for(library, id);
+  });
+}
+
+int gravel_test(gravel_request* request, int* flag) {
+  return call("gravel_test", [&](Library&, Core& core) {
+    need(request, "request");
+    need(flag, "flag");
+    *flag = 1;
+    if (*request == GRAVEL_REQUEST_NULL) return;
+    const std::uint64_t id = id_of(*request);
+    if (!core.is_complete(id)) core.progress();
+    *flag = core.is_complete(id) ? 1 : 0;
+    if (*flag == 0) return;
+    *request = GRAVEL_REQUEST_NULL;
+    core.finish(id);
+  });
+}
+
+int gravel_waitall(int count, gravel_request requests[]) {
+  int first = GRAVEL_SUCCESS;
+  std::string first_error;
+  for (int i = 0; i < count; ++i) {
+    const int code = gravel_wait(&requests[i]);
+    if (code == GRAVEL_SUCCESS || first != GRAVEL_SUCCESS) continue;
+    first = code;
+    first_error = "gravel_waitall: request " + std::to_string(i) + ": " + last_error;
+  }
+  if (first != GRAVEL_SUCCESS) last_error = first_error;
+  return first;
+}
+
+} // extern "C"
