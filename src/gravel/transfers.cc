@@ -115,7 +115,7 @@ void Core::end(Transfer& transfer, bool ok) {
 RequestId Core::send_fin(BufferId id) {
   Buffer& over = find_buffer(id);
   const bool written = over.kind == EntryKind::receive_buffer;
-  if (written && !over.failed && over.put.bytes() != over.bytes)
+  if (written && !over.failed && !over.peer->failed && over.put.bytes() != over.bytes)
     fail(Code::incomplete,
          "FIN before all pieces: {} of the {} bytes (tag {}) that rank {} has announced were put, "
          "those at offset {} were not",
