@@ -13,6 +13,7 @@
 #include "mpi/attributes.h"
 #include "mpi/communicator.h"
 #include "mpi/errhandler.h"
+#include "mpi/fortran.h"
 #include "mpi/handle_table.h"
 #include "mpi/info.h"
 #include "mpi/lock.h"
@@ -161,6 +162,7 @@ class Process {
   // What MPI_Type_create_f90_* has given out, by combiner and arguments.
   std::map<std::pair<int, std::vector<int>>, datatype::TypeRef> f90_types;
   HandleTable handles;
+  FortranFacts fortran;
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
   Requests requests;
   std::unique_ptr<Tool> tool;              // while MPI_T is initialised
