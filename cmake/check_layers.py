@@ -21,6 +21,7 @@ MAY_USE = {
     "boot": {"base"},
     "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot"},
     "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot", "mpi"},
+    "fortran": set(),  # on mpi.h alone, so that it works over any library with the standard ABI
     "libgravel": {"base", "mem", "engine", "net", "gravel", "boot"},
     "tools": {"base", "boot", "coll", "net"},
     # Beside src, and may use all of it; named here so that nothing in src may include it.

@@ -9,6 +9,7 @@ set -eu
 packages() {
   cat <<LIST
 g++                  the compiler, GCC 12 or later
+gfortran             MPI in Fortran
 cmake                3.25 or later
 ninja-build          the build tool
 ccache               makes repeated builds fast

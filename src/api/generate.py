@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points and api.json.
+"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points, api.json and MPI in Fortran.
 
 Usage: generate.py --out DIR. A file is touched only if its content changes.
 """
@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 from generator import calls, entries, header, report, table
+from generator.fortran import glue, modules, mpif
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -34,6 +35,10 @@ def main() -> int:
     files["include/mpi.h"] = header.header(types, constants, functions)
     files["generated/mpi/calls.h"] = calls.calls(functions)
     files["generated/api.json"] = report.report(functions)
+    files["include/mpif.h"] = mpif.mpif(constants, functions)
+    files |= {f"generated/fortran/{name}.cc": text for name, text in glue.glue(functions).items()}
+    files |= {f"generated/fortran/{name}.f90": text
+              for name, text in modules.modules(types, constants, functions).items()}
     for name, text in files.items():
         write(arguments.out / name, text)
     return 0

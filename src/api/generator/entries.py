@@ -79,8 +79,8 @@ class Body:
 
     def length(self, parameter: Parameter) -> str | None:
         match parameter.length:
-            case None:
-                return None
+            case None | "dimensions" | "in_neighbors" | "out_neighbors":
+                return None  # what an object tells is checked by the implementation
             case "comm":
                 return f"{self.source.name}_object.peers()"
             case "group":

@@ -115,7 +115,10 @@ KINDS = {
     "memory": same("void *{}"),
     "const_memory": same("const void *{}"),
     "out_pointer": same("void *{}", value_check("output")),
+    "detached": same("void *{}", value_check("output")),  # address of a pointer to the buffer
     "attribute": same("void *{}"),
+    "out_attribute": same("void *{}", value_check("output")),
+    "logical_value": same("void *{}"),  # a LOGICAL of whatever size
     "state": same("void *{}"),
 
     # Counts and sizes.
@@ -164,19 +167,32 @@ KINDS = {
     "errorclass": same("int {}"),
     "out_int": output("int"),
     "out_logical": output("int"),
+    "out_index": output("int"),  # of an array: counts from 1 in Fortran
     "inout_int": output("int"),
     "inout_keyval": output("int"),
+    "inout_length": output("int"),  # of a string, with the terminating null in C only
     "ints": same("const int {}[]", "{length:if}" + NOT_NULL),
     "logicals": same("const int {}[]", "{length:if}" + NOT_NULL),
     "out_ints": same("int {}[]", "{length:if}" + NOT_NULL),
+    "out_indices": same("int {}[]", "{length:if}" + NOT_NULL),
     "inout_ints": same("int {}[]", "{length:if}" + NOT_NULL),
     "out_logicals": same("int {}[]", "{length:if}" + NOT_NULL),
     "ranges": same("int {}[][3]", NOT_NULL),
     "weights": same("const int *{}"),  # MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY are addresses
+    "out_weights": same("int *{}"),
 
     # Strings.
     "string": same("const char *{}", value_check("string")),
+    "info_string": same("const char *{}", value_check("string")),  # Fortran: without leading blanks
     "out_string": output("char"),
+    "strings": same("char *{}[]"),
+    "string_lists": same("char **{}[]"),
+
+    # The arguments of main, which only C has.
+    "main_argc": same("int *{}"),
+    "main_argv": same("char ***{}"),
+    "list_argc": same("int {}"),
+    "list_argv": same("char *{}[]"),
 
     # Handles.
     "comm": handle("MPI_Comm", "Communicator& ", "comm", source="comm"),
@@ -186,6 +202,7 @@ KINDS = {
     "any_datatype": handle("MPI_Datatype", "const datatype::Type& ", "any_datatype"),
     "datatypes": same("const MPI_Datatype {}[]", "{length:if}" + guarded(
         'check::datatypes(self, {name}, {counts}, {length}, "{name}");')),
+    "out_datatypes": same("MPI_Datatype {}[]"),
     "any_datatypes": same("const MPI_Datatype {}[]",
                           'check::any_datatypes(self, {name}, {length}, "{name}");'),
     "op": handle("MPI_Op", "const datatype::Op& ", "op"),

@@ -9,7 +9,9 @@ A function is one statement; continuation lines are indented:
                 +name: kind                  only in the large-count form
     kind        an entry of kinds.py, or a plain C type that is passed on as it is
     [length]    number of elements of an array: a parameter, `comm` (ranks that a collective
-                addresses) or `group` (ranks of the local group)
+                addresses), `group` (ranks of the local group), `dimensions` (of the Cartesian
+                topology), `in_neighbors` or `out_neighbors`; of a string result: a parameter, or
+                the constant MPI_MAX_... that bounds it
     /side       where an argument of a rooted collective is significant: root, leaf or member (both)
     -> type     what a function returns that does not return an error code
 
@@ -33,6 +35,7 @@ FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "comm
                   "environment", "file", "tool")
 WORDS = {"large", "x", "form", "collective", "anytime", "deprecated", "written"}
 SIDES = {"root", "leaf", "member"}
+LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 
 
 class TableError(Exception):
@@ -178,9 +181,9 @@ def parse_function(text: str, where: str, chapter: str, file: str) -> Function:
                          f"known are {', '.join(sorted(WORDS))}")
     parsed = tuple(parse_parameter(p, f"{where}: {name}")
                    for p in (parameters.split(", ") if parameters else []))
-    names = {p.name for p in parsed} | {"comm", "group"}
+    names = {p.name for p in parsed} | LENGTHS
     for p in parsed:
-        if p.length is not None and p.length not in names:
+        if p.length is not None and p.length not in names and not p.length.startswith("MPI_MAX_"):
             raise TableError(f"{where}: {name}: length '{p.length}' of '{p.name}' is no parameter")
     if result is not None and "written" not in words:
         raise TableError(f"{where}: {name} returns {result}, so it cannot report that it is not "

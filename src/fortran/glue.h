@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a procedure of MPI in Fortran needs to call the C function of the same name: each argument
+// is converted by an object that lives as long as the call, and whose end converts the result back.
+// Below is the standard ABI and nothing else, so that it may be any library's.
+#pragma once
+
+#include "fortran/names.h"
+#include "fortran/sentinels.h"
+
+#include <ISO_Fortran_binding.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace macadam::fortran {
+
+// INTEGER and LOGICAL of default kind. The build refuses a compiler where they are not C's int.
+using Fint = int;
+
+// --- Handles: INTEGER in Fortran, with the values of MPI_Xxx_toint.
+
+template <class Handle>
+struct Integers;
+
+#define MACADAM_HANDLE(Type, Functions, Null)                                                      \
+  template <>                                                                                      \
+  struct Integers<Type> {                                                                          \
+    static Type from(Fint number) { return PMPI_##Functions##_fromint(number); }                   \
+    static Fint to(Type handle) { return PMPI_##Functions##_toint(handle); }                       \
+    static Type null() { return Null; }                                                            \
+  };
+MACADAM_HANDLE(MPI_Comm, Comm, MPI_COMM_NULL)
+MACADAM_HANDLE(MPI_Datatype, Type, MPI_DATATYPE_NULL)
+MACADAM_HANDLE(MPI_Errhandler, Errhandler, MPI_ERRHANDLER_NULL)
+MACADAM_HANDLE(MPI_File, File, MPI_FILE_NULL)
+MACADAM_HANDLE(MPI_Group, Group, MPI_GROUP_NULL)
+MACADAM_HANDLE(MPI_Info, Info, MPI_INFO_NULL)
+MACADAM_HANDLE(MPI_Message, Message, MPI_MESSAGE_NULL)
+MACADAM_HANDLE(MPI_Op, Op, MPI_OP_NULL)
+MACADAM_HANDLE(MPI_Request, Request, MPI_REQUEST_NULL)
+MACADAM_HANDLE(MPI_Session, Session, MPI_SESSION_NULL)
+MACADAM_HANDLE(MPI_Win, Win, MPI_WIN_NULL)
+#undef MACADAM_HANDLE
+
+// Predefined handles have the same value in all languages (MPI 5.0, section 20.4), so they need no
+// call, neither way.
+constexpr std::uintptr_t first_of_users = 4096;
+
+template <class Handle>
+Handle handle(const Fint* number) {
+  if (*number >= 0 && static_cast<std::uintptr_t>(*number) < first_of_users)
+    return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(*number));
+  return Integers<Handle>::from(*number);
+}
+
+template <class Handle>
+Fint number(Handle handle) {
+  const auto value = reinterpret_cast<std::uintptr_t>(handle);
+  return value < first_of_users ? static_cast<Fint>(value) : Integers<Handle>::to(handle);
+}
+
+// A request that C has completed and freed: the copies of sections made for it go back (section.h).
+void request_is_gone(Fint request);
+
+template <class Handle>
+void handle_is_gone(Fint) {}
+template <>
+inline void handle_is_gone<MPI_Request>(Fint request) {
+  request_is_gone(request);
+}
+
+// The address of a new handle. If the call fails, Fortran gets the null handle.
+template <class Handle>
+class Out {
+ public:
+  explicit Out(Fint* fortran) : fortran_(fortran) {}
+  Out(const Out&) = delete;
+  Out& operator=(const Out&) = delete;
+  ~Out() { *fortran_ = number(c_); }
+  operator Handle*() { return &c_; }
+
+ private:
+  Fint* fortran_;
+  Handle c_ = Integers<Handle>::null();
+};
+
+// The address of a handle that the call may change, such as a request that completes.
+template <class Handle>
+class InOut {
+ public:
+  explicit InOut(Fint* fortran) : fortran_(fortran), c_(handle<Handle>(fortran)), before_(c_) {}
+  InOut(const InOut&) = delete;
+  InOut& operator=(const InOut&) = delete;
+  ~InOut() {
+    if (c_ == before_) return;
+    if (c_ == Integers<Handle>::null()) handle_is_gone<Handle>(*fortran_);
+    *fortran_ = number(c_);
+  }
+  operator Handle*() { return &c_; }
+
+ private:
+  Fint* fortran_;
+  Handle c_;
+  Handle before_;
+};
+
+// An array for the time of a call. A negative length is left for C to refuse.
+template <class Element, std::size_t few = 32>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t length)
+      : length_(length < 0 ? 0 : static_cast<std::size_t>(length)) {
+    if (length_ > few) many_.reset(new Element[length_]);
+  }
+  std::size_t size() const { return length_; }
+  Element* data() { return many_ ? many_.get() : few_; }
+  Element& operator[](std::size_t i) { return data()[i]; }
+
+ private:
+  std::size_t length_;
+  Element few_[few];
+  std::unique_ptr<Element[]> many_;
+};
+
+template <class Handle>
+class In {
+ public:
+  In(const Fint* fortran, std::int64_t length) : c_(length) {
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      c_[i] = handle<Handle>(fortran + i);
+  }
+  operator const Handle*() { return c_.data(); }
+
+ private:
+  Scratch<Handle> c_;
+};
+
+template <class Handle>
+class InOutHandles {
+ public:
+  InOutHandles(Fint* fortran, std::int64_t length) : fortran_(fortran), c_(length) {
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      c_[i] = handle<Handle>(fortran + i);
+  }
+  InOutHandles(const InOutHandles&) = delete;
+  InOutHandles& operator=(const InOutHandles&) = delete;
+  ~InOutHandles() {
+    const Fint null = number(Integers<Handle>::null());
+    for (std::size_t i = 0; i < c_.size(); ++i) {
+      // The calls with lists of requests set those that are complete to null, and change no other.
+      if (c_[i] != Integers<Handle>::null() || fortran_[i] == null) continue;
+      handle_is_gone<Handle>(fortran_[i]);
+      fortran_[i] = null;
+    }
+  }
+  operator Handle*() { return c_.data(); }
+
+ private:
+  Fint* fortran_;
+  Scratch<Handle> c_;
+};
+
+// Of an array of new handles, those that the call has written.
+template <class Handle>
+class OutHandles {
+ public:
+  OutHandles(Fint* fortran, std::int64_t length) : fortran_(fortran), c_(length) {
+    std::fill_n(c_.data(), c_.size(), nullptr);
+  }
+  OutHandles(const OutHandles&) = delete;
+  OutHandles& operator=(const OutHandles&) = delete;
+  ~OutHandles() {
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      if (c_[i] != nullptr) fortran_[i] = number(c_[i]);
+  }
+  operator Handle*() { return c_.data(); }
+
+ private:
+  Fint* fortran_;
+  Scratch<Handle> c_;
+};
+
+// How many elements an array has where an object tells.
+int peers(const Fint* comm);      // ranks that a collective addresses
+int dimensions(const Fint* comm); // of the Cartesian topology
+int in_neighbors(const Fint* comm);
+int out_neighbors(const Fint* comm);
+
+// --- Logicals.
+
+inline bool truth(Fint fortran) {
+  return fortran != fortran_false;
+}
+inline Fint logical(int c) {
+  return c != 0 ? fortran_true : fortran_false;
+}
+
+class Flag {
+ public:
+  explicit Flag(Fint* fortran) : fortran_(fortran) {}
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+  ~Flag() { *fortran_ = logical(c_); }
+  operator int*() { return &c_; }
+
+ private:
+  Fint* fortran_;
+  int c_ = 0;
+};
+
+class Flags {
+ public:
+  Flags(const Fint* fortran, std::int64_t length) : c_(length) {
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      c_[i] = truth(fortran[i]);
+  }
+  operator const int*() { return c_.data(); }
+
+ private:
+  Scratch<int> c_;
+};
+
+class OutFlags {
+ public:
+  OutFlags(Fint* fortran, std::int64_t length) : fortran_(fortran), c_(length) {
+    std::fill_n(c_.data(), c_.size(), untouched);
+  }
+  OutFlags(const OutFlags&) = delete;
+  OutFlags& operator=(const OutFlags&) = delete;
+  ~OutFlags() {
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      if (c_[i] != untouched) fortran_[i] = logical(c_[i]);
+  }
+  operator int*() { return c_.data(); }
+
+ private:
+  static constexpr int untouched = -1;
+  Fint* fortran_;
+  Scratch<int> c_;
+};
+
+// --- Indices of arrays, which count from 1 in Fortran.
+
+inline Fint index(int c) {
+  return c == MPI_UNDEFINED ? c : c + 1;
+}
+
+class Index {
+ public:
+  explicit Index(Fint* fortran) : fortran_(fortran) {}
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+  ~Index() { *fortran_ = index(c_); }
+  operator int*() { return &c_; }
+
+ private:
+  Fint* fortran_;
+  int c_ = MPI_UNDEFINED;
+};
+
+// `outcount` of them; the call sets it.
+class Indices {
+ public:
+  Indices(Fint* fortran, int length, Fint* outcount)
+      : fortran_(fortran), length_(length), outcount_(outcount) {
+    *outcount_ = 0;
+  }
+  Indices(const Indices&) = delete;
+  Indices& operator=(const Indices&) = delete;
+  ~Indices() {
+    for (int i = 0; i < std::min(*outcount_, length_); ++i)
+      fortran_[i] = index(fortran_[i]);
+  }
+  operator int*() { return fortran_; }
+
+ private:
+  Fint* fortran_;
+  int length_;
+  Fint* outcount_;
+};
+
+// --- Strings: of fixed length and filled with blanks in Fortran.
+
+// Without the blanks at its end.
+class String {
+ public:
+  String(const char* fortran, std::size_t length);
+  explicit String(const CFI_cdesc_t* fortran)
+      : String(static_cast<const char*>(fortran->base_addr), fortran->elem_len) {}
+  operator const char*() const { return c_.c_str(); }
+
+ protected:
+  std::string c_;
+};
+
+// Nor those at its start.
+class Stripped : public String {
+ public:
+  Stripped(const char* fortran, std::size_t length);
+};
+
+// A result of up to `capacity` characters with the terminating null. What the Fortran string has no
+// room for is cut off.
+class OutString {
+ public:
+  OutString(char* fortran, std::size_t length, int capacity);
+  OutString(const OutString&) = delete;
+  OutString& operator=(const OutString&) = delete;
+  ~OutString();
+  operator char*() { return c_.data(); }
+
+ private:
+  static constexpr char untouched = '\x01';
+  char* fortran_;
+  std::size_t length_;
+  Scratch<char, 512> c_;
+};
+
+// The room for a string whose length the caller gives, which counts no terminating null in Fortran.
+inline int room(const Fint* length) {
+  return *length < 0 ? 1 : *length + 1;
+}
+
+// The same length as an argument: 0 asks for the length needed.
+class Length {
+ public:
+  explicit Length(Fint* fortran) : fortran_(fortran), c_(*fortran > 0 ? *fortran + 1 : *fortran) {}
+  Length(const Length&) = delete;
+  Length& operator=(const Length&) = delete;
+  ~Length() { *fortran_ = c_ > 0 ? c_ - 1 : c_; }
+  operator int*() { return &c_; }
+
+ private:
+  Fint* fortran_;
+  int c_;
+};
+
+// --- Statuses have one layout in all languages (MPI 5.0, section 20.3.3).
+
+static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(Fint));
+
+inline MPI_Status* c_status(Fint* fortran) {
+  return fortran == fortran_status_ignore ? MPI_STATUS_IGNORE
+                                          : reinterpret_cast<MPI_Status*>(fortran);
+}
+inline const MPI_Status* c_status(const Fint* fortran) {
+  return reinterpret_cast<const MPI_Status*>(fortran);
+}
+inline MPI_Status* c_statuses(Fint* fortran) {
+  return fortran == fortran_statuses_ignore ? MPI_STATUSES_IGNORE
+                                            : reinterpret_cast<MPI_Status*>(fortran);
+}
+
+// --- Addresses, of which some have a meaning of their own.
+
+inline void* c_address(void* fortran) {
+  if (fortran == fortran_bottom) return MPI_BOTTOM;
+  if (fortran == fortran_in_place) return MPI_IN_PLACE;
+  if (fortran == fortran_buffer_automatic) return MPI_BUFFER_AUTOMATIC;
+  return fortran;
+}
+
+template <class Int>
+Int* c_weights(Int* fortran) {
+  if (fortran == fortran_unweighted) return MPI_UNWEIGHTED;
+  if (fortran == fortran_weights_empty) return MPI_WEIGHTS_EMPTY;
+  return fortran;
+}
+
+// Room for a result that the caller cannot use.
+class Unused {
+ public:
+  operator void*() { return &place_; }
+
+ private:
+  void* place_ = nullptr;
+};
+
+// --- The error code. `ierror` is null where mpi_f08 leaves it out.
+
+inline void answer(Fint* ierror, int code) {
+  if (ierror != nullptr) *ierror = code;
+}
+
+} // namespace macadam::fortran
