@@ -22,37 +22,48 @@ Deferred& Engine::defer(Peer& peer, Deferred::Type type) {
 namespace {
 
 void set_control(Deferred& waiting, const void* header, std::size_t bytes) {
-  waiting.type = Deferred::Type::control;
   waiting.control_bytes = static_cast<std::uint8_t>(bytes);
   std::memcpy(waiting.control.data(), header, bytes);
 }
 
 } // namespace
 
-void Engine::post_control(Peer& peer, const void* header, std::size_t bytes) {
-  if (open(peer) && peer.transport->send(*peer.link, header, bytes, nullptr, 0) == Posted::done)
+void Engine::post_control(Peer& peer, const void* header, std::size_t bytes,
+                          const std::byte* payload, std::size_t payload_bytes) {
+  if (open(peer) &&
+      peer.transport->send(*peer.link, header, bytes, payload, payload_bytes) == Posted::done)
     return;
   if (peer.state == PeerState::failed) return;
-  set_control(defer(peer, Deferred::Type::control), header, bytes);
+  Deferred& waiting = defer(peer, Deferred::Type::control);
+  set_control(waiting, header, bytes);
+  waiting.payload = payload;
+  waiting.bytes = payload_bytes;
 }
 
 // Hands a put to the transport; false if it is busy. A put that is done at once has finished the
-// send only when its FIN is on the way too, so the caller finishes it.
+// send only when its FIN is on the way too, so the caller finishes it. `notice` becomes 0 if the
+// put cannot tell its target, who needs FIN then.
 bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                     std::uint32_t notice) {
-  const Posted posted =
-      notice == 0 ? peer.transport->put(*peer.link, flat(send), to, bytes, send.id)
-                  : peer.transport->put_noticed(*peer.link, flat(send), to, bytes, send.id, notice);
+                     std::uint32_t& notice) {
+  Posted posted = Posted::untold;
+  if (notice != 0)
+    posted = peer.transport->put_noticed(*peer.link, flat(send), to, bytes, send.id, notice);
+  if (posted == Posted::untold) {
+    notice = 0;
+    posted = peer.transport->put(*peer.link, flat(send), to, bytes, send.id);
+  }
   if (posted == Posted::busy) return false;
+  if (notice != 0) ++counters_.noticed;
   send.stage = posted == Posted::done ? SendStage::written : SendStage::writing;
   return true;
 }
 
 void Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                      std::uint32_t notice) {
+                      std::uint32_t& notice, const wire::Fin& fin) {
   send.stage = SendStage::writing;
   if (open(peer) && try_put(peer, send, to, bytes, notice)) return;
   Deferred& waiting = defer(peer, Deferred::Type::put);
+  if (notice != 0) set_control(waiting, &fin, sizeof fin);
   waiting.send = &send;
   waiting.remote = to;
   waiting.notice = notice;
@@ -93,8 +104,8 @@ bool Engine::flush(Peer& peer) {
     SendRequest* finished = nullptr;
     switch (front.type) {
     case Deferred::Type::control:
-      if (peer.transport->send(*peer.link, front.control.data(), front.control_bytes, nullptr, 0) ==
-          Posted::busy) {
+      if (peer.transport->send(*peer.link, front.control.data(), front.control_bytes, front.payload,
+                               front.bytes) == Posted::busy) {
         return moved;
       }
       break;
@@ -104,6 +115,7 @@ bool Engine::flush(Peer& peer) {
         front.send->counted = false;
         const wire::SenderReady ready = offer(*front.send);
         set_control(front, &ready, sizeof ready);
+        front.type = Deferred::Type::control;
         continue;
       }
       if (!transmit_eager(*front.send)) return moved;
@@ -112,6 +124,13 @@ bool Engine::flush(Peer& peer) {
     case Deferred::Type::put:
       if (!try_put(peer, *front.send, front.remote, front.bytes, front.notice)) return moved;
       if (front.send->stage == SendStage::written) finished = front.send;
+      if (front.notice == 0 && front.control_bytes != 0) { // it could not tell: FIN in its place
+        front.type = Deferred::Type::control;
+        front.bytes = 0;
+        moved = true;
+        if (finished != nullptr) finish_send(*finished, MPI_SUCCESS);
+        continue;
+      }
       break;
     case Deferred::Type::get:
       if (!try_get(peer, *front.receive, front.remote, front.bytes)) return moved;

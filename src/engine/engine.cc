@@ -129,6 +129,10 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
     return on_retract(from, header(wire::Retract{}));
   case wire::Kind::retracted:
     return on_retracted(from, header(wire::Retract{}));
+  case wire::Kind::pull:
+    return on_pull(from, header(wire::Pull{}));
+  case wire::Kind::piece:
+    return on_piece(message, bytes);
   case wire::Kind::demote:
     from.demoted = header(wire::Demote{}).on;
     return update_short_limit(from);
@@ -228,6 +232,9 @@ void Engine::list_counters(base::CounterList& list) const {
   list.add("early party", "receiver_early", "longer than eager: the receiver came first",
            c.receiver_early);
   list.add("early party", "both", "longer than eager: both came at the same time", c.both);
+  list.add("registration", "unnamed", "times that no more memory could be registered", c.unnamed);
+  list.add("registration", "pulled", "messages received in pieces, for want of registered memory",
+           c.pulled);
   list.add("announcement", "announced", "RECEIVER_READY packets sent by early receivers",
            c.announcements);
   list.add("announcement", "dropped", "RECEIVER_READY packets that came too late or did not match",

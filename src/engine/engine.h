@@ -32,6 +32,8 @@ struct EngineCounters {
   std::uint64_t sender_early = 0;   // rendezvous-sized messages whose SENDER_READY came first
   std::uint64_t receiver_early = 0; // ... whose announcement was there when the send began
   std::uint64_t both = 0;           // ... whose announcement and SENDER_READY crossed
+  std::uint64_t unnamed = 0;        // memory that the network could not register
+  std::uint64_t pulled = 0;         // messages received in pieces therefore
   std::uint64_t announcements = 0;
   std::uint64_t announcements_dropped = 0;
   std::uint64_t retractions = 0;
@@ -187,12 +189,14 @@ class Engine final : public Sink {
   void fail_peer(Peer& peer);
 
   // backlog.cc: what could not be handed to the transport at once
-  void post_control(Peer& peer, const void* header, std::size_t bytes);
+  // `payload`, if any, is there until the peer has answered.
+  void post_control(Peer& peer, const void* header, std::size_t bytes,
+                    const std::byte* payload = nullptr, std::size_t payload_bytes = 0);
   void post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                std::uint32_t notice);
+                std::uint32_t& notice, const wire::Fin& fin);
   void post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
   bool try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-               std::uint32_t notice);
+               std::uint32_t& notice);
   bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
   bool flush_backlogs();
   bool flush(Peer& peer);
@@ -233,6 +237,12 @@ class Engine final : public Sink {
   void finish_reading(ReceiveRequest& receive, bool ok);
   void on_fin_to_sender(const wire::Fin& fin);
   void stop_waiting(SendRequest& send);
+
+  // pull.cc: where memory cannot be registered
+  bool name(Peer& peer, const std::byte* memory, std::size_t bytes, RemoteMemory& named);
+  void pull(ReceiveRequest& receive);
+  void on_pull(Peer& peer, const wire::Pull& pull);
+  void on_piece(const std::byte* packet, std::size_t bytes);
 
   // recv_rndv.cc: receiver-initiated
   [[nodiscard]] bool may_announce(const ReceiveRequest& receive) const;
@@ -312,7 +322,7 @@ class Engine final : public Sink {
   void take(ReceiveRequest& receive, Message& message);
   std::uint64_t ordinal_of(const ReceiveRequest& receive) const;
   std::byte* landing(ReceiveRequest& receive);
-  RemoteMemory register_landing(ReceiveRequest& receive);
+  bool register_landing(ReceiveRequest& receive);
   void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error);
   Message& keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes);
   void free_message(Message& message);

@@ -76,11 +76,13 @@ class Channels {
 struct Deferred : base::ListNode<> {
   enum class Type : std::uint8_t { control, eager, put, get } type = Type::control;
   std::uint8_t control_bytes = 0;
+  // A put with a notice: the FIN that takes its place if it cannot tell its target after all.
   std::array<std::byte, wire::longest_control> control = {};
-  SendRequest* send = nullptr;       // eager, put
-  ReceiveRequest* receive = nullptr; // get
-  RemoteMemory remote;               // put, get
-  std::uint32_t notice = 0;          // put: for the receiver
+  const std::byte* payload = nullptr; // control: `bytes` of a send's data behind it
+  SendRequest* send = nullptr;        // eager, put
+  ReceiveRequest* receive = nullptr;  // get
+  RemoteMemory remote;                // put, get
+  std::uint32_t notice = 0;           // put: for the receiver
   std::size_t bytes = 0;
 };
 

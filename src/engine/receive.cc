@@ -95,13 +95,14 @@ std::byte* Engine::landing(ReceiveRequest& receive) {
   return receive.staged;
 }
 
-RemoteMemory Engine::register_landing(ReceiveRequest& receive) {
+// False if that cannot be had.
+bool Engine::register_landing(ReceiveRequest& receive) {
   if (!receive.is_registered && receive.capacity != 0) {
-    receive.registered =
-        receive.peer->transport->register_memory(landing(receive), receive.capacity);
-    receive.is_registered = true;
+    receive.is_registered =
+        name(*receive.peer, landing(receive), receive.capacity, receive.registered);
+    return receive.is_registered;
   }
-  return receive.registered;
+  return true;
 }
 
 // `bytes` is the size of the message; the data that fit are in place (or in the landing buffer).

@@ -18,6 +18,7 @@ bool Engine::may_announce(const ReceiveRequest& receive) const {
 }
 
 void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) {
+  if (!register_landing(receive)) return; // the sender will ask
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   receive.announced = true;
   ++counters_.announcements;
@@ -26,7 +27,7 @@ void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) {
                             .ordinal = ordinal,
                             .receive_id = receive.id,
                             .capacity = receive.capacity,
-                            .memory = register_landing(receive)};
+                            .memory = receive.registered};
   if (settings_.last_byte) watch(receive, ready);
   post_control(*receive.peer, &ready, sizeof ready);
 }
@@ -107,8 +108,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
   SendRequest& send = **crossed;
   counting->waiting.erase(crossed);
   --counters_.sender_early;
-  --(settings_.rendezvous == base::Rendezvous::read ? counters_.send_rndv_read
-                                                    : counters_.send_rndv_write);
+  --(send.is_registered ? counters_.send_rndv_read : counters_.send_rndv_write);
   ++counters_.both;
   ++counters_.recv_rndv;
   write_to(send, target);
@@ -123,20 +123,17 @@ void Engine::write_to(SendRequest& send, const Announcement& target) {
   const bool seen = target.watched && is_seen_by_last_byte(send, target);
   const bool tells =
       !seen && fits != 0 && fits == send.bytes && fits <= peer.transport->limits().noticed_put;
-  const std::uint32_t notice = tells ? base::short_id(target.receive_id) : 0;
+  std::uint32_t notice = tells ? base::short_id(target.receive_id) : 0;
+  const wire::Fin fin{.kind = wire::Kind::fin_to_receiver,
+                      .source = send.envelope.source,
+                      .id = target.receive_id,
+                      .bytes = send.bytes};
   send.stage = SendStage::written;
-  if (fits != 0) post_put(peer, send, target.memory, fits, notice);
-  if (seen) {
+  if (fits != 0) post_put(peer, send, target.memory, fits, notice, fin);
+  if (seen)
     ++counters_.last_byte;
-  } else if (notice != 0) {
-    ++counters_.noticed;
-  } else {
-    const wire::Fin fin{.kind = wire::Kind::fin_to_receiver,
-                        .source = send.envelope.source,
-                        .id = target.receive_id,
-                        .bytes = send.bytes};
+  else if (notice == 0)
     post_control(peer, &fin, sizeof fin);
-  }
   if (send.stage == SendStage::written) finish_send(send, MPI_SUCCESS);
 }
 

@@ -105,7 +105,7 @@ struct SendRequest : Request, base::ListNode<InFlight> {
 
 enum class ReceiveStage : std::uint8_t {
   posted,     // waits for a message
-  reading,    // get in flight
+  reading,    // get in flight, or pulling
   awaits_fin, // matched or announced, the sender writes
 };
 
@@ -136,6 +136,7 @@ struct ReceiveRequest : Request,
   bool is_registered = false;
   std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
+  std::size_t pulled = 0;     // of them, those that have come as pieces
 };
 
 } // namespace macadam::engine

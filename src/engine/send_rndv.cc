@@ -10,12 +10,9 @@ namespace macadam::engine {
 
 // The SENDER_READY of a send, which now waits for the receiver.
 wire::SenderReady Engine::offer(SendRequest& send) {
-  const bool read = settings_.rendezvous == base::Rendezvous::read;
-  if (read) {
-    send.registered =
-        send.peer->transport->register_memory(const_cast<std::byte*>(flat(send)), send.bytes);
-    send.is_registered = true;
-  }
+  const bool read = settings_.rendezvous == base::Rendezvous::read &&
+                    name(*send.peer, flat(send), send.bytes, send.registered);
+  send.is_registered = read;
   send.stage = SendStage::announced;
   ++counters_.sender_early;
   ++(read ? counters_.send_rndv_read : counters_.send_rndv_write);
@@ -79,20 +76,24 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
   }
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
-  if (message.offer == wire::Offer::write) {
+  if (message.offer == wire::Offer::write && register_landing(receive)) {
     receive.stage = ReceiveStage::awaits_fin;
     wire::ReceiverReady ready{.tag = receive.status.tag,
                               .context = receive.envelope.context,
                               .receive_id = receive.id,
                               .send_id = message.send_id,
                               .capacity = fits,
-                              .memory = register_landing(receive)};
+                              .memory = receive.registered};
     if (settings_.last_byte && message.bytes == receive.capacity) watch(receive, ready);
     return post_control(peer, &ready, sizeof ready);
   }
   receive.stage = ReceiveStage::reading;
   stop_watching(receive); // what changes now is what we read
   if (fits == 0) return finish_reading(receive, true);
+  if (message.offer == wire::Offer::write) {
+    ++counters_.pulled;
+    return pull(receive);
+  }
   post_get(peer, receive, message.memory, fits);
 }
 

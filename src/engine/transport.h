@@ -21,6 +21,7 @@ enum class Posted : std::uint8_t {
   done,    // finished: the memory is free again, nothing will be delivered
   pending, // accepted; Sink::on_complete() follows with the cookie
   busy,    // no room now, nothing was done: the engine tries again after a poll()
+  untold,  // put_noticed() only: nothing was done, it takes a put() and a message this time
 };
 
 // Memory of one process as its peers may name it on the wire. Made by register_memory().
@@ -124,7 +125,9 @@ class Transport {
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
 
-  // Names memory so that peers may put to it and get from it until release_memory().
+  // Names memory so that peers may put to it and get from it until release_memory(). Throws
+  // base::Error (MPI_ERR_NO_MEM) if no more can be named. Local memory of puts and gets needs no
+  // name.
   virtual RemoteMemory register_memory(void* memory, std::size_t bytes) = 0;
   virtual void release_memory(RemoteMemory memory) = 0;
 

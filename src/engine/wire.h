@@ -20,6 +20,8 @@ enum class Kind : std::uint8_t {
   retract,
   retracted,
   demote,
+  pull,
+  piece,
 };
 
 // EAGER: the payload follows. For eager_synchronous an 8-byte send id stands before the payload.
@@ -94,6 +96,24 @@ struct Fin {
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(Fin) == 24);
+
+// PULL: the data of a SENDER_READY, from `offset` on, as a message, since there is no memory here
+// that can be written to. PIECE answers: as many of them as one message takes follow.
+struct Pull {
+  Kind kind = Kind::pull;
+  std::uint8_t pad[7] = {};
+  std::uint64_t send_id = 0;
+  std::uint64_t receive_id = 0;
+  std::uint64_t offset = 0;
+};
+static_assert(sizeof(Pull) == 32);
+
+struct Piece {
+  Kind kind = Kind::piece;
+  std::uint8_t pad[7] = {};
+  std::uint64_t receive_id = 0;
+};
+static_assert(sizeof(Piece) == 16);
 
 // RETRACT: forget every announcement of this channel from `ordinal` on (a receive is being
 // cancelled). RETRACTED answers: `used` if the message with this ordinal had been sent before.

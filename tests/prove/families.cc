@@ -275,6 +275,13 @@ std::span<const Family> families() {
                  {1, 2,
                   "recv 0 0 24,free;recv 0 0 24 @1,free @1;recv 0 0 24,cancel 0,recv 0 0 24,free"}},
        .quick = true},
+      {.name = "scarce",
+       .about = "memory that cannot be registered, on either side or both",
+       .conditions = "{read write} {at_once blocking ordered} scarce=2;"
+                     "{read write} {at_once ordered} notices scarce=1;write blocking scarce=1 late",
+       .ranks = {{1, 2, "send 1 0 {4 20};send 1 0 12"},
+                 {1, 2, "recv 0 0 {12 24};recv * 0 24;mprobe * *,mrecv 24;cancel 0"}},
+       .quick = true},
       {.name = "parts",
        .about = "eager messages come in two parts, with everything that can happen in between",
        .conditions = "read {at_once blocking} parts;read demote parts",

@@ -392,9 +392,9 @@ std::string Job::name_of(const Operation& operation) {
 // receiver too.
 void Job::check_rest() {
   for (Process& process : processes_) {
-    const std::size_t bound = settings_.protocols == base::Protocols::customized
-                                  ? process.limits.hybrid
-                                  : process.limits.eager;
+    const bool copied = settings_.protocols == base::Protocols::customized &&
+                        program_.conditions.scarce == 0; // then the library may have no memory
+    const std::size_t bound = copied ? process.limits.hybrid : process.limits.eager;
     for (const auto& operation : process.operations) {
       if (operation->request == nullptr) continue;
       const std::string name = name_of(*operation);

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +47,8 @@ struct Delivery {
 class Network {
  public:
   Network(int ranks, const Conditions& conditions, Decider& decider)
-      : conditions_(conditions), decider_(decider), refusals_(conditions.refusals) {
+      : conditions_(conditions), decider_(decider), refusals_(conditions.refusals),
+        scarcity_(conditions.scarce) {
     for (int rank = 0; rank < ranks; ++rank)
       nodes_.push_back(std::make_unique<Node>(*this, rank, ranks));
   }
@@ -98,6 +100,7 @@ class Network {
     return sum;
   }
   [[nodiscard]] unsigned refusals_left() const { return refusals_; }
+  [[nodiscard]] unsigned scarcity_left() const { return scarcity_; }
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
 
   // Everything that can be delivered to a process now.
@@ -142,7 +145,7 @@ class Network {
   // From now on all goes its plain course.
   void calm() {
     calm_ = true;
-    refusals_ = 0;
+    refusals_ = scarcity_ = 0;
   }
   // A message to the process is refused for a reason that a poll of it alone cannot change.
   [[nodiscard]] bool blocked(int rank, int peer) const {
@@ -199,6 +202,7 @@ class Network {
     engine::Posted put_noticed(engine::Link& to, const void* local, engine::RemoteMemory target,
                                std::size_t bytes, std::uint64_t cookie,
                                std::uint32_t notice) override {
+      if (network_.lacks()) return engine::Posted::untold;
       return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, notice, false});
     }
     engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
@@ -206,6 +210,8 @@ class Network {
       return begin(from, {false, local, source, bytes, cookie, 0, false});
     }
     engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+      if (allocated_.count(memory) == 0 && network_.lacks())
+        base::fail(MPI_ERR_NO_MEM, "{} bytes cannot be registered", bytes);
       const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++last_key_};
       regions[named.key] = {named.address, bytes};
       return named;
@@ -213,8 +219,14 @@ class Network {
     void release_memory(engine::RemoteMemory memory) override {
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
-    void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
-    void free(void* memory) override { ::operator delete(memory); }
+    void* allocate(std::size_t bytes) override {
+      if (network_.lacks()) return nullptr;
+      return *allocated_.insert(::operator new(bytes)).first;
+    }
+    void free(void* memory) override {
+      allocated_.erase(memory);
+      ::operator delete(memory);
+    }
 
     bool poll(engine::Sink& sink) override {
       const bool moved = deliver_now(sink);
@@ -343,6 +355,7 @@ class Network {
     Network& network_;
     const int rank_;
     const engine::Limits limits_;
+    std::set<void*> allocated_; // is registered
     std::uint64_t last_key_ = 0;
   };
 
@@ -385,6 +398,12 @@ class Network {
     --refusals_;
     return true;
   }
+  // No more memory can be registered now.
+  bool lacks() {
+    if (calm_ || scarcity_ == 0 || decider_.choose(2) == 0) return false;
+    --scarcity_;
+    return true;
+  }
   bool at_once() {
     switch (conditions_.transfers) {
     case Transfers::at_once:
@@ -424,7 +443,7 @@ class Network {
 
   const Conditions& conditions_;
   Decider& decider_;
-  unsigned refusals_;
+  unsigned refusals_, scarcity_;
   bool calm_ = false;
   std::string wrong_;
   std::vector<std::unique_ptr<Node>> nodes_;

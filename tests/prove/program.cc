@@ -137,13 +137,15 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.parts = true;
   else if (word.starts_with("refusals="))
     to.refusals = value();
+  else if (word.starts_with("scarce="))
+    to.scarce = value();
   else if (word.starts_with("tags="))
     to.tags = value();
   else
     throw std::invalid_argument(
         fmt::format("\"{}\": a condition is needed: read, write, sender, "
                     "blocking, ordered, either, late, bursts, notices, last_byte, "
-                    "demote, parts, refusals=N or tags=N",
+                    "demote, parts, refusals=N, scarce=N or tags=N",
                     word));
 }
 
@@ -193,6 +195,7 @@ std::string show(const Program& program) {
   if (c.demote) text += " demote";
   if (c.parts) text += " parts";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
+  if (c.scarce != 0) text += fmt::format(" scarce={}", c.scarce);
   if (c.tags != Conditions{}.tags) text += fmt::format(" tags={}", c.tags);
   for (const auto& steps : program.ranks) {
     text += " /";

@@ -51,6 +51,7 @@ struct Conditions {
   base::Protocols protocols = base::Protocols::customized;
   Transfers transfers = Transfers::at_once;
   unsigned refusals = 0;  // operations that the network refuses (`busy`), in one run
+  unsigned scarce = 0;    // times in one run that no memory is registered, or no put tells its end
   bool late = false;      // peers are connected some time after the first use
   bool bursts = false;    // one poll may deliver several things
   bool notices = false;   // puts tell their target that they are there; not with `either`

@@ -16,7 +16,7 @@ namespace wire = engine::wire;
 class StateHash {
  public:
   explicit StateHash(const Execution& run) : run_(run) {
-    add(run.network_.refusals_left());
+    add_all(run.network_.refusals_left(), run.network_.scarcity_left());
     for (int rank = 0; rank < ranks(); ++rank) {
       add_process(rank);
       add_engine(rank);
@@ -161,7 +161,7 @@ class StateHash {
   // Receives stand in the matcher in the order of posting, which is that of the operations.
   void add_receive(int rank, const engine::ReceiveRequest& receive) {
     add_all(receive.stage, receive.announced, receive.cancelling, receive.is_registered,
-            receive.id != 0, receive.incoming, receive.channel != nullptr,
+            receive.id != 0, receive.incoming, receive.pulled, receive.channel != nullptr,
             receive.peer == nullptr ? gone : receive.peer->rank, receive.status.source,
             receive.status.tag, receive.status.error, receive.detached);
     add(receive.peer == nullptr
@@ -232,8 +232,10 @@ class StateHash {
       add(node.next == &its);
     });
     for (const engine::Deferred& waiting : peer.backlog) {
-      add_all(waiting.type, waiting.bytes, receive_noticed(other, waiting.notice));
-      if (waiting.type == engine::Deferred::Type::control)
+      add_all(waiting.type, waiting.bytes, receive_noticed(other, waiting.notice),
+              waiting.control_bytes);
+      add_bytes(waiting.payload, waiting.payload == nullptr ? 0 : waiting.bytes);
+      if (waiting.control_bytes != 0)
         add_packet(rank, other, waiting.control.data(), waiting.control_bytes);
       add(name(rank, waiting.send));
       add(name(rank, waiting.receive));
@@ -322,6 +324,14 @@ class StateHash {
               receive_named(kind == wire::Kind::retract ? from : to, retract.receive_id));
       return;
     }
+    case wire::Kind::pull: {
+      const auto pull = read(wire::Pull{});
+      add_all(send_named(to, pull.send_id), receive_named(from, pull.receive_id), pull.offset);
+      return;
+    }
+    case wire::Kind::piece:
+      add(receive_named(to, read(wire::Piece{}).receive_id));
+      return add_bytes(packet + sizeof(wire::Piece), bytes - sizeof(wire::Piece));
     case wire::Kind::demote:
       return add(read(wire::Demote{}).on);
     }

@@ -75,11 +75,17 @@ void set_faults(Random& random, int ranks, Setup& setup) {
   }
 }
 
-void set_device(Random& random, sim::Model& model) {
+void set_device(Random& random, Setup& setup) {
+  sim::Model& model = setup.model;
   model.inline_bytes = one_of(random, {0, 64, 256});
   model.outstanding_reads = one_of(random, {1, 4});
   model.completion_depth = one_of(random, {256, 131072});
   model.orders_bytes = true;
+  // Few for the program's memory; a ring needs one for each connection.
+  if (setup.settings.rdma_receive == ReceiveMode::shared && random.chance(30)) {
+    model.regions = 4 + random.pick(8);
+    setup.program.conditions.scarce = 1;
+  }
   model.start_spread_ns = one_of(random, {0.0, 1e6});
 }
 
@@ -114,7 +120,7 @@ Setup random_setup(std::uint64_t seed) {
   setup.settings = prove::settings_for(setup.program.conditions);
   const int ranks = prove::random_ranks(random);
   set_limits(random, ranks, setup.settings);
-  set_device(random, setup.model);
+  set_device(random, setup);
   set_faults(random, ranks, setup);
   setup.notices = random.chance(70);
   prove::add_random_steps(setup.program, random, ranks, sizes_for(setup.settings));

@@ -22,14 +22,14 @@ PageMemory allocate_pages(std::size_t bytes, const char* purpose) {
 
 Buffer* BufferPool::take() {
   const std::scoped_lock guard(lock_);
-  return take_locked(1);
+  return take_locked(1, 0);
 }
 
 std::size_t BufferPool::take(std::size_t count, std::vector<Buffer*>& buffers) {
   const std::scoped_lock guard(lock_);
   std::size_t got = 0;
   for (; got < count; ++got) {
-    Buffer* const buffer = take_locked(count - got);
+    Buffer* const buffer = take_locked(count - got, model::spare_buffers);
     if (buffer == nullptr) break;
     buffers.push_back(buffer);
   }
@@ -68,9 +68,9 @@ std::size_t BufferPool::taken() const {
 }
 
 // The first of `wanted` that are to be taken.
-Buffer* BufferPool::take_locked(std::size_t wanted) {
+Buffer* BufferPool::take_locked(std::size_t wanted, std::size_t to_leave) {
   if (taken_ >= limit_) return nullptr;
-  if (free_ == nullptr && !grow(std::min(wanted, limit_ - taken_))) return nullptr;
+  if (made_ - taken_ <= to_leave && !grow(std::min(wanted, limit_ - taken_))) return nullptr;
   Buffer* const buffer = free_;
   free_ = buffer->next;
   ++taken_;
@@ -80,7 +80,8 @@ Buffer* BufferPool::take_locked(std::size_t wanted) {
 // One more chunk, registered as a whole. The device may refuse it: then the pool stays as large as
 // it is.
 bool BufferPool::grow(std::size_t wanted) {
-  const std::size_t count = model::round_up(wanted, model::pool_chunk);
+  const std::size_t count =
+      model::round_up(wanted, model::pool_chunk) + (made_ == 0 ? model::spare_buffers : 0);
   const std::size_t bytes = count * buffer_bytes_;
   Chunk chunk;
   try {

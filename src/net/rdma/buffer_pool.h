@@ -38,9 +38,11 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // Null if all are in use. Throws base::Error if no memory can be had for the very first ones.
+  // A buffer for a send. Null if all are in use. Throws base::Error if no memory can be had for the
+  // very first ones.
   Buffer* take();
-  // Takes up to `count` buffers in one go, as a list; how many.
+  // Takes up to `count` buffers in one go, as a list; how many. For receives: they hold them for
+  // long, so some are left for sends even if the device registers no more.
   std::size_t take(std::size_t count, std::vector<Buffer*>& buffers);
   void give(Buffer* buffer);
   void give(const std::vector<Buffer*>& buffers);
@@ -58,7 +60,7 @@ class BufferPool {
     std::unique_ptr<MemoryRegion> region;
     std::unique_ptr<Buffer[]> buffers;
   };
-  Buffer* take_locked(std::size_t wanted);
+  Buffer* take_locked(std::size_t wanted, std::size_t to_leave);
   bool grow(std::size_t wanted);
 
   Device& device_;

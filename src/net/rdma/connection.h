@@ -24,7 +24,8 @@ struct Transfer : base::ListNode<> {
   Connection* connection = nullptr;
   std::uint64_t cookie = 0;
   mem::Registration* registration = nullptr; // of `local`; or else
-  Buffer* bounce = nullptr;                  // small: the data are copied from here at the end
+  Buffer* bounce = nullptr;                  // ... the data go through here, piece by piece
+  std::size_t bounced = 0;                   // bytes of the piece that is there now
   std::byte* local = nullptr;
   engine::RemoteMemory remote;
   std::size_t bytes = 0;

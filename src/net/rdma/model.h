@@ -19,6 +19,7 @@ inline constexpr std::size_t page = 4096;         // what is registered, and the
 inline constexpr std::size_t line = 64;           // bytes
 inline constexpr std::size_t header_room = 64;    // the engine's longest header
 inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
+inline constexpr std::size_t spare_buffers = 2;   // beyond the first chunk, never for receives
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
 inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use

@@ -168,7 +168,7 @@ void RdmaTransport::retire(Connection& connection, std::uint32_t sequence, Sink&
     if (static_cast<std::int32_t>(done.sequence - sequence) > 0) break;
     ++queue.first;
     if (done.buffer != nullptr) pool_.give(done.buffer);
-    if (done.transfer != nullptr) finish(*done.transfer, true, sink);
+    if (done.transfer != nullptr) on_posted(*done.transfer, sink);
   }
   while (!connection.unposted.empty() && post_pieces(connection.unposted.front())) {
   }

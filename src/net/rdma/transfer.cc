@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Puts and gets: RDMA writes and reads of registered memory (Jiang et al.). Large data go from
 // where they are, registered through the pin-down cache; small ones that are not registered yet go
-// through a message buffer, which costs less than to register them.
+// through a message buffer, which costs less than to register them. So do large ones, a buffer at a
+// time, if they can't be registered.
 #include "net/rdma/transport.h"
 
 #include "base/error.h"
@@ -41,22 +42,18 @@ std::unique_ptr<mem::Pinned> RdmaTransport::pin(const mem::Range& range) {
   }
 }
 
-// The cache has let go all it could, and the device still refuses.
-void RdmaTransport::fail_to_register(const void* memory, std::size_t bytes) const {
-  base::fail(
-      MPI_ERR_NO_MEM,
-      "RDMA: {} bytes at {} cannot be registered; {} pieces of {} bytes together are in use; "
-      "{}; transfer less at once, or raise the limit that is named",
-      bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(),
-      refusal_.empty() ? "MACADAM_RDMA_CACHE is reached" : refusal_);
-}
-
 RemoteMemory RdmaTransport::register_memory(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
   if (const MemoryRegion* const region = heap_.find(memory)) return {address, region->remote_key};
   const mem::Registration* const registration = cache_.acquire(memory, bytes);
-  if (registration == nullptr) fail_to_register(memory, bytes);
+  if (registration == nullptr) { // the cache has let go all it could, and the device still refuses
+    base::fail(
+        MPI_ERR_NO_MEM,
+        "RDMA: {} bytes at {} cannot be registered; {} pieces of {} bytes together are in use; "
+        "{}; transfer less at once, or raise the limit that is named",
+        bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), refusal_);
+  }
   return {address, registration->travelling_key()};
 }
 
@@ -113,13 +110,13 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   if (region == nullptr) {
     const bool small = bytes <= pool_.buffer_bytes();
     registration = small ? cache_.find(local, bytes) : cache_.acquire(local, bytes);
-    if (registration == nullptr && small) {
-      if (!is_get && put_small(connection, local, remote, bytes, notice)) return Posted::done;
-      if (is_get) bounce = pool_.take();
+    if (registration == nullptr) {
+      if (small && !is_get && put_small(connection, local, remote, bytes, notice))
+        return Posted::done;
+      if (!small && notice != 0) return Posted::untold; // takes several writes
+      bounce = pool_.take();
+      if (bounce == nullptr) return refuse(connection);
     }
-    // Others will give room back; if there are none, waiting would not end.
-    if (registration == nullptr && !small && cache_.entries() == 0) fail_to_register(local, bytes);
-    if (registration == nullptr && bounce == nullptr) return refuse(connection);
   }
   Transfer& transfer = *transfer_slab_.make();
   transfer.connection = &connection;
@@ -177,16 +174,20 @@ void RdmaTransport::add_notice(Connection& connection, SendWork& work, std::uint
 // Posts what fits of a transfer, the front of its connection's; true if that was all.
 bool RdmaTransport::post_pieces(Transfer& transfer) {
   Connection& connection = *transfer.connection;
-  const std::size_t most = longest_piece(device_.limits());
+  Buffer* const bounce = transfer.bounce;
+  const std::size_t most =
+      bounce != nullptr ? pool_.buffer_bytes() : longest_piece(device_.limits());
   const MemoryRegion* const region =
       transfer.registration == nullptr ? heap_.find(transfer.local) : nullptr;
   while (transfer.posted < transfer.bytes) {
-    if (connection.sends.room() == 0) return false;
+    if (connection.sends.room() == 0 || transfer.bounced != 0) return false;
     const auto bytes = static_cast<std::uint32_t>(std::min(most, transfer.bytes - transfer.posted));
     Segment segment{transfer.local + transfer.posted, bytes, 0};
-    if (transfer.bounce != nullptr) {
-      segment.memory = transfer.bounce->memory;
-      segment.local_key = transfer.bounce->local_key;
+    if (bounce != nullptr) {
+      if (!transfer.is_get) std::memcpy(bounce->memory, segment.memory, bytes);
+      segment.memory = bounce->memory;
+      segment.local_key = bounce->local_key;
+      transfer.bounced = bytes;
     } else {
       segment.local_key =
           region != nullptr ? region->local_key : transfer.registration->pinned->local_key;
@@ -198,19 +199,27 @@ bool RdmaTransport::post_pieces(Transfer& transfer) {
     work.remote_key = device_key(transfer.remote);
     if (transfer.notice != 0) add_notice(connection, work, transfer.notice); // one piece
     transfer.posted += bytes;
-    post(connection, work, nullptr, transfer.posted == transfer.bytes ? &transfer : nullptr);
+    const bool last = transfer.posted == transfer.bytes;
+    post(connection, work, nullptr, last || bounce != nullptr ? &transfer : nullptr);
   }
   base::List<Transfer>::erase(transfer);
   return true;
 }
 
+// The last piece is complete, or the one in the message buffer: the next may be posted then.
+void RdmaTransport::on_posted(Transfer& transfer, Sink& sink) {
+  if (transfer.is_get && transfer.bounce != nullptr) {
+    std::memcpy(transfer.local + transfer.posted - transfer.bounced, transfer.bounce->memory,
+                transfer.bounced);
+  }
+  transfer.bounced = 0;
+  if (transfer.posted == transfer.bytes) finish(transfer, true, sink);
+}
+
 void RdmaTransport::finish(Transfer& transfer, bool ok, Sink& sink) {
   base::List<Transfer>::erase(transfer);
   --transfer.connection->transfers;
-  if (transfer.bounce != nullptr) {
-    if (ok) std::memcpy(transfer.local, transfer.bounce->memory, transfer.bytes);
-    pool_.give(transfer.bounce);
-  }
+  if (transfer.bounce != nullptr) pool_.give(transfer.bounce);
   if (transfer.registration != nullptr) cache_.release(*transfer.registration);
   const std::uint64_t cookie = transfer.cookie;
   transfer_slab_.free(&transfer);

@@ -167,7 +167,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
                  std::uint32_t notice);
   void add_notice(Connection& connection, SendWork& work, std::uint32_t notice);
   bool post_pieces(Transfer& transfer);
-  [[noreturn]] void fail_to_register(const void* memory, std::size_t bytes) const;
+  void on_posted(Transfer& transfer, Sink& sink);
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;

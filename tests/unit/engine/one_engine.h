@@ -62,6 +62,7 @@ class RecordingTransport final : public engine::Transport {
   bool busy = false;      // for everything
   int room = -1;          // operations until it is busy; -1: no end
   bool no_memory = false; // allocate() has none left
+  bool unnamed = false;   // nothing can be registered
 
   std::deque<Operation> done;
   std::map<std::uint64_t, std::size_t> registered; // bytes by key
@@ -106,6 +107,7 @@ class RecordingTransport final : public engine::Transport {
     std::memcpy(get.local, reinterpret_cast<const void*>(get.remote.address), get.size);
   }
   RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+    if (unnamed) base::fail(MPI_ERR_NO_MEM, "{} bytes cannot be registered", bytes);
     registered[++keys_] = bytes;
     return {reinterpret_cast<std::uintptr_t>(memory), keys_};
   }

@@ -48,6 +48,44 @@ TEST_P(Sizes, put_and_get) {
   EXPECT_EQ(world.fabric.counters.refused, 0u);
 }
 
+// The local memory cannot be registered: the data go through a message buffer.
+TEST_P(Sizes, put_and_get_without_a_registration) {
+  Model model;
+  model.regions = 20;
+  World world(2, small_settings(), model);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  const std::size_t bytes = GetParam();
+  const std::vector<std::byte> source = pattern(bytes, 1);
+  std::vector<std::byte> target(bytes), back(bytes);
+  const RemoteMemory remote = world[1].transport->register_memory(target.data(), bytes);
+  RdmaTransport& transport = *world[0].transport;
+  std::vector<std::unique_ptr<MemoryRegion>> others; // have taken what there was
+  while (world[0].device.regions.count() < 20)
+    others.push_back(world[0].device.register_memory(back.data(), 1, Access::local));
+  EXPECT_THROW(transport.register_memory(back.data(), bytes), base::Error);
+  Posted put = Posted::busy;
+  ASSERT_TRUE(world.until([&] {
+    put = transport.put(world[0].link(1), source.data(), remote, bytes, 7);
+    return put != Posted::busy;
+  }));
+  if (put == Posted::pending) {
+    EXPECT_EQ(transport.send(world[0].link(1), "x", 1, nullptr, 0), Posted::busy);
+    ASSERT_TRUE(world.until([&] { return world[0].completed.contains(7); }));
+  }
+  ASSERT_TRUE(world.until([&] {
+    return transport.get(world[0].link(1), back.data(), remote, bytes, 8) == Posted::pending;
+  }));
+  ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
+  EXPECT_EQ(back, source);
+  if (bytes > 5000) {
+    EXPECT_EQ(transport.put_noticed(world[0].link(1), source.data(), remote, bytes, 9, 1),
+              Posted::untold);
+  }
+  EXPECT_EQ(transport.in_use().transfers, 0u);
+  world[1].transport->release_memory(remote);
+}
+
 TEST(Put, is_there_before_a_later_message) {
   for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
     Faults faults;

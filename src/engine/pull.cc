@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where no more memory can be registered, a program goes on, slower. A receive that cannot name its
+// memory does not announce itself, and a send that cannot name its own is offered in the write
+// form. If both can't, the receiver asks for the data piece by piece and they come as messages.
+#include "base/error.h"
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace macadam::engine {
+
+// Names memory for the peer; false if no more can be named.
+bool Engine::name(Peer& peer, const std::byte* memory, std::size_t bytes, RemoteMemory& named) {
+  try {
+    named = peer.transport->register_memory(const_cast<std::byte*>(memory), bytes);
+    return true;
+  } catch (const base::Error& error) {
+    if (error.error_class != MPI_ERR_NO_MEM) throw;
+    ++counters_.unnamed;
+    return false;
+  }
+}
+
+// Asks for the next piece; one at a time, so that it needs no room here.
+void Engine::pull(ReceiveRequest& receive) {
+  const wire::Pull pull{
+      .send_id = receive.sender_id, .receive_id = receive.id, .offset = receive.pulled};
+  post_control(*receive.peer, &pull, sizeof pull);
+}
+
+void Engine::on_pull(Peer& peer, const wire::Pull& pull) {
+  SendRequest* const send = send_ids_.find(pull.send_id);
+  if (send == nullptr || send->stage != SendStage::announced || pull.offset >= send->bytes) return;
+  stop_waiting(*send);
+  const wire::Piece piece{.receive_id = pull.receive_id};
+  const std::size_t most = peer.transport->limits().message - sizeof piece;
+  post_control(peer, &piece, sizeof piece, flat(*send) + pull.offset,
+               std::min(most, send->bytes - pull.offset));
+}
+
+void Engine::on_piece(const std::byte* packet, std::size_t bytes) {
+  wire::Piece piece;
+  std::memcpy(&piece, packet, sizeof piece);
+  ReceiveRequest* const receive = receive_ids_.find(piece.receive_id);
+  if (receive == nullptr || receive->stage != ReceiveStage::reading) return;
+  const std::size_t fits = std::min<std::size_t>(receive->incoming, receive->capacity);
+  const std::size_t more = std::min(bytes - sizeof piece, fits - receive->pulled);
+  std::memcpy(landing(*receive) + receive->pulled, packet + sizeof piece, more);
+  receive->pulled += more;
+  if (receive->pulled < fits) return pull(*receive);
+  finish_reading(*receive, true);
+}
+
+} // namespace macadam::engine
