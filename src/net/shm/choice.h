@@ -23,31 +23,36 @@ class Choice {
 
   Turn next(std::size_t bytes) {
     Class& c = class_of(bytes);
-    ++c.turn;
-    if (c.seconds[0] == 0) return {Way{0}, true};
-    if (c.seconds[1] == 0) return {Way{1}, true};
-    const bool explore = c.turn % explore_every == 0;
+    const unsigned turn = c.turn++;
+    if (turn < trials) return {static_cast<Way>(turn % 2), true};
+    const bool explore = turn % explore_every == 0;
     const bool first = (c.seconds[0] <= c.seconds[1]) != explore;
-    return {first ? Way{0} : Way{1}, c.turn % time_every == 0};
+    const auto way = static_cast<Way>(first ? 0 : 1);
+    return {way, turn % time_every == 0};
   }
 
+  // Nothing is faster than it can be, but many things make a transfer slow that say little about
+  // the way: memory touched for the first time, a core lost meanwhile. So a faster sample counts at
+  // once, and slower ones little by little.
   void record(std::size_t bytes, Way way, double seconds) {
-    float& mean = class_of(bytes).seconds[static_cast<std::size_t>(way)];
+    float& best = class_of(bytes).seconds[static_cast<std::size_t>(way)];
     const auto sample = static_cast<float>(seconds / static_cast<double>(bytes));
-    // A process that lost its core meanwhile says little about the way: one sample counts for
-    // twice the mean at most.
-    mean = mean == 0 ? sample : mean + (std::min(sample, 2 * mean) - mean) / 4;
+    if (best == 0 || sample < best)
+      best = sample;
+    else
+      best += (std::min(sample, 2 * best) - best) / 8;
   }
 
  private:
-  static constexpr std::uint8_t time_every = 8;
-  static constexpr std::uint8_t explore_every = 64;
+  static constexpr unsigned trials = 8; // at first, the ways in turn
+  static constexpr unsigned time_every = 8;
+  static constexpr unsigned explore_every = 64;
   static_assert(explore_every % time_every == 0);
 
   // Sizes within a factor of two: to 16 KiB, 32 KiB, ..., from 1 MiB on.
   struct Class {
     float seconds[2] = {}; // a byte, by way; 0: unknown
-    std::uint8_t turn = 0;
+    std::uint16_t turn = 0;
   };
   Class& class_of(std::size_t bytes) {
     const auto width = static_cast<std::size_t>(std::bit_width(bytes - 1));

@@ -15,12 +15,15 @@
 namespace macadam::net::shm {
 namespace {
 
-// Bytes in a piece: a quarter of the whole, so that the target begins early, but not less than
-// this.
+// Bytes in a piece: at most half of the rest, so that the target soon ends after us, but not less
+// than this.
 constexpr std::size_t shortest_piece = 4 << 10;
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
 // core.
 constexpr double patience = 20e-6;
+// Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
+// data, is often on the way there, and a stream is several times as fast as the kernel.
+constexpr double grace = 0.5e-6;
 
 template <class Body>
 Parts only(const Body& body) {
@@ -73,6 +76,15 @@ bool Transport::should_stream(const Peer& peer) const {
          peer.header->asleep.load(std::memory_order_relaxed) == 0;
 }
 
+// The same for a long transfer.
+bool Transport::will_stream(const Peer& peer) const {
+  if (should_stream(peer)) return true;
+  if (!has_choice(peer) || waiter_.oversubscribed()) return false;
+  for (const double begin = seconds(); seconds() - begin < grace; relax())
+    if (should_stream(peer)) return true;
+  return false;
+}
+
 // Whether both ways are open for private memory of the peer.
 bool Transport::has_choice(const Peer& peer) const {
   return peer.cross_copy && settings_.shm_copy == base::CopyPath::automatic;
@@ -110,7 +122,7 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
   stream.bytes = bytes;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
-  const bool all = should_stream(peer) && has_choice(peer) ? put_by_choice(stream) : start(stream);
+  const bool all = will_stream(peer) && has_choice(peer) ? put_by_choice(stream) : start(stream);
   if (all && stream.ok) {
     stream_slab_.free(&stream);
     return Posted::done;
@@ -156,7 +168,7 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (peer.failed) stream.ok = false;
   if (stream.bytes == 0 || peer.failed) return true;
-  if (!should_stream(peer) && finish_by_cross_copy(stream)) return true;
+  if (!will_stream(peer) && finish_by_cross_copy(stream)) return true;
   return advance(stream);
 }
 
@@ -185,16 +197,18 @@ bool Transport::finish_by_cross_copy(Stream& stream) {
 // Streams while there is room, and as long as the target makes room. If it stops, the kernel copies
 // the rest; if the kernel must not, poll() comes back to it.
 bool Transport::advance(Stream& stream) {
+  if (stream.bytes == 0) return true;
   Peer& peer = *stream.peer;
   // Whoever streams to us must not wait for us now: both would wait.
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
   const std::size_t all = stream.bytes;
-  const std::size_t piece = std::clamp(std::bit_floor(all / 4 + 1), shortest_piece, stream_piece);
   const auto [stores, timed] = peer.store_choice.next(all);
   const double begin = timed ? seconds() : 0;
   double full_since = 0;
   while (stream.bytes > 0 && !peer.failed) {
+    const std::size_t piece =
+        std::clamp(std::bit_floor(stream.bytes / 2 + 1), shortest_piece, stream_piece);
     const std::size_t bytes = std::min(stream.bytes, piece);
     // The address stands alone in the first line, the data begin on the next.
     std::byte first[put_data_offset] = {};
@@ -257,8 +271,12 @@ bool Transport::advance_streams(Sink& sink) {
 
 void Transport::on_put_data(const Line& line) {
   const auto put = read_body<PutData>(line);
-  std::memcpy(reinterpret_cast<void*>(put.address), line.body() + put_data_offset,
-              line.bytes() - put_data_offset);
+  auto* const to = reinterpret_cast<std::byte*>(put.address);
+  const std::size_t bytes = line.bytes() - put_data_offset;
+  if (bytes < long_payload)
+    std::memcpy(to, line.body() + put_data_offset, bytes);
+  else
+    store_long(to, line.body() + put_data_offset, bytes, Stores::cached);
 }
 
 // --- Get.
@@ -273,17 +291,13 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   }
   if (bytes == 0) return Posted::done;
   auto state = peer.failed ? PendingGet::State::failed : PendingGet::State::to_ask;
-  std::uint32_t claim = no_claim;
+  // An owner that waits moves the data, by the kernel if we do not wait too.
   bool ask_owner = should_stream(peer);
   double begin = 0;
-  if (ask_owner && has_choice(peer)) {
-    // Streaming takes both of us, so it is open only while both wait.
-    if (waiter_.waiting()) {
-      const auto [path, timed] = peer.get_choice.next(bytes);
-      if (path == Path::stream) claim = take_claim();
-      if (timed) begin = seconds();
-    }
-    ask_owner = claim != no_claim;
+  if (ask_owner && has_choice(peer) && waiter_.waiting()) {
+    const auto [path, timed] = peer.get_choice.next(bytes);
+    ask_owner = path == Path::stream;
+    if (timed) begin = seconds();
   }
   if (!ask_owner && !peer.failed) {
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
@@ -306,7 +320,6 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   get.bytes = bytes;
   get.cookie = cookie;
   get.id = get_ids_.add(&get);
-  get.claim = claim;
   get.begin = begin;
   get.state = state;
   gets_.push_back(get);
@@ -323,8 +336,12 @@ std::uint32_t Transport::take_claim() {
   return claim;
 }
 
-// Asks the owner to stream the data to us.
+// Asks the owner to move the data to us. That waits for a claim if we may yet do it ourselves.
 void Transport::ask(PendingGet& get) {
+  if (get.claim == no_claim && has_choice(*get.peer)) {
+    get.claim = take_claim();
+    if (get.claim == no_claim) return;
+  }
   if (get.claim != no_claim) {
     get.ticket = ++last_ticket_ != 0 ? last_ticket_ : ++last_ticket_;
     segment_.header().claim[get.claim].store(get.ticket, std::memory_order_release);
@@ -337,7 +354,8 @@ void Transport::ask(PendingGet& get) {
 // An owner that left its wait before it read our request might come back late. Whoever sets the
 // claim word to zero, owner or we, moves the data. True if it is ours to do.
 bool Transport::take_back(PendingGet& get) {
-  if (get.claim == no_claim || should_stream(*get.peer)) return false;
+  if (!has_choice(*get.peer) || should_stream(*get.peer)) return false;
+  if (get.state == PendingGet::State::to_ask) return true;
   std::uint32_t ticket = get.ticket;
   return segment_.header().claim[get.claim].compare_exchange_strong(ticket, 0);
 }
@@ -360,7 +378,7 @@ bool Transport::watch_gets(Sink& sink) {
     Copied copied = Copied::refused;
     if (get.state == PendingGet::State::failed || get.peer->failed) {
       copied = Copied::failed;
-    } else if (get.state == PendingGet::State::asked && take_back(get)) {
+    } else if (take_back(get)) {
       ++counters_.gets_taken_back;
       copied = cross_copy_with(*get.peer, Direction::read, get.to, get.from, get.bytes);
       if (copied == Copied::refused) get.state = PendingGet::State::to_ask;
