@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points, api.json and MPI in Fortran.
+"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points, api.json and MPI in
+Fortran.
 
 Usage: generate.py --out DIR. A file is touched only if its content changes.
 """
@@ -29,6 +30,10 @@ def main() -> int:
         types, constants = table.read_types(folder), table.read_constants(folder)
         files = {f"generated/api/{name}.cc": text
                  for name, text in entries.entry_points(functions).items()}
+        files |= {f"generated/fortran/{name}.cc": text
+                  for name, text in glue.glue(functions).items()}
+        files |= {f"generated/fortran/{name}.f90": text
+                  for name, text in modules.modules(types, constants, functions).items()}
     except table.TableError as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 1
@@ -36,9 +41,6 @@ def main() -> int:
     files["generated/mpi/calls.h"] = calls.calls(functions)
     files["generated/api.json"] = report.report(functions)
     files["include/mpif.h"] = mpif.mpif(constants, functions)
-    files |= {f"generated/fortran/{name}.cc": text for name, text in glue.glue(functions).items()}
-    files |= {f"generated/fortran/{name}.f90": text
-              for name, text in modules.modules(types, constants, functions).items()}
     for name, text in files.items():
         write(arguments.out / name, text)
     return 0

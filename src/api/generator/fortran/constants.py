@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..table import ConstantGroup
+from ..table import ConstantGroup, TableError
 
 # Kinds, and what describes the bindings themselves. Descriptors reach MPI in mpi_f08 only.
 OWN = [("MPI_ADDRESS_KIND", "8"), ("MPI_COUNT_KIND", "8"), ("MPI_OFFSET_KIND", "8"),
@@ -27,6 +27,7 @@ SENTINELS = [
     ("MPI_ARGVS_NULL", "CHARACTER*1", "(1,1)", ("character(len=1)", "(1,1)")),
 ]
 
+DISPLACEMENT = "MPI_DISPLACEMENT_CURRENT"  # the only number among the typed constants
 C_ONLY = re.compile(r"MPI_T_|MPI_F_")
 
 
@@ -50,14 +51,14 @@ def values(groups: list[ConstantGroup]) -> list[Value]:
         for constant in group.constants:
             name = constant.name
             value = numbers[constant.value] if constant.alias else constant.value
-            if C_ONLY.match(name) or (group.form == "typed" and name != "MPI_DISPLACEMENT_CURRENT"):
+            if C_ONLY.match(name) or (group.form == "typed" and name != DISPLACEMENT):
                 continue
             number = int(value, 0)
             if re.match(r"MPI_MAX_.*", name):
                 number -= 1  # no terminating null
             numbers[name] = value
             handle = group.form if group.form.startswith("MPI_") else ""
-            kind = "MPI_OFFSET_KIND" if name == "MPI_DISPLACEMENT_CURRENT" else ""
+            kind = "MPI_OFFSET_KIND" if name == DISPLACEMENT else ""
             found.append(Value(name, str(number), handle, kind))
     return found
 
@@ -65,14 +66,14 @@ def values(groups: list[ConstantGroup]) -> list[Value]:
 def callbacks(groups: list[ConstantGroup]) -> list[tuple[str, str]]:
     """The predefined callbacks: name, and the name of their interface."""
     return [(c.name, c.type.removesuffix("*")) for g in groups if g.form == "typed"
-            for c in g.constants if c.type.endswith("_function*") or c.type.endswith("_function_c*")]
+            for c in g.constants if c.type.endswith(("_function*", "_function_c*"))]
 
 
 def check(groups: list[ConstantGroup]) -> None:
-    """Every typed constant of the table is known here: as a sentinel, a callback or a number."""
+    """Refuses a typed constant that is neither a sentinel nor a callback nor a number here."""
     known = {name for name, *_ in SENTINELS} | {name for name, _ in callbacks(groups)}
     for group in groups:
         for c in group.constants:
             if group.form == "typed" and c.name not in known and not C_ONLY.match(c.name) \
-                    and c.name != "MPI_DISPLACEMENT_CURRENT":
-                raise ValueError(f"{c.name} has no form in Fortran; see generator/fortran/constants.py")
+                    and c.name != DISPLACEMENT:
+                raise TableError(f"{c.name} has no form in Fortran; see fortran/constants.py")

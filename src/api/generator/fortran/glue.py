@@ -2,8 +2,8 @@
 """Writes the glue: the procedures that Fortran calls, each one call of the C function.
 
 A procedure has up to three names (MPI 5.0, section 19.1.5). mpi_send_ is that of mpif.h and module
-mpi. In mpi_f08 a procedure with choice buffers is mpi_send_f08ts and gets C descriptors of them; any
-other is mpi_comm_rank_f08_, a second name of mpi_comm_rank_ wherever the arguments are alike.
+mpi. In mpi_f08 a procedure with choice buffers is mpi_send_f08ts and gets C descriptors of them;
+any other is mpi_comm_rank_f08_, a second name of mpi_comm_rank_ wherever the arguments are alike.
 """
 from __future__ import annotations
 
@@ -53,16 +53,17 @@ def procedure(macro: str, entry: Entry, arguments: list[Argument], body: list[st
     lower, upper = shown(entry)
     name = f"{macro}({lower})" if macro == "F08TS" else f"{macro}({lower}, {upper})"
     opening = signature(name, arguments, entry.function.result or "void", has_error(entry.function))
-    lines = "".join("\n".join("  " + part for part in wrapped(line, 98).split("\n")) + "\n" for line in body)
-    return f"\n{wrapped(opening)}\n{lines}}}\n"
+    lines = [f"  {part}\n" for line in body for part in wrapped(line, 98).split("\n")]
+    return f"\n{wrapped(opening)}\n{''.join(lines)}}}\n"
 
 
 class Buffers:
     """How the buffers of a call in mpi_f08 become addresses for C.
 
-    An array section in a buffer with a count and a datatype of its own is described by a datatype. In
-    collectives, where buffers share them or each rank has a part of one, it is copied. One-sided
-    operations on a single element and the second halves of split file operations need but the address.
+    An array section in a buffer with a count and a datatype of its own is described by a datatype.
+    In collectives, where buffers share them or each rank has a part of one, it is copied.
+    One-sided operations on a single element and the second halves of split file operations need but
+    the address.
     """
 
     def __init__(self, entry: Entry):
@@ -95,12 +96,12 @@ class Buffers:
                 before.append(f"const Section {name}_section({name}, *{count.name}, "
                               f"handle<MPI_Datatype>({datatype.name}));")
                 by_name[name] = replace(by_name[name], expression=f"{name}_section.address")
-                by_name[count.name] = replace(by_name[count.name], expression=f"{name}_section.count")
-                by_name[datatype.name] = replace(by_name[datatype.name],
-                                                 expression=f"{name}_section.type")
+                for p, member in ((count, "count"), (datatype, "type")):
+                    by_name[p.name] = replace(by_name[p.name],
+                                              expression=f"{name}_section.{member}")
             elif buffer.kind.buffer and self.entry.function.file not in ("one_sided", "file"):
                 copied = True
-                way = "in" if buffer.kind.small.startswith("const") else "inout"
+                way = "inout" if by_name[name].intent != "in" else "in"
                 by_name[name] = replace(by_name[name], expression=f"copies.{way}({name})")
         call = statements(self.entry, [by_name[a.name] for a in arguments])
         if not copied:

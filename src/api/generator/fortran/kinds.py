@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..table import Entry, Function, Parameter
+from ..table import Entry, Function, Parameter, TableError
 
 HANDLES = ("Comm", "Datatype", "Errhandler", "File", "Group", "Info", "Message", "Op", "Request",
            "Session", "Win")
 INTEGERS = {"int": "integer", "MPI_Aint": "integer(MPI_ADDRESS_KIND)",
             "MPI_Count": "integer(MPI_COUNT_KIND)", "MPI_Offset": "integer(MPI_OFFSET_KIND)"}
 
+RESULTS = {"double": "double precision", "MPI_Aint": INTEGERS["MPI_Aint"]}  # of functions
+
 # Kinds whose functions are glued by hand (src/fortran): conversions that need several parameters.
-CALLBACK = re.compile(r"MPI_\w+_function \*")
-BY_HAND = {"attribute", "out_attribute", "strings", "main_argc", "new_session", "user_function",
-           "conversion_function"}
+CALLBACK = re.compile(r"(MPI_\w+_function(?:_c)?) \*")
+BY_HAND = {"attribute", "out_attribute", "strings", "main_argc", "new_session"}
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,14 @@ class Special:
 
 
 def string(converter: str) -> Special:
-    return Special("character(len=*)", "const char* {name}", f"{converter}({{name}}, {{name}}_length)",
-                   "in", hidden=True)
+    return Special("character(len=*)", "const char* {name}",
+                   f"{converter}({{name}}, {{name}}_length)", "in", hidden=True)
 
 
 def flags(intent: str, converter: str) -> Special:
     const = "const " if intent == "in" else ""
-    return Special("logical", f"{const}Fint* {{name}}", f"{converter}({{name}}, {{length}})", intent, "(*)")
+    return Special("logical", f"{const}Fint* {{name}}", f"{converter}({{name}}, {{length}})",
+                   intent, "(*)")
 
 
 def status(intent: str, expression: str, shape: str = "") -> Special:
@@ -70,9 +72,11 @@ SPECIAL = {
     "logicals": flags("in", "Flags"),
     "out_logicals": flags("out", "OutFlags"),
     "out_index": Special("integer", "Fint* {name}", "Index({name})", "out"),
-    "out_indices": Special("integer", "Fint* {name}", "Indices({name}, {length}, outcount)", "out", "(*)"),
+    "out_indices": Special("integer", "Fint* {name}", "Indices({name}, {length}, outcount)", "out",
+                           "(*)"),
     "inout_length": Special("integer", "Fint* {name}", "Length({name})", "inout"),
-    "ranges": Special("integer", "Fint* {name}", "reinterpret_cast<int(*)[3]>({name})", "in", "(3, *)"),
+    "ranges": Special("integer", "Fint* {name}", "reinterpret_cast<int(*)[3]>({name})", "in",
+                      "(3, *)"),
     "weights": weights("in"),
     "out_weights": weights("out"),
     "string": string("String"),
@@ -98,10 +102,10 @@ def is_buffer(p: Parameter) -> bool:
     return p.kind.buffer or (p.kind_name in SPECIAL and SPECIAL[p.kind_name].fortran == "choice")
 
 
-def callback(p: Parameter) -> str | None:
+def callback(p: Parameter, large: bool = False) -> str | None:
     """The name of the abstract interface of a callback."""
-    c = p.kind.small.replace("{}", "").strip()
-    return c.removesuffix(" *") if CALLBACK.fullmatch(c) else None
+    match = CALLBACK.fullmatch(p.declare(large).removesuffix(p.name))
+    return match.group(1) if match else None
 
 
 def exists(function: Function) -> bool:
@@ -163,21 +167,24 @@ def special(entry: Entry, p: Parameter, kind: Special) -> Argument:
 
 
 def ordinary(entry: Entry, p: Parameter) -> Argument:
-    declared = p.declare(entry.large).replace(p.name, "@", 1) if p.name else ""
     match = re.fullmatch(r"(const )?(\w+) ?(\*?)@(\[\])?", p.kind.declare("@", entry.large))
     if not match:
-        raise ValueError(f"MPI_{entry.name}: no Fortran form of '{declared}'")
+        raise TableError(f"MPI_{entry.name}: '{p.declare(entry.large)}' has no form in Fortran; "
+                         "add its kind to SPECIAL in generator/fortran/kinds.py")
     const, base, pointer, array = match.groups()
     name, is_output = p.name, bool(pointer or array) and not const
     shape = "(*)" if array else ""
-    in_and_out = p.kind_name.startswith("inout_") or p.kind_name in ("request", "requests", "message")
+    in_and_out = (p.kind_name.startswith("inout_")
+                  or p.kind_name in ("request", "requests", "message"))
     intent = "in" if not is_output else "inout" if in_and_out else "out"
     glue = f"{'' if is_output else 'const '}Fint* {name}"
     if base in INTEGERS:
         glue = glue.replace("Fint", base) if base != "int" else glue
-        return Argument(p, INTEGERS[base], intent, shape, glue, f"*{name}" if not (pointer or array) else name)
+        expression = name if pointer or array else f"*{name}"
+        return Argument(p, INTEGERS[base], intent, shape, glue, expression)
     converter = {("in", ""): "handle", ("out", ""): "Out", ("inout", ""): "InOut",
-                 ("in", "(*)"): "In", ("out", "(*)"): "OutHandles", ("inout", "(*)"): "InOutHandles"}
+                 ("in", "(*)"): "In", ("out", "(*)"): "OutHandles",
+                 ("inout", "(*)"): "InOutHandles"}
     extent = f", {length(entry, p)}" if array else ""
     return Argument(p, f"type({base})", intent, shape, glue,
                     f"{converter[intent, shape]}<{base}>({name}{extent})")
@@ -191,12 +198,8 @@ def argument(entry: Entry, p: Parameter) -> Argument | None:
     if p.kind.buffer:
         intent = "in" if p.kind.small.startswith("const") else ""
         return Argument(p, "choice", intent, "", f"void* {p.name}", f"c_address({p.name})")
-    if (interface := callback(p)) is not None:
+    if (interface := callback(p, entry.large)) is not None:
         return Argument(p, f"procedure({interface})", "", "", "", "")
-    if p.kind_name in ("user_function", "conversion_function"):
-        name = {"user_function": "MPI_User_function",
-                "conversion_function": "MPI_Datarep_conversion_function"}[p.kind_name]
-        return Argument(p, f"procedure({name}{'_c' if entry.large else ''})", "", "", "", "")
     return ordinary(entry, p)
 
 

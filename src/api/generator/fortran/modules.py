@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ..table import ConstantGroup, Entry, Function, Types
 from . import constants, kinds
@@ -13,6 +14,9 @@ OPENING = """\
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Generated from the table in src/api/table: do not edit.
 """
+
+
+DEPRECATED_CALLBACKS = {"MPI_Copy_function", "MPI_Delete_function"}  # not in mpi_f08
 
 
 def continued(text: str, indent: str, width: int = 100) -> str:
@@ -45,7 +49,8 @@ def shape_of(a: Argument, f08: bool) -> str:
 
 def is_asynchronous(function: Function) -> bool:
     """Buffers that MPI may still use after the call (MPI 5.0, section 19.1.16)."""
-    return (function.file == "one_sided" or any(p.kind_name == "new_request" for p in function.parameters)
+    return (function.file == "one_sided"
+            or any(p.kind_name == "new_request" for p in function.parameters)
             or re.search(r"_(begin|end|attach|attach_buffer)$", function.name) is not None)
 
 
@@ -60,7 +65,8 @@ def declarations(entry: Entry, arguments: list[Argument], f08: bool, indent: str
             later = ", asynchronous" if is_asynchronous(entry.function) else ""
             key = f"type(*), dimension(..){intent}{later}"
         elif type_ == "choice":
-            text += f"{indent}!GCC$ ATTRIBUTES NO_ARG_CHECK :: {a.name}\n{indent}!DIR$ IGNORE_TKR {a.name}\n"
+            text += f"{indent}!GCC$ ATTRIBUTES NO_ARG_CHECK :: {a.name}\n"
+            text += f"{indent}!DIR$ IGNORE_TKR {a.name}\n"
             key = "type(*)"
         elif type_.startswith("procedure"):
             key = type_ if f08 else "external"
@@ -76,17 +82,15 @@ def declarations(entry: Entry, arguments: list[Argument], f08: bool, indent: str
     return text
 
 
-RESULTS = {"double": "double precision", "MPI_Aint": "integer(MPI_ADDRESS_KIND)"}
-
-
-def interface_body(entry: Entry, name: str, arguments: list[Argument], f08: bool, bind: bool) -> str:
+def interface_body(entry: Entry, name: str, arguments: list[Argument], f08: bool = False,
+                   bind: bool = False) -> str:
     names = [a.name for a in arguments] + (["ierror"] if has_error(entry.function) else [])
     result = entry.function.result
     word = "function" if result else "subroutine"
     text = continued(f"{word} {name}({', '.join(names)})" + (" bind(C)" if bind else ""), "    ")
     text += "      import\n"
     if result:
-        text += f"      {RESULTS[result]} :: {name}\n"
+        text += f"      {kinds.RESULTS[result]} :: {name}\n"
     return text + declarations(entry, arguments, f08, "      ") + f"    end {word}\n"
 
 
@@ -103,23 +107,22 @@ def profiled(name: str, bind: bool) -> str:
 
 def with_pointer(arguments: list[Argument]) -> list[Argument]:
     """TYPE(C_PTR) for a result that is an address (MPI 5.0, section 9.2)."""
-    return [a if a.f90 is None or a.type != "type(c_ptr)" else
-            Argument(a.parameter, a.type, a.intent, a.shape, a.glue, a.expression) for a in arguments]
+    return [replace(a, f90=None) if a.type == "type(c_ptr)" else a for a in arguments]
 
 
 def mpi_interfaces(entry: Entry) -> str:
     name, arguments = f"MPI_{entry.name}", fortran_arguments(entry)
     pointer = any(a.parameter.kind_name == "out_pointer" for a in arguments)
     text = f"  interface {name if pointer else ''}".rstrip() + "\n"
-    text += interface_body(entry, name, arguments, False, False)
+    text += interface_body(entry, name, arguments)
     if pointer:
-        text += interface_body(entry, f"{name}_cptr", with_pointer(arguments), False, False)
+        text += interface_body(entry, f"{name}_cptr", with_pointer(arguments))
     text += "  end interface\n"
     if not pointer:
         return text + profiled(name, False)
     other = f"P{name}"
-    text += f"  interface {other}\n" + interface_body(entry, other, arguments, False, False)
-    return (text + interface_body(entry, f"{other}_cptr", with_pointer(arguments), False, False)
+    text += f"  interface {other}\n" + interface_body(entry, other, arguments)
+    return (text + interface_body(entry, f"{other}_cptr", with_pointer(arguments))
             + "  end interface\n")
 
 
@@ -138,8 +141,8 @@ def rank_and_type(entry: Entry) -> list[tuple[str, str]]:
 
 
 def is_distinct(small: Entry, large: Entry) -> bool:
-    """Whether a generic name can stand for both (MPI 5.0, section 19.2); procedures as arguments
-    do not tell."""
+    """Whether a generic name can stand for both (MPI 5.0, section 19.2). Procedures as arguments do
+    not tell them apart."""
     first, second = ([t for t in rank_and_type(e) if not t[0].startswith("procedure")]
                      for e in (small, large))
     return first != second
@@ -180,8 +183,8 @@ def handle_types() -> str:
         text += f"  type, bind(C) :: MPI_{h}\n    integer :: MPI_VAL\n  end type\n"
     for operator, word in (("==", "is"), ("/=", "is_not")):
         names = ", ".join(f"{h.lower()}_{word}" for h in kinds.HANDLES)
-        text += f"  interface operator({operator})\n" + continued(f"module procedure {names}", "    ")
-        text += "  end interface\n"
+        text += f"  interface operator({operator})\n"
+        text += continued(f"module procedure {names}", "    ") + "  end interface\n"
     for h in kinds.HANDLES:
         text += f"  private :: {h.lower()}_is, {h.lower()}_is_not\n"
     text += "\ncontains\n"
@@ -223,9 +226,8 @@ def abstract_interface(prototype: str) -> str:
 
 
 def callback_interfaces(types: Types) -> str:
-    deprecated = ("MPI_Copy_function", "MPI_Delete_function")
-    shown = [c for c in types.callbacks
-             if " MPI_T_" not in c and c.split()[1].split("(")[0] not in deprecated]
+    shown = [c for c in types.callbacks if not re.match(r"\w+ MPI_T_", c)
+             and re.match(r"\w+ (\w+)", c).group(1) not in DEPRECATED_CALLBACKS]
     return "  abstract interface\n" + "".join(map(abstract_interface, shown)) + "  end interface\n"
 
 
@@ -319,7 +321,7 @@ def module_mpi_constants(groups: list[ConstantGroup]) -> str:
                    for v in constants.values(groups) if v.handle)
     for name, type_, shape, f08 in constants.SENTINELS:
         if f08 is not None:
-            text += sentinel(name, {"CHARACTER*1": "character(len=1)"}.get(type_, type_.lower()), shape)
+            text += sentinel(name, type_.lower(), shape)
     text += "".join(f"  external :: {name}\n" for name, _ in constants.callbacks(groups)
                     if not name.endswith("_C"))
     return text
@@ -331,13 +333,13 @@ def f08_constants(groups: list[ConstantGroup]) -> str:
     for name, _, _, f08 in constants.SENTINELS:
         if f08 is not None:
             text += sentinel(name, *f08)
-    deprecated = {"MPI_Copy_function", "MPI_Delete_function"}
     return text + "".join(f"  procedure({interface}) :: {name}\n"
-                          for name, interface in constants.callbacks(groups) if interface not in deprecated)
+                          for name, interface in constants.callbacks(groups)
+                          if interface not in DEPRECATED_CALLBACKS)
 
 
 def modules(types: Types, groups: list[ConstantGroup], table: list[Function]) -> dict[str, str]:
-    """The text of each file, by its name. Interfaces are split by table, to compile side by side."""
+    """The text of each file, by its name. Interfaces are split by table."""
     constants.check(groups)
     bodies: dict[str, str] = {}
     for function in filter(kinds.exists, table):
@@ -355,7 +357,8 @@ def modules(types: Types, groups: list[ConstantGroup], table: list[Function]) ->
         "mpi_f08_types": module("mpi_f08_types", ["mpi_numbers"], handle_types()),
         "mpi_f08_callbacks": module("mpi_f08_callbacks", [C_PTR, "mpi_f08_types"],
                                     callback_interfaces(types)),
-        "mpi_f08_constants": module("mpi_f08_constants", ["mpi_f08_callbacks"], f08_constants(groups)),
+        "mpi_f08_constants": module("mpi_f08_constants", ["mpi_f08_callbacks"],
+                                    f08_constants(groups)),
         "mpi_f08_extras": module("mpi_f08_extras", ["mpi_f08_types"], extras(True)),
     }
     for name, body in bodies.items():

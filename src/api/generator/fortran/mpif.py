@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes mpif.h, which is right both in fixed and in free form: columns 7 to 72, nothing continued."""
+"""Writes mpif.h, right both in fixed and in free form: columns 7 to 72, nothing continued."""
 from __future__ import annotations
 
 from ..table import ConstantGroup, Function
@@ -36,7 +36,7 @@ def mpif(groups: list[ConstantGroup], table: list[Function]) -> str:
             text += line(f"EXTERNAL {name}")
     for function in table:
         if kinds.exists(function) and function.result:
-            type_ = {"double": "DOUBLE PRECISION", "MPI_Aint": "INTEGER(MPI_ADDRESS_KIND)"}[function.result]
+            type_ = kinds.RESULTS[function.result].upper()
             for prefix in ("MPI", "PMPI"):
                 text += line(f"{type_} {prefix}_{function.name.upper()}")
                 text += line(f"EXTERNAL {prefix}_{function.name.upper()}")
