@@ -12,22 +12,20 @@ extern "C" {
 // --- Start.
 
 void ENTRY(init, INIT)(Fint* ierror) {
-  describe_fortran();
-  answer(ierror, CALL(Init)(nullptr, nullptr));
+  answer(ierror, started(CALL(Init)(nullptr, nullptr)));
 }
 ALSO_F08(init, INIT)
 
 void ENTRY(init_thread, INIT_THREAD)(const Fint* required, Fint* provided, Fint* ierror) {
-  describe_fortran();
-  answer(ierror, CALL(Init_thread)(nullptr, nullptr, *required, provided));
+  answer(ierror, started(CALL(Init_thread)(nullptr, nullptr, *required, provided)));
 }
 ALSO_F08(init_thread, INIT_THREAD)
 
 void ENTRY(session_init, SESSION_INIT)(const Fint* info, const Fint* errhandler, Fint* session,
                                        Fint* ierror) {
-  describe_fortran();
-  answer(ierror, CALL(Session_init)(handle<MPI_Info>(info), handle<MPI_Errhandler>(errhandler),
-                                    Out<MPI_Session>(session)));
+  answer(ierror,
+         started(CALL(Session_init)(handle<MPI_Info>(info), handle<MPI_Errhandler>(errhandler),
+                                    Out<MPI_Session>(session))));
 }
 ALSO_F08(session_init, SESSION_INIT)
 

@@ -72,9 +72,12 @@ void describe_types() {
 
 } // namespace
 
-void describe_fortran() {
-  describe_logicals();
-  describe_types();
+int started(int code) {
+  if (code == MPI_SUCCESS) {
+    describe_logicals();
+    describe_types();
+  }
+  return code;
 }
 
 bool is_here(const Fint* comm, Fint root) {

@@ -7,9 +7,11 @@
 
 namespace macadam::fortran {
 
-// Tells the C library what it cannot know: sizes of types and the values of .TRUE. and .FALSE.,
-// unless it does know them (MPI 5.0, section 20.3.1). Warns on stderr if it believes other values.
-void describe_fortran();
+// After a call that starts MPI and returned `code`, which it returns: tells the C library what it
+// cannot know, unless it does: sizes of types and the values of .TRUE. and .FALSE. (MPI 5.0,
+// section 20.3.1). Not earlier, since some libraries answer only then. Warns on stderr of a library
+// that believes other values.
+int started(int code);
 
 // Whether this process is the root of a call on a communicator.
 bool is_here(const Fint* comm, Fint root);

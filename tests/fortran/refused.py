@@ -91,17 +91,29 @@ WRONG_OF = {
 }
 
 
-def source(module: str, statement: str) -> str:
-    return (f"program p\n  use {module}\n  implicit none\n" + COMMON + DECLARED[module]
-            + f"  {statement}\ncontains\n  subroutine wrong(a)\n    real :: a\n  end subroutine\n"
-            + "end program\n")
+def source(module: str, statements: list[str]) -> tuple[str, list[int]]:
+    """A subroutine for each statement, and the lines where the statements are."""
+    text, lines = f"module statements\n  use {module}\n  implicit none\ncontains\n", []
+    for number, statement in enumerate(statements):
+        text += f"subroutine s{number}\n{COMMON}{DECLARED[module]}"
+        lines.append(text.count("\n") + 1)
+        text += (f"  {statement}\ncontains\n  subroutine wrong(a)\n    real :: a\n  end subroutine\n"
+                 "end subroutine\n")
+    return text + "end module\n", lines
 
 
-def compiles(mpifort: pathlib.Path, path: pathlib.Path, text: str) -> tuple[bool, str]:
+def messages(mpifort: pathlib.Path, path: pathlib.Path, text: str) -> dict[int, str]:
+    """The first error that the compiler finds in each line."""
     path.write_text(text)
-    result = subprocess.run([mpifort, "-w", "-fsyntax-only", path], capture_output=True, text=True,
-                            timeout=60)
-    return result.returncode == 0, result.stderr
+    result = subprocess.run([mpifort, "-w", "-fmax-errors=0", "-fsyntax-only", path],
+                            capture_output=True, text=True, timeout=100)
+    found: dict[int, str] = {}
+    for line, message in re.findall(r":(\d+):\d+:\n[\s\S]*?\n((?:Fatal )?Error: .*)", result.stderr):
+        found.setdefault(int(line), message)
+    if (result.returncode != 0) != bool(found):
+        sys.exit(f"the compiler ended with {result.returncode}; its messages were not understood:\n"
+                 f"{result.stderr}")
+    return found
 
 
 def main() -> int:
@@ -111,20 +123,19 @@ def main() -> int:
     arguments = parser.parse_args()
     failures, checked = [], 0
     for module in ("mpi_f08", "mpi"):
+        right, wrong = RIGHT + RIGHT_OF[module], WRONG + WRONG_OF[module]
+        checked += len(right) + len(wrong)
         path = arguments.work / f"refused_{module}.f90"
-        for statement in RIGHT + RIGHT_OF[module]:
-            checked += 1
-            right, message = compiles(arguments.mpifort, path, source(module, statement))
-            if not right:
-                failures.append(f"{module}: refused, but right: {statement}\n{message}")
-        for statement, why in WRONG + WRONG_OF[module]:
-            checked += 1
-            right, message = compiles(arguments.mpifort, path, source(module, statement))
-            line = source(module, statement).splitlines().index(f"  {statement}") + 1
-            if right:
-                failures.append(f"{module}: accepted, but wrong ({why}): {statement}")
-            elif not re.search(rf":{line}:\d+:[\s\S]*Error", message):
-                failures.append(f"{module}: refused for another reason ({why}): {statement}\n{message}")
+        text, lines = source(module, right)
+        errors = messages(arguments.mpifort, path, text)
+        failures += [f"{module}: refused, but right: {statement}\n  {errors[line]}"
+                     for statement, line in zip(right, lines) if line in errors]
+        failures += [f"{module}: line {line} of {path}: {text}"
+                     for line, text in errors.items() if line not in lines]
+        text, lines = source(module, [statement for statement, _ in wrong])
+        errors = messages(arguments.mpifort, path, text)
+        failures += [f"{module}: accepted, but wrong ({why}): {statement}"
+                     for (statement, why), line in zip(wrong, lines) if line not in errors]
     print("\n".join(failures) or f"{checked} statements: the modules refuse what is wrong")
     return 1 if failures else 0
 

@@ -25,6 +25,27 @@ int main(int argc, char** argv) {
 """
 CXX_SOURCE = C_SOURCE.replace("<stdio.h>", "<vector>").replace("int size,", "std::vector<int> v; int size,")
 
+FORTRAN_SOURCE = """\
+program user
+  use mpi_f08
+  implicit none
+  integer :: ranks, total(6)
+  call MPI_Init()
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+  total = 1
+  call MPI_Allreduce(MPI_IN_PLACE, total(1:6:2), 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+  call MPI_Finalize()
+  if (any(total(1:6:2) /= ranks)) error stop 1
+end program
+"""
+FORTRAN_LISTS = """
+cmake_minimum_required(VERSION 3.20)
+project(user Fortran)
+find_package({package} REQUIRED)
+add_executable(fortran_user user.f90)
+target_link_libraries(fortran_user {target})
+"""
+
 FIND_MPI = """
 cmake_minimum_required(VERSION 3.20)
 project(user C CXX)
@@ -140,6 +161,41 @@ class Installed(unittest.TestCase):
         shown = run(self.prefix / "bin/mpicxx", "-show", "a.cc",
                     env={**self.clean, "MACADAM_CXX": "another"})
         self.assertTrue(shown.startswith("another "), shown)
+
+    @unittest.skipUnless((BUILD / "bin/mpifort").exists(), "built without a Fortran compiler")
+    def test_fortran(self):
+        """The wrapper of both trees, FindMPI, our package, and pkg-config."""
+        (self.work / "user.f90").write_text(FORTRAN_SOURCE)
+        program = self.work / "fortran.out"
+        for prefix in (self.prefix, BUILD):
+            run(prefix / "bin/mpifort", "user.f90", "-o", program, cwd=self.work)
+            self.run_program(program, prefix / "bin/mpiexec")
+        shown = run(self.prefix / "bin/mpifort", "-show", "user.f90")
+        self.assertIn("-lmpifort_abi -lmpi_abi", shown)
+        self.assertTrue((self.prefix / "include/mpif.h").exists())
+        for package, target, where in (("MPI", "MPI::MPI_Fortran", f"-DMPI_HOME={self.prefix}"),
+                                       ("Macadam", "Macadam::mpifort",
+                                        f"-DCMAKE_PREFIX_PATH={self.prefix}")):
+            folder = self.work / f"fortran-{package}"
+            folder.mkdir()
+            shutil.copy(self.work / "user.f90", folder)
+            lists = FORTRAN_LISTS.format(package=package, target=target)
+            if package == "Macadam":  # its other targets are for C
+                lists = lists.replace("user Fortran", "user C Fortran")
+            (folder / "CMakeLists.txt").write_text(lists)
+            run(CMAKE, "-S", folder, "-B", folder / "build", where, env=self.clean)
+            run(CMAKE, "--build", folder / "build", env=self.clean)
+            self.run_program(folder / "build/fortran_user")
+        if shutil.which("pkg-config"):
+            flags = run("pkg-config", "--cflags", "--libs", "macadam-fortran",
+                        env={**self.clean, "PKG_CONFIG_PATH":
+                             str(next(self.prefix.glob("lib*/**/pkgconfig")))})
+            compiler = shown.split()[0]
+            subprocess.run(["sh", "-c", f"{compiler} user.f90 -o pc-fortran.out {flags}"], check=True,
+                           cwd=self.work)
+            library = next(self.prefix.glob("lib*/**/libmpi_abi.so")).parent
+            run(self.prefix / "bin/mpiexec", "-n", 2, self.work / "pc-fortran.out",
+                env={**self.clean, "LD_LIBRARY_PATH": str(library)})
 
     @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
     def test_pkg_config(self):
