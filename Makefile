@@ -16,7 +16,7 @@ mpiexec := $(release)/bin/mpiexec
 
 help:
 	@echo 'make run                     run the heat2d example on 4 ranks and show what MPI did'
-	@echo 'make run APP=./prog NP=8     run your program: a binary, or a source in C or C++'
+	@echo 'make run APP=./prog NP=8     run your program: a binary, or a source in C, C++, Fortran'
 	@echo 'make check                   the quick tests, for while you work (under 3 minutes)'
 	@echo 'make test                    every test that this machine can run (under 25 minutes)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
@@ -46,11 +46,14 @@ run: library
 	  examples/heat2d/pavement.png build/heat2d.png $(ARGS)
 	@echo "The picture is $(CURDIR)/build/heat2d.png"
 else
-program := $(if $(filter %.c %.cc %.cpp %.cxx,$(APP)),build/run/$(basename $(notdir $(APP))),$(APP))
+fortran := $(filter %.f %.F %.f90 %.F90,$(APP))
+program := $(if $(filter %.c %.cc %.cpp %.cxx,$(APP))$(fortran),build/run/$(basename $(notdir $(APP))),$(APP))
 run: library
 ifneq ($(program),$(APP))
 	@mkdir -p build/run
-	$(release)/bin/$(if $(filter %.c,$(APP)),mpicc,mpicxx) -O2 -g $(APP) -o $(program)
+	$(if $(fortran),@cmake --build --preset release -j $(JOBS) --target mpifort_abi)
+	$(release)/bin/$(if $(fortran),mpifort,$(if $(filter %.c,$(APP)),mpicc,mpicxx)) -O2 -g $(APP) \
+	  -o $(program)
 endif
 	MACADAM_REPORT=1 $(mpiexec) -n $(NP) $(program) $(ARGS)
 endif

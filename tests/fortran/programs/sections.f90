@@ -9,6 +9,9 @@ program sections
     integer :: id
     double precision :: place(3)
   end type
+  interface exchange
+    procedure exchange_lines, exchange_planes, exchange_numbers
+  end interface
   integer :: rank, ranks, left, right
 
   call MPI_Init()
@@ -34,9 +37,28 @@ contains
     number = 1000 * from + i
   end function
 
-  subroutine exchange(send, receive, elements)
-    integer, intent(in) :: send(..), elements
-    integer, intent(inout), asynchronous :: receive(..)
+  ! Sends to the right and receives from the left, through dummy arguments that keep the sections.
+  subroutine exchange_lines(send, receive, elements)
+    integer, intent(in) :: send(:), elements
+    integer, intent(inout), asynchronous :: receive(:)
+    type(MPI_Request) :: request
+    call MPI_Irecv(receive, elements, MPI_INTEGER, left, 1, MPI_COMM_WORLD, request)
+    call MPI_Send(send, elements, MPI_INTEGER, right, 1, MPI_COMM_WORLD)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+  end subroutine
+
+  subroutine exchange_planes(send, receive, elements)
+    integer, intent(in) :: send(:, :), elements
+    integer, intent(inout), asynchronous :: receive(:, :)
+    type(MPI_Request) :: request
+    call MPI_Irecv(receive, elements, MPI_INTEGER, left, 1, MPI_COMM_WORLD, request)
+    call MPI_Send(send, elements, MPI_INTEGER, right, 1, MPI_COMM_WORLD)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+  end subroutine
+
+  subroutine exchange_numbers(send, receive, elements)
+    integer, intent(in) :: send, elements
+    integer, intent(inout), asynchronous :: receive
     type(MPI_Request) :: request
     call MPI_Irecv(receive, elements, MPI_INTEGER, left, 1, MPI_COMM_WORLD, request)
     call MPI_Send(send, elements, MPI_INTEGER, right, 1, MPI_COMM_WORLD)
