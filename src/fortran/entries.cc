@@ -2,6 +2,7 @@
 // The procedures whose arguments the generator cannot convert one by one: those that start MPI,
 // that take callbacks or attributes, and that exist in Fortran only.
 #include "fortran/callbacks.h"
+#include "fortran/predefined.h"
 #include "fortran/section.h"
 #include "fortran/start.h"
 
@@ -126,9 +127,6 @@ void ENTRY(grequest_start, GREQUEST_START)(decltype(Generalized::query) query,
   answer(ierror, code);
 }
 ALSO_F08(grequest_start, GREQUEST_START)
-
-void MACADAM_NAME(mpi_conversion_fn_null, MPI_CONVERSION_FN_NULL)();
-void MACADAM_NAME(mpi_conversion_fn_null_c, MPI_CONVERSION_FN_NULL_C)();
 
 // A representation is registered for good, so its callbacks are never freed.
 #define REGISTER(macro, lower, UPPER, Name, Count, null)                                           \

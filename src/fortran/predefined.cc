@@ -2,6 +2,7 @@
 // The predefined callbacks, which programs pass by name: attributes are copied or left out, and
 // deleting them needs nothing.
 #include "fortran/callbacks.h"
+#include "fortran/predefined.h"
 
 using namespace macadam::fortran;
 
