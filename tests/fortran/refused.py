@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wrong arguments are refused by the compiler, with the modules; right ones beside them are not."""
+"""Wrong arguments are refused by gfortran, with the modules; right ones beside them are not. (flang
+refuses them too, but converts constants of the wrong kind as an extension, and words it otherwise.)"""
 import argparse
 import pathlib
 import re
