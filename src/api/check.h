@@ -11,6 +11,7 @@
 #include "mpi/errhandler.h"
 #include "mpi/info.h"
 #include "mpi/process.h"
+#include "mpi/window.h"
 
 #include <cstdint>
 
@@ -69,6 +70,10 @@ inline mpi::Info* info_or_null(const Process& self, MPI_Info handle, const char*
 }
 inline mpi::Errhandler& errhandler(const Process& self, MPI_Errhandler handle, const char* name) {
   return object<mpi::Errhandler>(self, handle, ObjectKind::errhandler, name);
+}
+
+inline mpi::Window& win(const Process& self, MPI_Win handle, const char* name) {
+  return object<mpi::Window>(self, handle, ObjectKind::window, name);
 }
 
 // Any datatype, as for constructors and queries.
@@ -131,6 +136,16 @@ inline void source(const Communicator& comm, int rank, const char* name) {
 inline void rank(const Communicator& comm, int rank, const char* name) {
   if (!within(rank, comm.peers())) [[unlikely]]
     bad::rank(comm, rank, name, "");
+}
+
+// Ranks of a window.
+inline void dest(const mpi::Window& win, int rank, const char* name) {
+  if (!within(rank, win.ranks)) [[unlikely]]
+    dest(*win.comm, rank, name);
+}
+inline void rank(const mpi::Window& win, int rank, const char* name) {
+  if (!within(rank, win.ranks)) [[unlikely]]
+    check::rank(*win.comm, rank, name);
 }
 
 // MPI_TAG_UB is the largest int, so a tag is wrong only if it is negative.

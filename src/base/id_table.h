@@ -18,7 +18,7 @@ constexpr std::uint32_t short_id(std::uint64_t id) {
 template <class T>
 class IdTable {
  public:
-  // The id of `object` until remove(). Never 0; the top bit is never set.
+  // The id of `object` until remove(). Never 0; the two top bits are never set.
   std::uint64_t add(T* object) {
     if (free_.empty()) {
       rows_.push_back({});
@@ -50,7 +50,7 @@ class IdTable {
     if (find(id) == nullptr) return;
     const auto index = static_cast<std::uint32_t>(id);
     rows_[index].object = nullptr;
-    if (++rows_[index].generation == 0x80000000u) rows_[index].generation = 1;
+    if (++rows_[index].generation == 0x40000000u) rows_[index].generation = 1;
     free_.push_back(index);
   }
 

@@ -44,6 +44,17 @@ struct EngineCounters {
   std::uint64_t peers = 0;
 };
 
+// Who waits for operations on a peer's memory, posted to a transport by a layer above with cookie():
+// told of each that was `pending`.
+class MemoryWaiter {
+ public:
+  virtual void on_done(bool ok) = 0;
+  [[nodiscard]] std::uint64_t cookie() const;
+
+ protected:
+  ~MemoryWaiter() = default;
+};
+
 // Matching, the four protocols, peers, backlog and progress. Pure: no system call, thread, clock,
 // environment or mutable static; everything comes from the transports. Not thread safe.
 class Engine final : public Sink {
@@ -331,6 +342,8 @@ class Engine final : public Sink {
   void demote(Peer& peer, bool on);
 
   static constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t waiter_cookie = std::uint64_t{1} << 62;
+  friend class MemoryWaiter;
 
   // Marks that the transport is being polled, which it may not be twice.
   struct Progressing {
@@ -363,5 +376,9 @@ class Engine final : public Sink {
   bool progressing_ = false;
   EngineCounters counters_;
 };
+
+inline std::uint64_t MemoryWaiter::cookie() const {
+  return Engine::waiter_cookie | reinterpret_cast<std::uintptr_t>(this);
+}
 
 } // namespace macadam::engine

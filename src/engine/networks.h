@@ -20,6 +20,8 @@ class Networks {
   explicit Networks(std::vector<Transport*> nearest_first) : list_(std::move(nearest_first)) {}
 
   [[nodiscard]] Transport& nearest() const { return *list_.front(); }
+  // Connects any two ranks of the job, neighbours too.
+  [[nodiscard]] Transport& farthest() const { return *list_.back(); }
   // Throws MPI_ERR_OTHER if no network reaches the rank.
   [[nodiscard]] Transport& reaching(Rank rank) const;
   [[nodiscard]] auto begin() const { return list_.begin(); }

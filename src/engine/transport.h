@@ -31,6 +31,13 @@ struct RemoteMemory {
 };
 static_assert(sizeof(RemoteMemory) == 16);
 
+// An atomic operation on an aligned word of 8 bytes.
+struct Atomic {
+  enum class Kind : std::uint8_t { fetch_and_add, compare_and_swap } kind = Kind::fetch_and_add;
+  std::uint64_t operand = 0; // what is added, or swapped in
+  std::uint64_t compare = 0; // the value that is swapped out
+};
+
 enum class PeerState : std::uint8_t { connecting, connected, failed };
 
 // A connection to one peer, owned by the transport that made it. Transports derive from it.
@@ -130,6 +137,43 @@ class Transport {
   // name.
   virtual RemoteMemory register_memory(void* memory, std::size_t bytes) = 0;
   virtual void release_memory(RemoteMemory memory) = 0;
+
+  // One-sided access (rma/). Unlike put() and get(), these need no act of the target's process, and
+  // may be used between any two processes that the network connects, though a nearer one does too.
+
+  // Names memory for them until conceal(), which ends all access: the key is revoked. Of no bytes:
+  // a name that opens nothing.
+  virtual RemoteMemory expose(void* memory, std::size_t bytes) {
+    return register_memory(memory, bytes);
+  }
+  virtual void conceal(RemoteMemory memory) { release_memory(memory); }
+  // Whether the local peers of this process have its exposed memory in their address spaces.
+  [[nodiscard]] virtual bool is_mapped(RemoteMemory) const { return false; }
+  // Where exposed memory of a peer is in this address space; null if it is not there.
+  virtual std::byte* mapped(Link&, RemoteMemory, std::size_t) { return nullptr; }
+  // Why exposed memory of this peer that is not mapped cannot be accessed; empty if it can.
+  virtual std::string why_not_direct(Link&) { return {}; }
+
+  // As put() and get(). Writes to one peer land in the order in which they were posted, and a read
+  // or atomic() finds what was written before it. `done` means that the local memory is free; that
+  // a write has landed is told by flush(). An operation on a failed peer completes not `ok`, or is
+  // `done` if Sink::on_peer() has told of the failure.
+  virtual Posted write(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                       std::uint64_t cookie) {
+    return put(link, local, target, bytes, cookie);
+  }
+  virtual Posted read(Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                      std::uint64_t cookie) {
+    return get(link, local, target, bytes, cookie);
+  }
+  // Complete (`done` or later) once all that was written to the peer before has landed.
+  virtual Posted flush(Link&, std::uint64_t /*cookie*/) { return Posted::done; }
+  // The old value goes to `result`. Atomic with respect to other atomic() of this network, and to
+  // nothing else: not to the processor's instructions, unless the word is mapped.
+  virtual Posted atomic(Link&, const Atomic&, RemoteMemory /*target*/, std::uint64_t* /*result*/,
+                        std::uint64_t /*cookie*/) {
+    base::fail(MPI_ERR_INTERN, "{} has no atomic operations", limits().name);
+  }
 
   // Memory that peers reach fastest (in a shared segment, or registered once). Null when there is
   // none left: the caller then does without it.

@@ -4,6 +4,7 @@
 #include "mpi/calls.h"
 #include "mpi/process.h"
 #include "mpi/types.h"
+#include "mpi/window.h"
 
 #include <algorithm>
 
@@ -213,6 +214,78 @@ void comm_delete_attr(Process& self, Communicator& comm, int keyval) {
   self.keyvals.find(keyval, AttributeOf::communicator);
   if (!comm.attributes) base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
   comm.attributes->remove(comm.handle(), keyval);
+}
+
+// Windows.
+
+namespace {
+
+// What a predefined attribute of a window is; null if the key is none. The base is the value
+// itself, all others are pointed to.
+const void* predefined(Window& window, int key) {
+  switch (key) {
+  case MPI_WIN_BASE:
+    return window.base;
+  case MPI_WIN_SIZE:
+    return &window.size;
+  case MPI_WIN_DISP_UNIT:
+    return &window.unit;
+  case MPI_WIN_CREATE_FLAVOR:
+    return &window.flavor;
+  default:
+    return &window.model;
+  }
+}
+
+bool is_predefined_of_windows(int key) {
+  return key == MPI_WIN_BASE || key == MPI_WIN_SIZE || key == MPI_WIN_DISP_UNIT ||
+         key == MPI_WIN_CREATE_FLAVOR || key == MPI_WIN_MODEL;
+}
+
+void refuse_predefined_of_windows(int key) {
+  if (is_predefined_of_windows(key)) {
+    base::fail(MPI_ERR_KEYVAL, "attribute key {} is predefined; its attribute is read-only", key);
+  }
+}
+
+} // namespace
+
+void win_create_keyval(Process& self, MPI_Win_copy_attr_function* copy_fn,
+                       MPI_Win_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
+  *keyval = self.keyvals.add(AttributeOf::window, copy_callback<MPI_Win>(copy_fn, extra_state),
+                             delete_callback<MPI_Win>(delete_fn, extra_state));
+}
+
+void win_free_keyval(Process& self, int* keyval) {
+  refuse_predefined_of_windows(*keyval);
+  self.keyvals.free(keyval, AttributeOf::window);
+}
+
+void win_set_attr(Process& self, Window& window, int keyval, void* value) {
+  refuse_predefined_of_windows(keyval);
+  auto found = self.keyvals.find(keyval, AttributeOf::window);
+  if (!window.attributes) window.attributes = std::make_unique<Attributes>();
+  window.attributes->set(window.handle(), std::move(found), value);
+}
+
+void win_get_attr(Process& self, Window& window, int keyval, void* value, int* flag) {
+  if (is_predefined_of_windows(keyval)) {
+    *flag = 1;
+    *static_cast<const void**>(value) = predefined(window, keyval);
+    return;
+  }
+  self.keyvals.find(keyval, AttributeOf::window);
+  const void* const* own = window.attributes ? window.attributes->find(keyval) : nullptr;
+  *flag = own != nullptr ? 1 : 0;
+  if (own != nullptr) *static_cast<const void**>(value) = *own;
+}
+
+void win_delete_attr(Process& self, Window& window, int keyval) {
+  refuse_predefined_of_windows(keyval);
+  self.keyvals.find(keyval, AttributeOf::window);
+  if (!window.attributes)
+    base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
+  window.attributes->remove(window.handle(), keyval);
 }
 
 // Datatypes.

@@ -232,6 +232,19 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
   bcast_bytes(self, inter.inside, create_tag, theirs, bytes, 0);
 }
 
+Communicator& duplicate_for_library(Process& self, Communicator& comm, const char* name) {
+  CollectiveCall call;
+  Communicator& made = begin_duplicate(self, comm, call);
+  try {
+    run(self, comm, call);
+  } catch (...) {
+    release(self, made);
+    throw;
+  }
+  made.name = name;
+  return made;
+}
+
 // --- The MPI functions
 // -----------------------------------------------------------------------------
 

@@ -20,4 +20,7 @@ void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag,
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
                      std::size_t bytes);
 
+// A communicator of the same ranks for the library's own use: with nothing of the user's.
+Communicator& duplicate_for_library(Process& self, Communicator& comm, const char* name);
+
 } // namespace macadam::mpi

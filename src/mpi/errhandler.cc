@@ -4,6 +4,7 @@
 #include "mpi/calls.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
+#include "mpi/window.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -62,15 +63,17 @@ std::string code_name(Process& self, int code) {
                   follows ? boot::Blame::peer : boot::Blame::self);
 }
 
-int handle_error(Process& self, const char* function, const Errhandler& handler, Communicator* comm,
-                 int code, const std::string& text) {
+int handle_error(Process& self, const char* function, const Errhandler& handler, MPI_Comm comm,
+                 MPI_Win win, int code, const std::string& text) {
   switch (handler.action) {
   case Errhandler::Action::return_code:
     break;
   case Errhandler::Action::user:
     if (const auto* call = std::get_if<MPI_Comm_errhandler_function*>(&handler.function)) {
-      MPI_Comm handle = comm != nullptr ? comm->handle() : MPI_COMM_NULL;
-      (*call)(&handle, &code);
+      (*call)(&comm, &code);
+    } else if (const auto* on_window =
+                   std::get_if<MPI_Win_errhandler_function*>(&handler.function)) {
+      (*on_window)(&win, &code);
     }
     break;
   case Errhandler::Action::fatal:
@@ -78,6 +81,12 @@ int handle_error(Process& self, const char* function, const Errhandler& handler,
     die(self, function, handler, code, text);
   }
   return code;
+}
+
+void check_in_use(const Process& self, int errorcode) {
+  if (!self.error_codes.known(errorcode)) {
+    base::fail(MPI_ERR_ARG, "errorcode is {}, which is no error code in use", errorcode);
+  }
 }
 
 } // namespace
@@ -98,11 +107,16 @@ int raise(Process& self, const char* function, const ErrorSource& source,
           const base::Error& error) {
   self.error_codes.remember(error.error_class, fmt::format("{}: {}", function, error.text));
   const auto* operation = dynamic_cast<const OperationError*>(&error);
-  const MPI_Comm responsible = operation != nullptr ? operation->source.comm : source.comm;
-  auto* comm = self.find<Communicator>(responsible, ObjectKind::communicator);
+  const ErrorSource& responsible = operation != nullptr ? operation->source : source;
+  if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
+    return handle_error(self, function, *window->errhandler, MPI_COMM_NULL, window->handle(),
+                        error.error_class, error.text);
+  }
+  auto* comm = self.find<Communicator>(responsible.comm, ObjectKind::communicator);
   if (comm == nullptr) comm = self.self;
   const Errhandler& handler = comm != nullptr ? *comm->errhandler : self.errors_are_fatal;
-  return handle_error(self, function, handler, comm, error.error_class, error.text);
+  return handle_error(self, function, handler, comm != nullptr ? comm->handle() : MPI_COMM_NULL,
+                      MPI_WIN_NULL, error.error_class, error.text);
 }
 
 int not_running(const char* function) {
@@ -131,15 +145,52 @@ void session_create_errhandler(Process& self, MPI_Session_errhandler_function* f
   *errhandler = made->handle();
 }
 
+void win_create_errhandler(Process& self, MPI_Win_errhandler_function* function,
+                           MPI_Errhandler* errhandler) {
+  Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
+  made->function = function;
+  *errhandler = made->handle();
+}
+
+namespace {
+
+// Refuses a user's function that was made for another kind of object.
+template <class Function>
+void check_made_for(const Errhandler& errhandler, const char* object, const char* call) {
+  if (errhandler.action != Errhandler::Action::user ||
+      std::holds_alternative<Function>(errhandler.function))
+    return;
+  base::fail(MPI_ERR_ERRHANDLER,
+             "the error handler was made for something else; a {} needs one of {}", object, call);
+}
+
+void replace(Process& self, Errhandler*& place, Errhandler& handler) {
+  Errhandler* const before = place;
+  place = &share(handler);
+  drop(self, before);
+}
+
+} // namespace
+
 void comm_set_errhandler(Process& self, Communicator& comm, Errhandler& errhandler) {
-  if (std::holds_alternative<MPI_Session_errhandler_function*>(errhandler.function)) {
-    base::fail(MPI_ERR_ERRHANDLER,
-               "the error handler was made for sessions; a communicator needs one "
-               "of MPI_Comm_create_errhandler");
-  }
-  Errhandler& before = *comm.errhandler;
-  comm.errhandler = &share(errhandler);
-  drop(self, &before);
+  check_made_for<MPI_Comm_errhandler_function*>(errhandler, "communicator",
+                                                "MPI_Comm_create_errhandler");
+  replace(self, comm.errhandler, errhandler);
+}
+
+void win_set_errhandler(Process& self, Window& window, Errhandler& errhandler) {
+  check_made_for<MPI_Win_errhandler_function*>(errhandler, "window", "MPI_Win_create_errhandler");
+  replace(self, window.errhandler, errhandler);
+}
+
+void win_get_errhandler(Process&, Window& window, MPI_Errhandler* errhandler) {
+  *errhandler = share(*window.errhandler).handle();
+}
+
+void win_call_errhandler(Process& self, Window& window, int errorcode) {
+  check_in_use(self, errorcode);
+  handle_error(self, "MPI_Win_call_errhandler", *window.errhandler, MPI_COMM_NULL, window.handle(),
+               errorcode, self.error_codes.text(errorcode));
 }
 
 void comm_get_errhandler(Process&, Communicator& comm, MPI_Errhandler* errhandler) {
@@ -153,11 +204,9 @@ void errhandler_free(Process& self, MPI_Errhandler* errhandler) {
 }
 
 void comm_call_errhandler(Process& self, Communicator& comm, int errorcode) {
-  if (!self.error_codes.known(errorcode)) {
-    base::fail(MPI_ERR_ARG, "errorcode is {}, which is no error code in use", errorcode);
-  }
-  handle_error(self, "MPI_Comm_call_errhandler", *comm.errhandler, &comm, errorcode,
-               self.error_codes.text(errorcode));
+  check_in_use(self, errorcode);
+  handle_error(self, "MPI_Comm_call_errhandler", *comm.errhandler, comm.handle(), MPI_WIN_NULL,
+               errorcode, self.error_codes.text(errorcode));
 }
 
 void add_error_class(Process& self, int* errorclass) {

@@ -20,8 +20,8 @@ struct Communicator;
 // What is done about an error: one of the three predefined ways, or the user's function.
 struct Errhandler : base::Object {
   enum class Action : unsigned char { fatal, abort, return_code, user };
-  using Function =
-      std::variant<std::monostate, MPI_Comm_errhandler_function*, MPI_Session_errhandler_function*>;
+  using Function = std::variant<std::monostate, MPI_Comm_errhandler_function*,
+                                MPI_Session_errhandler_function*, MPI_Win_errhandler_function*>;
 
   explicit Errhandler(Action what, MPI_Errhandler predefined = MPI_ERRHANDLER_NULL)
       : base::Object(base::ObjectKind::errhandler), action(what), constant(predefined) {}
@@ -46,6 +46,7 @@ void drop(Process& self, Errhandler* handler);
 struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
+  MPI_Win win = MPI_WIN_NULL;
 };
 
 // An error of an operation that an earlier call began: the error handler of that operation's

@@ -2,6 +2,7 @@
 #include "mpi/process.h"
 
 #include "mpi/tool.h"
+#include "mpi/window.h"
 
 namespace macadam::mpi {
 namespace {
@@ -16,7 +17,7 @@ std::uintptr_t value(Handle handle) {
 Process* running = nullptr;
 Process* standing = nullptr;
 
-Process::Process() : info_env(MPI_INFO_ENV) {
+Process::Process() : info_env(MPI_INFO_ENV), windows(std::make_unique<Windows>()) {
   for (std::uintptr_t code = 0; code < predefined.size(); ++code) {
     if (auto* type = types.find(reinterpret_cast<MPI_Datatype>(code))) predefined[code] = type;
     if (auto* op = ops.find(reinterpret_cast<MPI_Op>(code))) predefined[code] = op;

@@ -33,6 +33,7 @@
 namespace macadam::mpi {
 
 struct Tool;
+struct Windows;
 
 // Where a process gets its job and its network from: this machine (mpi/network.h), or the
 // simulator.
@@ -75,9 +76,11 @@ class Process {
     return object->kind == kind ? static_cast<T*>(object) : nullptr;
   }
 
-  // Waits until `done()` is true, making progress. `done` is called under the lock.
+  // Waits until `done()` is true, making progress. `done` is called under the lock. A wait for what
+  // wakes nobody sleeps for `longest_us` at a time.
+  static constexpr unsigned longest_sleep_us = 100'000;
   template <class Done>
-  void wait_until(Done&& done) {
+  void wait_until(Done&& done, unsigned longest_us = longest_sleep_us) {
     if (done()) return;
     unsigned fruitless = 0;
     bool idled = false;
@@ -85,7 +88,7 @@ class Process {
       if (engine->progress()) fruitless = 0;
       if (done()) break;
       if (fruitless++ >= polls_before_idle) {
-        idle(fruitless - polls_before_idle);
+        idle(fruitless - polls_before_idle, longest_us);
         idled = true;
       }
     }
@@ -99,7 +102,7 @@ class Process {
     if (engine->progress()) {
       vain_looks_ = 0;
     } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
-      idle(1);
+      idle(1, longest_sleep_us);
       engine->networks().resume();
     }
   }
@@ -109,7 +112,7 @@ class Process {
 
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
   // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
-  void idle(unsigned fruitless);
+  void idle(unsigned fruitless, unsigned longest_us);
 
   Phase phase = Phase::before_init;
   bool thread_multiple = false; // then `lock` is taken at every entry
@@ -165,6 +168,7 @@ class Process {
   FortranFacts fortran;
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
   Requests requests;
+  std::unique_ptr<Windows> windows; // never null
   std::unique_ptr<Tool> tool;              // while MPI_T is initialised
   std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize
 

@@ -166,7 +166,7 @@ class Body:
 def error_source(entry: Entry) -> str:
     """The initializer of the ErrorSource: the handle whose error handler answers."""
     for p in entry.parameters:
-        if p.kind.source in ("comm", "session"):
+        if p.kind.source in ("comm", "session", "win"):
             pointer = "*" if "*" in p.kind.small else ""
             name = f"{pointer}{p.name}"
             if pointer:

@@ -274,6 +274,7 @@ bool Transport::take_up(Sink& sink) {
   settle_rings();
   bool moved = advance_streams(sink);
   moved |= watch_gets(sink);
+  moved |= report_lost(sink);
   for (; !failed_.empty(); moved = true) {
     const Peer& peer = *failed_.back();
     failed_.pop_back();

@@ -95,6 +95,15 @@ class Transport final : public engine::Transport {
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
   void release_memory(RemoteMemory) override {}
+  [[nodiscard]] bool is_mapped(RemoteMemory memory) const override;
+  std::byte* mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) override;
+  std::string why_not_direct(engine::Link& link) override;
+  Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+               std::uint64_t cookie) override;
+  Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+              std::uint64_t cookie) override;
+  Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
+                std::uint64_t* result, std::uint64_t cookie) override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
@@ -129,6 +138,11 @@ class Transport final : public engine::Transport {
   void owe(Peer& peer);
   bool settle(Peer& peer);
   void settle_rings();
+
+  // direct.cc
+  Posted access(Peer& peer, Direction direction, void* local, RemoteMemory target,
+                std::size_t bytes, std::uint64_t cookie);
+  bool report_lost(Sink& sink);
 
   // stream.cc
   void probe(Peer& peer);
@@ -184,7 +198,8 @@ class Transport final : public engine::Transport {
   base::IdTable<PendingGet> get_ids_;
   std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
   std::uint32_t last_ticket_ = 0;
-  std::vector<Peer*> failed_; // not yet reported
+  std::vector<Peer*> failed_;       // not yet reported
+  std::vector<std::uint64_t> lost_; // cookies of direct accesses to them
 
   std::vector<std::string> fallbacks_;
   Counters counters_;

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Windows made, freed and asked about.
+#include "mpi/window.h"
+
+#include "coll/operations.h"
+#include "mpi/calls.h"
+#include "mpi/collectives.h"
+#include "mpi/comm_create.h"
+#include "mpi/process.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace macadam::mpi {
+
+using rma::Exposure;
+using Memory = rma::Window::Memory;
+
+// --- Waiting.
+
+void ProcessWaiting::look() {
+  self_.look();
+}
+
+void ProcessWaiting::wait(bool (*done)(void*), void* argument, For what) {
+  // Nobody wakes who waits for memory to change.
+  const unsigned longest_us = what == For::memory ? 20 : Process::longest_sleep_us;
+  self_.wait_until([&] { return done(argument); }, longest_us);
+}
+
+// --- Windows.
+
+Window::Window(Process& self, Communicator& inside, int made_by)
+    : base::Object(base::ObjectKind::window), comm(&inside), ranks(inside.size()), waiting(self),
+      rma(*self.engine, waiting, inside.p2p), flavor(made_by) {}
+
+Window::~Window() = default;
+
+namespace {
+
+struct Hint {
+  std::string_view key;
+  const char* value; // if the user does not set it
+};
+// Section "Window Creation": what is not set is as here.
+constexpr std::array known_hints = {
+    Hint{"no_locks", "false"},
+    Hint{"accumulate_ordering", "rar,raw,war,waw"},
+    Hint{"accumulate_ops", "same_op_no_op"},
+    Hint{"mpi_accumulate_granularity", "0"},
+    Hint{"same_size", "false"},
+    Hint{"same_disp_unit", "false"},
+    Hint{"alloc_shared_noncontig", "false"},
+};
+
+void set_hints(Window& window, const Info* info) {
+  if (info == nullptr) return;
+  for (auto& [key, value] : window.hints) {
+    const std::string* const wanted = info->find(key.c_str());
+    if (wanted == nullptr) continue;
+    const bool flag = value == "true" || value == "false";
+    if (flag && *wanted != "true" && *wanted != "false") continue; // no value that it can have
+    value = *wanted;
+  }
+}
+
+bool is_set(const Window& window, std::string_view key) {
+  const auto hint = std::ranges::find(window.hints, key, [](const auto& h) { return h.first; });
+  return hint != window.hints.end() && hint->second == "true";
+}
+
+// A window without memory yet.
+Window& make_window(Process& self, Communicator& comm, int flavor, const Info* info) {
+  if (comm.inter()) {
+    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a window needs an intracommunicator",
+               describe(comm));
+  }
+  Communicator& own = duplicate_for_library(self, comm, "a window");
+  Window& window = *self.windows->all.make(self, own, flavor);
+  window.errhandler = &share(self.errors_are_fatal);
+  for (const Hint& hint : known_hints)
+    window.hints.emplace_back(hint.key, hint.value);
+  set_hints(window, info);
+  window.rma.no_locks = is_set(window, "no_locks");
+  return window;
+}
+
+void discard(Process& self, Window& window) {
+  if (window.allocated != nullptr) self.nearest().free(window.allocated);
+  drop(self, window.errhandler);
+  release(self, *window.comm);
+  give_back(self.windows->all, window);
+}
+
+// Tells the others about this rank's memory, and learns of theirs.
+void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint unit, Memory kind) {
+  window.base = memory;
+  window.size = bytes;
+  window.unit = static_cast<int>(std::min<MPI_Aint>(unit, INT_MAX));
+  // A rank that fails tells so, or the others would wait for it.
+  Exposure own;
+  std::string failure;
+  int code = MPI_SUCCESS;
+  try {
+    own = window.rma.expose(memory, static_cast<std::uint64_t>(bytes),
+                            static_cast<std::uint64_t>(unit));
+  } catch (const base::Error& error) {
+    failure = error.text;
+    code = error.error_class;
+    own.unit = 0;
+  }
+  std::vector<Exposure> all(static_cast<std::size_t>(window.ranks));
+  allgather_bytes(self, *window.comm, &own, sizeof own, all.data());
+  if (code == MPI_SUCCESS) {
+    const auto failed = std::ranges::find(all, std::uint64_t{0}, &Exposure::unit);
+    if (failed != all.end()) {
+      window.rma.conceal();
+      code = MPI_ERR_NO_MEM;
+      failure =
+          fmt::format("rank {} of the window could not expose its memory", failed - all.begin());
+    }
+  }
+  if (code != MPI_SUCCESS) throw base::Error(code, failure);
+  window.rma.join(std::move(all), kind);
+}
+
+// Memory of the library, which local peers map; null for none.
+void* allocate(Process& self, MPI_Aint bytes, const char* function) {
+  if (bytes == 0) return nullptr;
+  void* const memory = self.nearest().allocate(static_cast<std::size_t>(bytes));
+  if (memory == nullptr) {
+    base::fail(MPI_ERR_NO_MEM,
+               "{}: {} bytes cannot be had from {} memory; half of the machine's memory is shared "
+               "out among its ranks",
+               function, bytes, self.nearest().limits().name);
+  }
+  return memory;
+}
+
+template <class Fill>
+void create(Process& self, Communicator& comm, int flavor, const Info* info, MPI_Win* win,
+            Fill&& fill) {
+  Window& window = make_window(self, comm, flavor, info);
+  try {
+    fill(window);
+  } catch (...) {
+    discard(self, window);
+    throw;
+  }
+  *win = window.handle();
+}
+
+void barrier(Process& self, Window& window) {
+  run(self, *window.comm, {"barrier", &coll::barrier, {}, nullptr});
+}
+
+// The least that the allocations of all ranks have in common: whether they succeeded.
+void* allocate_together(Process& self, Window& window, MPI_Aint bytes, const char* function) {
+  void* memory = nullptr;
+  std::string failure;
+  try {
+    memory = allocate(self, bytes, function);
+  } catch (const base::Error& error) {
+    failure = error.text;
+  }
+  const char mine = failure.empty() ? 1 : 0;
+  std::vector<char> all(static_cast<std::size_t>(window.ranks));
+  window.allocated = memory;
+  allgather_bytes(self, *window.comm, &mine, 1, all.data());
+  if (!failure.empty()) base::fail(MPI_ERR_NO_MEM, "{}", failure);
+  const auto without = std::ranges::find(all, 0);
+  if (without != all.end())
+    base::fail(MPI_ERR_NO_MEM, "rank {} of the window has no memory for it", without - all.begin());
+  return memory;
+}
+
+} // namespace
+
+void win_create(Process& self, void* base, MPI_Aint size, MPI_Aint disp_unit, Info* info,
+                Communicator& comm, MPI_Win* win) {
+  create(self, comm, MPI_WIN_FLAVOR_CREATE, info, win,
+         [&](Window& window) { join(self, window, base, size, disp_unit, Memory::own); });
+}
+
+void win_allocate(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info* info, Communicator& comm,
+                  void* baseptr, MPI_Win* win) {
+  create(self, comm, MPI_WIN_FLAVOR_ALLOCATE, info, win, [&](Window& window) {
+    void* const memory = allocate_together(self, window, size, "MPI_Win_allocate");
+    join(self, window, memory, size, disp_unit, Memory::own);
+    *static_cast<void**>(baseptr) = memory;
+  });
+}
+
+void win_allocate_shared(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info* info,
+                         Communicator& comm, void* baseptr, MPI_Win* win) {
+  create(self, comm, MPI_WIN_FLAVOR_SHARED, info, win, [&](Window& window) {
+    for (int rank = 0; rank < window.ranks; ++rank) {
+      const engine::Rank each = (*window.comm->p2p.local)[rank];
+      const std::string_view network = self.engine->networks().reaching(each).limits().name;
+      if (network == "shm" || window.ranks == 1) continue;
+      base::fail(MPI_ERR_RMA_SHARED,
+                 "rank {} of the communicator is reached over {}, so it shares no memory with this "
+                 "one; MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes a communicator of those "
+                 "that do",
+                 rank, network);
+    }
+    const bool apart = is_set(window, "alloc_shared_noncontig");
+    MPI_Aint own = size;
+    if (!apart) {
+      std::vector<MPI_Aint> sizes(static_cast<std::size_t>(window.ranks));
+      allgather_bytes(self, *window.comm, &size, sizeof size, sizes.data());
+      own = 0;
+      if (window.comm->rank() == 0) {
+        for (const MPI_Aint each : sizes) {
+          if (__builtin_add_overflow(own, each, &own))
+            base::fail(MPI_ERR_SIZE, "the sizes of all ranks are together beyond 2^63 - 1 bytes");
+        }
+      }
+    }
+    void* const memory = allocate_together(self, window, own, "MPI_Win_allocate_shared");
+    join(self, window, memory, size, disp_unit, apart ? Memory::own : Memory::together);
+    if (!apart) window.base = window.rma.address_of(window.comm->rank());
+    *static_cast<void**>(baseptr) = window.base;
+  });
+}
+
+void win_create_dynamic(Process& self, Info* info, Communicator& comm, MPI_Win* win) {
+  create(self, comm, MPI_WIN_FLAVOR_DYNAMIC, info, win,
+         [&](Window& window) { join(self, window, nullptr, 0, 1, Memory::attached); });
+}
+
+void win_attach(Process&, Window& window, void* base, MPI_Aint size) {
+  window.rma.attach(base, static_cast<std::uint64_t>(size));
+}
+
+void win_detach(Process&, Window& window, const void* base) {
+  window.rma.detach(base);
+}
+
+void win_free(Process& self, MPI_Win* win) {
+  Window& window = *self.find<Window>(*win, base::ObjectKind::window);
+  window.rma.leave();
+  if (window.attributes) window.attributes->clear(window.handle());
+  // Others may access our memory until they are here.
+  barrier(self, window);
+  window.rma.conceal();
+  self.handles.forget(window.handle());
+  discard(self, window);
+  *win = MPI_WIN_NULL;
+}
+
+void win_shared_query(Process&, Window& window, int rank, MPI_Aint* size, MPI_Aint* disp_unit,
+                      void* baseptr) {
+  if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+    base::fail(MPI_ERR_RMA_FLAVOR, "a dynamic window has no memory of its own to be asked for");
+  }
+  int wanted = rank;
+  if (rank == MPI_PROC_NULL) { // the first rank that has memory
+    wanted = 0;
+    while (wanted + 1 < window.ranks && window.rma.exposure(wanted).bytes == 0)
+      ++wanted;
+  }
+  std::byte* const address = window.rma.address_of(wanted);
+  const Exposure& exposure = window.rma.exposure(wanted);
+  *size = address != nullptr ? static_cast<MPI_Aint>(exposure.bytes) : 0;
+  *disp_unit = static_cast<MPI_Aint>(exposure.unit);
+  *static_cast<void**>(baseptr) = address;
+}
+
+void win_get_group(Process&, Window& window, MPI_Group* group) {
+  *group = share(*window.comm->local).handle();
+}
+
+void win_set_info(Process&, Window& window, Info* info) {
+  set_hints(window, info);
+}
+
+void win_get_info(Process& self, Window& window, MPI_Info* info_used) {
+  *info_used = make_info(self, window.hints);
+}
+
+void win_set_name(Process&, Window& window, const char* win_name) {
+  window.name.assign(win_name, ::strnlen(win_name, MPI_MAX_OBJECT_NAME - 1));
+}
+
+void win_get_name(Process& self, MPI_Win win, char* win_name, int* resultlen) {
+  const auto* window = self.find<Window>(win, base::ObjectKind::window);
+  if (window == nullptr && win != MPI_WIN_NULL)
+    base::fail(MPI_ERR_WIN, "win is no window, or one that was freed");
+  const std::string name = window != nullptr ? window->name : "MPI_WIN_NULL";
+  *resultlen = static_cast<int>(name.copy(win_name, MPI_MAX_OBJECT_NAME - 1));
+  win_name[*resultlen] = '\0';
+}
+
+// --- Synchronisation.
+
+namespace {
+
+constexpr int fence_asserts =
+    MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
+
+void check_asserts(int found, int allowed, const char* names) {
+  if ((found & ~allowed) != 0) {
+    base::fail(MPI_ERR_ASSERT, "assert is {}, which is not made of {} or 0", found, names);
+  }
+}
+
+// The members of a group as ranks of the window.
+std::vector<int> ranks_of(const Window& window, const Group& group) {
+  std::vector<int> ranks;
+  for (int i = 0; i < group.ranks.size(); ++i) {
+    const int rank = window.comm->local->ranks.find(group.ranks[i]);
+    if (rank < 0) {
+      base::fail(MPI_ERR_GROUP,
+                 "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in the window's group", i,
+                 group.ranks[i]);
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+} // namespace
+
+void win_fence(Process& self, int assert, Window& window) {
+  check_asserts(assert, fence_asserts,
+                "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE, MPI_MODE_NOSUCCEED");
+  window.rma.end_fence();
+  // Between an end and a beginning nothing needs to be told, if neither is there.
+  const bool alone = (assert& MPI_MODE_NOPRECEDE) != 0 && (assert& MPI_MODE_NOSUCCEED) != 0;
+  if (!alone) barrier(self, window);
+  window.rma.begin_fence((assert& MPI_MODE_NOSUCCEED) == 0);
+}
+
+void win_lock(Process&, int lock_type, int rank, int assert, Window& window) {
+  if (lock_type != MPI_LOCK_EXCLUSIVE && lock_type != MPI_LOCK_SHARED) {
+    base::fail(MPI_ERR_LOCKTYPE, "lock_type is {}, neither MPI_LOCK_EXCLUSIVE ({}) nor SHARED ({})",
+               lock_type, MPI_LOCK_EXCLUSIVE, MPI_LOCK_SHARED);
+  }
+  check_asserts(assert, MPI_MODE_NOCHECK, "MPI_MODE_NOCHECK");
+  if (rank == MPI_PROC_NULL) return;
+  window.rma.lock(rank, lock_type == MPI_LOCK_EXCLUSIVE, assert != 0);
+}
+
+void win_unlock(Process&, int rank, Window& window) {
+  if (rank != MPI_PROC_NULL) window.rma.unlock(rank);
+}
+
+void win_lock_all(Process&, int assert, Window& window) {
+  check_asserts(assert, MPI_MODE_NOCHECK, "MPI_MODE_NOCHECK");
+  window.rma.lock_all(assert != 0);
+}
+
+void win_unlock_all(Process&, Window& window) {
+  window.rma.unlock_all();
+}
+
+void win_flush(Process&, int rank, Window& window) {
+  if (rank != MPI_PROC_NULL) window.rma.flush(rank);
+}
+
+void win_flush_all(Process&, Window& window) {
+  window.rma.flush_all();
+}
+
+void win_flush_local(Process&, int rank, Window& window) {
+  if (rank != MPI_PROC_NULL) window.rma.flush_local(rank);
+}
+
+void win_flush_local_all(Process&, Window& window) {
+  window.rma.flush_local_all();
+}
+
+void win_sync(Process&, Window& window) {
+  window.rma.sync();
+}
+
+void win_post(Process&, Group& group, int assert, Window& window) {
+  check_asserts(assert, MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT,
+                "MPI_MODE_NOCHECK, MPI_MODE_NOSTORE, MPI_MODE_NOPUT");
+  window.rma.post(ranks_of(window, group), (assert& MPI_MODE_NOCHECK) != 0);
+}
+
+void win_start(Process&, Group& group, int assert, Window& window) {
+  check_asserts(assert, MPI_MODE_NOCHECK, "MPI_MODE_NOCHECK");
+  window.rma.start(ranks_of(window, group), assert != 0);
+}
+
+void win_complete(Process&, Window& window) {
+  window.rma.complete();
+}
+
+void win_wait(Process&, Window& window) {
+  window.rma.wait();
+}
+
+void win_test(Process&, Window& window, int* flag) {
+  *flag = window.rma.test() ? 1 : 0;
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One-sided access, by this process alone: loads, stores and the processor's atomics where memory
+// is mapped, else copies by the kernel. Never through a ring, which takes the other process too.
+#include "base/error.h"
+#include "net/shm/transport.h"
+
+#include <atomic>
+#include <cstring>
+
+namespace macadam::net::shm {
+
+bool Transport::is_mapped(RemoteMemory memory) const {
+  return memory.key == mapped_key;
+}
+
+std::byte* Transport::mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) {
+  return mapped_address(static_cast<Peer&>(link), memory, bytes);
+}
+
+std::string Transport::why_not_direct(engine::Link& link) {
+  const auto& peer = static_cast<Peer&>(link);
+  if (peer.rank == rank_) return {};
+  if (settings_.shm_copy == base::CopyPath::pipeline) return "MACADAM_SHM_COPY is pipeline";
+  return peer.cross_copy ? std::string() : "cross-memory attach is not possible";
+}
+
+Posted Transport::write(engine::Link& link, const void* local, RemoteMemory target,
+                        std::size_t bytes, std::uint64_t cookie) {
+  return access(static_cast<Peer&>(link), Direction::write, const_cast<void*>(local), target, bytes,
+                cookie);
+}
+
+Posted Transport::read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                       std::uint64_t cookie) {
+  return access(static_cast<Peer&>(link), Direction::read, local, target, bytes, cookie);
+}
+
+Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMemory target,
+                         std::size_t bytes, std::uint64_t cookie) {
+  if (std::byte* const there = mapped_address(peer, target, bytes)) {
+    if (direction == Direction::write)
+      std::memcpy(there, local, bytes);
+    else
+      std::memcpy(local, there, bytes);
+    counters_.bytes_mapped += bytes;
+    return Posted::done;
+  }
+  if (bytes == 0) return Posted::done;
+  const Copied copied =
+      peer.failed ? Copied::failed : cross_copy_with(peer, direction, local, target.address, bytes);
+  if (copied == Copied::yes) return Posted::done;
+  if (copied == Copied::refused) {
+    base::fail(MPI_ERR_OTHER,
+               "shared memory: the system does not let this process copy from and to the memory of "
+               "rank {} any more, as it did before",
+               peer.rank);
+  }
+  lost_.push_back(cookie);
+  unfinished_.store(true, std::memory_order_relaxed);
+  return Posted::pending;
+}
+
+Posted Transport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
+                         std::uint64_t* result, std::uint64_t) {
+  auto* const there = reinterpret_cast<std::uint64_t*>(
+      mapped_address(static_cast<Peer&>(link), target, sizeof *result));
+  if (there == nullptr) {
+    base::fail(MPI_ERR_INTERN, "shared memory: an atomic operation on memory that is not mapped");
+  }
+  std::atomic_ref word(*there);
+  if (what.kind == engine::Atomic::Kind::fetch_and_add) {
+    *result = word.fetch_add(what.operand);
+  } else {
+    *result = what.compare;
+    word.compare_exchange_strong(*result, what.operand);
+  }
+  return Posted::done;
+}
+
+// Operations on memory of processes that have ended.
+bool Transport::report_lost(Sink& sink) {
+  const bool any = !lost_.empty();
+  while (!lost_.empty()) {
+    const std::uint64_t cookie = lost_.back();
+    lost_.pop_back();
+    sink.on_complete(cookie, false);
+  }
+  return any;
+}
+
+} // namespace macadam::net::shm

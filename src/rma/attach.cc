@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Dynamic windows. Each rank lists what it has attached in memory that the others read, so that a
+// lookup needs no act of the target. A list is known by its version: an origin reads the version
+// before each access and the list only when it has changed, and so never uses a key that was
+// revoked before its access began.
+#include "base/error.h"
+#include "rma/post.h"
+#include "rma/window.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+namespace macadam::rma {
+
+using engine::RemoteMemory;
+using engine::Transport;
+
+namespace {
+
+constexpr std::size_t first_room = 16;
+constexpr std::size_t attachments_offset = offsetof(Control, attachments);
+
+} // namespace
+
+// Changes the list; its version is odd meanwhile.
+void Window::publish_attached(auto&& change) {
+  Attachments& header = reinterpret_cast<Control*>(control_)->attachments;
+  std::atomic_ref version(header.version);
+  version.fetch_add(1);
+  full_fence();
+  change();
+  std::copy(own_attached_.begin(), own_attached_.end(), attached_list_);
+  header.count = own_attached_.size();
+  full_fence();
+  version.fetch_add(1);
+}
+
+// A longer list is another one: who reads the old one finds it as it was.
+void Window::reserve_attached(std::size_t count) {
+  if (count <= attached_room_) return;
+  Transport& near = engine_.networks().nearest();
+  Transport& far = engine_.networks().farthest();
+  const std::size_t room = std::max(first_room, 2 * attached_room_);
+  const std::size_t bytes = room * sizeof(Attached);
+  void* const memory = near.allocate(bytes);
+  if (memory == nullptr) {
+    base::fail(MPI_ERR_NO_MEM, "no memory of {} to list {} pieces of attached memory",
+               near.limits().name, room);
+  }
+  Attached list;
+  list.address = reinterpret_cast<std::uint64_t>(memory);
+  list.near = near.expose(memory, bytes);
+  list.far = &far == &near ? list.near : far.expose(memory, bytes);
+  attached_lists_.push_back(list);
+  attached_list_ = new (memory) Attached[room];
+  attached_room_ = room;
+  publish_attached([&] {
+    Attachments& header = reinterpret_cast<Control*>(control_)->attachments;
+    header.near_list = list.near;
+    header.far_list = list.far;
+  });
+}
+
+void Window::attach(void* memory, std::uint64_t bytes) {
+  if (memory_is_ != Memory::attached) {
+    base::fail(MPI_ERR_RMA_FLAVOR,
+               "memory is attached to dynamic windows only (MPI_Win_create_dynamic)");
+  }
+  if (bytes == 0) return;
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  for (const Attached& other : own_attached_) {
+    if (address + bytes <= other.address || other.address + other.bytes <= address) continue;
+    base::fail(MPI_ERR_RMA_ATTACH,
+               "{} bytes at {:#x} overlap with {} bytes at {:#x}, which are attached already",
+               bytes, address, other.bytes, other.address);
+  }
+  reserve_attached(own_attached_.size() + 1);
+  Transport& near = engine_.networks().nearest();
+  Transport& far = engine_.networks().farthest();
+  Attached added{address, bytes, near.expose(memory, bytes), {}};
+  added.far = &far == &near ? added.near : far.expose(memory, bytes);
+  publish_attached([&] { own_attached_.push_back(added); });
+}
+
+void Window::detach(const void* memory) {
+  if (memory_is_ != Memory::attached) {
+    base::fail(MPI_ERR_RMA_FLAVOR, "the window is not dynamic; nothing is attached to it");
+  }
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  const auto found = std::ranges::find(own_attached_, address, &Attached::address);
+  if (found == own_attached_.end()) {
+    base::fail(MPI_ERR_RMA_ATTACH,
+               "no memory that begins at {:#x} is attached; {} other pieces are", address,
+               own_attached_.size());
+  }
+  const Attached gone = *found;
+  publish_attached([&] { own_attached_.erase(found); });
+  Transport& near = engine_.networks().nearest();
+  Transport& far = engine_.networks().farthest();
+  if (&far != &near) far.conceal(gone.far);
+  near.conceal(gone.near);
+}
+
+// Learns what the target has attached now.
+void Window::refresh(Target& target) {
+  if (target.rank == rank()) {
+    target.attached = own_attached_;
+    return;
+  }
+  const auto copy = [&](void* to, RemoteMemory from, std::size_t bytes) {
+    run_once(target, [&](std::uint64_t cookie) {
+      return target.peer->transport->read(*target.link, to, from, bytes, cookie);
+    });
+  };
+  const RemoteMemory header_memory{target.control.address + attachments_offset, target.control.key};
+  static_assert(sizeof(Attachments) <= sizeof target.scratch);
+  Attachments header;
+  const auto read_header = [&] {
+    copy(target.scratch, header_memory, sizeof header);
+    full_fence();
+    std::memcpy(&header, target.scratch, sizeof header);
+  };
+  const auto is_stable = [&] {
+    read_header();
+    if (header.version % 2 != 0) return false;
+    if (header.version == target.version) return true;
+    target.attached.resize(header.count);
+    const bool near = target.peer->transport != &engine_.networks().farthest();
+    if (header.count > 0) {
+      copy(target.attached.data(), near ? header.near_list : header.far_list,
+           header.count * sizeof(Attached));
+    }
+    const std::uint64_t version = header.version;
+    read_header();
+    if (header.version != version) return false;
+    target.version = version;
+    return true;
+  };
+  waiting_.until_seen(is_stable);
+}
+
+Reach Window::reach_attached(Target& target, const Place& place, std::uint64_t first_byte,
+                             std::uint64_t bytes) {
+  refresh(target);
+  const auto address = static_cast<std::uint64_t>(place.displacement);
+  const auto found = std::ranges::find_if(target.attached, [&](const Attached& each) {
+    return first_byte >= each.address && bytes <= each.bytes &&
+           first_byte - each.address <= each.bytes - bytes;
+  });
+  if (found == target.attached.end()) {
+    base::fail(MPI_ERR_RMA_RANGE,
+               "{} bytes at {:#x} of rank {} are not inside one of the {} pieces of memory that it "
+               "has attached",
+               bytes, first_byte, target.rank, target.attached.size());
+  }
+  if (target.rank == rank()) return {reinterpret_cast<std::byte*>(address), {}};
+  const bool near = target.peer->transport != &engine_.networks().farthest();
+  const RemoteMemory memory = near ? found->near : found->far;
+  std::byte* const mapped = target.peer->transport->mapped(*target.link, memory, found->bytes);
+  const std::uint64_t offset = address - found->address;
+  return {mapped != nullptr ? mapped + offset : nullptr, {memory.address + offset, memory.key}};
+}
+
+} // namespace macadam::rma

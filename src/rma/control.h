@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+
+#include <cstddef>
+#include <cstdint>
+
+// What a rank's peers read and write of it to synchronise: its control block, in memory of the
+// library that is exposed for as long as the window lives. Peers write it by themselves; the owner
+// only looks, when its program calls.
+namespace macadam::rma {
+
+// A fair lock of readers and writers: tickets, served in order. `next` and the end of a reader are
+// counted with atomics; all else is written by the one whose turn it is.
+//   reader: waits until `readers` is its ticket, and lets the next in at once (readers = ticket +
+//   1);
+//           at its end adds 1 to `writers`.
+//   writer: waits until `writers` is its ticket, so until all before it have ended; at its end both
+//           become ticket + 1.
+// Nobody is overtaken, so nobody starves.
+struct TicketLock {
+  std::uint64_t next = 0;
+  std::uint64_t readers = 0;
+  std::uint64_t writers = 0;
+};
+
+// Where the list of attached memory of a dynamic window is (attach.h). `version` grows with every
+// change and is odd while one is made.
+struct Attachments {
+  std::uint64_t version = 0;
+  std::uint64_t count = 0;
+  engine::RemoteMemory near_list;
+  engine::RemoteMemory far_list;
+};
+
+struct Control {
+  alignas(64) TicketLock window;     // MPI_Win_lock
+  alignas(64) TicketLock accumulate; // held while an origin reads, computes and writes
+  alignas(64) Attachments attachments;
+  // Behind it, for each rank of the window: Signals.
+};
+
+// The bit vectors of Jiang et al., section "Synchronization": what one rank tells another. They are
+// counters here, since a bit would have to be written back before its next use, and RDMA writes no
+// single bits. Each is written by one process only, so no atomics are needed.
+struct Signals {
+  std::uint32_t posted = 0;    // exposure epochs that it has opened to us
+  std::uint32_t completed = 0; // access epochs of its own that it has ended towards us
+};
+
+constexpr std::size_t control_bytes(int ranks) {
+  return sizeof(Control) + static_cast<std::size_t>(ranks) * sizeof(Signals);
+}
+constexpr std::size_t signals_offset(int rank) {
+  return sizeof(Control) + static_cast<std::size_t>(rank) * sizeof(Signals);
+}
+
+} // namespace macadam::rma

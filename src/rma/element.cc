@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma/element.h"
+
+#include "datatype/cursor.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+namespace macadam::rma {
+
+using datatype::Op;
+using datatype::PackCursor;
+using datatype::Type;
+
+namespace {
+
+template <class Word>
+Word word_at(const void* memory, std::size_t i) {
+  Word word;
+  std::memcpy(&word, static_cast<const std::byte*>(memory) + i * sizeof word, sizeof word);
+  return word;
+}
+
+bool is_integer(const Type& element) {
+  using enum datatype::BasicClass;
+  switch (element.basic()->type_class) {
+  case c_integer:
+  case fortran_integer:
+  case multi_language:
+    return true;
+  default:
+    return false;
+  }
+}
+
+template <class Word>
+void combine_words(const Op& op, const Type& element, std::byte* there, const std::byte* ours,
+                   std::byte* old, std::size_t count) {
+  const MPI_Op which = op.handle();
+  const bool adds = which == MPI_SUM && is_integer(element);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::atomic_ref place(*reinterpret_cast<Word*>(there + i * sizeof(Word)));
+    Word before;
+    if (which == MPI_NO_OP) {
+      before = place.load();
+    } else if (which == MPI_REPLACE) {
+      before = place.exchange(word_at<Word>(ours, i));
+    } else if (adds) {
+      before = place.fetch_add(word_at<Word>(ours, i));
+    } else {
+      before = place.load(std::memory_order_relaxed);
+      Word after;
+      do {
+        after = before;
+        op.apply(ours + i * sizeof(Word), &after, 1, element);
+      } while (!place.compare_exchange_weak(before, after));
+    }
+    std::memcpy(old + i * sizeof(Word), &before, sizeof before);
+  }
+}
+
+template <class Word>
+void swap_word(std::byte* there, const void* ours, const void* compare, void* old) {
+  Word expected = word_at<Word>(compare, 0);
+  std::atomic_ref(*reinterpret_cast<Word*>(there))
+      .compare_exchange_strong(expected, word_at<Word>(ours, 0));
+  std::memcpy(old, &expected, sizeof expected);
+}
+
+} // namespace
+
+void combine_atomically(const Op& op, const Type& element, std::byte* there, const std::byte* ours,
+                        std::byte* old, std::size_t count) {
+  switch (element.size()) {
+  case 1:
+    return combine_words<std::uint8_t>(op, element, there, ours, old, count);
+  case 2:
+    return combine_words<std::uint16_t>(op, element, there, ours, old, count);
+  case 4:
+    return combine_words<std::uint32_t>(op, element, there, ours, old, count);
+  default:
+    return combine_words<std::uint64_t>(op, element, there, ours, old, count);
+  }
+}
+
+void compare_and_swap_atomically(std::byte* there, const void* ours, const void* compare, void* old,
+                                 std::size_t bytes) {
+  switch (bytes) {
+  case 1:
+    return swap_word<std::uint8_t>(there, ours, compare, old);
+  case 2:
+    return swap_word<std::uint16_t>(there, ours, compare, old);
+  case 4:
+    return swap_word<std::uint32_t>(there, ours, compare, old);
+  default:
+    return swap_word<std::uint64_t>(there, ours, compare, old);
+  }
+}
+
+void combine(const Op& op, const Type& element, std::size_t bytes, const Operands& operands) {
+  const auto count = static_cast<MPI_Count>(bytes) / element.size();
+  if (element.contiguous()) {
+    std::memcpy(operands.result, operands.old, bytes);
+    op.apply(operands.ours, operands.result, count, element);
+    return;
+  }
+  PackCursor(element, operands.ours_spread, count).unpack(operands.ours, bytes);
+  PackCursor(element, operands.result_spread, count).unpack(operands.old, bytes);
+  op.apply(operands.ours_spread, operands.result_spread, count, element);
+  PackCursor(element, operands.result_spread, count).pack(operands.result, bytes);
+}
+
+} // namespace macadam::rma

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/op.h"
+#include "datatype/type.h"
+
+#include <cstddef>
+
+// What an accumulate does to elements in memory.
+namespace macadam::rma {
+
+// Widths for which the processor has atomics, in bytes.
+constexpr bool is_atomic_width(MPI_Count bytes) {
+  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+}
+
+// there[i] = ours[i] op there[i] for `count` elements of an atomic width, each in one step that no
+// other breaks; the values before go to `old`. All arrays are aligned to the element.
+void combine_atomically(const datatype::Op& op, const datatype::Type& element, std::byte* there,
+                        const std::byte* ours, std::byte* old, std::size_t count);
+
+// The same for compare-and-swap of one element of `bytes` bytes; the value before goes to `old`.
+void compare_and_swap_atomically(std::byte* there, const void* ours, const void* compare, void* old,
+                                 std::size_t bytes);
+
+// Packed elements, and room for them as arrays, used if the type has gaps.
+struct Operands {
+  std::byte* ours = nullptr;
+  std::byte* old = nullptr;    // what the target had
+  std::byte* result = nullptr; // ours op old
+  std::byte* ours_spread = nullptr;
+  std::byte* result_spread = nullptr;
+};
+void combine(const datatype::Op& op, const datatype::Type& element, std::size_t bytes,
+             const Operands& operands);
+
+} // namespace macadam::rma

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Access epochs: which ranks may be accessed now, and what their ends wait for. A rank is opened at
+// its first access (or by MPI_Win_lock), so what an epoch costs follows the ranks that are accessed
+// and not those of the window.
+#include "base/error.h"
+#include "rma/post.h"
+#include "rma/window.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace macadam::rma {
+
+using engine::Posted;
+
+namespace {
+
+constexpr std::size_t window_lock = offsetof(Control, window);
+
+} // namespace
+
+Target& Window::opened(int rank) {
+  Target& found = target(rank);
+  if (!found.open) open(found);
+  return found;
+}
+
+void Window::open(Target& target) {
+  switch (access_) {
+  case Access::fence:
+    break;
+  case Access::all_locked:
+    // As late as possible: a job may have more ranks than this one ever talks to.
+    if (target.held == Held::nothing && !unchecked_) {
+      take_lock(target, window_lock, false, target.ticket);
+      target.held = Held::shared;
+    }
+    break;
+  case Access::locks:
+    base::fail(MPI_ERR_RMA_SYNC,
+               "rank {} is not locked, {} other ranks are; call MPI_Win_lock for it first",
+               target.rank, locks_);
+  case Access::started:
+    open_started(target);
+    break;
+  case Access::none:
+    base::fail(MPI_ERR_RMA_SYNC,
+               "no access epoch is open to rank {}; begin one with MPI_Win_fence, MPI_Win_start, "
+               "MPI_Win_lock or MPI_Win_lock_all",
+               target.rank);
+  }
+  check_alive(target);
+  target.open = true;
+  target.direct = target.base;
+  touched_.push_back(&target);
+}
+
+void Window::check_alive(const Target& target) {
+  if (!target.failed && target.peer->state != engine::PeerState::failed) [[likely]]
+    return;
+  base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the window (rank {} of MPI_COMM_WORLD) has ended",
+             target.rank, target.peer->rank);
+}
+
+// The access to one rank ends; it is in `touched_`.
+void Window::close(Target& target) {
+  target.open = false;
+  target.direct = nullptr;
+  std::erase(touched_, &target);
+}
+
+// Everything to all ranks is complete, here and there, and the epoch over.
+void Window::close_all() {
+  flush_touched();
+  for (Target* const target : touched_) {
+    target->open = false;
+    target->direct = nullptr;
+  }
+  touched_.clear();
+}
+
+// --- Completion.
+
+// Asks the network to tell when what was written has landed.
+void Window::post_flush(Target& target) {
+  const auto flush = [&](bool& unlanded, engine::Transport& network, engine::Link& link) {
+    if (!unlanded) return;
+    unlanded = false;
+    if (posted(target, [&] { return network.flush(link, target.cookie()); }) == Posted::pending)
+      ++target.pending;
+  };
+  flush(target.unlanded, *target.peer->transport, *target.link);
+  if (target.word_network != nullptr)
+    flush(target.words_unlanded, *target.word_network, *target.word_link);
+}
+
+void Window::wait_landed(Target& target) {
+  post_flush(target);
+  if (target.pending != 0) waiting_.until([&] { return target.pending == 0; });
+}
+
+void Window::flush_touched() {
+  for (Target* const target : touched_)
+    post_flush(*target);
+  for (Target* const target : touched_) {
+    if (target->pending != 0) waiting_.until([&] { return target->pending == 0; });
+  }
+  for (const Target* const target : touched_)
+    check_alive(*target);
+  full_fence();
+}
+
+void Window::check_passive(const Target& target, const char* call) const {
+  if (access_ == Access::all_locked || (access_ == Access::locks && target.open)) return;
+  base::fail(
+      MPI_ERR_RMA_SYNC,
+      "{} of rank {}, which is not locked; it belongs between MPI_Win_lock (or lock_all) and "
+      "the unlock",
+      call, target.rank);
+}
+
+void Window::check_passive(const char* call) const {
+  if (access_ == Access::all_locked || access_ == Access::locks) return;
+  base::fail(MPI_ERR_RMA_SYNC,
+             "{} without a lock; it belongs between MPI_Win_lock (or lock_all) and the unlock",
+             call);
+}
+
+void Window::flush(int rank) {
+  Target& it = target(rank);
+  check_passive(it, "MPI_Win_flush");
+  if (it.pending != 0 || it.unlanded || it.words_unlanded) wait_landed(it);
+  check_alive(it);
+  full_fence();
+  if (++idle_flushes_ % flushes_before_look == 0) waiting_.look();
+}
+
+void Window::flush_all() {
+  check_passive("MPI_Win_flush_all");
+  flush_touched();
+  if (++idle_flushes_ % flushes_before_look == 0) waiting_.look();
+}
+
+void Window::flush_local(int rank) {
+  Target& it = target(rank);
+  check_passive(it, "MPI_Win_flush_local");
+  if (it.pending != 0) waiting_.until([&] { return it.pending == 0; });
+  check_alive(it);
+}
+
+void Window::flush_local_all() {
+  check_passive("MPI_Win_flush_local_all");
+  for (Target* const it : touched_) {
+    if (it->pending != 0) waiting_.until([&] { return it->pending == 0; });
+    check_alive(*it);
+  }
+}
+
+void Window::sync() {
+  full_fence();
+  waiting_.look();
+}
+
+// --- Fence.
+
+void Window::end_fence() {
+  check_no_access("MPI_Win_fence");
+  if (exposed_) {
+    base::fail(MPI_ERR_RMA_SYNC,
+               "MPI_Win_fence inside an exposure epoch; MPI_Win_wait for MPI_Win_post is missing");
+  }
+  close_all();
+  access_ = Access::none;
+}
+
+void Window::begin_fence(bool access_follows) {
+  full_fence();
+  if (access_follows) access_ = Access::fence;
+}
+
+// A fence is followed by another kind of epoch if nothing was accessed since.
+void Window::check_no_access(const char* call) const {
+  if (access_ == Access::none || access_ == Access::fence) return;
+  base::fail(MPI_ERR_RMA_SYNC, "{} inside an access epoch; {} first", call,
+             access_ == Access::started ? "call MPI_Win_complete"
+             : access_ == Access::locks ? fmt::format("unlock the {} ranks that are locked", locks_)
+                                        : "call MPI_Win_unlock_all");
+}
+
+void Window::check_no_fence_access(const char* call) const {
+  if (access_ != Access::fence || touched_.empty()) return;
+  base::fail(
+      MPI_ERR_RMA_SYNC,
+      "{} between two fences, when {} ranks were accessed; end that epoch with MPI_Win_fence", call,
+      touched_.size());
+}
+
+// --- Locks.
+
+void Window::lock(int rank, bool exclusive, bool unchecked) {
+  if (no_locks) {
+    base::fail(MPI_ERR_RMA_SYNC,
+               "MPI_Win_lock on a window that was made with the info hint no_locks");
+  }
+  if (access_ != Access::locks) check_no_access("MPI_Win_lock");
+  check_no_fence_access("MPI_Win_lock");
+  Target& it = target(rank);
+  if (it.open) base::fail(MPI_ERR_RMA_SYNC, "rank {} is locked already by this process", rank);
+  check_alive(it);
+  if (!unchecked) take_lock(it, window_lock, exclusive, it.ticket);
+  it.held = unchecked ? Held::assumed : exclusive ? Held::exclusive : Held::shared;
+  access_ = Access::locks;
+  ++locks_;
+  it.open = true;
+  it.direct = it.base;
+  touched_.push_back(&it);
+  full_fence();
+}
+
+void Window::unlock(int rank) {
+  Target& it = target(rank);
+  if (access_ != Access::locks || !it.open) {
+    base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_unlock of rank {}, which this process has not locked",
+               rank);
+  }
+  wait_landed(it);
+  full_fence();
+  if (--locks_ == 0) access_ = Access::none;
+  close(it);
+  const Held held = std::exchange(it.held, Held::nothing);
+  check_alive(it);
+  if (held != Held::assumed) give_lock(it, window_lock, held == Held::exclusive, it.ticket);
+}
+
+void Window::lock_all(bool unchecked) {
+  if (no_locks) {
+    base::fail(MPI_ERR_RMA_SYNC,
+               "MPI_Win_lock_all on a window that was made with the info hint no_locks");
+  }
+  check_no_access("MPI_Win_lock_all");
+  check_no_fence_access("MPI_Win_lock_all");
+  access_ = Access::all_locked;
+  unchecked_ = unchecked;
+  // What the program may load and store without a call of ours.
+  if (memory_is_ == Memory::together) {
+    for (int each = 0; each < size(); ++each)
+      opened(each);
+  } else {
+    opened(rank());
+  }
+  full_fence();
+}
+
+void Window::unlock_all() {
+  if (access_ != Access::all_locked) {
+    base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_unlock_all without MPI_Win_lock_all");
+  }
+  flush_touched();
+  access_ = Access::none;
+  for (Target* const it : touched_) {
+    it->open = false;
+    it->direct = nullptr;
+    if (std::exchange(it->held, Held::nothing) == Held::shared)
+      give_lock(*it, window_lock, false, it->ticket);
+  }
+  touched_.clear();
+}
+
+} // namespace macadam::rma

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "rma/window.h"
+
+#include <atomic>
+
+// What the files of Window share.
+namespace macadam::rma {
+
+// What this process has stored is seen by others before what it loads later: between a flush and
+// what follows it, and around accesses to the window's memory by the program itself.
+inline void full_fence() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// Posts an operation to a network. When there is no room the caller makes progress until there is:
+// so however many operations an epoch has, what is under way is bounded by the network.
+template <class Post>
+engine::Posted Window::posted(Target& target, Post&& post_it) {
+  check_alive(target);
+  engine::Posted result = post_it();
+  if (result == engine::Posted::busy) [[unlikely]] {
+    waiting_.until([&] {
+      result = post_it();
+      return result != engine::Posted::busy || target.peer->state == engine::PeerState::failed;
+    });
+    check_alive(target);
+  }
+  return result;
+}
+
+// The same for an operation that the caller waits for.
+template <class Post>
+void Window::run_once(Target& target, Post&& post_it) {
+  add_to_batch(target, post_it);
+  wait_for_batch(target);
+}
+
+// Several: each in the batch of its target, then a wait for all.
+template <class Post>
+void Window::add_to_batch(Target& target, Post&& post_it) {
+  const std::uint64_t cookie = target.batch.cookie();
+  if (posted(target, [&] { return post_it(cookie); }) == engine::Posted::pending)
+    ++target.batch.pending;
+}
+
+inline void Window::wait_for_batch(Target& target) {
+  if (target.batch.pending != 0) waiting_.until([&] { return target.batch.pending == 0; });
+  if (!target.batch.ok) target.failed = true;
+  check_alive(target);
+}
+
+} // namespace macadam::rma

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Post, start, complete and wait (Jiang et al., section "Synchronization"): the target writes into
+// the origin's vector that it has posted, the origin into the target's that it has completed, by
+// RDMA; each waits for its own memory to change. A completion is written behind the data, and
+// writes land in order: so it is never seen before them.
+#include "base/error.h"
+#include "rma/post.h"
+#include "rma/window.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace macadam::rma {
+
+namespace {
+
+constexpr std::size_t posted_offset = offsetof(Signals, posted);
+constexpr std::size_t completed_offset = offsetof(Signals, completed);
+
+} // namespace
+
+// What `from` has told us.
+std::uint32_t Window::signal(int from, std::size_t which) const {
+  auto* const word = reinterpret_cast<std::uint32_t*>(control_ + signals_offset(from) + which);
+  return std::atomic_ref(*word).load(std::memory_order_acquire);
+}
+
+void Window::send_signal(Target& target, std::size_t which, std::uint32_t value) {
+  const std::size_t offset = signals_offset(rank()) + which;
+  if (target.control_here != nullptr) {
+    auto* const word = reinterpret_cast<std::uint32_t*>(target.control_here + offset);
+    std::atomic_ref(*word).store(value, std::memory_order_release);
+    return;
+  }
+  std::memcpy(target.scratch, &value, sizeof value);
+  target.unlanded = true;
+  run_once(target, [&](std::uint64_t cookie) {
+    return target.peer->transport->write(*target.link, target.scratch,
+                                         {target.control.address + offset, target.control.key},
+                                         sizeof value, cookie);
+  });
+}
+
+void Window::post(std::vector<int> origins, bool unchecked) {
+  if (exposed_) {
+    base::fail(MPI_ERR_RMA_SYNC,
+               "MPI_Win_post inside an exposure epoch; MPI_Win_wait for the one before is missing");
+  }
+  full_fence();
+  for (const int origin : origins) {
+    Target& it = target(origin);
+    if (!unchecked) send_signal(it, posted_offset, ++it.posts_sent);
+  }
+  exposed_ = true;
+  origins_ = std::move(origins);
+}
+
+void Window::start(std::vector<int> targets, bool unchecked) {
+  check_no_access("MPI_Win_start");
+  check_no_fence_access("MPI_Win_start");
+  access_ = Access::started;
+  unchecked_ = unchecked;
+  targets_started_ = std::move(targets);
+}
+
+// The first access in an epoch of MPI_Win_start waits for the target's post.
+void Window::open_started(Target& target) {
+  if (std::ranges::find(targets_started_, target.rank) == targets_started_.end()) {
+    base::fail(MPI_ERR_RMA_SYNC, "rank {} is not in the group of MPI_Win_start, which has {} ranks",
+               target.rank, targets_started_.size());
+  }
+  if (unchecked_) return;
+  waiting_.until_seen([&] {
+    return signal(target.rank, posted_offset) != target.posts_used ||
+           target.peer->state == engine::PeerState::failed;
+  });
+  ++target.posts_used;
+}
+
+void Window::complete() {
+  if (access_ != Access::started) {
+    base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_complete without MPI_Win_start");
+  }
+  for (const int rank : targets_started_) {
+    Target& it = opened(rank);
+    full_fence();
+    send_signal(it, completed_offset, ++it.completions_sent);
+  }
+  access_ = Access::none;
+  for (Target* const it : touched_) {
+    if (it->pending != 0) waiting_.until([&] { return it->pending == 0; });
+    it->open = false;
+    it->direct = nullptr;
+    check_alive(*it);
+  }
+  touched_.clear();
+}
+
+bool Window::has_completed(int origin) {
+  Target& it = target(origin);
+  return signal(origin, completed_offset) != it.completions_used ||
+         it.peer->state == engine::PeerState::failed;
+}
+
+void Window::check_exposed(const char* call) const {
+  if (!exposed_) base::fail(MPI_ERR_RMA_SYNC, "{} without MPI_Win_post", call);
+}
+
+void Window::end_exposure() {
+  exposed_ = false;
+  for (const int origin : origins_) {
+    ++target(origin).completions_used;
+    check_alive(target(origin));
+  }
+  origins_.clear();
+  full_fence();
+}
+
+void Window::wait() {
+  check_exposed("MPI_Win_wait");
+  for (const int origin : origins_)
+    waiting_.until_seen([&] { return has_completed(origin); });
+  end_exposure();
+}
+
+bool Window::test() {
+  check_exposed("MPI_Win_test");
+  waiting_.look();
+  if (!std::ranges::all_of(origins_, [&](int origin) { return has_completed(origin); }))
+    return false;
+  end_exposure();
+  return true;
+}
+
+} // namespace macadam::rma

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/transport.h"
+#include "rma/control.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace macadam::rma {
+
+// What a rank tells the others when a window is made. `near` is its nearest network, `far` the one
+// that connects all ranks; the same if it has one only.
+struct Exposure {
+  engine::RemoteMemory near_data;
+  engine::RemoteMemory far_data;
+  engine::RemoteMemory near_control;
+  engine::RemoteMemory far_control;
+  std::uint64_t bytes = 0;
+  std::uint64_t unit = 1;    // displacement unit, bytes
+  bool mapped = false;       // its memory is in the address space of the ranks near it
+  bool all_near = false;     // its nearest network reaches all ranks of the window
+  std::uint16_t padding = 0; // so that no byte travels unset
+  std::uint32_t more_padding = 0;
+};
+
+enum class Held : std::uint8_t {
+  nothing,
+  shared,
+  exclusive,
+  assumed, // MPI_MODE_NOCHECK: nobody asks for it
+};
+
+// Operations that their caller waits for before it goes on.
+struct Batch final : engine::MemoryWaiter {
+  void on_done(bool succeeded) override {
+    --pending;
+    ok = ok && succeeded;
+  }
+  std::uint32_t pending = 0;
+  bool ok = true;
+};
+
+// Memory attached to a dynamic window, as its owner lists it for others.
+struct Attached {
+  std::uint64_t address = 0; // of the owner
+  std::uint64_t bytes = 0;
+  engine::RemoteMemory near;
+  engine::RemoteMemory far;
+};
+
+// Where a place is: `here` in our address space, or null, and `there` for the network.
+struct Reach {
+  std::byte* here;
+  engine::RemoteMemory there;
+};
+
+// A rank of the window as an origin sees it, made at the first use. It counts what is under way to
+// it, so nothing is allocated for an operation.
+struct Target final : engine::MemoryWaiter {
+  void on_done(bool ok) override {
+    --pending;
+    failed = failed || !ok;
+  }
+
+  // The short way: its memory in our address space, while an access epoch is open. Null otherwise.
+  std::byte* direct = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t unit = 1;
+  std::uint64_t last_displacement = 0; // the largest that is inside, or at the end
+
+  bool open = false;     // accesses belong to the present epoch
+  bool unlanded = false; // something was written that flush() has not seen land
+  bool words_unlanded = false;
+  bool failed = false;
+  Held held = Held::nothing;
+  std::uint32_t pending = 0; // operations under way that use our memory
+  // Of the signals between it and us: how many we have sent, and how many of its we have used up.
+  std::uint32_t posts_sent = 0;
+  std::uint32_t posts_used = 0;
+  std::uint32_t completions_sent = 0;
+  std::uint32_t completions_used = 0;
+  std::uint64_t ticket = 0;     // of the lock held
+  std::byte* base = nullptr;    // as `direct`, always; null: reached through the network
+  engine::Peer* peer = nullptr; // and the network that reaches it:
+  engine::Link* link = nullptr;
+  engine::RemoteMemory data;
+  engine::RemoteMemory control;
+  std::byte* control_here = nullptr; // mapped
+  // The network of the window's atomics; null: the processor's, on control_here.
+  engine::Transport* word_network = nullptr;
+  engine::Link* word_link = nullptr;
+  engine::RemoteMemory words;
+  Batch batch;
+  std::uint64_t scratch[8] = {}; // for `batch`
+  // Of a dynamic window: what was attached when `version` was read.
+  std::uint64_t version = 0;
+  std::vector<Attached> attached;
+  int rank = 0;
+};
+
+} // namespace macadam::rma

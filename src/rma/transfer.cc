@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put and get: an RDMA write or read for each gap-free piece of both sides (Jiang et al., "Mapping
+// MPI_Put to RDMA_Write"), or a copy where the memory is mapped.
+#include "base/error.h"
+#include "datatype/cursor.h"
+#include "datatype/wide.h"
+#include "rma/post.h"
+#include "rma/window.h"
+
+#include <algorithm>
+
+namespace macadam::rma {
+
+using datatype::PackCursor;
+using datatype::Segment;
+using datatype::Wide;
+using engine::Posted;
+using engine::RemoteMemory;
+
+// Where a place is. Refuses what is not all inside the target's memory.
+Reach Window::reach(Target& target, const Place& place) {
+  const datatype::Type& type = *place.type;
+  const bool attached = memory_is_ == Memory::attached;
+  if (place.displacement < 0 && !attached) {
+    base::fail(MPI_ERR_DISP, "target displacement is {}, it must not be negative",
+               place.displacement);
+  }
+  const Wide start = attached ? Wide{static_cast<std::uint64_t>(place.displacement)}
+                              : Wide{place.displacement} * static_cast<Wide>(target.unit);
+  if (place.count == 0 || type.size() == 0) return {target.base, target.data};
+  const Wide last = Wide{place.count - 1} * type.extent();
+  const Wide first_byte = start + type.true_lb() + std::min<Wide>(last, 0);
+  const Wide end = start + type.true_ub() + std::max<Wide>(last, 0);
+  if (attached) {
+    return reach_attached(target, place, static_cast<std::uint64_t>(first_byte),
+                          static_cast<std::uint64_t>(end - first_byte));
+  }
+  if (first_byte < 0 || end > static_cast<Wide>(target.bytes)) {
+    base::fail(MPI_ERR_RMA_RANGE,
+               "{} elements of {} bytes at displacement {} (unit {}) are the bytes {} to {} of the "
+               "memory of rank {}, which has {}",
+               place.count, type.size(), place.displacement, target.unit,
+               static_cast<std::int64_t>(first_byte), static_cast<std::int64_t>(end) - 1,
+               target.rank, target.bytes);
+  }
+  const auto offset = static_cast<std::uint64_t>(start);
+  return {target.base != nullptr ? target.base + offset : nullptr,
+          {target.data.address + offset, target.data.key}};
+}
+
+namespace {
+
+// Calls piece(ours, where at the target: from the place on, bytes) for all data.
+template <class Piece>
+void for_each_piece(const Data& origin, const Place& place, Piece&& piece) {
+  if (origin.type->contiguous() && place.type->contiguous()) {
+    piece(static_cast<std::byte*>(origin.address), std::ptrdiff_t{0}, origin.bytes());
+    return;
+  }
+  PackCursor ours(*origin.type, origin.address, origin.count);
+  PackCursor theirs(*place.type, nullptr, place.count);
+  Segment here = ours.next_segment();
+  Segment there = theirs.next_segment();
+  while (here.bytes > 0 && there.bytes > 0) {
+    const MPI_Count bytes = std::min(here.bytes, there.bytes);
+    piece(here.data, reinterpret_cast<std::ptrdiff_t>(there.data), static_cast<std::size_t>(bytes));
+    here =
+        here.bytes == bytes ? ours.next_segment() : Segment{here.data + bytes, here.bytes - bytes};
+    there = there.bytes == bytes ? theirs.next_segment()
+                                 : Segment{there.data + bytes, there.bytes - bytes};
+  }
+}
+
+void check_sizes(const Data& origin, const Place& place) {
+  const MPI_Count target_bytes = datatype::packed_size(*place.type, place.count);
+  const MPI_Count origin_bytes = datatype::packed_size(*origin.type, origin.count);
+  if (origin_bytes == target_bytes) [[likely]]
+    return;
+  base::fail(MPI_ERR_TYPE,
+             "the origin has {} elements of {}, {} bytes, and the target {} of {}, {} bytes; both "
+             "must describe the same data",
+             origin.count, datatype::describe(*origin.type), origin_bytes, place.count,
+             datatype::describe(*place.type), target_bytes);
+}
+
+} // namespace
+
+// One piece was posted: counts it while it is under way.
+void Window::count(Target& target, Operation* operation, Posted posted) {
+  if (posted != Posted::pending) return;
+  ++target.pending;
+  if (operation != nullptr) ++operation->parts_;
+}
+
+void Window::begin(Operation* operation, Target& target) {
+  if (operation == nullptr) return;
+  operation->target_ = &target;
+  operation->parts_ = 1; // the call itself
+}
+
+bool Window::end(Operation* operation) {
+  return operation == nullptr || --operation->parts_ == 0;
+}
+
+bool Window::put(const Data& origin, const Place& place, Operation* operation) {
+  check_sizes(origin, place);
+  Target& target = opened(place.rank);
+  const Reach to = reach(target, place);
+  if (origin.bytes() == 0) return true;
+  ++counters_.puts;
+  if (to.here != nullptr) {
+    for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
+      std::memmove(to.here + at, from, bytes);
+    });
+    return true;
+  }
+  begin(operation, target);
+  const std::uint64_t cookie = operation != nullptr ? operation->cookie() : target.cookie();
+  for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
+    const RemoteMemory there{to.there.address + static_cast<std::uint64_t>(at), to.there.key};
+    target.unlanded = true;
+    count(target, operation, posted(target, [&] {
+            return target.peer->transport->write(*target.link, from, there, bytes, cookie);
+          }));
+  });
+  return end(operation);
+}
+
+bool Window::get(const Data& origin, const Place& place, Operation* operation) {
+  check_sizes(origin, place);
+  Target& target = opened(place.rank);
+  const Reach from = reach(target, place);
+  if (origin.bytes() == 0) return true;
+  ++counters_.gets;
+  if (from.here != nullptr) {
+    for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
+      std::memmove(to, from.here + at, bytes);
+    });
+    return true;
+  }
+  begin(operation, target);
+  const std::uint64_t cookie = operation != nullptr ? operation->cookie() : target.cookie();
+  for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
+    const RemoteMemory there{from.there.address + static_cast<std::uint64_t>(at), from.there.key};
+    count(target, operation, posted(target, [&] {
+            return target.peer->transport->read(*target.link, to, there, bytes, cookie);
+          }));
+  });
+  return end(operation);
+}
+
+} // namespace macadam::rma

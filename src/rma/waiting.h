@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace macadam::rma {
+
+// How the layer above waits: it has the progress of the whole process in hand.
+class Waiting {
+ public:
+  // Makes progress until done() is true. What ends the wait is a message or a completion: the wait
+  // may sleep until one comes.
+  template <class Done>
+  void until(Done done) {
+    if (!done()) wait(&call<Done>, &done, For::events);
+  }
+  // The same for what a peer writes into memory without a word: looked at again and again.
+  template <class Done>
+  void until_seen(Done done) {
+    if (!done()) wait(&call<Done>, &done, For::memory);
+  }
+  // One look around, for those who do not wait.
+  virtual void look() = 0;
+
+ protected:
+  enum class For : unsigned char { events, memory };
+  ~Waiting() = default;
+  virtual void wait(bool (*done)(void*), void* argument, For what) = 0;
+
+ private:
+  template <class Done>
+  static bool call(void* done) {
+    return (*static_cast<Done*>(done))();
+  }
+};
+
+} // namespace macadam::rma

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a window is made and ended, and how a target is found at its first use.
+#include "rma/window.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace macadam::rma {
+
+using engine::RemoteMemory;
+using engine::Transport;
+
+Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team)
+    : engine_(engine), waiting_(waiting), team_(team) {}
+
+Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
+  Transport& near = engine_.networks().nearest();
+  Transport& far = engine_.networks().farthest();
+  const std::size_t block = control_bytes(size());
+  control_ = static_cast<std::byte*>(near.allocate(block));
+  if (control_ == nullptr) {
+    base::fail(MPI_ERR_NO_MEM,
+               "no memory of {} for the {} bytes by which the {} ranks of the window synchronise",
+               near.limits().name, block, size());
+  }
+  std::memset(control_, 0, block);
+  new (control_) Control;
+  memory_ = static_cast<std::byte*>(memory);
+  own_ = {};
+  try {
+    own_.near_control = near.expose(control_, block);
+    own_.far_control = &far == &near ? own_.near_control : far.expose(control_, block);
+    own_.near_data = near.expose(memory, bytes);
+    own_.far_data = &far == &near ? own_.near_data : far.expose(memory, bytes);
+  } catch (...) {
+    conceal();
+    throw;
+  }
+  own_.bytes = bytes;
+  own_.unit = unit;
+  own_.mapped = near.is_mapped(own_.near_control) && (bytes == 0 || near.is_mapped(own_.near_data));
+  own_.all_near = true;
+  for (int rank = 0; rank < size(); ++rank)
+    own_.all_near = own_.all_near && near.reaches((*team_.local)[rank]);
+  return own_;
+}
+
+void Window::join(std::vector<Exposure> all, Memory memory) {
+  exposures_ = std::move(all);
+  memory_is_ = memory;
+  targets_.resize(exposures_.size());
+  const auto every = [&](auto&& holds) { return std::ranges::all_of(exposures_, holds); };
+  words_by_processor_ = engine_.networks().nearest().is_mapped(own_.near_control) &&
+                        every([](const Exposure& e) { return e.all_near; });
+  data_by_processor_ = words_by_processor_ && memory != Memory::attached &&
+                       (memory == Memory::together ||
+                        every([](const Exposure& e) { return e.mapped || e.bytes == 0; }));
+  if (memory != Memory::together) return;
+  // Shared memory only, so it is all the same network.
+  const RemoteMemory block = exposures_[0].near_data;
+  std::uint64_t offset = 0;
+  for (Exposure& each : exposures_) {
+    each.near_data = each.far_data = {block.address + offset, block.key};
+    offset += each.bytes;
+  }
+}
+
+Target& Window::meet(int rank) {
+  auto made = std::make_unique<Target>();
+  Target& target = *made;
+  const Exposure& exposure = exposures_[static_cast<std::size_t>(rank)];
+  target.rank = rank;
+  target.bytes = exposure.bytes;
+  target.unit = exposure.unit;
+  target.last_displacement = exposure.bytes / exposure.unit;
+  target.peer = &engine_.peer((*team_.local)[rank]);
+  target.link = target.peer->link;
+  find_memory(target, exposure);
+  targets_[static_cast<std::size_t>(rank)] = std::move(made);
+  return target;
+}
+
+void Window::find_memory(Target& target, const Exposure& exposure) {
+  Transport& network = *target.peer->transport;
+  Transport& far = engine_.networks().farthest();
+  const bool near = &network != &far;
+  target.data = near ? exposure.near_data : exposure.far_data;
+  target.control = near ? exposure.near_control : exposure.far_control;
+  const bool own = target.rank == rank();
+  target.control_here =
+      own ? control_ : network.mapped(*target.link, target.control, control_bytes(size()));
+  if (memory_is_ == Memory::attached) {
+    // Found at each access.
+  } else if (memory_is_ == Memory::together) {
+    engine::Peer& owner = engine_.peer((*team_.local)[0]);
+    const RemoteMemory whole = exposures_[0].near_data;
+    target.base = team_.rank == 0 ? memory_ : owner.transport->mapped(*owner.link, whole, 0);
+    target.base += target.data.address - whole.address;
+  } else if (exposure.bytes > 0) {
+    target.base = own ? memory_ : network.mapped(*target.link, target.data, exposure.bytes);
+  } else {
+    target.base = control_; // anywhere: nothing is accessed
+  }
+  if (words_by_processor_) return;
+  engine::PeerState ignored;
+  target.word_network = &far;
+  target.word_link = near ? &far.connect(target.peer->rank, ignored) : target.link;
+  target.words = exposure.far_control;
+}
+
+void Window::leave() {
+  if (access_ == Access::fence) {
+    close_all();
+    access_ = Access::none;
+  }
+  if (access_ != Access::none) {
+    base::fail(MPI_ERR_RMA_SYNC, "the window is freed inside an access epoch ({}); end it first",
+               access_ == Access::started ? "MPI_Win_start without MPI_Win_complete"
+               : access_ == Access::locks
+                   ? fmt::format("{} ranks are locked, MPI_Win_unlock is missing", locks_)
+                   : "MPI_Win_lock_all without MPI_Win_unlock_all");
+  }
+  if (exposed_) {
+    base::fail(MPI_ERR_RMA_SYNC,
+               "the window is freed inside an exposure epoch; MPI_Win_wait is missing");
+  }
+  // A word still on its way would meet a revoked key.
+  for (const auto& target : targets_) {
+    if (target != nullptr) wait_landed(*target);
+  }
+}
+
+void Window::conceal() {
+  Transport& near = engine_.networks().nearest();
+  Transport& far = engine_.networks().farthest();
+  const auto revoke = [&](RemoteMemory& here, RemoteMemory& there) {
+    if (&far != &near) far.conceal(there);
+    near.conceal(here);
+    here = there = {};
+  };
+  revoke(own_.near_data, own_.far_data);
+  revoke(own_.near_control, own_.far_control);
+  for (Attached& each : own_attached_)
+    revoke(each.near, each.far);
+  for (Attached& list : attached_lists_) {
+    revoke(list.near, list.far);
+    near.free(reinterpret_cast<void*>(list.address));
+  }
+  near.free(std::exchange(control_, nullptr));
+  targets_.clear();
+}
+
+} // namespace macadam::rma

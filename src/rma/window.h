@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/op.h"
+#include "datatype/type.h"
+#include "engine/engine.h"
+#include "engine/team.h"
+#include "rma/target.h"
+#include "rma/waiting.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace macadam::rma {
+
+using engine::Data;
+
+// Counted always, for users.
+struct Counters {
+  std::uint64_t puts = 0;
+  std::uint64_t gets = 0;
+  std::uint64_t accumulates = 0;
+  std::uint64_t locks_waited = 0;
+};
+
+// Elements in a target's memory, as the caller names them.
+struct Place {
+  int rank;
+  MPI_Aint displacement; // in units of the target
+  MPI_Count count;
+  const datatype::Type* type;
+};
+
+// A request-based operation: complete once nothing of it is under way that uses our memory.
+class Operation : public engine::MemoryWaiter {
+ public:
+  void on_done(bool ok) final {
+    target_->on_done(ok);
+    failed_ = failed_ || !ok;
+    if (--parts_ == 0) finished(!failed_);
+  }
+  [[nodiscard]] bool under_way() const { return parts_ != 0; }
+
+ protected:
+  virtual ~Operation() = default;
+  // The last part is done; not called if nothing was pending when the call ended.
+  virtual void finished(bool ok) = 0;
+
+ private:
+  friend class Window;
+  Target* target_ = nullptr;
+  std::uint32_t parts_ = 0;
+  bool failed_ = false;
+};
+
+// One process's side of a window: the memory of all ranks, as far as it has to do with them, and
+// the epochs that are open. Puts and gets are loads and stores where memory is mapped, else RDMA
+// writes and reads; locks and accumulates go by atomics. No rank ever acts for another.
+//
+// Errors are thrown as base::Error: MPI_ERR_RMA_SYNC (no epoch, or the wrong one),
+// MPI_ERR_RMA_RANGE (outside the memory), MPI_ERR_DISP, MPI_ERR_PROC_ABORTED (the target has
+// ended).
+class Window {
+ public:
+  // `team` (whose rank maps the caller keeps) are the ranks of the window. All arguments outlive
+  // it.
+  Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team);
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  ~Window() = default;
+
+  // --- Making and ending it: collective; the caller exchanges and synchronises.
+
+  // Exposes this rank's memory, and tells what the others must know. Throws MPI_ERR_NO_MEM.
+  Exposure expose(void* memory, std::uint64_t bytes, std::uint64_t unit);
+  // What all ranks have told, by rank.
+  enum class Memory : std::uint8_t {
+    own,      // each rank's is its own
+    together, // one block that belongs to rank 0: each rank's is behind that of the one before
+    attached, // what it attaches later
+  };
+  void join(std::vector<Exposure> all, Memory memory);
+  // Throws MPI_ERR_RMA_SYNC if an epoch is open. Then nothing of ours is on its way any more.
+  void leave();
+  // Nobody uses the memory any more: revokes its keys.
+  void conceal();
+
+  [[nodiscard]] int rank() const { return team_.rank; }
+  [[nodiscard]] int size() const { return team_.size(); }
+  [[nodiscard]] const Exposure& exposure(int rank) const {
+    return exposures_[static_cast<std::size_t>(rank)];
+  }
+  // Where a rank's memory is in our address space; null if it is not there.
+  std::byte* address_of(int rank) { return target(rank).base; }
+  // No_locks was promised.
+  bool no_locks = false;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+  // --- Access. The origin's memory may be used until the operation is complete locally.
+
+  // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
+  // long way tells why or does it.
+  [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes) const {
+    const Target* const target = targets_[static_cast<std::size_t>(rank)].get();
+    if (target == nullptr || target->direct == nullptr) [[unlikely]]
+      return nullptr;
+    // A negative displacement is larger than any.
+    if (static_cast<std::uint64_t>(displacement) > target->last_displacement) [[unlikely]]
+      return nullptr;
+    const std::uint64_t offset = static_cast<std::uint64_t>(displacement) * target->unit;
+    if (bytes > target->bytes - offset) [[unlikely]]
+      return nullptr;
+    return target->direct + offset;
+  }
+  // Request-based operations belong to passive-target epochs: refuses others.
+  void check_request(const char* call) const { check_passive(call); }
+  // `operation` may be null. True: complete already.
+  bool put(const Data& origin, const Place& place, Operation* operation);
+  bool get(const Data& origin, const Place& place, Operation* operation);
+
+  // target = origin op target for each element, of which the old values go to `result` if it is not
+  // null. Atomic per element with all other of these of this window; complete at the origin at
+  // return. Throws MPI_ERR_OP, MPI_ERR_TYPE.
+  void accumulate(const Data& origin, const Data* result, const Place& place,
+                  const datatype::Op& op);
+  // The short way for one element; false: take the long one.
+  bool fetch_and_op_directly(const void* origin, void* result, const datatype::Type& type, int rank,
+                             MPI_Aint displacement, const datatype::Op& op) const;
+  // One element of a predefined type: `result` is what was there; `origin` is stored if that equals
+  // `compare`. Atomic as accumulate().
+  void compare_and_swap(const void* origin, const void* compare, void* result, const Place& place);
+
+  // --- Dynamic windows: displacements are addresses of the target.
+
+  // Opens memory of this process to the others; the address names it in detach(). Both throw
+  // MPI_ERR_RMA_ATTACH (overlaps with what is attached; is not attached) and MPI_ERR_RMA_FLAVOR.
+  void attach(void* memory, std::uint64_t bytes);
+  void detach(const void* memory);
+
+  // --- Synchronisation. The caller makes the barrier between the two halves of a fence.
+
+  void end_fence();
+  void begin_fence(bool access_follows);
+  void lock(int rank, bool exclusive, bool unchecked);
+  void unlock(int rank);
+  void lock_all(bool unchecked);
+  void unlock_all();
+  // All that was begun to this rank, or to all, is complete: here and there, or here only.
+  void flush(int rank);
+  void flush_all();
+  void flush_local(int rank);
+  void flush_local_all();
+  // The program's own loads and stores of the window's memory, in order with others' accesses.
+  void sync();
+  // `origins` may access this rank's memory until they complete (post, wait), `targets` be accessed
+  // by it (start, complete): ranks of the window.
+  void post(std::vector<int> origins, bool unchecked);
+  void wait();
+  [[nodiscard]] bool test();
+  void start(std::vector<int> targets, bool unchecked);
+  void complete();
+
+ private:
+  enum class Access : std::uint8_t { none, fence, started, locks, all_locked };
+
+  // window.cc
+  Target& target(int rank) {
+    Target* const known = targets_[static_cast<std::size_t>(rank)].get();
+    return known != nullptr ? *known : meet(rank);
+  }
+  Target& meet(int rank);
+  void find_memory(Target& target, const Exposure& exposure);
+  void release_control();
+
+  // epoch.cc
+  Target& opened(int rank);
+  void open(Target& target);
+  void close(Target& target);
+  void close_all();
+  void post_flush(Target& target);
+  void wait_landed(Target& target);
+  void flush_touched();
+  void check_passive(const Target& target, const char* call) const;
+  void check_passive(const char* call) const;
+  void check_no_access(const char* call) const;
+  void check_no_fence_access(const char* call) const;
+  static void check_alive(const Target& target);
+
+  // signals.cc
+  [[nodiscard]] std::uint32_t signal(int from, std::size_t which) const;
+  void send_signal(Target& target, std::size_t which, std::uint32_t value);
+  void open_started(Target& target);
+  [[nodiscard]] bool has_completed(int origin);
+  void check_exposed(const char* call) const;
+  void end_exposure();
+
+  // words.cc: the control block of a target
+  std::uint64_t fetch_add(Target& target, std::size_t offset, std::uint64_t add);
+  void load(Target& target, std::size_t offset, std::uint64_t* words, std::size_t count);
+  void store(Target& target, std::size_t offset, const std::uint64_t* words, std::size_t count);
+  void take_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
+  void give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
+
+  // post.h
+  template <class Post>
+  engine::Posted posted(Target& target, Post&& post_it);
+  template <class Post>
+  void run_once(Target& target, Post&& post_it);
+  template <class Post>
+  void add_to_batch(Target& target, Post&& post_it);
+  void wait_for_batch(Target& target);
+
+  // transfer.cc
+  [[nodiscard]] Reach reach(Target& target, const Place& place);
+
+  // attach.cc
+  void refresh(Target& target);
+  [[nodiscard]] Reach reach_attached(Target& target, const Place& place, std::uint64_t first_byte,
+                                     std::uint64_t bytes);
+  void publish_attached(auto&& change);
+  void reserve_attached(std::size_t count);
+
+  // accumulate.cc
+  struct Accumulation;
+  [[nodiscard]] bool by_processor(const datatype::Type& element) const;
+  void combine_locked(Target& target, Accumulation& what, std::size_t bytes);
+  static void begin(Operation* operation, Target& target);
+  static bool end(Operation* operation);
+  static void count(Target& target, Operation* operation, engine::Posted posted);
+
+  // A program that only accesses memory and flushes still lets its process answer others, now and
+  // then.
+  static constexpr unsigned flushes_before_look = 64;
+
+  engine::Engine& engine_;
+  Waiting& waiting_;
+  const engine::Team& team_;
+  std::vector<Exposure> exposures_;
+  std::vector<std::unique_ptr<Target>> targets_; // by rank
+  std::vector<Target*> touched_;                 // opened in the present epoch
+  bool words_by_processor_ = false;              // else by the network that connects all
+  bool data_by_processor_ = false;               // ... accumulates too, without the lock
+  Memory memory_is_ = Memory::own;
+  Access access_ = Access::none;
+  bool unchecked_ = false; // MPI_MODE_NOCHECK of lock_all
+  std::size_t locks_ = 0;  // held, in Access::locks
+  unsigned idle_flushes_ = 0;
+  bool exposed_ = false; // to `origins_`, by post()
+  std::vector<int> origins_;
+  std::vector<int> targets_started_; // of start()
+  Exposure own_;
+  std::byte* memory_ = nullptr;
+  std::byte* control_ = nullptr;
+  std::vector<Attached> own_attached_;   // what is listed for others,
+  Attached* attached_list_ = nullptr;    // ... here,
+  std::size_t attached_room_ = 0;        // ... where there is room for so many
+  std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
+  std::vector<std::byte> scratch_;       // of accumulates
+  Counters counters_;
+};
+
+} // namespace macadam::rma

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Accumulates: what they compute, for every type and operation that the standard pairs, and that
+// each element is changed in one step whoever else changes it.
+#include "rma/window.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <limits>
+
+namespace {
+
+using rma::Kind;
+
+// The operation as this program understands it.
+template <class T>
+T combined(MPI_Op op, T ours, T theirs) {
+  if (op == MPI_REPLACE) return ours;
+  if (op == MPI_NO_OP) return theirs;
+  if (op == MPI_SUM) return static_cast<T>(ours + theirs);
+  if (op == MPI_PROD) return static_cast<T>(ours * theirs);
+  if constexpr (!std::is_same_v<T, std::complex<float>> &&
+                !std::is_same_v<T, std::complex<double>>) {
+    if (op == MPI_MAX) return std::max(ours, theirs);
+    if (op == MPI_MIN) return std::min(ours, theirs);
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (op == MPI_LAND) return static_cast<T>(ours && theirs);
+    if (op == MPI_LOR) return static_cast<T>(ours || theirs);
+    if (op == MPI_LXOR) return static_cast<T>(!ours != !theirs);
+    if (op == MPI_BAND) return static_cast<T>(ours & theirs);
+    if (op == MPI_BOR) return static_cast<T>(ours | theirs);
+    if (op == MPI_BXOR) return static_cast<T>(ours ^ theirs);
+  }
+  check::fail(__FILE__, __LINE__, "no such operation");
+}
+
+template <class T>
+void one_type(Kind kind, MPI_Datatype type, const std::vector<MPI_Op>& ops) {
+  constexpr std::size_t count = 37;
+  rma::Window<T> win(kind, count);
+  for (const MPI_Op op : ops) {
+    std::vector<T> ours(count), before(count), old(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      win[i] = static_cast<T>(static_cast<float>(i % 7 + 1));
+      before[i] = win[i];
+      ours[i] = static_cast<T>(static_cast<float>((i + static_cast<unsigned>(check::rank)) % 5));
+    }
+    const auto n = static_cast<int>(count);
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Accumulate(ours.data(), n, type, rma::right(), 0, n, type, op, win));
+    OK(MPI_Win_fence(0, win));
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto theirs =
+          static_cast<T>(static_cast<float>((i + static_cast<unsigned>(rma::left())) % 5));
+      CHECK(win[i] == combined(op, theirs, before[i]));
+      win[i] = before[i];
+    }
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Get_accumulate(ours.data(), n, type, old.data(), n, type, rma::right(), 0, n, type, op,
+                          win));
+    OK(MPI_Win_fence(0, win));
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK(old[i] == before[i]);
+      win[i] = before[i];
+    }
+    OK(MPI_Win_fence(0, win));
+    T found{};
+    OK(MPI_Fetch_and_op(&ours[3], &found, type, rma::right(), 5, op, win));
+    OK(MPI_Win_fence(0, win));
+    CHECK(found == before[5]);
+    const auto theirs =
+        static_cast<T>(static_cast<float>((3 + static_cast<unsigned>(rma::left())) % 5));
+    CHECK(win[5] == combined(op, theirs, before[5]));
+    OK(MPI_Win_fence(0, win));
+  }
+}
+
+void types_and_operations() {
+  const std::vector<MPI_Op> both = {MPI_REPLACE, MPI_NO_OP};
+  std::vector<MPI_Op> field = {MPI_SUM, MPI_PROD, MPI_REPLACE, MPI_NO_OP};
+  std::vector<MPI_Op> ordered = field;
+  ordered.insert(ordered.end(), {MPI_MAX, MPI_MIN});
+  std::vector<MPI_Op> integer = ordered;
+  integer.insert(integer.end(), {MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR});
+  rma::for_each_kind([&](Kind kind) {
+    one_type<std::int8_t>(kind, MPI_INT8_T, integer);
+    one_type<std::uint16_t>(kind, MPI_UINT16_T, integer);
+    one_type<int>(kind, MPI_INT, integer);
+    one_type<std::int64_t>(kind, MPI_INT64_T, integer);
+    one_type<unsigned long>(kind, MPI_UNSIGNED_LONG, integer);
+    one_type<float>(kind, MPI_FLOAT, ordered);
+    one_type<double>(kind, MPI_DOUBLE, ordered);
+    one_type<long double>(kind, MPI_LONG_DOUBLE, ordered);
+    one_type<std::complex<float>>(kind, MPI_C_FLOAT_COMPLEX, field);
+    one_type<std::complex<double>>(kind, MPI_C_DOUBLE_COMPLEX, field);
+    one_type<char>(kind, MPI_CHAR, both);
+  });
+}
+
+template <class Value>
+struct Pair {
+  Value value;
+  int index;
+};
+
+template <class Value>
+void pairs_of(MPI_Datatype type) {
+  rma::for_each_kind([&](Kind kind) {
+    rma::Window<Pair<Value>> win(kind, 3);
+    for (std::size_t i = 0; i < 3; ++i)
+      win[i] = {static_cast<Value>(10 + i), 100};
+    OK(MPI_Win_fence(0, win));
+    const Pair<Value> ours[3] = {{static_cast<Value>(50 + check::rank), check::rank},
+                                 {static_cast<Value>(2), check::rank},
+                                 {static_cast<Value>(12), check::rank}};
+    OK(MPI_Accumulate(ours, 3, type, 0, 0, 3, type, MPI_MAXLOC, win));
+    OK(MPI_Win_fence(0, win));
+    if (check::rank == 0) {
+      CHECK_EQUAL(win[0].value, static_cast<Value>(50 + check::size - 1));
+      CHECK_EQUAL(win[0].index, check::size - 1);
+      CHECK_EQUAL(win[1].value, static_cast<Value>(11));
+      CHECK_EQUAL(win[1].index, 100);
+      CHECK_EQUAL(win[2].index, 0); // of equal values the lowest index
+    }
+    OK(MPI_Win_fence(0, win));
+  });
+}
+
+void value_and_index() {
+  pairs_of<int>(MPI_2INT);
+  pairs_of<short>(MPI_SHORT_INT);
+  pairs_of<float>(MPI_FLOAT_INT);
+  pairs_of<double>(MPI_DOUBLE_INT);
+  pairs_of<long>(MPI_LONG_INT);
+  pairs_of<long double>(MPI_LONG_DOUBLE_INT);
+}
+
+// Everybody changes the same elements in every way at once. Sums tell lost updates.
+void mixed_on_one_place() {
+  rma::for_each_kind([](Kind kind) {
+    rma::Window<std::int64_t> win(kind, 8);
+    constexpr int rounds = 400;
+    OK(MPI_Win_lock_all(0, win));
+    for (int i = 0; i < rounds; ++i) {
+      const std::int64_t one = 1;
+      std::int64_t old = 0;
+      switch ((i + check::rank) % 4) {
+      case 0:
+        OK(MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM, win));
+        break;
+      case 1:
+        OK(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, 0, MPI_SUM, win));
+        break;
+      case 2:
+        OK(MPI_Get_accumulate(&one, 1, MPI_INT64_T, &old, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T,
+                              MPI_SUM, win));
+        break;
+      default: { // the same by compare-and-swap
+        std::int64_t expected = 0;
+        OK(MPI_Fetch_and_op(nullptr, &expected, MPI_INT64_T, 0, 0, MPI_NO_OP, win));
+        OK(MPI_Win_flush(0, win));
+        for (;;) {
+          const std::int64_t wanted = expected + 1;
+          OK(MPI_Compare_and_swap(&wanted, &expected, &old, MPI_INT64_T, 0, 0, win));
+          OK(MPI_Win_flush(0, win));
+          if (old == expected) break;
+          expected = old;
+        }
+      }
+      }
+      OK(MPI_Win_flush(0, win));
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (check::rank == 0) CHECK_EQUAL(win[0], std::int64_t{rounds} * check::size);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+// Wide elements are never seen in halves, and long accumulates lose nothing.
+void wide_and_long() {
+  rma::for_each_kind([](Kind kind) {
+    using Complex = std::complex<double>;
+    constexpr int count = 5000;
+    rma::Window<Complex> win(kind, count);
+    const std::vector<Complex> ours(count, Complex(1, 2));
+    std::vector<Complex> old(count);
+    OK(MPI_Win_lock_all(0, win));
+    for (int i = 0; i < 10; ++i) {
+      OK(MPI_Accumulate(ours.data(), count, MPI_C_DOUBLE_COMPLEX, 0, 0, count, MPI_C_DOUBLE_COMPLEX,
+                        MPI_SUM, win));
+      OK(MPI_Get_accumulate(nullptr, 0, MPI_BYTE, old.data(), count, MPI_C_DOUBLE_COMPLEX, 0, 0,
+                            count, MPI_C_DOUBLE_COMPLEX, MPI_NO_OP, win));
+      OK(MPI_Win_flush(0, win));
+      for (const Complex& each : old)
+        CHECK_EQUAL(each.imag(), 2 * each.real());
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (check::rank == 0) {
+      for (std::size_t i = 0; i < count; ++i)
+        CHECK_EQUAL(win[i].real(), 10 * check::size);
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+void tickets_are_unique() {
+  rma::for_each_kind([](Kind kind) {
+    rma::Window<int> win(kind, 1);
+    constexpr int each = 500;
+    std::vector<int> mine(each);
+    const int one = 1;
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+    for (int& ticket : mine) {
+      OK(MPI_Fetch_and_op(&one, &ticket, MPI_INT, 0, 0, MPI_SUM, win));
+      OK(MPI_Win_flush_local(0, win));
+    }
+    OK(MPI_Win_unlock(0, win));
+    std::vector<int> all(static_cast<std::size_t>(each * check::size));
+    OK(MPI_Allgather(mine.data(), each, MPI_INT, all.data(), each, MPI_INT, MPI_COMM_WORLD));
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      CHECK_EQUAL(all[i], static_cast<int>(i));
+  });
+}
+
+void derived_types() {
+  rma::for_each_kind([](Kind kind) {
+    constexpr int rows = 8, columns = 5;
+    rma::Window<int> win(kind, rows * columns);
+    MPI_Datatype column;
+    OK(MPI_Type_vector(rows, 1, columns, MPI_INT, &column));
+    OK(MPI_Type_commit(&column));
+    std::vector<int> ours(rows), spread(rows * columns, -1);
+    for (int i = 0; i < rows; ++i)
+      ours[static_cast<std::size_t>(i)] = i;
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Accumulate(ours.data(), rows, MPI_INT, 0, 2, 1, column, MPI_SUM, win));
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Get_accumulate(nullptr, 0, MPI_INT, spread.data(), 1, column, 0, 2, 1, column, MPI_NO_OP,
+                          win));
+    OK(MPI_Win_fence(0, win));
+    for (int i = 0; i < rows; ++i) {
+      CHECK_EQUAL(spread[static_cast<std::size_t>(i * columns)], i * check::size);
+      CHECK_EQUAL(spread[static_cast<std::size_t>(i * columns + 1)], -1);
+      if (check::rank == 0) {
+        CHECK_EQUAL(win[static_cast<std::size_t>(i * columns + 2)], i * check::size);
+        CHECK_EQUAL(win[static_cast<std::size_t>(i * columns + 3)], 0);
+      }
+    }
+    OK(MPI_Type_free(&column));
+    OK(MPI_Win_fence(0, win));
+  });
+}
+
+void requests() {
+  rma::Window<double> win(Kind::allocated, 4);
+  const double ours[2] = {1.5, 2.5};
+  double old[2] = {-1, -1};
+  OK(MPI_Win_lock_all(0, win));
+  MPI_Request request = MPI_REQUEST_NULL;
+  OK(MPI_Raccumulate(ours, 2, MPI_DOUBLE, 0, 1, 2, MPI_DOUBLE, MPI_SUM, win, &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  OK(MPI_Win_flush_all(win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Rget_accumulate(nullptr, 0, MPI_DOUBLE, old, 2, MPI_DOUBLE, 0, 1, 2, MPI_DOUBLE, MPI_NO_OP,
+                         win, &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  CHECK_EQUAL(old[0], 1.5 * check::size);
+  CHECK_EQUAL(old[1], 2.5 * check::size);
+  OK(MPI_Win_unlock_all(win));
+}
+
+void compare_and_swap_of_widths() {
+  rma::for_each_kind([](Kind kind) {
+    rma::Window<std::uint64_t> win(kind, 4);
+    OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rma::right(), 0, win));
+    const auto swap = [&](auto expected, auto wanted, MPI_Datatype type, MPI_Aint at) {
+      decltype(expected) old{};
+      OK(MPI_Compare_and_swap(&wanted, &expected, &old, type, rma::right(), at, win));
+      OK(MPI_Win_flush(rma::right(), win));
+      return old;
+    };
+    CHECK_EQUAL(swap(std::uint8_t{1}, std::uint8_t{9}, MPI_UINT8_T, 0), 0);
+    CHECK_EQUAL(swap(std::uint8_t{0}, std::uint8_t{9}, MPI_UINT8_T, 0), 0);
+    CHECK_EQUAL(swap(std::uint8_t{9}, std::uint8_t{5}, MPI_UINT8_T, 0), 9);
+    CHECK_EQUAL(swap(std::int16_t{0}, std::int16_t{-7}, MPI_INT16_T, 1), 0);
+    CHECK_EQUAL(swap(std::int16_t{-7}, std::int16_t{1}, MPI_INT16_T, 1), -7);
+    CHECK_EQUAL(swap(0, 70000, MPI_INT, 2), 0);
+    CHECK_EQUAL(swap(0, 1, MPI_INT, 2), 70000);
+    CHECK_EQUAL(swap(std::int64_t{0}, std::int64_t{1} << 40, MPI_INT64_T, 3), 0);
+    CHECK_EQUAL(swap(std::int64_t{1}, std::int64_t{2}, MPI_INT64_T, 3), std::int64_t{1} << 40);
+    OK(MPI_Win_unlock(rma::right(), win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK_EQUAL(win[0], 5u);
+    CHECK_EQUAL(win[1], 1u);
+    CHECK_EQUAL(win[2], 70000u);
+    CHECK_EQUAL(win[3], std::uint64_t{1} << 40);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+void wrong_use() {
+  rma::Window<int> win(Kind::allocated, 4);
+  int ours = 1, old = 0;
+  double real = 0;
+  FAILS(MPI_ERR_RMA_SYNC, MPI_Accumulate(&ours, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, win));
+  FAILS(MPI_ERR_RMA_SYNC, MPI_Fetch_and_op(&ours, &old, MPI_INT, 0, 0, MPI_SUM, win));
+  OK(MPI_Win_lock_all(0, win));
+  FAILS(MPI_ERR_RMA_RANGE, MPI_Accumulate(&ours, 1, MPI_INT, 0, 4, 1, MPI_INT, MPI_SUM, win));
+  FAILS(MPI_ERR_RMA_RANGE, MPI_Fetch_and_op(&ours, &old, MPI_INT, 0, 4, MPI_SUM, win));
+  FAILS(MPI_ERR_RMA_RANGE, MPI_Compare_and_swap(&ours, &ours, &old, MPI_INT, 0, 4, win));
+  FAILS(MPI_ERR_OP, MPI_Accumulate(&real, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_BAND, win));
+  FAILS(MPI_ERR_TYPE, MPI_Accumulate(&ours, 1, MPI_INT, 0, 0, 1, MPI_FLOAT, MPI_SUM, win));
+  FAILS(MPI_ERR_TYPE, MPI_Compare_and_swap(&real, &real, &real, MPI_DOUBLE, 0, 0, win));
+  MPI_Op own;
+  OK(MPI_Op_create([](void*, void*, int*, MPI_Datatype*) {}, 1, &own));
+  FAILS(MPI_ERR_OP, MPI_Accumulate(&ours, 1, MPI_INT, 0, 0, 1, MPI_INT, own, win));
+  OK(MPI_Op_free(&own));
+  MPI_Datatype mixed;
+  const int lengths[2] = {1, 1};
+  const MPI_Aint places[2] = {0, 8};
+  const MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE};
+  OK(MPI_Type_create_struct(2, lengths, places, types, &mixed));
+  OK(MPI_Type_commit(&mixed));
+  double room[2] = {};
+  FAILS(MPI_ERR_TYPE, MPI_Accumulate(room, 1, mixed, 0, 0, 1, mixed, MPI_REPLACE, win));
+  OK(MPI_Type_free(&mixed));
+  OK(MPI_Win_unlock_all(win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK_EQUAL(win[i], 0);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return check::run(argc, argv,
+                    {{"types_and_operations", types_and_operations},
+                     {"value_and_index", value_and_index},
+                     {"mixed_on_one_place", mixed_on_one_place},
+                     {"wide_and_long", wide_and_long},
+                     {"tickets_are_unique", tickets_are_unique},
+                     {"derived_types", derived_types},
+                     {"requests", requests},
+                     {"compare_and_swap_of_widths", compare_and_swap_of_widths},
+                     {"wrong_use", wrong_use}});
+}
