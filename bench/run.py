@@ -28,6 +28,13 @@ FIGURES = {
     "message_rate_millions": ("Message rate, windows of 64", "million/s", False),
     "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),
     "barrier_us": ("Barrier, by ranks", "us", True),
+    "put_flush_us": ("Put of 8 bytes and flush, allocated window", "us", True),
+    "get_flush_us": ("Get of 8 bytes and flush, allocated window", "us", True),
+    "fetch_and_op_us": ("Fetch-and-op and flush, two ranks on one word", "us", True),
+    "put_gb": ("Puts, each with a flush, allocated window", "GB/s", False),
+    "lock_unlock_us": ("Exclusive lock and unlock, nothing between", "us", True),
+    "fence_us": ("Fence, nothing between", "us", True),
+    "post_wait_us": ("Post, start, complete, wait, nothing between", "us", True),
     "startup_ms": ("mpiexec to the end of MPI_Finalize, by ranks", "ms", True),
     "rss_mb": ("Resident memory per rank, by ranks", "MB", True),
     "pss_mb": ("Resident memory per rank, shared pages split, by ranks", "MB", True),
@@ -36,6 +43,8 @@ FIGURES = {
     "figure_10a": ("Small & Yuan figure 10 (a): (20,20,20,0,0,0), by KB", "units", True),
     "figure_10b": ("Small & Yuan figure 10 (b): (27,0,0,20,20,20), by KB", "units", True),
 }
+# What the processor needs for the same: the figure that the benchmark prints beside it.
+BESIDE = {"fetch_and_op_us": ("atomic", "atomic_us"), "put_gb": ("memcpy", "memcpy_gb")}
 # Full overlap: the computation of the slower side alone.
 IDEAL_UNITS = {"figure_9a": 60, "figure_9b": 30, "figure_10a": 60, "figure_10b": 60}
 
@@ -70,7 +79,7 @@ def environment_with(package, folder):
 
 def compile_with(compiler, folder):
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "startup", "progress"):
+    for source in ("pingpong", "rate", "collective", "startup", "progress", "onesided"):
         target, file = folder / source, SOURCES / f"{source}.cc"
         if not target.exists() or target.stat().st_mtime < file.stat().st_mtime:
             subprocess.run([compiler, "-std=c++20", "-O2", file, "-o", target], check=True)
@@ -163,7 +172,7 @@ def measure_startup(results, all_libraries, ranks, times):
 
 def measure_round(results, all_libraries, sender, arguments):
     sizes = [str(size) for size in SIZES]
-    if "pingpong" in arguments.only:
+    if {"pingpong", "onesided"} & set(arguments.only):
         done = subprocess.run([arguments.build / "bench" / "machine", *sizes], check=True,
                               capture_output=True, text=True)
         results.add_lines("machine", done.stdout)
@@ -175,6 +184,9 @@ def measure_round(results, all_libraries, sender, arguments):
         if "collective" in arguments.only:
             for ranks in (2, 4, 8):
                 results.measure(library, ranks, "collective")
+    if "onesided" in arguments.only:
+        for library in all_libraries:
+            results.measure(library, 2, "onesided", *sizes)
     if "progress" in arguments.only:
         for library in [all_libraries[0], sender, *all_libraries[1:]]:
             results.measure(library, 2, "progress", str(arguments.unit))
@@ -197,7 +209,11 @@ def machine_reference(results, figure, parameter):
         ideal = IDEAL_UNITS[figure]
         ours = results.median(figure, parameter, "Macadam")
         return "full overlap", ideal, ours / ideal if ours else None
-    if figure != "half_round_trip_us":
+    if figure in BESIDE:
+        name, other = BESIDE[figure]
+        return (name, results.median(other, parameter, "Macadam"),
+                results.ratio(figure, parameter, "Macadam", other, parameter, "Macadam"))
+    if figure not in ("half_round_trip_us", "put_flush_us", "get_flush_us"):
         return None
     other, at = ("memcpy_us", parameter) if parameter > 8 else ("cache_line_us", 0)
     name = "memcpy" if parameter > 8 else "cache line"
@@ -278,7 +294,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,progress,startup"
+    everything = "pingpong,rate,collective,onesided,progress,startup"
     names = lambda text: [word for word in text.split(",") if word and word != "none"]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",

@@ -58,6 +58,13 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   data_by_processor_ = words_by_processor_ && memory != Memory::attached &&
                        (memory == Memory::together ||
                         every([](const Exposure& e) { return e.mapped || e.bytes == 0; }));
+  const Transport& far = engine_.networks().farthest();
+  if (!words_by_processor_ && !far.limits().atomics) {
+    base::fail(MPI_ERR_UNSUPPORTED_OPERATION,
+               "the ranks of the window share no memory, and the adapter of {} has no atomic "
+               "operations, by which they would synchronise",
+               far.limits().name);
+  }
   if (memory != Memory::together) return;
   // Shared memory only, so it is all the same network.
   const RemoteMemory block = exposures_[0].near_data;

@@ -93,8 +93,11 @@ class Window {
   [[nodiscard]] const Exposure& exposure(int rank) const {
     return exposures_[static_cast<std::size_t>(rank)];
   }
-  // Where a rank's memory is in our address space; null if it is not there.
-  std::byte* address_of(int rank) { return target(rank).base; }
+  // Where a rank's memory is in our address space; null if it is not there, or has no bytes.
+  std::byte* address_of(int rank) {
+    const Target& of = target(rank);
+    return of.bytes > 0 || memory_is_ == Memory::together ? of.base : nullptr;
+  }
   // No_locks was promised.
   bool no_locks = false;
   [[nodiscard]] const Counters& counters() const { return counters_; }

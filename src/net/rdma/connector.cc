@@ -61,6 +61,7 @@ Connection& Connector::get_locked(Rank peer) {
 
 void Connector::open(Connection& connection) {
   std::unique_lock guard(lock_);
+  if (connection.rank == rank_) return begin_to_self(connection);
   connection.sought = true;
   if (connection.to == nullptr) {
     // The peer may not have published yet: the attendant is not made to wait for that.
@@ -222,6 +223,19 @@ void Connector::begin(Connection& connection) {
   send(connection, PacketKind::request, 0);
 }
 
+// One queue pair that sends to itself, for atomics on our own memory. Nobody is to be asked.
+void Connector::begin_to_self(Connection& connection) {
+  if (connection.state != ConnectState::idle && connection.state != ConnectState::waiting) return;
+  if (!lost_.empty()) return set_failed(connection, lost_);
+  if (!make_queue_pair(connection)) return wait_for_queue_pair(connection);
+  wire::ConnectPacket own;
+  own.attempt = connection.attempt;
+  own.queue_pair = wire::endpoint_of({device_.address(), connection.queue_pair->number()});
+  if (connection.window != nullptr) own.reception = connection.window->ours;
+  pair(connection, own);
+  set_connected(connection);
+}
+
 // Answers a request that was put aside, or has just come.
 void Connector::answer_parked(Connection& connection) {
   if (in_order_ && connection.rank != expected_) return;
@@ -254,6 +268,8 @@ void Connector::serve_waiting() {
     if (connection.state != ConnectState::waiting) continue;
     if (connection.parked != nullptr) {
       answer_parked(connection);
+    } else if (connection.rank == rank_) {
+      begin_to_self(connection);
     } else {
       begin(connection);
     }
@@ -373,6 +389,7 @@ void Connector::find_address(Connection& connection) {
 }
 
 void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answered) {
+  if (connection.rank == rank_) return; // we know
   ConnectPacket packet;
   packet.kind = kind;
   packet.mode = static_cast<std::uint8_t>(settings_.rdma_receive);

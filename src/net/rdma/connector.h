@@ -62,7 +62,8 @@ class Connector {
   [[nodiscard]] wire::Endpoint endpoint() const { return datagrams_.endpoint(); }
   // The record of a peer, made at first. Never moves.
   Connection& get(Rank peer);
-  // Wants it connected. Throws base::Error if the peer cannot be found.
+  // Wants it connected; one to this process itself is at once. Throws base::Error if the peer
+  // cannot be found.
   void open(Connection& connection);
   // A message of the peer has come: our queue pair was accepted.
   void confirm(Connection& connection);
@@ -109,6 +110,7 @@ class Connector {
   bool make_queue_pair(Connection& connection);
   void drop_queue_pair(Connection& connection);
   void begin(Connection& connection);
+  void begin_to_self(Connection& connection);
   void answer_parked(Connection& connection);
   void wait_for_queue_pair(Connection& connection);
   void lose(Connection& connection, const std::string& reason);

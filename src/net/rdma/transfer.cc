@@ -14,11 +14,6 @@
 namespace macadam::net::rdma {
 namespace {
 
-// RemoteMemory::key: the device's key below, the generation of the registration above.
-std::uint32_t device_key(RemoteMemory memory) {
-  return static_cast<std::uint32_t>(memory.key);
-}
-
 class PinnedRegion final : public mem::Pinned {
  public:
   explicit PinnedRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) {
@@ -118,9 +113,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
       if (bounce == nullptr) return refuse(connection);
     }
   }
-  Transfer& transfer = *transfer_slab_.make();
-  transfer.connection = &connection;
-  transfer.cookie = cookie;
+  Transfer& transfer = begin_transfer(connection, cookie);
   transfer.registration = registration;
   transfer.bounce = bounce;
   transfer.local = static_cast<std::byte*>(local);
@@ -130,8 +123,6 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   transfer.is_get = is_get;
   ++(is_get ? counters_.gets : counters_.puts);
   if (bounce != nullptr) ++counters_.bounced;
-  ++connection.transfers;
-  connection.last_used = ++clock_;
   connection.unposted.push_back(transfer);
   post_pieces(transfer);
   return Posted::pending;

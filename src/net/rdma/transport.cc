@@ -27,7 +27,8 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           .orders_bytes = device.orders_bytes,
           .noticed_put = longest_piece(device),
-          .orders_puts = true}; // one queue pair
+          .orders_puts = true, // one queue pair
+          .atomics = device.atomics};
 }
 
 } // namespace
@@ -295,6 +296,7 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   add("credit_notes", "messages that carried nothing but credits", counters_.credit_notes);
   add("puts", "RDMA writes of data", counters_.puts);
   add("gets", "RDMA reads of data", counters_.gets);
+  add("atomics", "RDMA atomics", counters_.atomics);
   add("bounced", "puts and gets copied through a message buffer", counters_.bounced);
   add("no_receiver", "connections lost as the peer had no receive posted for too long",
       counters_.no_receiver);

@@ -39,6 +39,7 @@ struct Counters {
   std::uint64_t credit_notes = 0;
   std::uint64_t puts = 0;
   std::uint64_t gets = 0;
+  std::uint64_t atomics = 0;
   std::uint64_t bounced = 0;
   std::uint64_t evicted = 0;
   std::uint64_t no_receiver = 0;
@@ -49,6 +50,11 @@ struct Counters {
 // field.
 inline std::size_t longest_piece(const DeviceLimits& device) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(device.message, std::uint64_t{1} << 30));
+}
+
+// RemoteMemory::key: the device's key below, the generation of the registration above.
+inline std::uint32_t device_key(RemoteMemory memory) {
+  return static_cast<std::uint32_t>(memory.key);
 }
 
 // A network of RDMA adapters (or the simulated one). One instance a process. Messages go through
@@ -85,6 +91,11 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
   void release_memory(RemoteMemory memory) override;
+  RemoteMemory expose(void* memory, std::size_t bytes) override;
+  void conceal(RemoteMemory memory) override;
+  Posted flush(engine::Link& link, std::uint64_t cookie) override;
+  Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
+                std::uint64_t* result, std::uint64_t cookie) override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
@@ -168,6 +179,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void add_notice(Connection& connection, SendWork& work, std::uint32_t notice);
   bool post_pieces(Transfer& transfer);
   void on_posted(Transfer& transfer, Sink& sink);
+  Transfer& begin_transfer(Connection& connection, std::uint64_t cookie);
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;
@@ -195,6 +207,8 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::vector<Connection*> dead_; // failed queue pairs whose completions may still come
   std::uint64_t clock_ = 0;       // counts uses of connections
   base::Slab<Transfer> transfer_slab_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> exposed_; // by travelling key
+  std::uint32_t exposures_ = 0;                                              // ever made
 
   // Completions taken from a queue and not handled yet: a sink that throws loses no other.
   std::array<Completion, 32> batch_;

@@ -48,7 +48,8 @@ engine::Limits make_limits(const base::Settings& settings) {
           .hybrid = static_cast<std::size_t>(settings.shm_hybrid),
           .orders_bytes = false,
           .noticed_put = longest_noticed_put,
-          .orders_puts = true}; // what tells goes the way of messages
+          .orders_puts = true, // what tells goes the way of messages
+          .atomics = true};
 }
 
 std::uint64_t random_word() {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One-sided access beyond put and get, which RDMA writes and reads are already: memory exposed for
+// as long as a window lives, completion at the target, atomics.
+#include "net/rdma/transport.h"
+
+#include "base/error.h"
+
+namespace macadam::net::rdma {
+
+namespace {
+
+constexpr std::uint32_t word_bytes = 8;
+
+} // namespace
+
+RemoteMemory RdmaTransport::expose(void* memory, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (bytes == 0) return {address, 0};
+  auto region = device_.register_memory(memory, bytes, Access::remote);
+  // A device may give a key out again: the number above it tells one use from the other.
+  const std::uint64_t key = std::uint64_t{++exposures_} << 32 | region->remote_key;
+  exposed_.emplace(key, std::move(region));
+  return {address, key};
+}
+
+void RdmaTransport::conceal(RemoteMemory memory) {
+  if (memory.key == 0) return;
+  if (exposed_.erase(memory.key) == 0) {
+    base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is concealed, but key {:#x} is not in use",
+               memory.address, memory.key);
+  }
+}
+
+// An acknowledged write has landed, and with it all that were posted before.
+Posted RdmaTransport::flush(engine::Link& link, std::uint64_t cookie) {
+  if (is_self(link)) return Posted::done;
+  auto& connection = static_cast<Connection&>(link);
+  if (connection.phase == Phase::broken) return Posted::done;
+  if (connection.unposted.empty() && connection.sends.idle()) return Posted::done;
+  if (connection.phase != Phase::open || !connection.unposted.empty() ||
+      connection.sends.room() == 0)
+    return refuse(connection);
+  SendWork work;
+  work.operation = Operation::write; // of nothing
+  post(connection, work, nullptr, &begin_transfer(connection, cookie));
+  return Posted::pending;
+}
+
+Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
+                             std::uint64_t* result, std::uint64_t cookie) {
+  // The adapter's atomics are atomic to each other only: those of this process on its own memory go
+  // through it too, over a connection to itself.
+  Connection& connection = is_self(link) ? connector_->get(rank_) : static_cast<Connection&>(link);
+  if (connection.phase == Phase::broken) return Posted::done;
+  if (connection.phase != Phase::open || !connection.unposted.empty() ||
+      connection.sends.room() == 0)
+    return refuse(connection);
+  Buffer* const buffer = pool_.take();
+  if (buffer == nullptr) return refuse(connection);
+  Transfer& transfer = begin_transfer(connection, cookie);
+  transfer.bounce = buffer;
+  transfer.local = reinterpret_cast<std::byte*>(result);
+  transfer.is_get = true;
+  transfer.bytes = transfer.posted = word_bytes;
+  Segment segment{buffer->memory, word_bytes, buffer->local_key};
+  SendWork work;
+  work.segments = {&segment, 1};
+  work.remote_address = target.address;
+  work.remote_key = device_key(target);
+  if (what.kind == engine::Atomic::Kind::fetch_and_add) {
+    work.operation = Operation::fetch_and_add;
+    work.compare_or_add = what.operand;
+  } else {
+    work.operation = Operation::compare_and_swap;
+    work.compare_or_add = what.compare;
+    work.swap = what.operand;
+  }
+  ++counters_.atomics;
+  post(connection, work, nullptr, &transfer);
+  return Posted::pending;
+}
+
+Transfer& RdmaTransport::begin_transfer(Connection& connection, std::uint64_t cookie) {
+  Transfer& transfer = *transfer_slab_.make();
+  transfer.connection = &connection;
+  transfer.cookie = cookie;
+  ++connection.transfers;
+  connection.last_used = ++clock_;
+  return transfer;
+}
+
+} // namespace macadam::net::rdma

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Dynamic windows: memory attached and detached while others access it.
+#include "rma/window.h"
+
+#include <memory>
+
+namespace {
+
+struct Dynamic {
+  Dynamic() {
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+  }
+  ~Dynamic() { OK(MPI_Win_free(&win)); }
+  Dynamic(const Dynamic&) = delete;
+  Dynamic& operator=(const Dynamic&) = delete;
+  MPI_Win win = MPI_WIN_NULL;
+};
+
+// The addresses of all ranks' memory.
+std::vector<MPI_Aint> exchange(const void* memory) {
+  MPI_Aint own = 0;
+  OK(MPI_Get_address(memory, &own));
+  std::vector<MPI_Aint> all(static_cast<std::size_t>(check::size));
+  OK(MPI_Allgather(&own, 1, MPI_AINT, all.data(), 1, MPI_AINT, MPI_COMM_WORLD));
+  return all;
+}
+
+void put_and_get() {
+  Dynamic dynamic;
+  std::vector<int> memory(100, -1);
+  OK(MPI_Win_attach(dynamic.win, memory.data(), 400));
+  const auto where = exchange(memory.data());
+  const MPI_Aint there = where[static_cast<std::size_t>(rma::right())];
+  const int value = 7 + check::rank;
+  int found = 0;
+  OK(MPI_Win_lock_all(0, dynamic.win));
+  OK(MPI_Put(&value, 1, MPI_INT, rma::right(), MPI_Aint_add(there, 40), 1, MPI_INT, dynamic.win));
+  OK(MPI_Win_flush(rma::right(), dynamic.win));
+  OK(MPI_Get(&found, 1, MPI_INT, rma::right(), MPI_Aint_add(there, 40), 1, MPI_INT, dynamic.win));
+  OK(MPI_Win_flush(rma::right(), dynamic.win));
+  CHECK_EQUAL(found, value);
+  const int one = 1;
+  for (int target = 0; target < check::size; ++target) {
+    OK(MPI_Accumulate(&one, 1, MPI_INT, target,
+                      MPI_Aint_add(where[static_cast<std::size_t>(target)], 80), 1, MPI_INT,
+                      MPI_SUM, dynamic.win));
+  }
+  OK(MPI_Win_unlock_all(dynamic.win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  CHECK_EQUAL(memory[10], 7 + rma::left());
+  CHECK_EQUAL(memory[20], check::size - 1);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Win_detach(dynamic.win, memory.data()));
+}
+
+// More pieces than a list has room for at first, attached and detached again and again: at the same
+// address, so that only the list tells that the key is another one.
+void many_pieces() {
+  Dynamic dynamic;
+  constexpr std::size_t pieces = 50;
+  std::vector<std::unique_ptr<int[]>> memory(pieces);
+  for (auto& each : memory)
+    each = std::make_unique<int[]>(16);
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t i = 0; i < pieces; ++i)
+      OK(MPI_Win_attach(dynamic.win, memory[i].get(), 64));
+    for (std::size_t i = 0; i < pieces; i += 7) {
+      const auto where = exchange(memory[i].get());
+      const int value = 1000 * round + static_cast<int>(i) + check::rank;
+      OK(MPI_Win_fence(0, dynamic.win));
+      OK(MPI_Put(&value, 1, MPI_INT, rma::right(), where[static_cast<std::size_t>(rma::right())], 1,
+                 MPI_INT, dynamic.win));
+      OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, dynamic.win));
+      CHECK_EQUAL(memory[i][0], 1000 * round + static_cast<int>(i) + rma::left());
+    }
+    for (std::size_t i = pieces; i-- > 0;)
+      OK(MPI_Win_detach(dynamic.win, memory[i].get()));
+  }
+}
+
+void wrong_use() {
+  Dynamic dynamic;
+  int memory[8] = {};
+  FAILS(MPI_ERR_RMA_ATTACH, MPI_Win_detach(dynamic.win, memory));
+  OK(MPI_Win_attach(dynamic.win, memory, 32));
+  FAILS(MPI_ERR_RMA_ATTACH, MPI_Win_attach(dynamic.win, memory + 7, 8));
+  FAILS(MPI_ERR_RMA_ATTACH, MPI_Win_detach(dynamic.win, memory + 1));
+  const auto where = exchange(memory);
+  const MPI_Aint there = where[static_cast<std::size_t>(rma::right())];
+  int value = 1;
+  OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, dynamic.win));
+  FAILS(MPI_ERR_RMA_RANGE,
+        MPI_Put(&value, 1, MPI_INT, rma::right(), there - 4, 1, MPI_INT, dynamic.win));
+  FAILS(MPI_ERR_RMA_RANGE,
+        MPI_Put(&value, 1, MPI_INT, rma::right(), there + 30, 1, MPI_INT, dynamic.win));
+  FAILS(MPI_ERR_RMA_RANGE, MPI_Get(&value, 1, MPI_INT, rma::right(), 0, 1, MPI_INT, dynamic.win));
+  OK(MPI_Put(&value, 1, MPI_INT, rma::right(), there + 28, 1, MPI_INT, dynamic.win));
+  OK(MPI_Win_unlock(rma::right(), dynamic.win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  CHECK_EQUAL(memory[7], 1);
+  OK(MPI_Win_detach(dynamic.win, memory));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, dynamic.win));
+  FAILS(MPI_ERR_RMA_RANGE,
+        MPI_Put(&value, 1, MPI_INT, rma::right(), there, 1, MPI_INT, dynamic.win));
+  OK(MPI_Win_unlock(rma::right(), dynamic.win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  rma::Window<int> other(rma::Kind::allocated, 4);
+  FAILS(MPI_ERR_RMA_FLAVOR, MPI_Win_attach(other, memory, 4));
+  FAILS(MPI_ERR_RMA_FLAVOR, MPI_Win_detach(other, memory));
+  MPI_Aint size = 0;
+  int unit = 0;
+  void* base = nullptr;
+  FAILS(MPI_ERR_RMA_FLAVOR, MPI_Win_shared_query(dynamic.win, 0, &size, &unit, &base));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return check::run(
+      argc, argv,
+      {{"put_and_get", put_and_get}, {"many_pieces", many_pieces}, {"wrong_use", wrong_use}});
+}

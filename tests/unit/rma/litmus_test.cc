@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Small programs in every order in which a network can do what they ask for: locks exclude, wait
+// for their turn and end, accumulates of every kind are atomic to each other, and what post, start,
+// complete and wait promise is kept. Rank 0 is one of the origins in half of them, so that a rank's
+// operations on its own memory are among those that are mixed.
+#include "sea.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace macadam::rma::test {
+namespace {
+
+struct Litmus : testing::TestWithParam<bool> {
+  datatype::PredefinedTypes types;
+  datatype::PredefinedOps ops;
+  std::uint64_t runs = 0;
+
+  const datatype::Type& word() { return types[MPI_UINT64_T]; }
+  Data data(std::uint64_t& value, MPI_Count count = 1) { return {&value, count, &word()}; }
+  Place place(int rank, MPI_Aint at, MPI_Count count = 1) { return {rank, at, count, &word()}; }
+
+  // Every order; `check` after each. Returns the first failure.
+  std::string explore(int ranks, const Sea::Program& program,
+                      const std::function<std::string(Sea&)>& check, bool torn = false,
+                      Window::Memory memory = Window::Memory::own) {
+    Choices choices;
+    do {
+      Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn}, choices, word(), memory);
+      std::string wrong = sea.run(program);
+      ++runs;
+      if (wrong.empty()) wrong = check(sea);
+      if (!wrong.empty()) return wrong;
+    } while (choices.advance());
+    RecordProperty("runs", std::to_string(runs));
+    return {};
+  }
+
+  static std::string equal(const char* what, std::uint64_t found, std::uint64_t expected) {
+    if (found == expected) return {};
+    return fmt::format("{} is {}, expected {}", what, found, expected);
+  }
+
+  // One of the ways to add 1 to a word of a rank.
+  void add_one(Window& window, int way, int rank) {
+    std::uint64_t one = 1, old = 0;
+    const Data result = data(old);
+    switch (way) {
+    case 0:
+      return window.accumulate(data(one), nullptr, place(rank, 0), ops[MPI_SUM]);
+    case 1:
+      return window.accumulate(data(one), &result, place(rank, 0), ops[MPI_SUM]);
+    default: {
+      std::uint64_t expected = 0;
+      for (;;) {
+        std::uint64_t wanted = expected + 1;
+        window.compare_and_swap(&wanted, &expected, &old, place(rank, 0));
+        if (old == expected) return;
+        expected = old;
+      }
+    }
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Writes, Litmus, testing::Bool(),
+                         [](const auto& info) { return info.param ? "copied" : "pending"; });
+
+TEST_P(Litmus, accumulates_of_every_kind_are_atomic_to_each_other) {
+  for (const int first : {0, 1}) { // the origins: the target and another, or two others
+    for (int ways = 0; ways < 9; ++ways) {
+      const auto wrong = explore(
+          2 + first,
+          [&](Window& window, int rank) {
+            if (rank < first) return;
+            window.lock_all(true);
+            add_one(window, rank == first ? ways % 3 : ways / 3, 0);
+            window.unlock_all();
+          },
+          [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 2); });
+      EXPECT_EQ(wrong, "") << "origins from " << first << ", ways " << ways;
+    }
+  }
+  EXPECT_GT(runs, 1000u);
+}
+
+TEST_P(Litmus, an_adapter_without_atomicity_is_found_out) {
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int) {
+        window.lock_all(true);
+        add_one(window, 0, 0);
+        window.unlock_all();
+      },
+      [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 2); }, true);
+  EXPECT_NE(wrong, "");
+}
+
+// Reads, adds, writes: with both locks held nothing would be lost but by chance.
+TEST_P(Litmus, exclusive_locks_exclude) {
+  for (const int first : {0, 1}) {
+    const auto wrong = explore(
+        2 + first,
+        [&](Window& window, int rank) {
+          if (rank < first) return;
+          std::uint64_t value = 0;
+          window.lock(0, true, false);
+          window.get(data(value), place(0, 1), nullptr);
+          window.flush(0);
+          ++value;
+          window.put(data(value), place(0, 1), nullptr);
+          window.unlock(0);
+        },
+        [&](Sea& sea) { return equal("the count", sea.word(0, 1), 2); });
+    EXPECT_EQ(wrong, "") << "origins from " << first;
+  }
+}
+
+TEST_P(Litmus, a_reader_sees_all_of_a_writer_or_nothing) {
+  for (const bool lazily : {false, true}) {
+    std::uint64_t first = 0, second = 0;
+    const auto wrong = explore(
+        2,
+        [&](Window& window, int rank) {
+          std::uint64_t value = 7;
+          if (rank == 0) {
+            window.lock(0, true, false);
+            window.put(data(value), place(0, 0), nullptr);
+            window.flush(0);
+            window.put(data(value), place(0, 1), nullptr);
+            window.unlock(0);
+          } else if (lazily) {
+            window.lock_all(false);
+            window.get(data(first), place(0, 0), nullptr);
+            window.get(data(second), place(0, 1), nullptr);
+            window.unlock_all();
+          } else {
+            window.lock(0, false, false);
+            window.get(data(first), place(0, 0), nullptr);
+            window.get(data(second), place(0, 1), nullptr);
+            window.unlock(0);
+          }
+        },
+        [&](Sea&) { return equal("the second word", second, first); });
+    EXPECT_EQ(wrong, "") << "lazily " << lazily;
+  }
+}
+
+// Two readers may be inside at once, and the writer waits for both.
+TEST_P(Litmus, readers_share) {
+  bool shared = false;
+  int inside = 0;
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int) {
+        std::uint64_t value = 0;
+        window.lock(0, false, false);
+        shared = ++inside == 2 || shared;
+        window.get(data(value), place(0, 0), nullptr);
+        window.flush(0);
+        --inside;
+        window.unlock(0);
+      },
+      [&](Sea&) { return std::string(); });
+  EXPECT_EQ(wrong, "");
+  EXPECT_TRUE(shared);
+}
+
+TEST_P(Litmus, post_start_complete_wait_order_data) {
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int rank) {
+        std::uint64_t value = 0;
+        for (std::uint64_t round = 1; round <= 2; ++round) {
+          if (rank == 0) {
+            window.start({1}, false);
+            value = 10 * round;
+            window.put(data(value), place(1, 2), nullptr);
+            window.complete();
+          } else {
+            window.post({0}, false);
+            window.wait();
+            const auto* const memory = reinterpret_cast<std::uint64_t*>(window.address_of(1));
+            if (memory[2] != 10 * round)
+              base::fail(MPI_ERR_INTERN, "round {}: found {} after the wait", round, memory[2]);
+          }
+        }
+      },
+      [&](Sea&) { return std::string(); });
+  EXPECT_EQ(wrong, "");
+}
+
+// An origin does not write before its target has posted: what the target does before is its own.
+TEST_P(Litmus, nothing_comes_before_the_post) {
+  bool posted = false;
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int rank) {
+        std::uint64_t value = 5;
+        if (rank == 0) {
+          window.start({1}, false);
+          window.put(data(value), place(1, 0), nullptr);
+          if (!posted) base::fail(MPI_ERR_INTERN, "the put has passed the start before the post");
+          window.complete();
+        } else {
+          posted = false;
+          window.lock(0, false, false); // something that takes time
+          window.unlock(0);
+          posted = true;
+          window.post({0}, false);
+          window.wait();
+        }
+      },
+      [&](Sea& sea) { return equal("the word", sea.word(1, 0), 5); });
+  EXPECT_EQ(wrong, "");
+}
+
+// The target attaches, tells, detaches and attaches again at the same address: a key that was
+// revoked is never used.
+TEST_P(Litmus, attached_memory_is_found_by_its_present_key) {
+  std::vector<std::uint64_t> memory(4), other(4);
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int rank) {
+        std::uint64_t value = 3;
+        const auto address = reinterpret_cast<MPI_Aint>(memory.data());
+        if (rank == 0) {
+          memory[0] = 0;
+          window.attach(memory.data(), 32);
+          window.post({1}, false);
+          window.wait();
+          window.detach(memory.data());
+          window.attach(other.data(), 32);
+          window.attach(memory.data(), 32);
+          window.post({1}, false);
+          window.wait();
+        } else {
+          for (int round = 0; round < 2; ++round) {
+            window.start({0}, false);
+            window.accumulate(data(value), nullptr, place(0, address), ops[MPI_SUM]);
+            window.complete();
+          }
+        }
+      },
+      [&](Sea&) { return equal("the sum", memory[0], 6); }, false, Window::Memory::attached);
+  EXPECT_EQ(wrong, "");
+}
+
+} // namespace
+} // namespace macadam::rma::test

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/op.h"
+#include "datatype/type.h"
+#include "engine/engine.h"
+#include "rma/window.h"
+#include "sim/fiber.h"
+#include "support/still_transport.h"
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+// A few ranks with a window each, in one thread, over a network of which every order of events can
+// be tried: operations of one rank to one other are done in order, and the explorer chooses which
+// pair's is next. What one rank does by itself between two operations takes no time.
+namespace macadam::rma::test {
+
+// The choices of a run: past the end of `taken` the first alternative, and written down.
+struct Choices {
+  std::vector<std::pair<unsigned, unsigned>> taken; // which, of how many
+  std::size_t at = 0;
+
+  unsigned choose(unsigned of) {
+    if (of < 2) return 0;
+    if (at == taken.size()) taken.emplace_back(0, of);
+    return taken[at++].first;
+  }
+  // The next run: false if all were tried.
+  bool advance() {
+    at = 0;
+    while (!taken.empty() && taken.back().first + 1 == taken.back().second)
+      taken.pop_back();
+    if (taken.empty()) return false;
+    ++taken.back().first;
+    return true;
+  }
+};
+
+struct Conditions {
+  bool writes_copied = false; // small writes leave at once; else when they land
+  bool torn_atomics = false;  // an adapter whose atomics are not: to see that it is found out
+};
+
+class Sea {
+ public:
+  using Program = std::function<void(Window&, int rank)>;
+  static constexpr std::size_t words = 8; // in each rank's window
+
+  Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type& word,
+      Window::Memory memory = Window::Memory::own);
+
+  // Runs it on all ranks; empty, or what went wrong.
+  std::string run(const Program& program);
+  // Of the window of a rank.
+  std::uint64_t& word(int rank, std::size_t i) { return ranks_[index(rank)]->memory[i]; }
+
+ private:
+  struct Operation {
+    enum class Kind : std::uint8_t { write, read, atomic, second_half, flush } kind;
+    void* local = nullptr;
+    std::uint64_t remote = 0;
+    std::uint64_t key = 0;
+    std::size_t bytes = 0;
+    std::uint64_t cookie = 0;
+    engine::Atomic atomic;
+    std::uint64_t value = 0; // of the second half of a torn atomic
+    std::vector<std::byte> copy;
+  };
+
+  class Network;
+  struct Rank;
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  void perform(int from, int to);
+  void check_key(int owner, const Operation& operation);
+  void let_run(Rank& rank);
+
+  const Conditions conditions_;
+  Choices& choices_;
+  std::map<std::pair<int, int>, std::deque<Operation>> queues_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::uint64_t changes_ = 0; // of memory, by the network
+  std::string wrong_;
+};
+
+class Sea::Network final : public macadam::test::StillTransport {
+ public:
+  Network(Sea& sea, int rank, int ranks) : sea_(sea), rank_(rank), links_(index(ranks)) {
+    for (int peer = 0; peer < ranks; ++peer)
+      links_[index(peer)].rank = static_cast<engine::Rank>(peer);
+  }
+  const engine::Limits& limits() const override { return limits_; }
+  engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
+    state = engine::PeerState::connected;
+    return links_[peer];
+  }
+  RemoteMemory expose(void* memory, std::size_t bytes) override {
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    keys[++last_key_] = {address, bytes};
+    return {address, last_key_};
+  }
+  void conceal(RemoteMemory memory) override { keys.erase(memory.key); }
+  Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+               std::uint64_t cookie) override {
+    Operation operation{.kind = Operation::Kind::write,
+                        .local = const_cast<void*>(local),
+                        .remote = target.address,
+                        .key = target.key,
+                        .bytes = bytes,
+                        .cookie = cookie,
+                        .atomic = {},
+                        .value = 0,
+                        .copy = {}};
+    const bool copied = sea_.conditions_.writes_copied;
+    if (copied) {
+      const auto* const from = static_cast<const std::byte*>(local);
+      operation.copy.assign(from, from + bytes);
+      operation.cookie = 0;
+    }
+    return post(link, std::move(operation), copied ? Posted::done : Posted::pending);
+  }
+  Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+              std::uint64_t cookie) override {
+    return post(link,
+                {.kind = Operation::Kind::read,
+                 .local = local,
+                 .remote = target.address,
+                 .key = target.key,
+                 .bytes = bytes,
+                 .cookie = cookie,
+                 .atomic = {},
+                 .value = 0,
+                 .copy = {}},
+                Posted::pending);
+  }
+  Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
+                std::uint64_t* result, std::uint64_t cookie) override {
+    return post(link,
+                {.kind = Operation::Kind::atomic,
+                 .local = result,
+                 .remote = target.address,
+                 .key = target.key,
+                 .bytes = 8,
+                 .cookie = cookie,
+                 .atomic = what,
+                 .value = 0,
+                 .copy = {}},
+                Posted::pending);
+  }
+  Posted flush(engine::Link& link, std::uint64_t cookie) override {
+    return post(link,
+                {.kind = Operation::Kind::flush,
+                 .local = nullptr,
+                 .remote = 0,
+                 .key = 0,
+                 .bytes = 0,
+                 .cookie = cookie,
+                 .atomic = {},
+                 .value = 0,
+                 .copy = {}},
+                Posted::pending);
+  }
+  void* allocate(std::size_t bytes) override {
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  }
+  void free(void* memory) override { std::free(memory); }
+  bool poll(engine::Sink& sink) override {
+    const bool any = !completed.empty();
+    while (!completed.empty()) {
+      const std::uint64_t cookie = completed.front();
+      completed.pop_front();
+      sink.on_complete(cookie, true);
+    }
+    return any;
+  }
+
+  std::deque<std::uint64_t> completed;
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::size_t>> keys;
+
+ private:
+  Posted post(engine::Link& link, Operation operation, Posted result) {
+    sea_.queues_[{rank_, static_cast<int>(link.rank)}].push_back(std::move(operation));
+    return result;
+  }
+  Sea& sea_;
+  const int rank_;
+  std::vector<engine::Link> links_;
+  std::uint64_t last_key_ = 0;
+  engine::Limits limits_{.name = "sea", .atomics = true};
+};
+
+// One process. Waiting: it stops until something completes, or until memory has changed.
+struct Sea::Rank final : Waiting {
+  Rank(Sea& sea_of, int own, int ranks)
+      : sea(sea_of), number(own), network(sea_of, own, ranks),
+        engine(engine::Networks(network), static_cast<engine::Rank>(ranks), settings),
+        map(0, 1, ranks), team{0, own, &map, &map}, memory(words), window(engine, *this, team) {}
+
+  void look() override { engine.progress(); }
+  void wait(bool (*done)(void*), void* argument, For what) override {
+    for (;;) {
+      engine.progress();
+      const std::uint64_t seen = sea.changes_;
+      if (done(argument)) return;
+      polls = what == For::memory;
+      seen_changes = seen;
+      sim::Fiber::suspend();
+      polls = false;
+    }
+  }
+  [[nodiscard]] bool may_run() const {
+    return !network.completed.empty() || (polls && seen_changes != sea.changes_);
+  }
+
+  Sea& sea;
+  const int number;
+  base::Settings settings;
+  Network network;
+  engine::Engine engine;
+  engine::RankMap map;
+  engine::Team team;
+  std::vector<std::uint64_t> memory;
+  Window window;
+  std::unique_ptr<sim::Fiber> fiber;
+  bool polls = false;
+  std::uint64_t seen_changes = 0;
+};
+
+inline Sea::Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type&,
+                Window::Memory memory)
+    : conditions_(conditions), choices_(choices) {
+  std::vector<Exposure> exposures;
+  const bool own = memory == Window::Memory::own;
+  for (int rank = 0; rank < ranks; ++rank) {
+    ranks_.push_back(std::make_unique<Rank>(*this, rank, ranks));
+    Rank& made = *ranks_.back();
+    exposures.push_back(
+        made.window.expose(own ? made.memory.data() : nullptr, own ? words * 8 : 0, own ? 8 : 1));
+  }
+  for (const auto& rank : ranks_)
+    rank->window.join(exposures, memory);
+}
+
+inline std::string Sea::run(const Program& program) {
+  for (const auto& rank : ranks_) {
+    Rank& each = *rank;
+    each.fiber = std::make_unique<sim::Fiber>(64 << 10, [&each, &program, this] {
+      try {
+        program(each.window, each.number);
+        each.window.leave();
+      } catch (const base::Error& error) {
+        wrong_ = fmt::format("rank {}: {}", each.number, error.text);
+      }
+    });
+    each.fiber->resume();
+  }
+  while (wrong_.empty()) {
+    bool ran = false;
+    for (const auto& rank : ranks_) {
+      if (rank->fiber->ended() || !rank->may_run()) continue;
+      rank->fiber->resume();
+      ran = true;
+    }
+    if (ran) continue;
+    std::vector<std::pair<int, int>> ready;
+    for (const auto& [pair, queue] : queues_) {
+      if (!queue.empty()) ready.push_back(pair);
+    }
+    if (ready.empty()) break;
+    const auto [from, to] = ready[choices_.choose(static_cast<unsigned>(ready.size()))];
+    perform(from, to);
+  }
+  for (const auto& rank : ranks_) {
+    if (wrong_.empty() && !rank->fiber->ended())
+      wrong_ = fmt::format("rank {} waits for ever", rank->number);
+  }
+  if (wrong_.empty()) {
+    for (const auto& rank : ranks_)
+      rank->window.conceal();
+  }
+  return wrong_;
+}
+
+inline void Sea::check_key(int owner, const Operation& operation) {
+  const auto& keys = ranks_[index(owner)]->network.keys;
+  const auto found = keys.find(operation.key);
+  if (found != keys.end() && operation.remote >= found->second.first &&
+      operation.remote + operation.bytes <= found->second.first + found->second.second)
+    return;
+  wrong_ = fmt::format("{} bytes at {:#x} of rank {} are accessed with key {}, which does not open "
+                       "them",
+                       operation.bytes, operation.remote, owner, operation.key);
+}
+
+inline void Sea::perform(int from, int to) {
+  auto& queue = queues_[{from, to}];
+  Operation operation = std::move(queue.front());
+  queue.pop_front();
+  using Kind = Operation::Kind;
+  auto* const there = reinterpret_cast<void*>(operation.remote);
+  if (operation.kind != Kind::flush) check_key(to, operation);
+  if (!wrong_.empty()) return;
+  switch (operation.kind) {
+  case Kind::write:
+    std::memcpy(there, operation.copy.empty() ? operation.local : operation.copy.data(),
+                operation.bytes);
+    ++changes_;
+    break;
+  case Kind::read:
+    std::memcpy(operation.local, there, operation.bytes);
+    break;
+  case Kind::atomic: {
+    std::uint64_t old = 0;
+    std::memcpy(&old, there, 8);
+    std::memcpy(operation.local, &old, 8);
+    const bool adds = operation.atomic.kind == engine::Atomic::Kind::fetch_and_add;
+    operation.value = adds                              ? old + operation.atomic.operand
+                      : old == operation.atomic.compare ? operation.atomic.operand
+                                                        : old;
+    operation.kind = Kind::second_half;
+    if (conditions_.torn_atomics) {
+      queue.push_front(std::move(operation));
+      return;
+    }
+    [[fallthrough]];
+  }
+  case Kind::second_half:
+    std::memcpy(there, &operation.value, 8);
+    ++changes_;
+    break;
+  case Kind::flush:
+    break;
+  }
+  if (operation.cookie != 0) ranks_[index(from)]->network.completed.push_back(operation.cookie);
+}
+
+} // namespace macadam::rma::test
