@@ -165,5 +165,25 @@ def scale(programs, largest):
     return {"preset": "ndr", "rows": rows}
 
 
-FIGURES = {"burst": burst, "protocols": protocols, "startup": startup, "memory": memory,
+# Jiang et al.: by what a one-sided call is done. Receives are per connection, as the adapter of then
+# has no shared queue.
+ONE_SIDED = {"RDMA": {}, "messages": {"MACADAM_PROTOCOLS": "sender"}}
+
+
+def one_sided(programs, largest):
+    """Jiang et al., section "Experimental Results"."""
+    preset, by = "infinihost-2004", {}
+    for name, settings in ONE_SIDED.items():
+        def run(pattern, ranks=2, settings=settings):
+            return programs.simulate(ranks, pattern, preset=preset, settings={
+                "MACADAM_RDMA_RECEIVE": "credit", **settings})["rows"]
+        by[name] = {"latency": run("rma-latency"), "bandwidth": run("rma-bandwidth"),
+                    "synchronization": run("rma-sync")[0]["epoch_us"], "busy": run("rma-busy"),
+                    "origins": [{"origins": ranks - 1, **run("rma-origins", ranks)[0]}
+                                for ranks in up_to(largest, [2, 3, 4, 5, 6, 7, 8])]}
+        say(f"one_sided: by {name}: empty epochs {by[name]['synchronization']:.2f} us")
+    return {"preset": preset, "by": by}
+
+
+FIGURES = {"one_sided": one_sided, "burst": burst, "protocols": protocols, "startup": startup, "memory": memory,
            "connections": connections, "scale": scale}

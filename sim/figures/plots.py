@@ -100,6 +100,37 @@ def protocols(data):
     return figure
 
 
+def one_sided(data):
+    panels = [("latency", "pingpong_us", "Ping-pong", "us one way"),
+              ("latency", "bidirectional_us", "Bi-directional", "us"),
+              ("bandwidth", "put_mb_per_s", "Put", "MB/s"),
+              ("bandwidth", "get_mb_per_s", "Get", "MB/s"),
+              ("busy", "overlap_us", "Put of 64 KB, the origin computes", "us for an epoch"),
+              ("busy", "skew_us", "Get of 64 KB, the target computes", "us for an epoch"),
+              ("origins", "put_mb_per_s", "Several origins", "MB/s at the target")]
+    figure, all_axes = plt.subplots(2, 4, figsize=(13, 6))
+    for axes, (part, field, title, unit) in zip(all_axes.flat, panels):
+        for name, colour in (("RDMA", "C0"), ("messages", "C3")):
+            rows = data["by"][name][part]
+            x = [int(row["what"].split()[0]) for row in rows]
+            axes.plot(x, [row[field] for row in rows], f"{colour}o-", label=name)
+        if part == "latency":
+            rows = data["by"]["RDMA"][part]
+            axes.plot([int(row["what"].split()[0]) for row in rows],
+                      [row[f"two_sided_{field}"] for row in rows], "k:", label="send and receive")
+        sizes = part in ("latency", "bandwidth")
+        axes.set(title=title, ylabel=unit, ylim=(0, None),
+                 xlabel="bytes" if sizes else "origins" if part == "origins" else "us computed")
+        if sizes:
+            axes.set(xscale="log")
+        if part == "latency":
+            axes.set(yscale="log", ylim=(None, None))
+        axes.legend()
+    all_axes.flat[-1].axis("off")
+    figure.suptitle("One-sided communication (Jiang et al.)")
+    return figure
+
+
 def scale(data):
     figure, (virtual, real) = plt.subplots(1, 2, figsize=(8, 3.3))
     ranks = [row["ranks"] for row in data["rows"]]

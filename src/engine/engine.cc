@@ -150,8 +150,8 @@ void Engine::on_put(Rank source, std::uint32_t notice, std::size_t bytes) {
   if (receive != nullptr) finish_written(peer(source), *receive, receive->envelope.source, bytes);
 }
 
-// Cookies are the wire ids of requests; the top bit, which ids never have, marks a receive. The next
-// one, which neither ids nor addresses have, marks somebody else's operation.
+// Cookies are the wire ids of requests; the top bit, which ids never have, marks a receive. The
+// next one, which neither ids nor addresses have, marks somebody else's operation.
 void Engine::on_complete(std::uint64_t cookie, bool ok) {
   if ((cookie & waiter_cookie) != 0) {
     reinterpret_cast<MemoryWaiter*>(cookie & ~waiter_cookie)->on_done(ok);

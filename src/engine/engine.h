@@ -44,8 +44,8 @@ struct EngineCounters {
   std::uint64_t peers = 0;
 };
 
-// Who waits for operations on a peer's memory, posted to a transport by a layer above with cookie():
-// told of each that was `pending`.
+// Who waits for operations on a peer's memory, posted to a transport by a layer above with
+// cookie(): told of each that was `pending`.
 class MemoryWaiter {
  public:
   virtual void on_done(bool ok) = 0;

@@ -168,7 +168,7 @@ class Process {
   FortranFacts fortran;
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
   Requests requests;
-  std::unique_ptr<Windows> windows; // never null
+  std::unique_ptr<Windows> windows;        // never null
   std::unique_ptr<Tool> tool;              // while MPI_T is initialised
   std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize
 

@@ -4,6 +4,7 @@
 #include "boot/configuration.h"
 #include "mpi/network.h"
 #include "mpi/process.h"
+#include "mpi/window.h"
 
 #include <cstdio>
 
@@ -69,6 +70,7 @@ void start(Process& self) {
                                                  static_cast<Rank>(size), self.settings);
   self.coll = std::make_unique<coll::Resources>(*self.engine, self.types[MPI_BYTE]);
   self.engine->list_counters(self.counters);
+  self.windows->counters.list(self.counters);
   for (const auto& transport : self.transports)
     transport->list_counters(self.counters);
 

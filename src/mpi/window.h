@@ -76,6 +76,7 @@ struct AccessRequest final : LayerRequest, rma::Operation {
 struct Windows {
   base::Slab<Window> all;
   base::Slab<AccessRequest> accesses;
+  rma::Counters counters;
 };
 
 } // namespace macadam::mpi

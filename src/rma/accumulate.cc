@@ -125,9 +125,9 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
     base::fail(MPI_ERR_OP, "{}: only predefined operations can be used to accumulate", op.name());
   }
   const Type& element = element_of(*place.type, "target");
-  op.check(element);
   const bool sends = op.handle() != MPI_NO_OP;
   const MPI_Count bytes = datatype::packed_size(*place.type, place.count);
+  if (bytes > 0) op.check(element);
   const auto check_side = [&](const Data& data, const char* side) {
     const MPI_Count found = datatype::packed_size(*data.type, data.count);
     if (found != bytes) {
@@ -142,7 +142,6 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
   if (bytes == 0) return;
-  ++counters_.accumulates;
   Accumulation what{op, element, to, {*place.type, nullptr, place.count}, {}, false, {}};
   what.wants_old = result != nullptr;
   // The packed chunk holds whole elements.
@@ -161,6 +160,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   if (sends) ours.emplace(*origin.type, origin.address, origin.count);
   if (result != nullptr) results.emplace(*result->type, result->address, result->count);
   const bool atomically = by_processor(element);
+  ++(atomically ? counters_.by_atomics : counters_.under_lock);
   while (!what.theirs.done()) {
     const std::size_t chunk = std::min(most, static_cast<std::size_t>(what.theirs.remaining()));
     if (sends) ours->pack(what.chunk.ours, chunk);
@@ -191,7 +191,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
 }
 
 bool Window::fetch_and_op_directly(const void* origin, void* result, const Type& type, int rank,
-                                   MPI_Aint displacement, const Op& op) const {
+                                   MPI_Aint displacement, const Op& op) {
   if (!data_by_processor_ || !type.predefined() || !type.contiguous() ||
       !is_atomic_width(type.size()) || !op.predefined() || !op.accepts(type))
     return false;
@@ -219,12 +219,13 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
   }
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
-  ++counters_.accumulates;
   const auto size = static_cast<std::size_t>(place.type->size());
   if (by_processor(*place.type) && reinterpret_cast<std::uintptr_t>(to.here) % size == 0) {
+    ++counters_.by_atomics;
     compare_and_swap_atomically(to.here, origin, compare, result, size);
     return;
   }
+  ++counters_.under_lock;
   std::uint64_t ticket = 0;
   take_lock(target, accumulate_lock, true, ticket);
   std::byte found[line];

@@ -107,13 +107,14 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
   if (origin.bytes() == 0) return true;
-  ++counters_.puts;
   if (to.here != nullptr) {
+    ++counters_.mapped;
     for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
       std::memmove(to.here + at, from, bytes);
     });
     return true;
   }
+  ++counters_.by_network;
   begin(operation, target);
   const std::uint64_t cookie = operation != nullptr ? operation->cookie() : target.cookie();
   for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
@@ -131,13 +132,14 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   Target& target = opened(place.rank);
   const Reach from = reach(target, place);
   if (origin.bytes() == 0) return true;
-  ++counters_.gets;
   if (from.here != nullptr) {
+    ++counters_.mapped;
     for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
       std::memmove(to, from.here + at, bytes);
     });
     return true;
   }
+  ++counters_.by_network;
   begin(operation, target);
   const std::uint64_t cookie = operation != nullptr ? operation->cookie() : target.cookie();
   for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {

@@ -13,8 +13,20 @@ namespace macadam::rma {
 using engine::RemoteMemory;
 using engine::Transport;
 
-Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team)
-    : engine_(engine), waiting_(waiting), team_(team) {}
+void Counters::list(base::CounterList& list) const {
+  const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
+    list.add("one-sided", name, text, value);
+  };
+  add("rma_mapped", "puts, gets and atomics done by loads and stores", mapped);
+  add("rma_network", "puts and gets done by RDMA or a copy of the kernel", by_network);
+  add("rma_atomics", "longer accumulates done by the processor's atomics", by_atomics);
+  add("rma_under_lock", "accumulates done under the lock of the target", under_lock);
+  add("rma_locks_waited", "locks of windows that others held", locks_waited);
+}
+
+Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
+               Counters& counters)
+    : engine_(engine), waiting_(waiting), team_(team), counters_(counters) {}
 
 Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   Transport& near = engine_.networks().nearest();

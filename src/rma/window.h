@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/counters.h"
 #include "datatype/op.h"
 #include "datatype/type.h"
 #include "engine/engine.h"
@@ -18,12 +19,15 @@ namespace macadam::rma {
 
 using engine::Data;
 
-// Counted always, for users.
+// Counted always, for users: which operations are done how. None takes the target's processor.
 struct Counters {
-  std::uint64_t puts = 0;
-  std::uint64_t gets = 0;
-  std::uint64_t accumulates = 0;
+  std::uint64_t mapped = 0;
+  std::uint64_t by_network = 0;
+  std::uint64_t by_atomics = 0;
+  std::uint64_t under_lock = 0;
   std::uint64_t locks_waited = 0;
+
+  void list(base::CounterList& list) const;
 };
 
 // Elements in a target's memory, as the caller names them.
@@ -67,7 +71,7 @@ class Window {
  public:
   // `team` (whose rank maps the caller keeps) are the ranks of the window. All arguments outlive
   // it.
-  Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team);
+  Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team, Counters& counters);
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
   ~Window() = default;
@@ -100,13 +104,12 @@ class Window {
   }
   // No_locks was promised.
   bool no_locks = false;
-  [[nodiscard]] const Counters& counters() const { return counters_; }
 
   // --- Access. The origin's memory may be used until the operation is complete locally.
 
   // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
   // long way tells why or does it.
-  [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes) const {
+  [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes) {
     const Target* const target = targets_[static_cast<std::size_t>(rank)].get();
     if (target == nullptr || target->direct == nullptr) [[unlikely]]
       return nullptr;
@@ -116,6 +119,7 @@ class Window {
     const std::uint64_t offset = static_cast<std::uint64_t>(displacement) * target->unit;
     if (bytes > target->bytes - offset) [[unlikely]]
       return nullptr;
+    ++counters_.mapped;
     return target->direct + offset;
   }
   // Request-based operations belong to passive-target epochs: refuses others.
@@ -131,7 +135,7 @@ class Window {
                   const datatype::Op& op);
   // The short way for one element; false: take the long one.
   bool fetch_and_op_directly(const void* origin, void* result, const datatype::Type& type, int rank,
-                             MPI_Aint displacement, const datatype::Op& op) const;
+                             MPI_Aint displacement, const datatype::Op& op);
   // One element of a predefined type: `result` is what was there; `origin` is stored if that equals
   // `compare`. Atomic as accumulate().
   void compare_and_swap(const void* origin, const void* compare, void* result, const Place& place);
@@ -262,7 +266,7 @@ class Window {
   std::size_t attached_room_ = 0;        // ... where there is room for so many
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
   std::vector<std::byte> scratch_;       // of accumulates
-  Counters counters_;
+  Counters& counters_;                   // of the process
 };
 
 } // namespace macadam::rma

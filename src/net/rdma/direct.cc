@@ -61,7 +61,7 @@ Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, Rem
   transfer.bounce = buffer;
   transfer.local = reinterpret_cast<std::byte*>(result);
   transfer.is_get = true;
-  transfer.bytes = transfer.posted = word_bytes;
+  transfer.bytes = transfer.posted = transfer.bounced = word_bytes;
   Segment segment{buffer->memory, word_bytes, buffer->local_key};
   SendWork work;
   work.segments = {&segment, 1};

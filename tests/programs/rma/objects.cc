@@ -29,15 +29,14 @@ void predefined_attributes() {
 
 int deleted = 0;
 
+int count_deletion(MPI_Win, int, void* value, void* extra) {
+  deleted += *static_cast<int*>(value) + *static_cast<int*>(extra);
+  return MPI_SUCCESS;
+}
+
 void own_attributes() {
   int key = MPI_KEYVAL_INVALID, state = 5;
-  OK(MPI_Win_create_keyval(
-      MPI_WIN_NULL_COPY_FN,
-      [](MPI_Win, int, void* value, void* extra) {
-        deleted += *static_cast<int*>(value) + *static_cast<int*>(extra);
-        return MPI_SUCCESS;
-      },
-      &key, &state));
+  OK(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, count_deletion, &key, &state));
   int one = 1, two = 2;
   {
     rma::Window<int> win(Kind::allocated, 1);
@@ -118,14 +117,14 @@ void group() {
 MPI_Win seen = MPI_WIN_NULL;
 int seen_code = MPI_SUCCESS;
 
+void note_error(MPI_Win* win, int* code, ...) {
+  seen = *win;
+  seen_code = *code;
+}
+
 void error_handlers() {
   MPI_Errhandler own, found;
-  OK(MPI_Win_create_errhandler(
-      [](MPI_Win* win, int* code, ...) {
-        seen = *win;
-        seen_code = *code;
-      },
-      &own));
+  OK(MPI_Win_create_errhandler(note_error, &own));
   rma::Window<int> win(Kind::allocated, 1);
   OK(MPI_Win_set_errhandler(win, own));
   OK(MPI_Win_get_errhandler(win, &found));

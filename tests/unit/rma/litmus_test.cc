@@ -64,7 +64,7 @@ struct Litmus : testing::TestWithParam<bool> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Writes, Litmus, testing::Bool(),
-                         [](const auto& info) { return info.param ? "copied" : "pending"; });
+                         [](const auto& mode) { return mode.param ? "copied" : "pending"; });
 
 TEST_P(Litmus, accumulates_of_every_kind_are_atomic_to_each_other) {
   for (const int first : {0, 1}) { // the origins: the target and another, or two others

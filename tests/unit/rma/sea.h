@@ -60,7 +60,7 @@ class Sea {
   // Runs it on all ranks; empty, or what went wrong.
   std::string run(const Program& program);
   // Of the window of a rank.
-  std::uint64_t& word(int rank, std::size_t i) { return ranks_[index(rank)]->memory[i]; }
+  std::uint64_t& word(int rank, std::size_t i);
 
  private:
   struct Operation {
@@ -202,7 +202,8 @@ struct Sea::Rank final : Waiting {
   Rank(Sea& sea_of, int own, int ranks)
       : sea(sea_of), number(own), network(sea_of, own, ranks),
         engine(engine::Networks(network), static_cast<engine::Rank>(ranks), settings),
-        map(0, 1, ranks), team{0, own, &map, &map}, memory(words), window(engine, *this, team) {}
+        map(0, 1, ranks), team{0, own, &map, &map}, memory(words),
+        window(engine, *this, team, counters) {}
 
   void look() override { engine.progress(); }
   void wait(bool (*done)(void*), void* argument, For what) override {
@@ -228,11 +229,16 @@ struct Sea::Rank final : Waiting {
   engine::RankMap map;
   engine::Team team;
   std::vector<std::uint64_t> memory;
+  Counters counters;
   Window window;
   std::unique_ptr<sim::Fiber> fiber;
   bool polls = false;
   std::uint64_t seen_changes = 0;
 };
+
+inline std::uint64_t& Sea::word(int rank, std::size_t i) {
+  return ranks_[index(rank)]->memory[i];
+}
 
 inline Sea::Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type&,
                 Window::Memory memory)
