@@ -171,7 +171,9 @@ void Core::erase(Request& over) {
 void Core::finish(RequestId id) {
   Request& over = request(id);
   if (!over.complete) fail(Code::incomplete, "request {:#x} is not complete", id);
-  const Code code = over.code;
+  // A network may end transfers before it says why.
+  const bool gone = over.code == Code::transfer && over.peer->failed;
+  const Code code = gone ? Code::peer : over.code;
   const RequestKind kind = over.kind;
   const Rank with = over.peer->rank;
   const std::size_t bytes = over.bytes;

@@ -221,6 +221,10 @@ class Core final : engine::Sink {
   // Something could leave if the network took it: it was busy, or a connection is being made.
   [[nodiscard]] bool must_progress() const { return !busy_.empty(); }
   [[nodiscard]] bool is_connecting() const;
+  [[nodiscard]] bool has_lost(Rank rank) const {
+    const auto found = peers_.find(rank);
+    return found != peers_.end() && found->second->failed;
+  }
   [[nodiscard]] bool knows(Rank rank) const { return peers_.find(rank) != peers_.end(); }
   // Everything that was begun here has left, and no data are under way.
   [[nodiscard]] bool at_rest() const;
@@ -291,9 +295,7 @@ class Core final : engine::Sink {
   std::vector<RemoteMemory> ledger_names_; // by network
   MemoryTable memory_;
 
-  std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
-  std::vector<Peer*> busy_; // have something that found no room
-  std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
+  // Before the lists that their objects stand in.
   base::Slab<Arrived> arrived_slab_;
   base::Slab<Outgoing> outgoing_slab_;
   base::Slab<Request> request_slab_;
@@ -302,6 +304,10 @@ class Core final : engine::Sink {
   base::IdTable<Transfer> transfer_ids_;
   base::Slab<Buffer> buffer_slab_;
   base::IdTable<Buffer> buffer_ids_;
+
+  std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> busy_; // have something that found no room
+  std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
   Rank lost_ = 0; // peers that are gone
   CoreCounters counters_;
 };

@@ -139,12 +139,14 @@ void Core::note_told(Peer& to, const Consumed& told) {
 void Core::learn(Peer& from, const Consumed& news) {
   for (std::size_t i = 0; i < ledger_count; ++i) {
     Peer::Out& out = from.out[i];
-    const std::uint32_t more = news[i] - out.consumed;
-    if (more > out.written - out.consumed)
+    // Credits told by themselves may have been overwritten by later ones before their notice was
+    // read, and then are newer than the entries that come next.
+    if (static_cast<std::int32_t>(news[i] - out.consumed) <= 0) continue;
+    if (news[i] - out.consumed > out.written - out.consumed)
       fail(Code::system, "rank {} has taken {} entries out of a ledger that had {}", from.rank,
-           more, out.written - out.consumed);
+           news[i] - out.consumed, out.written - out.consumed);
     out.consumed = news[i];
-    if (more != 0 && !out.waiting.empty()) queue(from);
+    if (!out.waiting.empty()) queue(from);
   }
 }
 
