@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 namespace macadam::fortran {
 
@@ -63,15 +64,16 @@ Fint number(Handle handle) {
   return value < first_of_users ? static_cast<Fint>(value) : Integers<Handle>::to(handle);
 }
 
-// A request that C has completed and freed: the copies of sections made for it go back (section.h).
+// What happens to requests, for the copies of sections that some of them have (section.h): one that
+// a call has made; a persistent one about to start; one that is still there after a call that may
+// have completed it; one that is complete and freed.
+void request_is_new(Fint request);
+void request_starts(Fint request);
+void request_stays(Fint request);
 void request_is_gone(Fint request);
 
 template <class Handle>
-void handle_is_gone(Fint) {}
-template <>
-inline void handle_is_gone<MPI_Request>(Fint request) {
-  request_is_gone(request);
-}
+constexpr bool is_request = std::is_same_v<Handle, MPI_Request>;
 
 // The address of a new handle. If the call fails, Fortran gets the null handle.
 template <class Handle>
@@ -80,7 +82,10 @@ class Out {
   explicit Out(Fint* fortran) : fortran_(fortran) {}
   Out(const Out&) = delete;
   Out& operator=(const Out&) = delete;
-  ~Out() { *fortran_ = number(c_); }
+  ~Out() {
+    *fortran_ = number(c_);
+    if constexpr (is_request<Handle>) request_is_new(*fortran_);
+  }
   operator Handle*() { return &c_; }
 
  private:
@@ -96,9 +101,11 @@ class InOut {
   InOut(const InOut&) = delete;
   InOut& operator=(const InOut&) = delete;
   ~InOut() {
-    if (c_ == before_) return;
-    if (c_ == Integers<Handle>::null()) handle_is_gone<Handle>(*fortran_);
-    *fortran_ = number(c_);
+    if constexpr (is_request<Handle>) {
+      if (before_ == MPI_REQUEST_NULL) return;
+      c_ == MPI_REQUEST_NULL ? request_is_gone(*fortran_) : request_stays(*fortran_);
+    }
+    if (c_ != before_) *fortran_ = number(c_);
   }
   operator Handle*() { return &c_; }
 
@@ -139,6 +146,7 @@ class In {
   Scratch<Handle> c_;
 };
 
+// A list of requests.
 template <class Handle>
 class InOutHandles {
  public:
@@ -149,12 +157,17 @@ class InOutHandles {
   InOutHandles(const InOutHandles&) = delete;
   InOutHandles& operator=(const InOutHandles&) = delete;
   ~InOutHandles() {
-    const Fint null = number(Integers<Handle>::null());
+    static_assert(is_request<Handle>);
+    const Fint null = number(MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < c_.size(); ++i) {
+      if (fortran_[i] == null) continue;
       // The calls with lists of requests set those that are complete to null, and change no other.
-      if (c_[i] != Integers<Handle>::null() || fortran_[i] == null) continue;
-      handle_is_gone<Handle>(fortran_[i]);
-      fortran_[i] = null;
+      if (c_[i] == MPI_REQUEST_NULL) {
+        request_is_gone(fortran_[i]);
+        fortran_[i] = null;
+      } else {
+        request_stays(fortran_[i]);
+      }
     }
   }
   operator Handle*() { return c_.data(); }
@@ -162,6 +175,19 @@ class InOutHandles {
  private:
   Fint* fortran_;
   Scratch<Handle> c_;
+};
+
+// Persistent requests that the call starts.
+class Started : public InOut<MPI_Request> {
+ public:
+  explicit Started(Fint* request) : InOut(request) { request_starts(*request); }
+};
+class AllStarted : public InOutHandles<MPI_Request> {
+ public:
+  AllStarted(Fint* requests, int length) : InOutHandles(requests, length) {
+    for (int i = 0; i < length; ++i)
+      request_starts(requests[i]);
+  }
 };
 
 // Of an array of new handles, those that the call has written.
@@ -321,8 +347,10 @@ class OutString {
 };
 
 // The room for a string whose length the caller gives, which counts no terminating null in Fortran.
+// No string of MPI is nearly as long as the bound.
+constexpr int longest_string = 1 << 20;
 inline int room(const Fint* length) {
-  return *length < 0 ? 1 : *length + 1;
+  return std::clamp(*length, 0, longest_string) + 1;
 }
 
 // The same length as an argument: 0 asks for the length needed.
@@ -362,6 +390,18 @@ inline void* c_address(void* fortran) {
   if (fortran == fortran_in_place) return MPI_IN_PLACE;
   if (fortran == fortran_buffer_automatic) return MPI_BUFFER_AUTOMATIC;
   return fortran;
+}
+
+// Of a buffer in mpi_f08.
+inline void* c_address(const CFI_cdesc_t* array) {
+  return c_address(array->base_addr);
+}
+
+// The number of elements of an array that goes with a buffer: none beside MPI_IN_PLACE, where the
+// array is not looked at (and may not be there).
+template <class Buffer>
+int significant(Buffer* buffer, int elements) {
+  return c_address(buffer) == MPI_IN_PLACE ? 0 : elements;
 }
 
 template <class Int>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The predefined callbacks, which programs pass by name: attributes are copied or left out, and
 // deleting them needs nothing.
-#include "fortran/callbacks.h"
 #include "fortran/predefined.h"
+#include "fortran/callbacks.h"
 
 using namespace macadam::fortran;
 

@@ -149,6 +149,10 @@ Copy::Copy(const CFI_cdesc_t* section, bool back)
     : base_(static_cast<char*>(section->base_addr)), element_(section->elem_len),
       dimensions_(section->dim, section->dim + section->rank), back_(back),
       elements_(static_cast<std::size_t>(elements_of(section, section->rank)) * section->elem_len) {
+  fill();
+}
+
+void Copy::fill() {
   each_run([this](char* user, char* ours) { std::memcpy(ours, user, element_); });
 }
 
@@ -175,10 +179,33 @@ void Copy::each_run(Move move) {
 namespace {
 
 // Copies of calls under way, by the integers of their requests.
+struct Kept {
+  std::vector<Copy> copies;
+  bool persistent = false;
+  bool active = true;
+
+  void finish() {
+    for (Copy& copy : copies)
+      copy.finish();
+    active = false;
+  }
+};
+
 struct Pending {
   std::mutex mutex;
-  std::unordered_map<Fint, std::vector<Copy>> of;
+  std::unordered_map<Fint, Kept> of;
   std::atomic<std::size_t> number{0}; // so that a completion without any takes no lock
+
+  // Does `act` to what is kept for a request, and forgets it if that returns true.
+  template <class Act>
+  void with(Fint request, Act act) {
+    if (number.load(std::memory_order_acquire) == 0) return;
+    const std::lock_guard lock(mutex);
+    const auto row = of.find(request);
+    if (row == of.end() || !act(row->second)) return;
+    of.erase(row);
+    number = of.size();
+  }
 };
 Pending pending;
 
@@ -194,18 +221,26 @@ void Copies::finish() {
   copies_.clear();
 }
 
-int Copies::until(int code, Fint request) {
+int Copies::keep(int code, Fint request, bool persistent) {
   if (copies_.empty() || code != MPI_SUCCESS || request == number(MPI_REQUEST_NULL)) return code;
   const std::lock_guard lock(pending.mutex);
-  pending.of[request] = std::move(copies_);
+  pending.of[request] = Kept{std::move(copies_), persistent, !persistent};
   pending.number = pending.of.size();
   copies_.clear();
   return code;
 }
 
-int Copies::forever(int code, Fint& request) {
+int Copies::until(int code, Fint request) {
+  return keep(code, request, false);
+}
+
+int Copies::each_start(int code, Fint request) {
+  return keep(code, request, true);
+}
+
+int Copies::refuse(int code, Fint& request) {
   if (copies_.empty() || code != MPI_SUCCESS) return code;
-  refused("a persistent or partitioned request cannot use one in this call", 0);
+  refused("partitions are filled one by one", 0);
   MPI_Request made = handle<MPI_Request>(&request);
   PMPI_Request_free(&made);
   request = number(made);
@@ -213,15 +248,38 @@ int Copies::forever(int code, Fint& request) {
   return MPI_ERR_BUFFER;
 }
 
+void request_is_new(Fint request) {
+  // What was kept for an earlier request of this number, which C code has completed.
+  pending.with(request, [](Kept&) { return true; });
+}
+
+void request_starts(Fint request) {
+  pending.with(request, [](Kept& kept) {
+    for (Copy& copy : kept.copies)
+      copy.fill();
+    kept.active = true;
+    return false;
+  });
+}
+
+void request_stays(Fint request) {
+  pending.with(request, [&](Kept& kept) {
+    int complete = 0;
+    if (kept.persistent && kept.active &&
+        PMPI_Request_get_status(handle<MPI_Request>(&request), &complete, MPI_STATUS_IGNORE) ==
+            MPI_SUCCESS &&
+        complete != 0) {
+      kept.finish();
+    }
+    return false;
+  });
+}
+
 void request_is_gone(Fint request) {
-  if (pending.number.load(std::memory_order_acquire) == 0) return;
-  const std::lock_guard lock(pending.mutex);
-  const auto row = pending.of.find(request);
-  if (row == pending.of.end()) return;
-  for (Copy& copy : row->second)
-    copy.finish();
-  pending.of.erase(row);
-  pending.number = pending.of.size();
+  pending.with(request, [](Kept& kept) {
+    if (kept.active) kept.finish();
+    return true;
+  });
 }
 
 } // namespace macadam::fortran

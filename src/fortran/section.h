@@ -14,10 +14,6 @@ namespace macadam::fortran {
 // Whether the elements follow each other: true of scalars and of arrays of unknown size.
 bool is_contiguous(const CFI_cdesc_t* array);
 
-inline void* c_address(const CFI_cdesc_t* array) {
-  return c_address(array->base_addr);
-}
-
 // The datatype of the first `count` elements of `type` in a section. MPI_DATATYPE_NULL, with an
 // explanation on stderr, if there is none. The caller frees it.
 MPI_Datatype section_type(const CFI_cdesc_t* section, MPI_Count count, MPI_Datatype type);
@@ -54,6 +50,8 @@ class Copy {
  public:
   Copy(const CFI_cdesc_t* section, bool back);
   void* data() { return elements_.data(); }
+  // Takes the elements of the section once more.
+  void fill();
   // Puts the elements back, if the call may have written them.
   void finish();
 
@@ -81,9 +79,12 @@ class Copies {
 
   // After a nonblocking call that returned `code`: keeps them until the request is complete.
   int until(int code, Fint request);
-  // After a call that made a persistent or partitioned request, for which there are no copies:
-  // frees the request and returns an error if one would be needed.
-  int forever(int code, Fint& request);
+  // After a call that made a persistent request: keeps them until it is freed. They are filled when
+  // it is started, and put back when it is complete.
+  int each_start(int code, Fint request);
+  // After a call that made a partitioned request, whose parts are filled one by one: frees the
+  // request and returns an error if there are any.
+  int refuse(int code, Fint& request);
 
  private:
   void* contiguous(const CFI_cdesc_t* array, bool back) {
@@ -92,6 +93,8 @@ class Copies {
   }
   void* add(const CFI_cdesc_t* array, bool back);
   void finish();
+
+  int keep(int code, Fint request, bool persistent);
 
   std::vector<Copy> copies_;
 };

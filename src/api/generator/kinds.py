@@ -237,6 +237,8 @@ KINDS = {
     "request": same("MPI_Request *{}", 'check::request(self, {name}, "{name}");'),
     "in_request": same("MPI_Request {}", 'check::request(self, &{name}, "{name}");'),
     "requests": same("MPI_Request {}[]", 'check::requests(self, {name}, {length}, "{name}");'),
+    "started": same("MPI_Request *{}", 'check::request(self, {name}, "{name}");'),
+    "all_started": same("MPI_Request {}[]", 'check::requests(self, {name}, {length}, "{name}");'),
     "in_requests": same("const MPI_Request {}[]",
                         'check::requests(self, {name}, {length}, "{name}");'),
     "message": same("MPI_Message *{}", 'check::message(self, {name}, "{name}");'),

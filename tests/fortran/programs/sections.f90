@@ -240,6 +240,29 @@ contains
     do i = 1, 2
       call MPI_Request_free(requests(i))
     end do
+    ! Collectives, whose sections are copied at each start and after it.
+    call MPI_Allreduce_init(a(1:9:4), b(2:8:3), 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &
+                            requests(1))
+    call MPI_Bcast_init(b(1:9:8), 2, MPI_INTEGER, 0, MPI_COMM_WORLD, MPI_INFO_NULL, requests(2))
+    b = 0
+    do round = 1, 3
+      a = [(i * round, i = 1, 9)]
+      b(1:9:8) = merge(round, -1, rank == 0)
+      call MPI_Start(requests(1))
+      call MPI_Start(requests(2))
+      call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
+      call MPI_F_sync_reg(b)
+      call check(all(b(2:8:3) == ranks * round * [1, 5, 9]), 'a persistent collective')
+      b(2:8:3) = -5
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) ! one of them is not active
+      call MPI_F_sync_reg(b)
+      call check(all(b(1:9:8) == round), 'a persistent MPI_Bcast')
+      call check(all(b(2:8:3) == -5), 'a request that is not active leaves its section alone')
+    end do
+    do i = 1, 2
+      call MPI_Request_free(requests(i))
+    end do
+    call check(all(b(2:8:3) == -5) .and. requests(1) == MPI_REQUEST_NULL, 'persistent requests freed')
   end subroutine
 
   subroutine packing()
@@ -269,7 +292,7 @@ contains
 
   ! What cannot be described is an error, and the request is none.
   subroutine refused()
-    integer :: a(12), b(12), code
+    integer :: a(12), code
     type(MPI_Request) :: request
     type(MPI_Datatype) :: gaps
     call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
@@ -281,8 +304,5 @@ contains
     call MPI_Isend(a(1:12:2), 1, gaps, right, 7, MPI_COMM_WORLD, request, code)
     call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'gaps in a section')
     call MPI_Type_free(gaps)
-    call MPI_Allreduce_init(a(1:12:2), b, 6, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &
-                            request, code)
-    call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'a persistent collective')
   end subroutine
 end program

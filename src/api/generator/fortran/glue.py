@@ -108,10 +108,12 @@ class Buffers:
             return before + call
         if not self.is_nonblocking:
             return ["Copies copies;"] + before + call
-        persistent = self.entry.function.name.endswith("_init")
+        collective = "collective" in self.entry.function
+        keep = ("refuse" if not collective else
+                "each_start" if self.entry.function.name.endswith("_init") else "until")
         code = call[0].removeprefix("answer(ierror, ").removesuffix(");")
         return (["Copies copies;"] + before + [f"const int code = {code};",
-                 f"answer(ierror, copies.{'forever' if persistent else 'until'}(code, *request));"])
+                 f"answer(ierror, copies.{keep}(code, *request));"])
 
 
 def with_descriptors(entry: Entry, arguments: list[Argument]) -> str:

@@ -71,6 +71,9 @@ SPECIAL = {
     "out_logical": Special("logical", "Fint* {name}", "Flag({name})", "out"),
     "logicals": flags("in", "Flags"),
     "out_logicals": flags("out", "OutFlags"),
+    "started": Special("type(MPI_Request)", "Fint* {name}", "Started({name})", "inout"),
+    "all_started": Special("type(MPI_Request)", "Fint* {name}", "AllStarted({name}, {length})",
+                           "inout", "(*)"),
     "out_index": Special("integer", "Fint* {name}", "Index({name})", "out"),
     "out_indices": Special("integer", "Fint* {name}", "Indices({name}, {length}, outcount)", "out",
                            "(*)"),
@@ -156,6 +159,15 @@ def length(entry: Entry, p: Parameter) -> str:
             return f"*{name}"
 
 
+def significant(entry: Entry, p: Parameter) -> str:
+    """The length of an array of datatypes, which beside MPI_IN_PLACE is not looked at."""
+    before = entry.parameters[:entry.parameters.index(p)]
+    buffer = next((q for q in reversed(before) if q.kind.buffer), None)
+    if p.kind_name != "datatypes" or buffer is None or not buffer.kind.in_place:
+        return length(entry, p)
+    return f"significant({buffer.name}, {length(entry, p)})"
+
+
 def special(entry: Entry, p: Parameter, kind: Special) -> Argument:
     capacity = p.length if p.length and p.length.startswith("MPI_") else f"room({p.length})"
     values = {"name": p.name, "length": length(entry, p), "capacity": capacity,
@@ -185,7 +197,7 @@ def ordinary(entry: Entry, p: Parameter) -> Argument:
     converter = {("in", ""): "handle", ("out", ""): "Out", ("inout", ""): "InOut",
                  ("in", "(*)"): "In", ("out", "(*)"): "OutHandles",
                  ("inout", "(*)"): "InOutHandles"}
-    extent = f", {length(entry, p)}" if array else ""
+    extent = f", {significant(entry, p)}" if array else ""
     return Argument(p, f"type({base})", intent, shape, glue,
                     f"{converter[intent, shape]}<{base}>({name}{extent})")
 
