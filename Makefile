@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs bench figures install setup configure library
+.PHONY: help run test check prove torture verbs bench figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -117,6 +117,12 @@ FIGURE ?= all
 figures: configure
 	@cmake --build --preset release -j $(JOBS) --target macadam macadam-simulate
 	python3 -B sim/figures/figures.py $(FIGURE) --build $(release) $(ARGS)
+
+# Figure 4 of the Gravel paper (docs/gravel.md), beside MPICH 5 too if its environment is given.
+MPICH ?=
+gravel-figure: library
+	@cmake --build --preset release -j $(JOBS) --target gravel_patterns
+	python3 -B bench/gravel/figure.py --build $(release) $(if $(MPICH),--mpich $(MPICH)) $(ARGS)
 
 install: setup
 	cmake --preset release -B build/install -DMACADAM_TESTS=OFF

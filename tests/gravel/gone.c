@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A peer that is gone: whoever waits for it gets an error, and the others go on. After MPI_Finalize,
- * since mpiexec does not mind that a process ends then, and Gravel does not need MPI. */
+ * A peer that is gone: whoever waits for it gets an error, and the others go on. After
+ * MPI_Finalize, since mpiexec does not mind that a process ends then, and Gravel does not need MPI.
+ */
 #include "check.h"
 
 static double memory[1000], other[1000];
