@@ -24,7 +24,7 @@ def libraries(program: pathlib.Path, environment: dict) -> dict[str, pathlib.Pat
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="where MPICH is or goes")
     parser.add_argument("--lib", type=pathlib.Path, required=True, help="folder of our libraries")
     parser.add_argument("--venv", default="")
     parser.add_argument("programs", type=pathlib.Path, nargs="+")
