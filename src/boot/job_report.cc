@@ -95,11 +95,12 @@ std::string show_count(std::uint64_t value) {
   return std::to_string(value);
 }
 
+// Four digits: enough to hold a measurement against `macadam model`.
 std::string show_bytes(std::uint64_t value) {
-  if (value >= 10ULL << 30)
-    return fmt::format("{:.1f} GiB", static_cast<double>(value) / (1 << 30));
-  if (value >= 1ULL << 20) return fmt::format("{:.1f} MiB", static_cast<double>(value) / (1 << 20));
-  if (value >= 1ULL << 10) return fmt::format("{:.1f} KiB", static_cast<double>(value) / (1 << 10));
+  const auto bytes = static_cast<double>(value);
+  if (value >= 10ULL << 30) return fmt::format("{:.4g} GiB", bytes / (1 << 30));
+  if (value >= 1ULL << 20) return fmt::format("{:.4g} MiB", bytes / (1 << 20));
+  if (value >= 1ULL << 10) return fmt::format("{:.4g} KiB", bytes / (1 << 10));
   return fmt::format("{} B", value);
 }
 

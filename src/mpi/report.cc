@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
-#include <unistd.h>
+#include <fstream>
+#include <limits>
+#include <string>
 
 namespace macadam::mpi {
 namespace {
@@ -87,14 +88,15 @@ const char* text(PeerState state) {
   return "";
 }
 
-// Resident memory of this process in bytes; 0 if the system does not tell.
-std::uint64_t resident_bytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  unsigned long total = 0, resident = 0;
-  const int read = std::fscanf(file, "%lu %lu", &total, &resident);
-  std::fclose(file);
-  return read == 2 ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+// A field of /proc/self/status, "VmRSS" for one, in bytes; 0 if the system does not tell.
+std::uint64_t status_bytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kib = 0;
+    if (word == field + ":") return status >> kib ? kib << 10 : 0;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
 }
 
 std::string variable_name(const char* setting) {
@@ -173,7 +175,9 @@ std::string final_report(Process& self) {
                         {"text", counter.text},
                         {"value", *counter.value}});
   }
-  Json memory = {{"resident", resident_bytes()}, {"engine", self.engine->memory_bytes()}};
+  Json memory = {{"resident", status_bytes("VmRSS")},
+                 {"pinned", status_bytes("VmPin")},
+                 {"engine", self.engine->memory_bytes()}};
   Json transports = Json::array();
   Json fallbacks = Json::array();
   for (const auto& network : self.transports) {

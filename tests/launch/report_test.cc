@@ -151,7 +151,7 @@ TEST(JobReport, AddsUpTheRanks) {
             "    eager                              8             3             5   messages\n"
             "    hybrid                             1             1             1\n"
             "\n  memory                             job    least rank     most rank\n"
-            "    resident                     3.0 MiB       1.0 MiB       2.0 MiB\n"
+            "    resident                       3 MiB         1 MiB         2 MiB\n"
             "\n  transports\n    shm: 1 peer\n"
             "\n  fallbacks\n    shm: no cma (rank 0)\n"
             "\n  settings that differ from the defaults\n    MACADAM_SHM_EAGER=16K (rank 0)\n");

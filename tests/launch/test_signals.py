@@ -133,7 +133,7 @@ class Reports(LaunchTest):
         self.assertEqual(result.returncode, 0)
         self.assertIn(f"macadam: what the job did: 4 ranks on host {HOST}\n", result.stderr)
         self.assertRegex(result.stderr, r"eager_sent +100 +10 +40 +messages sent EAGER\n")
-        self.assertRegex(result.stderr, r"resident +4\.0 MiB +1\.0 MiB +1\.0 MiB")
+        self.assertRegex(result.stderr, r"resident +4 MiB +1 MiB +1 MiB")
 
     def test_of_a_program_started_alone(self):
         import subprocess

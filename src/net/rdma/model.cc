@@ -22,6 +22,16 @@ std::uint32_t bounded(std::int64_t wanted, std::uint32_t most, const char* varia
   return most;
 }
 
+// Buffers that the pool has made.
+std::size_t pool_buffers(const Shape& shape, std::size_t connections, std::size_t sends) {
+  std::size_t receives = 0;
+  if (shape.mode == base::ReceiveMode::shared) receives = shape.shared;
+  if (shape.mode == base::ReceiveMode::credit) receives = connections * shape.receive_depth();
+  if (receives + sends == 0) return 0;
+  const std::size_t chunked = receives + sends - std::min(sends, spare_buffers);
+  return spare_buffers + round_up(std::max<std::size_t>(chunked, 1), pool_chunk);
+}
+
 } // namespace
 
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
@@ -67,30 +77,25 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
   return shape;
 }
 
-// Buffers that the pool has made.
-static std::size_t pool_buffers(std::size_t receives, std::size_t sends) {
-  if (receives + sends == 0) return 0;
-  const std::size_t chunked = receives + sends - std::min(sends, spare_buffers);
-  return spare_buffers + round_up(std::max<std::size_t>(chunked, 1), pool_chunk);
+std::size_t pinned_bytes(const Shape& shape, std::size_t connections, std::size_t sends) {
+  const std::size_t buffer = buffer_bytes(shape.eager);
+  std::size_t sum = datagram_packets() + pool_buffers(shape, connections, sends) * buffer;
+  if (shape.mode == base::ReceiveMode::ring)
+    sum += connections * round_up(shape.window * buffer, page);
+  return sum;
 }
 
 std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends) {
-  const bool shared = shape.mode == base::ReceiveMode::shared;
-  const std::uint32_t own = shape.receive_depth();
-  const std::size_t buffer = buffer_bytes(shape.eager);
-
   // Equations 1 to 4: what all connections share, and what each has.
-  std::size_t receives = 0;
-  if (shared) receives = shape.shared;
-  if (shape.mode == base::ReceiveMode::credit) receives = connections * own;
-  std::size_t sum = sizeof(RdmaTransport) + datagram_bytes() +
-                    pool_buffers(receives, sends) * (buffer + sizeof(Buffer));
-  if (shared) sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
-  sum += connections * (queue_pair_bytes(shape.send_depth, own, shape.inline_bytes) +
-                        shape.send_depth * sizeof(PendingSend) + record_bytes +
-                        (shape.window != 0 ? sizeof(Window) : 0));
-  if (shape.mode == base::ReceiveMode::ring)
-    sum += connections * round_up(shape.window * buffer, page);
+  std::size_t sum = pinned_bytes(shape, connections, sends) + sizeof(RdmaTransport) +
+                    datagram_bytes() - datagram_packets() +
+                    pool_buffers(shape, connections, sends) * sizeof(Buffer);
+  if (shape.mode == base::ReceiveMode::shared)
+    sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
+  sum +=
+      connections * (queue_pair_bytes(shape.send_depth, shape.receive_depth(), shape.inline_bytes) +
+                     shape.send_depth * sizeof(PendingSend) + record_bytes +
+                     (shape.window != 0 ? sizeof(Window) : 0));
 
   const std::uint32_t each = shape.completions();
   std::size_t left = connections;

@@ -54,10 +54,12 @@ constexpr std::size_t queue_pair_bytes(std::uint32_t send_depth, std::uint32_t r
   return queue_pair_state + send_depth * send_entry(inline_bytes) + receive_depth * receive_entry;
 }
 
-// The datagram queue pair with its packets and completions.
+// The packets of the datagram queue pair, and with them itself and its completions.
+constexpr std::size_t datagram_packets() {
+  return round_up((datagram_receives + datagram_sends) * datagram_room, page);
+}
 constexpr std::size_t datagram_bytes() {
-  const std::size_t slots = datagram_receives + datagram_sends;
-  return round_up(slots * datagram_room, page) + slots * completion_entry +
+  return datagram_packets() + (datagram_receives + datagram_sends) * completion_entry +
          queue_pair_bytes(datagram_sends, datagram_receives, 0);
 }
 
@@ -106,6 +108,9 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
 // Bytes that a process holds for `connections` open ones, with `sends` message buffers in use for
 // sends at the busiest moment.
 std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends);
+
+// Those of them that are registered, and so cannot be swapped out.
+std::size_t pinned_bytes(const Shape& shape, std::size_t connections, std::size_t sends);
 
 // Equation 5: how many receives must be left when the attendant is woken, so that it can post more
 // before the last is used up. `bandwidth` bytes/s, `packet` bytes, `wake_up` seconds.

@@ -18,6 +18,7 @@ struct Column {
   std::string receive;
   model::Shape shape;
   std::vector<std::size_t> bytes; // for each number of ranks
+  std::vector<std::size_t> pinned;
 };
 
 base::ReceiveMode receive_mode(const std::string& name) {
@@ -29,11 +30,13 @@ Column compute(const ModelQuestion& question, base::Settings settings, const std
                std::set<std::string>& lowered) {
   settings.rdma_receive = receive_mode(receive);
   std::vector<std::string> lines;
-  Column column{receive, model::shape_of(settings, question.adapter, lines), {}};
+  Column column{receive, model::shape_of(settings, question.adapter, lines), {}, {}};
   lowered.insert(lines.begin(), lines.end());
-  for (const std::size_t ranks : question.ranks)
-    column.bytes.push_back(
-        model::bytes(column.shape, std::max<std::size_t>(ranks, 1) - 1, question.sends));
+  for (const std::size_t ranks : question.ranks) {
+    const std::size_t connections = std::max<std::size_t>(ranks, 1) - 1;
+    column.bytes.push_back(model::bytes(column.shape, connections, question.sends));
+    column.pinned.push_back(model::pinned_bytes(column.shape, connections, question.sends));
+  }
   return column;
 }
 
@@ -43,8 +46,10 @@ std::string as_json(const ModelQuestion& question, const std::vector<Column>& co
   json["ranks"] = question.ranks;
   json["sends"] = question.sends;
   json["lowered"] = lowered;
-  for (const Column& column : columns)
+  for (const Column& column : columns) {
     json["bytes"][column.receive] = column.bytes;
+    json["pinned"][column.receive] = column.pinned;
+  }
   return json.dump(2) + "\n";
 }
 
