@@ -53,4 +53,5 @@ inline void on_communicators(const std::function<void(MPI_Comm, int rank, int si
   }
 }
 
-inline const std::vector<int> element_counts = {0, 1, 3, 100, 1000, 2500, 9000, 40000, 300000};
+inline const std::vector<int> element_counts =
+    check::sizes({0, 1, 3, 100, 1000, 2500, 9000, 40000, 300000});

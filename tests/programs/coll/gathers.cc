@@ -6,7 +6,7 @@
 
 namespace {
 
-const std::vector<int> block_sizes = {0, 1, 7, 500, 3000, 20000, 100000};
+const std::vector<int> block_sizes = check::sizes({0, 1, 7, 500, 3000, 20000, 100000});
 
 int value(int from, int to, int i) {
   return from * 1000003 + to * 10007 + i;

@@ -56,7 +56,7 @@ struct Problem {
   }
 };
 
-const std::vector<int> counts = {0, 1, 3, 100, 1500, 20000, 150000};
+const std::vector<int> counts = check::sizes({0, 1, 3, 100, 1500, 10000, 20000, 150000}, 2);
 
 void with_both_operations(const std::function<void(const Problem&)>& test) {
   Problem sum, affine;
@@ -82,7 +82,7 @@ void reduce() {
       for (Form form : forms)
         for (int n : counts)
           for (int root = 0; root < size; ++root) {
-            if (n > 20000 && root > 1) continue;
+            if (n > check::times(20000, 1500) && root > 1) continue;
             const std::vector<Affine> in = p.input(rank, n);
             std::vector<Affine> out(static_cast<std::size_t>(n));
             COLLECTIVE(form, Reduce, reduce, in.data(), out.data(), items(p, n), p.type, p.op, root,

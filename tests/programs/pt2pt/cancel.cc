@@ -40,7 +40,7 @@ void cancel_before_the_message() {
 
 // The message is on its way while the receive is cancelled: exactly one of both happens.
 void cancel_in_a_race() {
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < check::times(300, 60); ++round) {
     const int bytes = sizes[static_cast<std::size_t>(round) % sizes.size()];
     const auto n = static_cast<std::size_t>(bytes);
     const auto seed = static_cast<std::uint64_t>(round);

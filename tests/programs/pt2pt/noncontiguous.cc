@@ -4,7 +4,8 @@
 
 namespace {
 
-const std::vector<int> element_counts = {0, 1, 2, 100, 1000, 2048, 5000, 20000, 100000, 600000};
+const std::vector<int> element_counts =
+    check::sizes({0, 1, 2, 100, 1000, 2048, 5000, 20000, 100000, 600000}, 2);
 
 enum class Layout { block, strided, resized, indexed, reversed };
 const std::vector<Layout> layouts = {Layout::block, Layout::strided, Layout::resized,

@@ -5,7 +5,7 @@
 namespace {
 
 void every_tag_once() {
-  const int n = 30000;
+  const int n = check::times(30000, 2000);
   std::vector<int> received(n, -1), values(n);
   std::vector<MPI_Request> requests(n);
   if (check::rank > 1) return;
@@ -25,7 +25,7 @@ void every_tag_once() {
 // Large messages: announced receives on thousands of tags, then again on the same tags.
 void large_messages_on_many_tags() {
   if (check::rank > 1) return;
-  const int bytes = 80000, window = 16, tags = 4096;
+  const int bytes = 80000, window = 16, tags = check::times(4096, 320);
   std::vector<std::vector<unsigned char>> data(window, std::vector<unsigned char>(bytes));
   for (int round = 0; round < 2; ++round)
     for (int first = 0; first < tags; first += window) {

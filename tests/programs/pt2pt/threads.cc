@@ -22,7 +22,7 @@ void ping_pong_per_thread() {
   const int peer = 1 - check::rank;
   in_threads([peer](int t) {
     for (int bytes : {0, 8, 5000, 40000, 200000})
-      for (int i = 0; i < 50; ++i) {
+      for (int i = 0; i < check::times(50, 10); ++i) {
         const auto n = static_cast<std::size_t>(bytes);
         const auto seed = static_cast<std::uint64_t>(1000 * t + i);
         std::vector<unsigned char> data = check::message(n, seed);
@@ -44,9 +44,9 @@ void ping_pong_per_thread() {
 // All threads send to one tag; any thread of the receiver takes any message: none lost or twice.
 void one_tag_for_all() {
   if (check::rank > 1) return;
-  constexpr int each = 1000;
+  const int each = check::times(1000, 200);
   std::vector<std::atomic<int>> seen(threads * each);
-  in_threads([&seen](int t) {
+  in_threads([&](int t) {
     for (int i = 0; i < each; ++i) {
       int value = t * each + i;
       if (check::rank == 0) {
@@ -65,8 +65,8 @@ void one_tag_for_all() {
 // Messages whose size is only known by probing need the matched probe.
 void matched_probe() {
   if (check::rank > 1) return;
-  constexpr int each = 300;
-  in_threads([](int t) {
+  const int each = check::times(300, 60);
+  in_threads([&](int t) {
     for (int i = 0; i < each; ++i) {
       const int bytes = (t * each + i) * 37 % 60000;
       if (check::rank == 0) {
@@ -89,9 +89,9 @@ void matched_probe() {
 
 // Windows of nonblocking operations in every thread, between all ranks.
 void nonblocking_windows() {
-  in_threads([](int t) {
+  in_threads([&](int t) {
     constexpr int bytes = 3000, window = 16;
-    for (int round = 0; round < 20; ++round)
+    for (int round = 0; round < check::times(20, 4); ++round)
       for (int shift = 1; shift < check::size; ++shift) {
         const int to = (check::rank + shift) % check::size;
         const int from = (check::rank + check::size - shift) % check::size;
@@ -116,7 +116,7 @@ void collectives_per_thread() {
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   in_threads([&comms](int t) {
     MPI_Comm comm = comms[static_cast<std::size_t>(t)];
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < check::times(100, 20); ++i) {
       int mine = check::rank + t + i, sum = 0;
       OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm));
       CHECK_EQUAL(sum, check::size * (check::size - 1) / 2 + check::size * (t + i));
@@ -132,7 +132,7 @@ void collectives_per_thread() {
 
 // One thread waits for a message that another thread of the same process sends.
 void wake_another_thread() {
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < check::times(50, 10); ++i) {
     int value = 0;
     std::thread waiting([&value] {
       OK(MPI_Recv(&value, 1, MPI_INT, check::rank, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));

@@ -59,7 +59,7 @@ void flood(int messages, int bytes) {
 
 // Blocking sends to a receiver that takes them in the opposite order of their tags.
 void reverse_order() {
-  const int n = 500;
+  const int n = check::times(500, 50);
   for (int bytes : {8, 2000, 9000}) {
     std::vector<unsigned char> data(static_cast<std::size_t>(bytes));
     std::vector<MPI_Request> requests(n);
@@ -82,7 +82,7 @@ void reverse_order() {
 
 // One rank waits for another while a third floods it: no message is lost, nobody starves.
 void flood_while_waiting() {
-  const int n = 5000;
+  const int n = check::times(5000, 500);
   if (check::size < 3) return;
   if (check::rank == 0) {
     int value = 0;
@@ -105,11 +105,12 @@ void flood_while_waiting() {
 } // namespace
 
 int main(int argc, char** argv) {
-  return check::run(argc, argv,
-                    {{"tiny_flood", [] { flood(60000 / (check::size - 1), 8); }},
-                     {"small_flood", [] { flood(40000 / (check::size - 1), 2048); }},
-                     {"medium_flood", [] { flood(3000, 30000); }},
-                     {"large_flood", [] { flood(300, 300000); }},
-                     {"reverse_order", reverse_order},
-                     {"flood_while_waiting", flood_while_waiting}});
+  return check::run(
+      argc, argv,
+      {{"tiny_flood", [] { flood(check::times(60000, 3000) / (check::size - 1), 8); }},
+       {"small_flood", [] { flood(check::times(40000, 2000) / (check::size - 1), 2048); }},
+       {"medium_flood", [] { flood(check::times(3000, 200), 30000); }},
+       {"large_flood", [] { flood(check::times(300, 20), 300000); }},
+       {"reverse_order", reverse_order},
+       {"flood_while_waiting", flood_while_waiting}});
 }
