@@ -40,6 +40,8 @@ class Job {
   [[nodiscard]] virtual std::string_view host() const = 0;
   // The machine it is on, by a number that its ranks share and no others have.
   [[nodiscard]] virtual int node() const = 0;
+  // Whether all ranks read one clock.
+  [[nodiscard]] virtual bool one_clock() const { return true; }
   // Hardware threads that this host's ranks may use together: with more ranks than that, a waiting
   // rank must leave its core to others.
   [[nodiscard]] virtual int cores() const = 0;
@@ -93,6 +95,7 @@ class LocalJob final : public Job {
   [[nodiscard]] int app_number() const override { return own_row().app; }
   [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
   [[nodiscard]] int node() const override { return static_cast<int>(memory_.header().node); }
+  [[nodiscard]] bool one_clock() const override { return memory_.header().nodes == 1; }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
   // Among the ranks of this host, which follow each other.
   [[nodiscard]] int local_rank() const { return memory_.local_index(rank_); }

@@ -76,7 +76,7 @@ struct PredefinedAttributes {
   int tag_ub = 0x7fffffff;
   int io = MPI_ANY_SOURCE; // every process can
   int host = MPI_PROC_NULL;
-  int wtime_is_global = 1; // the monotonic clock of the one host
+  int wtime_is_global = 0; // the monotonic clock, if all ranks are on one host
   int appnum = 0;
   int universe_size = 1;
   int last_used_code = MPI_ERR_LASTCODE;

@@ -81,6 +81,7 @@ void start(Process& self) {
       &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF", own, RankMap(rank, 1, 1));
   self.attribute_values.appnum = self.job->app_number();
   self.attribute_values.universe_size = size;
+  self.attribute_values.wtime_is_global = self.job->one_clock() ? 1 : 0;
 }
 
 void stop(Process& self) {
