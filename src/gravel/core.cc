@@ -39,6 +39,8 @@ Core::Core(engine::Networks networks, const Directory& directory, std::uint32_t 
 }
 
 Core::~Core() {
+  while (!buffers_.empty())
+    buffer_slab_.free(&buffers_.pop_front());
   for (std::size_t i = 0; i < network_list_.size(); ++i)
     network_list_[i]->release_memory(ledger_names_[i]);
 }

@@ -77,7 +77,7 @@ struct Transfer : base::ListNode<> {
 };
 
 // A peer's memory, as announced by it and taken up here.
-struct Buffer {
+struct Buffer : base::ListNode<> {
   Peer* peer = nullptr;
   EntryKind kind = EntryKind::receive_buffer;
   std::int32_t tag = 0;
@@ -304,6 +304,7 @@ class Core final : engine::Sink {
   base::IdTable<Transfer> transfer_ids_;
   base::Slab<Buffer> buffer_slab_;
   base::IdTable<Buffer> buffer_ids_;
+  base::List<Buffer> buffers_; // all: what they hold is freed with the core
 
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> busy_; // have something that found no room

@@ -236,6 +236,7 @@ std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int sou
   const std::optional<Entry> entry = take(ledger, kind, source, tag, from);
   if (!entry) return {};
   Buffer& made = *buffer_slab_.make();
+  buffers_.push_back(made);
   made.peer = &peer(from);
   made.kind = kind;
   made.tag = entry->tag;

@@ -140,6 +140,7 @@ void Core::advance_fin(Buffer& buffer) {
     if (!over) return;
     Request& fin = *buffer.fin;
     const Code code = with.failed ? Code::peer : buffer.failed ? Code::transfer : Code::success;
+    base::List<Buffer>::erase(buffer);
     buffer_slab_.free(&buffer);
     fin.buffer = nullptr;
     return complete(fin, code);
