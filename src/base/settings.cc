@@ -27,8 +27,9 @@ constexpr const char* receive_modes = "shared|credit|ring";
 constexpr std::array rows = {
     SettingRow{"network", &Settings::network, networks,
                "shared memory between ranks of one machine, or RDMA between all"},
-    SettingRow{"protocols", &Settings::protocols, protocols,
-               "point-to-point protocols: all four, or eager and sender-initiated rendezvous only"},
+    SettingRow{
+        "protocols", &Settings::protocols, protocols,
+        "all four, and RDMA for windows; or eager, sender-initiated rendezvous, and messages"},
     SettingRow{"rendezvous", &Settings::rendezvous, rendezvous,
                "how a sender-initiated rendezvous moves its data"},
     SettingRow{"last_byte", &Settings::last_byte, "",

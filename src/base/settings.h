@@ -12,8 +12,8 @@ namespace macadam::base {
 // Which networks connect the ranks: shared memory within a machine, or RDMA everywhere.
 enum class NetworkChoice : std::int64_t { automatic, shm, rdma };
 
-// Which point-to-point protocols are used: all four of Small & Yuan, or the traditional pair (eager
-// and sender-initiated rendezvous) that the paper compares with.
+// Which protocols are used: those of the papers, or the traditional ones that they compare with
+// (eager and sender-initiated rendezvous; one-sided accesses by messages that the target serves).
 enum class Protocols : std::int64_t { customized, sender };
 // How a sender-initiated rendezvous moves its data (Small & Yuan, Figure 2).
 enum class Rendezvous : std::int64_t { read, write };

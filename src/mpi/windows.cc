@@ -36,7 +36,9 @@ void ProcessWaiting::wait(bool (*done)(void*), void* argument, For what) {
 
 Window::Window(Process& self, Communicator& inside, int made_by)
     : base::Object(base::ObjectKind::window), comm(&inside), ranks(inside.size()), waiting(self),
-      rma(*self.engine, waiting, inside.p2p, self.windows->counters), flavor(made_by) {}
+      rma(*self.engine, waiting, inside.p2p, self.types[MPI_BYTE],
+          self.settings.protocols == base::Protocols::sender, self.windows->counters),
+      flavor(made_by) {}
 
 Window::~Window() = default;
 

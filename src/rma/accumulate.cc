@@ -72,6 +72,13 @@ bool Window::by_processor(const Type& element) const {
   return data_by_processor_ && element.contiguous() && is_atomic_width(element.size());
 }
 
+// What was written is there before the word that is written next: in order with it, unless it goes
+// another way.
+void Window::land_before_word(Target& target) {
+  full_fence();
+  if (target.by_messages) wait_landed(target);
+}
+
 // A chunk, whose pieces are known, under the lock.
 void Window::combine_locked(Target& target, Accumulation& what, std::size_t bytes) {
   std::uint64_t ticket = 0;
@@ -83,10 +90,6 @@ void Window::combine_locked(Target& target, Accumulation& what, std::size_t byte
       packed += piece.bytes;
     }
   };
-  const auto there = [&](std::ptrdiff_t at) {
-    return RemoteMemory{what.to.there.address + static_cast<std::uint64_t>(at), what.to.there.key};
-  };
-  engine::Transport& network = *target.peer->transport;
   std::byte* const here = what.to.here;
   if (what.wants_old || (what.changes() && !what.replaces())) {
     for_each(what.chunk.old, [&](std::byte* to, std::ptrdiff_t at, std::size_t size) {
@@ -94,9 +97,8 @@ void Window::combine_locked(Target& target, Accumulation& what, std::size_t byte
         std::memcpy(to, here + at, size);
         return;
       }
-      add_to_batch(target, [&](std::uint64_t cookie) {
-        return network.read(*target.link, to, there(at), size, cookie);
-      });
+      if (read(target, to, what.to, at, size, target.batch) == engine::Posted::pending)
+        ++target.batch.pending;
     });
     wait_for_batch(target);
   }
@@ -108,14 +110,12 @@ void Window::combine_locked(Target& target, Accumulation& what, std::size_t byte
                  std::memcpy(here + at, from, size);
                  return;
                }
-               target.unlanded = true;
-               add_to_batch(target, [&](std::uint64_t cookie) {
-                 return network.write(*target.link, from, there(at), size, cookie);
-               });
+               if (write(target, from, what.to, at, size, target.batch) == engine::Posted::pending)
+                 ++target.batch.pending;
              });
   }
   // Behind the data, which land before it.
-  if (target.word_network != nullptr && target.word_link != target.link) full_fence();
+  land_before_word(target);
   give_lock(target, accumulate_lock, true, ticket);
   wait_for_batch(target);
 }
@@ -237,15 +237,16 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
         std::memcpy(found, to.here, size);
       return;
     }
-    engine::Transport& network = *target.peer->transport;
-    if (writes) target.unlanded = true;
-    run_once(target, [&](std::uint64_t cookie) {
-      return writes ? network.write(*target.link, origin, to.there, size, cookie)
-                    : network.read(*target.link, found, to.there, size, cookie);
-    });
+    const auto posted = writes ? write(target, origin, to, 0, size, target.batch)
+                               : read(target, found, to, 0, size, target.batch);
+    if (posted == engine::Posted::pending) ++target.batch.pending;
+    wait_for_batch(target);
   };
   move(false);
-  if (std::memcmp(found, compare, size) == 0) move(true);
+  if (std::memcmp(found, compare, size) == 0) {
+    move(true);
+    land_before_word(target);
+  }
   give_lock(target, accumulate_lock, true, ticket);
   std::memcpy(result, found, size);
 }

@@ -155,12 +155,16 @@ Reach Window::reach_attached(Target& target, const Place& place, std::uint64_t f
                "has attached",
                bytes, first_byte, target.rank, target.attached.size());
   }
-  if (target.rank == rank()) return {reinterpret_cast<std::byte*>(address), {}};
+  if (target.rank == rank()) return {reinterpret_cast<std::byte*>(address), {}, address};
   const bool near = target.peer->transport != &engine_.networks().farthest();
   const RemoteMemory memory = near ? found->near : found->far;
-  std::byte* const mapped = target.peer->transport->mapped(*target.link, memory, found->bytes);
+  std::byte* const mapped =
+      target.by_messages ? nullptr
+                         : target.peer->transport->mapped(*target.link, memory, found->bytes);
   const std::uint64_t offset = address - found->address;
-  return {mapped != nullptr ? mapped + offset : nullptr, {memory.address + offset, memory.key}};
+  return {mapped != nullptr ? mapped + offset : nullptr,
+          {memory.address + offset, memory.key},
+          address};
 }
 
 } // namespace macadam::rma

@@ -3,6 +3,7 @@
 // its first access (or by MPI_Win_lock), so what an epoch costs follows the ranks that are accessed
 // and not those of the window.
 #include "base/error.h"
+#include "rma/messages.h"
 #include "rma/post.h"
 #include "rma/window.h"
 
@@ -89,6 +90,10 @@ void Window::post_flush(Target& target) {
     if (posted(target, [&] { return network.flush(link, target.cookie()); }) == Posted::pending)
       ++target.pending;
   };
+  if (target.by_messages && target.unlanded) {
+    target.unlanded = false;
+    if (messages_->flush(target.rank, target) == Posted::pending) ++target.pending;
+  }
   flush(target.unlanded, *target.peer->transport, *target.link);
   if (target.word_network != nullptr)
     flush(target.words_unlanded, *target.word_network, *target.word_link);

@@ -4,6 +4,7 @@
 // RDMA; each waits for its own memory to change. A completion is written behind the data, and
 // writes land in order: so it is never seen before them.
 #include "base/error.h"
+#include "rma/messages.h"
 #include "rma/post.h"
 #include "rma/window.h"
 
@@ -84,7 +85,11 @@ void Window::complete() {
   for (const int rank : targets_started_) {
     Target& it = opened(rank);
     full_fence();
-    send_signal(it, completed_offset, ++it.completions_sent);
+    ++it.completions_sent;
+    if (it.by_messages)
+      messages_->tell(rank, it.completions_sent);
+    else
+      send_signal(it, completed_offset, it.completions_sent);
   }
   access_ = Access::none;
   for (Target* const it : touched_) {

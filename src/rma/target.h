@@ -55,6 +55,7 @@ struct Attached {
 struct Reach {
   std::byte* here;
   engine::RemoteMemory there;
+  std::uint64_t place; // as Messages count it: from the window's beginning, or an address
 };
 
 // A rank of the window as an origin sees it, made at the first use. It counts what is under way to
@@ -75,6 +76,7 @@ struct Target final : engine::MemoryWaiter {
   bool unlanded = false; // something was written that flush() has not seen land
   bool words_unlanded = false;
   bool failed = false;
+  bool by_messages = false; // its memory is reached by them alone
   Held held = Held::nothing;
   std::uint32_t pending = 0; // operations under way that use our memory
   // Of the signals between it and us: how many we have sent, and how many of its we have used up.

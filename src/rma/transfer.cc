@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/wide.h"
+#include "rma/messages.h"
 #include "rma/post.h"
 #include "rma/window.h"
 
@@ -27,7 +28,7 @@ Reach Window::reach(Target& target, const Place& place) {
   }
   const Wide start = attached ? Wide{static_cast<std::uint64_t>(place.displacement)}
                               : Wide{place.displacement} * static_cast<Wide>(target.unit);
-  if (place.count == 0 || type.size() == 0) return {target.base, target.data};
+  if (place.count == 0 || type.size() == 0) return {target.base, target.data, 0};
   const Wide last = Wide{place.count - 1} * type.extent();
   const Wide first_byte = start + type.true_lb() + std::min<Wide>(last, 0);
   const Wide end = start + type.true_ub() + std::max<Wide>(last, 0);
@@ -45,7 +46,8 @@ Reach Window::reach(Target& target, const Place& place) {
   }
   const auto offset = static_cast<std::uint64_t>(start);
   return {target.base != nullptr ? target.base + offset : nullptr,
-          {target.data.address + offset, target.data.key}};
+          {target.data.address + offset, target.data.key},
+          offset};
 }
 
 namespace {
@@ -102,6 +104,30 @@ bool Window::end(Operation* operation) {
   return operation == nullptr || --operation->parts_ == 0;
 }
 
+// One piece, by whatever reaches the target.
+Posted Window::write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
+                     std::size_t bytes, engine::MemoryWaiter& waiter) {
+  target.unlanded = true;
+  const auto offset = static_cast<std::uint64_t>(at);
+  if (target.by_messages)
+    return messages_->put(target.rank, from, to.place + offset, bytes, waiter);
+  const RemoteMemory there{to.there.address + offset, to.there.key};
+  return posted(target, [&] {
+    return target.peer->transport->write(*target.link, from, there, bytes, waiter.cookie());
+  });
+}
+
+Posted Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at,
+                    std::size_t bytes, engine::MemoryWaiter& waiter) {
+  const auto offset = static_cast<std::uint64_t>(at);
+  if (target.by_messages)
+    return messages_->get(target.rank, to, from.place + offset, bytes, waiter);
+  const RemoteMemory there{from.there.address + offset, from.there.key};
+  return posted(target, [&] {
+    return target.peer->transport->read(*target.link, to, there, bytes, waiter.cookie());
+  });
+}
+
 bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   check_sizes(origin, place);
   Target& target = opened(place.rank);
@@ -114,15 +140,12 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
     });
     return true;
   }
-  ++counters_.by_network;
+  ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  const std::uint64_t cookie = operation != nullptr ? operation->cookie() : target.cookie();
+  engine::MemoryWaiter* waiter = &target;
+  if (operation != nullptr) waiter = operation;
   for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-    const RemoteMemory there{to.there.address + static_cast<std::uint64_t>(at), to.there.key};
-    target.unlanded = true;
-    count(target, operation, posted(target, [&] {
-            return target.peer->transport->write(*target.link, from, there, bytes, cookie);
-          }));
+    count(target, operation, write(target, from, to, at, bytes, *waiter));
   });
   return end(operation);
 }
@@ -139,14 +162,12 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
     });
     return true;
   }
-  ++counters_.by_network;
+  ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  const std::uint64_t cookie = operation != nullptr ? operation->cookie() : target.cookie();
+  engine::MemoryWaiter* waiter = &target;
+  if (operation != nullptr) waiter = operation;
   for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
-    const RemoteMemory there{from.there.address + static_cast<std::uint64_t>(at), from.there.key};
-    count(target, operation, posted(target, [&] {
-            return target.peer->transport->read(*target.link, to, there, bytes, cookie);
-          }));
+    count(target, operation, read(target, to, from, at, bytes, *waiter));
   });
   return end(operation);
 }

@@ -3,6 +3,7 @@
 #include "rma/window.h"
 
 #include "base/error.h"
+#include "rma/messages.h"
 
 #include <algorithm>
 #include <new>
@@ -19,14 +20,18 @@ void Counters::list(base::CounterList& list) const {
   };
   add("rma_mapped", "puts, gets and atomics done by loads and stores", mapped);
   add("rma_network", "puts and gets done by RDMA or a copy of the kernel", by_network);
+  add("rma_by_target", "puts and gets done by messages, which the target serves", by_target);
   add("rma_atomics", "longer accumulates done by the processor's atomics", by_atomics);
   add("rma_under_lock", "accumulates done under the lock of the target", under_lock);
   add("rma_locks_waited", "locks of windows that others held", locks_waited);
 }
 
 Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-               Counters& counters)
-    : engine_(engine), waiting_(waiting), team_(team), counters_(counters) {}
+               const datatype::Type& byte, bool by_messages, Counters& counters)
+    : engine_(engine), waiting_(waiting), team_(team), byte_(byte), prefers_messages_(by_messages),
+      counters_(counters) {}
+
+Window::~Window() = default;
 
 Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   Transport& near = engine_.networks().nearest();
@@ -77,6 +82,18 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
                "operations, by which they would synchronise",
                far.limits().name);
   }
+  // Neighbours may be unable to copy what is not mapped; nobody knows before he meets them.
+  const bool near = engine_.networks().nearest().is_mapped(own_.near_control);
+  const bool needed = prefers_messages_ || (near && !data_by_processor_);
+  if (size() > 1 && needed && memory != Memory::together) {
+    data_by_processor_ = data_by_processor_ && !prefers_messages_;
+    messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
+                                           memory == Memory::attached ? nullptr : memory_);
+    for (int rank = 0; rank < size(); ++rank) {
+      auto& signals = *reinterpret_cast<Signals*>(control_ + signals_offset(rank));
+      messages_->words[static_cast<std::size_t>(rank)] = &signals.completed;
+    }
+  }
   if (memory != Memory::together) return;
   // Shared memory only, so it is all the same network.
   const RemoteMemory block = exposures_[0].near_data;
@@ -123,6 +140,11 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
   } else {
     target.base = control_; // anywhere: nothing is accessed
   }
+  if (messages_ != nullptr && !own) {
+    target.by_messages = prefers_messages_ ||
+                         (target.base == nullptr && !network.why_not_direct(*target.link).empty());
+    if (target.by_messages && exposure.bytes > 0) target.base = nullptr;
+  }
   if (words_by_processor_) return;
   engine::PeerState ignored;
   target.word_network = &far;
@@ -153,6 +175,7 @@ void Window::leave() {
 }
 
 void Window::conceal() {
+  messages_.reset();
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
   const auto revoke = [&](RemoteMemory& here, RemoteMemory& there) {

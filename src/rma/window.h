@@ -19,10 +19,14 @@ namespace macadam::rma {
 
 using engine::Data;
 
-// Counted always, for users: which operations are done how. None takes the target's processor.
+class Messages;
+
+// Counted always, for users: which operations are done how. Only `by_target` takes the target's
+// processor.
 struct Counters {
   std::uint64_t mapped = 0;
   std::uint64_t by_network = 0;
+  std::uint64_t by_target = 0;
   std::uint64_t by_atomics = 0;
   std::uint64_t under_lock = 0;
   std::uint64_t locks_waited = 0;
@@ -71,10 +75,12 @@ class Window {
  public:
   // `team` (whose rank maps the caller keeps) are the ranks of the window. All arguments outlive
   // it.
-  Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team, Counters& counters);
+  // `byte` is MPI_BYTE. `by_messages`: accesses of other ranks' memory go by messages.
+  Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
+         const datatype::Type& byte, bool by_messages, Counters& counters);
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
-  ~Window() = default;
+  ~Window();
 
   // --- Making and ending it: collective; the caller exchanges and synchronises.
 
@@ -222,6 +228,11 @@ class Window {
 
   // transfer.cc
   [[nodiscard]] Reach reach(Target& target, const Place& place);
+  [[nodiscard]] engine::Posted write(Target& target, const void* from, const Reach& to,
+                                     std::ptrdiff_t at, std::size_t bytes,
+                                     engine::MemoryWaiter& waiter);
+  [[nodiscard]] engine::Posted read(Target& target, void* to, const Reach& from, std::ptrdiff_t at,
+                                    std::size_t bytes, engine::MemoryWaiter& waiter);
 
   // attach.cc
   void refresh(Target& target);
@@ -233,6 +244,7 @@ class Window {
   // accumulate.cc
   struct Accumulation;
   [[nodiscard]] bool by_processor(const datatype::Type& element) const;
+  void land_before_word(Target& target);
   void combine_locked(Target& target, Accumulation& what, std::size_t bytes);
   static void begin(Operation* operation, Target& target);
   static bool end(Operation* operation);
@@ -266,7 +278,10 @@ class Window {
   std::size_t attached_room_ = 0;        // ... where there is room for so many
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
   std::vector<std::byte> scratch_;       // of accumulates
-  Counters& counters_;                   // of the process
+  const datatype::Type& byte_;
+  const bool prefers_messages_;
+  std::unique_ptr<Messages> messages_; // null: nobody needs them
+  Counters& counters_;                 // of the process
 };
 
 } // namespace macadam::rma

@@ -75,3 +75,9 @@ macadam_program(rma/random_epochs RANKS 1 2 4)
 foreach(epoch lock fence group)
   macadam_program(rma/killed RANKS 2 4 AS ${epoch} ARGUMENTS ${epoch} EXIT_CODE 137 TIMEOUT 30)
 endforeach()
+
+# Windows by messages: because a setting says so, and where the kernel must not copy.
+foreach(program basic errors accumulate dynamic random_epochs)
+  macadam_program(rma/${program} RANKS 2 3 AS messages SETTINGS PROTOCOLS=sender TIMEOUT 120)
+  macadam_program(rma/${program} RANKS 2 AS no_attach SETTINGS SHM_COPY=pipeline TIMEOUT 120)
+endforeach()

@@ -190,10 +190,21 @@ void requests() {
   });
 }
 
+// Whether a setting makes the target serve accesses to windows of this kind.
+bool takes_the_target(Kind kind) {
+  const auto is = [](const char* name, const char* value) {
+    const char* const found = std::getenv(name);
+    return found != nullptr && std::strcmp(found, value) == 0;
+  };
+  return (kind != Kind::shared && is("MACADAM_PROTOCOLS", "sender")) ||
+         (kind == Kind::created && is("MACADAM_SHM_COPY", "pipeline"));
+}
+
 // The target computes for ever (here: until it is told to stop), outside MPI.
 void target_computes() {
   if (check::size < 2) return;
   rma::for_each_kind([](Kind kind) {
+    if (takes_the_target(kind)) return;
     rma::Window<std::uint64_t> win(kind, 4);
     if (check::rank == 0) {
       auto* const stop = reinterpret_cast<volatile std::uint64_t*>(win.data());

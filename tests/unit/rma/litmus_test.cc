@@ -27,7 +27,8 @@ struct Litmus : testing::TestWithParam<bool> {
                       Window::Memory memory = Window::Memory::own) {
     Choices choices;
     do {
-      Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn}, choices, word(), memory);
+      Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn}, choices, types[MPI_BYTE],
+              memory);
       std::string wrong = sea.run(program);
       ++runs;
       if (wrong.empty()) wrong = check(sea);

@@ -54,7 +54,7 @@ class Sea {
   using Program = std::function<void(Window&, int rank)>;
   static constexpr std::size_t words = 8; // in each rank's window
 
-  Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type& word,
+  Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type& byte,
       Window::Memory memory = Window::Memory::own);
 
   // Runs it on all ranks; empty, or what went wrong.
@@ -199,11 +199,11 @@ class Sea::Network final : public macadam::test::StillTransport {
 
 // One process. Waiting: it stops until something completes, or until memory has changed.
 struct Sea::Rank final : Waiting {
-  Rank(Sea& sea_of, int own, int ranks)
+  Rank(Sea& sea_of, int own, int ranks, const datatype::Type& byte)
       : sea(sea_of), number(own), network(sea_of, own, ranks),
         engine(engine::Networks(network), static_cast<engine::Rank>(ranks), settings),
         map(0, 1, ranks), team{0, own, &map, &map}, memory(words),
-        window(engine, *this, team, counters) {}
+        window(engine, *this, team, byte, false, counters) {}
 
   void look() override { engine.progress(); }
   void wait(bool (*done)(void*), void* argument, For what) override {
@@ -240,13 +240,13 @@ inline std::uint64_t& Sea::word(int rank, std::size_t i) {
   return ranks_[index(rank)]->memory[i];
 }
 
-inline Sea::Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type&,
-                Window::Memory memory)
+inline Sea::Sea(int ranks, const Conditions& conditions, Choices& choices,
+                const datatype::Type& byte, Window::Memory memory)
     : conditions_(conditions), choices_(choices) {
   std::vector<Exposure> exposures;
   const bool own = memory == Window::Memory::own;
   for (int rank = 0; rank < ranks; ++rank) {
-    ranks_.push_back(std::make_unique<Rank>(*this, rank, ranks));
+    ranks_.push_back(std::make_unique<Rank>(*this, rank, ranks, byte));
     Rank& made = *ranks_.back();
     exposures.push_back(
         made.window.expose(own ? made.memory.data() : nullptr, own ? words * 8 : 0, own ? 8 : 1));

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma/messages.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace macadam::rma {
+
+using engine::Envelope;
+using engine::MemoryWaiter;
+using engine::Request;
+
+namespace {
+
+constexpr std::int32_t request_tag = 0;
+// Data of a put and answers of one number are told apart: both sides count for themselves.
+std::int32_t data_tag(std::int32_t number) {
+  return 2 * number + 1;
+}
+std::int32_t answer_tag(std::int32_t number) {
+  return 2 * number + 2;
+}
+
+} // namespace
+
+struct Messages::Waited {
+  Messages* owner;
+  MemoryWaiter* waiter;        // null: nobody
+  int from = -1;               // of data of a put that arrive here: the origin
+  std::vector<std::byte> copy; // what is sent, if it is not the user's memory
+
+  static void on_done(Request& request, void* argument) {
+    const std::unique_ptr<Waited> self(static_cast<Waited*>(argument));
+    Messages& owner = *self->owner;
+    const bool ok = request.status.error == MPI_SUCCESS;
+    owner.engine_.release(&request);
+    --owner.waited_;
+    if (self->waiter != nullptr) self->waiter->on_done(ok);
+    if (self->from >= 0) owner.arrived(self->from);
+  }
+  // Takes a request over; null: it is complete.
+  static Posted follow(std::unique_ptr<Waited> what, Request* request) {
+    if (request == nullptr) return Posted::done;
+    ++what->owner->waited_;
+    if (request->complete) {
+      what->waiter = nullptr; // told by what is returned
+      on_done(*request, what.release());
+      return Posted::done;
+    }
+    request->argument = what.release();
+    request->continuation = &on_done;
+    return Posted::pending;
+  }
+};
+
+Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
+                   const datatype::Type& byte, std::byte* memory)
+    : words(static_cast<std::size_t>(team.size())), engine_(engine), waiting_(waiting), team_(team),
+      byte_(byte), memory_(memory) {
+  for (Slot& slot : slots_) {
+    slot.owner = this;
+    listen(slot);
+  }
+}
+
+Messages::~Messages() {
+  waiting_.until([this] { return waited_ == 0; });
+  stopping_ = true;
+  for (Slot& slot : slots_) {
+    if (slot.receive != nullptr) engine_.cancel(*slot.receive);
+  }
+  waiting_.until([this] {
+    for (const Slot& slot : slots_) {
+      if (slot.receive != nullptr) return false;
+    }
+    return true;
+  });
+}
+
+engine::Data Messages::bytes_of(const void* memory, std::size_t bytes) const {
+  return {const_cast<void*>(memory), static_cast<MPI_Count>(bytes), &byte_};
+}
+
+std::byte* Messages::at(std::uint64_t place) const {
+  return memory_ != nullptr ? memory_ + place : reinterpret_cast<std::byte*>(place);
+}
+
+// --- The origin.
+
+void Messages::request(int to, const Header& header, const void* data) {
+  const std::size_t with = header.kind == Kind::put ? header.bytes : 0;
+  auto out = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
+  out->copy.resize(sizeof header + with);
+  std::memcpy(out->copy.data(), &header, sizeof header);
+  if (with > 0) std::memcpy(out->copy.data() + sizeof header, data, with);
+  const engine::Data message = bytes_of(out->copy.data(), out->copy.size());
+  Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, request_tag},
+                                     message, engine::SendMode::standard);
+  Waited::follow(std::move(out), sent);
+}
+
+Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, std::size_t bytes,
+                               MemoryWaiter& waiter) {
+  if (bytes <= longest_inline) {
+    request(to, {Kind::put, 0, place, bytes}, from);
+    return Posted::done;
+  }
+  const std::int32_t number = ++last_tag_;
+  request(to, {Kind::put_long, data_tag(number), place, bytes}, nullptr);
+  auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
+  Request* const sent =
+      engine_.send(peer(to), Envelope{team_.context, team_.rank, data_tag(number)},
+                   bytes_of(from, bytes), engine::SendMode::standard);
+  return Waited::follow(std::move(waited), sent);
+}
+
+Messages::Posted Messages::get(int from, void* to, std::uint64_t place, std::size_t bytes,
+                               MemoryWaiter& waiter) {
+  const std::int32_t tag = answer_tag(++last_tag_);
+  auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
+  Request* const received =
+      engine_.receive(&peer(from), Envelope{team_.context, from, tag}, bytes_of(to, bytes));
+  const Posted posted = Waited::follow(std::move(waited), received);
+  request(from, {Kind::get, tag, place, bytes}, nullptr);
+  return posted;
+}
+
+Messages::Posted Messages::flush(int to, MemoryWaiter& waiter) {
+  const std::int32_t tag = answer_tag(++last_tag_);
+  auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
+  Request* const received =
+      engine_.receive(&peer(to), Envelope{team_.context, to, tag}, bytes_of(nullptr, 0));
+  const Posted posted = Waited::follow(std::move(waited), received);
+  request(to, {Kind::flush, tag, 0, 0}, nullptr);
+  return posted;
+}
+
+void Messages::tell(int to, std::uint32_t value) {
+  request(to, {Kind::tell, 0, value, 0}, nullptr);
+}
+
+// --- The target.
+
+// Takes all requests that are there, then waits for the next.
+void Messages::listen(Slot& slot) {
+  const Envelope any{team_.context, MPI_ANY_SOURCE, request_tag};
+  for (;;) {
+    slot.receive = engine_.receive(nullptr, any, bytes_of(slot.room.data(), slot.room.size()));
+    if (!slot.receive->complete) break;
+    if (!take(slot)) return;
+  }
+  slot.receive->argument = &slot;
+  slot.receive->continuation = [](Request&, void* argument) {
+    Slot& filled = *static_cast<Slot*>(argument);
+    if (filled.owner->take(filled)) filled.owner->listen(filled);
+  };
+}
+
+// Serves what has come; false if that was the end.
+bool Messages::take(Slot& slot) {
+  engine::ReceiveRequest* const receive = std::exchange(slot.receive, nullptr);
+  const engine::Status status = receive->status;
+  engine_.release(receive);
+  if (status.cancelled || stopping_) return false;
+  if (status.error == MPI_SUCCESS && status.bytes >= sizeof(Header)) {
+    Header header;
+    std::memcpy(&header, slot.room.data(), sizeof header);
+    serve(status.source, header, slot.room.data() + sizeof header);
+  }
+  return true;
+}
+
+void Messages::serve(int from, const Header& header, const std::byte* data) {
+  switch (header.kind) {
+  case Kind::put:
+    std::memcpy(at(header.place), data, header.bytes);
+    return;
+  case Kind::put_long: {
+    ++arriving_[from].puts;
+    auto waited = std::make_unique<Waited>(Waited{this, nullptr, from, {}});
+    Request* const received =
+        engine_.receive(&peer(from), Envelope{team_.context, from, header.tag},
+                        bytes_of(at(header.place), header.bytes));
+    Waited::follow(std::move(waited), received);
+    return;
+  }
+  case Kind::get: {
+    auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
+    Request* const sent =
+        engine_.send(peer(from), Envelope{team_.context, team_.rank, header.tag},
+                     bytes_of(at(header.place), header.bytes), engine::SendMode::standard);
+    Waited::follow(std::move(waited), sent);
+    return;
+  }
+  case Kind::flush:
+  case Kind::tell:
+    break;
+  }
+  const auto waiting = arriving_.find(from);
+  if (waiting == arriving_.end() || waiting->second.puts == 0)
+    answer(from, header);
+  else
+    waiting->second.behind.push_back(header);
+}
+
+// All that came before from this origin has landed.
+void Messages::answer(int from, const Header& header) {
+  if (header.kind == Kind::tell) {
+    *words[static_cast<std::size_t>(from)] = static_cast<std::uint32_t>(header.place);
+    return;
+  }
+  auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
+  Request* const sent = engine_.send(peer(from), Envelope{team_.context, team_.rank, header.tag},
+                                     bytes_of(nullptr, 0), engine::SendMode::standard);
+  Waited::follow(std::move(waited), sent);
+}
+
+void Messages::arrived(int from) {
+  Arriving& of = arriving_[from];
+  if (--of.puts > 0) return;
+  for (const Header& header : std::exchange(of.behind, {}))
+    answer(from, header);
+}
+
+} // namespace macadam::rma

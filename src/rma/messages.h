@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/type.h"
+#include "engine/engine.h"
+#include "engine/team.h"
+#include "rma/waiting.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace macadam::rma {
+
+// Accesses by messages, which the target serves when it makes progress: what Jiang et al. compare
+// with (section "Current Send/Receive-Based Design"), chosen by the setting `protocols`; and the
+// only way to memory of a neighbour that the kernel does not let us copy. One for a window, on each
+// rank.
+class Messages {
+ public:
+  using Posted = engine::Posted;
+
+  // `context` is the window's alone. `memory`: what places count from; null if they are addresses.
+  // `byte` is MPI_BYTE. All outlive it; begins to serve at once.
+  Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
+           const datatype::Type& byte, std::byte* memory);
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
+  ~Messages();
+
+  // As Transport::write(), read() and flush(), at a place of rank `to` of the window.
+  Posted put(int to, const void* from, std::uint64_t place, std::size_t bytes,
+             engine::MemoryWaiter& waiter);
+  Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
+             engine::MemoryWaiter& waiter);
+  Posted flush(int to, engine::MemoryWaiter& waiter);
+  // Writes `value` to a word of rank `to`, by way of `words` there, once all before has landed.
+  void tell(int to, std::uint32_t value);
+
+  // Where tell() of each rank arrives.
+  std::vector<std::uint32_t*> words;
+
+ private:
+  enum class Kind : std::uint32_t { put, put_long, get, flush, tell };
+  struct Header {
+    Kind kind;
+    std::int32_t tag; // of the data that follow, or of the answer
+    std::uint64_t place;
+    std::uint64_t bytes;
+  };
+  static constexpr std::size_t longest_inline = 4000; // bytes of data in the request itself
+  // Requests that may come while one is served.
+  struct Slot {
+    Messages* owner = nullptr;
+    engine::ReceiveRequest* receive = nullptr;
+    std::array<std::byte, sizeof(Header) + longest_inline> room;
+  };
+  struct Waited; // a send or receive that somebody waits for
+  // Of one origin: puts whose data are still to come, and what waits for them.
+  struct Arriving {
+    std::uint32_t puts = 0;
+    std::vector<Header> behind;
+  };
+
+  engine::Peer& peer(int rank) { return engine_.peer((*team_.local)[rank]); }
+  engine::Data bytes_of(const void* memory, std::size_t bytes) const;
+  void request(int to, const Header& header, const void* data);
+  void send(int to, std::int32_t tag, const void* data, std::size_t bytes);
+  void listen(Slot& slot);
+  bool take(Slot& slot);
+  void serve(int from, const Header& header, const std::byte* data);
+  void answer(int from, const Header& header);
+  void arrived(int from);
+  std::byte* at(std::uint64_t place) const;
+
+  engine::Engine& engine_;
+  Waiting& waiting_;
+  const engine::Team& team_;
+  const datatype::Type& byte_;
+  std::byte* const memory_;
+  std::int32_t last_tag_ = 0;
+  bool stopping_ = false;
+  std::map<int, Arriving> arriving_;
+  std::array<Slot, 4> slots_;
+  std::uint64_t waited_ = 0; // under way
+};
+
+} // namespace macadam::rma
