@@ -53,6 +53,16 @@ class Figures(unittest.TestCase):
                                              strict=True):
                 self.assertLess(customized, sender, f"figure {name} at {x}")
 
+    def test_one_sided_by_rdma_needs_no_target(self):
+        rdma, messages = (self.measured("one_sided")["by"][name] for name in ("RDMA", "messages"))
+        self.assertLess(rdma["synchronization"], messages["synchronization"])
+        for field, part in (("pingpong_us", "latency"), ("bidirectional_us", "latency")):
+            for fast, slow in zip(rdma[part], messages[part], strict=True):
+                self.assertLess(fast[field], slow[field], fast["what"])
+        skew = [row["skew_us"] for row in rdma["busy"]]
+        self.assertLessEqual(skew[-1], skew[0])  # flat; the longest computation comes last
+        self.assertGreater(messages["busy"][-1]["skew_us"], 800)
+
     def test_scale_tells_what_a_run_takes(self):
         run = self.programs.simulate(16, "halo")
         self.assertEqual([row["what"] for row in run["rows"]], ["halo exchange", "allreduce"])
