@@ -274,20 +274,24 @@ ReliableQueuePair* ReliableQueuePair::responder() const {
 }
 
 void ReliableQueuePair::place_first_part(Work& work) {
+  if (work.seen_from != work.seen_to) return; // sent again
   ReliableQueuePair* other = responder();
   if (other == nullptr || !other->device_.regions.allows(work.remote_key, work.remote_address,
                                                          work.bytes, Access::remote))
     return;
   std::vector<std::byte> data(work.bytes);
   if (!gather(work, data.data())) return;
-  // All but the last byte, or on a device that promises no order, the last part first.
-  Random& random = device_.fabric().random();
-  auto* memory = reinterpret_cast<std::byte*>(work.remote_address);
-  const std::size_t part = 1 + random.below(work.bytes - 1);
-  if (device_.limits().orders_bytes)
-    std::memcpy(memory, data.data(), part);
-  else
-    std::memcpy(memory + work.bytes - part, data.data() + work.bytes - part, part);
+  // All but the last byte, or on a device that promises no order, the last part first. Adapters
+  // write whole lines of memory: what lies in one small block is seen at once.
+  constexpr std::uint64_t block = 16;
+  const std::uint64_t cut =
+      (work.remote_address + 1 + device_.fabric().random().below(work.bytes - 1)) / block * block;
+  if (cut <= work.remote_address) return;
+  const auto first = static_cast<std::uint32_t>(cut - work.remote_address);
+  work.seen_from = device_.limits().orders_bytes ? 0 : first;
+  work.seen_to = device_.limits().orders_bytes ? first : work.bytes;
+  std::memcpy(reinterpret_cast<std::byte*>(work.remote_address) + work.seen_from,
+              data.data() + work.seen_from, work.seen_to - work.seen_from);
   other->device_.on_activity();
 }
 
@@ -368,7 +372,15 @@ ReliableQueuePair::Outcome ReliableQueuePair::write(Work& work, ReliableQueuePai
   if (!other.device_.regions.allows(work.remote_key, work.remote_address, work.bytes,
                                     Access::remote))
     return Outcome::refused;
-  if (!gather(work, reinterpret_cast<std::byte*>(work.remote_address))) return Outcome::failed;
+  auto* const memory = reinterpret_cast<std::byte*>(work.remote_address);
+  if (work.seen_from == work.seen_to) {
+    if (!gather(work, memory)) return Outcome::failed;
+  } else { // the rest: what was seen may have been changed since
+    std::vector<std::byte> data(work.bytes);
+    if (!gather(work, data.data())) return Outcome::failed;
+    std::copy_n(data.begin(), work.seen_from, memory);
+    std::copy(data.begin() + work.seen_to, data.end(), memory + work.seen_to);
+  }
   other.device_.on_activity();
   return Outcome::done;
 }

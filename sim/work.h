@@ -27,6 +27,8 @@ struct Work {
   std::uint32_t remote_key = 0;
   std::uint32_t immediate = 0;
   std::uint32_t bytes = 0;
+  std::uint32_t seen_from = 0; // of a write: bytes that are in place before it arrives as a whole
+  std::uint32_t seen_to = 0;
   std::uint32_t segment_count = 0;
   std::array<net::rdma::Segment, most_segments> segments;
   std::unique_ptr<std::byte[]> data; // if it was inlined: instead of the segments
