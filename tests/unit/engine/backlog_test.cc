@@ -111,7 +111,7 @@ TEST_F(Backlog, GetThatFindsNoRoomComesLater) {
   net.gets = Posted::pending;
   progress();
   const Operation get = expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
-  net.read(get);
+  net.fetch(get);
   net.busy = true;
   feed_completion(get.cookie);
   expect_received(request, buffer, data);

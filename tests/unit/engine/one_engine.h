@@ -100,10 +100,10 @@ class RecordingTransport final : public engine::Transport {
              std::uint64_t cookie) override {
     if (refuses() || gets == Posted::busy) return Posted::busy;
     done.push_back({Operation::Type::get, link.rank, {}, local, target, bytes, cookie});
-    if (gets == Posted::done) read(done.back());
+    if (gets == Posted::done) fetch(done.back());
     return gets;
   }
-  static void read(const Operation& get) {
+  static void fetch(const Operation& get) {
     std::memcpy(get.local, reinterpret_cast<const void*>(get.remote.address), get.size);
   }
   RemoteMemory register_memory(void* memory, std::size_t bytes) override {

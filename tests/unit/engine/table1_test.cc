@@ -132,7 +132,7 @@ TEST_F(Receiver, LateForLargeReads) {
   const Operation get = expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
   EXPECT_FALSE(request.complete);
   expect_nothing(); // no FIN before the data are here
-  net.read(get);
+  net.fetch(get);
   feed_completion(get.cookie);
   expect_fin_to_sender(77);
   expect_received(request, buffer, data);
