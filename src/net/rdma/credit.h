@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/rdma/model.h"
 #include "net/rdma/windowed.h"
 
 #include <atomic>
@@ -19,8 +18,8 @@ class CreditReceiver final : public WindowedReceiver {
   void configure(QueuePairOptions& options) const override;
   void open(Connection& connection) override;
   void close(Connection& connection) override;
-  std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
-    return buffer_of(completion.id)->memory + model::landing;
+  const std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
+    return buffer_of(completion.id)->memory;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/rdma/model.h"
 #include "net/rdma/windowed.h"
 
 #include <atomic>
@@ -23,8 +22,9 @@ class RingReceiver final : public WindowedReceiver {
   void open(Connection& connection) override;
   void close(Connection& connection) override;
   void prepare(Connection& connection, SendWork& work, wire::Note& note) override;
-  std::byte* arrived(Connection& connection, const Completion&, const wire::Note& note) override {
-    return connection.window->ring.get() + model::landing + note.slot * slot_bytes_;
+  const std::byte* arrived(Connection& connection, const Completion&,
+                           const wire::Note& note) override {
+    return connection.window->ring.get() + note.slot * slot_bytes_;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;

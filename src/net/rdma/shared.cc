@@ -13,6 +13,11 @@ void tally(std::uint64_t& counter, std::uint64_t by) {
   std::atomic_ref(counter).fetch_add(by, std::memory_order_relaxed);
 }
 
+ReceiveWork work_of(const Buffer* buffer, std::size_t bytes) {
+  return {.id = receive_id(buffer),
+          .segment = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key}};
+}
+
 } // namespace
 
 SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape,
@@ -48,7 +53,7 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
   if (buffers.empty()) return 0;
   std::vector<ReceiveWork> work;
   for (const Buffer* const buffer : buffers)
-    work.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
+    work.push_back(work_of(buffer, pool_.buffer_bytes()));
   return post(work, buffers);
 }
 
@@ -105,7 +110,7 @@ bool SharedReceiver::consumed(Connection*, const Completion& completion, const w
 void SharedReceiver::repost() {
   work_.clear();
   for (const Buffer* const buffer : free_)
-    work_.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
+    work_.push_back(work_of(buffer, pool_.buffer_bytes()));
   post(work_, free_);
   free_.clear();
 }
