@@ -41,7 +41,7 @@ Reach Window::reach(Target& target, const Place& place) {
                "{} elements of {} bytes at displacement {} (unit {}) are the bytes {} to {} of the "
                "memory of rank {}, which has {}",
                place.count, type.size(), place.displacement, target.unit,
-               static_cast<std::int64_t>(first_byte), static_cast<std::int64_t>(end) - 1,
+               static_cast<std::int64_t>(first_byte), static_cast<std::int64_t>(end - 1),
                target.rank, target.bytes);
   }
   const auto offset = static_cast<std::uint64_t>(start);

@@ -331,7 +331,7 @@ void different_units_and_sizes() {
   const MPI_Aint bytes = 4096 * check::rank;
   OK(MPI_Win_allocate(bytes, check::rank + 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
   OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
-  std::memset(base, 0, static_cast<std::size_t>(bytes));
+  if (bytes != 0) std::memset(base, 0, static_cast<std::size_t>(bytes));
   OK(MPI_Win_fence(0, win));
   const int last = check::size - 1;
   const unsigned char byte = 5;
