@@ -18,15 +18,9 @@ void compute_us(double us) {
   if (us > 0) Rank::current()->compute(static_cast<Time>(us * microsecond));
 }
 
-void need_two(const Context& context, const char* name) {
-  if (context.size != 2)
-    base::fail(MPI_ERR_ARG, "{} runs on 2 ranks, not on {}", name, context.size);
-}
-
 // Sur et al., section 5.3 and Figure 10: receives are posted, then the receiver computes while a
 // burst of messages comes; how long does Waitall take?
 void burst(Context& context) {
-  need_two(context, "burst");
   const auto bursts =
       context.parameters.numbers("bursts", {50, 100, 150, 200, 250, 300, 400, 500, 750, 1000});
   const auto bytes = static_cast<int>(context.parameters.number("bytes", 64));
@@ -59,7 +53,6 @@ void burst(Context& context) {
 
 // Small & Yuan, section 5.1 and Figure 7.
 void pingpong(Context& context) {
-  need_two(context, "pingpong");
   const auto sizes = context.parameters.numbers(
       "bytes", {1, 64, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 262144});
   const std::int64_t rounds = context.parameters.number("iterations", 20);
@@ -86,7 +79,6 @@ void pingpong(Context& context) {
 // Small & Yuan, section 5.2 and Figure 8: computation before, between and behind the calls of one
 // message, on both sides. comp=c1:...:c6 in units of 18 us, as in the paper.
 void progress(Context& context) {
-  need_two(context, "progress");
   const auto comp = context.parameters.numbers("comp", {20, 20, 20, 0, 0, 0});
   if (comp.size() != 6)
     base::fail(MPI_ERR_ARG, "parameter comp: found {} numbers, needed 6, for example 0:0:60:10:0:0",
@@ -161,10 +153,11 @@ void halo(Context& context) {
 
 constexpr std::array all = {
     Pattern{"burst", "Sur et al., Figure 10: Waitall after a burst (bursts, bytes, compute_us)",
-            burst},
-    Pattern{"pingpong", "Small & Yuan, Figure 7 (bytes, iterations)", pingpong},
+            burst, 2},
+    Pattern{"pingpong", "Small & Yuan, Figure 7 (bytes, iterations)", pingpong, 2},
     Pattern{"progress",
-            "Small & Yuan, Figures 9 and 10 (comp=c1:..:c6, bytes, iterations, unit_us)", progress},
+            "Small & Yuan, Figures 9 and 10 (comp=c1:..:c6, bytes, iterations, unit_us)", progress,
+            2},
     Pattern{"halo", "one halo exchange and one allreduce", halo},
 };
 

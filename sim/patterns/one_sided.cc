@@ -59,11 +59,6 @@ double us_per_round(std::int64_t rounds, Round&& round) {
   return (MPI_Wtime() - start) / static_cast<double>(rounds) * 1e6;
 }
 
-void need_two(const Context& context) {
-  if (context.size != 2)
-    base::fail(MPI_ERR_ARG, "this experiment runs on 2 ranks, not on {}", context.size);
-}
-
 void put_epoch(const Windows& windows, int to, const char* data, int bytes) {
   MPI_Win_start(windows.peer, 0, windows.win);
   MPI_Put(data, bytes, MPI_BYTE, to, 0, bytes, MPI_BYTE, windows.win);
@@ -76,7 +71,6 @@ void exposure(const Windows& windows) {
 
 // Ping-pong and bi-directional latency.
 void latency(Context& context) {
-  need_two(context);
   const auto sizes =
       context.parameters.numbers("bytes", {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144});
   const std::int64_t rounds = context.parameters.number("iterations", 20);
@@ -115,7 +109,6 @@ void latency(Context& context) {
 
 // Windows of 64 puts or gets in an epoch.
 void bandwidth(Context& context) {
-  need_two(context);
   constexpr std::int64_t window = 64;
   const auto sizes =
       context.parameters.numbers("bytes", {64, 256, 1024, 4096, 16384, 65536, 262144});
@@ -148,7 +141,6 @@ void bandwidth(Context& context) {
 
 // Post, start, complete, wait with nothing between.
 void synchronization(Context& context) {
-  need_two(context);
   const Windows windows(context, 64);
   const std::int64_t rounds = context.parameters.number("iterations", 50);
   const double us = us_per_round(rounds, [&] {
@@ -163,7 +155,6 @@ void synchronization(Context& context) {
 // The target computes for compute_us between its post and its wait, the origin between its puts and
 // its complete, for each of compute_us: how long the origin's epoch takes.
 void busy(Context& context) {
-  need_two(context);
   const auto times = context.parameters.numbers("compute_us", {0, 50, 100, 200, 400, 800});
   const auto size = context.parameters.number("bytes", 65536);
   const std::int64_t rounds = context.parameters.number("iterations", 10);
@@ -224,12 +215,13 @@ void origins(Context& context) {
 }
 
 constexpr std::array all = {
-    Pattern{"rma-latency", "Jiang et al.: ping-pong, bi-directional (bytes, iterations)", latency},
+    Pattern{"rma-latency", "Jiang et al.: ping-pong, bi-directional (bytes, iterations)", latency,
+            2},
     Pattern{"rma-bandwidth", "Jiang et al.: windows of puts, of gets (bytes, iterations)",
-            bandwidth},
-    Pattern{"rma-sync", "Jiang et al.: empty epochs (iterations)", synchronization},
-    Pattern{"rma-busy", "Jiang et al.: overlap, process skew (compute_us, bytes, iterations)",
-            busy},
+            bandwidth, 2},
+    Pattern{"rma-sync", "Jiang et al.: empty epochs (iterations)", synchronization, 2},
+    Pattern{"rma-busy", "Jiang et al.: overlap, process skew (compute_us, bytes, iterations)", busy,
+            2},
     Pattern{"rma-origins", "Jiang et al.: several origins, one target (bytes, iterations)",
             origins},
 };

@@ -49,6 +49,7 @@ struct Pattern {
   const char* name;
   const char* text;
   void (*run)(Context&);
+  int ranks = 0; // that it needs, 0: any number
 };
 
 // All of them.

@@ -46,6 +46,8 @@ int run_rank(Study& study, const Pattern& pattern, const Parameters& parameters,
   MPI_Init(nullptr, nullptr);
   const Time initialized = rank.now();
   Context context{rank.number(), ranks, parameters, study.rows};
+  if (pattern.ranks != 0 && ranks != pattern.ranks)
+    base::fail(MPI_ERR_ARG, "{} runs on {} ranks, not on {}", pattern.name, pattern.ranks, ranks);
   pattern.run(context);
   context.parameters.all_known();
   const Time done = rank.now();
