@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiled once and loaded by every file (cmake/macadam.cmake): reading these takes most of the time
-// of a compilation. Headers of the system only, so that it is seldom compiled again. Files include
-// what they use all the same.
+// Compiled once and loaded by every file (cmake/macadam.cmake): reading these takes most of the
+// time of a compilation. Headers of the system only, so that it is seldom compiled again. Files
+// include what they use all the same.
 #pragma once
 
 #include <fmt/format.h>

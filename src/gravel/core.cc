@@ -200,32 +200,29 @@ void Core::release(RequestId id) {
 }
 
 RequestId Core::post_receive_buffer(int producer, void* memory, std::size_t bytes, int tag) {
-  check_tag(tag, false);
-  Region* const region = memory_.find(memory, bytes);
-  Peer& with = reach(producer, "producer");
-  Request& made = make_request(RequestKind::receive_buffer, with, bytes, tag, region);
-  Entry entry;
-  if (region != nullptr) entry.memory = region->part(memory, with.network);
-  entry.bytes = bytes;
-  entry.request = made.id;
-  entry.tag = tag;
-  entry.kind = EntryKind::receive_buffer;
-  announce(with, Ledger::receive_info, entry, nullptr, nullptr);
-  return made.id;
+  return post_buffer(EntryKind::receive_buffer, producer, memory, bytes, tag);
 }
 
 RequestId Core::post_send_buffer(int consumer, const void* memory, std::size_t bytes, int tag) {
+  return post_buffer(EntryKind::send_buffer, consumer, memory, bytes, tag);
+}
+
+// Announces memory that the peer will write to or read.
+RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::size_t bytes,
+                            int tag) {
+  const bool written = kind == EntryKind::receive_buffer;
   check_tag(tag, false);
   Region* const region = memory_.find(memory, bytes);
-  Peer& with = reach(consumer, "consumer");
-  Request& made = make_request(RequestKind::send_buffer, with, bytes, tag, region);
+  Peer& with = reach(to, written ? "producer" : "consumer");
+  Request& made = make_request(written ? RequestKind::receive_buffer : RequestKind::send_buffer,
+                               with, bytes, tag, region);
   Entry entry;
   if (region != nullptr) entry.memory = region->part(memory, with.network);
   entry.bytes = bytes;
   entry.request = made.id;
   entry.tag = tag;
-  entry.kind = EntryKind::send_buffer;
-  announce(with, Ledger::send_info, entry, nullptr, nullptr);
+  entry.kind = kind;
+  announce(with, written ? Ledger::receive_info : Ledger::send_info, entry, nullptr, nullptr);
   return made.id;
 }
 

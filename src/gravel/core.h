@@ -253,6 +253,7 @@ class Core final : engine::Sink {
   void check_tag(int tag, bool may_be_any) const;
   [[nodiscard]] Request& request(RequestId id) const;
   [[nodiscard]] Buffer& find_buffer(BufferId id) const;
+  RequestId post_buffer(EntryKind kind, int to, const void* memory, std::size_t bytes, int tag);
   Request& make_request(RequestKind kind, Peer& peer, std::size_t bytes, int tag, Region* region);
   void complete(Request& request, Code code);
   void erase(Request& request);

@@ -37,9 +37,7 @@ Posted RdmaTransport::flush(engine::Link& link, std::uint64_t cookie) {
   auto& connection = static_cast<Connection&>(link);
   if (connection.phase == Phase::broken) return Posted::done;
   if (connection.unposted.empty() && connection.sends.idle()) return Posted::done;
-  if (connection.phase != Phase::open || !connection.unposted.empty() ||
-      connection.sends.room() == 0)
-    return refuse(connection);
+  if (!can_post(connection)) return refuse(connection);
   SendWork work;
   work.operation = Operation::write; // of nothing
   post(connection, work, nullptr, &begin_transfer(connection, cookie));
@@ -52,9 +50,7 @@ Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, Rem
   // through it too, over a connection to itself.
   Connection& connection = is_self(link) ? connector_->get(rank_) : static_cast<Connection&>(link);
   if (connection.phase == Phase::broken) return Posted::done;
-  if (connection.phase != Phase::open || !connection.unposted.empty() ||
-      connection.sends.room() == 0)
-    return refuse(connection);
+  if (!can_post(connection)) return refuse(connection);
   Buffer* const buffer = pool_.take();
   if (buffer == nullptr) return refuse(connection);
   Transfer& transfer = begin_transfer(connection, cookie);

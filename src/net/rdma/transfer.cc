@@ -96,8 +96,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
                                RemoteMemory remote, std::size_t bytes, std::uint64_t cookie,
                                std::uint32_t notice) {
   if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
-  if (connection.phase != Phase::open || !connection.unposted.empty() ||
-      connection.sends.room() == 0 || (notice != 0 && !receiver_->may_send(connection)))
+  if (!can_post(connection) || (notice != 0 && !receiver_->may_send(connection)))
     return refuse(connection);
   mem::Registration* registration = nullptr;
   Buffer* bounce = nullptr;

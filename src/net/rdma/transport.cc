@@ -140,8 +140,7 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   auto& connection = static_cast<Connection&>(link);
   if (connection.phase == Phase::broken) [[unlikely]]
     return Posted::done; // the engine has been told
-  if (connection.phase != Phase::open || !connection.unposted.empty() ||
-      connection.sends.room() == 0 || !receiver_->may_send(connection)) [[unlikely]]
+  if (!can_post(connection) || !receiver_->may_send(connection)) [[unlikely]]
     return refuse(connection);
 
   SendWork work;

@@ -139,6 +139,11 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
   // transport.cc: messages
+  // Nothing is to go before, and there is room for a request.
+  static bool can_post(const Connection& connection) {
+    return connection.phase == Phase::open && connection.unposted.empty() &&
+           connection.sends.room() != 0;
+  }
   Posted refuse(Connection& connection);
   bool post(Connection& connection, SendWork& work, Buffer* buffer, Transfer* transfer);
   bool post_note(Connection& connection, wire::Note note);
