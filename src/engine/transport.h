@@ -57,7 +57,8 @@ struct Limits {
   // A put is there before the notice of a later one to the same peer. If not, it is there once it
   // is done or complete.
   bool orders_puts = false;
-  bool atomics = false; // has atomic()
+  bool atomics = false;           // has atomic()
+  unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.

@@ -87,8 +87,8 @@ class Process {
     for (;;) {
       if (engine->progress()) fruitless = 0;
       if (done()) break;
-      if (fruitless++ >= polls_before_idle) {
-        idle(fruitless - polls_before_idle, longest_us);
+      if (fruitless++ >= polls_before_idle_) {
+        idle(fruitless - polls_before_idle_, longest_us);
         idled = true;
       }
     }
@@ -105,6 +105,12 @@ class Process {
       idle(1, longest_sleep_us);
       engine->networks().resume();
     }
+  }
+
+  // Which networks there are is known: by the nearest of them the process waits.
+  void take_networks(std::vector<std::unique_ptr<engine::Transport>> nearest_first) {
+    transports = std::move(nearest_first);
+    polls_before_idle_ = nearest().limits().polls_before_idle;
   }
 
   // Keeps the time, and has the memory that MPI_Alloc_mem gives out.
@@ -173,7 +179,7 @@ class Process {
   std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize
 
  private:
-  static constexpr unsigned polls_before_idle = 4;
+  unsigned polls_before_idle_ = 0; // of the nearest network
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD

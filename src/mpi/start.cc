@@ -60,7 +60,7 @@ void start(Process& self) {
   self.job = self.surroundings->join();
   read_settings(self);
   print_warnings(self);
-  self.transports = self.surroundings->make_transports(self.settings);
+  self.take_networks(self.surroundings->make_transports(self.settings));
   const auto rank = static_cast<Rank>(self.job->rank());
   const int size = self.job->size();
   std::vector<engine::Transport*> networks;

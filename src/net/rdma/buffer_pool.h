@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/rdma/device.h"
+#include "net/rdma/model.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,11 @@ class BufferPool {
   void resize_limit(std::ptrdiff_t by);
 
   [[nodiscard]] std::size_t buffer_bytes() const { return buffer_bytes_; }
+  // Where a message may land in a buffer: behind model::landing bytes.
+  [[nodiscard]] Segment landing_in(const Buffer& buffer) const {
+    return {buffer.memory + model::landing,
+            static_cast<std::uint32_t>(buffer_bytes_ - model::landing), buffer.local_key};
+  }
   [[nodiscard]] std::size_t bytes() const; // registered
   [[nodiscard]] std::size_t taken() const;
 

@@ -6,8 +6,11 @@
 #include "mem/registration_cache.h"
 #include "net/rdma/buffer_pool.h"
 #include "net/rdma/device.h"
+#include "net/rdma/model.h"
 #include "net/rdma/wire.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -54,6 +57,13 @@ struct SendQueue {
 
   [[nodiscard]] std::uint32_t room() const { return depth - (posted - completed); }
   [[nodiscard]] bool idle() const { return posted == completed; }
+};
+
+// The headers that were last sent and received to be remembered (wire::NoteKind). Messages of a
+// connection arrive in order, so each is what the other side means by it.
+struct Headers {
+  std::array<std::byte, model::repeated_header> sent = {};
+  std::array<std::byte, model::repeated_header> received = {};
 };
 
 // What an open connection has of receive buffers of its own (`credit`, `ring`).
@@ -126,7 +136,8 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   std::uint64_t messages = 0; // sent and received since it was opened
   double phase_since = 0;     // seconds
   SendQueue sends;
-  base::List<Transfer> unposted; // accepted puts and gets that are not posted as a whole
+  std::unique_ptr<Headers> headers; // while it is open
+  base::List<Transfer> unposted;    // accepted puts and gets that are not posted as a whole
 };
 
 // What is left of a closed connection: the record, and its row in the connector's table (key, two

@@ -58,9 +58,7 @@ bool CreditReceiver::post(Connection& connection, const std::vector<Buffer*>& bu
   std::vector<ReceiveWork> work;
   work.reserve(buffers.size());
   for (const Buffer* const buffer : buffers)
-    work.push_back({.id = receive_id(buffer),
-                    .segment = {buffer->memory, static_cast<std::uint32_t>(pool_.buffer_bytes()),
-                                buffer->local_key}});
+    work.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
   return connection.queue_pair->post_receive(work);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "net/rdma/model.h"
 #include "net/rdma/windowed.h"
 
 #include <atomic>
@@ -18,8 +19,8 @@ class CreditReceiver final : public WindowedReceiver {
   void configure(QueuePairOptions& options) const override;
   void open(Connection& connection) override;
   void close(Connection& connection) override;
-  const std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
-    return buffer_of(completion.id)->memory;
+  std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
+    return buffer_of(completion.id)->memory + model::landing;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;

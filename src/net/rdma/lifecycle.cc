@@ -58,6 +58,7 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   std::unique_ptr<PendingSend[]> ring = std::move(connection.sends.pending);
   if (ring == nullptr) ring = std::make_unique<PendingSend[]>(shape_.send_depth);
   connection.sends = {.pending = std::move(ring), .depth = shape_.send_depth};
+  connection.headers = std::make_unique<Headers>();
   if (!connection.promised) return;
   connection.promised = false;
   sink.on_peer(connection.rank, engine::PeerState::connected);
@@ -83,6 +84,7 @@ bool RdmaTransport::continue_close(Connection& connection) {
   connection.number = 0;
   connection.phase = Phase::down;
   connection.sends.pending.reset();
+  connection.headers.reset();
   connector_->close(connection);
   return true;
 }

@@ -94,7 +94,7 @@ std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends
     sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
   sum +=
       connections * (queue_pair_bytes(shape.send_depth, shape.receive_depth(), shape.inline_bytes) +
-                     shape.send_depth * sizeof(PendingSend) + record_bytes +
+                     shape.send_depth * sizeof(PendingSend) + record_bytes + sizeof(Headers) +
                      (shape.window != 0 ? sizeof(Window) : 0));
 
   const std::uint32_t each = shape.completions();

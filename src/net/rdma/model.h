@@ -15,9 +15,12 @@
 // run measures.
 namespace macadam::net::rdma::model {
 
-inline constexpr std::size_t page = 4096;         // what is registered, and the grain of it
-inline constexpr std::size_t line = 64;           // bytes
-inline constexpr std::size_t header_room = 64;    // the engine's longest header
+inline constexpr std::size_t page = 4096;          // what is registered, and the grain of it
+inline constexpr std::size_t line = 64;            // bytes
+inline constexpr std::size_t header_room = 64;     // the engine's longest header
+inline constexpr std::size_t repeated_header = 20; // bytes of the header that may be left out
+inline constexpr std::size_t landing =
+    32; // where messages land in their buffer: behind room for it
 inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
 inline constexpr std::size_t spare_buffers = 2;   // beyond the first chunk, never for receives
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window

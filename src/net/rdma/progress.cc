@@ -5,6 +5,7 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace macadam::net::rdma {
 
@@ -18,10 +19,13 @@ bool RdmaTransport::poll(Sink& sink) {
   if (connector_->has_news() || !news_.empty()) [[unlikely]]
     moved |= take_news(sink);
   bool arrived = false;
-  if (CompletionQueue* const shared = receiver_->shared_completions())
-    arrived |= poll_queue(*shared, sink);
-  for (unsigned i = 0, count = queues_.size(); i < count; ++i)
-    arrived |= poll_queue(queues_[i], sink);
+  CompletionQueue* const shared = receiver_->shared_completions();
+  if (shared != nullptr) arrived |= poll_queue(*shared, sink);
+  if (shared == nullptr || arming || awaits_sends()) {
+    unseen_polls_ = 0;
+    for (unsigned i = 0, count = queues_.size(); i < count; ++i)
+      arrived |= poll_queue(queues_[i], sink);
+  }
   if (!to_self_.empty()) [[unlikely]]
     moved |= deliver_to_self(sink);
   if (!dead_.empty() && !arrived) [[unlikely]] {
@@ -35,6 +39,14 @@ bool RdmaTransport::poll(Sink& sink) {
   if (arming && !moved) armed_.store(true, std::memory_order_release);
   if (moved && sleeper_ != nullptr) sleeper_->wake(); // another thread of ours should look again
   return moved;
+}
+
+// Where messages arrive in a queue of their own, the others tell of sends alone: now and then is
+// enough to learn of room and of failures, unless something waits for one.
+bool RdmaTransport::awaits_sends() {
+  constexpr unsigned enough = 8;
+  return ++unseen_polls_ >= enough || transfer_slab_.live() != 0 || !closing_.empty() ||
+         !dead_.empty();
 }
 
 void RdmaTransport::arm_queues() {
@@ -143,10 +155,10 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
   } const consumed{*this, connection, completion, note};
   switch (note.kind) {
   case wire::NoteKind::message:
-    ++connection.messages;
-    connection.last_used = ++clock_;
-    return sink.on_message(connection.rank, receiver_->arrived(connection, completion, note),
-                           completion.bytes);
+  case wire::NoteKind::headed:
+  case wire::NoteKind::repeat:
+    return deliver(connection, receiver_->arrived(connection, completion, note), completion.bytes,
+                   note.kind, sink);
   case wire::NoteKind::close:
     connection.close_received = true;
     if (connection.phase == Phase::open) begin_close(connection);
@@ -157,6 +169,23 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
   case wire::NoteKind::credits:
     return;
   }
+}
+
+void RdmaTransport::deliver(Connection& connection, std::byte* message, std::size_t bytes,
+                            wire::NoteKind kind, Sink& sink) {
+  if (connection.headers == nullptr) [[unlikely]]
+    return; // it failed before it was open, as the engine knows
+  std::array<std::byte, model::repeated_header>& header = connection.headers->received;
+  if (kind == wire::NoteKind::headed) {
+    std::memcpy(header.data(), message, header.size());
+  } else if (kind == wire::NoteKind::repeat) {
+    message -= header.size();
+    bytes += header.size();
+    std::memcpy(message, header.data(), header.size());
+  }
+  ++connection.messages;
+  connection.last_used = ++clock_;
+  sink.on_message(connection.rank, message, bytes);
 }
 
 // A request has completed, and with it all that were posted before.

@@ -33,9 +33,10 @@ class Receiver {
   // The peer has consumed messages of ours.
   virtual void on_credits(Connection& connection, std::uint32_t credits) = 0;
 
-  // A receive has completed: where the message is. Valid until consumed().
-  virtual const std::byte* arrived(Connection& connection, const Completion& completion,
-                                   const wire::Note& note) = 0;
+  // A receive has completed: where the message is. Valid until consumed(), and with it
+  // model::landing bytes before it, which are the caller's.
+  virtual std::byte* arrived(Connection& connection, const Completion& completion,
+                             const wire::Note& note) = 0;
   // It was read, or nobody is there to read it (`connection` is null). True if the peer should be
   // told by an explicit note, should no message of ours come first.
   virtual bool consumed(Connection* connection, const Completion& completion,

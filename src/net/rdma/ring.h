@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "net/rdma/model.h"
 #include "net/rdma/windowed.h"
 
 #include <atomic>
@@ -22,9 +23,8 @@ class RingReceiver final : public WindowedReceiver {
   void open(Connection& connection) override;
   void close(Connection& connection) override;
   void prepare(Connection& connection, SendWork& work, wire::Note& note) override;
-  const std::byte* arrived(Connection& connection, const Completion&,
-                           const wire::Note& note) override {
-    return connection.window->ring.get() + note.slot * slot_bytes_;
+  std::byte* arrived(Connection& connection, const Completion&, const wire::Note& note) override {
+    return connection.window->ring.get() + model::landing + note.slot * slot_bytes_;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;

@@ -13,11 +13,6 @@ void tally(std::uint64_t& counter, std::uint64_t by) {
   std::atomic_ref(counter).fetch_add(by, std::memory_order_relaxed);
 }
 
-ReceiveWork work_of(const Buffer* buffer, std::size_t bytes) {
-  return {.id = receive_id(buffer),
-          .segment = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key}};
-}
-
 } // namespace
 
 SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape,
@@ -53,7 +48,7 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
   if (buffers.empty()) return 0;
   std::vector<ReceiveWork> work;
   for (const Buffer* const buffer : buffers)
-    work.push_back(work_of(buffer, pool_.buffer_bytes()));
+    work.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
   return post(work, buffers);
 }
 
@@ -110,7 +105,7 @@ bool SharedReceiver::consumed(Connection*, const Completion& completion, const w
 void SharedReceiver::repost() {
   work_.clear();
   for (const Buffer* const buffer : free_)
-    work_.push_back(work_of(buffer, pool_.buffer_bytes()));
+    work_.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
   post(work_, free_);
   free_.clear();
 }

@@ -32,8 +32,8 @@ class SharedReceiver final : public Receiver {
   void prepare(Connection&, SendWork&, wire::Note&) override {}
   std::uint32_t take_credits(Connection&) override { return 0; }
   void on_credits(Connection&, std::uint32_t) override {}
-  const std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
-    return buffer_of(completion.id)->memory;
+  std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
+    return buffer_of(completion.id)->memory + model::landing;
   }
   bool consumed(Connection*, const Completion& completion, const wire::Note&) override;
   CompletionQueue* shared_completions() override { return completions_.get(); }

@@ -15,20 +15,25 @@ namespace macadam::net::rdma {
 namespace {
 
 static_assert(engine::wire::longest_control <= model::header_room);
+static_assert(sizeof(engine::wire::Eager) == model::repeated_header);
+static_assert(model::repeated_header <= model::landing);
 
 constexpr double default_spin = 20e-6; // seconds before a wait sleeps
+// Turns of a wait before it looks at the clock, which may be a system call: most end sooner.
+constexpr unsigned blind_yields = 8;
 constexpr unsigned packet_interval_us = 1000;
 
 engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device) {
   const auto eager = static_cast<std::size_t>(settings.rdma_eager);
   return {.name = "rdma",
-          .message = model::header_room + eager,
+          .message = model::header_room + eager - model::landing,
           .eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           .orders_bytes = device.orders_bytes,
           .noticed_put = longest_piece(device),
           .orders_puts = true, // one queue pair
-          .atomics = device.atomics};
+          .atomics = device.atomics,
+          .polls_before_idle = 0}; // a look at a completion queue costs as much as a yield
 }
 
 } // namespace
@@ -120,13 +125,14 @@ engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
 // No room, or not connected any more: then it is, when the engine tries again.
 Posted RdmaTransport::refuse(Connection& connection) {
   ++counters_.busy;
+  unseen_polls_ = UINT_MAX / 2; // the next poll looks for room
   if (connection.phase == Phase::down) connector_->open(connection);
   return Posted::busy;
 }
 
 Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
                            const void* payload, std::size_t payload_bytes) {
-  const std::size_t bytes = header_bytes + payload_bytes;
+  std::size_t bytes = header_bytes + payload_bytes;
   if (bytes > limits_.message) [[unlikely]]
     base::fail(MPI_ERR_INTERN, "RDMA: a message of {} bytes, at most {} are taken", bytes,
                limits_.message);
@@ -143,14 +149,29 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   if (!can_post(connection) || !receiver_->may_send(connection)) [[unlikely]]
     return refuse(connection);
 
+  wire::Note note;
+  if (header_bytes == model::repeated_header) {
+    if (std::memcmp(connection.headers->sent.data(), header, model::repeated_header) == 0) {
+      note.kind = wire::NoteKind::repeat;
+      bytes -= header_bytes;
+      header_bytes = 0;
+    } else {
+      note.kind = wire::NoteKind::headed;
+    }
+  }
   SendWork work;
   work.operation = Operation::send_immediate;
   std::array<Segment, 2> segments;
   Buffer* buffer = nullptr;
   if (bytes <= shape_.inline_bytes) {
-    segments[0] = {const_cast<void*>(header), static_cast<std::uint32_t>(header_bytes), 0};
-    segments[1] = {const_cast<void*>(payload), static_cast<std::uint32_t>(payload_bytes), 0};
-    work.segments = {segments.data(), payload_bytes == 0 ? 1u : 2u};
+    std::size_t count = 0;
+    const auto add = [&](const void* part, std::size_t length) {
+      if (length != 0)
+        segments[count++] = {const_cast<void*>(part), static_cast<std::uint32_t>(length), 0};
+    };
+    add(header, header_bytes);
+    add(payload, payload_bytes);
+    work.segments = {segments.data(), count};
     work.inlined = true;
     ++counters_.sent_inline;
   } else {
@@ -161,7 +182,8 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     segments[0] = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key};
     work.segments = {segments.data(), 1};
   }
-  wire::Note note;
+  if (note.kind == wire::NoteKind::headed)
+    std::memcpy(connection.headers->sent.data(), header, model::repeated_header);
   receiver_->prepare(connection, work, note);
   work.immediate = note.encode();
   post(connection, work, buffer, nullptr);
@@ -227,8 +249,12 @@ bool RdmaTransport::drain() {
 bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
   const double spin =
       settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
+  if (fruitless < blind_yields && spin > 0) {
+    device_.yield();
+    return false;
+  }
   const double time = device_.now();
-  if (fruitless <= 1) idle_since_.store(time, std::memory_order_relaxed);
+  if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
   const bool no_event = settings_.last_byte; // ends such a wait
   if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin) {
     device_.yield();
@@ -263,10 +289,10 @@ std::size_t RdmaTransport::memory_bytes() const {
   const std::size_t used = connector_->used();
   return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +
          receiver_->bytes() + queues_.bytes() + connector_->known() * record_bytes +
-         used *
-             (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
-                                      shape_.inline_bytes) +
-              shape_.send_depth * sizeof(PendingSend) + (shape_.window != 0 ? sizeof(Window) : 0));
+         used * (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
+                                         shape_.inline_bytes) +
+                 shape_.send_depth * sizeof(PendingSend) + sizeof(Headers) +
+                 (shape_.window != 0 ? sizeof(Window) : 0));
 }
 
 RdmaTransport::InUse RdmaTransport::in_use() const {

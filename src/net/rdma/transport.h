@@ -156,9 +156,12 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void on_completion(const Completion& completion, Sink& sink);
   static bool is_answer_to_close(const Connection& connection, std::uint32_t sequence);
   void on_receive(Connection& connection, const Completion& completion, Sink& sink);
+  void deliver(Connection& connection, std::byte* message, std::size_t bytes, wire::NoteKind kind,
+               Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
   bool deliver_to_self(Sink& sink);
   bool settle(Sink& sink);
+  bool awaits_sends();
   void arm_queues();
 
   // lifecycle.cc: connections opened, closed, evicted, broken
@@ -223,6 +226,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   engine::Link self_;
   std::deque<ToSelf> to_self_;
 
+  unsigned unseen_polls_ = 0;            // since completions of sends were looked for
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
   std::atomic<double> idle_since_ = 0;

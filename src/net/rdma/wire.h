@@ -31,7 +31,7 @@ inline QueuePairAddress address_of(const Endpoint& endpoint) {
 
 // What a sender must know of the receiver's buffers.
 struct Reception {
-  std::uint64_t address = 0; // `ring`: where the ring lies
+  std::uint64_t address = 0; // `ring`: where the message of its first slot goes
   std::uint32_t key = 0;     // ... and the key to write there
   std::uint32_t window = 0;  // `credit`, `ring`: messages that may be under way
 };
@@ -73,10 +73,12 @@ enum class NoteKind : std::uint8_t {
   credits, // nothing but `credits`
   close,   // the last message of this side: the connection is being closed
   put,     // a put is complete; `slot` and `credits` together are the engine's notice
+  headed,  // the engine's, and its header is to be remembered
+  repeat,  // the engine's, without its header: the one remembered last
 };
 
 constexpr bool takes_credit(NoteKind kind) {
-  return kind == NoteKind::message || kind == NoteKind::put;
+  return kind != NoteKind::credits && kind != NoteKind::close;
 }
 
 struct Note {

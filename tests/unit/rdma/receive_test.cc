@@ -57,6 +57,42 @@ TEST_P(Modes, messages_go_both_ways_for_long) {
   back.check();
 }
 
+// A header of the length that is remembered travels once, and arrives with every message; others
+// between them, and connections that are made anew, do not mix them up.
+TEST_P(Modes, a_header_that_repeats_arrives_with_every_message) {
+  constexpr unsigned count = 300;
+  Settings settings = small_settings(GetParam());
+  settings.rdma_queue_pairs = 2; // one connection at a time
+  World world(3, settings);
+  world.start();
+  const auto header = [](Rank to, unsigned n) {
+    std::string text = std::to_string(to) + " kind " + std::to_string(n / 7 % 3);
+    text.resize(n % 11 == 10 ? 24 : model::repeated_header, '.');
+    return text;
+  };
+  const auto payload = [](unsigned n) { return n % 5 == 4 ? std::string() : message(n); };
+  std::array<unsigned, 3> sent = {};
+  const auto push = [&](Rank to) {
+    if (!world[0].up(to) || sent[to] == count) return sent[to] == count;
+    const std::string first = header(to, sent[to]), second = payload(sent[to]);
+    if (world[0].transport->send(world[0].link(to), first.data(), first.size(), second.data(),
+                                 second.size()) == Posted::done)
+      ++sent[to];
+    return false;
+  };
+  ASSERT_TRUE(world.until(
+      [&] {
+        const bool all = push(1);
+        return push(2) && all && world[1].received[0].size() == count &&
+               world[2].received[0].size() == count;
+      },
+      2'000'000));
+  for (const Rank to : {1u, 2u})
+    for (unsigned n = 0; n < count; ++n)
+      ASSERT_EQ(world[to].received[0][n], header(to, n) + payload(n)) << "message " << n;
+  EXPECT_GT(world[0].counter("evicted"), 0u);
+}
+
 // Answers are sent from inside on_message(), as the engine does.
 TEST_P(Modes, a_sink_may_send) {
   World world(2, small_settings(GetParam()));
