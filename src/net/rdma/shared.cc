@@ -49,6 +49,7 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
   std::vector<ReceiveWork> work;
   for (const Buffer* const buffer : buffers)
     work.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
+  held_.fetch_add(static_cast<std::uint32_t>(buffers.size()), std::memory_order_relaxed);
   return post(work, buffers);
 }
 
@@ -56,22 +57,23 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
 std::size_t SharedReceiver::post(std::span<const ReceiveWork> work,
                                  const std::vector<Buffer*>& buffers) {
   const std::size_t taken = queue_->post(work);
-  outstanding_.fetch_add(static_cast<std::uint32_t>(taken), std::memory_order_relaxed);
   for (std::size_t i = taken; i < buffers.size(); ++i)
     pool_.give(buffers[i]);
+  held_.fetch_sub(static_cast<std::uint32_t>(buffers.size() - taken), std::memory_order_relaxed);
   return taken;
 }
 
 // The attendant: the application has not read for so long that the queue runs low (section 4.1.3).
 // How many are left is not told: fewer than the watermark at the event, and by equation 5 none when
 // the attendant has woken up. So it posts what is kept, in batches so that the first soon serve.
-// Completions that nobody reads stay fewer than their queue has room for.
+// Nor more than may be held: completions that nobody reads stay fewer than their queue has room
+// for, and the rest of the pool is left to sends. Buffers that were read and wait to be posted
+// count, or nobody would free one for a send when no further message comes.
 void SharedReceiver::on_limit() {
   tally(limit_events_, 1);
   std::size_t posted = 0;
   while (posted < kept_) {
-    const std::uint32_t outstanding = outstanding_.load(std::memory_order_relaxed);
-    const std::uint32_t room = most_ - std::min(most_, outstanding);
+    const std::uint32_t room = most_ - held_.load(std::memory_order_relaxed);
     const auto left = static_cast<std::uint32_t>(kept_ - posted);
     const std::size_t count = post_new(std::min({room, left, batch_}));
     if (count == 0) break;
@@ -89,7 +91,8 @@ void SharedReceiver::on_limit() {
 bool SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {
   Buffer* const buffer = buffer_of(completion.id);
   // Above `kept_`, the attendant has posted in between what the burst needed: back to the pool.
-  if (outstanding_.fetch_sub(1, std::memory_order_relaxed) - 1 + free_.size() >= kept_) {
+  if (held_.load(std::memory_order_relaxed) > kept_) {
+    held_.fetch_sub(1, std::memory_order_relaxed);
     ++returned_;
     pool_.give(buffer);
   } else {

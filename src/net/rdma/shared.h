@@ -40,7 +40,7 @@ class SharedReceiver final : public Receiver {
   void on_limit() override;
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::size_t buffers() const override {
-    return outstanding_.load(std::memory_order_relaxed) + free_.size();
+    return held_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::size_t bytes() const override;
 
@@ -57,8 +57,9 @@ class SharedReceiver final : public Receiver {
   const std::uint32_t batch_; // posted together
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;
-  // Posted and not yet read by the application: left in the queue, or completed.
-  std::atomic<std::uint32_t> outstanding_ = 0;
+  // Buffers of this: left in the queue, completed and not yet read, or in `free_`. Never more than
+  // `most_`, as the attendant alone adds to them, once the constructor has.
+  std::atomic<std::uint32_t> held_ = 0;
   std::atomic<bool> limit_due_ = false; // the watermark is to be armed again
   std::vector<Buffer*> free_;           // read, not yet posted again
   std::vector<ReceiveWork> work_;

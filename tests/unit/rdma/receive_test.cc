@@ -161,6 +161,33 @@ TEST(Shared, without_a_watermark_the_network_refuses_and_nothing_is_lost) {
   stream.check();
 }
 
+// Receives that were read and wait to be posted again are still receives: an attendant that comes
+// late must not put the pool's last buffers in their place. A rank whose messages have all come
+// would never send again (seed 968 of tests/torture).
+TEST(Shared, a_late_attendant_leaves_buffers_to_sends) {
+  Settings settings = small_settings();
+  settings.rdma_buffers = 24; // 21 of them for receives, posted again by eights
+  settings.rdma_watermark = 6;
+  Model model;
+  model.attendant_ns = 1e6;
+  World world(2, settings, model);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1) && world[1].up(0); }));
+  const auto receive = [&](unsigned count) {
+    for (unsigned n = 0; n < count; ++n)
+      ASSERT_EQ(world[0].try_send(1, "short"), Posted::done);
+    world.until([] { return false; }, 100, 1); // it computes
+    world.run(20);
+  };
+  world[1].received.clear();
+  receive(16); // fewer than six are left; they are posted again before the attendant wakes up
+  receive(7);  // seven wait for one more
+  ASSERT_EQ(world[1].received[0].size(), 23u);
+  ASSERT_EQ(world[1].counter("limit_events"), 0u);
+  ASSERT_TRUE(world.until([&] { return world[1].counter("limit_events") == 1; }));
+  EXPECT_EQ(world[1].try_send(0, std::string(1000, 'x')), Posted::done);
+}
+
 // The pool is used up too: the network waits until the receiver reads.
 TEST(Shared, a_burst_beyond_the_pool_waits) {
   World world(3);
