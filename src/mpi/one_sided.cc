@@ -80,7 +80,7 @@ void put(Process&, const void* origin, MPI_Count origin_count, const Type& origi
     return;
   if (is_simple(origin_count, origin_type, count, type)) [[likely]] {
     const auto bytes = static_cast<std::size_t>(origin_count * origin_type.size());
-    if (void* const to = win.rma.direct(rank, displacement, bytes)) [[likely]] {
+    if (void* const to = win.rma.direct(rank, displacement, bytes, true)) [[likely]] {
       copy(to, origin, bytes);
       return;
     }
@@ -95,7 +95,7 @@ void get(Process&, void* origin, MPI_Count origin_count, const Type& origin_type
     return;
   if (is_simple(origin_count, origin_type, count, type)) [[likely]] {
     const auto bytes = static_cast<std::size_t>(origin_count * origin_type.size());
-    if (const void* const from = win.rma.direct(rank, displacement, bytes)) [[likely]] {
+    if (const void* const from = win.rma.direct(rank, displacement, bytes, false)) [[likely]] {
       copy(origin, from, bytes);
       return;
     }

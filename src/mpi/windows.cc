@@ -328,14 +328,12 @@ std::vector<int> ranks_of(const Window& window, const Group& group) {
 
 } // namespace
 
-void win_fence(Process& self, int assert, Window& window) {
+void win_fence(Process&, int assert, Window& window) {
   check_asserts(assert, fence_asserts,
                 "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE, MPI_MODE_NOSUCCEED");
-  window.rma.end_fence();
-  // Between an end and a beginning nothing needs to be told, if neither is there.
-  const bool alone = (assert& MPI_MODE_NOPRECEDE) != 0 && (assert& MPI_MODE_NOSUCCEED) != 0;
-  if (!alone) barrier(self, window);
-  window.rma.begin_fence((assert& MPI_MODE_NOSUCCEED) == 0);
+  const bool begins = (assert& MPI_MODE_NOPRECEDE) != 0;
+  const bool ends = (assert& MPI_MODE_NOSUCCEED) != 0;
+  window.rma.fence(begins && ends, !ends);
 }
 
 void win_lock(Process&, int lock_type, int rank, int assert, Window& window) {

@@ -13,6 +13,7 @@
 #include "rma/element.h"
 #include "rma/post.h"
 #include "rma/window.h"
+#include "rma/words.h"
 
 #include <algorithm>
 #include <cstring>
@@ -75,7 +76,7 @@ bool Window::by_processor(const Type& element) const {
 // What was written is there before the word that is written next: in order with it, unless it goes
 // another way.
 void Window::land_before_word(Target& target) {
-  full_fence();
+  if (target.word_network != nullptr) full_fence();
   if (target.by_messages) wait_landed(target);
 }
 
@@ -196,7 +197,7 @@ bool Window::fetch_and_op_directly(const void* origin, void* result, const Type&
       !is_atomic_width(type.size()) || !op.predefined() || !op.accepts(type))
     return false;
   const auto size = static_cast<std::size_t>(type.size());
-  std::byte* const there = direct(rank, displacement, size);
+  std::byte* const there = direct(rank, displacement, size, false);
   if (there == nullptr || reinterpret_cast<std::uintptr_t>(there) % size != 0) return false;
   combine_atomically(op, type, there, static_cast<const std::byte*>(origin),
                      static_cast<std::byte*>(result), 1);

@@ -11,13 +11,13 @@
 // only looks, when its program calls.
 namespace macadam::rma {
 
-// A fair lock of readers and writers: tickets, served in order. `next` and the end of a reader are
-// counted with atomics; all else is written by the one whose turn it is.
+// A fair lock of readers and writers: tickets, served in order. `next` and `writers` are counted
+// with atomics; `readers` is written by the one whose turn it is.
 //   reader: waits until `readers` is its ticket, and lets the next in at once (readers = ticket +
-//   1);
-//           at its end adds 1 to `writers`.
-//   writer: waits until `writers` is its ticket, so until all before it have ended; at its end both
-//           become ticket + 1.
+//           1); at its end adds 1 to `writers`.
+//   writer: waits until `writers` is its ticket, so until all before it have ended; at its end lets
+//           readers in (readers = ticket + 1), then adds 1 to `writers`.
+// A reader that comes in between the last two may end before the second, so that one must add too.
 // Nobody is overtaken, so nobody starves.
 struct TicketLock {
   std::uint64_t next = 0;
@@ -47,6 +47,8 @@ struct Control {
 struct Signals {
   std::uint32_t posted = 0;    // exposure epochs that it has opened to us
   std::uint32_t completed = 0; // access epochs of its own that it has ended towards us
+  std::uint32_t fenced = 0;    // fences that it, and those whom it speaks for, have come to
+  std::uint32_t padding = 0;
 };
 
 constexpr std::size_t control_bytes(int ranks) {

@@ -6,6 +6,7 @@
 #include "rma/messages.h"
 #include "rma/post.h"
 #include "rma/window.h"
+#include "rma/words.h"
 
 #include <algorithm>
 #include <utility>
@@ -63,11 +64,22 @@ void Window::check_alive(const Target& target) {
              target.rank, target.peer->rank);
 }
 
+// One of the ranks that we have met and that has ended; null if none has.
+const Target* Window::find_failed() const {
+  const auto found = std::ranges::find_if(targets_, [](const auto& target) {
+    return target != nullptr && target->peer->state == engine::PeerState::failed;
+  });
+  return found != targets_.end() ? found->get() : nullptr;
+}
+
 // The access to one rank ends; it is in `touched_`.
 void Window::close(Target& target) {
   target.open = false;
   target.direct = nullptr;
-  std::erase(touched_, &target);
+  if (touched_.back() == &target) [[likely]]
+    touched_.pop_back();
+  else
+    std::erase(touched_, &target);
 }
 
 // Everything to all ranks is complete, here and there, and the epoch over.
@@ -112,7 +124,7 @@ void Window::flush_touched() {
   }
   for (const Target* const target : touched_)
     check_alive(*target);
-  full_fence();
+  land_stores();
 }
 
 void Window::check_passive(const Target& target, const char* call) const {
@@ -136,7 +148,7 @@ void Window::flush(int rank) {
   check_passive(it, "MPI_Win_flush");
   if (it.pending != 0 || it.unlanded || it.words_unlanded) wait_landed(it);
   check_alive(it);
-  full_fence();
+  land_stores();
   if (++idle_flushes_ % flushes_before_look == 0) waiting_.look();
 }
 
@@ -168,19 +180,15 @@ void Window::sync() {
 
 // --- Fence.
 
-void Window::end_fence() {
+void Window::fence(bool alone, bool access_follows) {
   check_no_access("MPI_Win_fence");
   if (exposed_) {
     base::fail(MPI_ERR_RMA_SYNC,
                "MPI_Win_fence inside an exposure epoch; MPI_Win_wait for MPI_Win_post is missing");
   }
   close_all();
-  access_ = Access::none;
-}
-
-void Window::begin_fence(bool access_follows) {
-  full_fence();
-  if (access_follows) access_ = Access::fence;
+  if (!alone) meet_all();
+  access_ = access_follows ? Access::fence : Access::none;
 }
 
 // A fence is followed by another kind of epoch if nothing was accessed since.
@@ -207,8 +215,10 @@ void Window::lock(int rank, bool exclusive, bool unchecked) {
     base::fail(MPI_ERR_RMA_SYNC,
                "MPI_Win_lock on a window that was made with the info hint no_locks");
   }
-  if (access_ != Access::locks) check_no_access("MPI_Win_lock");
-  check_no_fence_access("MPI_Win_lock");
+  if (access_ != Access::locks) {
+    if (access_ != Access::none) check_no_access("MPI_Win_lock");
+    check_no_fence_access("MPI_Win_lock");
+  }
   Target& it = target(rank);
   if (it.open) base::fail(MPI_ERR_RMA_SYNC, "rank {} is locked already by this process", rank);
   check_alive(it);
@@ -219,7 +229,7 @@ void Window::lock(int rank, bool exclusive, bool unchecked) {
   it.open = true;
   it.direct = it.base;
   touched_.push_back(&it);
-  full_fence();
+  if (unchecked || it.word_network != nullptr) full_fence(); // else the lock's word has done it
 }
 
 void Window::unlock(int rank) {
@@ -228,13 +238,22 @@ void Window::unlock(int rank) {
     base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_unlock of rank {}, which this process has not locked",
                rank);
   }
-  wait_landed(it);
-  full_fence();
+  const bool checked = it.held != Held::assumed;
+  const bool far = it.word_network != nullptr;
+  // The lock's word lands behind data that go the same way, and then tells that they have landed.
+  const bool tells = far && checked && it.word_network == it.peer->transport && !it.by_messages;
+  if (!tells && (it.pending != 0 || it.unlanded || it.words_unlanded)) wait_landed(it);
+  if (far || !checked) full_fence(); // else the lock's word does it
+  stored_ = false;
   if (--locks_ == 0) access_ = Access::none;
   close(it);
-  const Held held = std::exchange(it.held, Held::nothing);
+  const bool exclusive = std::exchange(it.held, Held::nothing) == Held::exclusive;
   check_alive(it);
-  if (held != Held::assumed) give_lock(it, window_lock, held == Held::exclusive, it.ticket);
+  if (checked) give_lock(it, window_lock, exclusive, it.ticket);
+  if (!tells) return;
+  it.unlanded = false;
+  if (it.pending != 0) waiting_.until([&] { return it.pending == 0; });
+  check_alive(it);
 }
 
 void Window::lock_all(bool unchecked) {

@@ -55,9 +55,10 @@ struct Messages::Waited {
 };
 
 Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-                   const datatype::Type& byte, std::byte* memory)
-    : words(static_cast<std::size_t>(team.size())), engine_(engine), waiting_(waiting), team_(team),
-      byte_(byte), memory_(memory) {
+                   const datatype::Type& byte, std::byte* memory, Signals* signals,
+                   bool as_in_paper)
+    : engine_(engine), waiting_(waiting), team_(team), byte_(byte), memory_(memory),
+      signals_(signals), longest_inline_(as_in_paper ? 0 : room_inline) {
   for (Slot& slot : slots_) {
     slot.owner = this;
     listen(slot);
@@ -102,7 +103,7 @@ void Messages::request(int to, const Header& header, const void* data) {
 
 Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, std::size_t bytes,
                                MemoryWaiter& waiter) {
-  if (bytes <= longest_inline) {
+  if (bytes <= longest_inline_) {
     request(to, {Kind::put, 0, place, bytes}, from);
     return Posted::done;
   }
@@ -136,8 +137,8 @@ Messages::Posted Messages::flush(int to, MemoryWaiter& waiter) {
   return posted;
 }
 
-void Messages::tell(int to, std::uint32_t value) {
-  request(to, {Kind::tell, 0, value, 0}, nullptr);
+void Messages::tell(int to, std::size_t which, std::uint32_t value) {
+  request(to, {Kind::tell, 0, which, value}, nullptr);
 }
 
 // --- The target.
@@ -207,7 +208,8 @@ void Messages::serve(int from, const Header& header, const std::byte* data) {
 // All that came before from this origin has landed.
 void Messages::answer(int from, const Header& header) {
   if (header.kind == Kind::tell) {
-    *words[static_cast<std::size_t>(from)] = static_cast<std::uint32_t>(header.place);
+    const auto value = static_cast<std::uint32_t>(header.bytes);
+    std::memcpy(reinterpret_cast<std::byte*>(signals_ + from) + header.place, &value, sizeof value);
     return;
   }
   auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});

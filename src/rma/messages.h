@@ -4,6 +4,7 @@
 #include "datatype/type.h"
 #include "engine/engine.h"
 #include "engine/team.h"
+#include "rma/control.h"
 #include "rma/waiting.h"
 
 #include <array>
@@ -22,10 +23,12 @@ class Messages {
  public:
   using Posted = engine::Posted;
 
-  // `context` is the window's alone. `memory`: what places count from; null if they are addresses.
-  // `byte` is MPI_BYTE. All outlive it; begins to serve at once.
+  // The team's context is the window's alone. `memory`: what places count from; null if they are
+  // addresses. `signals`: of each rank of the window, where tell() arrives. `byte` is MPI_BYTE. All
+  // outlive it; begins to serve at once. `as_in_paper`: the data of a put are always a message of
+  // their own, behind the one that tells where they belong.
   Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-           const datatype::Type& byte, std::byte* memory);
+           const datatype::Type& byte, std::byte* memory, Signals* signals, bool as_in_paper);
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
   // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
@@ -37,11 +40,8 @@ class Messages {
   Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
              engine::MemoryWaiter& waiter);
   Posted flush(int to, engine::MemoryWaiter& waiter);
-  // Writes `value` to a word of rank `to`, by way of `words` there, once all before has landed.
-  void tell(int to, std::uint32_t value);
-
-  // Where tell() of each rank arrives.
-  std::vector<std::uint32_t*> words;
+  // Writes `value` at an offset in the signals from us to rank `to`, once all before has landed.
+  void tell(int to, std::size_t which, std::uint32_t value);
 
  private:
   enum class Kind : std::uint32_t { put, put_long, get, flush, tell };
@@ -49,14 +49,14 @@ class Messages {
     Kind kind;
     std::int32_t tag; // of the data that follow, or of the answer
     std::uint64_t place;
-    std::uint64_t bytes;
+    std::uint64_t bytes; // of tell: the value
   };
-  static constexpr std::size_t longest_inline = 4000; // bytes of data in the request itself
+  static constexpr std::size_t room_inline = 4000; // bytes of data in the request itself
   // Requests that may come while one is served.
   struct Slot {
     Messages* owner = nullptr;
     engine::ReceiveRequest* receive = nullptr;
-    std::array<std::byte, sizeof(Header) + longest_inline> room;
+    std::array<std::byte, sizeof(Header) + room_inline> room;
   };
   struct Waited; // a send or receive that somebody waits for
   // Of one origin: puts whose data are still to come, and what waits for them.
@@ -81,6 +81,8 @@ class Messages {
   const engine::Team& team_;
   const datatype::Type& byte_;
   std::byte* const memory_;
+  Signals* const signals_;
+  const std::size_t longest_inline_;
   std::int32_t last_tag_ = 0;
   bool stopping_ = false;
   std::map<int, Arriving> arriving_;

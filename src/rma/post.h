@@ -4,20 +4,29 @@
 #include "rma/window.h"
 
 #include <atomic>
+#include <utility>
 
 // What the files of Window share.
 namespace macadam::rma {
 
-// What this process has stored is seen by others before what it loads later: between a flush and
-// what follows it, and around accesses to the window's memory by the program itself.
-// The thread sanitizer knows no fences; what this one orders lies between processes, which it
-// does not watch anyway.
-inline void full_fence() {
+// The thread sanitizer knows no fences; what these order lies between processes, which it does not
+// watch anyway.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
+// What this process has stored is seen by others before what it loads later: between a flush and
+// what follows it, and around accesses to the window's memory by the program itself.
+inline void full_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-#pragma GCC diagnostic pop
 }
+
+// The same, but only if something was stored; costs nothing otherwise.
+inline void Window::land_stores() {
+  if (std::exchange(stored_, false))
+    full_fence();
+  else
+    std::atomic_thread_fence(std::memory_order_acq_rel);
+}
+#pragma GCC diagnostic pop
 
 // Posts an operation to a network. When there is no room the caller makes progress until there is:
 // so however many operations an epoch has, what is under way is bounded by the network.

@@ -2,7 +2,7 @@
 // Post, start, complete and wait (Jiang et al., section "Synchronization"): the target writes into
 // the origin's vector that it has posted, the origin into the target's that it has completed, by
 // RDMA; each waits for its own memory to change. A completion is written behind the data, and
-// writes land in order: so it is never seen before them.
+// writes land in order: so it is never seen before them. The barrier of a fence is done likewise.
 #include "base/error.h"
 #include "rma/messages.h"
 #include "rma/post.h"
@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t posted_offset = offsetof(Signals, posted);
 constexpr std::size_t completed_offset = offsetof(Signals, completed);
+constexpr std::size_t fenced_offset = offsetof(Signals, fenced);
 
 } // namespace
 
@@ -26,7 +27,9 @@ std::uint32_t Window::signal(int from, std::size_t which) const {
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
+// Behind the data, whichever way they go.
 void Window::send_signal(Target& target, std::size_t which, std::uint32_t value) {
+  if (target.by_messages) return messages_->tell(target.rank, which, value);
   const std::size_t offset = signals_offset(rank()) + which;
   if (target.control_here != nullptr) {
     auto* const word = reinterpret_cast<std::uint32_t*>(target.control_here + offset);
@@ -42,12 +45,28 @@ void Window::send_signal(Target& target, std::size_t which, std::uint32_t value)
   });
 }
 
+// In step k a rank speaks for the 2^k ranks before it and itself to the one 2^k after it: log2(n)
+// writes. Each pair of ranks meets in one step only, so a counter for a pair is enough.
+void Window::meet_all() {
+  const std::uint32_t now = ++fences_;
+  const int n = size();
+  for (int distance = 1; distance < n; distance *= 2) {
+    send_signal(target((rank() + distance) % n), fenced_offset, now);
+    const int from = (rank() + n - distance) % n;
+    const Target& it = target(from);
+    waiting_.until_seen([&] { // it may be one fence ahead
+      return static_cast<std::int32_t>(signal(from, fenced_offset) - now) >= 0 ||
+             it.peer->state == engine::PeerState::failed;
+    });
+    check_alive(it);
+  }
+}
+
 void Window::post(std::vector<int> origins, bool unchecked) {
   if (exposed_) {
     base::fail(MPI_ERR_RMA_SYNC,
                "MPI_Win_post inside an exposure epoch; MPI_Win_wait for the one before is missing");
   }
-  full_fence();
   for (const int origin : origins) {
     Target& it = target(origin);
     if (!unchecked) send_signal(it, posted_offset, ++it.posts_sent);
@@ -84,12 +103,7 @@ void Window::complete() {
   }
   for (const int rank : targets_started_) {
     Target& it = opened(rank);
-    full_fence();
-    ++it.completions_sent;
-    if (it.by_messages)
-      messages_->tell(rank, it.completions_sent);
-    else
-      send_signal(it, completed_offset, it.completions_sent);
+    send_signal(it, completed_offset, ++it.completions_sent);
   }
   access_ = Access::none;
   for (Target* const it : touched_) {
@@ -118,7 +132,6 @@ void Window::end_exposure() {
     check_alive(target(origin));
   }
   origins_.clear();
-  full_fence();
 }
 
 void Window::wait() {

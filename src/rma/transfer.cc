@@ -135,6 +135,7 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   if (origin.bytes() == 0) return true;
   if (to.here != nullptr) {
     ++counters_.mapped;
+    stored_ = true;
     for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
       std::memmove(to.here + at, from, bytes);
     });

@@ -87,12 +87,9 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   const bool needed = prefers_messages_ || (near && !data_by_processor_);
   if (size() > 1 && needed && memory != Memory::together) {
     data_by_processor_ = data_by_processor_ && !prefers_messages_;
-    messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
-                                           memory == Memory::attached ? nullptr : memory_);
-    for (int rank = 0; rank < size(); ++rank) {
-      auto& signals = *reinterpret_cast<Signals*>(control_ + signals_offset(rank));
-      messages_->words[static_cast<std::size_t>(rank)] = &signals.completed;
-    }
+    messages_ = std::make_unique<Messages>(
+        engine_, waiting_, team_, byte_, memory == Memory::attached ? nullptr : memory_,
+        reinterpret_cast<Signals*>(control_ + signals_offset(0)), prefers_messages_);
   }
   if (memory != Memory::together) return;
   // Shared memory only, so it is all the same network.

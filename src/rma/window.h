@@ -114,8 +114,8 @@ class Window {
   // --- Access. The origin's memory may be used until the operation is complete locally.
 
   // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
-  // long way tells why or does it.
-  [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes) {
+  // long way tells why or does it. `stores`: by plain stores, which a flush orders.
+  [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes, bool stores) {
     const Target* const target = targets_[static_cast<std::size_t>(rank)].get();
     if (target == nullptr || target->direct == nullptr) [[unlikely]]
       return nullptr;
@@ -126,6 +126,7 @@ class Window {
     if (bytes > target->bytes - offset) [[unlikely]]
       return nullptr;
     ++counters_.mapped;
+    stored_ |= stores;
     return target->direct + offset;
   }
   // Request-based operations belong to passive-target epochs: refuses others.
@@ -153,10 +154,10 @@ class Window {
   void attach(void* memory, std::uint64_t bytes);
   void detach(const void* memory);
 
-  // --- Synchronisation. The caller makes the barrier between the two halves of a fence.
+  // --- Synchronisation.
 
-  void end_fence();
-  void begin_fence(bool access_follows);
+  // The asserts of a fence: `alone` if no access was before and none follows, so nobody waits.
+  void fence(bool alone, bool access_follows);
   void lock(int rank, bool exclusive, bool unchecked);
   void unlock(int rank);
   void lock_all(bool unchecked);
@@ -196,13 +197,16 @@ class Window {
   void post_flush(Target& target);
   void wait_landed(Target& target);
   void flush_touched();
+  void land_stores();
   void check_passive(const Target& target, const char* call) const;
   void check_passive(const char* call) const;
   void check_no_access(const char* call) const;
   void check_no_fence_access(const char* call) const;
   static void check_alive(const Target& target);
+  [[nodiscard]] const Target* find_failed() const;
 
   // signals.cc
+  void meet_all();
   [[nodiscard]] std::uint32_t signal(int from, std::size_t which) const;
   void send_signal(Target& target, std::size_t which, std::uint32_t value);
   void open_started(Target& target);
@@ -210,10 +214,13 @@ class Window {
   void check_exposed(const char* call) const;
   void end_exposure();
 
-  // words.cc: the control block of a target
-  std::uint64_t fetch_add(Target& target, std::size_t offset, std::uint64_t add);
-  void load(Target& target, std::size_t offset, std::uint64_t* words, std::size_t count);
-  void store(Target& target, std::size_t offset, const std::uint64_t* words, std::size_t count);
+  // words.h, words.cc: the control block of a target
+  void post_fetch_add(Target& target, std::size_t offset, std::uint64_t add, std::uint64_t& result);
+  void post_store(Target& target, std::size_t offset, const std::uint64_t& value);
+  void post_load(Target& target, std::size_t offset, std::uint64_t& result);
+  void take_far_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
+  void give_far_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
+  void wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket);
   void take_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
   void give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
 
@@ -265,8 +272,10 @@ class Window {
   Memory memory_is_ = Memory::own;
   Access access_ = Access::none;
   bool unchecked_ = false; // MPI_MODE_NOCHECK of lock_all
+  bool stored_ = false;    // to mapped memory, since the last full fence
   std::size_t locks_ = 0;  // held, in Access::locks
   unsigned idle_flushes_ = 0;
+  std::uint32_t fences_ = 0;
   bool exposed_ = false; // to `origins_`, by post()
   std::vector<int> origins_;
   std::vector<int> targets_started_; // of start()

@@ -2,10 +2,10 @@
 // The words of a target's control block that several origins change, in the window's one domain: by
 // the processor's atomics if all ranks share its memory, else all (neighbours and the target itself
 // too) by those of the network that connects all, which are not atomic to the processor's.
-#include "rma/post.h"
-#include "rma/window.h"
+#include "rma/words.h"
 
-#include <atomic>
+#include "base/error.h"
+#include "rma/post.h"
 
 namespace macadam::rma {
 
@@ -13,81 +13,85 @@ using engine::RemoteMemory;
 
 namespace {
 
-std::atomic_ref<std::uint64_t> word(const Target& target, std::size_t offset) {
-  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target.control_here + offset));
-}
-
 RemoteMemory at(RemoteMemory memory, std::size_t offset) {
   return {memory.address + offset, memory.key};
 }
 
 } // namespace
 
-std::uint64_t Window::fetch_add(Target& target, std::size_t offset, std::uint64_t add) {
-  if (target.word_network == nullptr) return word(target, offset).fetch_add(add);
-  run_once(target, [&](std::uint64_t cookie) {
+// The caller waits for the batch; then the word is in `result`.
+void Window::post_fetch_add(Target& target, std::size_t offset, std::uint64_t add,
+                            std::uint64_t& result) {
+  add_to_batch(target, [&](std::uint64_t cookie) {
     return target.word_network->atomic(*target.word_link,
                                        {engine::Atomic::Kind::fetch_and_add, add, 0},
-                                       at(target.words, offset), target.scratch, cookie);
+                                       at(target.words, offset), &result, cookie);
   });
-  return target.scratch[0];
 }
 
-void Window::load(Target& target, std::size_t offset, std::uint64_t* words, std::size_t count) {
-  if (target.word_network == nullptr) {
-    for (std::size_t i = 0; i < count; ++i)
-      words[i] = word(target, offset + i * sizeof *words).load();
-    return;
-  }
-  run_once(target, [&](std::uint64_t cookie) {
-    return target.word_network->read(*target.word_link, target.scratch, at(target.words, offset),
-                                     count * sizeof *words, cookie);
-  });
-  std::memcpy(words, target.scratch, count * sizeof *words);
-}
-
-void Window::store(Target& target, std::size_t offset, const std::uint64_t* words,
-                   std::size_t count) {
-  if (target.word_network == nullptr) {
-    for (std::size_t i = 0; i < count; ++i)
-      word(target, offset + i * sizeof *words).store(words[i]);
-    return;
-  }
-  std::memcpy(target.scratch, words, count * sizeof *words);
+// Likewise; `value` stays until then.
+void Window::post_store(Target& target, std::size_t offset, const std::uint64_t& value) {
   target.words_unlanded = true;
-  run_once(target, [&](std::uint64_t cookie) {
-    return target.word_network->write(*target.word_link, target.scratch, at(target.words, offset),
-                                      count * sizeof *words, cookie);
+  add_to_batch(target, [&](std::uint64_t cookie) {
+    return target.word_network->write(*target.word_link, &value, at(target.words, offset),
+                                      sizeof value, cookie);
   });
 }
 
-// --- TicketLock, control.h.
+void Window::post_load(Target& target, std::size_t offset, std::uint64_t& result) {
+  add_to_batch(target, [&](std::uint64_t cookie) {
+    return target.word_network->read(*target.word_link, &result, at(target.words, offset),
+                                     sizeof result, cookie);
+  });
+}
 
-void Window::take_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket) {
-  ticket = fetch_add(target, lock + offsetof(TicketLock, next), 1);
+// --- TicketLock: one round trip each way, if it is free.
+
+void Window::take_far_lock(Target& target, std::size_t lock, bool exclusive,
+                           std::uint64_t& ticket) {
   const std::size_t turn =
       lock + (exclusive ? offsetof(TicketLock, writers) : offsetof(TicketLock, readers));
-  const auto is_our_turn = [&] {
-    std::uint64_t now = 0;
-    load(target, turn, &now, 1);
-    return now == ticket;
-  };
-  if (!is_our_turn()) {
-    ++counters_.locks_waited;
-    waiting_.until_seen(is_our_turn);
-  }
-  const std::uint64_t next = ticket + 1;
-  if (!exclusive) store(target, lock + offsetof(TicketLock, readers), &next, 1);
+  post_fetch_add(target, lock + offsetof(TicketLock, next), 1, target.scratch[0]);
+  post_load(target, turn, target.scratch[1]);
+  wait_for_batch(target);
+  ticket = target.scratch[0];
+  if (target.scratch[1] != ticket) wait_for_turn(target, turn, ticket);
+  if (exclusive) return;
+  target.scratch[0] = ticket + 1;
+  post_store(target, turn, target.scratch[0]);
+  wait_for_batch(target);
 }
 
-void Window::give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket) {
-  if (!exclusive) {
-    fetch_add(target, lock + offsetof(TicketLock, writers), 1);
-    return;
+void Window::give_far_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket) {
+  if (exclusive) {
+    target.scratch[0] = ticket + 1;
+    post_store(target, lock + offsetof(TicketLock, readers), target.scratch[0]);
   }
-  static_assert(offsetof(TicketLock, writers) == offsetof(TicketLock, readers) + 8);
-  const std::uint64_t next[2] = {ticket + 1, ticket + 1};
-  store(target, lock + offsetof(TicketLock, readers), next, 2);
+  post_fetch_add(target, lock + offsetof(TicketLock, writers), 1, target.scratch[1]);
+  wait_for_batch(target);
+  target.words_unlanded = false; // what is written before an atomic lands before it
+}
+
+// Nobody knows who holds a lock. Once a rank of the window has ended it may be that one, for ever.
+void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket) {
+  ++counters_.locks_waited;
+  const Target* lost = nullptr;
+  const auto now = [&] {
+    if (target.word_network == nullptr) return word(target, turn).load(std::memory_order_acquire);
+    post_load(target, turn, target.scratch[0]);
+    wait_for_batch(target);
+    return target.scratch[0];
+  };
+  waiting_.until_seen([&] {
+    if (now() == ticket) return true;
+    lost = find_failed();
+    return lost != nullptr;
+  });
+  if (lost == nullptr) return;
+  base::fail(MPI_ERR_PROC_ABORTED,
+             "a lock of rank {} is not given back, and rank {} of the window (rank {} of "
+             "MPI_COMM_WORLD), which may hold it, has ended",
+             target.rank, lost->rank, lost->peer->rank);
 }
 
 } // namespace macadam::rma

@@ -22,7 +22,8 @@ using namespace macadam::api;
 using namespace macadam::mpi;
 """
 
-SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || sides.leaf)"}
+SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || sides.leaf)",
+         "op": "op != MPI_NO_OP"}
 COMPANIONS = {"count", "counts", "displs", "datatype", "datatypes"}
 
 
@@ -42,7 +43,7 @@ class Body:
         self.entry = entry
         self.parameters = entry.function.parameters
         self.source = next((p for p in self.parameters if p.kind.source), None)
-        self.rooted = any(p.side for p in self.parameters)
+        self.rooted = any(p.side not in (None, "op") for p in self.parameters)
 
     def condition(self, parameter: Parameter) -> str:
         """Where the argument is significant; empty if it always is."""

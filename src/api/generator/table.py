@@ -12,7 +12,8 @@ A function is one statement; continuation lines are indented:
                 addresses), `group` (ranks of the local group), `dimensions` (of the Cartesian
                 topology), `in_neighbors` or `out_neighbors`; of a string result: a parameter, or
                 the constant MPI_MAX_... that bounds it
-    /side       where an argument of a rooted collective is significant: root, leaf or member (both)
+    /side       where an argument of a rooted collective is significant: root, leaf or member (both);
+                op: unless the operation is MPI_NO_OP
     -> type     what a function returns that does not return an error code
 
     large       there is a form MPI_Name_c with MPI_Count instead of int
@@ -34,7 +35,7 @@ from .kinds import KINDS, Kind, plain
 FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "communicator",
                   "environment", "file", "tool")
 WORDS = {"large", "x", "form", "collective", "anytime", "deprecated", "written"}
-SIDES = {"root", "leaf", "member"}
+SIDES = {"root", "leaf", "member", "op"}
 LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 
 
@@ -48,7 +49,7 @@ class Parameter:
     kind_name: str  # empty for a plain C type
     kind: Kind
     length: str | None = None  # of an array
-    side: str | None = None  # of a rooted collective
+    side: str | None = None  # where it is significant
     large_only: bool = False
 
     def declare(self, large: bool) -> str:

@@ -190,8 +190,8 @@ void wide_and_long() {
     for (int i = 0; i < 10; ++i) {
       OK(MPI_Accumulate(ours.data(), count, MPI_C_DOUBLE_COMPLEX, 0, 0, count, MPI_C_DOUBLE_COMPLEX,
                         MPI_SUM, win));
-      OK(MPI_Get_accumulate(nullptr, 0, MPI_BYTE, old.data(), count, MPI_C_DOUBLE_COMPLEX, 0, 0,
-                            count, MPI_C_DOUBLE_COMPLEX, MPI_NO_OP, win));
+      OK(MPI_Get_accumulate(nullptr, 0, MPI_DATATYPE_NULL, old.data(), count, MPI_C_DOUBLE_COMPLEX,
+                            0, 0, count, MPI_C_DOUBLE_COMPLEX, MPI_NO_OP, win));
       OK(MPI_Win_flush(0, win));
       for (const Complex& each : old)
         CHECK_EQUAL(each.imag(), 2 * each.real());
@@ -239,8 +239,8 @@ void derived_types() {
     OK(MPI_Win_fence(0, win));
     OK(MPI_Accumulate(ours.data(), rows, MPI_INT, 0, 2, 1, column, MPI_SUM, win));
     OK(MPI_Win_fence(0, win));
-    OK(MPI_Get_accumulate(nullptr, 0, MPI_INT, spread.data(), 1, column, 0, 2, 1, column, MPI_NO_OP,
-                          win));
+    OK(MPI_Get_accumulate(nullptr, -1, MPI_DATATYPE_NULL, spread.data(), 1, column, 0, 2, 1, column,
+                          MPI_NO_OP, win));
     OK(MPI_Win_fence(0, win));
     for (int i = 0; i < rows; ++i) {
       CHECK_EQUAL(spread[static_cast<std::size_t>(i * columns)], i * check::size);
@@ -265,8 +265,8 @@ void requests() {
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   OK(MPI_Win_flush_all(win));
   OK(MPI_Barrier(MPI_COMM_WORLD));
-  OK(MPI_Rget_accumulate(nullptr, 0, MPI_DOUBLE, old, 2, MPI_DOUBLE, 0, 1, 2, MPI_DOUBLE, MPI_NO_OP,
-                         win, &request));
+  OK(MPI_Rget_accumulate(nullptr, 0, MPI_DATATYPE_NULL, old, 2, MPI_DOUBLE, 0, 1, 2, MPI_DOUBLE,
+                         MPI_NO_OP, win, &request));
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   CHECK_EQUAL(old[0], 1.5 * check::size);
   CHECK_EQUAL(old[1], 2.5 * check::size);
