@@ -93,12 +93,14 @@ prove: configure
 	@cmake --build --preset release -j $(JOBS) --target prove
 	$(release)/tests/prove/prove $(ARGS)
 
-# Ten thousand random programs in random orders, and as many over RDMA on devices that misbehave.
+# Ten thousand random programs in random orders, and as many over RDMA on devices that misbehave, of
+# MPI and of Gravel.
 SEEDS ?= 10000
 torture: configure
-	@cmake --build --preset release -j $(JOBS) --target proof_random_test torture_test
+	@cmake --build --preset release -j $(JOBS) --target proof_random_test torture_test gravel_torture_test
 	MACADAM_SEEDS=$(SEEDS) $(release)/tests/prove/proof_random_test --gtest_brief=1
 	MACADAM_SEEDS=$(SEEDS) MACADAM_JOBS=$(JOBS) $(release)/tests/torture/torture_test --gtest_brief=1
+	MACADAM_SEEDS=$(SEEDS) MACADAM_JOBS=$(JOBS) $(release)/tests/gravel/torture/gravel_torture_test --gtest_brief=1
 
 # The first line says why, where this machine cannot run the virtual one.
 verbs: configure

@@ -96,11 +96,6 @@ void Core::lose(Rank rank) {
   fail_peer(peer(rank));
 }
 
-void Core::probe(Rank rank) {
-  Peer& probed = peer(rank);
-  if (probed.connected && !probed.failed) tell_credits(probed);
-}
-
 // Everything that waits for the peer ends, except transfers that the network still holds.
 void Core::fail_peer(Peer& gone) {
   if (gone.failed) return;

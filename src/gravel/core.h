@@ -29,7 +29,8 @@ using BufferId = std::uint64_t;  // never 0
 inline constexpr int any_source = -1;
 inline constexpr int any_tag = -2;
 
-// Where the ledgers of the other processes are. The start of the library provides it.
+// Where the ledgers of the other processes are, and whether these still run. The start of the
+// library provides it.
 class Directory {
  public:
   virtual ~Directory() = default;
@@ -37,6 +38,10 @@ class Directory {
   [[nodiscard]] virtual Rank size() const = 0; // ranks are 0 to size() - 1
   // What Core::ledgers() of that process said, for the network by which we reach it.
   [[nodiscard]] virtual RemoteMemory ledgers(Rank peer) const = 0;
+  // Whether the system knows of the process's end; if not, only the network can tell.
+  [[nodiscard]] virtual bool is_near(Rank) const { return false; }
+  // Of a process that is near.
+  [[nodiscard]] virtual bool has_ended(Rank) const { return false; }
 };
 
 enum class RequestKind : std::uint8_t {
@@ -230,7 +235,7 @@ class Core final : engine::Sink {
   [[nodiscard]] bool at_rest() const;
   // The peer is gone (who watches processes knows sooner than the network).
   void lose(Rank peer);
-  // Makes the network look whether the peer is still there, by telling it what it knows.
+  // Makes the network look whether the peer is still there.
   void probe(Rank peer);
 
   // What is not finished, for the end: "2 requests, 1 buffer without FIN".

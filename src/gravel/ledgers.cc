@@ -176,6 +176,19 @@ bool Core::tell_credits(Peer& to) {
   return true;
 }
 
+// Without a notice: the peer need not look at it, and it takes none of the peer's receives, of
+// which one that is gone may have none left.
+void Core::probe(Rank rank) {
+  Peer& probed = peer(rank);
+  if (!probed.connected || probed.failed || probed.noting) return;
+  Consumed& own = probed.written[layout_.credits(0)].consumed;
+  own = all_consumed(probed);
+  const engine::Posted posted =
+      probed.transport->put(*probed.link, &own, at(probed.ledgers, layout_.credits(rank_)),
+                            sizeof own, credit_cookie | rank);
+  probed.noting = posted == engine::Posted::pending;
+}
+
 void Core::on_complete(std::uint64_t cookie, bool ok) {
   if (cookie == 0) return; // an entry: who reads it tells
   if ((cookie & credit_cookie) != 0) {

@@ -15,6 +15,7 @@ namespace {
 using namespace macadam;
 using gravel::Code;
 using gravel::Core;
+using gravel::Driver;
 using libgravel::Library;
 
 static_assert(GRAVEL_SUCCESS == static_cast<int>(Code::success));
@@ -60,7 +61,7 @@ int call(const char* function, Body&& body) {
   return guarded(function, [&] {
     if (running == nullptr)
       gravel::fail(Code::state, "Gravel is not running; call gravel_init() first");
-    body(*running, running->core());
+    body(running->driver(), running->driver().core());
   });
 }
 
@@ -78,28 +79,28 @@ std::uint64_t id_of(std::int64_t handle) {
   return static_cast<std::uint64_t>(handle);
 }
 
-void wait_for(Library& library, std::uint64_t id) {
-  Core& core = library.core();
+void wait_for(Driver& driver, std::uint64_t id) {
+  Core& core = driver.core();
   const int on = static_cast<int>(core.peer_of(id).rank);
-  library.wait(on, [&] { return core.is_complete(id); });
+  driver.wait(on, [&] { return core.is_complete(id); });
   core.finish(id);
 }
 
 // Hands the request out; without a place for it, waits.
-void hand_out(Library& library, std::uint64_t id, gravel_request* request) {
-  library.push();
-  if (request == nullptr) return wait_for(library, id);
+void hand_out(Driver& driver, std::uint64_t id, gravel_request* request) {
+  driver.push();
+  if (request == nullptr) return wait_for(driver, id);
   *request = static_cast<gravel_request>(id);
 }
 
 // Takes an announcement, waiting for it if there is no `flag`.
 template <class Take>
-auto take(Library& library, int source, int* flag, Take&& take) {
+auto take(Driver& driver, int source, int* flag, Take&& take) {
   auto found = take();
   if (flag == nullptr) {
-    library.wait(source, [&] { return found.has_value() || (found = take()).has_value(); });
+    driver.wait(source, [&] { return found.has_value() || (found = take()).has_value(); });
   } else {
-    if (!found && library.core().progress()) found = take();
+    if (!found && driver.core().progress()) found = take();
     *flag = found.has_value() ? 1 : 0;
   }
   return found;
@@ -117,13 +118,13 @@ int gravel_init(MPI_Comm comm) {
 }
 
 int gravel_finalize(void) {
-  return call("gravel_finalize", [](Library& library, Core& core) {
+  return call("gravel_finalize", [](Driver& driver, Core& core) {
     if (const std::string left = core.unfinished(); !left.empty())
       gravel::fail(Code::incomplete,
                    "{} not finished; wait for requests, and send the FIN of "
                    "buffers that were taken",
                    left);
-    library.drain();
+    driver.drain();
     running.reset();
   });
 }
@@ -133,82 +134,81 @@ const char* gravel_error_message(void) {
 }
 
 int gravel_register(void* memory, size_t bytes) {
-  return call("gravel_register",
-              [&](Library&, Core& core) { core.register_memory(memory, bytes); });
+  return call("gravel_register", [&](Driver&, Core& core) { core.register_memory(memory, bytes); });
 }
 
 int gravel_unregister(void* memory) {
-  return call("gravel_unregister", [&](Library&, Core& core) { core.unregister_memory(memory); });
+  return call("gravel_unregister", [&](Driver&, Core& core) { core.unregister_memory(memory); });
 }
 
 int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int tag,
                                  gravel_request* request) {
-  return call("gravel_post_recv_buffer_rdma", [&](Library& library, Core& core) {
+  return call("gravel_post_recv_buffer_rdma", [&](Driver& driver, Core& core) {
     need(request, "request");
-    hand_out(library, core.post_receive_buffer(producer, memory, bytes, tag), request);
+    hand_out(driver, core.post_receive_buffer(producer, memory, bytes, tag), request);
   });
 }
 
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag) {
-  return call("gravel_test_recv_buffer", [&](Library& library, Core& core) {
+  return call("gravel_test_recv_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
     need(flag, "flag");
     const auto found =
-        take(library, consumer, flag, [&] { return core.take_receive_buffer(consumer, tag); });
+        take(driver, consumer, flag, [&] { return core.take_receive_buffer(consumer, tag); });
     if (found) tell(buffer, *found);
   });
 }
 
 int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer) {
-  return call("gravel_wait_recv_buffer", [&](Library& library, Core& core) {
+  return call("gravel_wait_recv_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
-    tell(buffer, *take(library, consumer, nullptr,
-                       [&] { return core.take_receive_buffer(consumer, tag); }));
+    tell(buffer,
+         *take(driver, consumer, nullptr, [&] { return core.take_receive_buffer(consumer, tag); }));
   });
 }
 
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
-  return call("gravel_post_os_put", [&](Library& library, Core& core) {
+  return call("gravel_post_os_put", [&](Driver& driver, Core& core) {
     const std::uint64_t id = core.put(id_of(buffer), memory, bytes, offset);
     if (request == nullptr)
       core.release(id);
     else
       *request = static_cast<gravel_request>(id);
-    library.push();
+    driver.push();
   });
 }
 
 int gravel_post_os_get(gravel_buffer buffer, void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
-  return call("gravel_post_os_get", [&](Library& library, Core& core) {
+  return call("gravel_post_os_get", [&](Driver& driver, Core& core) {
     const std::uint64_t id = core.get(id_of(buffer), memory, bytes, offset);
     if (request == nullptr)
       core.release(id);
     else
       *request = static_cast<gravel_request>(id);
-    library.push();
+    driver.push();
   });
 }
 
 int gravel_send_fin(gravel_buffer buffer, gravel_request* request) {
-  return call("gravel_send_fin", [&](Library& library, Core& core) {
-    hand_out(library, core.send_fin(id_of(buffer)), request);
+  return call("gravel_send_fin", [&](Driver& driver, Core& core) {
+    hand_out(driver, core.send_fin(id_of(buffer)), request);
   });
 }
 
 int gravel_post_send_request_rdma(int consumer, size_t bytes, int tag, gravel_request* request) {
-  return call("gravel_post_send_request_rdma", [&](Library& library, Core& core) {
-    hand_out(library, core.post_send_request(consumer, bytes, tag), request);
+  return call("gravel_post_send_request_rdma", [&](Driver& driver, Core& core) {
+    hand_out(driver, core.post_send_request(consumer, bytes, tag), request);
   });
 }
 
 int gravel_test_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes,
                              int* flag) {
-  return call("gravel_test_send_request", [&](Library& library, Core& core) {
+  return call("gravel_test_send_request", [&](Driver& driver, Core& core) {
     need(flag, "flag");
     const auto found =
-        take(library, producer, flag, [&] { return core.take_send_request(producer, tag); });
+        take(driver, producer, flag, [&] { return core.take_send_request(producer, tag); });
     if (!found) return;
     tell(from, found->producer);
     tell(found_tag, found->tag);
@@ -217,9 +217,9 @@ int gravel_test_send_request(int producer, int tag, int* from, int* found_tag, s
 }
 
 int gravel_wait_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes) {
-  return call("gravel_wait_send_request", [&](Library& library, Core& core) {
+  return call("gravel_wait_send_request", [&](Driver& driver, Core& core) {
     const auto found =
-        take(library, producer, nullptr, [&] { return core.take_send_request(producer, tag); });
+        take(driver, producer, nullptr, [&] { return core.take_send_request(producer, tag); });
     tell(from, found->producer);
     tell(found_tag, found->tag);
     tell(bytes, found->bytes);
@@ -228,32 +228,32 @@ int gravel_wait_send_request(int producer, int tag, int* from, int* found_tag, s
 
 int gravel_post_send_buffer_rdma(int consumer, const void* memory, size_t bytes, int tag,
                                  gravel_request* request) {
-  return call("gravel_post_send_buffer_rdma", [&](Library& library, Core& core) {
+  return call("gravel_post_send_buffer_rdma", [&](Driver& driver, Core& core) {
     need(request, "request");
-    hand_out(library, core.post_send_buffer(consumer, memory, bytes, tag), request);
+    hand_out(driver, core.post_send_buffer(consumer, memory, bytes, tag), request);
   });
 }
 
 int gravel_test_send_buffer(int producer, int tag, gravel_buffer* buffer, int* flag) {
-  return call("gravel_test_send_buffer", [&](Library& library, Core& core) {
+  return call("gravel_test_send_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
     need(flag, "flag");
     const auto found =
-        take(library, producer, flag, [&] { return core.take_send_buffer(producer, tag); });
+        take(driver, producer, flag, [&] { return core.take_send_buffer(producer, tag); });
     if (found) tell(buffer, *found);
   });
 }
 
 int gravel_wait_send_buffer(int producer, int tag, gravel_buffer* buffer) {
-  return call("gravel_wait_send_buffer", [&](Library& library, Core& core) {
+  return call("gravel_wait_send_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
     tell(buffer,
-         *take(library, producer, nullptr, [&] { return core.take_send_buffer(producer, tag); }));
+         *take(driver, producer, nullptr, [&] { return core.take_send_buffer(producer, tag); }));
   });
 }
 
 int gravel_get_buffer(gravel_buffer buffer, int* peer, int* tag, size_t* bytes) {
-  return call("gravel_get_buffer", [&](Library&, Core& core) {
+  return call("gravel_get_buffer", [&](Driver&, Core& core) {
     const gravel::Buffer& found = core.buffer(id_of(buffer));
     tell(peer, found.peer->rank);
     tell(tag, found.tag);
@@ -262,18 +262,18 @@ int gravel_get_buffer(gravel_buffer buffer, int* peer, int* tag, size_t* bytes) 
 }
 
 int gravel_wait(gravel_request* request) {
-  return call("gravel_wait", [&](Library& library, Core&) {
+  return call("gravel_wait", [&](Driver& driver, Core&) {
     need(request, "request");
     if (*request == GRAVEL_REQUEST_NULL) return;
     const std::uint64_t id = id_of(*request);
-    static_cast<void>(library.core().is_complete(id)); // a wrong one stays as it is
+    static_cast<void>(driver.core().is_complete(id)); // a wrong one stays as it is
     *request = GRAVEL_REQUEST_NULL;
-    wait_for(library, id);
+    wait_for(driver, id);
   });
 }
 
 int gravel_test(gravel_request* request, int* flag) {
-  return call("gravel_test", [&](Library&, Core& core) {
+  return call("gravel_test", [&](Driver&, Core& core) {
     need(request, "request");
     need(flag, "flag");
     *flag = 1;

@@ -12,15 +12,10 @@
 #include <cstring>
 
 namespace macadam::libgravel {
-namespace {
 
 using gravel::Code;
 using gravel::fail;
 using gravel::Rank;
-
-constexpr double watch_interval = 0.1; // seconds between two looks whether a peer is still there
-
-} // namespace
 
 Library::Library(MPI_Comm comm) : exchange_(comm) {
   Greeting own;
@@ -38,8 +33,8 @@ Library::Library(MPI_Comm comm) : exchange_(comm) {
   Card card;
   keep_trouble(card.trouble, [&] {
     make_networks();
-    if (shm_) card.shm_ledgers = core_->ledgers(0);
-    if (rdma_) card.rdma_ledgers = core_->ledgers(shm_ ? 1 : 0);
+    if (shm_) card.shm_ledgers = driver_->core().ledgers(0);
+    if (rdma_) card.rdma_ledgers = driver_->core().ledgers(shm_ ? 1 : 0);
     card.endpoint = endpoint_;
   });
   cards_ = exchange_.allgather(card);
@@ -76,40 +71,11 @@ void Library::make_networks() {
     nearest_first.push_back(rdma_.get());
   }
   const gravel::Directory& directory = *this;
-  core_.emplace(engine::Networks(std::move(nearest_first)), directory, slots);
+  driver_.emplace(engine::Networks(std::move(nearest_first)), directory, slots);
 }
 
 gravel::RemoteMemory Library::ledgers(Rank peer) const {
-  return by_shm(peer) ? cards_[peer].shm_ledgers : cards_[peer].rdma_ledgers;
-}
-
-void Library::push() {
-  if (core_->must_progress()) core_->progress();
-  if (core_->is_connecting()) wait(gravel::any_source, [&] { return !core_->is_connecting(); });
-}
-
-void Library::drain() {
-  wait(gravel::any_source, [&] { return core_->at_rest() && core_->networks().drain(); });
-}
-
-void Library::watch(int on) {
-  const double now = core_->networks().nearest().now();
-  if (watched_ == 0) watched_ = now;
-  if (now - watched_ < watch_interval) return;
-  watched_ = now;
-  if (on != gravel::any_source) return watch_peer(static_cast<Rank>(on));
-  for (Rank peer = 0; peer < exchange_.size(); ++peer)
-    watch_peer(peer);
-}
-
-// In shared memory a process that has ended is seen by the system; over RDMA by writing to it.
-void Library::watch_peer(Rank peer) {
-  if (peer == exchange_.rank() || !core_->knows(peer)) return;
-  if (!by_shm(peer)) return core_->probe(peer);
-  if (!neighbours_->has_ended(peer)) return;
-  while (core_->progress()) { // what it has still sent
-  }
-  core_->lose(peer);
+  return is_near(peer) ? cards_[peer].shm_ledgers : cards_[peer].rdma_ledgers;
 }
 
 } // namespace macadam::libgravel

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "base/settings.h"
 #include "prove/program.h"
-#include "sim/model.h"
+#include "torture/network.h"
 
 #include <cstdint>
 #include <string>
@@ -11,13 +10,9 @@
 namespace macadam::torture {
 
 // A random program and the network it runs on: everything follows from the seed.
-struct Setup {
+struct Setup : Network {
   prove::Program program;
-  base::Settings settings;
-  sim::Model model;
-  sim::Faults faults;
   bool notices = true; // the transport's puts may tell their target that they are there
-  bool breaks = false; // connections may fail, and operations with them
 };
 
 Setup random_setup(std::uint64_t seed);

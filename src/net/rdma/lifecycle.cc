@@ -15,6 +15,8 @@ namespace {
 constexpr double unused_time = 10e-3; // seconds
 // A peer that polls answers a close note sooner.
 constexpr double answer_time = 5e-3; // seconds
+// ... and one that has not answered for so long may be gone.
+constexpr double doubt_time = 1; // seconds
 
 // At most so many requests of ours under way at start-up, so that the packets find room.
 constexpr unsigned most_opening = model::datagram_receives / 4;
@@ -78,8 +80,16 @@ bool RdmaTransport::continue_close(Connection& connection) {
     if (connection.transfers != 0) return false;
     connection.close_sent = post_note(connection, {.kind = wire::NoteKind::close});
   }
-  if (!connection.close_sent || !connection.close_received || !connection.sends.idle())
+  if (!connection.close_sent || !connection.sends.idle()) return false;
+  if (!connection.close_received) {
+    // Its adapter has taken the note, and says nothing if the process then ends: look, by a write
+    // of nothing, which breaks the connection if nobody is there.
+    if (const double now = device_.now(); now - connection.phase_since > doubt_time) {
+      connection.phase_since = now;
+      post_flush(connection);
+    }
     return false;
+  }
   numbers_.erase(connection.number);
   connection.number = 0;
   connection.phase = Phase::down;

@@ -206,6 +206,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::string refusal_; // the device's, of the last registration that failed
   std::unique_ptr<Receiver> receiver_;
   CompletionQueues queues_;
+  base::Slab<Transfer> transfer_slab_; // before the connections, in whose lists its objects stand
   std::unique_ptr<Connector> connector_;
 
   std::unordered_map<std::uint32_t, Connection*> numbers_; // by number of the queue pair
@@ -214,7 +215,6 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::vector<Connection*> closing_;                       // in Phase::closing
   std::vector<Connection*> dead_; // failed queue pairs whose completions may still come
   std::uint64_t clock_ = 0;       // counts uses of connections
-  base::Slab<Transfer> transfer_slab_;
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> exposed_; // by travelling key
   std::uint32_t exposures_ = 0;                                              // ever made
 

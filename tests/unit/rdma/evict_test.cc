@@ -74,6 +74,24 @@ INSTANTIATE_TEST_SUITE_P(
       return mode + std::to_string(at.param.queue_pairs) + "of" + std::to_string(at.param.size);
     });
 
+// Found by tests/gravel/torture: its adapter has taken our close note, and it ends without its own.
+TEST(Few, who_ends_before_it_answers_is_missed) {
+  Settings settings = small_settings();
+  settings.rdma_queue_pairs = 2; // with the one for datagrams
+  World world(3, settings);
+  world.start();
+  Stream first(world, 0, 1, 1);
+  ASSERT_TRUE(world.until([&] { return first.push() && first.arrived(); }));
+  Stream second(world, 0, 2, 1);
+  // Rank 1 computes, so it does not answer; then it is gone.
+  world.until([&] { return second.push(); }, 1000, 1);
+  EXPECT_FALSE(second.arrived());
+  world[1].transport.reset();
+  ASSERT_TRUE(world.until([&] { return second.push() && second.arrived(); }, 3'000'000));
+  second.check();
+  EXPECT_EQ(world[0].states[1], engine::PeerState::failed);
+}
+
 class FewAndBad : public testing::TestWithParam<unsigned> {};
 
 TEST_P(FewAndBad, datagrams_as_well) {

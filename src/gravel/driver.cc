@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gravel/driver.h"
+
+namespace macadam::gravel {
+namespace {
+
+constexpr double watch_interval = 0.1; // seconds between two looks whether a peer is still there
+
+} // namespace
+
+void Driver::push() {
+  if (core_.must_progress()) core_.progress();
+  if (core_.is_connecting()) wait(any_source, [this] { return !core_.is_connecting(); });
+}
+
+void Driver::drain() {
+  wait(any_source, [this] { return core_.at_rest() && core_.networks().drain(); });
+}
+
+void Driver::watch(int on) {
+  const double now = core_.networks().nearest().now();
+  if (watched_ == 0) watched_ = now;
+  if (now - watched_ < watch_interval) return;
+  watched_ = now;
+  if (on != any_source) return watch_peer(static_cast<Rank>(on));
+  for (Rank peer = 0; peer < directory_.size(); ++peer)
+    watch_peer(peer);
+}
+
+// On this machine the system says that a process has ended; over a network, writing to it.
+void Driver::watch_peer(Rank peer) {
+  if (peer == directory_.rank() || !core_.knows(peer)) return;
+  if (!directory_.is_near(peer)) return core_.probe(peer);
+  if (!directory_.has_ended(peer)) return;
+  while (core_.progress()) { // what it has still sent
+  }
+  core_.lose(peer);
+}
+
+} // namespace macadam::gravel

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gravel/core.h"
+
+namespace macadam::gravel {
+
+// A core, and what it leaves to others: to wait, and to look meanwhile whether those who are waited
+// for are still there. Its waits are the only calls of Gravel that block.
+class Driver {
+ public:
+  // As for the core.
+  Driver(engine::Networks networks, const Directory& directory, std::uint32_t slots)
+      : directory_(directory), core_(std::move(networks), directory, slots) {}
+
+  [[nodiscard]] Core& core() { return core_; }
+  [[nodiscard]] const Core& core() const { return core_; }
+
+  // Makes progress until done() is true. `on`: the peer it depends on, or any_source; whether that
+  // one has ended is looked at now and then. Throws what done() throws.
+  template <class Done>
+  void wait(int on, Done&& done) {
+    unsigned fruitless = 0, in_vain = 0; // polls: in a row, and in this wait
+    while (!done()) {
+      if (core_.progress()) {
+        fruitless = 0;
+        continue;
+      }
+      // Not those in a row: the looks of others who wait for us come in between, for ever.
+      if (++in_vain > patient_polls) [[unlikely]]
+        watch(on);
+      core_.networks().idle(++fruitless, longest_sleep_us);
+    }
+    if (fruitless != 0) core_.networks().resume();
+  }
+  // After something was begun: it leaves now if it can. A connection is waited for, as nobody could
+  // say when the program calls again.
+  void push();
+  // Until all that was begun has arrived.
+  void drain();
+
+ private:
+  static constexpr unsigned patient_polls = 32;
+  static constexpr unsigned longest_sleep_us = 100'000;
+
+  void watch(int on);
+  void watch_peer(Rank peer);
+
+  const Directory& directory_;
+  Core core_;
+  double watched_ = 0; // seconds
+};
+
+} // namespace macadam::gravel

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random programs of Gravel over the RDMA transport on simulated devices that misbehave, and what
+// they have found.
+#include "gravel/driver.h"
+#include "gravel/torture/run.h"
+#include "torture/children.h"
+#include "unit/support/still_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace macadam::gravel::torture {
+namespace {
+
+using macadam::torture::Finding;
+
+using Seen = Run::Seen; // GoogleTest's tests have a Run and a Setup of their own
+
+Finding run_setup(const Setup& setup, std::uint64_t seed, Seen& seen) {
+  const auto run = std::make_unique<Run>(setup, seed);
+  Finding found;
+  found.wrong = run->execute();
+  found.trace = run->scheduler().trace_hash();
+  found.virtual_s = sim::seconds(run->scheduler().now());
+  found.events = run->scheduler().events();
+  found.messages = run->fabric().counters.messages;
+  seen = run->seen();
+  return found;
+}
+
+Finding run_seed(std::uint64_t seed) {
+  Seen seen;
+  return run_setup(random_setup(seed), seed, seen);
+}
+
+TEST(GravelTorture, RandomProgramsKeepTheRules) {
+  macadam::torture::expect_nothing_wrong(
+      run_seed, 1000, [](std::uint64_t seed) { return show(random_setup(seed)); },
+      "gravel_torture_test");
+}
+
+TEST(GravelTorture, TheProgramsMeetWhatTheyAreFor) {
+  Seen all;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Seen seen;
+    ASSERT_EQ(run_setup(random_setup(seed), seed, seen).wrong, "") << "seed " << seed;
+    all.finished += seen.finished;
+    all.failures += seen.failures;
+    all.refused += seen.refused;
+    all.ledger_full += seen.ledger_full;
+  }
+  EXPECT_GT(all.finished, 2000u);
+  EXPECT_GT(all.failures, 100u);
+  EXPECT_GT(all.refused, 10u);
+  EXPECT_GT(all.ledger_full, 200u);
+}
+
+TEST(GravelTorture, TheSameSeedGivesTheSameRun) {
+  macadam::torture::expect_the_same_run(run_seed, 10);
+}
+
+// ---- Found: named, so that they stay found whatever the seeds become.
+
+using Kind = Exchange::Kind;
+using What = Step::What;
+
+// Rank 0 waits for data of rank 1, which has taken up rank 0's announcement and dies.
+Setup a_death(base::ReceiveMode mode) {
+  Setup setup;
+  setup.settings.rdma_receive = mode;
+  setup.exchanges = {{Kind::consumer_write, 1, 0, 0, 100, 0, 0, {{0, 100, false}}}};
+  setup.ranks = {{{What::post_receive, 0}, {What::wait_posted, 0}}, {{What::take_receive, 0}}};
+  setup.memory_bytes = {200, 200};
+  setup.mortal = 1;
+  setup.dies_at = 1;
+  return setup;
+}
+
+// The look after a peer needs none of the receives that the peer had for us.
+TEST(GravelTorture, WhoDiedWithoutGivingBackCreditsIsMissed) {
+  auto setup = a_death(base::ReceiveMode::credit);
+  setup.settings.rdma_window = 2;
+  setup.slots = 16;
+  for (int e = 1; e < 6; ++e) { // more announcements than there are credits
+    setup.exchanges.push_back({Kind::consumer_write, 1, 0, e, 100, 0, 0, {{0, 100, false}}});
+    setup.ranks[0].insert(setup.ranks[0].begin(), {What::post_receive, e});
+    setup.ranks[0].push_back({What::wait_posted, e});
+  }
+  Seen seen;
+  const Finding found = run_setup(setup, 1, seen);
+  EXPECT_EQ(found.wrong, "");
+  EXPECT_EQ(seen.failures, 6u);
+  EXPECT_LT(found.virtual_s, 30);
+}
+
+// Who waits is never long without something that comes, as from others who look after it.
+class Busy final : public test::StillTransport {
+ public:
+  const engine::Limits& limits() const override { return limits_; }
+  bool poll(engine::Sink&) override {
+    now_ += 0.02;
+    return ++polls_ % 20 == 0;
+  }
+  double now() const override { return now_; }
+  Posted put(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t) override {
+    ++looks;
+    return Posted::done;
+  }
+  Posted put_noticed(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t,
+                     std::uint32_t) override {
+    return Posted::done;
+  }
+  int looks = 0;
+
+ private:
+  const engine::Limits limits_{.name = "busy", .noticed_put = 64, .orders_puts = true};
+  double now_ = 0;
+  int polls_ = 0;
+};
+
+TEST(GravelTorture, WhoWaitsLooksAfterItsPeerHoweverMuchComes) {
+  struct Two final : Directory {
+    [[nodiscard]] gravel::Rank rank() const override { return 0; }
+    [[nodiscard]] gravel::Rank size() const override { return 2; }
+    [[nodiscard]] RemoteMemory ledgers(gravel::Rank) const override { return {}; }
+  } const directory;
+  Busy network;
+  Driver driver(engine::Networks(network), directory, 2);
+  driver.core().post_send_request(1, 8, 0);
+  int polls = 0;
+  driver.wait(1, [&] { return ++polls == 1000; }); // 20 s
+  EXPECT_GT(network.looks, 100);
+}
+
+} // namespace
+} // namespace macadam::gravel::torture
