@@ -13,7 +13,7 @@ namespace macadam::net::shm {
 // two processes: it depends on the size, the machine, and on which cores they are. Learned from the
 // transfers themselves: the better way is taken, the other one now and then to see whether that is
 // still so.
-template <class Way>
+template <class Way, unsigned explore_every = 64>
 class Choice {
  public:
   struct Turn {
@@ -34,9 +34,12 @@ class Choice {
   // Nothing is faster than it can be, but many things make a transfer slow that say little about
   // the way: memory touched for the first time, a core lost meanwhile. So a faster sample counts at
   // once, and slower ones little by little.
-  void record(std::size_t bytes, Way way, double seconds) {
+  void record(std::size_t bytes, Way way, double seconds) { record(bytes, bytes, way, seconds); }
+
+  // The same for a piece of a transfer.
+  void record(std::size_t bytes, std::size_t piece, Way way, double seconds) {
     float& best = class_of(bytes).seconds[static_cast<std::size_t>(way)];
-    const auto sample = static_cast<float>(seconds / static_cast<double>(bytes));
+    const auto sample = static_cast<float>(seconds / static_cast<double>(piece));
     if (best == 0 || sample < best)
       best = sample;
     else
@@ -46,7 +49,6 @@ class Choice {
  private:
   static constexpr unsigned trials = 8; // at first, the ways in turn
   static constexpr unsigned time_every = 8;
-  static constexpr unsigned explore_every = 64;
   static_assert(explore_every % time_every == 0);
 
   // Sizes within a factor of two: to 16 KiB, 32 KiB, ..., from 1 MiB on.

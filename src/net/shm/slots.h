@@ -73,6 +73,7 @@ struct Grant {
 };
 struct PutData {
   std::uint64_t address; // where the data go, in the receiver's address space
+  std::uint64_t all;     // bytes of the transfer that they are a piece of
 };
 struct GetRequest {
   std::uint32_t claim;  // index into SegmentHeader::claim of the one who asks, or no_claim

@@ -212,7 +212,8 @@ bool Transport::advance(Stream& stream) {
     const std::size_t bytes = std::min(stream.bytes, piece);
     // The address stands alone in the first line, the data begin on the next.
     std::byte first[put_data_offset] = {};
-    std::memcpy(first, &stream.to, sizeof stream.to);
+    const PutData head{stream.to, all};
+    std::memcpy(first, &head, sizeof head);
     if (post(peer, Kind::put_data, {first, sizeof first, stream.from, bytes, stores})) {
       stream.from += bytes;
       stream.to += bytes;
@@ -273,10 +274,15 @@ void Transport::on_put_data(const Line& line) {
   const auto put = read_body<PutData>(line);
   auto* const to = reinterpret_cast<std::byte*>(put.address);
   const std::size_t bytes = line.bytes() - put_data_offset;
-  if (bytes < long_payload)
+  if (bytes < long_payload) {
     std::memcpy(to, line.body() + put_data_offset, bytes);
-  else
-    store_long(to, line.body() + put_data_offset, bytes, Stores::cached);
+    return;
+  }
+  // Stores past the cache are faster to a place that is not in it.
+  const auto [stores, timed] = place_choice_.next(put.all);
+  const double begin = timed ? seconds() : 0;
+  store_long(to, line.body() + put_data_offset, bytes, stores);
+  if (timed) place_choice_.record(put.all, bytes, stores, seconds() - begin);
 }
 
 // --- Get.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/shm/choice.h"
+#include "net/shm/stores.h"
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,22 @@ TEST(Choice, AColdStartIsForgotten) {
   PathChoice choice;
   transfers(choice, 1 << 20, 1, 900e-6, 0);
   EXPECT_GT(transfers(choice, 1 << 20, 100, 30e-6, 80e-6), 90);
+}
+
+// A piece teaches what a byte costs in a transfer of its size, however long the piece is.
+TEST(Choice, PiecesOfATransferTeachItsClass) {
+  Choice<Stores, 512> choice;
+  constexpr std::size_t all = 4 << 20;
+  for (std::size_t piece = 4 << 10; piece <= 16 << 10; piece += 4 << 10)
+    for (const double cost : {1e-9, 3e-9}) {
+      const Stores way = cost < 2e-9 ? Stores::past_cache : Stores::cached;
+      choice.next(all);
+      choice.record(all, piece, way, cost * static_cast<double>(piece));
+    }
+  int cached = 0;
+  for (int i = 0; i < 100; ++i)
+    cached += choice.next(all).way == Stores::cached ? 1 : 0;
+  EXPECT_EQ(cached, 0);
 }
 
 TEST(Choice, AnySizeHasAClass) {
