@@ -12,8 +12,8 @@ namespace macadam::net::shm {
 // Which of two ways (the values 0 and 1 of an enumeration) to move data is the faster one between
 // two processes: it depends on the size, the machine, and on which cores they are. Learned from the
 // transfers themselves: the better way is taken, the other one now and then to see whether that is
-// still so.
-template <class Way, unsigned explore_every = 64>
+// still so, the more seldom the slower it was.
+template <class Way, unsigned explore_every>
 class Choice {
  public:
   struct Turn {
@@ -25,10 +25,14 @@ class Choice {
     Class& c = class_of(bytes);
     const unsigned turn = c.turn++;
     if (turn < trials) return {static_cast<Way>(turn % 2), true};
-    const bool explore = turn % explore_every == 0;
-    const bool first = (c.seconds[0] <= c.seconds[1]) != explore;
-    const auto way = static_cast<Way>(first ? 0 : 1);
-    return {way, turn % time_every == 0};
+    const unsigned better = c.seconds[0] <= c.seconds[1] ? 0 : 1;
+    if (static_cast<std::int32_t>(turn - c.explore_at) < 0)
+      return {static_cast<Way>(better), turn % time_every == 0};
+    // So that looking costs less than one transfer in explore_every.
+    const float slower = c.seconds[1 - better] / c.seconds[better]; // not a number if unknown
+    c.explore_at =
+        turn + explore_every * static_cast<unsigned>(slower < slowest ? slower : slowest);
+    return {static_cast<Way>(1 - better), true};
   }
 
   // Nothing is faster than it can be, but many things make a transfer slow that say little about
@@ -49,12 +53,13 @@ class Choice {
  private:
   static constexpr unsigned trials = 8; // at first, the ways in turn
   static constexpr unsigned time_every = 8;
-  static_assert(explore_every % time_every == 0);
+  static constexpr float slowest = 64; // as far as that matters
 
   // Sizes within a factor of two: to 16 KiB, 32 KiB, ..., from 1 MiB on.
   struct Class {
     float seconds[2] = {}; // a byte, by way; 0: unknown
-    std::uint16_t turn = 0;
+    std::uint32_t turn = 0;
+    std::uint32_t explore_at = explore_every;
   };
   Class& class_of(std::size_t bytes) {
     const auto width = static_cast<std::size_t>(std::bit_width(bytes - 1));
@@ -67,6 +72,6 @@ class Choice {
 // How private memory of another process is reached: in pieces through the segment by both
 // processes, or copied by the kernel.
 enum class Path : std::uint8_t { stream, cross_copy };
-using PathChoice = Choice<Path>;
+using PathChoice = Choice<Path, 64>;
 
 } // namespace macadam::net::shm

@@ -35,7 +35,7 @@ struct Peer final : engine::Link {
 
   PathChoice put_choice;
   PathChoice get_choice;
-  Choice<Stores> store_choice; // for the parts and pieces that we write
+  StoreChoice store_choice; // for the parts and pieces that we write
 
   // Receiving.
   RingReader ring_in;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "net/shm/choice.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +18,9 @@
 namespace macadam::net::shm {
 
 enum class Stores : std::uint8_t { cached, past_cache };
+
+// Looks seldom: what was written past the cache makes others slow later.
+using StoreChoice = Choice<Stores, 512>;
 
 #if defined(__x86_64__)
 

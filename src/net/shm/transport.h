@@ -192,8 +192,8 @@ class Transport final : public engine::Transport {
   std::vector<Peer*> owing_; // a GRANT, a REVOKE or a marker found no room
 
   base::Slab<Stream> stream_slab_;
-  Choice<Stores, 512> place_choice_; // for the pieces that we put in their place: many
-  base::List<Stream> streams_;       // in the order in which they began
+  StoreChoice place_choice_;   // for the pieces that we put in their place
+  base::List<Stream> streams_; // in the order in which they began
   base::Slab<PendingGet> get_slab_;
   base::List<PendingGet> gets_;
   base::IdTable<PendingGet> get_ids_;

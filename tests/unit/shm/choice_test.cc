@@ -29,6 +29,16 @@ TEST(Choice, TakesTheFasterPathAndLooksAtTheOtherNowAndThen) {
   EXPECT_LT(copied, 1000);
 }
 
+// However slow the other way is, looking at it costs little in all.
+TEST(Choice, LooksTheMoreSeldomTheWorseTheOtherWayIs) {
+  PathChoice choice;
+  transfers(choice, 32 << 10, 100, 1e-6, 20e-6);
+  constexpr int count = 10'000;
+  const int copied = count - transfers(choice, 32 << 10, count, 1e-6, 20e-6);
+  EXPECT_GT(copied, 0);
+  EXPECT_LT(copied * 20e-6, count * 1e-6 / 50);
+}
+
 TEST(Choice, EverySizeLearnsForItself) {
   PathChoice choice;
   transfers(choice, 16 << 10, 200, 1e-6, 5e-6);
@@ -60,7 +70,7 @@ TEST(Choice, AColdStartIsForgotten) {
 
 // A piece teaches what a byte costs in a transfer of its size, however long the piece is.
 TEST(Choice, PiecesOfATransferTeachItsClass) {
-  Choice<Stores, 512> choice;
+  StoreChoice choice;
   constexpr std::size_t all = 4 << 20;
   for (std::size_t piece = 4 << 10; piece <= 16 << 10; piece += 4 << 10)
     for (const double cost : {1e-9, 3e-9}) {
@@ -71,7 +81,7 @@ TEST(Choice, PiecesOfATransferTeachItsClass) {
   int cached = 0;
   for (int i = 0; i < 100; ++i)
     cached += choice.next(all).way == Stores::cached ? 1 : 0;
-  EXPECT_EQ(cached, 0);
+  EXPECT_LT(cached, 5);
 }
 
 TEST(Choice, AnySizeHasAClass) {
