@@ -30,6 +30,7 @@ constexpr std::array keys = {
     // A poll that took no time would let a process wait for ever without time going on.
     Key<ModelValue>{"poll_ns", &Model::poll_ns, 1, longest_ns},
     Key<ModelValue>{"completion_ns", &Model::completion_ns, 0, longest_ns},
+    Key<ModelValue>{"matching_ns", &Model::matching_ns, 0, longest_ns},
     Key<ModelValue>{"copy_mb_per_s", &Model::copy_mb_per_s, 1e-3, most},
     Key<ModelValue>{"spin_ns", &Model::spin_ns, 1, longest_ns},
     Key<ModelValue>{"wake_ns", &Model::wake_ns, 0, longest_ns},

@@ -27,6 +27,7 @@ struct Model {
   double post_ns = 100;        // to post one work request
   double poll_ns = 50;         // to find a completion queue empty
   double completion_ns = 50;   // to take one completion
+  double matching_ns = 0;      // to receive one message, beside all else: header and matching
   double copy_mb_per_s = 1000; // between the user's memory and the library's buffers
   double spin_ns = 5000;       // how long a spinning wait looks elsewhere at most (Device::yield)
   double wake_ns = 10000;      // from a completion to a process that sleeps in wait()

@@ -41,8 +41,8 @@ std::optional<ReceiveWork> SimulatedQueuePair::pop_receive() {
              : receives_.pop();
 }
 
-void SimulatedQueuePair::push_receive(const Completion& completion) {
-  static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0);
+void SimulatedQueuePair::push_receive(const Completion& completion, Time work) {
+  static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0, work);
 }
 
 void SimulatedQueuePair::push_send(const Work& work, WorkStatus status, std::uint32_t released) {

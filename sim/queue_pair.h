@@ -30,7 +30,7 @@ class SimulatedQueuePair : public net::rdma::QueuePair {
 
  protected:
   std::optional<net::rdma::ReceiveWork> pop_receive();
-  void push_receive(const net::rdma::Completion& completion);
+  void push_receive(const net::rdma::Completion& completion, Time work = 0);
   void push_send(const Work& work, net::rdma::WorkStatus status, std::uint32_t released);
   // Checks that the request may be made; throws if not.
   void check(const net::rdma::SendWork& work, std::uint64_t longest) const;

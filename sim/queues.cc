@@ -25,16 +25,18 @@ std::size_t SimulatedCompletionQueue::poll(std::span<Completion> completions) {
   device_.enter_poll(lets_attendant_in_);
   std::size_t found = 0;
   std::uint64_t copied = 0;
+  Time work = 0;
   for (; found < completions.size() && !entries_.empty(); ++found) {
     const Entry entry = entries_.pop();
     completions[found] = entry.completion;
     if (entry.completion.operation == net::rdma::Operation::receive)
       copied += entry.completion.bytes;
+    work += entry.work;
     if (entry.released > 0) device_.release_places(entry.completion.queue_pair, entry.released);
   }
   device_.spend(found == 0 ? from_ns(model.poll_ns)
                            : from_ns(model.completion_ns) * static_cast<Time>(found) +
-                                 transfer_time(copied, model.copy_mb_per_s));
+                                 transfer_time(copied, model.copy_mb_per_s) + work);
   return found;
 }
 
@@ -43,14 +45,15 @@ void SimulatedCompletionQueue::arm() {
   armed_ = true;
 }
 
-void SimulatedCompletionQueue::push(const Completion& completion, std::uint32_t released) {
+void SimulatedCompletionQueue::push(const Completion& completion, std::uint32_t released,
+                                    Time work) {
   if (entries_.size() == depth_) {
     base::fail(MPI_ERR_INTERN,
                "{}: a completion queue of {} was overrun: more was posted than it can hold between "
                "two polls",
                device_.name(), depth_);
   }
-  entries_.push({completion, released});
+  entries_.push({completion, released, work});
   device_.on_activity();
   if (!armed_) return;
   armed_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/rdma/device.h"
+#include "sim/scheduler.h"
 
 #include <cstdint>
 #include <deque>
@@ -53,7 +54,8 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   void arm() override;
 
   // `released`: places of the queue pair's send queue that are free once this has been polled.
-  void push(const net::rdma::Completion& completion, std::uint32_t released);
+  // `work`: of the process that polls it, beside taking it.
+  void push(const net::rdma::Completion& completion, std::uint32_t released, Time work = 0);
   // Forgets what has not been polled of a queue pair that goes away.
   void forget(std::uint32_t queue_pair);
 
@@ -64,6 +66,7 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   struct Entry {
     net::rdma::Completion completion;
     std::uint32_t released;
+    Time work;
   };
   SimulatedDevice& device_;
   Fifo<Entry> entries_;

@@ -403,7 +403,9 @@ ReliableQueuePair::Outcome ReliableQueuePair::receive(Work& work, ReliableQueueP
   completion.immediate = work.immediate;
   completion.operation =
       work.carries_immediate() ? Operation::receive_immediate : Operation::receive;
-  other.push_receive(completion);
+  // A write with immediate is no message: nothing is matched.
+  const Model& model = device_.fabric().model();
+  other.push_receive(completion, work.is_send() ? from_ns(model.matching_ns) : 0);
   return Outcome::done;
 }
 

@@ -55,7 +55,15 @@ class Figures(unittest.TestCase):
 
     def test_one_sided_by_rdma_needs_no_target(self):
         rdma, messages = (self.measured("one_sided")["by"][name] for name in ("RDMA", "messages"))
-        self.assertLess(rdma["synchronization"], messages["synchronization"])
+        saved = lambda fast, slow: 1 - fast / slow
+        self.assertGreater(saved(rdma["synchronization"], messages["synchronization"]), 0.13)
+        small = [next(row["pingpong_us"] for row in each["latency"] if row["what"] == "64 bytes")
+                 for each in (rdma, messages)]
+        self.assertGreater(saved(*small), 0.19)
+        gains = [fast["put_mb_per_s"] / slow["put_mb_per_s"]
+                 for fast, slow in zip(rdma["bandwidth"], messages["bandwidth"], strict=True)]
+        self.assertGreater(max(gains), 1.77)
+        self.assertGreater(min(gains), 1)
         for field, part in (("pingpong_us", "latency"), ("bidirectional_us", "latency")):
             for fast, slow in zip(rdma[part], messages[part], strict=True):
                 self.assertLess(fast[field], slow[field], fast["what"])

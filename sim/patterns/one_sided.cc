@@ -45,9 +45,10 @@ class Windows {
   std::vector<char> memory_;
 };
 
-// Microseconds for one round, from the end of the warm-up on.
+// Microseconds for one round, from the end of the warm-up on; `everywhere`: to the end of the last
+// round on all ranks.
 template <class Round>
-double us_per_round(std::int64_t rounds, Round&& round) {
+double us_per_round(std::int64_t rounds, Round&& round, bool everywhere = false) {
   double start = 0;
   for (std::int64_t i = -warm_up; i < rounds; ++i) {
     if (i == 0) {
@@ -56,6 +57,7 @@ double us_per_round(std::int64_t rounds, Round&& round) {
     }
     round();
   }
+  if (everywhere) MPI_Barrier(MPI_COMM_WORLD);
   return (MPI_Wtime() - start) / static_cast<double>(rounds) * 1e6;
 }
 
@@ -112,24 +114,27 @@ void bandwidth(Context& context) {
   constexpr std::int64_t window = 64;
   const auto sizes =
       context.parameters.numbers("bytes", {64, 256, 1024, 4096, 16384, 65536, 262144});
-  const std::int64_t rounds = context.parameters.number("iterations", 5);
+  const std::int64_t rounds = context.parameters.number("iterations", 20);
   for (const std::int64_t size : sizes) {
     const auto bytes = static_cast<int>(size);
     const Windows windows(context, size * window);
     std::vector<char> data(static_cast<std::size_t>(size * window));
     const auto each = [&](bool puts) {
-      return us_per_round(rounds, [&] {
-        if (context.rank == 1) return exposure(windows);
-        MPI_Win_start(windows.peer, 0, windows.win);
-        for (std::int64_t i = 0; i < window; ++i) {
-          char* const here = data.data() + i * size;
-          if (puts)
-            MPI_Put(here, bytes, MPI_BYTE, 1, i * size, bytes, MPI_BYTE, windows.win);
-          else
-            MPI_Get(here, bytes, MPI_BYTE, 1, i * size, bytes, MPI_BYTE, windows.win);
-        }
-        MPI_Win_complete(windows.win);
-      });
+      return us_per_round(
+          rounds,
+          [&] {
+            if (context.rank == 1) return exposure(windows);
+            MPI_Win_start(windows.peer, 0, windows.win);
+            for (std::int64_t i = 0; i < window; ++i) {
+              char* const here = data.data() + i * size;
+              if (puts)
+                MPI_Put(here, bytes, MPI_BYTE, 1, i * size, bytes, MPI_BYTE, windows.win);
+              else
+                MPI_Get(here, bytes, MPI_BYTE, 1, i * size, bytes, MPI_BYTE, windows.win);
+            }
+            MPI_Win_complete(windows.win);
+          },
+          true);
     };
     const double total = static_cast<double>(size * window);
     const double put = each(true), get = each(false);
