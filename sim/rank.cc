@@ -123,6 +123,11 @@ void Rank::compute(Time duration) {
   environment_.scheduler.touch();
 }
 
+std::unique_ptr<SimulatedDevice> Rank::make_adapter() {
+  return std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
+                                           fmt::format("sim1:1 of rank {}", number_));
+}
+
 void Rank::tick() {
   const Model& model = environment_.fabric.model();
   environment_.scheduler.touch();

@@ -63,6 +63,9 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   static Rank* current();
   [[nodiscard]] Time now() const { return processor_.now(); }
   void compute(Time duration);
+  [[nodiscard]] const Model& model() const { return environment_.fabric.model(); }
+  // One more adapter of this process, with a port of its own; goes before the rank does.
+  [[nodiscard]] std::unique_ptr<SimulatedDevice> make_adapter();
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
   [[noreturn]] void exit(int code);

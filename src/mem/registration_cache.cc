@@ -22,22 +22,52 @@ std::size_t length(const Range& range) {
 
 } // namespace
 
+// What is not watched may be as long as it is, and need not share a page with its neighbour.
+Range RegistrationCache::range_of(const void* memory, std::size_t bytes) const {
+  if (source_ != nullptr) return pages_of(memory, bytes);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  return {begin, begin + bytes};
+}
+
 Registration* RegistrationCache::find(const void* memory, std::size_t bytes) {
+  return use(range_of(memory, bytes), true);
+}
+
+Registration* RegistrationCache::acquire(const void* memory, std::size_t bytes) {
+  const Range wanted = range_of(memory, bytes);
+  Registration* const found = use(wanted, true);
+  return found != nullptr ? found : make(wanted);
+}
+
+Registration* RegistrationCache::name(const void* memory, std::size_t bytes) {
+  const Range wanted = range_of(memory, bytes);
+  Registration* named = use(wanted, false);
+  if (named == nullptr) named = make(wanted);
+  if (named != nullptr) ++named->named;
+  return named;
+}
+
+void RegistrationCache::unname(Registration& registration) {
+  --registration.named;
+  release(registration);
+}
+
+// One that is there. If nobody watches it, then only while the program keeps the memory: that of an
+// operation under way and no more, or all that is named.
+Registration* RegistrationCache::use(const Range& wanted, bool part_of_named) {
   take_invalidations();
-  const Range wanted = pages_of(memory, bytes);
   Registration* const found = look_up(wanted);
   if (found == nullptr) return nullptr;
-  // The program keeps the memory of an operation under way: nobody need watch that, and no more.
-  if (!found->watched && found->range != wanted) return nullptr;
+  const bool kept =
+      found->watched || found->range == wanted || (part_of_named && found->named != 0);
+  if (!kept) return nullptr;
   ++counters_.hits;
   if (found->uses++ == 0) base::List<Registration>::erase(*found);
   return found;
 }
 
-Registration* RegistrationCache::acquire(const void* memory, std::size_t bytes) {
-  if (Registration* const found = find(memory, bytes)) return found;
+Registration* RegistrationCache::make(const Range& wanted) {
   let_go_dead();
-  const Range wanted = pages_of(memory, bytes);
   // Those it overlaps give their place to one that covers all.
   Range whole = wanted;
   for (auto at = first_overlap(wanted); at != tree_.end() && at->first < wanted.end;) {

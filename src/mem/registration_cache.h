@@ -36,8 +36,9 @@ struct Registration : base::ListNode<> {
   std::unique_ptr<Pinned> pinned;
   std::uint32_t generation = 0; // tells it from others that had the same key
   std::uint32_t uses = 0;
-  bool valid = false;   // in the tree: still what the program sees at these addresses
-  bool watched = false; // somebody would tell if it were not
+  std::uint32_t named = 0; // of the uses: by name()
+  bool valid = false;      // in the tree: still what the program sees at these addresses
+  bool watched = false;    // somebody would tell if it were not
 
   // The key as it travels: the device's, and the generation above it.
   [[nodiscard]] std::uint64_t travelling_key() const {
@@ -53,7 +54,9 @@ struct RegistrationCounters {
 };
 
 // The pin-down cache (Jiang et al., "Memory registration"): registering memory is dear, so it stays
-// registered after its use, whole pages, the least recently used let go first. Not thread safe.
+// registered after its use, whole pages, the least recently used let go first. Without a source
+// (Gravel: the program registers and says when it takes back) not pages, but what was asked for.
+// Not thread safe.
 //
 // The valid registrations never overlap: one that is wanted across several takes their place and
 // covers them all. Those that lost their place while in use live on outside the tree until their
@@ -78,6 +81,11 @@ class RegistrationCache {
   Registration* find(const void* memory, std::size_t bytes);
   void release(Registration& registration);
 
+  // As acquire(), of memory that the program keeps as a whole until unname(): what lies in it needs
+  // no registration of its own meanwhile, also if nobody watches it.
+  Registration* name(const void* memory, std::size_t bytes);
+  void unname(Registration& registration);
+
   // The registration of a travelling key that is in use; null if there is none.
   [[nodiscard]] Registration* find_key(std::uint64_t travelling_key) const;
 
@@ -93,6 +101,9 @@ class RegistrationCache {
  private:
   using Tree = std::map<std::uintptr_t, Registration*>; // by first address
 
+  [[nodiscard]] Range range_of(const void* memory, std::size_t bytes) const;
+  Registration* use(const Range& wanted, bool part_of_named);
+  Registration* make(const Range& wanted);
   Registration* look_up(const Range& range) const;
   void take_invalidations();
   Tree::iterator first_overlap(const Range& range);

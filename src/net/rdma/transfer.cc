@@ -41,7 +41,7 @@ RemoteMemory RdmaTransport::register_memory(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
   if (const MemoryRegion* const region = heap_.find(memory)) return {address, region->remote_key};
-  const mem::Registration* const registration = cache_.acquire(memory, bytes);
+  const mem::Registration* const registration = cache_.name(memory, bytes);
   if (registration == nullptr) { // the cache has let go all it could, and the device still refuses
     base::fail(
         MPI_ERR_NO_MEM,
@@ -59,7 +59,7 @@ void RdmaTransport::release_memory(RemoteMemory memory) {
     base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is released, but key {:#x} is not in use",
                memory.address, memory.key);
   }
-  cache_.release(*registration);
+  cache_.unname(*registration);
 }
 
 Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory target,

@@ -94,13 +94,50 @@ TEST_F(Cache, memory_stays_registered_after_its_use) {
 TEST_F(Cache, without_a_source_of_invalidation_nothing_stays) {
   RegistrationCache blind(pins, nullptr, 8, 64 * page);
   Registration* const first = blind.acquire(at(0), 10);
-  Registration* const second = blind.acquire(at(0), 20);
+  Registration* const second = blind.acquire(at(0), 10);
   EXPECT_EQ(first, second); // in use, it is shared
   blind.release(*first);
   blind.release(*second);
   blind.collect();
   EXPECT_TRUE(pins.live.empty());
   EXPECT_EQ(blind.find(at(0), 10), nullptr);
+}
+
+TEST_F(Cache, parts_of_what_is_named_need_no_registration) {
+  RegistrationCache blind(pins, nullptr, 8, 64 * page);
+  // Two arrays that meet in the middle of a page.
+  Registration* const one = blind.name(at(0, 100), 2 * page);
+  Registration* const two = blind.name(at(2, 100), 2 * page);
+  ASSERT_NE(one, two);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(blind.find(at(0, 100), 8), one);
+    EXPECT_EQ(blind.acquire(at(2, 90), 10), one);
+    EXPECT_EQ(blind.acquire(at(3), page), two);
+  }
+  EXPECT_EQ(pins.asked, 2u);
+  for (int i = 0; i < 3; ++i) {
+    blind.release(*one);
+    blind.release(*one);
+    blind.release(*two);
+  }
+  blind.unname(*one);
+  EXPECT_EQ(blind.find(at(0, 100), 8), nullptr);
+  blind.unname(*two);
+  blind.collect();
+  EXPECT_TRUE(pins.live.empty());
+}
+
+// Else one that is named for a part would hold the rest for longer than the program keeps it.
+TEST_F(Cache, a_part_has_a_name_of_its_own) {
+  RegistrationCache blind(pins, nullptr, 8, 64 * page);
+  Registration* const whole = blind.name(at(0), 4 * page);
+  Registration* const part = blind.name(at(1), page);
+  EXPECT_NE(part, whole);
+  blind.unname(*whole);
+  EXPECT_EQ(blind.find(at(3), 8), nullptr);
+  EXPECT_EQ(blind.find(at(1), 8), part);
+  blind.release(*part);
+  blind.unname(*part);
 }
 
 TEST_F(Cache, what_cannot_be_watched_does_not_stay) {

@@ -34,6 +34,30 @@ TEST(Transfer, what_is_under_way_at_the_end_is_lost_and_nothing_else) {
   EXPECT_FALSE(world[0].completed.contains(7));
 }
 
+// As Gravel does: nobody watches the program's memory, it is registered by hand.
+TEST(Transfer, parts_of_registered_memory_are_neither_registered_again_nor_copied) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  std::vector<std::byte> source(200'000), target(source.size());
+  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const RemoteMemory own = world[0].transport->register_memory(source.data(), source.size());
+  std::uint64_t cookie = 0;
+  for (const std::size_t bytes : {500u, 5'000u, 50'000u}) {
+    const RemoteMemory there{remote.address + bytes, remote.key};
+    ASSERT_EQ(world[0].transport->put(world[0].link(1), &source[bytes], there, bytes, ++cookie),
+              Posted::pending);
+    ASSERT_TRUE(world.until([&] { return world[0].completed.contains(cookie); }));
+    ASSERT_EQ(world[0].transport->get(world[0].link(1), &source[bytes], there, bytes, ++cookie),
+              Posted::pending);
+    ASSERT_TRUE(world.until([&] { return world[0].completed.contains(cookie); }));
+  }
+  EXPECT_EQ(world[0].counter("registrations"), 1u);
+  EXPECT_EQ(world[0].counter("bounced"), 0u);
+  world[0].transport->release_memory(own);
+  world[1].transport->release_memory(remote);
+}
+
 class Sizes : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(All, Sizes, testing::Values(1, 64, 500, 1024, 5000, 100000, 3000000));
 
