@@ -34,15 +34,16 @@ Core::Core(engine::Networks networks, const Directory& directory, std::uint32_t 
     if (network->limits().noticed_put < sizeof(Entry))
       fail(Code::system, "{} has no puts of {} bytes that tell their target, which ledgers need",
            network->limits().name, sizeof(Entry));
-    ledger_names_.push_back(network->register_memory(ledgers_.get(), ledger_bytes()));
+    ledger_names_.push_back(network->expose(ledgers_.get(), ledger_bytes()));
   }
 }
 
 Core::~Core() {
   while (!buffers_.empty())
     buffer_slab_.free(&buffers_.pop_front());
+  // Peers do not know that this is the end, and may still write.
   for (std::size_t i = 0; i < network_list_.size(); ++i)
-    network_list_[i]->release_memory(ledger_names_[i]);
+    network_list_[i]->conceal(ledger_names_[i]);
 }
 
 std::size_t Core::ledger_bytes() const {
