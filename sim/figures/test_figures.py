@@ -34,7 +34,7 @@ class Figures(unittest.TestCase):
         rows = {row["program"]: row for row in self.measured("connections")["rows"]}
         self.assertEqual(rows.keys(), measure.TABLE_2.keys())
         self.assertEqual(rows["Ring"]["on_demand"], 2)
-        self.assertEqual(rows["Alltoall, 64 KB"]["on_demand"], 15)
+        self.assertEqual(rows["Alltoall, 512 bytes"]["on_demand"], 15)
         self.assertLess(rows["EP"]["on_demand"], rows["EP"]["static"])
 
     def test_startup_is_fastest_on_demand(self):
