@@ -85,9 +85,11 @@ class Process {
     unsigned fruitless = 0;
     bool idled = false;
     for (;;) {
-      if (engine->progress()) fruitless = 0;
+      const bool moved = engine->progress();
       if (done()) break;
-      if (fruitless++ >= polls_before_idle_) {
+      if (moved) {
+        fruitless = 0;
+      } else if (fruitless++ >= polls_before_idle_) {
         idle(fruitless - polls_before_idle_, longest_us);
         idled = true;
       }

@@ -82,5 +82,17 @@ TEST(Patterns, a_burst_shows_what_the_watermark_is_for) {
   EXPECT_GT(without.second, 2 * with.second);
 }
 
+// All has come: a wait reads it without giving its core to others in between.
+TEST(Patterns, a_wait_reads_a_burst_in_one_go) {
+  sim::WorldOptions options;
+  options.settings.emplace();
+  sim::World world(options);
+  const std::vector<std::string> parameters{"bursts=400"};
+  const Study result = run_pattern(world, sim::find_pattern("burst"), parameters);
+  ASSERT_EQ(result.rows.size(), 1u) << result.outcome.text;
+  const double reading_us = 400e-3 * options.model.completion_ns;
+  EXPECT_LT(result.rows.at(0).values.at("waitall_us"), 1.5 * reading_us);
+}
+
 } // namespace
 } // namespace macadam::test
