@@ -121,9 +121,10 @@ figures: configure
 	python3 -B sim/figures/figures.py $(FIGURE) --build $(release) $(ARGS)
 
 # Figure 4 of the Gravel paper (docs/gravel.md), beside MPICH 5 too if its environment is given.
+# ARGS='--over simulator' for one network.
 MPICH ?=
 gravel-figure: library
-	@cmake --build --preset release -j $(JOBS) --target gravel_patterns
+	@cmake --build --preset release -j $(JOBS) --target gravel_patterns macadam-simulate
 	python3 -B bench/gravel/figure.py --build $(release) $(if $(MPICH),--mpich $(MPICH)) $(ARGS)
 
 install: setup

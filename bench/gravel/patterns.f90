@@ -4,20 +4,23 @@
 ! computation is a copy into and out of the message. Plain, strip-mined, and strip-mined with one
 ! handshake; on MPI and on Gravel; and without communication, which is what the others are divided
 ! by. Prints one line for each: pattern, variant, bytes of a message, seconds of an iteration (the
-! best of several rounds).
+! best of several rounds). Arguments: ring or wavefront for one of them; then by how much fewer
+! iterations (1).
 program patterns
   use mpi
   use gravel
   implicit none
   integer, parameter :: sizes(3) = [1024, 16384, 262144] ! doubles: 8 KiB, 128 KiB, 2 MiB
   integer, parameter :: largest = 262144, strips = 4, rounds = 7, most = 2 ! neighbours each way
+  character(len=9), parameter :: names(2) = ['ring     ', 'wavefront']
   character(len=16), parameter :: variants(7) = [character(len=16) :: 'none', 'mpi', 'gravel', &
       'gravel_read', 'mpi_strips', 'gravel_strips', 'gravel_one']
 
   double precision, asynchronous :: outgoing(largest, most), incoming(largest, most)
   double precision :: source(128), sink(128)
   integer :: from(most), to(most), froms, tos
-  integer :: rank, ranks, rows, columns, which, k, v, ierror
+  integer :: rank, ranks, rows, columns, which, k, v, fewer, ierror
+  character(len=16) :: only, argument
 
   call MPI_Init(ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
@@ -29,7 +32,13 @@ program patterns
   outgoing = 0
   incoming = 0
 
+  only = ''
+  fewer = 1
+  call get_command_argument(1, only)
+  call get_command_argument(2, argument)
+  if (argument /= '') read (argument, *) fewer
   do which = 1, 2
+    if (only /= '' .and. only /= names(which)) cycle
     if (which == 1) then
       call lay_ring()
     else
@@ -80,7 +89,7 @@ contains
     integer, intent(in) :: n
     double precision :: begin, best, time
     integer :: round, i, iterations
-    iterations = max(20, 4000000 / n / 8)
+    iterations = max(20 / min(fewer, 10), 4000000 / n / 8 / fewer)
     best = huge(best)
     do round = 1, rounds
       call MPI_Barrier(MPI_COMM_WORLD, ierror)
@@ -93,7 +102,7 @@ contains
       if (round > 2) best = min(best, time) ! the first ones warm up
     end do
     call check(variant, n)
-    if (rank == 0) print '(3a,1x,i0,1x,es12.5)', trim(merge('ring     ', 'wavefront', which == 1)), &
+    if (rank == 0) print '(3a,1x,i0,1x,es12.5)', trim(names(which)), &
         ' ', variant, 8 * n, best
   end subroutine
 

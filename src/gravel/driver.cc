@@ -13,11 +13,14 @@ void Driver::push() {
   if (core_.is_connecting()) wait(any_source, [this] { return !core_.is_connecting(); });
 }
 
+// Nobody is looked after: a look would itself have to arrive, also at who has ended before us. What
+// cannot arrive the network gives up.
 void Driver::drain() {
-  wait(any_source, [this] { return core_.at_rest() && core_.networks().drain(); });
+  wait(nobody, [this] { return core_.at_rest() && core_.networks().drain(); });
 }
 
 void Driver::watch(int on) {
+  if (on == nobody) return;
   const double now = core_.networks().nearest().now();
   if (watched_ == 0) watched_ = now;
   if (now - watched_ < watch_interval) return;

@@ -40,6 +40,7 @@ class Driver {
   void drain();
 
  private:
+  static constexpr int nobody = -2; // beside any_source
   static constexpr unsigned patient_polls = 32;
   static constexpr unsigned longest_sleep_us = 100'000;
 

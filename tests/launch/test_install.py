@@ -68,6 +68,13 @@ add_executable(cxx_user user.cc)
 target_link_libraries(cxx_user Macadam::mpi)
 file(GENERATE OUTPUT mpiexec.txt CONTENT "${{Macadam_MPIEXEC}}")
 """
+FIND_GRAVEL = """
+cmake_minimum_required(VERSION 3.20)
+project(user C CXX)
+find_package(Macadam REQUIRED)
+add_executable(gravel_user "{source}")
+target_link_libraries(gravel_user Macadam::gravel Macadam::mpi)
+"""
 
 
 def run(*command, **options):
@@ -196,6 +203,38 @@ class Installed(unittest.TestCase):
             library = next(self.prefix.glob("lib*/**/libmpi_abi.so")).parent
             run(self.prefix / "bin/mpiexec", "-n", 2, self.work / "pc-fortran.out",
                 env={**self.clean, "LD_LIBRARY_PATH": str(library)})
+
+    def run_gravel(self, program, **environment):
+        output = run(self.prefix / "bin/mpiexec", "-n", 2, program,
+                     env={**self.clean, **environment})
+        self.assertRegex(output, "ranks, .* 0 wrong")
+
+    def test_gravel(self):
+        """Its installed examples, built by the wrappers, our package and pkg-config."""
+        examples = self.prefix / "share/macadam/examples/gravel"
+        builds = [("mpicc", "pipeline.c")]
+        if (self.prefix / "bin/mpifort").exists():
+            builds += [("mpifort", "pipeline.f90"), ("mpifort", "fixed_form.f")]
+        for wrapper, source in builds:
+            program = self.work / f"{source}.out"
+            run(self.prefix / "bin" / wrapper, examples / source, "-o", program, "-lgravel",
+                cwd=self.work)
+            self.run_gravel(program)
+        folder = self.work / "gravel"
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(FIND_GRAVEL.format(source=examples / "pipeline.c"))
+        run(CMAKE, "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            env=self.clean)
+        run(CMAKE, "--build", folder / "build", env=self.clean)
+        self.run_gravel(folder / "build/gravel_user")
+        if shutil.which("pkg-config"):
+            flags = run("pkg-config", "--cflags", "--libs", "gravel", "macadam",
+                        env={**self.clean, "PKG_CONFIG_PATH":
+                             str(next(self.prefix.glob("lib*/**/pkgconfig")))})
+            subprocess.run(["sh", "-c", f"cc '{examples}/pipeline.c' -o pc-gravel.out {flags}"],
+                           check=True, cwd=self.work)
+            library = next(self.prefix.glob("lib*/**/libgravel.so")).parent
+            self.run_gravel(self.work / "pc-gravel.out", LD_LIBRARY_PATH=str(library))
 
     @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
     def test_pkg_config(self):

@@ -70,7 +70,8 @@ class Machine:
             "-display", "none", *options.accelerator(), "-cpu", "max",
             "-m", str(options.memory), "-smp", str(options.cpus),
             "-kernel", image, "-initrd", initramfs,
-            "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {options.clock()} NODE={node}",
+            "-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check "
+                       f"{options.clock()} NODE={node}",
             "-serial", f"file:{self.console}",
             *share("/", "host", "readonly=on", "multidevs=remap"), *share(job, "job"),
             *layers,
