@@ -46,10 +46,10 @@ class MachineTest(unittest.TestCase):
             self.assertIn(f"node{node}: 100 iters in", done.stdout)
 
     def test_the_time_limit_ends_the_guest_and_shows_its_console(self):
-        done = run("--timeout", 60, "--", "sh", "-c",
+        done = run("--timeout", 40, "--", "sh", "-c",
                    "echo begun; echo last words >/dev/console; sleep 1000")
         self.assertEqual((done.returncode, done.stdout), (124, "begun\n"))
-        self.assertIn("the time limit of 60.0 s; the console of node 0:", done.stderr)
+        self.assertIn("the time limit of 40.0 s; the console of node 0:", done.stderr)
         self.assertIn("  last words", done.stderr)
 
     def test_a_guest_that_dies_is_told(self):

@@ -56,11 +56,11 @@ void work(long units) {
   sink = x;
 }
 
-constexpr int steps = 40;
 constexpr long units = 2000;
 
 // The slowest rank's time for all steps, with or without exchanges between them.
 double slowest(bool exchange) {
+  const int steps = check::times(40, 10);
   OK(MPI_Barrier(MPI_COMM_WORLD));
   const double start = MPI_Wtime();
   for (int step = 0; step < steps; ++step) {

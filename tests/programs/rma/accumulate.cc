@@ -83,6 +83,14 @@ void types_and_operations() {
   ordered.insert(ordered.end(), {MPI_MAX, MPI_MIN});
   std::vector<MPI_Op> integer = ordered;
   integer.insert(integer.end(), {MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR});
+  if (check::light()) { // of each width and each set of operations one
+    one_type<std::uint16_t>(Kind::created, MPI_UINT16_T, ordered);
+    one_type<int>(Kind::allocated, MPI_INT, integer);
+    one_type<std::int64_t>(Kind::created, MPI_INT64_T, integer);
+    one_type<long double>(Kind::allocated, MPI_LONG_DOUBLE, both);
+    one_type<std::complex<float>>(Kind::created, MPI_C_FLOAT_COMPLEX, field);
+    return one_type<char>(Kind::allocated, MPI_CHAR, both);
+  }
   rma::for_each_kind([&](Kind kind) {
     one_type<std::int8_t>(kind, MPI_INT8_T, integer);
     one_type<std::uint16_t>(kind, MPI_UINT16_T, integer);
@@ -140,7 +148,7 @@ void value_and_index() {
 void mixed_on_one_place() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::int64_t> win(kind, 8);
-    constexpr int rounds = 400;
+    const int rounds = check::times(400, 40);
     OK(MPI_Win_lock_all(0, win));
     for (int i = 0; i < rounds; ++i) {
       const std::int64_t one = 1;
@@ -183,11 +191,12 @@ void wide_and_long() {
   rma::for_each_kind([](Kind kind) {
     using Complex = std::complex<double>;
     constexpr int count = 5000;
+    const int rounds = check::times(10, 2);
     rma::Window<Complex> win(kind, count);
     const std::vector<Complex> ours(count, Complex(1, 2));
     std::vector<Complex> old(count);
     OK(MPI_Win_lock_all(0, win));
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < rounds; ++i) {
       OK(MPI_Accumulate(ours.data(), count, MPI_C_DOUBLE_COMPLEX, 0, 0, count, MPI_C_DOUBLE_COMPLEX,
                         MPI_SUM, win));
       OK(MPI_Get_accumulate(nullptr, 0, MPI_DATATYPE_NULL, old.data(), count, MPI_C_DOUBLE_COMPLEX,
@@ -200,7 +209,7 @@ void wide_and_long() {
     OK(MPI_Barrier(MPI_COMM_WORLD));
     if (check::rank == 0) {
       for (std::size_t i = 0; i < count; ++i)
-        CHECK_EQUAL(win[i].real(), 10 * check::size);
+        CHECK_EQUAL(win[i].real(), rounds * check::size);
     }
     OK(MPI_Barrier(MPI_COMM_WORLD));
   });
@@ -209,8 +218,8 @@ void wide_and_long() {
 void tickets_are_unique() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<int> win(kind, 1);
-    constexpr int each = 500;
-    std::vector<int> mine(each);
+    const int each = check::times(500, 50);
+    std::vector<int> mine(static_cast<std::size_t>(each));
     const int one = 1;
     OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
     for (int& ticket : mine) {

@@ -55,7 +55,7 @@ void lock_put_flush_get() {
 void exclusive_lock_excludes() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::uint64_t> win(kind, 2);
-    constexpr int rounds = 300;
+    const int rounds = check::times(300, 30);
     for (int i = 0; i < rounds; ++i) {
       const int target = i % check::size;
       std::uint64_t pair[2] = {};
@@ -86,7 +86,7 @@ void exclusive_lock_excludes() {
 void readers_and_writers() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::uint64_t> win(kind, 2);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < check::times(300, 30); ++i) {
       const bool writes = (i + check::rank) % 3 == 0;
       std::uint64_t pair[2] = {};
       OK(MPI_Win_lock(writes ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 0, 0, win));
@@ -128,7 +128,7 @@ void lock_all_with_everybody() {
 void lock_all_against_exclusive() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::uint64_t> win(kind, 2);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < check::times(100, 20); ++i) {
       if (check::rank == 0) {
         std::uint64_t value = static_cast<std::uint64_t>(i);
         OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
@@ -246,7 +246,7 @@ void post_start_complete_wait() {
   OK(MPI_Group_incl(world, 1, &from, &origin));
   rma::for_each_kind([&](Kind kind) {
     rma::Window<int> win(kind, 64);
-    for (int i = 1; i <= 50; ++i) {
+    for (int i = 1; i <= check::times(50, 10); ++i) {
       std::vector<int> values(64, 1000 * i + check::rank);
       OK(MPI_Win_post(origin, 0, win));
       OK(MPI_Win_start(target, 0, win));
@@ -276,7 +276,7 @@ void many_origins() {
   OK(MPI_Group_incl(world, 1, &zero, &first));
   OK(MPI_Group_excl(world, 1, &zero, &others));
   rma::Window<int> win(Kind::allocated, static_cast<std::size_t>(check::size));
-  for (int i = 1; i <= 30; ++i) {
+  for (int i = 1; i <= check::times(30, 10); ++i) {
     if (check::rank == 0) {
       OK(MPI_Win_post(others, 0, win));
       OK(MPI_Win_wait(win));

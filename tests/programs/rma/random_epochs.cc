@@ -196,7 +196,7 @@ void run_seed(std::uint64_t seed, Kind kind) {
   Model model(static_cast<std::size_t>(check::size), std::vector<std::int64_t>(words, 0));
   MPI_Group world;
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < check::times(8, 4); ++round) {
     const auto epoch = static_cast<Epoch>(random.below(static_cast<std::size_t>(Epoch::count_)));
     const auto plan = draw(random, epoch);
     run_round(win, world, epoch, plan[static_cast<std::size_t>(check::rank)]);

@@ -17,8 +17,8 @@ LONGEST = 40  # seconds from the failure to the end of the job, far below the pr
 
 
 class Failures(unittest.TestCase):
-    def start(self, ranks, receive):
-        environment = {**os.environ, "MACADAM_NETWORK": "rdma", "MACADAM_RDMA_RECEIVE": receive}
+    def start(self, ranks, receive, **more):
+        environment = {**os.environ, "MACADAM_NETWORK": "rdma", "MACADAM_RDMA_RECEIVE": receive, **more}
         job = subprocess.Popen([MPIEXEC, "-n", str(ranks), TRAFFIC], env=environment, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.addCleanup(job.stdout.close)
@@ -67,6 +67,18 @@ class Failures(unittest.TestCase):
                     self.set_link("up", "ACTIVE")
                 self.assertEqual(job.returncode, 3, output)
                 self.assertRegex(output, r"an operation with rank \d failed: .*MPI_ERR_PROC_ABORTED")
+
+    def test_the_link_is_down_for_a_moment(self):
+        job, _ = self.start(3, "shared", TRAFFIC_SECONDS="6")
+        try:
+            self.set_link("down", "DOWN")
+        finally:
+            self.set_link("up", "ACTIVE")
+        output = self.finish(job)
+        # Shorter than adapters send again, it does no harm. Some give up at once, and say so.
+        if job.returncode != 0:
+            self.assertEqual(job.returncode, 3, output)
+            self.assertRegex(output, r"an operation with rank \d failed: .*MPI_ERR_PROC_ABORTED")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of every protocol between all ranks, checked byte by byte, until something outside
-// breaks: test_failures.py kills a rank or takes the link down. What arrives must be right to the
-// end, and what fails must say so.
+// Messages of every protocol between all ranks, checked byte by byte, for TRAFFIC_SECONDS or until
+// something outside breaks: test_failures.py kills a rank or takes the link down. What arrives must
+// be right to the end, and what fails must say so.
 #include "check.h"
 
 #include <unistd.h>
@@ -9,7 +9,11 @@
 namespace {
 
 constexpr int sizes[] = {8, 1000, 9000, 70000, 300000};
-constexpr double longest = 60; // seconds: by then it should have been broken
+
+double longest() {
+  const char* const seconds = std::getenv("TRAFFIC_SECONDS");
+  return seconds != nullptr ? std::atof(seconds) : 60; // by then it should have been broken
+}
 
 // Ends the program, as the test expects it to.
 void failed(int code, int peer) {
@@ -40,10 +44,18 @@ void exchange(int round, int distance) {
   HOLDS(in.data(), length, seed(from));
 }
 
+// Rank 0's clock decides for all.
+bool goes_on(double begin) {
+  int more = MPI_Wtime() - begin < longest();
+  if (const int code = MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD); code != MPI_SUCCESS)
+    failed(code, 0);
+  return more != 0;
+}
+
 void traffic() {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const double begin = MPI_Wtime();
-  for (int round = 0; MPI_Wtime() - begin < longest; ++round) {
+  for (int round = 0; goes_on(begin); ++round) {
     for (int distance = 1; distance < check::size; ++distance)
       exchange(round, distance);
     if (round == 10) {
