@@ -16,6 +16,7 @@ struct Litmus : testing::TestWithParam<bool> {
   datatype::PredefinedTypes types;
   datatype::PredefinedOps ops;
   std::uint64_t runs = 0;
+  int neighbours = 0; // of explore()
 
   const datatype::Type& word() { return types[MPI_UINT64_T]; }
   Data data(std::uint64_t& value, MPI_Count count = 1) { return {&value, count, &word()}; }
@@ -27,8 +28,8 @@ struct Litmus : testing::TestWithParam<bool> {
                       Window::Memory memory = Window::Memory::own) {
     Choices choices;
     do {
-      Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn}, choices, types[MPI_BYTE],
-              memory);
+      Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn, .neighbours = neighbours},
+              choices, types[MPI_BYTE], memory);
       std::string wrong = sea.run(program);
       ++runs;
       if (wrong.empty()) wrong = check(sea);
@@ -144,6 +145,94 @@ TEST_P(Litmus, a_reader_sees_all_of_a_writer_or_nothing) {
         },
         [&](Sea&) { return equal("the second word", second, first); });
     EXPECT_EQ(wrong, "") << "lazily " << lazily;
+  }
+}
+
+// --- Ranks 0 and 1 share memory, rank 2 is on another machine: still one domain. An atomic of the
+// network is not one to the processors of its target. A get from rank 2 makes that rank 1 comes to
+// its part at any moment of that of rank 2.
+
+TEST_P(Litmus, neighbours_and_others_are_atomic_to_each_other) {
+  neighbours = 2;
+  for (const auto& [near, far] : {std::pair(0, 2), std::pair(2, 0), std::pair(1, 1)}) { // ways
+    const auto wrong = explore(
+        3,
+        [&](Window& window, int rank) {
+          std::uint64_t value = 0;
+          if (rank == 0) return;
+          window.lock_all(true);
+          if (rank == 1) window.get(data(value), place(2, 0), nullptr);
+          if (rank == 1) window.flush(2);
+          add_one(window, rank == 1 ? near : far, 0);
+          window.unlock_all();
+        },
+        [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 2); });
+    EXPECT_EQ(wrong, "") << "ways " << near << " and " << far;
+  }
+}
+
+TEST_P(Litmus, locks_exclude_neighbours_and_others) {
+  neighbours = 2;
+  const auto wrong = explore(
+      3,
+      [&](Window& window, int rank) {
+        std::uint64_t value = 0;
+        if (rank == 0) return;
+        if (rank == 1) {
+          window.lock(2, false, true);
+          window.get(data(value), place(2, 0), nullptr);
+          window.unlock(2);
+        }
+        window.lock(0, true, false);
+        window.get(data(value), place(0, 1), nullptr);
+        window.flush(0);
+        ++value;
+        window.put(data(value), place(0, 1), nullptr);
+        window.unlock(0);
+      },
+      [&](Sea& sea) { return equal("the count", sea.word(0, 1), 2); });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST_P(Litmus, epochs_of_a_neighbour_and_of_another_end_after_their_data) {
+  neighbours = 2;
+  const auto wrong = explore(
+      3,
+      [&](Window& window, int rank) {
+        if (rank == 0) {
+          window.post({1, 2}, false);
+          window.wait();
+          const auto* const memory = reinterpret_cast<std::uint64_t*>(window.address_of(0));
+          if (memory[1] != 11 || memory[2] != 12)
+            base::fail(MPI_ERR_INTERN, "found {} and {} after the wait", memory[1], memory[2]);
+        } else {
+          std::uint64_t value = 10 + static_cast<std::uint64_t>(rank);
+          window.start({0}, false);
+          window.put(data(value), place(0, rank), nullptr);
+          window.complete();
+        }
+      },
+      [&](Sea&) { return std::string(); });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST_P(Litmus, a_fence_ends_after_the_data_of_all) {
+  for (const int near : {0, 2}) {
+    neighbours = near;
+    const int last = near == 0 ? 1 : 2; // the only rank that puts: it is on another machine
+    const auto wrong = explore(
+        last + 1,
+        [&](Window& window, int rank) {
+          std::uint64_t value = 5;
+          window.fence(true, true); // all begin alike
+          if (rank == last) window.put(data(value), place(0, 1), nullptr);
+          window.fence(false, false);
+          const auto* const memory = reinterpret_cast<std::uint64_t*>(window.address_of(0));
+          if (rank == 0 && memory[1] != 5)
+            base::fail(MPI_ERR_INTERN, "found {} after the fence", memory[1]);
+        },
+        [&](Sea&) { return std::string(); });
+    EXPECT_EQ(wrong, "") << near << " neighbours";
   }
 }
 
