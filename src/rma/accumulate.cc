@@ -143,6 +143,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
   if (bytes == 0) return;
+  const Turn turn(*this, target);
   Accumulation what{op, element, to, {*place.type, nullptr, place.count}, {}, false, {}};
   what.wants_old = result != nullptr;
   // The packed chunk holds whole elements.
@@ -150,8 +151,8 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   const std::size_t most = std::min(chunk_bytes / size * size, static_cast<std::size_t>(bytes));
   const std::size_t spread =
       element.contiguous() ? 0 : most / size * static_cast<std::size_t>(element.extent());
-  scratch_.resize(std::max(scratch_.size(), 3 * most + 2 * spread + 5 * line));
-  what.chunk.ours = aligned(scratch_.data());
+  target.chunk.resize(std::max(target.chunk.size(), 3 * most + 2 * spread + 5 * line));
+  what.chunk.ours = aligned(target.chunk.data());
   what.chunk.old = aligned(what.chunk.ours + most);
   what.chunk.result = aligned(what.chunk.old + most);
   what.chunk.ours_spread = aligned(what.chunk.result + most);
@@ -226,6 +227,7 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     compare_and_swap_atomically(to.here, origin, compare, result, size);
     return;
   }
+  const Turn turn(*this, target);
   ++counters_.under_lock;
   std::uint64_t ticket = 0;
   take_lock(target, accumulate_lock, true, ticket);

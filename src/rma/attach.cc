@@ -109,6 +109,7 @@ void Window::refresh(Target& target) {
     target.attached = own_attached_;
     return;
   }
+  const Turn turn(*this, target);
   const auto copy = [&](void* to, RemoteMemory from, std::size_t bytes) {
     run_once(target, [&](std::uint64_t cookie) {
       return target.peer->transport->read(*target.link, to, from, bytes, cookie);

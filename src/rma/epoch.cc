@@ -28,6 +28,8 @@ Target& Window::opened(int rank) {
 }
 
 void Window::open(Target& target) {
+  const Turn turn(*this, target);
+  if (target.open) return; // by another thread meanwhile
   switch (access_) {
   case Access::fence:
     break;
@@ -116,12 +118,17 @@ void Window::wait_landed(Target& target) {
   if (target.pending != 0) waiting_.until([&] { return target.pending == 0; });
 }
 
+// Nothing is under way any more to any of them.
+void Window::wait_for_touched() {
+  const auto is_idle = [](const Target* target) { return target->pending == 0; };
+  waiting_.until([&] { return std::ranges::all_of(touched_, is_idle); });
+}
+
 void Window::flush_touched() {
-  for (Target* const target : touched_)
-    post_flush(*target);
-  for (Target* const target : touched_) {
-    if (target->pending != 0) waiting_.until([&] { return target->pending == 0; });
-  }
+  // Another thread may open one more, or unlock one, while this one waits.
+  for (std::size_t i = 0; i < touched_.size(); ++i)
+    post_flush(*touched_[i]);
+  wait_for_touched();
   for (const Target* const target : touched_)
     check_alive(*target);
   land_stores();
@@ -167,10 +174,9 @@ void Window::flush_local(int rank) {
 
 void Window::flush_local_all() {
   check_passive("MPI_Win_flush_local_all");
-  for (Target* const it : touched_) {
-    if (it->pending != 0) waiting_.until([&] { return it->pending == 0; });
+  wait_for_touched();
+  for (const Target* const it : touched_)
     check_alive(*it);
-  }
 }
 
 void Window::sync() {

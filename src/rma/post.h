@@ -28,6 +28,24 @@ inline void Window::land_stores() {
 }
 #pragma GCC diagnostic pop
 
+// Held while a call does with a target what takes several steps, of which it waits for some:
+// another thread of this process that comes meanwhile waits too. Around waits for another process
+// only where that thread would have to wait for the same.
+class Window::Turn {
+ public:
+  Turn(Window& window, Target& target) : target_(target) {
+    if (target.busy) [[unlikely]]
+      window.waiting_.until_seen([&] { return !target.busy; });
+    target.busy = true;
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { target_.busy = false; }
+
+ private:
+  Target& target_;
+};
+
 // Posts an operation to a network. When there is no room the caller makes progress until there is:
 // so however many operations an epoch has, what is under way is bounded by the network.
 template <class Post>

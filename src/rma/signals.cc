@@ -36,10 +36,10 @@ void Window::send_signal(Target& target, std::size_t which, std::uint32_t value)
     std::atomic_ref(*word).store(value, std::memory_order_release);
     return;
   }
-  std::memcpy(target.scratch, &value, sizeof value);
+  target.signal = value;
   target.unlanded = true;
   run_once(target, [&](std::uint64_t cookie) {
-    return target.peer->transport->write(*target.link, target.scratch,
+    return target.peer->transport->write(*target.link, &target.signal,
                                          {target.control.address + offset, target.control.key},
                                          sizeof value, cookie);
   });

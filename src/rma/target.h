@@ -77,6 +77,7 @@ struct Target final : engine::MemoryWaiter {
   bool words_unlanded = false;
   bool failed = false;
   bool by_messages = false; // its memory is reached by them alone
+  bool busy = false;        // see Window::Turn
   Held held = Held::nothing;
   std::uint32_t pending = 0; // operations under way that use our memory
   // Of the signals between it and us: how many we have sent, and how many of its we have used up.
@@ -97,6 +98,8 @@ struct Target final : engine::MemoryWaiter {
   engine::RemoteMemory words;
   Batch batch;
   std::uint64_t scratch[8] = {}; // for `batch`
+  std::uint32_t signal = 0;      // that is sent
+  std::vector<std::byte> chunk;  // of an accumulate
   // Of a dynamic window: what was attached when `version` was read.
   std::uint64_t version = 0;
   std::vector<Attached> attached;

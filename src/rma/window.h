@@ -196,6 +196,7 @@ class Window {
   void close_all();
   void post_flush(Target& target);
   void wait_landed(Target& target);
+  void wait_for_touched();
   void flush_touched();
   void land_stores();
   void check_passive(const Target& target, const char* call) const;
@@ -225,6 +226,7 @@ class Window {
   void give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
 
   // post.h
+  class Turn;
   template <class Post>
   engine::Posted posted(Target& target, Post&& post_it);
   template <class Post>
@@ -286,7 +288,6 @@ class Window {
   Attached* attached_list_ = nullptr;    // ... here,
   std::size_t attached_room_ = 0;        // ... where there is room for so many
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
-  std::vector<std::byte> scratch_;       // of accumulates
   const datatype::Type& byte_;
   const bool prefers_messages_;
   std::unique_ptr<Messages> messages_; // null: nobody needs them

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_THREAD_MULTIPLE: threads of each rank access the same window, and windows of their own, at
+// once.
+#include "rma/window.h"
+
+#include <complex>
+#include <thread>
+
+namespace {
+
+using rma::Kind;
+
+constexpr int threads = 4;
+
+void in_threads(const std::function<void(int)>& body) {
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back(body, t);
+  for (std::thread& thread : all)
+    thread.join();
+}
+
+// All count in one word of rank 0, each writes and reads a place of its own in the next rank.
+void one_window() {
+  rma::for_each_kind([](Kind kind) {
+    rma::Window<std::int64_t> win(kind, 1 + threads);
+    const int rounds = check::times(300, 50);
+    OK(MPI_Win_lock_all(0, win));
+    in_threads([&](int t) {
+      const std::int64_t one = 1;
+      std::int64_t old = -1, found = -1;
+      for (std::int64_t i = 0; i < rounds; ++i) {
+        OK(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, 0, MPI_SUM, win));
+        OK(MPI_Put(&i, 1, MPI_INT64_T, rma::right(), 1 + t, 1, MPI_INT64_T, win));
+        OK(MPI_Win_flush(rma::right(), win));
+        OK(MPI_Get(&found, 1, MPI_INT64_T, rma::right(), 1 + t, 1, MPI_INT64_T, win));
+        OK(MPI_Win_flush(rma::right(), win));
+        CHECK_EQUAL(found, i);
+      }
+    });
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (check::rank == 0) CHECK_EQUAL(win[0], std::int64_t{rounds} * threads * check::size);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+// Elements that no processor changes in one step: real and imaginary part grow together.
+void wide_elements() {
+  rma::for_each_kind([](Kind kind) {
+    using Complex = std::complex<double>;
+    constexpr int count = 100;
+    rma::Window<Complex> win(kind, count);
+    const int rounds = check::times(100, 20);
+    OK(MPI_Win_lock_all(0, win));
+    in_threads([&](int t) {
+      const std::vector<Complex> ours(count, Complex(t, 2 * t));
+      std::vector<Complex> old(count);
+      for (int i = 0; i < rounds; ++i) {
+        OK(MPI_Get_accumulate(ours.data(), count, MPI_C_DOUBLE_COMPLEX, old.data(), count,
+                              MPI_C_DOUBLE_COMPLEX, 0, 0, count, MPI_C_DOUBLE_COMPLEX, MPI_SUM,
+                              win));
+        for (const Complex& each : old)
+          CHECK_EQUAL(each.imag(), 2 * each.real());
+      }
+    });
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    const double sum = threads * (threads - 1) / 2.0 * rounds * check::size;
+    for (std::size_t i = 0; check::rank == 0 && i < count; ++i)
+      CHECK_EQUAL(win[i].real(), sum);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+// Each thread has a window of its own, whose epochs of every kind wait for those of other ranks.
+void a_window_each() {
+  std::vector<MPI_Comm> comms(threads);
+  for (MPI_Comm& comm : comms)
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  in_threads([&](int t) {
+    int* memory = nullptr;
+    MPI_Win win;
+    OK(MPI_Win_allocate(2 * sizeof(int), sizeof(int), MPI_INFO_NULL,
+                        comms[static_cast<std::size_t>(t)], &memory, &win));
+    const int rounds = check::times(50, 10);
+    const int one = 1;
+    memory[0] = memory[1] = 0;
+    for (int i = 0; i < rounds; ++i) {
+      const int value = 100 * i + t;
+      OK(MPI_Win_fence(0, win));
+      OK(MPI_Put(&value, 1, MPI_INT, rma::right(), 0, 1, MPI_INT, win));
+      OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+      CHECK_EQUAL(memory[0], value);
+      int before = 0;
+      OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+      OK(MPI_Get(&before, 1, MPI_INT, 0, 1, 1, MPI_INT, win));
+      OK(MPI_Win_flush(0, win));
+      before += one;
+      OK(MPI_Put(&before, 1, MPI_INT, 0, 1, 1, MPI_INT, win));
+      OK(MPI_Win_unlock(0, win));
+    }
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    if (check::rank == 0) CHECK_EQUAL(memory[1], rounds * check::size);
+    OK(MPI_Win_free(&win));
+  });
+  for (MPI_Comm& comm : comms)
+    OK(MPI_Comm_free(&comm));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+  CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  return check::run_parts(argc, argv,
+                          {{"one_window", one_window},
+                           {"wide_elements", wide_elements},
+                           {"a_window_each", a_window_each}});
+}
