@@ -61,7 +61,7 @@ class Library:
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
                               timeout=TIME_LIMIT)
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n"
+            raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n"
                                f"{done.stdout[-500:]}{done.stderr[-1500:]}")
         return done.stdout
 

@@ -59,14 +59,29 @@ constexpr std::array known_hints = {
     Hint{"alloc_shared_noncontig", "false"},
 };
 
+// Whether the standard knows the value; what it does not know is as if it were not set.
+bool can_be(std::string_view key, std::string_view value) {
+  if (key == "accumulate_ops") return value == "same_op" || value == "same_op_no_op";
+  if (key == "mpi_accumulate_granularity") {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    return !value.empty() && std::ranges::all_of(value, is_digit);
+  }
+  if (key != "accumulate_ordering") return value == "true" || value == "false";
+  if (value == "none") return true;
+  constexpr std::array<std::string_view, 4> orders = {"rar", "raw", "war", "waw"};
+  for (std::size_t at = 0; at <= value.size();) { // separated by commas
+    const std::size_t end = std::min(value.find(',', at), value.size());
+    if (std::ranges::find(orders, value.substr(at, end - at)) == orders.end()) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
 void set_hints(Window& window, const Info* info) {
   if (info == nullptr) return;
   for (auto& [key, value] : window.hints) {
     const std::string* const wanted = info->find(key.c_str());
-    if (wanted == nullptr) continue;
-    const bool flag = value == "true" || value == "false";
-    if (flag && *wanted != "true" && *wanted != "false") continue; // no value that it can have
-    value = *wanted;
+    if (wanted != nullptr && can_be(key, *wanted)) value = *wanted;
   }
 }
 

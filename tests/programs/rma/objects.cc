@@ -87,6 +87,8 @@ void hints() {
   OK(MPI_Info_set(info, "accumulate_ops", "same_op"));
   OK(MPI_Info_set(info, "same_size", "true"));
   OK(MPI_Info_set(info, "no_locks", "maybe"));
+  OK(MPI_Info_set(info, "accumulate_ordering", "rar,now"));
+  OK(MPI_Info_set(info, "mpi_accumulate_granularity", "8 bytes"));
   OK(MPI_Info_set(info, "colour", "green"));
   {
     rma::Window<int> win(Kind::allocated, 1, info);
@@ -95,9 +97,18 @@ void hints() {
     CHECK_EQUAL(hint(win, "no_locks"), "false");
     CHECK_EQUAL(hint(win, "accumulate_ordering"), "rar,raw,war,waw");
     CHECK_EQUAL(hint(win, "colour"), "not there");
+    CHECK_EQUAL(hint(win, "mpi_accumulate_granularity"), "0");
     OK(MPI_Info_set(info, "same_disp_unit", "true"));
+    OK(MPI_Info_set(info, "accumulate_ordering", "war,rar"));
+    OK(MPI_Info_set(info, "mpi_accumulate_granularity", "64"));
     OK(MPI_Win_set_info(win, info));
     CHECK_EQUAL(hint(win, "same_disp_unit"), "true");
+    CHECK_EQUAL(hint(win, "accumulate_ordering"), "war,rar");
+    CHECK_EQUAL(hint(win, "mpi_accumulate_granularity"), "64");
+    CHECK_EQUAL(hint(win, "accumulate_ops"), "same_op");
+    OK(MPI_Info_set(info, "accumulate_ordering", "none"));
+    OK(MPI_Win_set_info(win, info));
+    CHECK_EQUAL(hint(win, "accumulate_ordering"), "none");
   }
   OK(MPI_Info_free(&info));
 }
