@@ -43,11 +43,19 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-// Seconds for one call of `body(n)` per n, as the median of batches that take about `batch` seconds
-// each: so short that a core which is taken away for a few milliseconds, as in a virtual machine,
+// How often a measurement is repeated; BENCH_BATCHES says fewer, and as much longer, where times do
+// not vary.
+inline int batches() {
+  const char* const given = std::getenv("BENCH_BATCHES");
+  return given != nullptr ? std::max(1, std::atoi(given)) : 101;
+}
+
+// Seconds for one call of `body(n)` per n, as the median of batches, all together of 50 ms: so
+// short ones that a core which is taken away for a few milliseconds, as in a virtual machine,
 // spoils few of them. All ranks call it, and all run the same number of iterations.
 template <class Body>
-double seconds_per_iteration(Body body, int batches = 101, double batch = 500e-6) {
+double seconds_per_iteration(Body body) {
+  const double batch = 50e-3 / batches();
   const auto time = [&](int n) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
@@ -61,7 +69,7 @@ double seconds_per_iteration(Body body, int batches = 101, double batch = 500e-6
     if (took < batch) n *= 2;
   }
   std::vector<double> times;
-  for (int b = 0; b < batches; ++b)
+  for (int b = 0; b < batches(); ++b)
     times.push_back(time(n) / n);
   return median(times);
 }
