@@ -36,7 +36,7 @@ Finding run_seed(std::uint64_t seed) {
 
 TEST(GravelTorture, RandomProgramsKeepTheRules) {
   macadam::torture::expect_nothing_wrong(
-      run_seed, 1000, [](std::uint64_t seed) { return show(random_setup(seed)); },
+      run_seed, 400, [](std::uint64_t seed) { return show(random_setup(seed)); },
       "gravel_torture_test");
 }
 
