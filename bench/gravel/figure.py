@@ -84,8 +84,8 @@ def soft_roce(programs, _repeats):
         settings = {"MACADAM_NETWORK": "rdma", "MPIR_CVAR_NOLOCAL": "1"}
         data["libraries"][library] = {
             pattern: times_in(run([sys.executable, "-B", str(ROOT / "tests" / "vm" / "run.py"),
-                                   "--timeout", str(SECONDS - 10), "--",
-                                   *programs.job(library, pattern, ranks, 20, settings)]))
+                                   "--icount", "--timeout", str(SECONDS - 10), "--",
+                                   *programs.job(library, pattern, ranks, 40, settings)]))
             for pattern, ranks in data["ranks"].items()}
     return data
 
