@@ -103,6 +103,7 @@ void Messages::request(int to, const Header& header, const void* data) {
 
 Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, std::size_t bytes,
                                MemoryWaiter& waiter) {
+  if (waited_ >= most_under_way) return Posted::busy;
   if (bytes <= longest_inline_) {
     request(to, {Kind::put, 0, place, bytes}, from);
     return Posted::done;
@@ -118,6 +119,7 @@ Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, st
 
 Messages::Posted Messages::get(int from, void* to, std::uint64_t place, std::size_t bytes,
                                MemoryWaiter& waiter) {
+  if (waited_ >= most_under_way) return Posted::busy;
   const std::int32_t tag = answer_tag(++last_tag_);
   auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
   Request* const received =

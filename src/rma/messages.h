@@ -34,7 +34,8 @@ class Messages {
   // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
   ~Messages();
 
-  // As Transport::write(), read() and flush(), at a place of rank `to` of the window.
+  // As Transport::write(), read() and flush(), at a place of rank `to` of the window. Busy while
+  // much is under way.
   Posted put(int to, const void* from, std::uint64_t place, std::size_t bytes,
              engine::MemoryWaiter& waiter);
   Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
@@ -52,6 +53,8 @@ class Messages {
     std::uint64_t bytes; // of tell: the value
   };
   static constexpr std::size_t room_inline = 4000; // bytes of data in the request itself
+  // So that an epoch's memory does not grow with its operations.
+  static constexpr std::uint64_t most_under_way = 1024;
   // Requests that may come while one is served.
   struct Slot {
     Messages* owner = nullptr;

@@ -110,7 +110,9 @@ Posted Window::write(Target& target, const void* from, const Reach& to, std::ptr
   target.unlanded = true;
   const auto offset = static_cast<std::uint64_t>(at);
   if (target.by_messages)
-    return messages_->put(target.rank, from, to.place + offset, bytes, waiter);
+    return posted(target, [&] {
+      return messages_->put(target.rank, from, to.place + offset, bytes, waiter);
+    });
   const RemoteMemory there{to.there.address + offset, to.there.key};
   return posted(target, [&] {
     return target.peer->transport->write(*target.link, from, there, bytes, waiter.cookie());
@@ -121,7 +123,9 @@ Posted Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t 
                     std::size_t bytes, engine::MemoryWaiter& waiter) {
   const auto offset = static_cast<std::uint64_t>(at);
   if (target.by_messages)
-    return messages_->get(target.rank, to, from.place + offset, bytes, waiter);
+    return posted(target, [&] {
+      return messages_->get(target.rank, to, from.place + offset, bytes, waiter);
+    });
   const RemoteMemory there{from.there.address + offset, from.there.key};
   return posted(target, [&] {
     return target.peer->transport->read(*target.link, to, there, bytes, waiter.cookie());
