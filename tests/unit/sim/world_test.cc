@@ -210,6 +210,48 @@ TEST(World, an_exception_out_of_a_program_ends_the_job) {
 }
 
 // Wu et al., section 3: what is not talked to is not connected.
+// Wu et al., section 3.5: a receive from any source opens no connection here, and all the same
+// everybody gets in: a sender who must connect first while others already send is not put off until
+// they end, and what each sends comes in order.
+TEST(World, a_receive_from_any_source_is_open_to_all) {
+  constexpr int senders = 7, each = 200;
+  struct Message {
+    int number;
+    double sent;
+  };
+  World world(options(senders + 1));
+  const Outcome outcome = world.run([&](int rank) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != 0) {
+      Rank::current()->compute(rank * 100 * sim::microsecond);
+      for (int i = 0; i < each; ++i) {
+        const Message message{i, MPI_Wtime()};
+        MPI_Send(&message, sizeof message, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        Rank::current()->compute(10 * sim::microsecond);
+      }
+    } else {
+      const auto before = Rank::current()->transport()->connections();
+      std::array<int, senders + 1> next{};
+      for (int n = 0; n < senders * each; ++n) {
+        Message message{};
+        MPI_Status status;
+        MPI_Request request;
+        MPI_Irecv(&message, sizeof message, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &request);
+        if (n == 0) {
+          EXPECT_EQ(Rank::current()->transport()->connections(), before);
+        }
+        MPI_Wait(&request, &status);
+        EXPECT_EQ(message.number, next.at(static_cast<std::size_t>(status.MPI_SOURCE))++);
+        EXPECT_LT(MPI_Wtime() - message.sent, 500e-6) << status.MPI_SOURCE << ' ' << message.number;
+      }
+    }
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+}
+
 TEST(World, connections_are_those_that_were_used) {
   World world(options(8));
   std::vector<std::size_t> connections;
