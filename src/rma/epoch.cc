@@ -115,7 +115,7 @@ void Window::post_flush(Target& target) {
 
 void Window::wait_landed(Target& target) {
   post_flush(target);
-  if (target.pending != 0) waiting_.until([&] { return target.pending == 0; });
+  wait_idle(target);
 }
 
 // Nothing is under way any more to any of them.
@@ -168,7 +168,7 @@ void Window::flush_all() {
 void Window::flush_local(int rank) {
   Target& it = target(rank);
   check_passive(it, "MPI_Win_flush_local");
-  if (it.pending != 0) waiting_.until([&] { return it.pending == 0; });
+  wait_idle(it);
   check_alive(it);
 }
 
@@ -258,7 +258,7 @@ void Window::unlock(int rank) {
   if (checked) give_lock(it, window_lock, exclusive, it.ticket);
   if (!tells) return;
   it.unlanded = false;
-  if (it.pending != 0) waiting_.until([&] { return it.pending == 0; });
+  wait_idle(it);
   check_alive(it);
 }
 

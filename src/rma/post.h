@@ -28,6 +28,11 @@ inline void Window::land_stores() {
 }
 #pragma GCC diagnostic pop
 
+// Until no operation with the target that uses our memory is under way.
+inline void Window::wait_idle(const Target& target) {
+  if (target.pending != 0) waiting_.until([&] { return target.pending == 0; });
+}
+
 // Held while a call does with a target what takes several steps, of which it waits for some:
 // another thread of this process that comes meanwhile waits too. Around waits for another process
 // only where that thread would have to wait for the same.

@@ -107,7 +107,7 @@ void Window::complete() {
   }
   access_ = Access::none;
   for (Target* const it : touched_) {
-    if (it->pending != 0) waiting_.until([&] { return it->pending == 0; });
+    wait_idle(*it);
     it->open = false;
     it->direct = nullptr;
     check_alive(*it);

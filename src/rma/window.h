@@ -227,6 +227,7 @@ class Window {
 
   // post.h
   class Turn;
+  void wait_idle(const Target& target);
   template <class Post>
   engine::Posted posted(Target& target, Post&& post_it);
   template <class Post>

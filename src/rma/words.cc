@@ -49,8 +49,7 @@ void Window::post_load(Target& target, std::size_t offset, std::uint64_t& result
 
 void Window::take_far_lock(Target& target, std::size_t lock, bool exclusive,
                            std::uint64_t& ticket) {
-  const std::size_t turn =
-      lock + (exclusive ? offsetof(TicketLock, writers) : offsetof(TicketLock, readers));
+  const std::size_t turn = turn_of(lock, exclusive);
   post_fetch_add(target, lock + offsetof(TicketLock, next), 1, target.scratch[0]);
   post_load(target, turn, target.scratch[1]);
   wait_for_batch(target);

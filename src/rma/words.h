@@ -14,12 +14,16 @@ inline std::atomic_ref<std::uint64_t> word(const Target& target, std::size_t off
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target.control_here + offset));
 }
 
+// The word of a lock that tells whose turn it is.
+constexpr std::size_t turn_of(std::size_t lock, bool exclusive) {
+  return lock + (exclusive ? offsetof(TicketLock, writers) : offsetof(TicketLock, readers));
+}
+
 inline void Window::take_lock(Target& target, std::size_t lock, bool exclusive,
                               std::uint64_t& ticket) {
   if (target.word_network != nullptr) [[unlikely]]
     return take_far_lock(target, lock, exclusive, ticket);
-  const std::size_t turn =
-      lock + (exclusive ? offsetof(TicketLock, writers) : offsetof(TicketLock, readers));
+  const std::size_t turn = turn_of(lock, exclusive);
   ticket = word(target, lock + offsetof(TicketLock, next)).fetch_add(1);
   if (word(target, turn).load(std::memory_order_acquire) != ticket) [[unlikely]]
     wait_for_turn(target, turn, ticket);
