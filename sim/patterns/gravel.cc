@@ -50,18 +50,10 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
     return request;
   }
   gravel::BufferId wait_for_receive_buffer(int consumer) {
-    std::optional<gravel::BufferId> found;
-    driver_->wait(consumer, [&] {
-      return found || (found = core().take_receive_buffer(consumer, tag)).has_value();
-    });
-    return *found;
+    return driver_->wait_for(consumer, [&] { return core().take_receive_buffer(consumer, tag); });
   }
   gravel::BufferId wait_for_send_buffer(int producer) {
-    std::optional<gravel::BufferId> found;
-    driver_->wait(producer, [&] {
-      return found || (found = core().take_send_buffer(producer, tag)).has_value();
-    });
-    return *found;
+    return driver_->wait_for(producer, [&] { return core().take_send_buffer(producer, tag); });
   }
   // A piece whose request is the FIN's.
   void moved(gravel::RequestId request) {
@@ -69,10 +61,8 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
     driver_->push();
   }
   void wait(std::vector<gravel::RequestId>& requests) {
-    for (const gravel::RequestId id : requests) {
-      driver_->wait(gravel::any_source, [&] { return core().is_complete(id); });
-      core().finish(id);
-    }
+    for (const gravel::RequestId id : requests)
+      driver_->finish(id);
     requests.clear();
   }
 

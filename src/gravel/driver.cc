@@ -8,6 +8,11 @@ constexpr double watch_interval = 0.1; // seconds between two looks whether a pe
 
 } // namespace
 
+void Driver::finish(RequestId id) {
+  wait(static_cast<int>(core_.peer_of(id).rank), [&] { return core_.is_complete(id); });
+  core_.finish(id);
+}
+
 void Driver::push() {
   if (core_.must_progress()) core_.progress();
   if (core_.is_connecting()) wait(any_source, [this] { return !core_.is_connecting(); });

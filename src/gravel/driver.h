@@ -33,6 +33,15 @@ class Driver {
     }
     if (fruitless != 0) core_.networks().resume();
   }
+  // Waits for an announcement from `source`, which `take` takes from the core once it is there.
+  template <class Take>
+  auto wait_for(int source, Take&& take) {
+    auto found = take();
+    wait(source, [&] { return found.has_value() || (found = take()).has_value(); });
+    return *found;
+  }
+  // Waits for a request, and finishes it.
+  void finish(RequestId id);
   // After something was begun: it leaves now if it can. A connection is waited for, as nobody could
   // say when the program calls again.
   void push();

@@ -79,30 +79,28 @@ std::uint64_t id_of(std::int64_t handle) {
   return static_cast<std::uint64_t>(handle);
 }
 
-void wait_for(Driver& driver, std::uint64_t id) {
-  Core& core = driver.core();
-  const int on = static_cast<int>(core.peer_of(id).rank);
-  driver.wait(on, [&] { return core.is_complete(id); });
-  core.finish(id);
-}
-
 // Hands the request out; without a place for it, waits.
 void hand_out(Driver& driver, std::uint64_t id, gravel_request* request) {
   driver.push();
-  if (request == nullptr) return wait_for(driver, id);
+  if (request == nullptr) return driver.finish(id);
   *request = static_cast<gravel_request>(id);
 }
 
-// Takes an announcement, waiting for it if there is no `flag`.
+// Hands the request of a piece out; without a place for it, the FIN stands for it.
+void hand_out_piece(Driver& driver, std::uint64_t id, gravel_request* request) {
+  if (request == nullptr)
+    driver.core().release(id);
+  else
+    *request = static_cast<gravel_request>(id);
+  driver.push();
+}
+
+// Takes an announcement if there is one.
 template <class Take>
-auto take(Driver& driver, int source, int* flag, Take&& take) {
+auto look(Core& core, int* flag, Take&& take) {
   auto found = take();
-  if (flag == nullptr) {
-    driver.wait(source, [&] { return found.has_value() || (found = take()).has_value(); });
-  } else {
-    if (!found && driver.core().progress()) found = take();
-    *flag = found.has_value() ? 1 : 0;
-  }
+  if (!found && core.progress()) found = take();
+  *flag = found.has_value() ? 1 : 0;
   return found;
 }
 
@@ -150,11 +148,10 @@ int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int t
 }
 
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag) {
-  return call("gravel_test_recv_buffer", [&](Driver& driver, Core& core) {
+  return call("gravel_test_recv_buffer", [&](Driver&, Core& core) {
     need(buffer, "buffer");
     need(flag, "flag");
-    const auto found =
-        take(driver, consumer, flag, [&] { return core.take_receive_buffer(consumer, tag); });
+    const auto found = look(core, flag, [&] { return core.take_receive_buffer(consumer, tag); });
     if (found) tell(buffer, *found);
   });
 }
@@ -163,31 +160,21 @@ int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer) {
   return call("gravel_wait_recv_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
     tell(buffer,
-         *take(driver, consumer, nullptr, [&] { return core.take_receive_buffer(consumer, tag); }));
+         driver.wait_for(consumer, [&] { return core.take_receive_buffer(consumer, tag); }));
   });
 }
 
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
   return call("gravel_post_os_put", [&](Driver& driver, Core& core) {
-    const std::uint64_t id = core.put(id_of(buffer), memory, bytes, offset);
-    if (request == nullptr)
-      core.release(id);
-    else
-      *request = static_cast<gravel_request>(id);
-    driver.push();
+    hand_out_piece(driver, core.put(id_of(buffer), memory, bytes, offset), request);
   });
 }
 
 int gravel_post_os_get(gravel_buffer buffer, void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
   return call("gravel_post_os_get", [&](Driver& driver, Core& core) {
-    const std::uint64_t id = core.get(id_of(buffer), memory, bytes, offset);
-    if (request == nullptr)
-      core.release(id);
-    else
-      *request = static_cast<gravel_request>(id);
-    driver.push();
+    hand_out_piece(driver, core.get(id_of(buffer), memory, bytes, offset), request);
   });
 }
 
@@ -205,10 +192,9 @@ int gravel_post_send_request_rdma(int consumer, size_t bytes, int tag, gravel_re
 
 int gravel_test_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes,
                              int* flag) {
-  return call("gravel_test_send_request", [&](Driver& driver, Core& core) {
+  return call("gravel_test_send_request", [&](Driver&, Core& core) {
     need(flag, "flag");
-    const auto found =
-        take(driver, producer, flag, [&] { return core.take_send_request(producer, tag); });
+    const auto found = look(core, flag, [&] { return core.take_send_request(producer, tag); });
     if (!found) return;
     tell(from, found->producer);
     tell(found_tag, found->tag);
@@ -219,10 +205,10 @@ int gravel_test_send_request(int producer, int tag, int* from, int* found_tag, s
 int gravel_wait_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes) {
   return call("gravel_wait_send_request", [&](Driver& driver, Core& core) {
     const auto found =
-        take(driver, producer, nullptr, [&] { return core.take_send_request(producer, tag); });
-    tell(from, found->producer);
-    tell(found_tag, found->tag);
-    tell(bytes, found->bytes);
+        driver.wait_for(producer, [&] { return core.take_send_request(producer, tag); });
+    tell(from, found.producer);
+    tell(found_tag, found.tag);
+    tell(bytes, found.bytes);
   });
 }
 
@@ -235,11 +221,10 @@ int gravel_post_send_buffer_rdma(int consumer, const void* memory, size_t bytes,
 }
 
 int gravel_test_send_buffer(int producer, int tag, gravel_buffer* buffer, int* flag) {
-  return call("gravel_test_send_buffer", [&](Driver& driver, Core& core) {
+  return call("gravel_test_send_buffer", [&](Driver&, Core& core) {
     need(buffer, "buffer");
     need(flag, "flag");
-    const auto found =
-        take(driver, producer, flag, [&] { return core.take_send_buffer(producer, tag); });
+    const auto found = look(core, flag, [&] { return core.take_send_buffer(producer, tag); });
     if (found) tell(buffer, *found);
   });
 }
@@ -247,8 +232,7 @@ int gravel_test_send_buffer(int producer, int tag, gravel_buffer* buffer, int* f
 int gravel_wait_send_buffer(int producer, int tag, gravel_buffer* buffer) {
   return call("gravel_wait_send_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
-    tell(buffer,
-         *take(driver, producer, nullptr, [&] { return core.take_send_buffer(producer, tag); }));
+    tell(buffer, driver.wait_for(producer, [&] { return core.take_send_buffer(producer, tag); }));
   });
 }
 
@@ -268,7 +252,7 @@ int gravel_wait(gravel_request* request) {
     const std::uint64_t id = id_of(*request);
     static_cast<void>(driver.core().is_complete(id)); // a wrong one stays as it is
     *request = GRAVEL_REQUEST_NULL;
-    wait_for(driver, id);
+    driver.finish(id);
   });
 }
 
