@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "sim/scheduler.h"
+
 #include <sys/types.h>
 
 #include <array>
@@ -17,6 +19,18 @@ struct Finding {
   double virtual_s = 0;
   std::uint64_t events = 0, messages = 0;
 };
+
+// Of a program on simulated devices, from its beginning to its end.
+template <class Run>
+Finding finding_of(Run& run) {
+  Finding found;
+  found.wrong = run.execute();
+  found.trace = run.scheduler().trace_hash();
+  found.virtual_s = sim::seconds(run.scheduler().now());
+  found.events = run.scheduler().events();
+  found.messages = run.fabric().counters.messages;
+  return found;
+}
 
 // The same, in memory that parent and child share.
 struct Verdict {

@@ -14,13 +14,7 @@ Finding run_seed(std::uint64_t seed) {
   const Setup setup = random_setup(seed);
   const prove::Types types;
   const auto run = std::make_unique<Run>(setup, types, seed);
-  Finding found;
-  found.wrong = run->execute();
-  found.trace = run->scheduler().trace_hash();
-  found.virtual_s = sim::seconds(run->scheduler().now());
-  found.events = run->scheduler().events();
-  found.messages = run->fabric().counters.messages;
-  return found;
+  return finding_of(*run);
 }
 
 TEST(Torture, random_programs_keep_the_rules) {

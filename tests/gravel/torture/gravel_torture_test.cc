@@ -19,12 +19,7 @@ using Seen = Run::Seen; // GoogleTest's tests have a Run and a Setup of their ow
 
 Finding run_setup(const Setup& setup, std::uint64_t seed, Seen& seen) {
   const auto run = std::make_unique<Run>(setup, seed);
-  Finding found;
-  found.wrong = run->execute();
-  found.trace = run->scheduler().trace_hash();
-  found.virtual_s = sim::seconds(run->scheduler().now());
-  found.events = run->scheduler().events();
-  found.messages = run->fabric().counters.messages;
+  Finding found = macadam::torture::finding_of(*run);
   seen = run->seen();
   return found;
 }

@@ -250,7 +250,7 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
       side.fin = core.send_fin(side.buffer);
       return driver_->push();
     case What::wait_moved:
-      if (!wait(side.moved, index(step.piece), e)) return;
+      if (!wait(side.moved, index(step.piece))) return;
       return check_moved(exchange, index(step.piece));
     case What::wait_fin:
       if (!wait(side.fin)) return;
@@ -372,7 +372,7 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     core.finish(id);
     return true;
   }
-  bool wait(std::vector<std::uint64_t>& requests, std::size_t which, const Exchange&) {
+  bool wait(std::vector<std::uint64_t>& requests, std::size_t which) {
     return which < requests.size() && wait(requests[which]);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Generalized requests: the callbacks are called when and as often as the standard says.
-#include "check.h"
+#include "threads.h"
 
 namespace {
 
@@ -106,9 +106,7 @@ void completed_by_a_thread() {
 } // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
-  CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  check::start_with_threads(argc, argv);
   return check::run_parts(argc, argv,
                           {{"complete_then_wait", complete_then_wait},
                            {"free_then_complete", free_then_complete},

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_THREAD_MULTIPLE: many threads of each rank send, receive, wait and create at once.
-#include "check.h"
+#include "threads.h"
 
 #include <atomic>
 
 namespace {
 
-constexpr int threads = 4;
-
-void in_threads(const std::function<void(int)>& body) {
-  std::vector<std::thread> all;
-  for (int t = 0; t < threads; ++t)
-    all.emplace_back(body, t);
-  for (std::thread& thread : all)
-    thread.join();
-}
+using check::in_threads;
+using check::threads;
 
 // Each thread has its own tag; blocking calls of one must not stop the others.
 void ping_pong_per_thread() {
@@ -147,9 +140,7 @@ void wake_another_thread() {
 } // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
-  CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  check::start_with_threads(argc, argv);
   int level = 0, is_main = 0;
   OK(MPI_Query_thread(&level));
   OK(MPI_Is_thread_main(&is_main));

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_THREAD_MULTIPLE: threads of each rank access the same window, and windows of their own, at
 // once.
+#include "threads.h"
 #include "rma/window.h"
 
 #include <complex>
-#include <thread>
 
 namespace {
 
 using rma::Kind;
 
-constexpr int threads = 4;
-
-void in_threads(const std::function<void(int)>& body) {
-  std::vector<std::thread> all;
-  for (int t = 0; t < threads; ++t)
-    all.emplace_back(body, t);
-  for (std::thread& thread : all)
-    thread.join();
-}
+using check::in_threads;
+using check::threads;
 
 // All count in one word of rank 0, each writes and reads a place of its own in the next rank.
 void one_window() {
@@ -111,9 +104,7 @@ void a_window_each() {
 } // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
-  CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  check::start_with_threads(argc, argv);
   return check::run_parts(argc, argv,
                           {{"one_window", one_window},
                            {"wide_elements", wide_elements},

@@ -64,6 +64,16 @@ struct Litmus : testing::TestWithParam<bool> {
     }
     }
   }
+  // Reads, adds, writes: with both locks held nothing would be lost but by chance.
+  void count_under_lock(Window& window) {
+    std::uint64_t value = 0;
+    window.lock(0, true, false);
+    window.get(data(value), place(0, 1), nullptr);
+    window.flush(0);
+    ++value;
+    window.put(data(value), place(0, 1), nullptr);
+    window.unlock(0);
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Writes, Litmus, testing::Bool(),
                          [](const auto& mode) { return mode.param ? "copied" : "pending"; });
@@ -98,20 +108,13 @@ TEST_P(Litmus, an_adapter_without_atomicity_is_found_out) {
   EXPECT_NE(wrong, "");
 }
 
-// Reads, adds, writes: with both locks held nothing would be lost but by chance.
 TEST_P(Litmus, exclusive_locks_exclude) {
   for (const int first : {0, 1}) {
     const auto wrong = explore(
         2 + first,
         [&](Window& window, int rank) {
           if (rank < first) return;
-          std::uint64_t value = 0;
-          window.lock(0, true, false);
-          window.get(data(value), place(0, 1), nullptr);
-          window.flush(0);
-          ++value;
-          window.put(data(value), place(0, 1), nullptr);
-          window.unlock(0);
+          count_under_lock(window);
         },
         [&](Sea& sea) { return equal("the count", sea.word(0, 1), 2); });
     EXPECT_EQ(wrong, "") << "origins from " << first;
@@ -183,12 +186,7 @@ TEST_P(Litmus, locks_exclude_neighbours_and_others) {
           window.get(data(value), place(2, 0), nullptr);
           window.unlock(2);
         }
-        window.lock(0, true, false);
-        window.get(data(value), place(0, 1), nullptr);
-        window.flush(0);
-        ++value;
-        window.put(data(value), place(0, 1), nullptr);
-        window.unlock(0);
+        count_under_lock(window);
       },
       [&](Sea& sea) { return equal("the count", sea.word(0, 1), 2); });
   EXPECT_EQ(wrong, "");
