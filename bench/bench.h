@@ -55,7 +55,8 @@ inline int batches() {
 // spoils few of them. All ranks call it, and all run the same number of iterations.
 template <class Body>
 double seconds_per_iteration(Body body) {
-  const double batch = 50e-3 / batches();
+  const int count = batches();
+  const double batch = 50e-3 / count;
   const auto time = [&](int n) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
@@ -69,7 +70,7 @@ double seconds_per_iteration(Body body) {
     if (took < batch) n *= 2;
   }
   std::vector<double> times;
-  for (int b = 0; b < batches(); ++b)
+  for (int b = 0; b < count; ++b)
     times.push_back(time(n) / n);
   return median(times);
 }

@@ -210,7 +210,7 @@ bool Transport::advance(Stream& stream) {
     const std::size_t piece =
         std::clamp(std::bit_floor(stream.bytes / 2 + 1), shortest_piece, stream_piece);
     const std::size_t bytes = std::min(stream.bytes, piece);
-    // The address stands alone in the first line, the data begin on the next.
+    // What tells of them stands alone in the first line, the data begin on the next.
     std::byte first[put_data_offset] = {};
     const PutData head{stream.to, all};
     std::memcpy(first, &head, sizeof head);
