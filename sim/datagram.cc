@@ -153,7 +153,7 @@ void DatagramQueuePair::arrive(const Datagram& datagram) {
                              ? Operation::receive_immediate
                              : Operation::receive;
   scheduler().trace(std::uint64_t{device_.lid()} << 32 | bytes);
-  push_receive(completion);
+  push_receive(completion, transfer_time(bytes, device_.fabric().model().copy_mb_per_s));
 }
 
 } // namespace macadam::sim

@@ -45,6 +45,11 @@ void SimulatedQueuePair::push_receive(const Completion& completion, Time work) {
   static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0, work);
 }
 
+Time SimulatedQueuePair::to_handle_message(std::uint64_t bytes) const {
+  const Model& model = device_.fabric().model();
+  return from_ns(model.matching_ns) + transfer_time(bytes, model.copy_mb_per_s);
+}
+
 void SimulatedQueuePair::push_send(const Work& work, WorkStatus status, std::uint32_t released) {
   Completion completion;
   completion.id = work.id;

@@ -24,19 +24,15 @@ std::size_t SimulatedCompletionQueue::poll(std::span<Completion> completions) {
   const Model& model = device_.fabric().model();
   device_.enter_poll(lets_attendant_in_);
   std::size_t found = 0;
-  std::uint64_t copied = 0;
   Time work = 0;
   for (; found < completions.size() && !entries_.empty(); ++found) {
     const Entry entry = entries_.pop();
     completions[found] = entry.completion;
-    if (entry.completion.operation == net::rdma::Operation::receive)
-      copied += entry.completion.bytes;
     work += entry.work;
     if (entry.released > 0) device_.release_places(entry.completion.queue_pair, entry.released);
   }
   device_.spend(found == 0 ? from_ns(model.poll_ns)
-                           : from_ns(model.completion_ns) * static_cast<Time>(found) +
-                                 transfer_time(copied, model.copy_mb_per_s) + work);
+                           : from_ns(model.completion_ns) * static_cast<Time>(found) + work);
   return found;
 }
 

@@ -256,7 +256,7 @@ void ReliableQueuePair::break_with(WorkStatus status, Work* failed) {
     completion.queue_pair = number_;
     completion.operation = Operation::receive;
     completion.status = WorkStatus::flushed;
-    push_receive(completion);
+    push_receive(completion, 0);
   }
 }
 
@@ -403,9 +403,8 @@ ReliableQueuePair::Outcome ReliableQueuePair::receive(Work& work, ReliableQueueP
   completion.immediate = work.immediate;
   completion.operation =
       work.carries_immediate() ? Operation::receive_immediate : Operation::receive;
-  // A write with immediate is no message: nothing is matched.
-  const Model& model = device_.fabric().model();
-  other.push_receive(completion, work.is_send() ? from_ns(model.matching_ns) : 0);
+  // A write with immediate is no message: nothing is matched or copied.
+  other.push_receive(completion, work.is_send() ? to_handle_message(work.bytes) : 0);
   return Outcome::done;
 }
 
