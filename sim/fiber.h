@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <ucontext.h>
@@ -8,8 +9,8 @@
 namespace macadam::sim {
 
 // A function that can stop in the middle and go on later, with a stack of its own. All fibers run
-// on the thread that resumes them, one at a time. Built on ucontext: its switch costs a system call
-// (about 0.2 us), and in exchange it is right on every processor and under the sanitizers.
+// on the thread that resumes them, one at a time. A fiber is begun by ucontext; from then on it is
+// switched by the compiler's setjmp and longjmp, as ucontext's own switch is a system call.
 class Fiber {
  public:
   // The stack is mapped at once and takes memory as it is touched; behind its end is a page that
@@ -49,7 +50,11 @@ class Fiber {
     unsigned uncaught_exceptions = 0;
     int error_number = 0;
   };
+  using Place = std::array<void*, 5>; // of __builtin_setjmp
   static void enter();
+  [[noreturn]] static void leap(Place& to);
+  static void jump(Place& from, Place& to);
+  void begin(Place& from);
   void switch_in();
   void switch_out(bool for_good);
 
@@ -57,12 +62,14 @@ class Fiber {
   std::byte* mapping_;
   std::size_t mapped_bytes_;
   std::byte* stack_; // behind the guard page
-  ucontext_t here_;  // where the fiber stands
-  ucontext_t there_; // where resume() was called
+  ucontext_t beginning_;
+  Place here_;  // where the fiber stands
+  Place there_; // where resume() was called
   ThreadState state_;
   void* fake_stack_ = nullptr; // of the address sanitizer
   const void* outer_stack_ = nullptr;
   std::size_t outer_bytes_ = 0;
+  bool begun_ = false;
   bool ended_ = false;
 };
 
