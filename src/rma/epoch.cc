@@ -67,11 +67,20 @@ void Window::check_alive(const Target& target) {
 }
 
 // One of the ranks that we have met and that has ended; null if none has.
-const Target* Window::find_failed() const {
+const Target* Window::find_lost() const {
   const auto found = std::ranges::find_if(targets_, [](const auto& target) {
-    return target != nullptr && target->peer->state == engine::PeerState::failed;
+    return target != nullptr &&
+           (target->failed || target->peer->state == engine::PeerState::failed);
   });
   return found != targets_.end() ? found->get() : nullptr;
+}
+
+// Reads a word of a rank, for nothing but to see whether that fails.
+void Window::ask_after(Target& target) {
+  if (target.pending != 0 || target.rank == rank()) return;
+  const Posted asked = target.word_network->read(*target.word_link, &target.answer, target.words,
+                                                 sizeof target.answer, target.cookie());
+  if (asked == Posted::pending) ++target.pending; // busy: another time
 }
 
 // The access to one rank ends; it is in `touched_`.

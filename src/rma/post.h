@@ -51,6 +51,29 @@ class Window::Turn {
   Target& target_;
 };
 
+// A wait for what others write. That one of them has ended shows in operations that fail: so who
+// waits long asks after the others now and then, and costs them nothing but a read by the network.
+class Window::Vigil {
+ public:
+  // Whether `target` has ended, as far as is known.
+  bool finds_lost(Window& window, Target& target) {
+    if (target.failed || target.peer->state == engine::PeerState::failed) return true;
+    if (is_due(target.word_network)) window.ask_after(target);
+    return false;
+  }
+  // True every `pause`, from the first call on.
+  bool is_due(const engine::Transport* network) {
+    if (network == nullptr) return false; // neighbours only: their launcher tells
+    const double now = network->now();
+    if (next_ != 0 && now < next_) return false;
+    return std::exchange(next_, now + pause) != 0;
+  }
+
+ private:
+  static constexpr double pause = 0.5; // seconds
+  double next_ = 0;
+};
+
 // Posts an operation to a network. When there is no room the caller makes progress until there is:
 // so however many operations an epoch has, what is under way is bounded by the network.
 template <class Post>

@@ -53,10 +53,11 @@ void Window::meet_all() {
   for (int distance = 1; distance < n; distance *= 2) {
     send_signal(target((rank() + distance) % n), fenced_offset, now);
     const int from = (rank() + n - distance) % n;
-    const Target& it = target(from);
+    Target& it = target(from);
+    Vigil vigil;
     waiting_.until_seen([&] { // it may be one fence ahead
       return static_cast<std::int32_t>(signal(from, fenced_offset) - now) >= 0 ||
-             it.peer->state == engine::PeerState::failed;
+             vigil.finds_lost(*this, it);
     });
     check_alive(it);
   }
@@ -90,9 +91,10 @@ void Window::open_started(Target& target) {
                target.rank, targets_started_.size());
   }
   if (unchecked_) return;
+  Vigil vigil;
   waiting_.until_seen([&] {
     return signal(target.rank, posted_offset) != target.posts_used ||
-           target.peer->state == engine::PeerState::failed;
+           vigil.finds_lost(*this, target);
   });
   ++target.posts_used;
 }
@@ -115,10 +117,9 @@ void Window::complete() {
   touched_.clear();
 }
 
-bool Window::has_completed(int origin) {
+bool Window::has_completed(int origin, Vigil& vigil) {
   Target& it = target(origin);
-  return signal(origin, completed_offset) != it.completions_used ||
-         it.peer->state == engine::PeerState::failed;
+  return signal(origin, completed_offset) != it.completions_used || vigil.finds_lost(*this, it);
 }
 
 void Window::check_exposed(const char* call) const {
@@ -136,16 +137,19 @@ void Window::end_exposure() {
 
 void Window::wait() {
   check_exposed("MPI_Win_wait");
-  for (const int origin : origins_)
-    waiting_.until_seen([&] { return has_completed(origin); });
+  for (const int origin : origins_) {
+    Vigil vigil;
+    waiting_.until_seen([&] { return has_completed(origin, vigil); });
+  }
   end_exposure();
 }
 
 bool Window::test() {
   check_exposed("MPI_Win_test");
   waiting_.look();
-  if (!std::ranges::all_of(origins_, [&](int origin) { return has_completed(origin); }))
-    return false;
+  Vigil vigil;
+  const auto done = [&](int origin) { return has_completed(origin, vigil); };
+  if (!std::ranges::all_of(origins_, done)) return false;
   end_exposure();
   return true;
 }

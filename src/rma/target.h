@@ -98,6 +98,7 @@ struct Target final : engine::MemoryWaiter {
   engine::RemoteMemory words;
   Batch batch;
   std::uint64_t scratch[8] = {}; // for `batch`
+  std::uint64_t answer = 0;      // of Window::ask_after()
   std::uint32_t signal = 0;      // that is sent
   std::vector<std::byte> chunk;  // of an accumulate
   // Of a dynamic window: what was attached when `version` was read.

@@ -180,6 +180,8 @@ class Window {
  private:
   enum class Access : std::uint8_t { none, fence, started, locks, all_locked };
 
+  class Vigil; // post.h
+
   // window.cc
   Target& target(int rank) {
     Target* const known = targets_[static_cast<std::size_t>(rank)].get();
@@ -204,14 +206,15 @@ class Window {
   void check_no_access(const char* call) const;
   void check_no_fence_access(const char* call) const;
   static void check_alive(const Target& target);
-  [[nodiscard]] const Target* find_failed() const;
+  [[nodiscard]] const Target* find_lost() const;
+  void ask_after(Target& target);
 
   // signals.cc
   void meet_all();
   [[nodiscard]] std::uint32_t signal(int from, std::size_t which) const;
   void send_signal(Target& target, std::size_t which, std::uint32_t value);
   void open_started(Target& target);
-  [[nodiscard]] bool has_completed(int origin);
+  [[nodiscard]] bool has_completed(int origin, Vigil& vigil);
   void check_exposed(const char* call) const;
   void end_exposure();
 

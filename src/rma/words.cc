@@ -71,10 +71,13 @@ void Window::give_far_lock(Target& target, std::size_t lock, bool exclusive, std
   target.words_unlanded = false; // what is written before an atomic lands before it
 }
 
-// Nobody knows who holds a lock. Once a rank of the window has ended it may be that one, for ever.
+// Nobody knows who holds a lock. Once a rank of the window has ended it may be that one, for ever:
+// so a long wait asks after all of them, one after the other.
 void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket) {
   ++counters_.locks_waited;
   const Target* lost = nullptr;
+  Vigil vigil;
+  int asked = 0;
   const auto now = [&] {
     if (target.word_network == nullptr) return word(target, turn).load(std::memory_order_acquire);
     post_load(target, turn, target.scratch[0]);
@@ -83,8 +86,10 @@ void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticke
   };
   waiting_.until_seen([&] {
     if (now() == ticket) return true;
-    lost = find_failed();
-    return lost != nullptr;
+    lost = find_lost();
+    if (lost != nullptr) return true;
+    if (vigil.is_due(target.word_network)) ask_after(this->target(asked++ % size()));
+    return false;
   });
   if (lost == nullptr) return;
   base::fail(MPI_ERR_PROC_ABORTED,

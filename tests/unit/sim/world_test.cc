@@ -267,5 +267,67 @@ TEST(World, connections_are_those_that_were_used) {
   EXPECT_EQ(connections, std::vector<std::size_t>(8, 2));
 }
 
+// A rank ends inside an epoch, without a word, while it holds a lock or owes a signal: who waits
+// for it is told soon, though it has nothing to say to it. Without a launcher that ends the job.
+TEST(World, who_waits_for_a_rank_that_has_ended_in_an_epoch_is_told) {
+  enum class Wait { lock, lock_by_stranger, fence, start, wait };
+  for (const Wait what :
+       {Wait::lock, Wait::lock_by_stranger, Wait::fence, Wait::start, Wait::wait}) {
+    int told = 0;
+    double longest = 0;
+    const Outcome outcome = run(options(3), [&](int rank) {
+      MPI_Init(nullptr, nullptr);
+      std::array<int, 4> memory{};
+      const int value = rank;
+      MPI_Win win = MPI_WIN_NULL;
+      MPI_Win_create(memory.data(), sizeof memory, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+      MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+      MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL, gone = MPI_GROUP_NULL;
+      const int last = 2;
+      MPI_Comm_group(MPI_COMM_WORLD, &world);
+      MPI_Group_excl(world, 1, &last, &others);
+      MPI_Group_incl(world, 1, &last, &gone);
+      if (what != Wait::lock_by_stranger) MPI_Win_fence(0, win); // else ranks 1 and 2 never met
+      MPI_Win_fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED, win);
+      const bool ends = rank == last;
+      if (ends && (what == Wait::lock || what == Wait::lock_by_stranger)) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(&value, 1, MPI_INT, 0, 2, 1, MPI_INT, win);
+        MPI_Win_flush(0, win);
+      }
+      if (ends) return 0; // no MPI_Finalize
+      Rank::current()->compute(1000 * sim::microsecond);
+      const double begin = MPI_Wtime();
+      int code = MPI_SUCCESS;
+      switch (what) {
+      case Wait::lock:
+      case Wait::lock_by_stranger:
+        code = MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+        break;
+      case Wait::fence:
+        code = MPI_Win_fence(0, win);
+        if (code == MPI_SUCCESS) code = MPI_Win_fence(0, win);
+        break;
+      case Wait::start:
+        MPI_Win_start(gone, 0, win);
+        code = MPI_Win_complete(win);
+        break;
+      case Wait::wait:
+        MPI_Win_post(gone, 0, win);
+        code = MPI_Win_wait(win);
+        break;
+      }
+      int error_class = MPI_SUCCESS;
+      if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
+      EXPECT_EQ(error_class, MPI_ERR_PROC_ABORTED) << "rank " << rank;
+      ++told;
+      longest = std::max(longest, MPI_Wtime() - begin);
+      return 0;
+    });
+    EXPECT_EQ(told, 2) << static_cast<int>(what) << ": " << outcome.text;
+    EXPECT_LT(longest, 5) << static_cast<int>(what);
+  }
+}
+
 } // namespace
 } // namespace macadam::test
