@@ -117,7 +117,7 @@ bench: library
 # The papers' figures on the simulator (docs/figures.md). FIGURE=burst for one, ARGS='--largest 1024'.
 FIGURE ?= all
 figures: configure
-	@cmake --build --preset release -j $(JOBS) --target macadam macadam-simulate
+	@cmake --build --preset release -j $(JOBS) --target macadam macadam-simulate bench_one_sided_module
 	python3 -B sim/figures/figures.py $(FIGURE) --build $(release) $(ARGS)
 
 # Figure 4 of the Gravel paper (docs/gravel.md), beside MPICH 5 too if its environment is given.

@@ -169,21 +169,31 @@ def scale(programs, largest):
 # Jiang et al.: by what a one-sided call is done. Receives are per connection, as the adapter of then
 # has no shared queue; waits spin, as those of MPI libraries did then.
 ONE_SIDED_SETTINGS = {"MACADAM_RDMA_RECEIVE": "credit", "MACADAM_SPIN": "10000"}
+ONE_SIDED_EXPERIMENTS = ["latency", "bandwidth", "synchronization", "overlap", "skew", "origins"]
 ONE_SIDED = {"RDMA": {}, "messages": {"MACADAM_PROTOCOLS": "sender"}}
+
+
+def one_sided_by(run, experiment, largest=8):
+    """All figures of an experiment of bench/one_sided; `run(experiment, ranks)` gives those of one
+    run, {figure: {parameter: value}}."""
+    found = {}
+    for ranks in up_to(largest, range(2, 9)) if experiment == "origins" else [2]:
+        for figure, values in run(experiment, ranks).items():
+            found.setdefault(figure, {}).update(values)
+    return found
 
 
 def one_sided(programs, largest):
     """Jiang et al., section "Experimental Results"."""
     preset, by = "infinihost-2004", {}
     for name, settings in ONE_SIDED.items():
-        def run(pattern, ranks=2, settings=settings):
-            return programs.simulate(ranks, pattern, preset=preset,
-                                     settings={**ONE_SIDED_SETTINGS, **settings})["rows"]
-        by[name] = {"latency": run("rma-latency"), "bandwidth": run("rma-bandwidth"),
-                    "synchronization": run("rma-sync")[0]["epoch_us"], "busy": run("rma-busy"),
-                    "origins": [{"origins": ranks - 1, **run("rma-origins", ranks)[0]}
-                                for ranks in up_to(largest, [2, 3, 4, 5, 6, 7, 8])]}
-        say(f"one_sided: by {name}: empty epochs {by[name]['synchronization']:.2f} us")
+        def run(experiment, ranks, settings=settings):
+            return programs.one_sided(experiment, ranks, preset=preset,
+                                      settings={**ONE_SIDED_SETTINGS, **settings})
+        by[name] = {}
+        for experiment in ONE_SIDED_EXPERIMENTS:
+            by[name].update(one_sided_by(run, experiment, largest))
+        say(f"one_sided: by {name}: empty epochs {by[name]['epoch_us']['0']:.2f} us")
     return {"preset": preset, "by": by}
 
 

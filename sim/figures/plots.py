@@ -100,35 +100,43 @@ def protocols(data):
     return figure
 
 
-def one_sided(data):
-    panels = [("latency", "pingpong_us", "Ping-pong", "us one way"),
-              ("latency", "bidirectional_us", "Bi-directional", "us"),
-              ("bandwidth", "put_mb_per_s", "Put", "MB/s"),
-              ("bandwidth", "get_mb_per_s", "Get", "MB/s"),
-              ("busy", "overlap_us", "Put of 64 KB, the origin computes", "us for an epoch"),
-              ("busy", "skew_us", "Get of 64 KB, the target computes", "us for an epoch"),
-              ("origins", "put_mb_per_s", "Several origins", "MB/s at the target")]
+def one_sided(data, network="a model of InfiniBand of 2004"):
+    panels = [("pingpong_us", "Ping-pong", "us one way", "bytes"),
+              ("bidirectional_us", "Bi-directional", "us", "bytes"),
+              ("put_mb_per_s", "Put", "MB/s", "bytes"),
+              ("get_mb_per_s", "Get", "MB/s", "bytes"),
+              ("overlap_us", "Put of 64 KB, the origin computes", "us for an epoch", "us computed"),
+              ("skew_us", "Get of 64 KB, the target computes", "us for an epoch", "us computed"),
+              ("origins_mb_per_s", "Several origins", "MB/s at the target", "origins"),
+              ("epoch_us", "Empty epochs", "us", None)]
+    two_sided = {"put_mb_per_s": "two_sided_mb_per_s", "get_mb_per_s": "two_sided_mb_per_s"}
     figure, all_axes = plt.subplots(2, 4, figsize=(13, 6))
-    for axes, (part, field, title, unit) in zip(all_axes.flat, panels):
+    for axes, (field, title, unit, over) in zip(all_axes.flat, panels):
+        axes.set(title=title, ylabel=unit)
+        if over is None:
+            axes.bar(list(data["by"]), [each[field]["0"] for each in data["by"].values()],
+                     color=["C0", "C3"], width=0.5)
+            continue
         for name, colour in (("RDMA", "C0"), ("messages", "C3")):
-            rows = data["by"][name][part]
-            x = [int(row["what"].split()[0]) for row in rows]
-            axes.plot(x, [row[field] for row in rows], f"{colour}o-", label=name)
-        if part == "latency":
-            rows = data["by"]["RDMA"][part]
-            axes.plot([int(row["what"].split()[0]) for row in rows],
-                      [row[f"two_sided_{field}"] for row in rows], "k:", label="send and receive")
-        sizes = part in ("latency", "bandwidth")
-        axes.set(title=title, ylabel=unit, ylim=(0, None),
-                 xlabel="bytes" if sizes else "origins" if part == "origins" else "us computed")
-        if sizes:
+            values = data["by"][name][field]
+            axes.plot([int(x) for x in values], list(values.values()), f"{colour}o-", label=name)
+        other = data["by"]["RDMA"].get(two_sided.get(field, f"two_sided_{field}"))
+        if other:
+            axes.plot([int(x) for x in other], list(other.values()), "k:", label="send and receive")
+        axes.set(xlabel=over)
+        if over == "bytes":
             axes.set(xscale="log")
-        if part == "latency":
-            axes.set(yscale="log", ylim=(None, None))
+        if field in ("pingpong_us", "bidirectional_us"):
+            axes.set(yscale="log")
+        else:
+            axes.set(ylim=(0, None))
         axes.legend()
-    all_axes.flat[-1].axis("off")
-    figure.suptitle("One-sided communication (Jiang et al.)")
+    figure.suptitle(f"One-sided communication (Jiang et al.) on {network}")
     return figure
+
+
+def one_sided_soft_roce(data):
+    return one_sided(data, "soft-RoCE, in a guest whose time is a count of instructions")
 
 
 def scale(data):

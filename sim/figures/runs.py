@@ -10,6 +10,16 @@ import time
 PRESETS = pathlib.Path(__file__).resolve().parent.parent / "presets"
 
 
+def lines_of(output):
+    """{figure: {parameter: value}} of lines `figure parameter value`."""
+    found = {}
+    for line in output.splitlines():
+        words = line.split()
+        if len(words) == 3:
+            found.setdefault(words[0], {})[words[1]] = float(words[2])
+    return found
+
+
 class RunFailed(Exception):
     """A command ended with an error, or took longer than allowed."""
 
@@ -19,6 +29,7 @@ class Programs:
 
     def __init__(self, build, seconds):
         self.bin, self.seconds = pathlib.Path(build) / "bin", seconds
+        self.bench = pathlib.Path(build) / "bench"
         for name in ("macadam-simulate", "macadam"):
             if not (self.bin / name).exists():
                 raise RunFailed(f"{self.bin / name} is not there; build it with "
@@ -29,6 +40,15 @@ class Programs:
         return self._json("macadam-simulate", "-n", ranks, "-p", preset, "--stack", stack_kb, "-q",
                           "--json", f"pattern:{pattern}", *parameters, settings=settings)
 
+    def one_sided(self, experiment, ranks, *, preset, settings):
+        """What an experiment of bench/one_sided gives: {figure: {parameter: value}}."""
+        module = self.bench / "one_sided" / "experiments.so"
+        if not module.exists():
+            raise RunFailed(f"{module} is not there; build target bench_one_sided_module")
+        output, _ = self._run("macadam-simulate", "-n", ranks, "-p", preset, "-q", module,
+                              experiment, settings=settings)
+        return lines_of(output)
+
     def model(self, ranks, receive, preset, settings=None):
         adapter = json.loads((PRESETS / f"{preset}.json").read_text())
         return self._json("macadam", "model", "--json", "--ranks", ",".join(map(str, ranks)),
@@ -36,6 +56,11 @@ class Programs:
                           "--completion-depth", adapter["completion_depth"], settings=settings)
 
     def _json(self, program, *arguments, settings=None):
+        output, run = self._run(program, *arguments, settings=settings)
+        return {**json.loads(output), "run": run}
+
+    def _run(self, program, *arguments, settings=None):
+        """What a run prints, and what it took."""
         command = [str(self.bin / program), *map(str, arguments)]
         # Settings of the caller's environment must not change a figure.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
@@ -52,11 +77,9 @@ class Programs:
                 raise RunFailed(f"{shown}: not done after {self.seconds} s")
             if status != 0:
                 raise RunFailed(f"{shown}: ended with {status}\n{errors.read()[-1500:]}")
-            result = json.load(out)
-        result["run"] = {"real_s": round(took, 2),
-                         "processor_s": round(usage.ru_utime + usage.ru_stime, 2),
-                         "most_resident_bytes": usage.ru_maxrss << 10}
-        return result
+            return out.read(), {"real_s": round(took, 2),
+                                "processor_s": round(usage.ru_utime + usage.ru_stime, 2),
+                                "most_resident_bytes": usage.ru_maxrss << 10}
 
     def _wait(self, child, began):
         """Exit code (None: too long, ended here) and resources of `child`, by wait4."""

@@ -61,7 +61,6 @@ const Pattern& find_pattern(const std::string& name);
 std::span<const Pattern> collective_patterns();
 std::span<const Pattern> nas_patterns();
 std::span<const Pattern> experiment_patterns();
-std::span<const Pattern> one_sided_patterns();
 std::span<const Pattern> gravel_patterns();
 
 } // namespace macadam::sim

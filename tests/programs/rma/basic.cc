@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put and get of every size under every kind of epoch that this rank alone or all ranks begin.
+#include "counter.h"
 #include "rma/window.h"
 
 #include <algorithm>
@@ -239,6 +240,32 @@ void target_computes() {
   });
 }
 
+// What was done without the target's processor, and what took it, is told by counters.
+void told_by_counters() {
+  if (check::size < 2 || !check::is_macadam()) return;
+  rma::for_each_kind([](Kind kind) {
+    rma::Window<std::uint64_t> win(kind, 4);
+    using check::Counter;
+    const Counter mapped("rma_mapped"), network("rma_network"), by_target("rma_by_target"),
+        atomics("rma_atomics"), under_lock("rma_under_lock");
+    std::uint64_t value = 1, found = 0;
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, win));
+    OK(MPI_Put(&value, 1, MPI_UINT64_T, rma::right(), 0, 1, MPI_UINT64_T, win));
+    OK(MPI_Win_flush(rma::right(), win));
+    OK(MPI_Get(&found, 1, MPI_UINT64_T, rma::right(), 0, 1, MPI_UINT64_T, win));
+    OK(MPI_Win_unlock(rma::right(), win));
+    CHECK_EQUAL(mapped.since() + network.since(), takes_the_target(kind) ? 0u : 2u);
+    CHECK_EQUAL(by_target.since(), takes_the_target(kind) ? 2u : 0u);
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, win));
+    OK(MPI_Fetch_and_op(&value, &found, MPI_UINT64_T, rma::right(), 1, MPI_SUM, win));
+    OK(MPI_Win_unlock(rma::right(), win));
+    CHECK_EQUAL(mapped.since() + atomics.since() + under_lock.since() + network.since() +
+                    by_target.since(),
+                3u);
+    CHECK_EQUAL(by_target.since(), takes_the_target(kind) ? 2u : 0u);
+  });
+}
+
 void post_start_complete_wait() {
   MPI_Group world, origin, target;
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
@@ -404,6 +431,7 @@ int main(int argc, char** argv) {
                      {"nocheck_and_noncollective_locks", nocheck_and_noncollective_locks},
                      {"requests", requests},
                      {"target_computes", target_computes},
+                     {"told_by_counters", told_by_counters},
                      {"post_start_complete_wait", post_start_complete_wait},
                      {"many_origins", many_origins},
                      {"derived_types_on_both_sides", derived_types_on_both_sides},
