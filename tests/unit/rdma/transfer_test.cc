@@ -58,6 +58,34 @@ TEST(Transfer, parts_of_registered_memory_are_neither_registered_again_nor_copie
   world[1].transport->release_memory(remote);
 }
 
+// Windows: who keeps the key of memory that was given back, and exposed anew at the same place,
+// does not reach it.
+TEST(Transfer, exposed_memory_is_reached_only_by_the_key_of_its_time) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  std::uint64_t word = 0, value = 7;
+  RdmaTransport &owner = *world[1].transport, &other = *world[0].transport;
+  const auto write = [&](RemoteMemory to, std::uint64_t cookie) {
+    ASSERT_NE(other.write(world[0].link(1), &value, to, sizeof value, cookie), Posted::busy);
+    ASSERT_EQ(other.flush(world[0].link(1), cookie + 1), Posted::pending);
+    ASSERT_TRUE(world.until([&] { return world[0].completed.contains(cookie + 1); }));
+  };
+  const RemoteMemory first = owner.expose(&word, sizeof word);
+  write(first, 1);
+  EXPECT_TRUE(world[0].completed[2]);
+  EXPECT_EQ(word, 7u);
+  owner.conceal(first);
+  const RemoteMemory second = owner.expose(&word, sizeof word);
+  EXPECT_NE(first.key, second.key);
+  value = 9;
+  write(first, 3);
+  EXPECT_FALSE(world[0].completed[4]);
+  EXPECT_EQ(word, 7u);
+  EXPECT_THROW(owner.conceal(first), base::Error);
+  owner.conceal(second);
+}
+
 class Sizes : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(All, Sizes, testing::Values(1, 64, 500, 1024, 5000, 100000, 3000000));
 
