@@ -12,7 +12,7 @@
 namespace macadam::coll {
 
 // What a collective works on. Which members mean something depends on the call; see the functions
-// in operations.h. Everything named here outlives the operation.
+// in operations.h. It outlives the operation, and so does everything named here.
 struct Arguments {
   Blocks send;
   Blocks receive;
@@ -47,7 +47,7 @@ class Collective : public Comm {
       std::rethrow_exception(error_);
   }
 
-  Arguments arguments;
+  const Arguments& arguments;
   // Called once at the end of each run, maybe inside begin(); may free this.
   void (*continuation)(Collective& self, void* argument) = nullptr;
   void* argument = nullptr;

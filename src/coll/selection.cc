@@ -14,7 +14,7 @@ constexpr std::uint64_t all = UINT64_MAX;
 
 // A direct exchange has the shortest critical path, one message, and every rank has to be scheduled
 // only once, which decides where ranks share cores. Its cost is the number of messages.
-constexpr std::array rules_ = {
+constexpr std::array table = {
     Rule{Kind::barrier, 8, all, Algorithm::direct},
     Rule{Kind::barrier, any, all, Algorithm::dissemination},
 
@@ -82,13 +82,21 @@ constexpr std::array<Row, kinds> rows = {{
 
 } // namespace
 
-Rules default_rules() {
-  return rules_;
+const Rules& default_rules() {
+  static constexpr Rules rules = [] {
+    Rules of;
+    for (const Rule& rule : table) {
+      std::span<const Rule>& its = of[static_cast<std::size_t>(rule.kind)];
+      its = {its.empty() ? &rule : its.data(), its.size() + 1};
+    }
+    return of;
+  }();
+  return rules;
 }
 
-Algorithm select(Rules rules, Kind kind, int ranks, std::uint64_t bytes, bool ordered) {
-  for (const Rule& rule : rules) {
-    if (rule.kind != kind || ranks > rule.ranks || bytes > rule.bytes) continue;
+Algorithm select(const Rules& rules, Kind kind, int ranks, std::uint64_t bytes, bool ordered) {
+  for (const Rule& rule : rules[static_cast<std::size_t>(kind)]) {
+    if (ranks > rule.ranks || bytes > rule.bytes) continue;
     if (ordered && !keeps_order(kind, rule.algorithm)) continue;
     return rule.algorithm;
   }
@@ -112,18 +120,17 @@ bool keeps_order(Kind kind, Algorithm algorithm) {
   }
 }
 
-std::string describe(Rules rules) {
+std::string describe(const Rules& rules) {
   std::string text;
-  const Rule* before = nullptr;
-  for (const Rule& rule : rules) {
-    const bool first = before == nullptr || before->kind != rule.kind;
-    const std::string ranks = rule.ranks == any ? "any" : fmt::format("up to {}", rule.ranks);
-    const std::string bytes = rule.bytes == all ? "any" : fmt::format("up to {}", rule.bytes);
-    text +=
-        fmt::format("  {:<16}{:<12}{:<16}{}{}\n", first ? name(rule.kind) : "", ranks, bytes,
-                    name(rule.algorithm),
-                    keeps_order(rule.kind, rule.algorithm) ? "" : " (if the operation commutes)");
-    before = &rule;
+  for (const std::span<const Rule> its : rules) {
+    for (const Rule& rule : its) {
+      const std::string ranks = rule.ranks == any ? "any" : fmt::format("up to {}", rule.ranks);
+      const std::string bytes = rule.bytes == all ? "any" : fmt::format("up to {}", rule.bytes);
+      text +=
+          fmt::format("  {:<16}{:<12}{:<16}{}{}\n", &rule == its.data() ? name(rule.kind) : "",
+                      ranks, bytes, name(rule.algorithm),
+                      keeps_order(rule.kind, rule.algorithm) ? "" : " (if the operation commutes)");
+    }
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,15 +48,15 @@ struct Rule {
   Algorithm algorithm;
 };
 
-// The rules of all collectives, in order; the first one that fits is taken. The last rule of each
-// collective fits everything.
-using Rules = std::span<const Rule>;
+// The rules of each collective, in order; the first one that fits is taken. The last one fits
+// everything.
+using Rules = std::array<std::span<const Rule>, kinds>;
 
-[[nodiscard]] Rules default_rules();
+[[nodiscard]] const Rules& default_rules();
 
 // The algorithm for a call. `ordered`: the reduction must not change the order of its operands, so
 // algorithms that would are passed over.
-[[nodiscard]] Algorithm select(Rules rules, Kind kind, int ranks, std::uint64_t bytes,
+[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, std::uint64_t bytes,
                                bool ordered = false);
 
 // The algorithms that a collective has, for tests and tuning.
@@ -64,7 +65,7 @@ using Rules = std::span<const Rule>;
 [[nodiscard]] bool keeps_order(Kind kind, Algorithm algorithm);
 
 // The rules as a table for people, a line each.
-[[nodiscard]] std::string describe(Rules rules);
+[[nodiscard]] std::string describe(const Rules& rules);
 
 [[nodiscard]] const char* name(Kind kind);
 [[nodiscard]] const char* name(Algorithm algorithm);

@@ -26,7 +26,7 @@ base::Error translated(const std::exception_ptr& error) {
 
 std::string failure(const LayerRequest& request) {
   const auto& collective = static_cast<const CollectiveRequest&>(request);
-  return fmt::format("a nonblocking or persistent {} failed: {}", collective.name,
+  return fmt::format("a nonblocking or persistent {} failed: {}", collective.call.name,
                      translated(collective.operation.error()).text);
 }
 
@@ -49,12 +49,16 @@ void on_end(Collective& operation, void* argument) {
   complete(request.process, request, status);
 }
 
+void set_inside(CollectiveCall& call, const Communicator& comm) {
+  if (comm.inter()) call.arguments.inside = &comm.inside;
+}
+
 CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCall&& call,
                                 engine::Role role, const RequestClass& how) {
+  set_inside(call, comm);
   CollectiveRequest& request =
       *self.requests.collectives.make(self, comm, std::move(call), role, how);
   belongs_to(request, comm);
-  if (comm.inter()) request.operation.arguments.inside = &comm.inside;
   request.operation.continuation = &on_end;
   request.operation.argument = &request;
   return request;
@@ -67,32 +71,31 @@ void wait(Process& self, const Collective& operation) {
 
 } // namespace
 
-CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call,
+CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its,
                                      engine::Role as, const RequestClass& how)
-    : LayerRequest(as, how), process(process_of), name(call.name),
-      operation(*process_of.coll, comm.collective, call.run, call.arguments),
-      type_arrays(std::move(call.types)) {
-  const coll::Arguments& a = operation.arguments;
+    : LayerRequest(as, how), process(process_of), call(std::move(its)),
+      operation(*process_of.coll, comm.collective, call.run, call.arguments) {
+  const coll::Arguments& a = call.arguments;
   if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;
   for (const datatype::Type* type : {a.send.type, a.receive.type}) {
     if (type != nullptr) types.emplace_back(*type);
   }
-  if (type_arrays) {
-    for (const datatype::Type* type : type_arrays->send)
+  if (call.types) {
+    for (const datatype::Type* type : call.types->send)
       types.emplace_back(*type);
-    for (const datatype::Type* type : type_arrays->receive)
+    for (const datatype::Type* type : call.types->receive)
       types.emplace_back(*type);
   }
 }
 
 CollectiveRequest::~CollectiveRequest() {
-  auto* op = const_cast<datatype::Op*>(operation.arguments.op);
+  auto* op = const_cast<datatype::Op*>(call.arguments.op);
   if (op != nullptr && --op->references == 0) delete op;
 }
 
-void run(Process& self, Communicator& comm, const CollectiveCall& call) {
+void run(Process& self, Communicator& comm, CollectiveCall&& call) {
+  set_inside(call, comm);
   Collective operation(*self.coll, comm.collective, call.run, call.arguments);
-  if (comm.inter()) operation.arguments.inside = &comm.inside;
   comm.sequence.start(operation);
   wait(self, operation);
 }

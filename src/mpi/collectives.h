@@ -31,21 +31,20 @@ struct CollectiveCall {
 };
 
 // The three forms.
-void run(Process& self, Communicator& comm, const CollectiveCall& call);
+void run(Process& self, Communicator& comm, CollectiveCall&& call);
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request);
 void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request);
 
 // The request of a nonblocking or persistent collective. Holds on to what the user may free
 // meanwhile: datatypes, the operation, the communicator.
 struct CollectiveRequest : LayerRequest {
-  CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& call, engine::Role as,
+  CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its, engine::Role as,
                     const RequestClass& how);
   ~CollectiveRequest();
 
   Process& process;
-  const char* name;
+  const CollectiveCall call;
   coll::Collective operation;
-  std::unique_ptr<CollectiveCall::TypeArrays> type_arrays;
   std::vector<datatype::TypeRef> types;
 };
 

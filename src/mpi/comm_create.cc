@@ -90,7 +90,7 @@ void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_h
   CollectiveCall call;
   Communicator& made = begin_duplicate(self, comm, call);
   try {
-    run(self, comm, call);
+    run(self, comm, std::move(call));
     if (comm.attributes) made.attributes = comm.attributes->copy(comm.handle());
   } catch (...) {
     release(self, made);
@@ -236,7 +236,7 @@ Communicator& duplicate_for_library(Process& self, Communicator& comm, const cha
   CollectiveCall call;
   Communicator& made = begin_duplicate(self, comm, call);
   try {
-    run(self, comm, call);
+    run(self, comm, std::move(call));
   } catch (...) {
     release(self, made);
     throw;

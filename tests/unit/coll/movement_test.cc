@@ -210,10 +210,10 @@ TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
     for (const int ranks : {2, 5, 8}) {
       World world(ranks, rough(7));
       world.force(Kind::barrier, algorithm);
-      std::vector<std::unique_ptr<coll::Collective>> operations;
+      std::vector<std::unique_ptr<Operation>> operations;
       const auto come = [&](int rank) {
-        operations.push_back(std::make_unique<coll::Collective>(
-            world.resources(rank), world.team(rank), &coll::barrier, Arguments()));
+        operations.push_back(std::make_unique<Operation>(world.resources(rank), world.team(rank),
+                                                         &coll::barrier, Arguments()));
         world.sequence(rank).start(*operations.back());
       };
       for (int rank = 1; rank < ranks; ++rank)

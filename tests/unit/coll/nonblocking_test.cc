@@ -40,7 +40,7 @@ class Step {
     }
   }
 
-  std::unique_ptr<Collective> make(World& world, int rank) {
+  std::unique_ptr<Operation> make(World& world, int rank) {
     static constexpr std::array<Collective::Run, 7> runs = {
         &coll::barrier, &coll::bcast,    &coll::allreduce, &coll::allgather,
         &coll::gather,  &coll::alltoall, &coll::scan};
@@ -49,7 +49,7 @@ class Step {
     a.receive = blocks(in(rank), count_);
     a.op = &sum();
     a.root = root_;
-    return std::make_unique<Collective>(world.resources(rank), world.team(rank), runs[kind_], a);
+    return std::make_unique<Operation>(world.resources(rank), world.team(rank), runs[kind_], a);
   }
 
   void check(int rank) {
@@ -113,7 +113,7 @@ TEST(Nonblocking, ManyOutstandingCollectives) {
     for (std::size_t i = 0; i < steps; ++i)
       program.push_back(std::make_unique<Step>(world, static_cast<int>(i)));
 
-    std::vector<std::vector<std::unique_ptr<Collective>>> started(static_cast<std::size_t>(ranks));
+    std::vector<std::vector<std::unique_ptr<Operation>>> started(static_cast<std::size_t>(ranks));
     const auto all_done = [&] {
       return std::all_of(started.begin(), started.end(), [](auto& operations) {
         return operations.size() == steps && std::all_of(operations.begin(), operations.end(),
@@ -147,7 +147,7 @@ TEST(Nonblocking, PersistentCollectivesInDifferentOrders) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     World world(3, rough(seed));
     std::array<std::array<int, 2>, 3> value{};
-    std::array<std::array<std::unique_ptr<Collective>, 2>, 3> operations;
+    std::array<std::array<std::unique_ptr<Operation>, 2>, 3> operations;
     for (std::size_t rank = 0; rank < 3; ++rank) {
       for (std::size_t which = 0; which < 2; ++which) {
         const int r = static_cast<int>(rank);
@@ -156,7 +156,7 @@ TEST(Nonblocking, PersistentCollectivesInDifferentOrders) {
         a.op = &sum();
         a.receive = {&value[rank][which], 1, &types()[MPI_INT], {}, {}, nullptr};
         operations[rank][which] =
-            std::make_unique<Collective>(world.resources(r), world.team(r), &coll::allreduce, a);
+            std::make_unique<Operation>(world.resources(r), world.team(r), &coll::allreduce, a);
         operations[rank][which]->tag = world.sequence(r).own_tag();
       }
     }

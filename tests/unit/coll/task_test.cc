@@ -152,12 +152,12 @@ TEST(Sequence, ManyOutstandingOperationsReuseTagsInOrder) {
   constexpr std::size_t many = 50;
   std::array<int, many> sent{};
   std::array<int, many> received{};
-  std::vector<std::unique_ptr<Collective>> operations;
+  std::vector<std::unique_ptr<Operation>> operations;
   const auto start = [&](int rank, int& value) {
     Arguments arguments;
     arguments.extra = &value;
-    operations.push_back(std::make_unique<Collective>(world.resources(rank), world.team(rank),
-                                                      &numbered, arguments));
+    operations.push_back(
+        std::make_unique<Operation>(world.resources(rank), world.team(rank), &numbered, arguments));
     world.sequence(rank).start(*operations.back());
   };
   for (int& value : received)

@@ -48,7 +48,7 @@ World::World(int ranks, const LoopbackOptions& options, int remote)
 void World::force(coll::Kind kind, coll::Algorithm algorithm) {
   rule_ = {kind, 1 << 30, UINT64_MAX, algorithm};
   for (auto& rank : ranks_)
-    rank->resources.rules = {&rule_, 1};
+    rank->resources.rules[static_cast<std::size_t>(kind)] = {&rule_, 1};
 }
 
 bool World::run_until(const std::function<bool()>& done) {
@@ -66,15 +66,15 @@ bool World::run_until(const std::function<bool()>& done) {
 std::vector<std::string> World::run(coll::Collective::Run what_to_run,
                                     const std::function<coll::Arguments(int)>& arguments) {
   const auto n = static_cast<std::size_t>(size());
-  std::vector<std::unique_ptr<coll::Collective>> operations(n);
+  std::vector<std::unique_ptr<Operation>> operations(n);
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
   for (const int rank : order) {
     auto& operation = operations[static_cast<std::size_t>(rank)];
-    operation = std::make_unique<coll::Collective>(resources(rank), team(rank), what_to_run,
-                                                   arguments(rank));
-    if (second_.size() > 0) operation->arguments.inside = &at(rank).inside;
+    coll::Arguments given = arguments(rank);
+    if (second_.size() > 0) given.inside = &at(rank).inside;
+    operation = std::make_unique<Operation>(resources(rank), team(rank), what_to_run, given);
     sequence(rank).start(*operation);
     for (auto moves = random() % 4; moves > 0; --moves)
       at(rank).engine.progress();

@@ -18,6 +18,16 @@ namespace macadam::test {
 
 const datatype::PredefinedTypes& types();
 
+// A collective with arguments of its own.
+struct HeldArguments {
+  coll::Arguments held;
+};
+class Operation : HeldArguments, public coll::Collective {
+ public:
+  Operation(coll::Resources& resources, const engine::Team& t, Run run, const coll::Arguments& a)
+      : HeldArguments{a}, Collective(resources, t, run, held) {}
+};
+
 // A few ranks in one thread over a loopback network, all in one communicator. With `remote`, an
 // intercommunicator: the first `ranks` are one group, `remote` more are the other.
 class World {
