@@ -24,6 +24,7 @@ help:
 	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (ten minutes)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make figures                 the figures of the papers, on the simulator'
+	@echo 'make gravel-figure           the figure of the Gravel paper, over three networks'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
 
 setup:
@@ -120,12 +121,10 @@ figures: configure
 	@cmake --build --preset release -j $(JOBS) --target macadam macadam-simulate bench_one_sided_module
 	python3 -B sim/figures/figures.py $(FIGURE) --build $(release) $(ARGS)
 
-# Figure 4 of the Gravel paper (docs/gravel.md), beside MPICH 5 too if its environment is given.
-# ARGS='--over simulator' for one network.
-MPICH ?=
+# Figure 4 of the Gravel paper (docs/gravel.md). ARGS='--over simulator' for one network.
 gravel-figure: library
 	@cmake --build --preset release -j $(JOBS) --target gravel_patterns macadam-simulate
-	python3 -B bench/gravel/figure.py --build $(release) $(if $(MPICH),--mpich $(MPICH)) $(ARGS)
+	python3 -B bench/gravel/figure.py --build $(release) $(ARGS)
 
 install: setup
 	cmake --preset release -B build/install -DMACADAM_TESTS=OFF

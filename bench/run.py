@@ -86,8 +86,12 @@ def compile_with(compiler, folder):
     return folder
 
 
+def mpich_environment(work):
+    return environment_with("mpich==5.0.2", work / "mpich")
+
+
 def mpich(work, ours):
-    venv = environment_with("mpich==5.0.2", work / "mpich")
+    venv = mpich_environment(work)
     return Library("MPICH", [venv / "bin" / "mpiexec"], ours,
                    {"LD_LIBRARY_PATH": str(venv / "lib")})
 

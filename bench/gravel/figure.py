@@ -1,39 +1,67 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Figure 4 of Danalis et al. 2008: a ring and a wavefront on MPI and on Gravel, over shared memory,
-in the simulator (InfiniBand of that time), and over soft-RoCE in the virtual machine.
+over soft-RoCE in the virtual machine, and in the simulator (InfiniBand of that time).
 
-    python3 bench/gravel/figure.py --build build/release --mpich VENV
+    python3 bench/gravel/figure.py --build build/release
 
-Runs gravel_patterns on our library and on MPICH 5 (a Python environment that has its package) and
-the simulator's pattern, writes the times as JSON and draws each over the version that does not
-communicate. What --over leaves out keeps the times that it had."""
+Runs gravel_patterns on our library and on MPICH 5, whose package comes from PyPI into the build
+tree, and the simulator's pattern; writes the times as JSON and draws each over the version that does
+not communicate. What this machine cannot run is left out with the reason, and keeps the times that it
+had, as does what --over leaves out."""
 import argparse
+import functools
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs" / "figures"
-SECONDS = 600
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "sim" / "figures")]
+import run as bench  # noqa: E402
+from figures import python_with_plots  # noqa: E402
+
+SECONDS = 600  # for one program on this machine
+VM_SECONDS = 1800  # for one library in the virtual one
+SKIPPED = 77  # the virtual machine's exit code where it cannot run
 PRESET = "ddr-2009"  # the paper does not name its InfiniBand; this is the next year's
 BARS = [("mpi", "MPI"), ("gravel", "Gravel, write"), ("gravel_read", "Gravel, read"),
         ("mpi_strips", "MPI, strips"), ("gravel_strips", "Gravel, strips"),
         ("gravel_one", "Gravel, strips, one handshake")]
+NAMES = {"macadam": "Macadam", "mpich": "MPICH 5"}
+# MPICH too is to use its network and not shared memory: UCX on reliable connections. To soft-RoCE
+# UCX's usual count of resends means for ever, and MPI_Finalize then waits for who has left.
+OVER_VERBS = {"macadam": {"MACADAM_NETWORK": "rdma"},
+              "mpich": {"MACADAM_NETWORK": "rdma",  # Gravel's
+                        "MPIR_CVAR_NOLOCAL": "1", "MPIR_CVAR_CH4_NETMOD": "ucx",
+                        "UCX_TLS": "rc_verbs,ud_verbs:aux,self",
+                        "UCX_RC_VERBS_RETRY_COUNT": "3", "UCX_RC_VERBS_TIMEOUT": "50ms"}}
+
+
+class Unavailable(Exception):
+    """Why a network cannot be measured here."""
 
 
 class Programs:
-    """What is run, on our library and, if it is given, on MPICH's."""
+    """What is run, on our library and on MPICH's."""
 
     def __init__(self, build, mpich):
-        self.build = build
+        self.build, self.mpich = build, mpich
         self.program = build / "bench" / "gravel" / "gravel_patterns"
-        self.libraries = {"macadam": (build / "bin" / "mpiexec", {})}
-        if mpich:
-            self.libraries["mpich"] = (mpich / "bin" / "mpiexec",
-                                       {"LD_LIBRARY_PATH": str(mpich / "lib")})
+
+    @functools.cached_property
+    def libraries(self):
+        """{name: (its mpiexec, settings of the environment)}"""
+        found = {"macadam": (self.build / "bin" / "mpiexec", {})}
+        try:
+            venv = self.mpich or bench.mpich_environment(self.build / "bench" / "peers")
+            found["mpich"] = (venv / "bin" / "mpiexec", {"LD_LIBRARY_PATH": str(venv / "lib")})
+        except (subprocess.CalledProcessError, OSError) as error:
+            left_out("MPICH", error)
+        return found
 
     def job(self, library, pattern, ranks, fewer, settings):
         """The command of one run; `settings` are of the environment."""
@@ -43,33 +71,42 @@ class Programs:
                 str(fewer)]
 
 
-def run(command):
+def left_out(what, why):
+    print(f"figure: {what} is left out: {why}", file=sys.stderr)
+
+
+def run(command, seconds=SECONDS):
     # Settings of the caller's environment must not change a figure.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
                           env=environment)
+    if done.returncode == SKIPPED:
+        raise Unavailable(done.stdout.strip())
     if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        sys.exit(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
 def times_in(output):
-    """{bytes: {variant: seconds}}"""
+    """{pattern: {bytes: {variant: seconds}}}"""
     found = {}
     for row in output.splitlines():
         words = row.split()
         if len(words) == 4 and words[0] in ("ring", "wavefront"):
-            found.setdefault(words[2], {})[words[1]] = float(words[3])
+            found.setdefault(words[0], {}).setdefault(words[2], {})[words[1]] = float(words[3])
     return found
 
 
 def shared_memory(programs, repeats):
-    data = {"ranks": {"ring": 2, "wavefront": 4}, "libraries": {}}
-    for library in programs.libraries:
-        best = data["libraries"][library] = {}
-        for pattern, ranks in data["ranks"].items():
-            for _ in range(repeats):
-                times = times_in(run(programs.job(library, pattern, ranks, 1, {})))
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        raise Unavailable("its ranks want a core each, and there is one")
+    data = {"ranks": {"ring": 2, "wavefront": 4 if cores >= 4 else 2}, "libraries": {}}
+    for _ in range(repeats):
+        for library in programs.libraries:
+            best = data["libraries"].setdefault(library, {})
+            for pattern, ranks in data["ranks"].items():
+                times = times_in(run(programs.job(library, pattern, ranks, 1, {})))[pattern]
                 for size, each in times.items():
                     kept = best.setdefault(pattern, {}).setdefault(size, each)
                     for variant, seconds in each.items():
@@ -80,13 +117,12 @@ def shared_memory(programs, repeats):
 def soft_roce(programs, _repeats):
     data = {"ranks": {"ring": 2, "wavefront": 4}, "libraries": {}}
     for library in programs.libraries:
-        # MPICH too is to use its network, and not shared memory.
-        settings = {"MACADAM_NETWORK": "rdma", "MPIR_CVAR_NOLOCAL": "1"}
-        data["libraries"][library] = {
-            pattern: times_in(run([sys.executable, "-B", str(ROOT / "tests" / "vm" / "run.py"),
-                                   "--icount", "--timeout", str(SECONDS - 10), "--",
-                                   *programs.job(library, pattern, ranks, 40, settings)]))
-            for pattern, ranks in data["ranks"].items()}
+        jobs = [programs.job(library, pattern, ranks, 160, OVER_VERBS[library])
+                for pattern, ranks in data["ranks"].items()]
+        data["libraries"][library] = times_in(
+            run([sys.executable, "-B", str(ROOT / "tests" / "vm" / "run.py"), "--icount",
+                 "--timeout", str(VM_SECONDS - 10), "--",
+                 "sh", "-c", " && ".join(map(shlex.join, jobs))], VM_SECONDS))
     return data
 
 
@@ -103,7 +139,19 @@ def simulator(programs, _repeats):
     return data
 
 
-NETWORKS = {"shared memory": shared_memory, "simulator": simulator, "soft-RoCE": soft_roce}
+NETWORKS = {"shared memory": shared_memory, "soft-RoCE": soft_roce, "simulator": simulator}
+
+
+def text_of(size):
+    kib = int(size) // 1024
+    return f"{kib} KiB" if kib < 1024 else f"{kib // 1024} MiB"
+
+
+def measured(data):
+    """(network, library, {pattern: {bytes: {variant: seconds}}}) of what there is."""
+    for network in filter(data.__contains__, NETWORKS):
+        for library, patterns in data[network]["libraries"].items():
+            yield network, library, patterns
 
 
 def draw(data, path):
@@ -113,23 +161,21 @@ def draw(data, path):
     plt.rcParams.update({"svg.hashsalt": "macadam", "svg.fonttype": "none", "font.size": 9,
                          "axes.spines.top": False, "axes.spines.right": False,
                          "legend.frameon": False, "figure.constrained_layout.use": True})
-    columns = [(network, library) for network in NETWORKS if network in data
-               for library in data[network]["libraries"]]
-    figure, all_axes = plt.subplots(2, len(columns), figsize=(4 * len(columns), 6), squeeze=False)
-    for row, pattern in enumerate(("ring", "wavefront")):
-        for column, (network, library) in enumerate(columns):
-            axes, sizes = all_axes[row][column], data[network]["libraries"][library][pattern]
+    rows = list(measured(data))
+    figure, all_axes = plt.subplots(len(rows), 2, figsize=(9, 2.6 * len(rows) + 0.8), squeeze=False)
+    for row, (network, library, patterns) in enumerate(rows):
+        for axes, (pattern, sizes) in zip(all_axes[row], patterns.items()):
             for i, (variant, label) in enumerate(BARS):
                 axes.bar([x + i * 0.14 for x in range(len(sizes))],
                          [times[variant] / times["none"] for times in sizes.values()], 0.13,
                          label=label, color=f"C{i}")
             axes.axhline(1, color="k", linewidth=0.8)
             axes.set(xticks=[x + 0.35 for x in range(len(sizes))],
-                     xticklabels=[f"{int(size) // 1024} KiB" for size in sizes],
-                     title=f"{pattern}, {network}, {data[network]['ranks'][pattern]} ranks\n"
-                           f"beside {library}")
-        all_axes[row][0].set_ylabel("time over the one without communication")
-    all_axes[0][-1].legend(fontsize=7)
+                     xticklabels=map(text_of, sizes),
+                     title=f"{pattern}, {network}, {data[network]['ranks'][pattern]} ranks, "
+                           f"beside {NAMES[library]}")
+    figure.supylabel("time over the one without communication")
+    figure.legend(*all_axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.suptitle("Gravel beside MPI (Danalis et al., Figure 4)")
     figure.savefig(path, metadata={"Date": None})
     print(path)
@@ -137,42 +183,54 @@ def draw(data, path):
 
 def table(data):
     """The ratios, for the page."""
-    print("| network | beside | pattern | message | " + " | ".join(b for _, b in BARS) + " |")
-    print("|---" * (4 + len(BARS)) + "|")
-    for network in filter(data.__contains__, NETWORKS):
-        for library, patterns in data[network]["libraries"].items():
-            for pattern, sizes in patterns.items():
-                for size, times in sizes.items():
-                    ratios = " | ".join(f"{times[v] / times['none']:.2f}" for v, _ in BARS)
-                    print(f"| {network} | {library} | {pattern} | {int(size) // 1024} KiB | "
-                          f"{ratios} |")
+    network = None
+    for its_network, library, patterns in measured(data):
+        if its_network != network:
+            network = its_network
+            print(f"\n{network[0].upper() + network[1:]}:\n")
+            print("| beside | pattern | message | " + " | ".join(b for _, b in BARS) + " |")
+            print("|---" * (3 + len(BARS)) + "|")
+        for pattern, sizes in patterns.items():
+            for size, times in sizes.items():
+                ratios = " | ".join(f"{times[v] / times['none']:.2f}" for v, _ in BARS)
+                print(f"| {NAMES[library]} | {pattern} | {text_of(size)} | {ratios} |")
+
+
+def measure(options, file):
+    """All times: those of `file`, and what can be measured anew."""
+    data = json.loads(file.read_text()) if file.exists() else {}
+    programs = Programs(options.build.resolve(), options.mpich and options.mpich.resolve())
+    for network in options.over or NETWORKS:
+        try:
+            data[network] = NETWORKS[network](programs, options.repeats)
+            file.write_text(json.dumps(data, indent=1) + "\n")
+        except Unavailable as why:
+            left_out(network, why)
+    return data
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--mpich", type=pathlib.Path, help="environment with MPICH 5, if wanted")
+    parser.add_argument("--mpich", type=pathlib.Path, help="an environment that has MPICH 5")
     parser.add_argument("--over", choices=NETWORKS, action="append", help="one network, or more")
     parser.add_argument("--out", type=pathlib.Path, default=DOCS)
     parser.add_argument("--repeats", type=int, default=3,
                         help="over shared memory; the best counts (%(default)s)")
-    parser.add_argument("--redraw", action="store_true", help="draw from the data that is there")
+    parser.add_argument("--draw", type=pathlib.Path, metavar="JSON", help="only draw this")
     options = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "sim" / "figures"))
-    from figures import python_with_plots
+    picture = options.out / "gravel.svg"
+    if options.draw:
+        return draw(json.loads(options.draw.read_text()), picture)
+    options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "gravel.json"
-    data = json.loads(file.read_text()) if file.exists() else {}
-    if not options.redraw:
-        options.out.mkdir(parents=True, exist_ok=True)
-        programs = Programs(options.build.resolve(), options.mpich and options.mpich.resolve())
-        for network in options.over or NETWORKS:
-            data[network] = NETWORKS[network](programs, options.repeats)
-            file.write_text(json.dumps(data, indent=1) + "\n")
+    table(measure(options, file))
+    try:
         # Drawing needs the plotting library, which is in an environment of its own.
-        python = str(python_with_plots(options.build))
-        os.execv(python, [python, __file__, "--redraw", "--out", str(options.out)])
-    draw(data, options.out / "gravel.svg")
-    table(data)
+        python = python_with_plots(options.build)
+    except (subprocess.CalledProcessError, OSError) as error:
+        return left_out("the plot", error)
+    subprocess.run([python, "-B", __file__, "--draw", file, "--out", options.out], check=True)
 
 
 if __name__ == "__main__":

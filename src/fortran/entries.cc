@@ -56,7 +56,8 @@ ERRHANDLER(session, SESSION, Session)
 ERRHANDLER(win, WIN, Win)
 #undef ERRHANDLER
 
-// --- Attributes.
+// --- Attributes. The callbacks of a key are never freed: attributes may outlive it, also those
+// that C has set, of which nothing is known here.
 
 #define ATTRIBUTES(lower, UPPER, Name, Handle)                                                     \
   void ENTRY(lower##_create_keyval, UPPER##_CREATE_KEYVAL)(CopyFunction * copy,                    \
