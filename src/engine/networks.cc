@@ -25,7 +25,7 @@ bool Networks::drain() const {
 // The order: the nearest says that it falls asleep; the others are armed in the next poll(), which
 // also looks at all of them once more; then it sleeps. What came before that poll() was found by
 // it, and what comes after ends the sleep.
-void Networks::idle(unsigned fruitless, unsigned longest_us) const {
+void Networks::idle_with_others(unsigned fruitless, unsigned longest_us) const {
   for (Transport* const network : list_) {
     if (network != list_.front()) longest_us = std::min(longest_us, network->longest_sleep_us());
   }

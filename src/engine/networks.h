@@ -36,10 +36,17 @@ class Networks {
   }
   [[nodiscard]] bool drain() const;
   // The nearest waits for all; before it sleeps the others are armed.
-  void idle(unsigned fruitless, unsigned longest_us) const;
+  void idle(unsigned fruitless, unsigned longest_us) const {
+    if (list_.size() == 1)
+      nearest().idle(fruitless, longest_us);
+    else
+      idle_with_others(fruitless, longest_us);
+  }
   void resume() const { nearest().resume(); }
 
  private:
+  void idle_with_others(unsigned fruitless, unsigned longest_us) const;
+
   std::vector<Transport*> list_;
 };
 

@@ -54,6 +54,7 @@ struct SendQueue {
   std::uint32_t signalled = 0; // sequence behind the last signalled request
   std::uint32_t first = 0;     // of the ring
   std::uint32_t last = 0;
+  std::uint32_t unsignalled = 0; // of its buffers: no signalled request is behind them
 
   [[nodiscard]] std::uint32_t room() const { return depth - (posted - completed); }
   [[nodiscard]] bool idle() const { return posted == completed; }

@@ -130,10 +130,11 @@ struct Completion {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  // Takes what has completed, oldest first; how many. Without error only `ok` ones of signalled
-  // sends and of receives; after an error of a queue pair its failed request comes, then everything
-  // else posted to it, signalled or not, `flushed` (but nothing from a shared receive queue). The
-  // queue's depth must hold all that may come between two polls: the user's to see to.
+  // Takes of what has completed, oldest first; how many, none only if nothing has. Without error
+  // only `ok` ones of signalled sends and of receives; after an error of a queue pair its failed
+  // request comes, then everything else posted to it, signalled or not, `flushed` (but nothing from
+  // a shared receive queue). The queue's depth must hold all that may come between two polls: the
+  // user's to see to.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // The next completion after this call is an event: it ends Device::wait(), or, if the queue was
   // made `attended`, calls EventSink::on_completions(). One event per call; what completed before

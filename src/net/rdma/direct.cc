@@ -51,7 +51,7 @@ Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, Rem
   Connection& connection = is_self(link) ? connector_->get(rank_) : static_cast<Connection&>(link);
   if (connection.phase == Phase::broken) return Posted::done;
   if (!can_post(connection)) return refuse(connection);
-  Buffer* const buffer = pool_.take();
+  Buffer* const buffer = take_buffer();
   if (buffer == nullptr) return refuse(connection);
   Transfer& transfer = begin_transfer(connection, cookie);
   transfer.bounce = buffer;

@@ -6,6 +6,7 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace macadam::net::rdma {
 namespace {
@@ -137,6 +138,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
     dead_.push_back(&connection);
   }
   SendQueue& queue = connection.sends;
+  unsignalled_ -= std::exchange(queue.unsignalled, 0);
   for (; queue.first != queue.last; ++queue.first) {
     const PendingSend lost = queue.pending[queue.first % queue.depth];
     if (lost.buffer != nullptr) pool_.give(lost.buffer);

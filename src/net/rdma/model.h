@@ -21,8 +21,10 @@ inline constexpr std::size_t header_room = 64;     // the engine's longest heade
 inline constexpr std::size_t repeated_header = 20; // bytes of the header that may be left out
 inline constexpr std::size_t landing =
     32; // where messages land in their buffer: behind room for it
-inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
-inline constexpr std::size_t spare_buffers = 2;   // beyond the first chunk, never for receives
+inline constexpr std::size_t pool_chunk = 32;   // buffers registered together at least
+inline constexpr std::size_t spare_buffers = 2; // beyond the first chunk, never for receives
+// Message buffers of sends whose completion was not asked for, in a process.
+inline constexpr std::uint32_t unsignalled_buffers = 7;
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
 inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use

@@ -11,17 +11,19 @@ namespace macadam::net::rdma {
 
 bool RdmaTransport::poll(Sink& sink) {
   const bool arming = arm_wanted_.load(std::memory_order_relaxed);
-  if (arming) arm_queues();
-  bool moved = batch_at_ != batch_size_;
-  deliver_batch(sink);
+  if (arming) [[unlikely]]
+    arm_queues();
+  bool moved = false;
+  if (batch_at_ != batch_size_) [[unlikely]] {
+    moved = true;
+    deliver_batch(sink);
+  }
   if (connector_->busy()) [[unlikely]]
     connector_->progress();
   if (connector_->has_news() || !news_.empty()) [[unlikely]]
     moved |= take_news(sink);
-  bool arrived = false;
-  CompletionQueue* const shared = receiver_->shared_completions();
-  if (shared != nullptr) arrived |= poll_queue(*shared, sink);
-  if (shared == nullptr || arming || awaits_sends()) {
+  bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
+  if (arrivals_ == nullptr || arming || awaits_sends()) {
     unseen_polls_ = 0;
     for (unsigned i = 0, count = queues_.size(); i < count; ++i)
       arrived |= poll_queue(queues_[i], sink);
@@ -34,7 +36,8 @@ bool RdmaTransport::poll(Sink& sink) {
       connector_->discard(*connection);
     dead_.clear();
   }
-  moved |= settle(sink);
+  if (owes()) [[unlikely]]
+    moved |= settle();
   moved |= arrived;
   if (arming && !moved) armed_.store(true, std::memory_order_release);
   if (moved && sleeper_ != nullptr) sleeper_->wake(); // another thread of ours should look again
@@ -52,7 +55,7 @@ bool RdmaTransport::awaits_sends() {
 void RdmaTransport::arm_queues() {
   arm_wanted_.store(false, std::memory_order_relaxed);
   cache_.collect(); // a wait is long enough to give back what the program has freed
-  if (CompletionQueue* const shared = receiver_->shared_completions()) shared->arm();
+  if (arrivals_ != nullptr) arrivals_->arm();
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     queues_[i].arm();
 }
@@ -217,7 +220,7 @@ bool RdmaTransport::deliver_to_self(Sink& sink) {
 }
 
 // What was owed or asked for in this poll: credits, closing, room for others.
-bool RdmaTransport::settle(Sink&) {
+bool RdmaTransport::settle() {
   for (std::size_t i = owing_.size(); i-- > 0;) {
     Connection& connection = *owing_[i];
     // A message of ours may have told them meanwhile; who closes gets no more messages.

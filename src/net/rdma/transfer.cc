@@ -108,7 +108,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
       if (small && !is_get && put_small(connection, local, remote, bytes, notice))
         return Posted::done;
       if (!small && notice != 0) return Posted::untold; // takes several writes
-      bounce = pool_.take();
+      bounce = take_buffer();
       if (bounce == nullptr) return refuse(connection);
     }
   }
@@ -139,7 +139,7 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   if (bytes <= shape_.inline_bytes) {
     work.inlined = true;
   } else {
-    buffer = pool_.take();
+    buffer = take_buffer();
     if (buffer == nullptr) return false;
     std::memcpy(buffer->memory, local, bytes);
     segment.memory = buffer->memory;

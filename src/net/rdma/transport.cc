@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace macadam::net::rdma {
 namespace {
@@ -66,6 +67,7 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
     receiver_ = std::make_unique<RingReceiver>(device, pool_.buffer_bytes(), shape_.window);
     break;
   }
+  arrivals_ = receiver_->shared_completions();
   const std::uint32_t most = shape_.queue_pairs;
   if (most < 2) {
     base::fail(MPI_ERR_OTHER,
@@ -175,7 +177,7 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     work.inlined = true;
     ++counters_.sent_inline;
   } else {
-    buffer = pool_.take();
+    buffer = take_buffer();
     if (buffer == nullptr) return refuse(connection);
     std::memcpy(buffer->memory, header, header_bytes);
     if (payload_bytes != 0) std::memcpy(buffer->memory + header_bytes, payload, payload_bytes);
@@ -193,21 +195,41 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   return Posted::done;
 }
 
+// Null if all are in use. Then those come back first that nothing has asked for.
+Buffer* RdmaTransport::take_buffer() {
+  Buffer* const buffer = pool_.take();
+  if (buffer != nullptr || unsignalled_ == 0) [[likely]]
+    return buffer;
+  for (const auto& [number, connection] : numbers_) {
+    if (connection->sends.unsignalled != 0) post_flush(*connection);
+  }
+  return nullptr;
+}
+
 // Posts one request; there is room for it. What holds memory is signalled, so that it comes back
-// soon; others every quarter of the queue, so that the queue never stands still.
+// soon, but for a few buffers: a completion costs as much as all else that we do for a message.
+// Others are signalled every quarter of the queue, so that the queue never stands still.
 bool RdmaTransport::post(Connection& connection, SendWork& work, Buffer* buffer,
                          Transfer* transfer) {
   SendQueue& queue = connection.sends;
-  const bool holds = buffer != nullptr || transfer != nullptr;
   work.id = std::uint64_t{queue.posted} << 1;
-  work.signalled = work.signalled || holds || queue.posted + 1 - queue.signalled >= queue.depth / 4;
+  work.signalled = work.signalled || transfer != nullptr ||
+                   (buffer != nullptr && unsignalled_ == model::unsignalled_buffers) ||
+                   queue.posted + 1 - queue.signalled >= queue.depth / 4;
   if (connection.queue_pair->post({&work, 1}) == 0) {
     base::fail(MPI_ERR_INTERN,
                "RDMA: the send queue to rank {} refused a request, {} of {} are in use",
                connection.rank, queue.depth - queue.room(), queue.depth);
   }
-  if (work.signalled) queue.signalled = queue.posted + 1;
-  if (holds) queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
+  if (work.signalled) {
+    queue.signalled = queue.posted + 1;
+    unsignalled_ -= std::exchange(queue.unsignalled, 0);
+  } else if (buffer != nullptr) {
+    ++queue.unsignalled;
+    ++unsignalled_;
+  }
+  if (buffer != nullptr || transfer != nullptr)
+    queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
   ++queue.posted;
   return true;
 }

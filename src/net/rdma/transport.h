@@ -145,6 +145,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
            connection.sends.room() != 0;
   }
   Posted refuse(Connection& connection);
+  Buffer* take_buffer();
   bool post(Connection& connection, SendWork& work, Buffer* buffer, Transfer* transfer);
   bool post_note(Connection& connection, wire::Note note);
   void post_flush(Connection& connection);
@@ -160,7 +161,10 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
                Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
   bool deliver_to_self(Sink& sink);
-  bool settle(Sink& sink);
+  [[nodiscard]] bool owes() const {
+    return !owing_.empty() || !closing_.empty() || connector_->waiting() != 0;
+  }
+  bool settle();
   bool awaits_sends();
   void arm_queues();
 
@@ -205,6 +209,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   mem::RegistrationCache cache_;
   std::string refusal_; // the device's, of the last registration that failed
   std::unique_ptr<Receiver> receiver_;
+  CompletionQueue* arrivals_ = nullptr; // the receiver's; null: they complete with the sends
   CompletionQueues queues_;
   base::Slab<Transfer> transfer_slab_; // before the connections, in whose lists its objects stand
   std::unique_ptr<Connector> connector_;
@@ -219,7 +224,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::uint32_t exposures_ = 0;                                              // ever made
 
   // Completions taken from a queue and not handled yet: a sink that throws loses no other.
-  std::array<Completion, 32> batch_;
+  std::array<Completion, 16> batch_;
   std::size_t batch_at_ = 0;
   std::size_t batch_size_ = 0;
 
@@ -227,6 +232,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::deque<ToSelf> to_self_;
 
   unsigned unseen_polls_ = 0;            // since completions of sends were looked for
+  std::uint32_t unsignalled_ = 0;        // of all connections (SendQueue)
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
   std::atomic<double> idle_since_ = 0;

@@ -188,6 +188,39 @@ TEST(Shared, a_late_attendant_leaves_buffers_to_sends) {
   EXPECT_EQ(world[1].try_send(0, std::string(1000, 'x')), Posted::done);
 }
 
+// Few of the copied sends ask for their completion; the others keep their buffers, of a bounded
+// number, until drain() asks.
+TEST(Shared, copied_sends_keep_a_few_buffers) {
+  World world(3);
+  world.start();
+  const std::string text(1000, 'x');
+  for (unsigned n = 0; n < 50; ++n) {
+    const Rank to = 1 + n % 2;
+    ASSERT_TRUE(world.until([&] { return world[0].try_send(to, text) == Posted::done; })) << n;
+    world.run(10);
+    EXPECT_LE(world[0].transport->in_use().buffers, model::unsignalled_buffers);
+  }
+  EXPECT_GT(world[0].transport->in_use().buffers, 0u);
+  ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }));
+  EXPECT_EQ(world[0].transport->in_use().buffers, 0u);
+}
+
+// ... or until a send finds no other.
+TEST(Shared, a_send_that_finds_the_pool_empty_gets_the_buffers_that_others_keep) {
+  Settings settings = small_settings();
+  settings.rdma_buffers = 8; // 7 of them for receives
+  settings.rdma_shared = 7;
+  World world(3, settings);
+  world.start();
+  const std::string text(1000, 'x');
+  for (unsigned n = 0; n < 20; ++n) {
+    const Rank to = 1 + n % 2;
+    ASSERT_TRUE(world.until([&] { return world[0].try_send(to, text) == Posted::done; })) << n;
+  }
+  ASSERT_TRUE(world.until(
+      [&] { return world[1].received[0].size() == 10 && world[2].received[0].size() == 10; }));
+}
+
 // The pool is used up too: the network waits until the receiver reads.
 TEST(Shared, a_burst_beyond_the_pool_waits) {
   World world(3);

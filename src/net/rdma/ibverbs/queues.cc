@@ -95,18 +95,15 @@ IbverbsCompletionQueue::IbverbsCompletionQueue(Port& port, CompletionChannel& ch
 
 std::size_t IbverbsCompletionQueue::poll(std::span<Completion> completions) {
   std::array<ibv_wc, most_at_once> done; // filled by the driver as far as it is read
-  std::size_t count = 0;
-  while (count < completions.size()) {
-    const std::size_t wanted = std::min(completions.size() - count, done.size());
-    const int found = ibv_poll_cq(queue_.get(), static_cast<int>(wanted), done.data());
-    if (found < 0) [[unlikely]] {
-      port_.loss.tell(fmt::format("a completion queue of {} cannot be read", port_.name));
-      return count;
-    }
-    for (int i = 0; i < found; ++i)
-      fill(completions[count++], done[static_cast<std::size_t>(i)]);
-    if (static_cast<std::size_t>(found) < wanted) return count;
+  const std::size_t most = std::min(completions.size(), done.size());
+  const int found = ibv_poll_cq(queue_.get(), static_cast<int>(most), done.data());
+  if (found < 0) [[unlikely]] {
+    port_.loss.tell(fmt::format("a completion queue of {} cannot be read", port_.name));
+    return 0;
   }
+  const auto count = static_cast<std::size_t>(found);
+  for (std::size_t i = 0; i < count; ++i)
+    fill(completions[i], done[i]);
   return count;
 }
 
