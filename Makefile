@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs bench figures gravel-figure install setup configure library
+.PHONY: help run test check prove torture verbs bench bench-verbs figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -23,6 +23,7 @@ help:
 	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
 	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (ten minutes)'
 	@echo 'make bench                   the figures, side by side with other libraries'
+	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
 	@echo 'make figures                 the figures of the papers, on the simulator'
 	@echo 'make gravel-figure           the figure of the Gravel paper, over three networks'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
@@ -114,6 +115,10 @@ verbs: configure
 bench: library
 	@cmake --build --preset release -j $(JOBS) --target bench_programs
 	python3 bench/run.py --build $(release)
+
+bench-verbs: library
+	@cmake --build --preset release -j $(JOBS) --target bench_programs
+	python3 -B bench/verbs/run.py --build $(release) $(ARGS)
 
 # The papers' figures on the simulator (docs/figures.md). FIGURE=burst for one, ARGS='--largest 1024'.
 FIGURE ?= all

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the drivers of the benchmarks share: libraries, the programs of this folder run on them, and
+tables that put the figures side by side."""
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+SOURCES = pathlib.Path(__file__).resolve().parent
+# Seconds for one run of one program.
+TIME_LIMIT = int(os.environ.get("BENCH_TIME_LIMIT", "180"))
+
+# figure: (title, unit, whether less is better)
+FIGURES = {
+    "half_round_trip_us": ("Half round trip", "us", True),
+    "bandwidth_gb": ("Bandwidth, windows of 64", "GB/s", False),
+    "message_rate_millions": ("Message rate, windows of 64", "million/s", False),
+    "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),
+    "barrier_us": ("Barrier, by ranks", "us", True),
+    "put_flush_us": ("Put of 8 bytes and flush, allocated window", "us", True),
+    "get_flush_us": ("Get of 8 bytes and flush, allocated window", "us", True),
+    "fetch_and_op_us": ("Fetch-and-op and flush, two ranks on one word", "us", True),
+    "put_gb": ("Puts, each with a flush, allocated window", "GB/s", False),
+    "lock_unlock_us": ("Exclusive lock and unlock, nothing between", "us", True),
+    "fence_us": ("Fence, nothing between", "us", True),
+    "post_wait_us": ("Post, start, complete, wait, nothing between", "us", True),
+    "startup_ms": ("mpiexec to the end of MPI_Finalize, by ranks", "ms", True),
+    "rss_mb": ("Resident memory per rank, by ranks", "MB", True),
+    "pinned_mb": ("Pinned memory per rank, by ranks", "MB", True),
+    "rss_talked_mb": ("Resident memory per rank when all have talked to all, by ranks", "MB", True),
+    "pinned_talked_mb": ("Pinned memory per rank when all have talked to all, by ranks", "MB",
+                         True),
+    "pss_mb": ("Resident memory per rank, shared pages split, by ranks", "MB", True),
+    "figure_9a": ("Small & Yuan figure 9 (a): (0,0,60,X,0,0), 30 KB, by X", "units", True),
+    "figure_9b": ("Small & Yuan figure 9 (b): (0,20,0,5,5,20), by KB", "units", True),
+    "figure_10a": ("Small & Yuan figure 10 (a): (20,20,20,0,0,0), by KB", "units", True),
+    "figure_10b": ("Small & Yuan figure 10 (b): (27,0,0,20,20,20), by KB", "units", True),
+    "overlap_9a": ("Small & Yuan figure 9 (a): (0,0,60,30,0,0), time over full overlap, by KB",
+                   "ratio", True),
+    "overlap_9b": ("Small & Yuan figure 9 (b): (0,20,0,5,5,20), time over full overlap, by KB",
+                   "ratio", True),
+    "overlap_10a": ("Small & Yuan figure 10 (a): (20,20,20,0,0,0), time over full overlap, by KB",
+                    "ratio", True),
+    "overlap_10b": ("Small & Yuan figure 10 (b): (27,0,0,20,20,20), time over full overlap, by KB",
+                    "ratio", True),
+}
+# Not a peer: Macadam as it would be with another setting.
+VARIANTS = ("sender-initiated", "all", "serial", "credit", "ring")
+# Full overlap: the computation of the slower side alone.
+IDEAL_UNITS = {"figure_9a": 60, "figure_9b": 30, "figure_10a": 60, "figure_10b": 60}
+
+
+class Library:
+    """One MPI library: how its programs are started, and from where."""
+
+    def __init__(self, name, launcher, programs, environment=()):
+        self.name, self.launcher, self.programs = name, launcher, programs
+        self.environment = {**os.environ, **dict(environment)}
+
+    def run(self, ranks, program, *arguments):
+        command = [*self.launcher, "-n", str(ranks), str(self.programs / program), *arguments]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
+                              timeout=TIME_LIMIT)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n"
+                               f"{done.stdout[-500:]}{done.stderr[-1500:]}")
+        return done.stdout
+
+
+def compile_with(compiler, folder):
+    """Builds the programs for a library; `compiler` is a command with its options."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in ("pingpong", "rate", "collective", "startup", "progress", "onesided"):
+        target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
+        newest = max(file.stat().st_mtime for file in files)
+        if not target.exists() or target.stat().st_mtime < newest:
+            subprocess.run([*compiler[:1], "-std=c++20", "-O2", files[0], "-o", target,
+                            *compiler[1:]], check=True)
+    return folder
+
+
+class Results:
+    """values[figure, parameter][library]: one value a round, None where it failed."""
+
+    def __init__(self):
+        self.values, self.failures, self.about = {}, {}, {}
+
+    def add(self, figure, parameter, library, value):
+        self.values.setdefault((figure, parameter), {}).setdefault(library, []).append(value)
+
+    def add_lines(self, library, output):
+        for line in output.splitlines():
+            words = line.split()
+            if len(words) == 3:
+                self.add(words[0], int(words[1]), library, float(words[2]))
+
+    def measure(self, library, ranks, program, *arguments):
+        if (library.name, program, ranks) in self.failures:
+            return  # do not wait for the same hang again
+        try:
+            self.add_lines(library.name, library.run(ranks, program, *arguments))
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            self.failures[library.name, program, ranks] = str(error)
+            print(f"bench: {library.name}: {error}", file=sys.stderr)
+
+    def failure_lines(self):
+        return [f"{name} failed in {program} on {ranks} ranks: {error.splitlines()[0]}"
+                for (name, program, ranks), error in self.failures.items()]
+
+    def save(self, file, about):
+        """Writes every single value; `about` says where they come from."""
+        figures = [{"figure": figure, "parameter": parameter, "values": values}
+                   for (figure, parameter), values in sorted(self.values.items())]
+        failures = [[*run, error] for run, error in self.failures.items()]
+        file.write_text(json.dumps({**about, "figures": figures, "failures": failures}, indent=1),
+                        encoding="utf8")
+
+    @staticmethod
+    def load(file):
+        """What save() wrote; the rest is in `about`."""
+        results = Results()
+        results.about = json.loads(file.read_text(encoding="utf8"))
+        for row in results.about["figures"]:
+            results.values[row["figure"], row["parameter"]] = row["values"]
+        for name, program, ranks, error in results.about["failures"]:
+            results.failures[name, program, ranks] = error
+        return results
+
+    def median(self, figure, parameter, library):
+        values = self.values.get((figure, parameter), {}).get(library)
+        return statistics.median(values) if values else None
+
+    def ratio(self, figure, parameter, library, other_figure, other_parameter, other):
+        """Median over the rounds of one value by another of the same round."""
+        mine = self.values.get((figure, parameter), {}).get(library, [])
+        theirs = self.values.get((other_figure, other_parameter), {}).get(other, [])
+        ratios = [a / b for a, b in zip(mine, theirs) if b]
+        return statistics.median(ratios) if ratios else None
+
+
+def measure_startup(results, all_libraries, ranks, times):
+    for _ in range(times):
+        for library in all_libraries:
+            begin = time.perf_counter()
+            try:
+                library.run(ranks, "startup")
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                results.failures[library.name, "startup", ranks] = str(error)
+                continue
+            results.add("startup_ms", ranks, library.name, (time.perf_counter() - begin) * 1e3)
+
+
+def number(value, digits=3):
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 10 ** digits else f"{value:#.{digits}g}".rstrip(".")
+
+
+def full_overlap(results, figure, parameter):
+    """The reference of the progress benchmark."""
+    ideal = IDEAL_UNITS[figure]
+    ours = results.median(figure, parameter, "Macadam")
+    return [("full overlap", ideal, ours / ideal if ours else None)]
+
+
+def table(results, figure, references_of, digits=3):
+    """One table in Markdown: a row a parameter, a column a library. `references_of(results, figure,
+    parameter)`: (name, value, ratio of ours to it) of each thing that the machine itself needs."""
+    title, unit, less_is_better = FIGURES[figure]
+    rows = sorted(key for key, values in results.values.items()
+                  if key[0] == figure and any(any(row) for row in values.values()))
+    if not rows:
+        return ""
+    names = []
+    for row in rows:
+        names += [name for name in results.values[row] if name not in names]
+    peers = [name for name in names if name not in ("Macadam", *VARIANTS)]
+    header = ["", *names]
+    if peers:
+        header.append("Macadam : best peer")
+    if references_of(results, figure, rows[0][1]):
+        header += ["machine", "Macadam : machine"]
+    lines = [f"### {title} ({unit}, {'less' if less_is_better else 'more'} is better)", "",
+             "| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
+    for _, parameter in rows:
+        cells = [str(parameter)]
+        cells += [number(results.median(figure, parameter, name), digits) for name in names]
+        if peers:
+            best = [(results.median(figure, parameter, peer), peer) for peer in peers]
+            best = [pair for pair in best if pair[0] is not None]
+            peer = (min if less_is_better else max)(best)[1] if best else None
+            cells.append(number(results.ratio(figure, parameter, "Macadam", figure, parameter,
+                                              peer)))
+        if references := references_of(results, figure, parameter):
+            cells += [", ".join(f"{name} {number(value, digits)}" for name, value, _ in references),
+                      ", ".join(number(ratio) for _, _, ratio in references)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def versions(results, all_libraries):
+    found = {}
+    for library in all_libraries:
+        try:
+            lines = library.run(1, "startup", "version").splitlines()
+            found[library.name] = lines[0] if lines else "?"
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            found[library.name] = f"does not run: {str(error)[:200]}"
+    return found
+
+
+def processor():
+    for line in open("/proc/cpuinfo", encoding="utf8"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
