@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian's MPICH over UCX, for the guest: its packages are unpacked into a folder that the virtual
-machine lays over this machine's files; nothing is installed."""
+"""Debian's Open MPI and MPICH, both over UCX, for the guest: their packages are unpacked into a
+folder that the virtual machine lays over this machine's files; nothing is installed."""
 import os
 import pathlib
 import shutil
@@ -11,12 +11,19 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from measure import Library, compile_with  # noqa: E402
 
-PACKAGES = ["mpich", "libmpich-dev"]
+PACKAGES = ["openmpi-bin", "libopenmpi-dev", "mpich", "libmpich-dev"]
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 # Soft-RoCE's reliable connections, datagrams to set them up, no shared memory. UCX finds no address
 # of its own in the route header that soft-RoCE gives it, and would drop every datagram.
 UCX = {"UCX_TLS": "rc_verbs,ud_verbs:aux,self", "UCX_NET_DEVICES": "rxe0:1",
        "UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
+# Open MPI looks for launchers, networks and collective modules that are not here: minutes of real
+# time where instructions are counted. It may start more ranks than there are processors.
+OPEN_MPI = {"OMPI_MCA_plm": "isolated", "OMPI_MCA_pml": "ucx", "OMPI_MCA_osc": "ucx",
+            "OMPI_MCA_btl": "self", "OMPI_MCA_mtl": "^ofi,psm,psm2",
+            "OMPI_MCA_coll": "basic,libnbc,self,tuned,sync", "OMPI_MCA_mpi_yield_when_idle": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def needed_packages():
@@ -48,15 +55,21 @@ def fetch(folder):
 
 
 def compile_programs(layer, folder):
-    """The benchmarks' programs, built for MPICH below `folder`."""
+    """The benchmarks' programs, built for each peer below `folder`."""
     at = layer / LIBRARIES
-    compile_with(["c++", f"-I{layer}/usr/include/x86_64-linux-gnu/mpich", "-DMPICH_SKIP_MPICXX",
-                  f"-L{at}", f"-Wl,-rpath-link,{at}", "-lmpich"], folder / "mpich")
+    flags = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", f"-L{at}", f"-Wl,-rpath-link,{at}"]
+    compile_with(["c++", f"-I{at}/openmpi/include", f"-L{at}/openmpi/lib", *flags, "-lmpi"],
+                 folder / "openmpi")
+    compile_with(["c++", f"-I{layer}/usr/include/x86_64-linux-gnu/mpich", *flags, "-lmpich"],
+                 folder / "mpich")
     subprocess.run(["c++", "-O2", "-shared", "-fPIC", pathlib.Path(__file__).with_name("yield.cc"),
                     "-o", folder / "yield.so"], check=True)
 
 
 def libraries(folder):
     """The peers as they are started in the guest."""
-    return [Library("MPICH", ["mpiexec.mpich"], folder / "mpich",
-                    {**UCX, "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": str(folder / "yield.so")})]
+    yielding = str(folder / "yield.so")
+    return [Library("Open MPI", ["mpirun.openmpi", "-x", f"LD_PRELOAD={yielding}"],
+                    folder / "openmpi", {**UCX, **OPEN_MPI}),
+            Library("MPICH", ["mpiexec.mpich"], folder / "mpich",
+                    {**UCX, "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": yielding})]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures Macadam over soft-RoCE in a virtual machine, next to plain verbs and to Debian's MPICH over
-UCX in the same guest, and prints tables with ratios.
+"""Measures Macadam over soft-RoCE in a virtual machine, next to plain verbs and to Debian's Open MPI
+and MPICH over UCX in the same guest, and prints tables with ratios.
 
 Times come from a guest whose clock counts instructions: they repeat to the digit, and compare
 libraries, not machines. It has one processor; in the progress benchmark each role computes on

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loaded before MPICH's libraries: gives the processor away when a look at the network found
-// nothing. MPICH does not, and two of its ranks on one processor would wait for the scheduler's
+// Loaded before a peer's libraries: gives the processor away when a look at the network found
+// nothing. They do not, or late, and two ranks on one processor would wait for the scheduler's
 // clock.
 #include <dlfcn.h>
 #include <sched.h>
