@@ -422,9 +422,11 @@ void ReliableQueuePair::finish_read(Work& work) {
   if (work.is_atomic()) {
     placed = scatter(work, reinterpret_cast<const std::byte*>(&work.old_value));
   } else {
-    SimulatedDevice* device = device_.fabric().find(remote_.port.lid);
-    if (device == nullptr ||
-        !device->regions.allows(work.remote_key, work.remote_address, work.bytes, Access::remote)) {
+    // A queue pair that has failed meanwhile sends nothing more, and its owner may use the memory.
+    const ReliableQueuePair* const other = responder();
+    if (other == nullptr) return break_with(WorkStatus::no_answer, &work);
+    if (!other->device_.regions.allows(work.remote_key, work.remote_address, work.bytes,
+                                       Access::remote)) {
       ++device_.fabric().counters.refused;
       break_with(WorkStatus::refused, &work);
       return;
