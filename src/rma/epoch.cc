@@ -60,7 +60,7 @@ void Window::open(Target& target) {
 }
 
 void Window::check_alive(const Target& target) {
-  if (!target.failed && target.peer->state != engine::PeerState::failed) [[likely]]
+  if (!target.has_ended()) [[likely]]
     return;
   base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the window (rank {} of MPI_COMM_WORLD) has ended",
              target.rank, target.peer->rank);
@@ -68,10 +68,8 @@ void Window::check_alive(const Target& target) {
 
 // One of the ranks that we have met and that has ended; null if none has.
 const Target* Window::find_lost() const {
-  const auto found = std::ranges::find_if(targets_, [](const auto& target) {
-    return target != nullptr &&
-           (target->failed || target->peer->state == engine::PeerState::failed);
-  });
+  const auto found = std::ranges::find_if(
+      targets_, [](const auto& target) { return target != nullptr && target->has_ended(); });
   return found != targets_.end() ? found->get() : nullptr;
 }
 

@@ -55,9 +55,9 @@ class Window::Turn {
 // waits long asks after the others now and then, and costs them nothing but a read by the network.
 class Window::Vigil {
  public:
-  // Whether `target` has ended, as far as is known.
+  // Whether `target` has ended; asks after it now and then.
   bool finds_lost(Window& window, Target& target) {
-    if (target.failed || target.peer->state == engine::PeerState::failed) return true;
+    if (target.has_ended()) return true;
     if (is_due(target.word_network)) window.ask_after(target);
     return false;
   }

@@ -65,6 +65,10 @@ struct Target final : engine::MemoryWaiter {
     --pending;
     failed = failed || !ok;
   }
+  // As far as is known.
+  [[nodiscard]] bool has_ended() const {
+    return failed || peer->state == engine::PeerState::failed;
+  }
 
   // The short way: its memory in our address space, while an access epoch is open. Null otherwise.
   std::byte* direct = nullptr;
