@@ -209,7 +209,6 @@ TEST(World, an_exception_out_of_a_program_ends_the_job) {
   EXPECT_EQ(outcome.text, "rank 1 threw an exception: found nothing");
 }
 
-// Wu et al., section 3: what is not talked to is not connected.
 // Wu et al., section 3.5: a receive from any source opens no connection here, and all the same
 // everybody gets in: a sender who must connect first while others already send is not put off until
 // they end, and what each sends comes in order.
@@ -252,6 +251,7 @@ TEST(World, a_receive_from_any_source_is_open_to_all) {
   EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
 }
 
+// Wu et al., section 3: what is not talked to is not connected.
 TEST(World, connections_are_those_that_were_used) {
   World world(options(8));
   std::vector<std::size_t> connections;
