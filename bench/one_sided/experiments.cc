@@ -268,8 +268,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &bench::rank);
   MPI_Comm_size(MPI_COMM_WORLD, &bench::size);
   const Experiment* const experiment = find(argc > 1 ? argv[1] : "");
-  const Options options{argc > 2 ? std::atoi(argv[2]) : 20,
-                        argc > 3 ? std::atoi(argv[3]) : 1 << 18};
+  Options options;
+  if (argc > 2) options.rounds = std::atoi(argv[2]);
+  if (argc > 3) options.largest = std::atoi(argv[3]);
   const bool ranks_fit =
       experiment != nullptr &&
       (experiment->ranks == 0 ? bench::size > 1 : bench::size == experiment->ranks);
@@ -277,9 +278,8 @@ int main(int argc, char** argv) {
     if (bench::rank == 0)
       std::fprintf(stderr,
                    "experiments: found '%s' on %d ranks, %d rounds, largest message %d; needed "
-                   "latency, bandwidth, "
-                   "synchronization, overlap or skew on 2 ranks, or origins on 2 or more; then, if "
-                   "not 20 and 262144, positive numbers of rounds and bytes\n",
+                   "latency, bandwidth, synchronization, overlap or skew on 2 ranks, or origins on "
+                   "2 or more; then, if not 20 and 262144, positive numbers of rounds and bytes\n",
                    argc > 1 ? argv[1] : "", bench::size, options.rounds, options.largest);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
