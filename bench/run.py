@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-from measure import (FIGURES, IDEAL_UNITS, Library, Results, compile_with, full_overlap,
+from harness import (FIGURES, IDEAL_UNITS, Library, Results, compile_with, full_overlap,
                      measure_startup, processor, table, versions)
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]

@@ -23,10 +23,11 @@ DOCS = ROOT / "docs" / "figures"
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "sim" / "figures")]
 import run as bench  # noqa: E402
 from figures import python_with_plots  # noqa: E402
+from harness import SKIPPED, in_guest  # noqa: E402
+from runs import environment_with  # noqa: E402
 
 SECONDS = 600  # for one program on this machine
 VM_SECONDS = 1800  # for one library in the virtual one
-SKIPPED = 77  # the virtual machine's exit code where it cannot run
 PRESET = "ddr-2009"  # the paper does not name its InfiniBand; this is the next year's
 BARS = [("mpi", "MPI"), ("gravel", "Gravel, write"), ("gravel_read", "Gravel, read"),
         ("mpi_strips", "MPI, strips"), ("gravel_strips", "Gravel, strips"),
@@ -76,10 +77,8 @@ def left_out(what, why):
 
 
 def run(command, seconds=SECONDS):
-    # Settings of the caller's environment must not change a figure.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
-                          env=environment)
+                          env=environment_with())
     if done.returncode == SKIPPED:
         raise Unavailable(done.stdout.strip())
     if done.returncode != 0:
@@ -120,9 +119,8 @@ def soft_roce(programs, _repeats):
         jobs = [programs.job(library, pattern, ranks, 160, OVER_VERBS[library])
                 for pattern, ranks in data["ranks"].items()]
         data["libraries"][library] = times_in(
-            run([sys.executable, "-B", str(ROOT / "tests" / "vm" / "run.py"), "--icount",
-                 "--timeout", str(VM_SECONDS - 10), "--",
-                 "sh", "-c", " && ".join(map(shlex.join, jobs))], VM_SECONDS))
+            run(in_guest(["sh", "-c", " && ".join(map(shlex.join, jobs))], VM_SECONDS - 10,
+                         "--icount"), VM_SECONDS))
     return data
 
 

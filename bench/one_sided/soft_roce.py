@@ -9,21 +9,20 @@ instructions: one-sided by RDMA, the same calls by messages, and two-sided.
 Prints a table of each, keeps the numbers in docs/figures/one_sided_soft_roce.json and draws them."""
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "sim" / "figures"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "sim" / "figures")]
 import figures  # noqa: E402
 import measure  # noqa: E402
 import runs  # noqa: E402
+from harness import SKIPPED, in_guest  # noqa: E402
 
 NAME = "one_sided_soft_roce"
 ROUNDS = {"origins": 5}  # others: 20; time that is counted hardly varies
 LARGEST = 65536
-SKIPPED = 77
 
 
 class Guest:
@@ -35,13 +34,11 @@ class Guest:
     def run(self, experiment, ranks, settings):
         program = self.build / "bench" / "one_sided" / "experiments"
         words = [f"{name}={value}" for name, value in settings.items()]
-        command = [sys.executable, "-B", str(ROOT / "tests" / "vm" / "run.py"), "--icount",
-                   "--timeout", str(self.seconds), "--", "env", "MACADAM_NETWORK=rdma", *words,
-                   str(self.build / "bin" / "mpiexec"), "-n", str(ranks), str(program), experiment,
-                   str(ROUNDS.get(experiment, 20)), str(LARGEST)]
-        # Settings of the caller's environment must not change a figure.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        command = in_guest(["env", "MACADAM_NETWORK=rdma", *words, self.build / "bin" / "mpiexec",
+                            "-n", ranks, program, experiment, ROUNDS.get(experiment, 20), LARGEST],
+                           self.seconds, "--icount")
+        done = subprocess.run(command, capture_output=True, text=True,
+                              env=runs.environment_with(), check=False)
         if done.returncode == SKIPPED:
             print(done.stdout, end="")
             sys.exit(SKIPPED)

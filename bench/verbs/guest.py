@@ -11,7 +11,7 @@ import sys
 # for the guest must do.
 os.environ["BENCH_TIME_LIMIT"] = "100000"
 import peers  # noqa: E402
-from measure import Library, Results, measure_startup, versions  # noqa: E402
+from harness import Library, Results, measure_startup, versions  # noqa: E402
 
 # Half round trips up to 4 KiB, bandwidth beyond.
 SHORT, LONG = ["8", "1024", "4096"], ["65536", "1048576"]

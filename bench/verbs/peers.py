@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from measure import Library, compile_with  # noqa: E402
+from harness import Library, compile_with  # noqa: E402
 
 PACKAGES = ["openmpi-bin", "libopenmpi-dev", "mpich", "libmpich-dev"]
 LIBRARIES = "usr/lib/x86_64-linux-gnu"

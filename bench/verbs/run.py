@@ -14,11 +14,9 @@ import sys
 import tempfile
 
 import peers
-from measure import FIGURES, Results, table
+from harness import FIGURES, SKIPPED, Results, in_guest, table
 
 HERE = pathlib.Path(__file__).resolve().parent
-VM = HERE.parents[1] / "tests" / "vm"
-SKIPPED = 77
 # What runs in which guest.
 GUESTS = [(["latency", "progress"], ["--icount"]), (["startup", "memory"], ["--cpus", "2"])]
 
@@ -41,10 +39,10 @@ def measure(arguments, parts, options, layer, programs):
         command += ["--peers", programs]
         options = [*options, "--layer", layer]
     with tempfile.TemporaryDirectory() as folder:
-        vm = [sys.executable, "-B", VM / "run.py", "--timeout", str(arguments.timeout), "--memory",
-              "4096", "--results", folder, *options, "--"]
         script = ["sh", "-c", 'exec "$0" "$@" --results "$VM_JOB/results/values"']
-        status = subprocess.run([*vm, *script, *command, *parts], check=False).returncode
+        guest = in_guest([*script, *command, *parts], arguments.timeout, "--memory", "4096",
+                         "--results", folder, *options)
+        status = subprocess.run(guest, check=False).returncode
         if status == SKIPPED:
             return None
         if status != 0:

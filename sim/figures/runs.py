@@ -20,6 +20,13 @@ def lines_of(output):
     return found
 
 
+def environment_with(settings=None):
+    """The caller's environment with these settings, and none of its own: they must not change a
+    figure."""
+    others = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
+    return {**others, **(settings or {})}
+
+
 class RunFailed(Exception):
     """A command ended with an error, or took longer than allowed."""
 
@@ -62,12 +69,10 @@ class Programs:
     def _run(self, program, *arguments, settings=None):
         """What a run prints, and what it took."""
         command = [str(self.bin / program), *map(str, arguments)]
-        # Settings of the caller's environment must not change a figure.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("MACADAM_")}
-        environment.update(settings or {})
         began = time.monotonic()
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-            child = subprocess.Popen(command, env=environment, stdout=out, stderr=errors)
+            child = subprocess.Popen(command, env=environment_with(settings), stdout=out,
+                                     stderr=errors)
             status, usage = self._wait(child, began)
             took = time.monotonic() - began
             out.seek(0)

@@ -11,6 +11,8 @@ import sys
 import time
 
 SOURCES = pathlib.Path(__file__).resolve().parent
+VM = SOURCES.parent / "tests" / "vm" / "run.py"
+SKIPPED = 77  # the virtual machine's exit code where it cannot run
 # Seconds for one run of one program.
 TIME_LIMIT = int(os.environ.get("BENCH_TIME_LIMIT", "180"))
 
@@ -52,6 +54,12 @@ FIGURES = {
 VARIANTS = ("sender-initiated", "all", "serial", "credit", "ring")
 # Full overlap: the computation of the slower side alone.
 IDEAL_UNITS = {"figure_9a": 60, "figure_9b": 30, "figure_10a": 60, "figure_10b": 60}
+
+
+def in_guest(command, seconds, *options):
+    """The command that runs `command` in the virtual machine, for so long at most."""
+    return [sys.executable, "-B", str(VM), "--timeout", str(seconds), *options, "--",
+            *map(str, command)]
 
 
 class Library:
