@@ -12,6 +12,9 @@
 namespace macadam::engine {
 namespace {
 
+// Few messages end with it.
+constexpr std::byte rare{0xe5};
+
 std::uint8_t last_byte_of(const std::byte* data, std::size_t bytes) {
   return static_cast<std::uint8_t>(*static_cast<const volatile std::byte*>(data + bytes - 1));
 }
@@ -20,7 +23,10 @@ std::uint8_t last_byte_of(const std::byte* data, std::size_t bytes) {
 
 void Engine::watch(ReceiveRequest& receive, wire::ReceiverReady& ready) {
   if (receive.capacity == 0) return;
-  receive.last_byte = last_byte_of(landing(receive), receive.capacity);
+  std::byte* const memory = landing(receive);
+  if (receive.staged != nullptr)
+    memory[receive.capacity - 1] = rare; // not what lay there by chance
+  receive.last_byte = last_byte_of(memory, receive.capacity);
   if (base::ListNode<Watched>& node = receive; !node.linked()) watched_.push_back(receive);
   ready.watched = true;
   ready.last_byte = receive.last_byte;

@@ -14,8 +14,8 @@ using namespace net::rdma;
 
 constexpr std::size_t stack_bytes = 256 << 10;
 constexpr unsigned hour_us = 3'600'000'000;
-// Virtual time in which nothing is sent until all is at rest: longer than anybody computes, and
-// than packets of a connection being made take to be sent again.
+// Virtual time in which nothing is sent or called until all is at rest: longer than anybody
+// computes, and than packets of a connection being made take to be sent again.
 constexpr sim::Time quiet = 300'000 * sim::microsecond;
 constexpr int most_rounds = 1000; // of what is asked for until it is done
 // A run that has more events or takes longer never comes to rest.
@@ -93,6 +93,7 @@ class Run::Rank final : public Directory {
       const auto& steps = run_.setup_.program.ranks[static_cast<std::size_t>(number_)];
       while (run_.job_->next(number_) < steps.size() && run_.job_->may_call(number_)) {
         pass_time();
+        run_.scheduler_.touch();
         run_.job_->call(number_);
       }
       serve();
