@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=DOCS, help="where files go")
     parser.add_argument("--largest", type=int, default=1 << 20, metavar="RANKS",
                         help="leave out runs of more ranks")
-    parser.add_argument("--seconds", type=int, default=1800,
+    parser.add_argument("--seconds", type=int, default=3600,
                         help="allowed for one run (%(default)s)")
     parser.add_argument("--redraw", action="store_true", help="draw from the data that is there")
     parser.add_argument("--no-plots", action="store_true", help="write data only")
