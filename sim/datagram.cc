@@ -149,9 +149,6 @@ void DatagramQueuePair::arrive(const Datagram& datagram) {
   completion.queue_pair = number_;
   completion.bytes = static_cast<std::uint32_t>(bytes);
   completion.immediate = datagram.immediate;
-  completion.operation = datagram.operation == Operation::send_immediate
-                             ? Operation::receive_immediate
-                             : Operation::receive;
   scheduler().trace(std::uint64_t{device_.lid()} << 32 | bytes);
   push_receive(completion, transfer_time(bytes, device_.fabric().model().copy_mb_per_s));
 }

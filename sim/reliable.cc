@@ -254,7 +254,6 @@ void ReliableQueuePair::break_with(WorkStatus status, Work* failed) {
     Completion completion;
     completion.id = receive->id;
     completion.queue_pair = number_;
-    completion.operation = Operation::receive;
     completion.status = WorkStatus::flushed;
     push_receive(completion, 0);
   }
@@ -401,8 +400,6 @@ ReliableQueuePair::Outcome ReliableQueuePair::receive(Work& work, ReliableQueueP
   completion.queue_pair = other.number_;
   completion.bytes = work.bytes;
   completion.immediate = work.immediate;
-  completion.operation =
-      work.carries_immediate() ? Operation::receive_immediate : Operation::receive;
   // A write with immediate is no message: nothing is matched or copied.
   other.push_receive(completion, work.is_send() ? to_handle_message(work.bytes) : 0);
   return Outcome::done;

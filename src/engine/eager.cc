@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // EAGER: the data travel with the header (Small & Yuan, section 3.1). The sender is done once the
 // transport has copied them. A synchronous send waits for a FIN that says it was matched.
-#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
@@ -10,29 +9,6 @@
 #include <cstring>
 
 namespace macadam::engine {
-namespace {
-
-wire::Eager header_of(const Envelope& envelope, wire::Kind kind) {
-  return {.kind = kind,
-          .tag = envelope.tag,
-          .source = envelope.source,
-          .context_low = static_cast<std::uint32_t>(envelope.context),
-          .context_high = static_cast<std::uint32_t>(envelope.context >> 32)};
-}
-
-} // namespace
-
-// The short path: four functions from MPI_Send to the wire, and no request.
-bool Engine::send_short(Peer& peer, Envelope envelope, const void* address, std::size_t bytes) {
-  const wire::Eager header = header_of(envelope, wire::Kind::eager);
-  if (peer.transport->send(*peer.link, &header, sizeof header, address, bytes) == Posted::busy) {
-    return false;
-  }
-  if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->sent;
-  ++counters_.eager_sent;
-  counters_.bytes_sent += bytes;
-  return true;
-}
 
 SendRequest* Engine::send_eager(SendRequest& send) {
   Peer& peer = *send.peer;
@@ -49,7 +25,7 @@ SendRequest* Engine::send_eager(SendRequest& send) {
 bool Engine::transmit_eager(SendRequest& send) {
   const bool synchronous = send.mode == SendMode::synchronous;
   const wire::Kind kind = synchronous ? wire::Kind::eager_synchronous : wire::Kind::eager;
-  const wire::EagerSynchronous header{.eager = header_of(send.envelope, kind),
+  const wire::EagerSynchronous header{.eager = wire::eager_header(send.envelope, kind),
                                       .send_id_low = static_cast<std::uint32_t>(send.id),
                                       .send_id_high = static_cast<std::uint32_t>(send.id >> 32)};
   const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
@@ -61,15 +37,6 @@ bool Engine::transmit_eager(SendRequest& send) {
   send.stage = SendStage::awaits_ack;
   ++counters_.eager_sent;
   return true;
-}
-
-void Engine::on_eager(Peer& peer, const std::byte* message, std::size_t bytes) {
-  const EagerView view = view_eager(message, bytes, false);
-  if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) [[likely]] {
-    bind(*receive, peer, view.envelope);
-    return deliver(*receive, view.data, view.bytes);
-  }
-  keep_eager(peer, view);
 }
 
 void Engine::on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes) {
@@ -107,18 +74,10 @@ void Engine::keep_data(Message& kept) {
     demote(*kept.peer, true);
 }
 
-// Puts eager data where the user wants them and completes the receive.
-void Engine::deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
+void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
   const std::size_t fits = std::min(bytes, receive.capacity);
-  if (!receive.gaps) [[likely]] {
-    base::copy_small(static_cast<std::byte*>(receive.data.address), data, fits);
-    // Nothing to take back or to complain about. (A receive whose announcement was retracted has no
-    // id, but its memory is still registered.)
-    if (!receive.is_registered && fits == bytes) [[likely]] {
-      receive.status.bytes = bytes;
-      receive.stage = ReceiveStage::awaits_fin;
-      return complete(receive);
-    }
+  if (!receive.gaps) {
+    if (fits != 0) std::memcpy(receive.data.address, data, fits);
   } else if (receive.staged != nullptr) { // announced: finish_receive() unpacks its landing
     std::memcpy(receive.staged, data, fits);
   } else {

@@ -9,6 +9,18 @@
 
 namespace macadam::engine {
 
+namespace wire {
+
+inline Eager eager_header(const Envelope& envelope, Kind kind) {
+  return {.kind = kind,
+          .tag = envelope.tag,
+          .source = envelope.source,
+          .context_low = static_cast<std::uint32_t>(envelope.context),
+          .context_high = static_cast<std::uint32_t>(envelope.context >> 32)};
+}
+
+} // namespace wire
+
 // An EAGER message as it lies in the transport's memory. Read field by field: a copy of the whole
 // header would be stored in other widths than it is read in, and the processor would wait for the
 // stores.

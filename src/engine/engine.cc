@@ -105,9 +105,13 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
   Peer& from = peer(source);
   if (!watched_.empty()) [[unlikely]]
     finish_written_before(from, message);
-  const auto kind = static_cast<wire::Kind>(message[0]);
-  if (kind == wire::Kind::eager) [[likely]]
+  if (static_cast<wire::Kind>(message[0]) == wire::Kind::eager) [[likely]]
     return on_eager(from, message, bytes);
+  on_control(from, message, bytes);
+}
+
+void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes) {
+  const auto kind = static_cast<wire::Kind>(message[0]);
   const auto header = [message]<class Header>(Header copy) {
     std::memcpy(&copy, message, sizeof copy);
     return copy;
@@ -137,7 +141,7 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
     from.demoted = header(wire::Demote{}).on;
     return update_short_limit(from);
   }
-  base::fail(MPI_ERR_INTERN, "rank {} sent a packet of unknown kind {} ({} bytes)", source,
+  base::fail(MPI_ERR_INTERN, "rank {} sent a packet of unknown kind {} ({} bytes)", from.rank,
              static_cast<int>(message[0]), bytes);
 }
 

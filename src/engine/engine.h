@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/copy.h"
 #include "base/counters.h"
 #include "base/id_table.h"
 #include "base/settings.h"
@@ -173,6 +174,7 @@ class Engine final : public Sink {
  private:
   // engine.cc: peers, completion, memory of requests
   Peer& meet(Rank rank);
+  void on_control(Peer& peer, const std::byte* message, std::size_t bytes);
   void update_short_limit(Peer& peer);
   Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) {
     return peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
@@ -221,15 +223,45 @@ class Engine final : public Sink {
                          SendMode mode);
 
   // eager.cc
-  bool send_short(Peer& peer, Envelope envelope, const void* address, std::size_t bytes);
+  // Functions of the short paths stand here: each call would cost as much as what it does.
+  [[gnu::always_inline]] bool send_short(Peer& peer, const Envelope& envelope, const void* address,
+                                         std::size_t bytes) {
+    const wire::Eager header = wire::eager_header(envelope, wire::Kind::eager);
+    if (peer.transport->send(*peer.link, &header, sizeof header, address, bytes) == Posted::busy)
+        [[unlikely]]
+      return false;
+    if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->sent;
+    ++counters_.eager_sent;
+    counters_.bytes_sent += bytes;
+    return true;
+  }
   SendRequest* send_eager(SendRequest& send);
   bool transmit_eager(SendRequest& send);
-  void on_eager(Peer& peer, const std::byte* message, std::size_t bytes);
+  [[gnu::always_inline]] void on_eager(Peer& peer, const std::byte* message, std::size_t bytes) {
+    const EagerView view = view_eager(message, bytes, false);
+    if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) [[likely]] {
+      bind(*receive, peer, view.envelope);
+      return deliver(*receive, view.data, view.bytes);
+    }
+    keep_eager(peer, view);
+  }
   void on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes);
   void acknowledge(Peer& peer, std::uint64_t send_id);
   void keep_eager(Peer& peer, EagerView view);
   void keep_data(Message& kept);
-  void deliver(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
+  // Puts eager data where the user wants them and completes the receive.
+  [[gnu::always_inline]] void deliver(ReceiveRequest& receive, const std::byte* data,
+                                      std::size_t bytes) {
+    // Nothing to unpack, to take back or to complain about. (A receive whose announcement was
+    // retracted has no id, but its memory is still registered.)
+    if (receive.gaps || receive.is_registered || bytes > receive.capacity) [[unlikely]]
+      return deliver_long(receive, data, bytes);
+    base::copy_small(static_cast<std::byte*>(receive.data.address), data, bytes);
+    receive.status.bytes = bytes;
+    receive.stage = ReceiveStage::awaits_fin;
+    complete(receive);
+  }
+  void deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
 
   // parts.cc
   void receive_parts(Peer& peer, ReceiveRequest& receive, std::size_t bytes);

@@ -29,6 +29,8 @@ class Networks {
 
   // As in Transport, for all of them.
   bool poll(Sink& sink) const {
+    if (list_.size() == 1) [[likely]]
+      return nearest().poll(sink);
     bool moved = false;
     for (Transport* const network : list_)
       moved = network->poll(sink) || moved;

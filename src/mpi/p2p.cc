@@ -54,8 +54,8 @@ namespace {
   throw base::Error(error, text);
 }
 
-void wait_and_release(Process& self, engine::Request& request, Communicator& comm,
-                      MPI_Status* status) {
+[[gnu::always_inline]] inline void wait_and_release(Process& self, engine::Request& request,
+                                                    Communicator& comm, MPI_Status* status) {
   if (!request.complete) self.wait_until([&] { return request.complete; });
   set_status(status, request.status);
   if (request.status.error != MPI_SUCCESS) [[unlikely]]
@@ -63,10 +63,14 @@ void wait_and_release(Process& self, engine::Request& request, Communicator& com
   self.engine->release(&request);
 }
 
+// Most sends are done when they have begun.
+[[gnu::noinline]] void wait_for_send(Process& self, engine::Request& request, Communicator& comm) {
+  wait_and_release(self, request, comm, MPI_STATUS_IGNORE);
+}
+
 inline void send_and_wait(Process& self, const Transfer& transfer, SendForm form) {
-  if (SendRequest* request = begin_send(self, transfer, form)) {
-    wait_and_release(self, *request, transfer.comm, MPI_STATUS_IGNORE);
-  }
+  if (SendRequest* request = begin_send(self, transfer, form)) [[unlikely]]
+    wait_for_send(self, *request, transfer.comm);
 }
 
 inline void send_and_return(Process& self, const Transfer& transfer, SendForm form,

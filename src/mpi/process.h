@@ -181,6 +181,9 @@ class Process {
   std::deque<std::uint64_t> last_counters; // behind `counters` after MPI_Finalize
 
  private:
+  [[gnu::cold]] void write_hang_report();
+  [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
+
   unsigned polls_before_idle_ = 0; // of the nearest network
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;

@@ -8,14 +8,21 @@
 namespace macadam::mpi {
 
 void Process::idle(unsigned fruitless, unsigned longest_us) {
-  // With threads, another one may finish what this one sleeps for: look again soon.
-  constexpr unsigned threads_us = 1'000;
   if (job->report_wanted()) [[unlikely]]
-    job->write_report(hang_report(*this));
-  if (!thread_multiple) {
+    write_hang_report();
+  if (thread_multiple) [[unlikely]]
+    idle_among_threads(fruitless, longest_us);
+  else
     engine->networks().idle(fruitless, longest_us);
-    return;
-  }
+}
+
+void Process::write_hang_report() {
+  job->write_report(hang_report(*this));
+}
+
+void Process::idle_among_threads(unsigned fruitless, unsigned longest_us) {
+  // Another one may finish what this one sleeps for: look again soon.
+  constexpr unsigned threads_us = 1'000;
   const char* const waiting_in = function;
   const bool contended = lock.contended();
   const unsigned depth = lock.release();

@@ -63,8 +63,9 @@ struct SendQueue {
 // The headers that were last sent and received to be remembered (wire::NoteKind). Messages of a
 // connection arrive in order, so each is what the other side means by it.
 struct Headers {
-  std::array<std::byte, model::repeated_header> sent = {};
-  std::array<std::byte, model::repeated_header> received = {};
+  using Header = std::array<std::byte, model::repeated_header>;
+  Header sent = {};
+  Header received = {};
 };
 
 // What an open connection has of receive buffers of its own (`credit`, `ring`).
@@ -139,6 +140,9 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   SendQueue sends;
   std::unique_ptr<Headers> headers; // while it is open
   base::List<Transfer> unposted;    // accepted puts and gets that are not posted as a whole
+
+  // Has the peer a receive for one more message? With shared receives the network sees to that.
+  [[nodiscard]] bool may_send() const { return window == nullptr || window->credits != 0; }
 };
 
 // What is left of a closed connection: the record, and its row in the connector's table (key, two

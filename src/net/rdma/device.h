@@ -85,8 +85,6 @@ enum class Operation : std::uint8_t {
   read,
   compare_and_swap, // 8 bytes; the old value is written to the segment
   fetch_and_add,
-  receive,           // in completions only
-  receive_immediate, // in completions only: the other end of send_immediate, write_immediate
 };
 
 // One work request for a send queue. The memory of `segments` stays the device's until its
@@ -119,11 +117,10 @@ enum class WorkStatus : std::uint8_t {
 struct Completion {
   std::uint64_t id = 0;
   std::uint32_t queue_pair = 0; // number, of ours
-  // Of receives: bytes received, or written by a write_immediate; of a datagram with the
-  // `datagram_header` before it.
+  // Of receives, if `status` is ok. Bytes received, or written by a write_immediate; of a datagram
+  // with the `datagram_header` before it. The immediate, 0 if none came.
   std::uint32_t bytes = 0;
   std::uint32_t immediate = 0;
-  Operation operation = Operation::send; // like the two before: only if `status` is ok
   WorkStatus status = WorkStatus::ok;
 };
 

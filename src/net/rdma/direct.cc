@@ -81,6 +81,7 @@ Transfer& RdmaTransport::begin_transfer(Connection& connection, std::uint64_t co
   transfer.connection = &connection;
   transfer.cookie = cookie;
   ++connection.transfers;
+  chores_ = true; // to look for its completion
   connection.last_used = ++clock_;
   return transfer;
 }

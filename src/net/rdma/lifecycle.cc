@@ -25,6 +25,7 @@ constexpr unsigned most_opening = model::datagram_receives / 4;
 } // namespace
 
 bool RdmaTransport::take_news(Sink& sink) {
+  chores_ = true; // until all are applied
   connector_->take_news(news_);
   const bool any = !news_.empty();
   while (!news_.empty()) { // one by one: a sink that throws loses no other
@@ -39,10 +40,9 @@ void RdmaTransport::apply(const News& news, Sink& sink) {
   Connection& connection = *news.connection;
   if (connection.phase == Phase::broken) return; // what its queue pair still does is of no interest
   if (connection.number != news.number) {
-    const auto old = numbers_.find(connection.number);
-    if (old != numbers_.end() && old->second == &connection) numbers_.erase(old);
+    if (numbers_.find(connection.number) == &connection) numbers_.erase(connection.number);
     connection.number = news.number;
-    if (news.number != 0) numbers_[news.number] = &connection;
+    if (news.number != 0) numbers_.set(news.number, connection);
   }
   if (news.peer_closed && connection.phase == Phase::closing) connection.close_received = true;
   if (news.state == ConnectState::connected && connection.phase == Phase::down) {
@@ -73,6 +73,7 @@ void RdmaTransport::begin_close(Connection& connection) {
   connection.phase = Phase::closing;
   connection.phase_since = device_.now();
   closing_.push_back(&connection);
+  chores_ = true;
 }
 
 bool RdmaTransport::continue_close(Connection& connection) {
@@ -136,6 +137,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
     connection.number = 0;
     connector_->fail(connection, reason);
     dead_.push_back(&connection);
+    chores_ = true;
   }
   SendQueue& queue = connection.sends;
   unsignalled_ -= std::exchange(queue.unsignalled, 0);

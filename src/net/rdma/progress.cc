@@ -6,50 +6,75 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace macadam::net::rdma {
 
+inline bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
+  if (batch_at_ == batch_size_) [[likely]] {
+    batch_at_ = 0;
+    batch_size_ = queue.poll(batch_);
+    if (batch_size_ == 0) return false;
+  }
+  deliver_batch(sink);
+  return true;
+}
+
+void RdmaTransport::deliver_batch(Sink& sink) {
+  // A message may be the first of a connection that the attendant accepted: that is in the news,
+  // and was before the peer could send.
+  if (connector_->has_news()) [[unlikely]]
+    take_news(sink);
+  while (batch_at_ != batch_size_)
+    on_completion(batch_[batch_at_++], sink);
+}
+
+// Most polls have nothing to do but to look for arrivals, and most of them find nothing.
 bool RdmaTransport::poll(Sink& sink) {
-  const bool arming = arm_wanted_.load(std::memory_order_relaxed);
-  if (arming) [[unlikely]]
-    arm_queues();
-  bool moved = false;
-  if (batch_at_ != batch_size_) [[unlikely]] {
-    moved = true;
-    deliver_batch(sink);
-  }
-  if (connector_->busy()) [[unlikely]]
-    connector_->progress();
-  if (connector_->has_news() || !news_.empty()) [[unlikely]]
-    moved |= take_news(sink);
+  if (chores_ || arm_wanted_.load(std::memory_order_relaxed) || connector_->needs_care())
+      [[unlikely]]
+    return poll_all(sink);
   bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
-  if (arrivals_ == nullptr || arming || awaits_sends()) {
-    unseen_polls_ = 0;
-    for (unsigned i = 0, count = queues_.size(); i < count; ++i)
-      arrived |= poll_queue(queues_[i], sink);
-  }
-  if (!to_self_.empty()) [[unlikely]]
-    moved |= deliver_to_self(sink);
-  if (!dead_.empty() && !arrived) [[unlikely]] {
+  // Where messages arrive in a queue of their own, the others tell of sends alone: now and then is
+  // enough to learn of room and of failures, unless something waits for one.
+  if (++unseen_polls_ >= unseen_limit_) [[unlikely]]
+    arrived |= poll_queues(sink);
+  if (arrived && sleeper_ != nullptr) [[unlikely]]
+    sleeper_->wake(); // another thread of ours should look again
+  return arrived;
+}
+
+// With all that is done beside messages; what is still to be done is for the next poll.
+bool RdmaTransport::poll_all(Sink& sink) {
+  const bool arming = arm_wanted_.load(std::memory_order_relaxed);
+  if (arming) arm_queues();
+  bool moved = false;
+  if (connector_->busy()) connector_->progress();
+  if (connector_->has_news() || !news_.empty()) moved |= take_news(sink);
+  bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
+  arrived |= poll_queues(sink);
+  if (!to_self_.empty()) moved |= deliver_to_self(sink);
+  if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
     for (Connection* const connection : dead_)
       connector_->discard(*connection);
     dead_.clear();
   }
-  if (owes()) [[unlikely]]
-    moved |= settle();
+  if (owes()) moved |= settle();
   moved |= arrived;
+  chores_ =
+      !news_.empty() || !to_self_.empty() || !dead_.empty() || owes() || transfer_slab_.live() != 0;
   if (arming && !moved) armed_.store(true, std::memory_order_release);
-  if (moved && sleeper_ != nullptr) sleeper_->wake(); // another thread of ours should look again
+  if (moved && sleeper_ != nullptr) sleeper_->wake();
   return moved;
 }
 
-// Where messages arrive in a queue of their own, the others tell of sends alone: now and then is
-// enough to learn of room and of failures, unless something waits for one.
-bool RdmaTransport::awaits_sends() {
-  constexpr unsigned enough = 8;
-  return ++unseen_polls_ >= enough || transfer_slab_.live() != 0 || !closing_.empty() ||
-         !dead_.empty();
+bool RdmaTransport::poll_queues(Sink& sink) {
+  unseen_polls_ = 0;
+  bool moved = false;
+  for (unsigned i = 0, count = queues_.size(); i < count; ++i)
+    moved |= poll_queue(queues_[i], sink);
+  return moved;
 }
 
 void RdmaTransport::arm_queues() {
@@ -58,23 +83,6 @@ void RdmaTransport::arm_queues() {
   if (arrivals_ != nullptr) arrivals_->arm();
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     queues_[i].arm();
-}
-
-bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
-  batch_at_ = 0;
-  batch_size_ = queue.poll(batch_);
-  if (batch_size_ == 0) return false;
-  // A message may be the first of a connection that the attendant accepted: that is in the news,
-  // and was before the peer could send.
-  if (connector_->has_news()) [[unlikely]]
-    take_news(sink);
-  deliver_batch(sink);
-  return true;
-}
-
-void RdmaTransport::deliver_batch(Sink& sink) {
-  while (batch_at_ != batch_size_)
-    on_completion(batch_[batch_at_++], sink);
 }
 
 namespace {
@@ -106,32 +114,53 @@ bool RdmaTransport::is_answer_to_close(const Connection& connection, std::uint32
 }
 
 void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
-  const auto found = numbers_.find(completion.queue_pair);
-  Connection* const connection = found == numbers_.end() ? nullptr : found->second;
+  Connection* const connection = numbers_.find(completion.queue_pair);
+  if (connection == nullptr || completion.status != WorkStatus::ok) [[unlikely]]
+    return on_odd_completion(completion, connection, sink);
+  if (is_receive(completion.id)) [[likely]]
+    on_receive(*connection, completion, sink);
+  else
+    retire(*connection, sequence_of(completion.id), sink);
+}
+
+// An error, or something of a connection that is no more.
+void RdmaTransport::on_odd_completion(const Completion& completion, Connection* connection,
+                                      Sink& sink) {
+  const bool ok = completion.status == WorkStatus::ok;
   if (is_receive(completion.id)) {
-    if (completion.status != WorkStatus::ok) [[unlikely]] {
-      // The buffer of a shared receive is free; others come back with the queue pair.
-      receiver_->consumed(nullptr, completion, {});
-      if (connection != nullptr && completion.status != WorkStatus::flushed)
-        break_off(*connection, text_of(completion.status), sink);
-      return;
-    }
-    if (connection != nullptr) [[likely]]
-      return on_receive(*connection, completion, sink);
-    receiver_->consumed(nullptr, completion, wire::Note::decode(completion.immediate));
+    // The buffer of a shared receive is free; others come back with the queue pair.
+    receiver_->consumed(nullptr, completion,
+                        ok ? wire::Note::decode(completion.immediate) : wire::Note{});
+    if (!ok && connection != nullptr && completion.status != WorkStatus::flushed)
+      break_off(*connection, text_of(completion.status), sink);
     return;
   }
   if (connection == nullptr) return;
-  const auto sequence = static_cast<std::uint32_t>(completion.id >> 1);
-  if (completion.status != WorkStatus::ok) [[unlikely]] {
-    if (completion.status == WorkStatus::no_receiver) ++counters_.no_receiver;
-    if (!is_answer_to_close(*connection, sequence))
-      return break_off(*connection, text_of(completion.status), sink);
-    // The peer waits for nothing else from us. It has read the note and destroyed its queue pair
-    // before ours knew; or the connection broke with the note, and then this is what tells it.
-    connector_->tell_closed(*connection);
-  }
+  const std::uint32_t sequence = sequence_of(completion.id);
+  if (completion.status == WorkStatus::no_receiver) ++counters_.no_receiver;
+  if (!is_answer_to_close(*connection, sequence))
+    return break_off(*connection, text_of(completion.status), sink);
+  // The peer waits for nothing else from us. It has read the note and destroyed its queue pair
+  // before ours knew; or the connection broke with the note, and then this is what tells it.
+  connector_->tell_closed(*connection);
   retire(*connection, sequence, sink);
+}
+
+inline void RdmaTransport::deliver(Connection& connection, std::byte* message, std::size_t bytes,
+                                   wire::NoteKind kind, Sink& sink) {
+  if (connection.headers == nullptr) [[unlikely]]
+    return; // it failed before it was open, as the engine knows
+  Headers::Header& header = connection.headers->received;
+  if (kind == wire::NoteKind::repeat) {
+    message -= header.size();
+    bytes += header.size();
+    std::memcpy(message, header.data(), header.size());
+  } else if (kind == wire::NoteKind::headed) {
+    std::memcpy(header.data(), message, header.size());
+  }
+  ++connection.messages;
+  connection.last_used = ++clock_;
+  sink.on_message(connection.rank, message, bytes);
 }
 
 void RdmaTransport::on_receive(Connection& connection, const Completion& completion, Sink& sink) {
@@ -140,55 +169,35 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
     take_news(sink);
   }
   const wire::Note note = wire::Note::decode(completion.immediate);
-  if (note.kind != wire::NoteKind::put && note.credits != 0)
-    receiver_->on_credits(connection, note.credits);
   // The buffer is given back whatever the sink does.
   struct Consumed {
     ~Consumed() {
-      if (transport.receiver_->consumed(&connection, completion, note) &&
-          !connection.owes_credits) {
-        connection.owes_credits = true;
-        transport.owing_.push_back(&connection);
-      }
+      if (transport.receiver_->consumed(&connection, completion, note)) [[unlikely]]
+        transport.owe_credits(connection);
     }
     RdmaTransport& transport;
     Connection& connection;
     const Completion& completion;
     const wire::Note& note;
   } const consumed{*this, connection, completion, note};
-  switch (note.kind) {
-  case wire::NoteKind::message:
-  case wire::NoteKind::headed:
-  case wire::NoteKind::repeat:
-    return deliver(connection, receiver_->arrived(connection, completion, note), completion.bytes,
-                   note.kind, sink);
-  case wire::NoteKind::close:
-    connection.close_received = true;
-    if (connection.phase == Phase::open) begin_close(connection);
-    return;
-  case wire::NoteKind::put:
+  if (note.kind == wire::NoteKind::put) {
     ++connection.messages;
     return sink.on_put(connection.rank, note.notice(), completion.bytes);
-  case wire::NoteKind::credits:
-    return;
+  }
+  if (note.credits != 0) receiver_->on_credits(connection, note.credits);
+  if (is_message(note.kind)) [[likely]] {
+    deliver(connection, receiver_->arrived(connection, completion, note), completion.bytes,
+            note.kind, sink);
+  } else if (note.kind == wire::NoteKind::close) {
+    connection.close_received = true;
+    if (connection.phase == Phase::open) begin_close(connection);
   }
 }
 
-void RdmaTransport::deliver(Connection& connection, std::byte* message, std::size_t bytes,
-                            wire::NoteKind kind, Sink& sink) {
-  if (connection.headers == nullptr) [[unlikely]]
-    return; // it failed before it was open, as the engine knows
-  std::array<std::byte, model::repeated_header>& header = connection.headers->received;
-  if (kind == wire::NoteKind::headed) {
-    std::memcpy(header.data(), message, header.size());
-  } else if (kind == wire::NoteKind::repeat) {
-    message -= header.size();
-    bytes += header.size();
-    std::memcpy(message, header.data(), header.size());
-  }
-  ++connection.messages;
-  connection.last_used = ++clock_;
-  sink.on_message(connection.rank, message, bytes);
+void RdmaTransport::owe_credits(Connection& connection) {
+  if (std::exchange(connection.owes_credits, true)) return;
+  owing_.push_back(&connection);
+  chores_ = true;
 }
 
 // A request has completed, and with it all that were posted before.

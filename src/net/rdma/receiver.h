@@ -22,11 +22,10 @@ class Receiver {
   virtual void join(Connection& connection, const wire::Reception& theirs) = 0;
   virtual void close(Connection& connection) = 0;
 
-  // The application's thread. May a message be sent now?
-  [[nodiscard]] virtual bool may_send(const Connection& connection) const = 0;
-  // Takes a receive of the peer's for something else than a message.
+  // The application's thread. Takes a receive of the peer's for something else than a message.
   virtual void take_receive(Connection& connection) = 0;
-  // Completes the work and note of a message to be sent: where it goes and what it tells.
+  // Completes the work and note of a message to be sent: where it goes and what it tells. For
+  // connections with a window.
   virtual void prepare(Connection& connection, SendWork& work, wire::Note& note) = 0;
   // Messages consumed that the peer is now to be told of. Their memory is posted again before.
   virtual std::uint32_t take_credits(Connection& connection) = 0;
@@ -59,6 +58,9 @@ inline std::uint64_t receive_id(const Buffer* buffer) {
 }
 inline bool is_receive(std::uint64_t id) {
   return (id & 1) != 0;
+}
+inline std::uint32_t sequence_of(std::uint64_t id) {
+  return static_cast<std::uint32_t>(id >> 1);
 }
 inline Buffer* buffer_of(std::uint64_t id) {
   return reinterpret_cast<Buffer*>(static_cast<std::uintptr_t>(id & ~std::uint64_t{1}));

@@ -5,6 +5,7 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace macadam::net::rdma {
 namespace {
@@ -28,7 +29,6 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
   completions_ = device.make_completion_queue(most_, attended);
   // A receive may keep its place until its completion is read: room for all that may be so.
   queue_ = device.make_shared_receive_queue(depth_);
-  free_.reserve(model::shared_batch);
   post_new(kept_);
   if (watermark_ != 0) queue_->arm_limit(watermark_);
 }
@@ -48,18 +48,18 @@ std::size_t SharedReceiver::post_new(std::uint32_t count) {
   if (buffers.empty()) return 0;
   std::vector<ReceiveWork> work;
   for (const Buffer* const buffer : buffers)
-    work.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
+    work.push_back(receive_into(*buffer));
   held_.fetch_add(static_cast<std::uint32_t>(buffers.size()), std::memory_order_relaxed);
-  return post(work, buffers);
+  return post(work);
 }
 
 // What the queue has no room for goes back to the pool; how many it took.
-std::size_t SharedReceiver::post(std::span<const ReceiveWork> work,
-                                 const std::vector<Buffer*>& buffers) {
+std::size_t SharedReceiver::post(std::span<const ReceiveWork> work) {
   const std::size_t taken = queue_->post(work);
-  for (std::size_t i = taken; i < buffers.size(); ++i)
-    pool_.give(buffers[i]);
-  held_.fetch_sub(static_cast<std::uint32_t>(buffers.size() - taken), std::memory_order_relaxed);
+  for (std::size_t i = taken; i < work.size(); ++i)
+    pool_.give(buffer_of(work[i].id));
+  if (taken != work.size())
+    held_.fetch_sub(static_cast<std::uint32_t>(work.size() - taken), std::memory_order_relaxed);
   return taken;
 }
 
@@ -91,26 +91,33 @@ void SharedReceiver::on_limit() {
 bool SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {
   Buffer* const buffer = buffer_of(completion.id);
   // Above `kept_`, the attendant has posted in between what the burst needed: back to the pool.
-  if (held_.load(std::memory_order_relaxed) > kept_) {
-    held_.fetch_sub(1, std::memory_order_relaxed);
-    ++returned_;
-    pool_.give(buffer);
+  if (held_.load(std::memory_order_relaxed) > kept_) [[unlikely]] {
+    give_back(*buffer);
   } else {
-    free_.push_back(buffer);
+    unposted_[unposted_count_++] = receive_into(*buffer);
+    if (unposted_count_ >= batch_) [[unlikely]]
+      repost();
   }
-  if (free_.size() >= batch_) repost();
-  if (limit_due_.load(std::memory_order_relaxed) &&
-      limit_due_.exchange(false, std::memory_order_acquire))
-    queue_->arm_limit(watermark_);
   return false;
 }
 
+void SharedReceiver::give_back(Buffer& buffer) {
+  held_.fetch_sub(1, std::memory_order_relaxed);
+  ++returned_;
+  pool_.give(&buffer);
+  rearm();
+}
+
 void SharedReceiver::repost() {
-  work_.clear();
-  for (const Buffer* const buffer : free_)
-    work_.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
-  post(work_, free_);
-  free_.clear();
+  post(std::span(unposted_).first(std::exchange(unposted_count_, 0)));
+  rearm();
+}
+
+// Buffers have been given back: the attendant may find some now.
+void SharedReceiver::rearm() {
+  if (limit_due_.load(std::memory_order_relaxed) &&
+      limit_due_.exchange(false, std::memory_order_acquire))
+    queue_->arm_limit(watermark_);
 }
 
 void SharedReceiver::list_counters(base::CounterList& list) const {

@@ -4,8 +4,10 @@
 #include "net/rdma/model.h"
 #include "net/rdma/receiver.h"
 
+#include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,6 @@ class SharedReceiver final : public Receiver {
   void open(Connection&) override {}
   void join(Connection&, const wire::Reception&) override {}
   void close(Connection&) override {}
-  [[nodiscard]] bool may_send(const Connection&) const override { return true; }
   void take_receive(Connection&) override {}
   void prepare(Connection&, SendWork&, wire::Note&) override {}
   std::uint32_t take_credits(Connection&) override { return 0; }
@@ -46,8 +47,13 @@ class SharedReceiver final : public Receiver {
 
  private:
   std::size_t post_new(std::uint32_t count);
-  std::size_t post(std::span<const ReceiveWork> work, const std::vector<Buffer*>& buffers);
-  void repost();
+  std::size_t post(std::span<const ReceiveWork> work);
+  [[nodiscard]] ReceiveWork receive_into(const Buffer& buffer) const {
+    return {.id = receive_id(&buffer), .segment = pool_.landing_in(buffer)};
+  }
+  [[gnu::noinline]] void repost();
+  [[gnu::noinline]] void give_back(Buffer& buffer);
+  void rearm();
 
   BufferPool& pool_;
   const std::uint32_t kept_;
@@ -57,14 +63,14 @@ class SharedReceiver final : public Receiver {
   const std::uint32_t batch_; // posted together
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;
-  // Buffers of this: left in the queue, completed and not yet read, or in `free_`. Never more than
-  // `most_`, as the attendant alone adds to them, once the constructor has.
+  // Buffers of this: left in the queue, completed and not yet read, or in `unposted_`. Never more
+  // than `most_`, as the attendant alone adds to them, once the constructor has.
   std::atomic<std::uint32_t> held_ = 0;
-  std::atomic<bool> limit_due_ = false; // the watermark is to be armed again
-  std::vector<Buffer*> free_;           // read, not yet posted again
-  std::vector<ReceiveWork> work_;
-  std::uint64_t limit_events_ = 0; // the attendant's
-  std::uint64_t refilled_ = 0;     // the attendant's
+  std::atomic<bool> limit_due_ = false;                   // the watermark is to be armed again
+  std::array<ReceiveWork, model::shared_batch> unposted_; // read, not yet posted again: the first
+  std::size_t unposted_count_ = 0;                        // ... of these
+  std::uint64_t limit_events_ = 0;                        // the attendant's
+  std::uint64_t refilled_ = 0;                            // the attendant's
   std::uint64_t returned_ = 0;
 };
 

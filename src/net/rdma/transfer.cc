@@ -77,6 +77,7 @@ Posted RdmaTransport::put_noticed(engine::Link& link, const void* local, RemoteM
   if (is_self(link)) [[unlikely]] {
     std::memmove(reinterpret_cast<void*>(target.address), local, bytes);
     to_self_.push_back({{}, notice, bytes});
+    chores_ = true;
     return Posted::done;
   }
   return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
@@ -96,8 +97,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
                                RemoteMemory remote, std::size_t bytes, std::uint64_t cookie,
                                std::uint32_t notice) {
   if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
-  if (!can_post(connection) || (notice != 0 && !receiver_->may_send(connection)))
-    return refuse(connection);
+  if (!can_post(connection) || (notice != 0 && !connection.may_send())) return refuse(connection);
   mem::Registration* registration = nullptr;
   Buffer* bounce = nullptr;
   const MemoryRegion* const region = heap_.find(local);

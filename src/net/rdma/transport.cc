@@ -68,6 +68,7 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
     break;
   }
   arrivals_ = receiver_->shared_completions();
+  if (arrivals_ != nullptr) unseen_limit_ = 8;
   const std::uint32_t most = shape_.queue_pairs;
   if (most < 2) {
     base::fail(MPI_ERR_OTHER,
@@ -124,45 +125,45 @@ engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
   return connection;
 }
 
-// No room, or not connected any more: then it is, when the engine tries again.
+// No room, or not connected any more: then it is, when the engine tries again. Or broken, as the
+// engine has been told.
 Posted RdmaTransport::refuse(Connection& connection) {
+  if (connection.phase == Phase::broken) return Posted::done;
   ++counters_.busy;
   unseen_polls_ = UINT_MAX / 2; // the next poll looks for room
   if (connection.phase == Phase::down) connector_->open(connection);
   return Posted::busy;
 }
 
+Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
+                                   const void* payload, std::size_t payload_bytes) {
+  chores_ = true;
+  std::vector<std::byte>& copy = to_self_.emplace_back().message;
+  copy.resize(header_bytes + payload_bytes);
+  std::memcpy(copy.data(), header, header_bytes);
+  if (payload_bytes != 0) std::memcpy(copy.data() + header_bytes, payload, payload_bytes);
+  return Posted::done;
+}
+
 Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
                            const void* payload, std::size_t payload_bytes) {
-  std::size_t bytes = header_bytes + payload_bytes;
-  if (bytes > limits_.message) [[unlikely]]
-    base::fail(MPI_ERR_INTERN, "RDMA: a message of {} bytes, at most {} are taken", bytes,
-               limits_.message);
-  if (is_self(link)) [[unlikely]] {
-    std::vector<std::byte>& copy = to_self_.emplace_back().message;
-    copy.resize(bytes);
-    std::memcpy(copy.data(), header, header_bytes);
-    if (payload_bytes != 0) std::memcpy(copy.data() + header_bytes, payload, payload_bytes);
-    return Posted::done;
-  }
+  if (is_self(link)) [[unlikely]]
+    return send_to_self(header, header_bytes, payload, payload_bytes);
   auto& connection = static_cast<Connection&>(link);
-  if (connection.phase == Phase::broken) [[unlikely]]
-    return Posted::done; // the engine has been told
-  if (!can_post(connection) || !receiver_->may_send(connection)) [[unlikely]]
+  if (!can_post(connection) || !connection.may_send()) [[unlikely]]
     return refuse(connection);
 
-  wire::Note note;
-  if (header_bytes == model::repeated_header) {
+  wire::Note note{.kind = wire::NoteKind::message};
+  if (header_bytes == model::repeated_header) [[likely]] {
     if (std::memcmp(connection.headers->sent.data(), header, model::repeated_header) == 0) {
       note.kind = wire::NoteKind::repeat;
-      bytes -= header_bytes;
       header_bytes = 0;
     } else {
       note.kind = wire::NoteKind::headed;
     }
   }
+  const std::size_t bytes = header_bytes + payload_bytes;
   SendWork work;
-  work.operation = Operation::send_immediate;
   std::array<Segment, 2> segments;
   Buffer* buffer = nullptr;
   if (bytes <= shape_.inline_bytes) {
@@ -177,22 +178,36 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     work.inlined = true;
     ++counters_.sent_inline;
   } else {
-    buffer = take_buffer();
+    buffer = copy_to_buffer(header, header_bytes, payload, payload_bytes);
     if (buffer == nullptr) return refuse(connection);
-    std::memcpy(buffer->memory, header, header_bytes);
-    if (payload_bytes != 0) std::memcpy(buffer->memory + header_bytes, payload, payload_bytes);
     segments[0] = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key};
     work.segments = {segments.data(), 1};
   }
   if (note.kind == wire::NoteKind::headed)
     std::memcpy(connection.headers->sent.data(), header, model::repeated_header);
-  receiver_->prepare(connection, work, note);
+  if (connection.window != nullptr) receiver_->prepare(connection, work, note);
   work.immediate = note.encode();
+  if (work.immediate != 0 && work.operation == Operation::send)
+    work.operation = Operation::send_immediate;
   post(connection, work, buffer, nullptr);
   ++counters_.sent;
   ++connection.messages;
   connection.last_used = ++clock_;
   return Posted::done;
+}
+
+// A message as one block. Null if no buffer is free.
+Buffer* RdmaTransport::copy_to_buffer(const void* header, std::size_t header_bytes,
+                                      const void* payload, std::size_t payload_bytes) {
+  const std::size_t bytes = header_bytes + payload_bytes;
+  if (bytes > limits_.message) [[unlikely]]
+    base::fail(MPI_ERR_INTERN, "RDMA: a message of {} bytes, at most {} are taken", bytes,
+               limits_.message);
+  Buffer* const buffer = take_buffer();
+  if (buffer == nullptr) return nullptr;
+  std::memcpy(buffer->memory, header, header_bytes);
+  if (payload_bytes != 0) std::memcpy(buffer->memory + header_bytes, payload, payload_bytes);
+  return buffer;
 }
 
 // Null if all are in use. Then those come back first that nothing has asked for.
@@ -206,32 +221,11 @@ Buffer* RdmaTransport::take_buffer() {
   return nullptr;
 }
 
-// Posts one request; there is room for it. What holds memory is signalled, so that it comes back
-// soon, but for a few buffers: a completion costs as much as all else that we do for a message.
-// Others are signalled every quarter of the queue, so that the queue never stands still.
-bool RdmaTransport::post(Connection& connection, SendWork& work, Buffer* buffer,
-                         Transfer* transfer) {
-  SendQueue& queue = connection.sends;
-  work.id = std::uint64_t{queue.posted} << 1;
-  work.signalled = work.signalled || transfer != nullptr ||
-                   (buffer != nullptr && unsignalled_ == model::unsignalled_buffers) ||
-                   queue.posted + 1 - queue.signalled >= queue.depth / 4;
-  if (connection.queue_pair->post({&work, 1}) == 0) {
-    base::fail(MPI_ERR_INTERN,
-               "RDMA: the send queue to rank {} refused a request, {} of {} are in use",
-               connection.rank, queue.depth - queue.room(), queue.depth);
-  }
-  if (work.signalled) {
-    queue.signalled = queue.posted + 1;
-    unsignalled_ -= std::exchange(queue.unsignalled, 0);
-  } else if (buffer != nullptr) {
-    ++queue.unsignalled;
-    ++unsignalled_;
-  }
-  if (buffer != nullptr || transfer != nullptr)
-    queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
-  ++queue.posted;
-  return true;
+void RdmaTransport::fail_full(const Connection& connection) {
+  const SendQueue& queue = connection.sends;
+  base::fail(MPI_ERR_INTERN,
+             "RDMA: the send queue to rank {} refused a request, {} of {} are in use",
+             connection.rank, queue.depth - queue.room(), queue.depth);
 }
 
 // A message of the transport itself; false if the send queue is full.
@@ -242,7 +236,8 @@ bool RdmaTransport::post_note(Connection& connection, wire::Note note) {
   work.operation = Operation::send_immediate;
   work.immediate = note.encode();
   work.signalled = note.kind == wire::NoteKind::close;
-  return post(connection, work, nullptr, nullptr);
+  post(connection, work, nullptr, nullptr);
+  return true;
 }
 
 // A write of nothing, whose completion tells that all before it is complete.
@@ -269,12 +264,16 @@ bool RdmaTransport::drain() {
 // First spins, then arms the queues in a poll(), then sleeps. That poll() sees what came before the
 // queues were armed, and what comes after ends the sleep.
 bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
-  const double spin =
-      settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
-  if (fruitless < blind_yields && spin > 0) {
+  if (fruitless < blind_yields && settings_.spin != 0) [[likely]] {
     device_.yield();
     return false;
   }
+  return spin_or_sleep(fruitless, longest_us);
+}
+
+bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
+  const double spin =
+      settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
   const double time = device_.now();
   if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
   const bool no_event = settings_.last_byte; // ends such a wait

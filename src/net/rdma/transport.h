@@ -14,6 +14,7 @@
 #include "net/rdma/directory.h"
 #include "net/rdma/heap.h"
 #include "net/rdma/model.h"
+#include "net/rdma/number_table.h"
 #include "net/rdma/receiver.h"
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace macadam::net::rdma {
@@ -144,28 +146,39 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
     return connection.phase == Phase::open && connection.unposted.empty() &&
            connection.sends.room() != 0;
   }
+  Posted send_to_self(const void* header, std::size_t header_bytes, const void* payload,
+                      std::size_t payload_bytes);
   Posted refuse(Connection& connection);
   Buffer* take_buffer();
-  bool post(Connection& connection, SendWork& work, Buffer* buffer, Transfer* transfer);
+  Buffer* copy_to_buffer(const void* header, std::size_t header_bytes, const void* payload,
+                         std::size_t payload_bytes);
+  [[gnu::always_inline]] void post(Connection& connection, SendWork& work, Buffer* buffer,
+                                   Transfer* transfer);
+  [[noreturn, gnu::cold]] static void fail_full(const Connection& connection);
   bool post_note(Connection& connection, wire::Note note);
   void post_flush(Connection& connection);
+  [[gnu::noinline]] bool spin_or_sleep(unsigned fruitless, unsigned longest_us);
   bool is_self(const engine::Link& link) const { return link.rank == rank_; }
 
   // progress.cc: what completes and what follows from it
-  bool poll_queue(CompletionQueue& queue, Sink& sink);
+  [[gnu::noinline]] bool poll_all(Sink& sink);
+  [[gnu::noinline]] bool poll_queues(Sink& sink);
+  [[gnu::always_inline]] bool poll_queue(CompletionQueue& queue, Sink& sink);
   void deliver_batch(Sink& sink);
   void on_completion(const Completion& completion, Sink& sink);
+  [[gnu::cold]] void on_odd_completion(const Completion& completion, Connection* connection,
+                                       Sink& sink);
   static bool is_answer_to_close(const Connection& connection, std::uint32_t sequence);
   void on_receive(Connection& connection, const Completion& completion, Sink& sink);
   void deliver(Connection& connection, std::byte* message, std::size_t bytes, wire::NoteKind kind,
                Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
+  void owe_credits(Connection& connection);
   bool deliver_to_self(Sink& sink);
   [[nodiscard]] bool owes() const {
     return !owing_.empty() || !closing_.empty() || connector_->waiting() != 0;
   }
   bool settle();
-  bool awaits_sends();
   void arm_queues();
 
   // lifecycle.cc: connections opened, closed, evicted, broken
@@ -214,12 +227,15 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   base::Slab<Transfer> transfer_slab_; // before the connections, in whose lists its objects stand
   std::unique_ptr<Connector> connector_;
 
-  std::unordered_map<std::uint32_t, Connection*> numbers_; // by number of the queue pair
-  std::deque<News> news_;                                  // taken and not applied yet
-  std::vector<Connection*> owing_;                         // credits
-  std::vector<Connection*> closing_;                       // in Phase::closing
-  std::vector<Connection*> dead_; // failed queue pairs whose completions may still come
-  std::uint64_t clock_ = 0;       // counts uses of connections
+  NumberTable numbers_;
+  // Something for poll() to do besides looking for arrivals: one of the next five, or a transfer.
+  bool chores_ = false;
+  std::deque<News> news_;            // taken and not applied yet
+  std::deque<ToSelf> to_self_;       // messages and notices
+  std::vector<Connection*> owing_;   // credits
+  std::vector<Connection*> closing_; // in Phase::closing
+  std::vector<Connection*> dead_;    // failed queue pairs whose completions may still come
+  std::uint64_t clock_ = 0;          // counts uses of connections
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> exposed_; // by travelling key
   std::uint32_t exposures_ = 0;                                              // ever made
 
@@ -229,14 +245,38 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::size_t batch_size_ = 0;
 
   engine::Link self_;
-  std::deque<ToSelf> to_self_;
 
   unsigned unseen_polls_ = 0;            // since completions of sends were looked for
+  unsigned unseen_limit_ = 1;            // ... at most
   std::uint32_t unsignalled_ = 0;        // of all connections (SendQueue)
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
   std::atomic<double> idle_since_ = 0;
   Counters counters_;
 };
+
+// Posts one request; there is room for it. What holds memory is signalled, so that it comes back
+// soon, but for a few buffers: a completion costs as much as all else that we do for a message.
+// Others are signalled every quarter of the queue, so that the queue never stands still.
+inline void RdmaTransport::post(Connection& connection, SendWork& work, Buffer* buffer,
+                                Transfer* transfer) {
+  SendQueue& queue = connection.sends;
+  work.id = std::uint64_t{queue.posted} << 1;
+  work.signalled = work.signalled || transfer != nullptr ||
+                   (buffer != nullptr && unsignalled_ == model::unsignalled_buffers) ||
+                   queue.posted + 1 - queue.signalled >= queue.depth / 4;
+  if (connection.queue_pair->post({&work, 1}) == 0) [[unlikely]]
+    fail_full(connection);
+  if (work.signalled) {
+    queue.signalled = queue.posted + 1;
+    unsignalled_ -= std::exchange(queue.unsignalled, 0);
+  } else if (buffer != nullptr) {
+    ++queue.unsignalled;
+    ++unsignalled_;
+  }
+  if (buffer != nullptr || transfer != nullptr)
+    queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
+  ++queue.posted;
+}
 
 } // namespace macadam::net::rdma

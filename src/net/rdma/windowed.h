@@ -16,9 +16,6 @@ class WindowedReceiver : public Receiver {
   explicit WindowedReceiver(std::uint32_t window) : window_(window) {}
 
   void join(Connection& connection, const wire::Reception& theirs) override;
-  [[nodiscard]] bool may_send(const Connection& connection) const override {
-    return connection.window->credits != 0;
-  }
   void take_receive(Connection& connection) override { --connection.window->credits; }
   void prepare(Connection& connection, SendWork&, wire::Note& note) override;
   std::uint32_t take_credits(Connection& connection) override;

@@ -67,22 +67,26 @@ struct ConnectPacket {
 };
 static_assert(sizeof(ConnectPacket) == 80);
 
-// The immediate that comes with every message of a connection.
+// What comes with every message of a connection, as its immediate; a note of zeros needs none.
 enum class NoteKind : std::uint8_t {
+  repeat,  // the engine's, without its header: the one remembered last
+  headed,  // the engine's, and its header is to be remembered
   message, // the engine's
   credits, // nothing but `credits`
   close,   // the last message of this side: the connection is being closed
   put,     // a put is complete; `slot` and `credits` together are the engine's notice
-  headed,  // the engine's, and its header is to be remembered
-  repeat,  // the engine's, without its header: the one remembered last
 };
+
+constexpr bool is_message(NoteKind kind) {
+  return kind <= NoteKind::message;
+}
 
 constexpr bool takes_credit(NoteKind kind) {
   return kind != NoteKind::credits && kind != NoteKind::close;
 }
 
 struct Note {
-  NoteKind kind = NoteKind::message;
+  NoteKind kind = NoteKind::repeat;
   std::uint16_t credits = 0; // `credit`, `ring`: messages consumed since the last such note
   std::uint16_t slot = 0;    // `ring`: where the message was written
 

@@ -117,6 +117,10 @@ void Port::refuse_object(const std::string& what, int error) const {
   base::fail(MPI_ERR_OTHER, "RDMA: {} gives no {}: {}", name, what, text_of_errno(error));
 }
 
+void Port::tell_refused(const char* what, int error) {
+  loss.tell(fmt::format("{} takes no {}: {}", name, what, text_of_errno(error)));
+}
+
 std::string Port::locked_memory_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";

@@ -29,6 +29,8 @@ struct Port {
   // Throws base::Error (MPI_ERR_NO_MEM) when verbs has refused to make `what` with `error`: says
   // what limits may be the reason, and the remedy.
   [[noreturn]] void refuse_object(const std::string& what, int error) const;
+  // The driver takes no more `what`: nothing can be done here any more.
+  [[gnu::cold]] void tell_refused(const char* what, int error);
   // What verbs needs pinned counts against the limit of locked memory.
   [[nodiscard]] static std::string locked_memory_limit();
 

@@ -25,34 +25,28 @@ std::uint32_t first_packet(std::uint32_t from, std::uint32_t to) {
   return (from * 0x9e3779b1u + to) >> 4 & packet_number_bits;
 }
 
-ibv_wr_opcode code_of(Operation operation) {
-  switch (operation) {
-  case Operation::send_immediate:
-    return IBV_WR_SEND_WITH_IMM;
-  case Operation::write:
-    return IBV_WR_RDMA_WRITE;
-  case Operation::write_immediate:
-    return IBV_WR_RDMA_WRITE_WITH_IMM;
-  case Operation::read:
-    return IBV_WR_RDMA_READ;
-  case Operation::compare_and_swap:
-    return IBV_WR_ATOMIC_CMP_AND_SWP;
-  case Operation::fetch_and_add:
-    return IBV_WR_ATOMIC_FETCH_AND_ADD;
-  default:
-    return IBV_WR_SEND;
-  }
-}
+constexpr std::array codes{IBV_WR_SEND,
+                           IBV_WR_SEND_WITH_IMM,
+                           IBV_WR_RDMA_WRITE,
+                           IBV_WR_RDMA_WRITE_WITH_IMM,
+                           IBV_WR_RDMA_READ,
+                           IBV_WR_ATOMIC_CMP_AND_SWP,
+                           IBV_WR_ATOMIC_FETCH_AND_ADD}; // by Operation
+static_assert(codes[static_cast<std::size_t>(Operation::write)] == IBV_WR_RDMA_WRITE);
+static_assert(codes.size() == static_cast<std::size_t>(Operation::fetch_and_add) + 1);
 
 struct Address : AddressHandle {
   explicit Address(Owned<ibv_ah> made) : handle(std::move(made)) {}
   Owned<ibv_ah> handle;
 };
 
-void fill(ibv_send_wr& request, const SendWork& work) {
+// The driver's form of a request. It refers to the segments of `work`.
+inline void fill(ibv_send_wr& request, const SendWork& work, ibv_send_wr* next) {
   request.wr_id = work.id;
-  request.next = nullptr;
-  request.opcode = code_of(work.operation);
+  request.next = next;
+  request.sg_list = entries_of(work.segments.data());
+  request.num_sge = static_cast<int>(work.segments.size());
+  request.opcode = codes[static_cast<std::size_t>(work.operation)];
   request.send_flags = (work.signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0) |
                        (work.inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0);
   request.imm_data = htonl(work.immediate);
@@ -60,8 +54,7 @@ void fill(ibv_send_wr& request, const SendWork& work) {
     request.wr.ud.ah = static_cast<const Address*>(work.to)->handle.get();
     request.wr.ud.remote_qpn = work.remote_number;
     request.wr.ud.remote_qkey = work.remote_qkey;
-  } else if (work.operation == Operation::compare_and_swap ||
-             work.operation == Operation::fetch_and_add) {
+  } else if (work.operation >= Operation::compare_and_swap) {
     request.wr.atomic.remote_addr = work.remote_address;
     request.wr.atomic.compare_add = work.compare_or_add;
     request.wr.atomic.swap = work.swap;
@@ -194,30 +187,36 @@ void IbverbsQueuePair::modify(ibv_qp_attr& attributes, int mask, const char* to)
              text_of_remote(remote_), text_of_errno(error));
 }
 
+// A chain of `count` requests, with one doorbell; how many were taken.
+inline std::size_t IbverbsQueuePair::post_chain(ibv_send_wr& first, std::size_t count) {
+  ibv_send_wr* refused = nullptr;
+  const int error = ibv_post_send(pair_.get(), &first, &refused);
+  if (error == 0) [[likely]]
+    return count;
+  if (error == ENOMEM) return static_cast<std::size_t>(refused - &first);
+  port_.tell_refused("requests", error); // as good as posted: they fail with everything else
+  return count;
+}
+
 std::size_t IbverbsQueuePair::post(std::span<const SendWork> work) {
+  if (work.size() != 1) [[unlikely]]
+    return post_many(work);
+  ibv_send_wr request;
+  fill(request, work.front(), nullptr);
+  return post_chain(request, 1);
+}
+
+std::size_t IbverbsQueuePair::post_many(std::span<const SendWork> work) {
   constexpr std::size_t most_at_once = 8;
+  std::array<ibv_send_wr, most_at_once> requests;
   std::size_t taken = 0;
   while (taken < work.size()) {
-    std::array<ibv_send_wr, most_at_once> requests;
-    std::array<std::array<ibv_sge, send_segments>, most_at_once> entries;
     const std::size_t count = std::min(work.size() - taken, most_at_once);
-    for (std::size_t i = 0; i < count; ++i) {
-      const SendWork& from = work[taken + i];
-      ibv_send_wr& request = requests[i];
-      fill(request, from);
-      if (i > 0) requests[i - 1].next = &request;
-      std::ranges::transform(from.segments, entries[i].begin(), entry_of);
-      request.sg_list = entries[i].data();
-      request.num_sge = static_cast<int>(from.segments.size());
-    }
-    ibv_send_wr* refused = nullptr;
-    const int error = ibv_post_send(pair_.get(), requests.data(), &refused);
-    if (error == ENOMEM) return taken + static_cast<std::size_t>(refused - requests.data());
-    if (error != 0) [[unlikely]] {
-      // As good as posted: they fail with everything else.
-      port_.loss.tell(fmt::format("{} takes no requests: {}", port_.name, text_of_errno(error)));
-    }
-    taken += count;
+    for (std::size_t i = 0; i < count; ++i)
+      fill(requests[i], work[taken + i], i + 1 < count ? &requests[i + 1] : nullptr);
+    const std::size_t posted = post_chain(requests[0], count);
+    taken += posted;
+    if (posted != count) break;
   }
   return taken;
 }

@@ -20,6 +20,8 @@ class IbverbsQueuePair final : public QueuePair {
  private:
   void initialise(std::uint32_t qkey);
   void start_datagrams();
+  std::size_t post_many(std::span<const SendWork> work);
+  [[gnu::always_inline]] std::size_t post_chain(ibv_send_wr& first, std::size_t count);
   void modify(ibv_qp_attr& attributes, int mask, const char* to);
 
   Port& port_;

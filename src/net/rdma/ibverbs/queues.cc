@@ -14,29 +14,8 @@ namespace {
 
 constexpr std::size_t most_at_once = 16; // completions taken from the driver by one call
 
-Operation operation_of(const ibv_wc& done) {
-  switch (done.opcode) {
-  case IBV_WC_RDMA_WRITE:
-    return Operation::write;
-  case IBV_WC_RDMA_READ:
-    return Operation::read;
-  case IBV_WC_COMP_SWAP:
-    return Operation::compare_and_swap;
-  case IBV_WC_FETCH_ADD:
-    return Operation::fetch_and_add;
-  case IBV_WC_RECV:
-    return done.wc_flags & IBV_WC_WITH_IMM ? Operation::receive_immediate : Operation::receive;
-  case IBV_WC_RECV_RDMA_WITH_IMM:
-    return Operation::receive_immediate;
-  default:
-    return Operation::send;
-  }
-}
-
-WorkStatus status_of(ibv_wc_status status) {
+[[gnu::cold]] WorkStatus status_of(ibv_wc_status status) {
   switch (status) {
-  case IBV_WC_SUCCESS:
-    return WorkStatus::ok;
   case IBV_WC_WR_FLUSH_ERR:
     return WorkStatus::flushed;
   case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -56,12 +35,13 @@ WorkStatus status_of(ibv_wc_status status) {
 void fill(Completion& completion, const ibv_wc& done) {
   completion.id = done.wr_id;
   completion.queue_pair = done.qp_num;
-  completion.status = status_of(done.status);
-  if (completion.status != WorkStatus::ok) [[unlikely]]
+  if (done.status != IBV_WC_SUCCESS) [[unlikely]] {
+    completion.status = status_of(done.status);
     return; // the rest is not defined then
+  }
+  completion.status = WorkStatus::ok;
   completion.bytes = done.byte_len;
-  completion.immediate = ntohl(done.imm_data);
-  completion.operation = operation_of(done);
+  completion.immediate = (done.wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(done.imm_data) : 0;
 }
 
 } // namespace
