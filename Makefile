@@ -21,7 +21,7 @@ help:
 	@echo 'make test                    every test that this machine can run (under 25 minutes)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
-	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (ten minutes)'
+	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (under five minutes)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
 	@echo 'make figures                 the figures of the papers, on the simulator'

@@ -7,7 +7,8 @@
 BUILD is a build tree that all see, FOLDER an empty folder that all see; in the guests of tests/vm the
 last three need not be given. Takes what `ctest -L programs` would run with more ranks than there are
 machines, so that some share one, and gives each machine its part of them: the nodes of a job meet on
-a board named after the test. Prints what each test that failed has said, and a summary."""
+a board named after the test. Prints what each test that failed has said, and a summary. With
+PROGRAMS_LIGHT set it takes each program on the largest of its numbers of ranks alone."""
 import argparse
 import json
 import os
@@ -56,7 +57,8 @@ class Test:
 
 
 def list_tests(arguments):
-    listing = subprocess.run(["ctest", "--show-only=json-v1", "-L", "programs"], check=True,
+    label = "widest" if "PROGRAMS_LIGHT" in os.environ else "programs"
+    listing = subprocess.run(["ctest", "--show-only=json-v1", "-L", label], check=True,
                              cwd=arguments.build, stdout=subprocess.PIPE)
     tests = [Test(entry) for entry in json.loads(listing.stdout)["tests"]]
     return [test for test in tests if "programs" in test.labels and test.ranks() >= arguments.least

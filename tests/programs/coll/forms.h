@@ -5,7 +5,7 @@
 #include "check.h"
 
 enum class Form { blocking, nonblocking, persistent };
-inline const std::vector<Form> forms = {Form::blocking, Form::nonblocking, Form::persistent};
+inline std::vector<Form> forms = {Form::blocking, Form::nonblocking, Form::persistent};
 
 template <class Blocking, class Nonblocking, class Init>
 void run_form(Form form, Blocking blocking, Nonblocking nonblocking, Init init) {
@@ -36,21 +36,26 @@ void run_form(Form form, Blocking blocking, Nonblocking nonblocking, Init init) 
         return MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, request);                             \
       })
 
-// The communicators on which a collective is tried: all ranks, all in reverse order, and a part.
+// The communicators on which a collective is tried: all ranks, all in reverse order, and a part. If
+// light, each of them with one of the forms.
 inline void on_communicators(const std::function<void(MPI_Comm, int rank, int size)>& test) {
   MPI_Comm comms[3];
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]));
   OK(MPI_Comm_split(MPI_COMM_WORLD, 0, -check::rank, &comms[1]));
   OK(MPI_Comm_split(MPI_COMM_WORLD, check::rank % 3 == 2 ? MPI_UNDEFINED : 1, check::rank,
                     &comms[2]));
-  for (MPI_Comm& comm : comms) {
+  const std::vector<Form> all_forms = forms;
+  for (std::size_t i = 0; i < 3; ++i) {
+    MPI_Comm& comm = comms[i];
     if (comm == MPI_COMM_NULL) continue;
+    if (check::light()) forms = {all_forms[i]};
     int rank = 0, size = 0;
     OK(MPI_Comm_rank(comm, &rank));
     OK(MPI_Comm_size(comm, &size));
     test(comm, rank, size);
     OK(MPI_Comm_free(&comm));
   }
+  forms = all_forms;
 }
 
 inline const std::vector<int> element_counts =

@@ -112,7 +112,7 @@ void persistent_restarted() {
     OK(MPI_Bcast_init(copy.data(), length, MPI_INT, check::size - 1, MPI_COMM_WORLD, MPI_INFO_NULL,
                       &requests[1]));
     OK(MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]));
-    for (int round = 0; round < 20; ++round) {
+    for (int round = 0; round < check::times(20, 4); ++round) {
       std::fill(in.begin(), in.end(), check::rank * round);
       std::fill(copy.begin(), copy.end(), check::rank == check::size - 1 ? round : -1);
       if (round % 2) {

@@ -108,7 +108,7 @@ void rounds(unsigned seed, int count) {
 
 int main(int argc, char** argv) {
   return check::run(argc, argv,
-                    {{"seed_1", [] { rounds(1, check::times(40, 8)); }},
-                     {"seed_2", [] { rounds(2, check::times(40, 8)); }},
-                     {"seed_3", [] { rounds(3, check::times(40, 8)); }}});
+                    {{"seed_1", [] { rounds(1, check::times(40, 4)); }},
+                     {"seed_2", [] { rounds(2, check::times(40, 4)); }},
+                     {"seed_3", [] { rounds(3, check::times(40, 4)); }}});
 }

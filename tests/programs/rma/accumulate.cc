@@ -148,7 +148,7 @@ void value_and_index() {
 void mixed_on_one_place() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::int64_t> win(kind, 8);
-    const int rounds = check::times(400, 40);
+    const int rounds = check::times(400, 12);
     OK(MPI_Win_lock_all(0, win));
     for (int i = 0; i < rounds; ++i) {
       const std::int64_t one = 1;
@@ -218,7 +218,7 @@ void wide_and_long() {
 void tickets_are_unique() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<int> win(kind, 1);
-    const int each = check::times(500, 50);
+    const int each = check::times(500, 15);
     std::vector<int> mine(static_cast<std::size_t>(each));
     const int one = 1;
     OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));

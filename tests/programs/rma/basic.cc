@@ -57,7 +57,7 @@ void lock_put_flush_get() {
 void exclusive_lock_excludes() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::uint64_t> win(kind, 2);
-    const int rounds = check::times(300, 30);
+    const int rounds = check::times(300, 10);
     for (int i = 0; i < rounds; ++i) {
       const int target = i % check::size;
       std::uint64_t pair[2] = {};
@@ -88,7 +88,7 @@ void exclusive_lock_excludes() {
 void readers_and_writers() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::uint64_t> win(kind, 2);
-    for (int i = 0; i < check::times(300, 30); ++i) {
+    for (int i = 0; i < check::times(300, 10); ++i) {
       const bool writes = (i + check::rank) % 3 == 0;
       std::uint64_t pair[2] = {};
       OK(MPI_Win_lock(writes ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 0, 0, win));
@@ -130,7 +130,7 @@ void lock_all_with_everybody() {
 void lock_all_against_exclusive() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::uint64_t> win(kind, 2);
-    for (int i = 0; i < check::times(100, 20); ++i) {
+    for (int i = 0; i < check::times(100, 10); ++i) {
       if (check::rank == 0) {
         std::uint64_t value = static_cast<std::uint64_t>(i);
         OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
@@ -404,7 +404,7 @@ void a_million_operations() {
     for (std::size_t i = 0; i < 1024; ++i)
       win[i] = i + 1;
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    const int count = check::times(kind == Kind::created ? 100'000 : 1'000'000, 2'000);
+    const int count = check::times(kind == Kind::created ? 100'000 : 1'000'000, 1'100);
     std::vector<std::uint64_t> found(1024);
     OK(MPI_Win_lock_all(0, win));
     for (int i = 0; i < count; ++i)

@@ -212,7 +212,7 @@ void shared_apart() {
 
 // Windows come and go, and take their memory with them.
 void many_windows() {
-  for (int i = 0; i < check::times(200, 20); ++i) {
+  for (int i = 0; i < check::times(200, 8); ++i) {
     rma::Window<char> one(Kind::allocated, 1 << 20);
     rma::Window<char> two(Kind::created, 16);
     one[5] = 'x';

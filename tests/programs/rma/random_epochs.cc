@@ -216,11 +216,12 @@ void run_seed(std::uint64_t seed, Kind kind) {
 }
 
 std::uint64_t first_seed = 1;
-std::uint64_t seeds = 25;
+int seeds = check::times(25, 8);
 
 void random_epochs() {
-  for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed)
-    rma::for_each_kind([&](Kind kind) { run_seed(seed, kind); });
+  for (int i = 0; i < seeds; ++i)
+    rma::for_each_kind(
+        [&](Kind kind) { run_seed(first_seed + static_cast<std::uint64_t>(i), kind); });
 }
 
 } // namespace

@@ -17,7 +17,7 @@ using check::threads;
 void one_window() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<std::int64_t> win(kind, 1 + threads);
-    const int rounds = check::times(300, 50);
+    const int rounds = check::times(300, 12);
     OK(MPI_Win_lock_all(0, win));
     in_threads([&](int t) {
       const std::int64_t one = 1;
@@ -44,7 +44,7 @@ void wide_elements() {
     using Complex = std::complex<double>;
     constexpr int count = 100;
     rma::Window<Complex> win(kind, count);
-    const int rounds = check::times(100, 20);
+    const int rounds = check::times(100, 5);
     OK(MPI_Win_lock_all(0, win));
     in_threads([&](int t) {
       const std::vector<Complex> ours(count, Complex(t, 2 * t));

@@ -16,6 +16,7 @@ HELD = "tests/vm/verbs.held"
 DEVICE = ["--inline", 256, "--completion-depth", 32767]
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("MACADAM_")}
+CLEAN["PROGRAMS_LIGHT"] = "1"
 
 
 def output(*command, **settings):
