@@ -80,7 +80,7 @@ class Process {
   // wakes nobody sleeps for `longest_us` at a time.
   static constexpr unsigned longest_sleep_us = 100'000;
   template <class Done>
-  void wait_until(Done&& done, unsigned longest_us = longest_sleep_us) {
+  [[gnu::always_inline]] void wait_until(Done&& done, unsigned longest_us = longest_sleep_us) {
     if (done()) return;
     unsigned fruitless = 0;
     bool idled = false;

@@ -93,8 +93,8 @@ class Connector {
   void take_news(std::deque<News>& news);
   // Connections that wait for a queue pair: others should be closed.
   [[nodiscard]] unsigned waiting() const { return waiting_.load(std::memory_order_relaxed); }
-  // Any of the three.
-  [[nodiscard]] bool needs_care() const { return busy() || has_news() || waiting() != 0; }
+  // Any of these. (Connections that wait are being made.)
+  [[nodiscard]] bool needs_care() const { return busy() || has_news(); }
 
   // Start-up in rank order: only requests of this peer are answered.
   void expect(Rank peer);

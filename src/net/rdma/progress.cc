@@ -20,15 +20,6 @@ inline bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
   return true;
 }
 
-void RdmaTransport::deliver_batch(Sink& sink) {
-  // A message may be the first of a connection that the attendant accepted: that is in the news,
-  // and was before the peer could send.
-  if (connector_->has_news()) [[unlikely]]
-    take_news(sink);
-  while (batch_at_ != batch_size_)
-    on_completion(batch_[batch_at_++], sink);
-}
-
 // Most polls have nothing to do but to look for arrivals, and most of them find nothing.
 bool RdmaTransport::poll(Sink& sink) {
   if (chores_ || arm_wanted_.load(std::memory_order_relaxed) || connector_->needs_care())
@@ -113,16 +104,6 @@ bool RdmaTransport::is_answer_to_close(const Connection& connection, std::uint32
          sequence + 1 == connection.sends.posted;
 }
 
-void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
-  Connection* const connection = numbers_.find(completion.queue_pair);
-  if (connection == nullptr || completion.status != WorkStatus::ok) [[unlikely]]
-    return on_odd_completion(completion, connection, sink);
-  if (is_receive(completion.id)) [[likely]]
-    on_receive(*connection, completion, sink);
-  else
-    retire(*connection, sequence_of(completion.id), sink);
-}
-
 // An error, or something of a connection that is no more.
 void RdmaTransport::on_odd_completion(const Completion& completion, Connection* connection,
                                       Sink& sink) {
@@ -163,7 +144,8 @@ inline void RdmaTransport::deliver(Connection& connection, std::byte* message, s
   sink.on_message(connection.rank, message, bytes);
 }
 
-void RdmaTransport::on_receive(Connection& connection, const Completion& completion, Sink& sink) {
+inline void RdmaTransport::on_receive(Connection& connection, const Completion& completion,
+                                      Sink& sink) {
   if (connection.phase == Phase::down) [[unlikely]] { // the first message says: we were accepted
     connector_->confirm(connection);
     take_news(sink);
@@ -171,7 +153,7 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
   const wire::Note note = wire::Note::decode(completion.immediate);
   // The buffer is given back whatever the sink does.
   struct Consumed {
-    ~Consumed() {
+    [[gnu::always_inline]] ~Consumed() {
       if (transport.receiver_->consumed(&connection, completion, note)) [[unlikely]]
         transport.owe_credits(connection);
     }
@@ -192,6 +174,25 @@ void RdmaTransport::on_receive(Connection& connection, const Completion& complet
     connection.close_received = true;
     if (connection.phase == Phase::open) begin_close(connection);
   }
+}
+
+inline void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
+  Connection* const connection = numbers_.find(completion.queue_pair);
+  if (connection == nullptr || completion.status != WorkStatus::ok) [[unlikely]]
+    return on_odd_completion(completion, connection, sink);
+  if (is_receive(completion.id)) [[likely]]
+    on_receive(*connection, completion, sink);
+  else
+    retire(*connection, sequence_of(completion.id), sink);
+}
+
+void RdmaTransport::deliver_batch(Sink& sink) {
+  // A message may be the first of a connection that the attendant accepted: that is in the news,
+  // and was before the peer could send.
+  if (connector_->has_news()) [[unlikely]]
+    take_news(sink);
+  while (batch_at_ != batch_size_)
+    on_completion(batch_[batch_at_++], sink);
 }
 
 void RdmaTransport::owe_credits(Connection& connection) {

@@ -26,7 +26,7 @@ class Receiver {
   virtual void take_receive(Connection& connection) = 0;
   // Completes the work and note of a message to be sent: where it goes and what it tells. For
   // connections with a window.
-  virtual void prepare(Connection& connection, SendWork& work, wire::Note& note) = 0;
+  virtual wire::Note prepare(Connection& connection, SendWork& work, wire::Note note) = 0;
   // Messages consumed that the peer is now to be told of. Their memory is posted again before.
   virtual std::uint32_t take_credits(Connection& connection) = 0;
   // The peer has consumed messages of ours.

@@ -28,14 +28,15 @@ void RingReceiver::close(Connection& connection) {
   connection.window.reset();
 }
 
-void RingReceiver::prepare(Connection& connection, SendWork& work, wire::Note& note) {
-  WindowedReceiver::prepare(connection, work, note);
+wire::Note RingReceiver::prepare(Connection& connection, SendWork& work, wire::Note note) {
+  note = WindowedReceiver::prepare(connection, work, note);
   Window& window = *connection.window;
   note.slot = static_cast<std::uint16_t>(window.slot);
   work.operation = Operation::write_immediate;
   work.remote_address = window.theirs.address + window.slot * slot_bytes_;
   work.remote_key = window.theirs.key;
   window.slot = (window.slot + 1) % window.theirs.window;
+  return note;
 }
 
 bool RingReceiver::consumed(Connection* connection, const Completion&, const wire::Note& note) {

@@ -22,7 +22,7 @@ class RingReceiver final : public WindowedReceiver {
   void configure(QueuePairOptions& options) const override;
   void open(Connection& connection) override;
   void close(Connection& connection) override;
-  void prepare(Connection& connection, SendWork& work, wire::Note& note) override;
+  wire::Note prepare(Connection& connection, SendWork& work, wire::Note note) override;
   std::byte* arrived(Connection& connection, const Completion&, const wire::Note& note) override {
     return connection.window->ring.get() + model::landing + note.slot * slot_bytes_;
   }

@@ -30,7 +30,7 @@ class SharedReceiver final : public Receiver {
   void join(Connection&, const wire::Reception&) override {}
   void close(Connection&) override {}
   void take_receive(Connection&) override {}
-  void prepare(Connection&, SendWork&, wire::Note&) override {}
+  wire::Note prepare(Connection&, SendWork&, wire::Note note) override { return note; }
   std::uint32_t take_credits(Connection&) override { return 0; }
   void on_credits(Connection&, std::uint32_t) override {}
   std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {

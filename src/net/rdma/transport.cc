@@ -185,7 +185,7 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   }
   if (note.kind == wire::NoteKind::headed)
     std::memcpy(connection.headers->sent.data(), header, model::repeated_header);
-  if (connection.window != nullptr) receiver_->prepare(connection, work, note);
+  if (connection.window != nullptr) note = receiver_->prepare(connection, work, note);
   work.immediate = note.encode();
   if (work.immediate != 0 && work.operation == Operation::send)
     work.operation = Operation::send_immediate;

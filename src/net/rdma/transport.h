@@ -165,11 +165,12 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   [[gnu::noinline]] bool poll_queues(Sink& sink);
   [[gnu::always_inline]] bool poll_queue(CompletionQueue& queue, Sink& sink);
   void deliver_batch(Sink& sink);
-  void on_completion(const Completion& completion, Sink& sink);
+  [[gnu::always_inline]] void on_completion(const Completion& completion, Sink& sink);
   [[gnu::cold]] void on_odd_completion(const Completion& completion, Connection* connection,
                                        Sink& sink);
   static bool is_answer_to_close(const Connection& connection, std::uint32_t sequence);
-  void on_receive(Connection& connection, const Completion& completion, Sink& sink);
+  [[gnu::always_inline]] void on_receive(Connection& connection, const Completion& completion,
+                                         Sink& sink);
   void deliver(Connection& connection, std::byte* message, std::size_t bytes, wire::NoteKind kind,
                Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);

@@ -11,9 +11,10 @@ void WindowedReceiver::join(Connection& connection, const wire::Reception& their
   connection.window->slot = 0;
 }
 
-void WindowedReceiver::prepare(Connection& connection, SendWork&, wire::Note& note) {
+wire::Note WindowedReceiver::prepare(Connection& connection, SendWork&, wire::Note note) {
   take_receive(connection);
   note.credits = static_cast<std::uint16_t>(take_credits(connection));
+  return note;
 }
 
 std::uint32_t WindowedReceiver::take_credits(Connection& connection) {

@@ -17,7 +17,7 @@ class WindowedReceiver : public Receiver {
 
   void join(Connection& connection, const wire::Reception& theirs) override;
   void take_receive(Connection& connection) override { --connection.window->credits; }
-  void prepare(Connection& connection, SendWork&, wire::Note& note) override;
+  wire::Note prepare(Connection& connection, SendWork&, wire::Note note) override;
   std::uint32_t take_credits(Connection& connection) override;
   void on_credits(Connection& connection, std::uint32_t credits) override {
     connection.window->credits += credits;
