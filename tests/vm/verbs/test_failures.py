@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs in the virtual machine: a rank is killed, or the link goes down, in the middle of traffic. No
-rank hangs, and no data are wrong."""
+"""Runs in the virtual machine: a rank is killed, the link goes down or the adapter goes, in the middle of
+traffic. No rank hangs, and no data are wrong. And what a job says that the adapter gives too little."""
 import os
 import pathlib
 import re
@@ -14,6 +14,10 @@ import unittest
 MPIEXEC, TRAFFIC = sys.argv[1:3]
 PORT = pathlib.Path("/sys/class/infiniband/rxe0/ports/1/state")
 LONGEST = 40  # seconds from the failure to the end of the job, far below the program's own end
+
+
+def shell(script):
+    subprocess.run(["sh", "-ec", script], check=True, timeout=LONGEST)
 
 
 class Failures(unittest.TestCase):
@@ -79,6 +83,60 @@ class Failures(unittest.TestCase):
         if job.returncode != 0:
             self.assertEqual(job.returncode, 3, output)
             self.assertRegex(output, r"an operation with rank \d failed: .*MPI_ERR_PROC_ABORTED")
+
+    def test_the_adapter_goes(self):
+        network = pathlib.Path("/sys/class/net/eth0/device").resolve().name
+        driver = "/sys/bus/virtio/drivers/virtio_net"
+        job, _ = self.start(3, "shared")
+        try:
+            shell(f"echo {network} >{driver}/unbind")
+            output = self.finish(job)
+        finally:
+            shell(f"echo {network} >{driver}/bind; ip link set eth0 mtu 4200 up\n"
+                  "ip address add 10.0.0.1/24 dev eth0; rdma link add rxe0 type rxe netdev eth0")
+        self.assertEqual(job.returncode, 3, output)
+        self.assertRegex(output, r"an operation with rank \d failed: .*MPI_ERR_PROC_ABORTED")
+
+
+class Refusals(unittest.TestCase):
+    """Each names the rank and the host, what was found and needed, and the remedy."""
+
+    def refused(self, *texts, ranks=2, under=(), **settings):
+        done = subprocess.run([*under, MPIEXEC, "-n", str(ranks), TRAFFIC], text=True, check=False,
+                              env={**os.environ, "MACADAM_NETWORK": "rdma", **settings},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LONGEST)
+        self.assertNotEqual(done.returncode, 0)
+        for text in (r"rank \d (on |of \d \()host node0", *texts):
+            self.assertRegex(done.stdout, text)
+
+    def test_too_little_memory_may_be_locked(self):
+        self.refused(r"rxe0:1 gives no registration of \d+ bytes",
+                     r"limit of locked memory is too low: it is 64 KiB, needed .*; raise it \(ulimit -l unlim",
+                     under=("setpriv", "--bounding-set", "-ipc_lock", "--inh-caps", "-ipc_lock",
+                            "prlimit", f"--memlock={64 << 10}"))
+
+    def test_there_is_no_such_gid(self):
+        self.refused(r"rxe0:1: it has no GID of index 9; there are: 0 .*, 1 10\.0\.0\.1 \(RoCE v2\)",
+                     MACADAM_RDMA_DEVICE="rxe0:1:9")
+
+    def test_there_are_too_few_queue_pairs(self):
+        self.refused("4 connections at start need 5 queue pairs, 2 are there; leave "
+                     "MACADAM_RDMA_CONNECTIONS at on-demand", ranks=5, MACADAM_RDMA_CONNECTIONS="all",
+                     MACADAM_RDMA_QUEUE_PAIRS="2")
+
+    def test_the_port_is_down(self):
+        shell("ip link set eth0 down")
+        try:
+            self.refused("rxe0:1: its state is down, needed active; set its network interface up")
+        finally:
+            shell("ip link set eth0 up")
+
+    def test_the_address_is_gone(self):
+        shell("ip address flush dev eth0")
+        try:
+            self.refused(r"rxe0:1 finds no way to GID fe80::.*is the peer's address reachable \(ping\)")
+        finally:
+            shell("ip address add 10.0.0.1/24 dev eth0")
 
 
 if __name__ == "__main__":
