@@ -43,7 +43,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   if (connector_->busy()) connector_->progress();
   if (connector_->has_news() || !news_.empty()) moved |= take_news(sink);
   bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
-  arrived |= poll_queues(sink);
+  if (++unseen_polls_ >= unseen_limit_ || arming || awaits_sends()) arrived |= poll_queues(sink);
   if (!to_self_.empty()) moved |= deliver_to_self(sink);
   if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
@@ -53,8 +53,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   }
   if (owes()) moved |= settle();
   moved |= arrived;
-  chores_ =
-      !news_.empty() || !to_self_.empty() || !dead_.empty() || owes() || transfer_slab_.live() != 0;
+  chores_ = !news_.empty() || !to_self_.empty() || owes() || awaits_sends();
   if (arming && !moved) armed_.store(true, std::memory_order_release);
   if (moved && sleeper_ != nullptr) sleeper_->wake();
   return moved;

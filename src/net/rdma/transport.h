@@ -179,6 +179,10 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   [[nodiscard]] bool owes() const {
     return !owing_.empty() || !closing_.empty() || connector_->waiting() != 0;
   }
+  // Something waits for the completion of a send.
+  [[nodiscard]] bool awaits_sends() const {
+    return transfer_slab_.live() != 0 || !closing_.empty() || !dead_.empty();
+  }
   bool settle();
   void arm_queues();
 
