@@ -8,7 +8,8 @@
 namespace macadam::base {
 
 // Copies bytes that do not overlap; a few of them without a call.
-inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
+[[gnu::always_inline]] inline void copy_small(std::byte* to, const std::byte* from,
+                                              std::size_t bytes) {
   const auto overlapping = [&](auto width) {
     decltype(width) first;
     decltype(width) last;
