@@ -152,7 +152,7 @@ class SharedReceiveQueue {
 
 // How an RC queue pair behaves when the other side is slow. Times are verbs' codes.
 struct Retries {
-  std::uint8_t timeout = 16;                  // 4.096 us x 2^timeout until a packet is sent again
+  std::uint8_t timeout = 15;                  // 4.096 us x 2^timeout until a packet is sent again
   std::uint8_t count = 6;                     // of such resends; by 7 soft-RoCE means for ever
   std::uint8_t receiver_not_ready = 7;        // 7: for ever
   std::uint8_t receiver_not_ready_timer = 12; // verbs' code: 0.64 ms
