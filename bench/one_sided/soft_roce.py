@@ -25,6 +25,14 @@ ROUNDS = {"origins": 5}  # others: 20; time that is counted hardly varies
 LARGEST = 65536
 
 
+def words_of(build, experiment, ranks, settings):
+    """The command, in the guest, that runs an experiment with these settings."""
+    return ["env", "MACADAM_NETWORK=rdma", *(f"{name}={value}" for name, value in settings.items()),
+            str(build / "bin" / "mpiexec"), "-n", str(ranks),
+            str(build / "bench" / "one_sided" / "experiments"), experiment,
+            str(ROUNDS.get(experiment, 20)), str(LARGEST)]
+
+
 class Guest:
     """Runs experiments over soft-RoCE, each in a guest of its own."""
 
@@ -32,11 +40,8 @@ class Guest:
         self.build, self.seconds = build.resolve(), seconds
 
     def run(self, experiment, ranks, settings):
-        program = self.build / "bench" / "one_sided" / "experiments"
-        words = [f"{name}={value}" for name, value in settings.items()]
-        command = in_guest(["env", "MACADAM_NETWORK=rdma", *words, self.build / "bin" / "mpiexec",
-                            "-n", ranks, program, experiment, ROUNDS.get(experiment, 20), LARGEST],
-                           self.seconds, "--icount")
+        command = in_guest(words_of(self.build, experiment, ranks, settings), self.seconds,
+                           "--icount")
         done = subprocess.run(command, capture_output=True, text=True,
                               env=runs.environment_with(), check=False)
         if done.returncode == SKIPPED:

@@ -3,20 +3,19 @@
 page says of them."""
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
-import soft_roce
-from soft_roce import in_guest, measure, runs
+from soft_roce import in_guest, measure, runs, words_of
 
 BUILD = pathlib.Path(os.environ["BUILD_FOLDER"])
 
-script = ["set -e; export MACADAM_NETWORK=rdma"]
+script = ["set -e"]
 for name, settings in measure.ONE_SIDED.items():
-    words = " ".join(f"{setting}={value}" for setting, value in settings.items())
     script.append(f"echo by {name}")
-    script += [f"{words} {BUILD}/bin/mpiexec -n 2 {BUILD}/bench/one_sided/experiments {experiment} 20 "
-               f"{soft_roce.LARGEST}" for experiment in ("synchronization", "skew")]
+    script += [shlex.join(words_of(BUILD, experiment, 2, settings))
+               for experiment in ("synchronization", "skew")]
 done = subprocess.run(in_guest(["sh", "-c", "\n".join(script)], 500, "--icount"), text=True,
                       stdout=subprocess.PIPE, env=runs.environment_with(), check=False)
 print(done.stdout, end="")
