@@ -39,7 +39,7 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
     MPI_Allgather(&own_, sizeof own_, MPI_BYTE, all.data(), sizeof own_, MPI_BYTE, MPI_COMM_WORLD);
     cards_ = std::move(all);
   }
-  ~Gravel() override { driver_->drain(); }
+  ~Gravel() override { driver_->leave(); }
   Gravel(const Gravel&) = delete;
   Gravel& operator=(const Gravel&) = delete;
 

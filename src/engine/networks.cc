@@ -22,6 +22,13 @@ bool Networks::drain() const {
   return drained;
 }
 
+bool Networks::leave() const {
+  bool quiet = true;
+  for (Transport* const network : list_)
+    quiet = network->leave() && quiet;
+  return quiet;
+}
+
 // The order: the nearest says that it falls asleep; the others are armed in the next poll(), which
 // also looks at all of them once more; then it sleeps. What came before that poll() was found by
 // it, and what comes after ends the sleep.

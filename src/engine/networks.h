@@ -37,6 +37,7 @@ class Networks {
     return moved;
   }
   [[nodiscard]] bool drain() const;
+  [[nodiscard]] bool leave() const;
   // The nearest waits for all; before it sleeps the others are armed.
   void idle(unsigned fruitless, unsigned longest_us) const {
     if (list_.size() == 1)

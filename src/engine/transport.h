@@ -189,6 +189,11 @@ class Transport {
   // destroyed; asked again between polls. What send() has copied may be on its way for a while.
   virtual bool drain() { return true; }
 
+  // For processes that end one by one: as drain(), but also tells the peers that this process needs
+  // nothing more of them, and does not wait for those who have said so themselves. To be called
+  // when nothing is under way that this process wants to end; nothing may be begun afterwards.
+  virtual bool leave() { return drain(); }
+
   // Called when a wait had nothing to do: spins, yields or sleeps in the kernel, by the number of
   // fruitless polls since the last success. A sleep ends when a message arrives, after
   // `longest_us` at most, or spuriously. The only blocking operation. True if the next call will

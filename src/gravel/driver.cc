@@ -19,9 +19,9 @@ void Driver::push() {
 }
 
 // Nobody is looked after: a look would itself have to arrive, also at who has ended before us. What
-// cannot arrive the network gives up.
-void Driver::drain() {
-  wait(nobody, [this] { return core_.at_rest() && core_.networks().drain(); });
+// cannot arrive at one who was killed the network gives up.
+void Driver::leave() {
+  wait(nobody, [this] { return core_.at_rest() && core_.networks().leave(); });
 }
 
 void Driver::watch(int on) {

@@ -45,8 +45,9 @@ class Driver {
   // After something was begun: it leaves now if it can. A connection is waited for, as nobody could
   // say when the program calls again.
   void push();
-  // Until all that was begun has arrived.
-  void drain();
+  // The end: until all that was begun has arrived, or those for whom it was have left as well. Then
+  // the core may go, and the networks.
+  void leave();
 
  private:
   static constexpr int nobody = -2; // beside any_source

@@ -122,7 +122,7 @@ int gravel_finalize(void) {
                    "{} not finished; wait for requests, and send the FIN of "
                    "buffers that were taken",
                    left);
-    driver.drain();
+    driver.leave();
     running.reset();
   });
 }

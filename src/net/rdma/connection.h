@@ -131,6 +131,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool promised = false; // ... and was told that it is connecting
   bool close_sent = false;
   bool close_received = false;
+  bool left = false;           // the peer needs nothing any more, and may be gone
   bool owes_credits = false;   // is in the list of those to tell credits
   std::uint32_t number = 0;    // of the queue pair, as known to the table of numbers
   std::uint32_t transfers = 0; // puts and gets under way

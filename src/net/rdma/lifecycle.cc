@@ -101,6 +101,28 @@ bool RdmaTransport::continue_close(Connection& connection) {
   return true;
 }
 
+// The end of a process whose peers do not wait for it. Acknowledgements of what it posts come only
+// while the peer has its queue pair, so each says in its last message that it needs no more. Who
+// has such a note needs no acknowledgement: the other has all that it waited for. Who has none has
+// the peer's adapter to acknowledge its own, as the peer does not go before it has one or the
+// other.
+bool RdmaTransport::leave() {
+  bool quiet = to_self_.empty();
+  for (const auto& [number, connection] : numbers_) {
+    if (connection->left) continue;
+    if (connection->phase == Phase::open) {
+      if (connection->transfers == 0 && post_note(*connection, {.kind = wire::NoteKind::leave})) {
+        connection->phase = Phase::closing; // takes nothing more
+        connection->close_sent = true;
+      }
+      quiet = false;
+    } else if (connection->phase == Phase::closing && !connection->sends.idle()) {
+      quiet = false;
+    }
+  }
+  return quiet;
+}
+
 // Others wait for queue pairs: as many connections are closed. One whose peer computes, and so does
 // not answer, is not waited for.
 void RdmaTransport::make_room() {

@@ -172,6 +172,8 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
   } else if (note.kind == wire::NoteKind::close) {
     connection.close_received = true;
     if (connection.phase == Phase::open) begin_close(connection);
+  } else if (note.kind == wire::NoteKind::leave) {
+    connection.left = connection.close_received = true;
   }
 }
 

@@ -235,7 +235,7 @@ bool RdmaTransport::post_note(Connection& connection, wire::Note note) {
   SendWork work;
   work.operation = Operation::send_immediate;
   work.immediate = note.encode();
-  work.signalled = note.kind == wire::NoteKind::close;
+  work.signalled = note.kind != wire::NoteKind::credits;
   post(connection, work, nullptr, nullptr);
   return true;
 }

@@ -102,6 +102,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
   bool drain() override;
+  bool leave() override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override {}
   void wake() override { device_.wake(); }

@@ -75,6 +75,7 @@ enum class NoteKind : std::uint8_t {
   credits, // nothing but `credits`
   close,   // the last message of this side: the connection is being closed
   put,     // a put is complete; `slot` and `credits` together are the engine's notice
+  leave,   // the last message of this process: it has all that it waited for, and ends
 };
 
 constexpr bool is_message(NoteKind kind) {
@@ -82,7 +83,7 @@ constexpr bool is_message(NoteKind kind) {
 }
 
 constexpr bool takes_credit(NoteKind kind) {
-  return kind != NoteKind::credits && kind != NoteKind::close;
+  return is_message(kind) || kind == NoteKind::put;
 }
 
 struct Note {

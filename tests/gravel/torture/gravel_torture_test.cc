@@ -89,6 +89,32 @@ TEST(GravelTorture, WhoDiedWithoutGivingBackCreditsIsMissed) {
   EXPECT_LT(found.virtual_s, 30);
 }
 
+// Rank 0 has its data and ends, long before rank 1, which has posted a FIN to it and no reason to
+// know whether it was taken.
+TEST(GravelTorture, WhoEndsAsksNothingOfThoseWhoEndedBefore) {
+  for (const auto mode :
+       {base::ReceiveMode::shared, base::ReceiveMode::credit, base::ReceiveMode::ring}) {
+    auto setup = a_death(mode);
+    setup.mortal = -1;
+    setup.exchanges.push_back({Kind::consumer_write, 1, 1, 1, 10, 110, 130, {{0, 10, false}}});
+    setup.ranks[1].insert(setup.ranks[1].end(), {{What::move, 0},
+                                                 {What::fin, 0},
+                                                 {What::wait_fin, 0},
+                                                 {What::post_receive, 1},
+                                                 {What::take_receive, 1},
+                                                 {What::move, 1},
+                                                 {What::fin, 1},
+                                                 {What::wait_fin, 1},
+                                                 {What::wait_posted, 1}});
+    setup.faults.slow_rank = 1;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      Seen seen;
+      ASSERT_EQ(run_setup(setup, seed, seen).wrong, "") << "seed " << seed;
+      EXPECT_EQ(seen.given_up, 0u) << "seed " << seed;
+    }
+  }
+}
+
 // Who waits is never long without something that comes, as from others who look after it.
 class Busy final : public test::StillTransport {
  public:

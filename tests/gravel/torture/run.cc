@@ -127,13 +127,16 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     driver_->core().register_memory(memory_.data(), memory_.size());
   }
 
-  // As gravel_finalize(), which waits for nobody else.
+  // As gravel_finalize(), which waits for nobody else; nor for the network to give up a connection
+  // to one who ended before.
   void finish() {
     Core& core = driver_->core();
     const std::string left = core.unfinished();
     if (!left.empty()) return say("is left with " + left);
     core.unregister_memory(memory_.data()); // throws if in use
-    driver_->drain();
+    const std::size_t unanswered = given_up();
+    driver_->leave();
+    run_.seen_.given_up += given_up() - unanswered;
     base::CounterList counters;
     core.list_counters(counters);
     for (const base::Counter& counter : counters.rows()) {
@@ -142,10 +145,18 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     driver_.reset();
     compute(random_.pick(50)); // others may still write to the ledgers, which are gone
     const RdmaTransport::InUse now = transport_->in_use();
-    if (now.buffers + now.transfers + now.registrations != 0)
-      say(fmt::format("keeps {} buffers of sends, {} transfers, {} registrations", now.buffers,
-                      now.transfers, now.registrations));
+    // Buffers of sends may wait for acknowledgements of those who have left.
+    if (now.transfers + now.registrations != 0)
+      say(fmt::format("keeps {} transfers, {} registrations", now.transfers, now.registrations));
     leave();
+  }
+
+  // Connections that have failed since nobody answered.
+  [[nodiscard]] std::size_t given_up() const {
+    const std::vector<std::string> told = transport_->fallbacks();
+    return static_cast<std::size_t>(std::count_if(told.begin(), told.end(), [](const auto& line) {
+      return line.find("does not answer") != std::string::npos;
+    }));
   }
 
   // Whatever is under way.
@@ -449,6 +460,10 @@ std::string Run::execute() {
     if (scheduler_.now() > longest_run || scheduler_.events() > most_events || !scheduler_.step())
       say("the program does not come to its end");
   }
+  // Where connections take turns, one may be half closed when its peer ends.
+  const bool take_turns = setup_.settings.rdma_queue_pairs != base::Settings().rdma_queue_pairs;
+  if (seen_.given_up != 0 && setup_.mortal < 0 && !setup_.breaks && !take_turns)
+    say("a rank waited at its end for one who had ended");
   return wrong_.empty() ? "" : wrong_ + where_it_stands();
 }
 

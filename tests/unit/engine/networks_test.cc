@@ -261,15 +261,15 @@ TEST(Networks, TheNearestWaitsAndTheOthersAreArmedBeforeItSleeps) {
   EXPECT_EQ(other.slept_us, 0u);
 }
 
-TEST(Networks, AreDrainedWhenAllAre) {
+TEST(Networks, AreDrainedAndLeftWhenAllAre) {
   Waiting nearest, other;
   const Networks networks({&nearest, &other});
-  EXPECT_TRUE(networks.drain());
+  EXPECT_TRUE(networks.drain() && networks.leave());
   other.drained = false;
-  EXPECT_FALSE(networks.drain());
+  EXPECT_FALSE(networks.drain() || networks.leave());
   other.drained = true;
   nearest.drained = false;
-  EXPECT_FALSE(networks.drain());
+  EXPECT_FALSE(networks.drain() || networks.leave());
 }
 
 } // namespace
