@@ -2,7 +2,7 @@
 """The guest's kernel and first file system, made from Debian's packages and kept in the build tree.
 
 The kernel package is unpacked, never installed: of its 400 MB the image and the few modules of
-MODULES stay. The initramfs is a static busybox, those modules and the script `init`."""
+MODULES stay. The initramfs is a static busybox, those modules and the scripts `init` and `network`."""
 import contextlib
 import fcntl
 import lzma
@@ -134,7 +134,8 @@ def make_initramfs(folder):
                for name in ("bin", "dev", "job", "modules", "root")]
     entries += [archive_entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
                 archive_entry("bin/busybox", program, BUSYBOX.read_bytes()),
-                archive_entry("init", program, (HERE / "init").read_bytes())]
+                *(archive_entry(name, program, (HERE / name).read_bytes())
+                  for name in ("init", "network"))]
     entries += [archive_entry(f"modules/{file.name}", plain_file, file.read_bytes())
                 for file in sorted((folder / "modules").iterdir())]
     entries.append(archive_entry("TRAILER!!!", 0))
@@ -165,5 +166,5 @@ def prepare(folder):
     with only_one(folder):
         if not (folder / "vmlinux").exists():
             fetch_kernel(folder)
-        make_initramfs(folder)  # a moment's work; so it always has the current `init`
+        make_initramfs(folder)  # a moment's work; so it always has the current scripts
     return folder / "vmlinux", folder / "initramfs"

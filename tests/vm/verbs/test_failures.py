@@ -92,8 +92,7 @@ class Failures(unittest.TestCase):
             shell(f"echo {network} >{driver}/unbind")
             output = self.finish(job)
         finally:
-            shell(f"echo {network} >{driver}/bind; ip link set eth0 mtu 4200 up\n"
-                  "ip address add 10.0.0.1/24 dev eth0; rdma link add rxe0 type rxe netdev eth0")
+            shell(f"echo {network} >{driver}/bind; vm-network")
         self.assertEqual(job.returncode, 3, output)
         self.assertRegex(output, r"an operation with rank \d failed: .*MPI_ERR_PROC_ABORTED")
 
@@ -129,14 +128,14 @@ class Refusals(unittest.TestCase):
         try:
             self.refused("rxe0:1: its state is down, needed active; set its network interface up")
         finally:
-            shell("ip link set eth0 up")
+            shell("vm-network")
 
     def test_the_address_is_gone(self):
         shell("ip address flush dev eth0")
         try:
             self.refused(r"rxe0:1 finds no way to GID fe80::.*is the peer's address reachable \(ping\)")
         finally:
-            shell("ip address add 10.0.0.1/24 dev eth0")
+            shell("vm-network")
 
 
 if __name__ == "__main__":
