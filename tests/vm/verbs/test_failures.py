@@ -8,10 +8,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
-MPIEXEC, TRAFFIC = sys.argv[1:3]
+MPIEXEC, TRAFFIC, REGIONS = sys.argv[1:4]
 PORT = pathlib.Path("/sys/class/infiniband/rxe0/ports/1/state")
 LONGEST = 40  # seconds from the failure to the end of the job, far below the program's own end
 
@@ -100,8 +101,8 @@ class Failures(unittest.TestCase):
 class Refusals(unittest.TestCase):
     """Each names the rank and the host, what was found and needed, and the remedy."""
 
-    def refused(self, *texts, ranks=2, under=(), **settings):
-        done = subprocess.run([*under, MPIEXEC, "-n", str(ranks), TRAFFIC], text=True, check=False,
+    def refused(self, *texts, ranks=2, under=(), program=TRAFFIC, **settings):
+        done = subprocess.run([*under, MPIEXEC, "-n", str(ranks), program], text=True, check=False,
                               env={**os.environ, "MACADAM_NETWORK": "rdma", **settings},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LONGEST)
         self.assertNotEqual(done.returncode, 0)
@@ -122,6 +123,21 @@ class Refusals(unittest.TestCase):
         self.refused("4 connections at start need 5 queue pairs, 2 are there; leave "
                      "MACADAM_RDMA_CONNECTIONS at on-demand", ranks=5, MACADAM_RDMA_CONNECTIONS="all",
                      MACADAM_RDMA_QUEUE_PAIRS="2")
+
+    def test_there_are_no_memory_regions_left(self):
+        groups = pathlib.Path(tempfile.mkdtemp())
+        group = groups / "few"
+        shell(f"mount -t cgroup2 none {groups}; echo +rdma >{groups}/cgroup.subtree_control; mkdir {group}")
+        inside = ("sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh")
+        said = (r"MPI_ERR_NO_MEM: .*rxe0:1 gives no registration of \d+ bytes at \S+: .*the adapter has no more "
+                r"\(end other .*, or the control group .* \(raise its rdma\.max\)")
+        # What needs no region goes on, and what needs one does when there are some again.
+        done = subprocess.run([*inside, MPIEXEC, "-n", "2", REGIONS], text=True, check=False, timeout=LONGEST,
+                              env={**os.environ, "MACADAM_NETWORK": "rdma", "REGIONS_GROUP": str(group)},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, said)
+        self.refused(said, program=REGIONS, under=inside, REGIONS_GROUP=str(group), REGIONS_FATAL="1")
 
     def test_the_port_is_down(self):
         shell("ip link set eth0 down")

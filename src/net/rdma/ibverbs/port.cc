@@ -10,6 +10,7 @@ namespace macadam::net::rdma::ibverbs {
 namespace {
 
 constexpr std::uint8_t hop_limit = 64; // routers on the way, at most
+constexpr const char* unlimited = "unlimited";
 
 Owned<ibv_pd> make_domain(const Library& library, ibv_context* context, const std::string& name) {
   Owned<ibv_pd> domain(library.alloc_pd(context), library.dealloc_pd);
@@ -108,11 +109,19 @@ ibv_ah_attr Port::route_to(const PortAddress& to) const {
 
 void Port::refuse_object(const std::string& what, int error) const {
   if (error == ENOMEM || error == EPERM || error == EAGAIN) {
+    const std::string locked = locked_memory_limit();
+    if (locked == unlimited) {
+      base::fail(MPI_ERR_NO_MEM,
+                 "RDMA: {} gives no {}: {}; either the adapter has no more (end other processes "
+                 "that use it), or the control group of this process may have no more (raise its "
+                 "rdma.max)",
+                 name, what, text_of_errno(error));
+    }
     base::fail(MPI_ERR_NO_MEM,
                "RDMA: {} gives no {}: {}; either the adapter has no more (other processes use it "
                "too), or the limit of locked memory is too low: it is {}, needed is all that "
                "buffers and queues take; raise it (ulimit -l unlimited)",
-               name, what, text_of_errno(error), locked_memory_limit());
+               name, what, text_of_errno(error), locked);
   }
   base::fail(MPI_ERR_OTHER, "RDMA: {} gives no {}: {}", name, what, text_of_errno(error));
 }
@@ -124,7 +133,7 @@ void Port::tell_refused(const char* what, int error) {
 std::string Port::locked_memory_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
-  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  if (limit.rlim_cur == RLIM_INFINITY) return unlimited;
   return fmt::format("{} KiB", limit.rlim_cur / 1024);
 }
 

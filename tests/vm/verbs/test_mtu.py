@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs in both of two virtual machines: traffic between two ports, of which one has a smaller MTU. It is
+right, and goes in packets that fit the smaller. BUILD is a build tree."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+BUILD = pathlib.Path(sys.argv[1])
+NODE = int(os.environ["VM_NODE"])
+STATISTICS = pathlib.Path("/sys/class/net/eth0/statistics")
+
+
+def sent():
+    return [int((STATISTICS / name).read_text(encoding="ascii")) for name in ("tx_bytes", "tx_packets")]
+
+
+def bytes_of_a_packet(board):
+    """The mean of what this node sends in a job of two ranks, one on each node."""
+    before = sent()
+    job = [BUILD / "tests/nodes/mpiexec_node", "--nodes", "2", "--node", str(NODE),
+           "--board", pathlib.Path(os.environ["VM_JOB"], board), "-n", "1", BUILD / "tests/vm/verbs.traffic"]
+    done = subprocess.run(job, env={**os.environ, "TRAFFIC_SECONDS": "0.5"}, text=True, timeout=60, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0 or (NODE == 0 and "1 parts passed on 2 ranks" not in done.stdout):
+        sys.exit(f"{board}: exit status {done.returncode}\n{done.stdout}")
+    count, packets = (after - first for after, first in zip(sent(), before))
+    return count / packets
+
+
+def info():
+    page = subprocess.run([BUILD / "bin/macadam", "info"], capture_output=True, text=True, timeout=60, check=True)
+    return re.search(r"rxe0:1 .*MTU (\d+),", page.stdout)[1]
+
+
+def main():
+    same = bytes_of_a_packet("same_mtu")
+    if NODE == 1:
+        subprocess.run(["ip", "link", "set", "eth0", "mtu", "1500"], check=True)
+    own = info()
+    smaller = bytes_of_a_packet("smaller_mtu")
+    if NODE == 1:
+        subprocess.run(["vm-network"], check=True)
+    print(f"node {NODE}: its MTU is {own}; {same:.0f} bytes a packet, and {smaller:.0f} where the other's "
+          "or its own is smaller", flush=True)
+    if own != ("4096", "1024")[NODE]:
+        sys.exit("the ports have not the MTUs they should have")
+    # With headers, and with acknowledgements, which are short. Half or twice the MTU would be far off.
+    if not (same > 2500 and 700 < smaller < 1100):
+        sys.exit("needed above 2500 bytes, and 700 to 1100")
+
+
+if __name__ == "__main__":
+    main()
