@@ -38,7 +38,7 @@ struct Settings {
   std::int64_t shm_hybrid = 128 << 10; // bytes
   CopyPath shm_copy = CopyPath::automatic;
   std::int64_t shm_queue = 256 << 10; // bytes of the shared receive queue
-  std::int64_t shm_ring = 512 << 10;  // bytes of one ring
+  std::int64_t shm_ring = 256 << 10;  // bytes of one ring
   std::int64_t shm_rings = 8;         // rings a process gives at most
   std::int64_t shm_ring_after = 16;   // messages of a peer before it gets a ring
   std::string rdma_device;            // "name[:port[:gid index]]"; empty: the best

@@ -9,6 +9,12 @@
 
 namespace macadam::net::shm {
 
+// Sizes within a factor of two are alike: to 16 KiB, 32 KiB, ..., from 1 MiB on.
+inline constexpr std::size_t size_classes = 8;
+constexpr std::size_t size_class(std::size_t bytes) {
+  return std::clamp<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes - 1)), 14, 21) - 14;
+}
+
 // Which of two ways (the values 0 and 1 of an enumeration) to move data is the faster one between
 // two processes: it depends on the size, the machine, and on which cores they are. Learned from the
 // transfers themselves: the better way is taken, the other one now and then to see whether that is
@@ -35,15 +41,18 @@ class Choice {
     return {static_cast<Way>(1 - better), true};
   }
 
+  // The better way so far; nothing is counted.
+  [[nodiscard]] Way best(std::size_t bytes) const {
+    const Class& c = classes_[size_class(bytes)];
+    return static_cast<Way>(c.seconds[0] <= c.seconds[1] ? 0 : 1);
+  }
+
   // Nothing is faster than it can be, but many things make a transfer slow that say little about
   // the way: memory touched for the first time, a core lost meanwhile. So a faster sample counts at
   // once, and slower ones little by little.
-  void record(std::size_t bytes, Way way, double seconds) { record(bytes, bytes, way, seconds); }
-
-  // The same for a piece of a transfer.
-  void record(std::size_t bytes, std::size_t piece, Way way, double seconds) {
+  void record(std::size_t bytes, Way way, double seconds) {
     float& best = class_of(bytes).seconds[static_cast<std::size_t>(way)];
-    const auto sample = static_cast<float>(seconds / static_cast<double>(piece));
+    const auto sample = static_cast<float>(seconds / static_cast<double>(bytes));
     if (best == 0 || sample < best)
       best = sample;
     else
@@ -55,18 +64,14 @@ class Choice {
   static constexpr unsigned time_every = 8;
   static constexpr float slowest = 64; // as far as that matters
 
-  // Sizes within a factor of two: to 16 KiB, 32 KiB, ..., from 1 MiB on.
   struct Class {
     float seconds[2] = {}; // a byte, by way; 0: unknown
     std::uint32_t turn = 0;
     std::uint32_t explore_at = explore_every;
   };
-  Class& class_of(std::size_t bytes) {
-    const auto width = static_cast<std::size_t>(std::bit_width(bytes - 1));
-    return classes_[std::clamp<std::size_t>(width, 14, 21) - 14];
-  }
+  Class& class_of(std::size_t bytes) { return classes_[size_class(bytes)]; }
 
-  std::array<Class, 8> classes_;
+  std::array<Class, size_classes> classes_;
 };
 
 // How private memory of another process is reached: in pieces through the segment by both

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "net/shm/cells.h"
 #include "net/shm/choice.h"
 #include "net/shm/ring.h"
 #include "net/shm/segment.h"
@@ -35,7 +36,10 @@ struct Peer final : engine::Link {
 
   PathChoice put_choice;
   PathChoice get_choice;
-  StoreChoice store_choice; // for the parts and pieces that we write
+
+  // Long data, both ways.
+  Cells cells; // the peer's
+  WarmCells warm;
 
   // Receiving.
   RingReader ring_in;
@@ -47,6 +51,9 @@ struct Peer final : engine::Link {
   bool owing = false;               // in Transport::owing_
   std::uint64_t heard = 0;          // messages, halved now and then
   std::uint64_t consider_at = 0;    // `heard` at which the peer may get a ring
+  StoreChoice store_choice;         // for long data that the peer writes
+  PlaceChoice place_choice;         // for their place here
+  Stores placing = Stores::cached;  // what comes now
 };
 
 // Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.

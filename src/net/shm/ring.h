@@ -3,7 +3,6 @@
 
 #include "net/shm/slots.h"
 
-#include <algorithm>
 #include <cstdint>
 
 // A ring between one sender and one receiver, in the receiver's segment. The sender needs no atomic
@@ -13,8 +12,24 @@ namespace macadam::net::shm {
 // Stands in front of a ring's lines.
 struct alignas(line_bytes) RingControl {
   std::atomic<std::uint64_t> head{0}; // lines that the receiver gave back
+  alignas(line_bytes) std::atomic<std::uint32_t> wishes{0};
 };
-static_assert(sizeof(RingControl) == line_bytes);
+static_assert(sizeof(RingControl) == 2 * line_bytes);
+
+// What the receiver wishes of long data, two bits for each class of sizes: that they be stored past
+// the cache, and to be told when the sender began.
+struct Wish {
+  Stores stores = Stores::cached;
+  bool timed = false;
+
+  [[nodiscard]] std::uint32_t bits(std::size_t size_class) const {
+    return (static_cast<std::uint32_t>(stores) | (timed ? 2u : 0u)) << 2 * size_class;
+  }
+  static Wish from(std::uint32_t wishes, std::size_t size_class) {
+    const std::uint32_t bits = wishes >> 2 * size_class;
+    return {static_cast<Stores>(bits & 1), (bits & 2) != 0};
+  }
+};
 
 constexpr std::size_t ring_bytes(std::uint64_t lines) {
   return sizeof(RingControl) + lines * line_bytes;
@@ -44,35 +59,11 @@ class RingWriter {
     return true;
   }
 
-  // Writes a message of more than part_bytes in parts; false if there is no room for all of it now.
-  bool write_parts(Rank source, const Parts& message) {
-    const std::size_t bytes = message.header_bytes + message.payload_bytes;
-    const std::uint64_t parts = (bytes + part_bytes - 1) / part_bytes;
-    // A part too many, for the gap at the end of the lane.
-    if (!has_room((parts + 1) * lines_for(part_bytes + sizeof(FirstPart)))) return false;
-    std::size_t sent = part_bytes - message.header_bytes;
-    struct {
-      FirstPart part;
-      std::byte header[longest_header];
-    } first{{bytes - part_bytes}, {}};
-    std::memcpy(first.header, message.header, message.header_bytes);
-    write(
-        Kind::first_part, source,
-        {&first, sizeof first.part + message.header_bytes, message.payload, sent, message.stores});
-    while (sent < message.payload_bytes) {
-      const std::size_t next = std::min(part_bytes, message.payload_bytes - sent);
-      write(Kind::next_part, source,
-            {nullptr, 0, static_cast<const std::byte*>(message.payload) + sent, next,
-             message.stores});
-      sent += next;
-    }
-    return true;
-  }
+  // Whether so many messages of one line would find room.
+  [[nodiscard]] bool has_room_for(std::uint64_t lines) { return has_room(lines); }
 
-  // Whether a message with a body of this size would find room.
-  [[nodiscard]] bool has_room_for(std::size_t body_bytes) {
-    const std::uint32_t lines = lines_for(body_bytes);
-    return has_room(lane_.gap(tail_, lines) + lines);
+  [[nodiscard]] Wish wish(std::size_t size_class) const {
+    return Wish::from(control_->wishes.load(std::memory_order_relaxed), size_class);
   }
 
  private:
@@ -127,11 +118,21 @@ class RingReader {
     control_->head.store(position_, std::memory_order_release);
   }
 
+  // Written only when it changes, so that the sender has the line.
+  void wish(std::size_t size_class, Wish wish) {
+    const std::uint32_t others = wishes_ & ~Wish{Stores{1}, true}.bits(size_class);
+    const std::uint32_t wishes = others | wish.bits(size_class);
+    if (wishes == wishes_) return;
+    wishes_ = wishes;
+    control_->wishes.store(wishes, std::memory_order_relaxed);
+  }
+
  private:
   RingControl* control_ = nullptr;
   Lane lane_;
   std::uint64_t position_ = 0;
   std::uint64_t given_back_ = 0;
+  std::uint32_t wishes_ = 0;
 };
 
 } // namespace macadam::net::shm

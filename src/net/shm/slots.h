@@ -17,17 +17,17 @@ namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
   message = 1, // of the engine
-  first_part,  // of a long message of the engine: FirstPart, then its beginning
-  next_part,   // what follows
+  part,        // of a long message of the engine: Piece
   pad,         // nothing up to the end of the lane
   to_ring,     // in the queue: the sender's next message is in its ring
   ring_end,    // in a ring: the sender's next message is in the queue
   grant,       // Grant: a ring for the one who receives this
   revoke,      // give the ring back
-  put_data,    // PutData, then from the next line on the data
+  put_piece,   // PutPiece
   get_request, // GetRequest
   get_done,    // GetDone
   noticed_put, // NoticedPut, then the data
+  notice,      // Notice
 };
 
 // The first line of a message.
@@ -57,13 +57,10 @@ constexpr std::uint32_t lines_for(std::size_t body_bytes) {
 
 inline constexpr std::size_t longest_header = 64; // of the engine's messages, in bytes
 
-// A long message is written in parts, so that the receiver copies out while the sender copies in.
-inline constexpr std::size_t part_bytes = 4 << 10;
-struct FirstPart {
-  std::uint64_t rest; // bytes in the parts that follow
-};
+// A message up to this long stands in the lane; the data of longer ones go through cells.
+inline constexpr std::size_t longest_inline = (4 << 10) + longest_header;
 
-// A payload from this size on is long enough to fetch its lines ahead.
+// A payload from this size on is long enough to ask for its lines ahead.
 inline constexpr std::size_t long_payload = 1 << 10;
 
 // Bodies of the transport's own messages.
@@ -71,9 +68,20 @@ struct Grant {
   std::uint32_t lines;
   std::uint64_t offset; // of the RingControl, in the giver's segment
 };
-struct PutData {
+// Long data that stand in a cell, behind the pieces of the same message.
+struct Piece {
+  std::uint64_t all;  // bytes of the message, or of the put
+  std::uint64_t left; // of these that follow
+  double begin;       // when the sender began, if the receiver wished to know, or 0
+  std::uint32_t bytes;
+  std::uint8_t cell;
+  bool senders; // the cell is the sender's, or else the receiver's
+  Stores stores;
+};
+struct PutPiece {
+  Piece piece;
   std::uint64_t address; // where the data go, in the receiver's address space
-  std::uint64_t all;     // bytes of the transfer that they are a piece of
+  std::uint32_t notice;  // with the last piece, or 0
 };
 struct GetRequest {
   std::uint32_t claim;  // index into SegmentHeader::claim of the one who asks, or no_claim
@@ -92,12 +100,12 @@ struct NoticedPut {
   std::uint32_t key;
   std::uint32_t notice;
 };
+struct Notice {
+  std::uint32_t notice;
+  std::uint64_t bytes; // of the put, whose data are there
+};
 inline constexpr std::size_t longest_noticed_put = 256; // bytes: copied twice, for short ones only
 inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
-// Data of a put begin on a line of their own.
-inline constexpr std::size_t put_data_offset = line_body;
-// Bytes of data in one of them, at most.
-inline constexpr std::size_t stream_piece = 16 << 10;
 
 template <class Body>
 [[nodiscard]] Body read_body(const Line& line) {
@@ -150,7 +158,6 @@ struct Parts {
   std::size_t header_bytes = 0;
   const void* payload = nullptr;
   std::size_t payload_bytes = 0;
-  Stores stores = Stores::cached; // of a long payload
 };
 
 // Writes everything of a message but the stamp.
@@ -164,7 +171,7 @@ inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {
   if (parts.payload_bytes < long_payload)
     base::copy_small(to, from, parts.payload_bytes);
   else
-    store_long(to, from, parts.payload_bytes, parts.stores);
+    copy_ahead(to, from, parts.payload_bytes);
 }
 
 } // namespace macadam::net::shm

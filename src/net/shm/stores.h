@@ -11,7 +11,7 @@
 #include <emmintrin.h>
 #endif
 
-// How a long body is written into memory that another core will read. While both cores share a
+// How long data are written into memory that another core will read. While both cores share a
 // cache, stores through it are fastest. Where they do not, each line is fetched from the other
 // core's cache before it is written and again when it is read: stores past the cache, to memory,
 // save both ways and are two to three times as fast.
@@ -21,6 +21,8 @@ enum class Stores : std::uint8_t { cached, past_cache };
 
 // Looks seldom: what was written past the cache makes others slow later.
 using StoreChoice = Choice<Stores, 512>;
+// The same for the place of very long data, which is asked only when their time is known.
+using PlaceChoice = Choice<Stores, 64>;
 
 #if defined(__x86_64__)
 
@@ -31,37 +33,44 @@ inline void prefetch_to_write(const void* line) {
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 }
 
-// Copies bytes that do not overlap, at least 64 of them.
-inline void store_long(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
+// Copies bytes; `store` is given each whole line of the target and the four words for it.
+template <class StoreLine>
+void copy_by_lines(std::byte* to, const std::byte* from, std::size_t bytes, StoreLine&& store) {
   constexpr std::size_t line = 64;
-  constexpr std::size_t ahead = 8 * line;
-  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % line;
+  const std::size_t head = std::min(-reinterpret_cast<std::uintptr_t>(to) % line, bytes);
   std::memcpy(to, from, head);
   std::size_t done = head;
-  const auto copy_lines = [&](auto&& before, auto&& store) {
-    for (; done + line <= bytes; done += line) {
-      const auto* const source = reinterpret_cast<const __m128i*>(from + done);
-      auto* const target = reinterpret_cast<__m128i*>(to + done);
-      before(to + done);
-      const __m128i a = _mm_loadu_si128(source);
-      const __m128i b = _mm_loadu_si128(source + 1);
-      const __m128i c = _mm_loadu_si128(source + 2);
-      const __m128i d = _mm_loadu_si128(source + 3);
-      store(target, a);
-      store(target + 1, b);
-      store(target + 2, c);
-      store(target + 3, d);
-    }
-  };
-  if (stores == Stores::cached)
-    copy_lines([](std::byte* place) { prefetch_to_write(place + ahead); },
-               [](__m128i* place, __m128i word) { _mm_store_si128(place, word); });
-  else
-    copy_lines([](std::byte*) {},
-               [](__m128i* place, __m128i word) { _mm_stream_si128(place, word); });
+  for (; done + line <= bytes; done += line) {
+    const auto* const source = reinterpret_cast<const __m128i*>(from + done);
+    const __m128i a = _mm_loadu_si128(source);
+    const __m128i b = _mm_loadu_si128(source + 1);
+    const __m128i c = _mm_loadu_si128(source + 2);
+    const __m128i d = _mm_loadu_si128(source + 3);
+    store(reinterpret_cast<__m128i*>(to + done), a, b, c, d);
+  }
   std::memcpy(to + done, from + done, bytes - done);
-  // Stores past the cache are not in order with the stamp that follows.
-  if (stores == Stores::past_cache) _mm_sfence();
+}
+
+inline void copy_past_cache(std::byte* to, const std::byte* from, std::size_t bytes) {
+  copy_by_lines(to, from, bytes, [](__m128i* line, __m128i a, __m128i b, __m128i c, __m128i d) {
+    _mm_stream_si128(line, a);
+    _mm_stream_si128(line + 1, b);
+    _mm_stream_si128(line + 2, c);
+    _mm_stream_si128(line + 3, d);
+  });
+  _mm_sfence(); // they are in no order with the stamp that follows
+}
+
+// For a few lines of a lane, which the other core has read last: they are asked for ahead.
+inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::ptrdiff_t ahead = 8 * 64 / sizeof(__m128i);
+  copy_by_lines(to, from, bytes, [](__m128i* line, __m128i a, __m128i b, __m128i c, __m128i d) {
+    prefetch_to_write(line + ahead);
+    _mm_store_si128(line, a);
+    _mm_store_si128(line + 1, b);
+    _mm_store_si128(line + 2, c);
+    _mm_store_si128(line + 3, d);
+  });
 }
 
 #else
@@ -70,10 +79,22 @@ inline void prefetch_to_write(const void* line) {
   __builtin_prefetch(line, 1);
 }
 
-inline void store_long(std::byte* to, const std::byte* from, std::size_t bytes, Stores) {
+inline void copy_past_cache(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
 #endif
+
+// Copies bytes that do not overlap.
+inline void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
+  if (stores == Stores::cached)
+    std::memcpy(to, from, bytes);
+  else
+    copy_past_cache(to, from, bytes);
+}
 
 } // namespace macadam::net::shm

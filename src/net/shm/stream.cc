@@ -9,15 +9,12 @@
 
 // Put and get. Memory that both sides map: memcpy. Private memory: either the kernel copies it
 // (cross-memory attach, one core, at any time), or it is streamed: the one who has the data writes
-// pieces into the other's ring, whose poll() copies them to their place (two cores, faster, but
-// both must be in the library). `automatic` considers streaming as long as the target does nothing
-// but poll, and then takes what was faster so far.
+// pieces into cells, from where the other's poll() copies them to their place (two cores, faster,
+// but both must be in the library). `automatic` considers streaming as long as the target does
+// nothing but poll, and then takes what was faster so far.
 namespace macadam::net::shm {
 namespace {
 
-// Bytes in a piece: at most half of the rest, so that the target soon ends after us, but not less
-// than this.
-constexpr std::size_t shortest_piece = 4 << 10;
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
 // core.
 constexpr double patience = 20e-6;
@@ -61,6 +58,7 @@ Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, vo
   }
   if (error == ESRCH && !peer.failed) {
     peer.failed = true;
+    take_cells_back(peer);
     failed_.push_back(&peer);
     unfinished_.store(true, std::memory_order_relaxed);
   }
@@ -109,21 +107,27 @@ std::byte* Transport::mapped_address(const Peer& peer, RemoteMemory memory,
 
 Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                       std::uint64_t cookie) {
-  auto& peer = static_cast<Peer&>(link);
-  if (std::byte* mapped = mapped_address(peer, target, bytes)) {
-    std::memcpy(mapped, local, bytes);
-    counters_.bytes_mapped += bytes;
-    return Posted::done;
-  }
+  return put(static_cast<Peer&>(link), local, target, bytes, cookie, 0);
+}
+
+Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
+                      std::uint64_t cookie, std::uint32_t notice) {
   Stream& stream = *stream_slab_.make();
   stream.peer = &peer;
   stream.from = static_cast<const std::byte*>(local);
   stream.to = target.address;
-  stream.bytes = bytes;
+  stream.all = stream.bytes = bytes;
+  stream.notice = notice;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
-  const bool all = will_stream(peer) && has_choice(peer) ? put_by_choice(stream) : start(stream);
-  if (all && stream.ok) {
+  if (std::byte* mapped = mapped_address(peer, target, bytes)) {
+    std::memcpy(mapped, local, bytes);
+    counters_.bytes_mapped += bytes;
+    stream.bytes = 0;
+  }
+  const bool all = stream.bytes == 0 ||
+                   (will_stream(peer) && has_choice(peer) ? put_by_choice(stream) : start(stream));
+  if (all && stream.ok && tell(stream)) {
     stream_slab_.free(&stream);
     return Posted::done;
   }
@@ -136,15 +140,13 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
 // Short data go the way of messages, behind all pieces of streams, and the target's poll() puts
 // them in their place: so they are ordered with everything, and wake it.
 Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
-                              std::size_t bytes, std::uint64_t, std::uint32_t notice) {
+                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notice) {
   auto& peer = static_cast<Peer&>(link);
-  if (bytes > longest_noticed_put)
-    base::fail(MPI_ERR_INTERN,
-               "shared memory: a put of {} bytes with a notice, at most {} are taken", bytes,
-               longest_noticed_put);
   const NoticedPut head{target.address, static_cast<std::uint32_t>(target.key), notice};
-  if (peer.puts_under_way == 0 && post(peer, Kind::noticed_put, {&head, sizeof head, local, bytes}))
-    return Posted::done;
+  if (peer.puts_under_way == 0) {
+    if (bytes > longest_noticed_put) return put(peer, local, target, bytes, cookie, notice);
+    if (post(peer, Kind::noticed_put, {&head, sizeof head, local, bytes})) return Posted::done;
+  }
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
   return Posted::busy;
 }
@@ -202,23 +204,11 @@ bool Transport::advance(Stream& stream) {
   // Whoever streams to us must not wait for us now: both would wait.
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
-  const std::size_t all = stream.bytes;
-  const auto [stores, timed] = peer.store_choice.next(all);
-  const double begin = timed ? seconds() : 0;
+  const Wish wish = wish_of(peer, stream.all);
+  const double begin = wish.timed && stream.bytes == stream.all ? seconds() : 0;
   double full_since = 0;
   while (stream.bytes > 0 && !peer.failed) {
-    const std::size_t piece =
-        std::clamp(std::bit_floor(stream.bytes / 2 + 1), shortest_piece, stream_piece);
-    const std::size_t bytes = std::min(stream.bytes, piece);
-    // What tells of them stands alone in the first line, the data begin on the next.
-    std::byte first[put_data_offset] = {};
-    const PutData head{stream.to, all};
-    std::memcpy(first, &head, sizeof head);
-    if (post(peer, Kind::put_data, {first, sizeof first, stream.from, bytes, stores})) {
-      stream.from += bytes;
-      stream.to += bytes;
-      stream.bytes -= bytes;
-      counters_.bytes_streamed += bytes;
+    if (post_piece(stream, wish.stores, begin)) {
       full_since = 0;
       continue;
     }
@@ -228,7 +218,6 @@ bool Transport::advance(Stream& stream) {
     if (time - full_since > patience) break;
     relax();
   }
-  if (timed && stream.bytes == 0) peer.store_choice.record(all, stores, seconds() - begin);
   if (stream.bytes > 0 && !peer.failed && has_choice(peer)) {
     ++counters_.streams_cut;
     finish_by_cross_copy(stream);
@@ -241,11 +230,21 @@ bool Transport::advance(Stream& stream) {
   return stream.bytes == 0;
 }
 
+// The notice of a put whose data are there, unless its last piece brought it; false if there was no
+// room for it.
+bool Transport::tell(Stream& stream) {
+  if (stream.notice == 0 || !stream.ok) return true;
+  const Notice notice{stream.notice, stream.all};
+  return post(*stream.peer, Kind::notice, only(notice));
+}
+
 // Tells the one who waits for the stream; false if that found no room.
 bool Transport::finish(Stream& stream, Sink& sink) {
   if (stream.end == Stream::End::answer_get) {
     const GetDone done{stream.id, stream.ok ? 1u : 0u};
     if (!stream.peer->failed && !post(*stream.peer, Kind::get_done, only(done))) return false;
+  } else if (!tell(stream)) {
+    return false;
   }
   const Stream::End end = stream.end;
   const std::uint64_t id = stream.id;
@@ -268,21 +267,6 @@ bool Transport::advance_streams(Sink& sink) {
     if (all) moved |= finish(stream, sink);
   }
   return moved;
-}
-
-void Transport::on_put_data(const Line& line) {
-  const auto put = read_body<PutData>(line);
-  auto* const to = reinterpret_cast<std::byte*>(put.address);
-  const std::size_t bytes = line.bytes() - put_data_offset;
-  if (bytes < long_payload) {
-    std::memcpy(to, line.body() + put_data_offset, bytes);
-    return;
-  }
-  // Stores past the cache are faster to a place that is not in it.
-  const auto [stores, timed] = place_choice_.next(put.all);
-  const double begin = timed ? seconds() : 0;
-  store_long(to, line.body() + put_data_offset, bytes, stores);
-  if (timed) place_choice_.record(put.all, bytes, stores, seconds() - begin);
 }
 
 // --- Get.
@@ -407,7 +391,7 @@ void Transport::on_get_request(Peer& peer, const Line& line) {
   stream.peer = &peer;
   stream.from = reinterpret_cast<const std::byte*>(request.from);
   stream.to = request.to;
-  stream.bytes = request.bytes;
+  stream.all = stream.bytes = request.bytes;
   stream.end = Stream::End::answer_get;
   stream.id = request.id;
   streams_.push_back(stream);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 namespace macadam::net::shm {
 namespace {
@@ -22,10 +23,9 @@ constexpr unsigned longest_sleep_for_room_us = 500;
 
 // Lines of a queue or ring of about `bytes`: at least four of the longest messages, so that one
 // always fits in the end however the lane is cut.
-std::uint64_t lane_lines(std::int64_t bytes, std::size_t longest_message) {
-  const std::size_t longest = std::max(longest_message, put_data_offset + stream_piece);
+std::uint64_t lane_lines(std::int64_t bytes) {
   return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
-                                std::uint64_t{4} * lines_for(longest)));
+                                std::uint64_t{4} * lines_for(longest_inline)));
 }
 
 // Half of the machine's memory, shared out among its processes, is enough for anyone's messages.
@@ -47,7 +47,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .eager = eager,
           .hybrid = static_cast<std::size_t>(settings.shm_hybrid),
           .orders_bytes = false,
-          .noticed_put = longest_noticed_put,
+          .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .atomics = true};
 }
@@ -64,7 +64,7 @@ Transport::Transport(Directory& directory, const base::Settings& settings)
     : directory_(directory), settings_(settings), rank_(directory.rank()),
       limits_(make_limits(settings)), segment_(make_segment(directory)), probe_word_(random_word()),
       waiter_(segment_.header(), directory.local_size() > directory.cores(), settings.spin),
-      peers_(directory.size()), ring_lines_(lane_lines(settings.shm_ring, limits_.message)) {
+      peers_(directory.size()), ring_lines_(lane_lines(settings.shm_ring)) {
   lay_out();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
     fallbacks_.push_back(fmt::format("shm: shm_eager is {} bytes, the transport takes {} at most",
@@ -80,24 +80,30 @@ Transport::Transport(Directory& directory, const base::Settings& settings)
 Transport::~Transport() = default;
 
 void Transport::lay_out() {
-  const std::uint64_t lines = lane_lines(settings_.shm_queue, limits_.message);
+  const std::uint64_t lines = lane_lines(settings_.shm_queue);
   committed_ = queue_offset + lines * line_bytes;
   const int error = segment_.holds(0, committed_) ? segment_.commit(0, committed_) : ENOSPC;
   if (error != 0) {
     base::fail(MPI_ERR_NO_MEM,
                "shared memory: no room for the receive queue of {} KiB of rank {}: {}; lower "
-               "MACADAM_SHM_QUEUE or MACADAM_SHM_EAGER, or raise the memory limit",
+               "MACADAM_SHM_QUEUE, or raise the memory limit",
                committed_ >> 10, rank_, std::strerror(error));
   }
   SegmentHeader& header = *new (segment_.at(0)) SegmentHeader;
   header.queue_offset = queue_offset;
   header.queue_lines = lines;
+  const CellPlan plan = plan_cells(committed_);
+  header.cells_offset = plan.offset;
+  header.cell_bytes = plan.bytes;
+  header.cell_count = plan.count;
   header.probe_address = reinterpret_cast<std::uint64_t>(&probe_word_);
   header.probe_value = probe_word_;
   header.magic = SegmentHeader::magic_value;
+  cells_ = Cells(segment_, plan);
   queue_ = SharedQueueReader(header, Lane(segment_.at(queue_offset), lines));
   const std::size_t end = std::min(segment_.capacity(), fair_share(directory_.local_size()));
-  heap_ = Heap(segment_, committed_, std::max(end, committed_));
+  const std::size_t start = plan.offset + Cells::memory_bytes(plan);
+  heap_ = Heap(segment_, start, std::max(end, start));
 }
 
 engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
@@ -125,6 +131,7 @@ Peer& Transport::reach(Peer& peer) {
   }
   peer.queue =
       SharedQueueWriter(header, Lane(segment->at(header.queue_offset), header.queue_lines));
+  peer.cells = Cells(*segment, {header.cells_offset, header.cell_bytes, header.cell_count});
   peer.header = &header;
   if (peer.rank != rank_) probe(peer);
   return peer;
@@ -132,9 +139,7 @@ Peer& Transport::reach(Peer& peer) {
 
 bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   if (peer.lead == Lead::ring) [[likely]] {
-    const bool whole = kind != Kind::message || parts.payload_bytes < part_bytes ||
-                       parts.header_bytes > longest_header;
-    if (!(whole ? peer.ring.write(kind, rank_, parts) : write_parts(peer, parts))) [[unlikely]]
+    if (!peer.ring.write(kind, rank_, parts)) [[unlikely]]
       return false;
     ++counters_.sent_by_ring;
   } else {
@@ -147,16 +152,6 @@ bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   return true;
 }
 
-// A long message in parts, by the kind of stores that was faster so far.
-bool Transport::write_parts(Peer& peer, Parts message) {
-  const auto [stores, timed] = peer.store_choice.next(message.payload_bytes);
-  const double begin = timed ? seconds() : 0;
-  message.stores = stores;
-  if (!peer.ring.write_parts(rank_, message)) return false;
-  if (timed) peer.store_choice.record(message.payload_bytes, stores, seconds() - begin);
-  return true;
-}
-
 Posted Transport::send(engine::Link& link, const void* header, std::size_t header_bytes,
                        const void* payload, std::size_t payload_bytes) {
   if (header_bytes + payload_bytes > limits_.message) [[unlikely]] {
@@ -165,7 +160,9 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
   }
   const Parts parts{header, header_bytes, payload, payload_bytes};
   auto& peer = static_cast<Peer&>(link);
-  if (peer.puts_under_way == 0 && post(peer, Kind::message, parts)) [[likely]]
+  const bool whole = header_bytes + payload_bytes <= longest_inline;
+  if (peer.puts_under_way == 0 &&
+      (whole ? post(peer, Kind::message, parts) : post_parts(peer, parts))) [[likely]]
     return Posted::done;
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
   return Posted::busy;
@@ -240,17 +237,16 @@ unsigned Transport::read_queue(Sink& sink) {
 // Messages of the transport itself.
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   switch (line.kind()) {
-  case Kind::first_part: {
-    const auto part = read_body<FirstPart>(line);
-    return sink.on_first_part(peer.rank, line.body() + sizeof part, line.bytes() - sizeof part,
-                              part.rest);
-  }
-  case Kind::next_part:
-    return sink.on_next_part(peer.rank, line.body(), line.bytes());
-  case Kind::put_data:
-    return on_put_data(line);
+  case Kind::part:
+    return on_part(peer, line, sink);
+  case Kind::put_piece:
+    return on_put_piece(peer, line, sink);
   case Kind::noticed_put:
     return on_noticed_put(peer, line, sink);
+  case Kind::notice: {
+    const auto told = read_body<Notice>(line);
+    return sink.on_put(peer.rank, told.notice, told.bytes);
+  }
   case Kind::get_request:
     return on_get_request(peer, line);
   case Kind::get_done:

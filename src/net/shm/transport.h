@@ -12,6 +12,7 @@
 #include "net/shm/peer.h"
 #include "net/shm/wait.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -41,8 +42,8 @@ struct Counters {
   std::uint64_t wakes = 0;
 };
 
-// A put that goes in pieces through the ring (or the queue) of its target: this core copies in, the
-// target's copies out, both at the same time.
+// A put that goes in pieces through cells: this core copies in, the target's copies out, both at
+// the same time.
 struct Stream : base::ListNode<> {
   enum class End : std::uint8_t {
     complete_put, // `id` is the cookie of our put
@@ -50,8 +51,10 @@ struct Stream : base::ListNode<> {
   };
   Peer* peer = nullptr;
   const std::byte* from = nullptr;
-  std::uint64_t to = 0;  // address at the target
-  std::size_t bytes = 0; // still to go
+  std::uint64_t to = 0; // address at the target
+  std::size_t all = 0;
+  std::size_t bytes = 0;    // of these still to go
+  std::uint32_t notice = 0; // that the target does not have yet
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
@@ -122,7 +125,6 @@ class Transport final : public engine::Transport {
   void lay_out();
   Peer& reach(Peer& peer);
   bool post(Peer& peer, Kind kind, const Parts& parts);
-  bool write_parts(Peer& peer, Parts message);
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
   void handle(Peer& peer, const Line& line, Sink& sink);
@@ -144,6 +146,22 @@ class Transport final : public engine::Transport {
                 std::size_t bytes, std::uint64_t cookie);
   bool report_lost(Sink& sink);
 
+  // pieces.cc
+  [[nodiscard]] CellPlan plan_cells(std::uint64_t offset) const;
+  void commit_cells();
+  [[nodiscard]] const Cells& home_of(const Peer& peer, CellName name) const;
+  bool take_cell(Peer& peer, CellName& name);
+  bool take_own_cell(CellName& name);
+  void pass_on(Peer& peer, CellName name);
+  void take_cells_back(const Peer& peer);
+  bool post_parts(Peer& peer, const Parts& message);
+  bool post_piece(Stream& stream, Stores stores, double begin);
+  void on_part(Peer& peer, const Line& line, Sink& sink);
+  void on_put_piece(Peer& peer, const Line& line, Sink& sink);
+  [[nodiscard]] static Stores placing(Peer& peer, const Piece& piece);
+  void learn(Peer& peer, const Piece& piece);
+  [[nodiscard]] static Wish wish_of(const Peer& peer, std::size_t bytes);
+
   // stream.cc
   void probe(Peer& peer);
   void refuse_cross_copy(Peer& peer, const std::string& reason);
@@ -154,7 +172,10 @@ class Transport final : public engine::Transport {
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(const Peer& peer, RemoteMemory memory,
                                           std::size_t bytes) const;
+  Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
+             std::uint64_t cookie, std::uint32_t notice);
   bool start(Stream& stream);
+  bool tell(Stream& stream);
   bool put_by_choice(Stream& stream);
   bool advance(Stream& stream);
   bool finish_by_cross_copy(Stream& stream);
@@ -165,7 +186,6 @@ class Transport final : public engine::Transport {
   bool take_back(PendingGet& get);
   void finish(PendingGet& get, bool ok, Sink& sink);
   bool watch_gets(Sink& sink);
-  void on_put_data(const Line& line);
   void on_noticed_put(Peer& peer, const Line& line, Sink& sink);
   void on_get_request(Peer& peer, const Line& line);
   void on_get_done(const Line& line, Sink& sink);
@@ -178,6 +198,11 @@ class Transport final : public engine::Transport {
   std::uint64_t probe_word_; // what peers try to read, see SegmentHeader
   Waiter waiter_;
   SharedQueueReader queue_;
+  Cells cells_;
+  bool has_cells_ = false;                     // their memory is there
+  std::array<Rank, Cells::most> lent_to_ = {}; // whom we sent data through them last
+  std::uint32_t next_cell_ = 0;                // of ours
+  std::uint32_t other_cell_ = 0;
   Heap heap_;
   PeerTable peers_;
   std::size_t committed_ = 0; // bytes, without the heap's
@@ -192,7 +217,6 @@ class Transport final : public engine::Transport {
   std::vector<Peer*> owing_; // a GRANT, a REVOKE or a marker found no room
 
   base::Slab<Stream> stream_slab_;
-  StoreChoice place_choice_;   // for the pieces that we put in their place
   base::List<Stream> streams_; // in the order in which they began
   base::Slab<PendingGet> get_slab_;
   base::List<PendingGet> gets_;

@@ -68,20 +68,14 @@ TEST(Choice, AColdStartIsForgotten) {
   EXPECT_GT(transfers(choice, 1 << 20, 100, 30e-6, 80e-6), 90);
 }
 
-// A piece teaches what a byte costs in a transfer of its size, however long the piece is.
-TEST(Choice, PiecesOfATransferTeachItsClass) {
-  StoreChoice choice;
-  constexpr std::size_t all = 4 << 20;
-  for (std::size_t piece = 4 << 10; piece <= 16 << 10; piece += 4 << 10)
-    for (const double cost : {1e-9, 3e-9}) {
-      const Stores way = cost < 2e-9 ? Stores::past_cache : Stores::cached;
-      choice.next(all);
-      choice.record(all, piece, way, cost * static_cast<double>(piece));
-    }
-  int cached = 0;
-  for (int i = 0; i < 100; ++i)
-    cached += choice.next(all).way == Stores::cached ? 1 : 0;
-  EXPECT_LT(cached, 5);
+// Who may not look takes the better way, and learns nothing from it.
+TEST(Choice, TheBestSoFarCountsNothing) {
+  PathChoice choice;
+  EXPECT_EQ(choice.best(1 << 20), Path::stream);
+  transfers(choice, 1 << 20, 100, 80e-6, 30e-6);
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(choice.best(1 << 20), Path::cross_copy);
+  EXPECT_EQ(choice.best(64 << 10), Path::stream);
 }
 
 TEST(Choice, AnySizeHasAClass) {

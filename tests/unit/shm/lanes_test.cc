@@ -130,9 +130,27 @@ TEST(SharedQueue, RandomLengthsWithDataLikeStamps) {
   random_lengths(writer, reader, lines);
 }
 
+// The receiver's wishes reach the sender, each size its own.
+TEST(Ring, WishesAreForAClassOfSizes) {
+  constexpr std::uint64_t lines = 16;
+  Memory memory(ring_bytes(lines) / line_bytes);
+  auto& control = *new (memory.blocks.get()) RingControl;
+  const RingWriter writer(control, lines);
+  RingReader reader(control, lines);
+  reader.wish(0, {Stores::past_cache, false});
+  reader.wish(size_classes - 1, {Stores::cached, true});
+  for (std::size_t c = 0; c < size_classes; ++c) {
+    EXPECT_EQ(writer.wish(c).stores, c == 0 ? Stores::past_cache : Stores::cached) << c;
+    EXPECT_EQ(writer.wish(c).timed, c == size_classes - 1) << c;
+  }
+  reader.wish(0, {});
+  EXPECT_EQ(writer.wish(0).stores, Stores::cached);
+  EXPECT_TRUE(writer.wish(size_classes - 1).timed);
+}
+
 TEST(Ring, RandomLengthsWithDataLikeStamps) {
   constexpr std::uint64_t lines = 32;
-  Memory memory(lines + 1);
+  Memory memory(ring_bytes(lines) / line_bytes);
   auto& control = *new (memory.blocks.get()) RingControl;
   RingWriter writer(control, lines);
   RingReader reader(control, lines);
@@ -142,7 +160,7 @@ TEST(Ring, RandomLengthsWithDataLikeStamps) {
 // Fills each inner line with the very stamp that its position is polled for next.
 TEST(Ring, EveryInnerLineBearsTheNextStamp) {
   constexpr std::uint64_t lines = 8;
-  Memory memory(lines + 1);
+  Memory memory(ring_bytes(lines) / line_bytes);
   auto& control = *new (memory.blocks.get()) RingControl;
   RingWriter writer(control, lines);
   RingReader reader(control, lines);
@@ -170,7 +188,7 @@ TEST(Ring, EveryInnerLineBearsTheNextStamp) {
 
 TEST(Ring, FullRefusesAndGoesOn) {
   constexpr std::uint64_t lines = 16;
-  Memory memory(lines + 1);
+  Memory memory(ring_bytes(lines) / line_bytes);
   auto& control = *new (memory.blocks.get()) RingControl;
   RingWriter writer(control, lines);
   RingReader reader(control, lines);
@@ -233,7 +251,7 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
 TEST(Ring, SenderAndReceiverInTwoThreads) {
   constexpr std::uint64_t lines = 32;
   constexpr std::uint32_t messages = 50000;
-  Memory memory(lines + 1);
+  Memory memory(ring_bytes(lines) / line_bytes);
   auto& control = *new (memory.blocks.get()) RingControl;
   std::thread sender([&] {
     RingWriter writer(control, lines);

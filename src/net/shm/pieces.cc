@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/error.h"
+#include "net/shm/transport.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+// Long data through cells, piece by piece: the receiver copies a piece out while the sender copies
+// the next one in. Of a message of the engine all pieces stand in one cell, so that it is sent as a
+// whole or not at all; of a put each has its own.
+namespace macadam::net::shm {
+namespace {
+
+// Memory of a process for its cells, together, and the fewest that it is cut into.
+constexpr std::size_t cells_together = 512 << 10;
+constexpr std::size_t fewest_cells = 8;
+
+// Bytes in a piece of a put: at most half of the rest, so that the target soon ends after us, but
+// not less than the shortest. Longer ones would not fit the cells' smallest size.
+constexpr std::size_t shortest_piece = 4 << 10;
+constexpr std::size_t longest_piece = 16 << 10;
+// Bytes of a transfer from which on its place may be in no cache.
+constexpr std::size_t very_long = 1 << 20;
+// Bytes in a part of a message, and how many more make no part of their own.
+constexpr std::size_t part_bytes = 8 << 10;
+constexpr std::size_t little = 256;
+
+} // namespace
+
+CellPlan Transport::plan_cells(std::uint64_t offset) const {
+  const std::size_t bytes = std::max(limits_.message, longest_piece);
+  const std::size_t rounded = (bytes + line_bytes - 1) / line_bytes * line_bytes;
+  const std::size_t count =
+      std::clamp<std::size_t>(cells_together / rounded, fewest_cells, Cells::most);
+  return {offset, static_cast<std::uint32_t>(rounded), static_cast<std::uint32_t>(count)};
+}
+
+// At the first need: who sends nothing long, or only answers, has none.
+void Transport::commit_cells() {
+  const SegmentHeader& header = segment_.header();
+  const std::size_t bytes =
+      Cells::memory_bytes({header.cells_offset, header.cell_bytes, header.cell_count});
+  const int error = segment_.holds(header.cells_offset, bytes)
+                        ? segment_.commit(header.cells_offset, bytes)
+                        : ENOSPC;
+  if (error != 0)
+    base::fail(MPI_ERR_NO_MEM,
+               "shared memory: no room for {} KiB through which rank {} sends long data: {}; raise "
+               "the memory limit",
+               bytes >> 10, rank_, std::strerror(error));
+  committed_ += bytes;
+  has_cells_ = true;
+}
+
+const Cells& Transport::home_of(const Peer& peer, CellName name) const {
+  return name.ours ? cells_ : peer.cells;
+}
+
+// A cell for data to the peer; false if none was found. Those that its data warmed are best.
+bool Transport::take_cell(Peer& peer, CellName& name) {
+  bool taken = false;
+  while (!taken && peer.warm.take(name))
+    taken = home_of(peer, name).take(name.cell, rank_);
+  if (!taken) taken = take_own_cell(name);
+  if (taken && name.ours) lent_to_[name.cell] = peer.rank;
+  return taken;
+}
+
+// Ours in turn, because the one that was taken first is freed first, and to look at the others'
+// words would slow down those who free them. Only one more is looked at, another one each time: the
+// first may be with a process that does not read.
+bool Transport::take_own_cell(CellName& name) {
+  if (!has_cells_) [[unlikely]]
+    commit_cells();
+  const auto after = [&](std::uint32_t cell) { return cell + 1 < cells_.count() ? cell + 1 : 0; };
+  name = {static_cast<std::uint8_t>(next_cell_), true};
+  if (cells_.take(name.cell, rank_)) {
+    next_cell_ = after(next_cell_);
+    return true;
+  }
+  other_cell_ = after(other_cell_);
+  name.cell = static_cast<std::uint8_t>(other_cell_);
+  return cells_.take(name.cell, rank_);
+}
+
+// Its data are copied out: whoever needs a cell may take it, probably we for an answer.
+void Transport::pass_on(Peer& peer, CellName name) {
+  home_of(peer, name).free(name.cell);
+  if (peer.cells.cell_bytes() == cells_.cell_bytes()) peer.warm.add(name);
+}
+
+// The peer is gone: it will neither read nor free them.
+void Transport::take_cells_back(const Peer& peer) {
+  for (std::uint32_t cell = 0; cell < cells_.count(); ++cell)
+    if (cells_.held_by(cell, peer.rank) ||
+        (cells_.held_by(cell, rank_) && lent_to_[cell] == peer.rank))
+      cells_.free(cell);
+}
+
+Wish Transport::wish_of(const Peer& peer, std::size_t bytes) {
+  return peer.lead == Lead::ring ? peer.ring.wish(size_class(bytes)) : Wish{};
+}
+
+// A message that is too long for the lanes. Where another process could take the room in between,
+// it is one part.
+bool Transport::post_parts(Peer& peer, const Parts& message) {
+  const std::size_t all = message.header_bytes + message.payload_bytes;
+  const bool in_parts = peer.lead == Lead::ring;
+  CellName name;
+  if (in_parts && !peer.ring.has_room_for(all / part_bytes + 1)) return false;
+  if (!take_cell(peer, name)) return false;
+  const Wish wish = wish_of(peer, all);
+  Piece piece{.all = all,
+              .left = all,
+              .begin = wish.timed ? seconds() : 0,
+              .bytes = 0,
+              .cell = name.cell,
+              .senders = name.ours,
+              .stores = wish.stores};
+  std::byte* to = home_of(peer, name).data(name.cell);
+  std::memcpy(to, message.header, message.header_bytes);
+  to += message.header_bytes;
+  const auto* from = static_cast<const std::byte*>(message.payload);
+  std::size_t header = message.header_bytes; // not yet in a part
+  while (piece.left > 0) {
+    const bool last = !in_parts || piece.left <= part_bytes + little;
+    piece.bytes = static_cast<std::uint32_t>(last ? piece.left : part_bytes);
+    const std::size_t bytes = piece.bytes - std::min<std::size_t>(header, piece.bytes);
+    header -= piece.bytes - bytes;
+    if (bytes > 0) copy(to, from, bytes, wish.stores);
+    to += bytes;
+    from += bytes;
+    piece.left -= piece.bytes;
+    if (!post(peer, Kind::part, {&piece, sizeof piece, nullptr, 0})) {
+      home_of(peer, name).free(name.cell);
+      return false;
+    }
+  }
+  return true;
+}
+
+void Transport::on_part(Peer& peer, const Line& line, Sink& sink) {
+  const auto part = read_body<Piece>(line);
+  reach(peer);
+  const CellName name{part.cell, !part.senders};
+  const std::size_t before = part.all - part.left - part.bytes;
+  const std::byte* const from = home_of(peer, name).data(name.cell) + before;
+  if (part.left + part.bytes != part.all)
+    sink.on_next_part(peer.rank, from, part.bytes);
+  else if (part.left > 0)
+    sink.on_first_part(peer.rank, from, part.bytes, part.left);
+  else
+    sink.on_message(peer.rank, from, part.bytes);
+  if (part.left > 0) return;
+  pass_on(peer, name);
+  learn(peer, part);
+}
+
+// The next piece of a put; false if there is no room for it now.
+bool Transport::post_piece(Stream& stream, Stores stores, double begin) {
+  Peer& peer = *stream.peer;
+  CellName name;
+  if (!take_cell(peer, name)) return false;
+  const std::size_t half = std::bit_floor(stream.bytes / 2 + 1);
+  const std::size_t bytes = std::min(stream.bytes, std::clamp(half, shortest_piece, longest_piece));
+  std::byte* const to = home_of(peer, name).data(name.cell);
+  copy(to, stream.from, bytes, stores);
+  const bool last = bytes == stream.bytes;
+  const PutPiece put{.piece = {.all = stream.all,
+                               .left = stream.bytes - bytes,
+                               .begin = begin,
+                               .bytes = static_cast<std::uint32_t>(bytes),
+                               .cell = name.cell,
+                               .senders = name.ours,
+                               .stores = stores},
+                     .address = stream.to,
+                     .notice = last ? stream.notice : 0};
+  if (!post(peer, Kind::put_piece, {&put, sizeof put, nullptr, 0})) {
+    home_of(peer, name).free(name.cell);
+    return false;
+  }
+  if (last) stream.notice = 0;
+  stream.from += bytes;
+  stream.to += bytes;
+  stream.bytes -= bytes;
+  counters_.bytes_streamed += bytes;
+  return true;
+}
+
+void Transport::on_put_piece(Peer& peer, const Line& line, Sink& sink) {
+  const auto put = read_body<PutPiece>(line);
+  reach(peer);
+  const CellName name{put.piece.cell, !put.piece.senders};
+  copy(reinterpret_cast<std::byte*>(put.address), home_of(peer, name).data(name.cell),
+       put.piece.bytes, placing(peer, put.piece));
+  pass_on(peer, name);
+  if (put.piece.left > 0) return;
+  // We may answer at once, and look then whether the peer waits.
+  __builtin_prefetch(&peer.header->waiting);
+  learn(peer, put.piece);
+  if (put.notice != 0) sink.on_put(peer.rank, put.notice, put.piece.all);
+}
+
+// Very long data are often placed in memory that is in no cache, where stores past it are faster.
+// Only transfers whose time is known can tell.
+Stores Transport::placing(Peer& peer, const Piece& piece) {
+  if (piece.left + piece.bytes < piece.all) return peer.placing;
+  if (piece.all < very_long)
+    peer.placing = Stores::cached;
+  else
+    peer.placing =
+        piece.begin > 0 ? peer.place_choice.next(piece.all).way : peer.place_choice.best(piece.all);
+  return peer.placing;
+}
+
+// How the peer shall write data of this size is for us to say: we see how long they take from its
+// first store to our last, of which either core may have the longer part.
+void Transport::learn(Peer& peer, const Piece& piece) {
+  if (peer.ring_memory == nullptr) return;
+  if (piece.begin > 0) {
+    const double took = seconds() - piece.begin;
+    peer.store_choice.record(piece.all, piece.stores, took);
+    if (piece.all >= very_long) peer.place_choice.record(piece.all, peer.placing, took);
+  }
+  const auto [stores, timed] = peer.store_choice.next(piece.all);
+  peer.ring_in.wish(size_class(piece.all), {stores, timed});
+}
+
+} // namespace macadam::net::shm

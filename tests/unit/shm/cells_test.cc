@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cells: who holds one, in which order they are used again, and long data through them.
+#include "endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace macadam::net::shm::test {
+namespace {
+
+constexpr CellPlan plan{4096, 1024, 8};
+
+TEST(Cells, HaveOneHolderEach) {
+  Segment segment = Segment::anonymous(1 << 20);
+  const Cells cells(segment, plan);
+  EXPECT_TRUE(cells.take(3, 0));
+  EXPECT_TRUE(cells.held_by(3, 0));
+  EXPECT_FALSE(cells.take(3, 0));
+  EXPECT_FALSE(cells.take(3, 1));
+  EXPECT_TRUE(cells.take(4, 1));
+  cells.free(3);
+  EXPECT_FALSE(cells.held_by(3, 0));
+  EXPECT_TRUE(cells.take(3, 1));
+}
+
+TEST(Cells, AreDisjointAndInTheirMemory) {
+  Segment segment = Segment::anonymous(1 << 20);
+  const Cells cells(segment, plan);
+  std::byte* end = segment.at(plan.offset + plan.count * line_bytes);
+  for (std::uint32_t cell = 0; cell < plan.count; ++cell) {
+    EXPECT_EQ(cells.data(cell), end);
+    end = cells.data(cell) + plan.bytes;
+  }
+  EXPECT_EQ(end, segment.at(plan.offset + Cells::memory_bytes(plan)));
+}
+
+TEST(Cells, ThreadsThatTakeThemNeverMeetInOne) {
+  Segment segment = Segment::anonymous(1 << 20);
+  const Cells cells(segment, {4096, 1024, 2});
+  std::vector<std::thread> threads;
+  std::atomic<int> met = 0;
+  for (Rank rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      for (std::uint32_t turn = 0; turn < 20000; ++turn) {
+        const std::uint32_t cell = turn % 2;
+        if (!cells.take(cell, rank)) continue;
+        std::memset(cells.data(cell), static_cast<int>(rank), 8);
+        for (int i = 0; i < 8; ++i)
+          met += cells.data(cell)[i] != static_cast<std::byte>(rank) ? 1 : 0;
+        cells.free(cell);
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(met, 0);
+}
+
+std::vector<int> take_all(WarmCells& warm) {
+  std::vector<int> order;
+  CellName name;
+  while (warm.take(name))
+    order.push_back(name.cell);
+  return order;
+}
+
+void add(WarmCells& warm, std::initializer_list<std::uint8_t> cells) {
+  for (const std::uint8_t cell : cells)
+    warm.add({cell, true});
+}
+
+TEST(WarmCells, AreTakenInTheOrderOfTheirUse) {
+  WarmCells warm;
+  add(warm, {1, 2, 3});
+  EXPECT_EQ(take_all(warm), (std::vector{1, 2, 3}));
+  EXPECT_EQ(take_all(warm), std::vector<int>{});
+}
+
+TEST(WarmCells, OfWhatIsLeftOverTheLastComesFirst) {
+  WarmCells warm;
+  add(warm, {1, 2, 3, 4});
+  CellName name;
+  ASSERT_TRUE(warm.take(name));
+  ASSERT_TRUE(warm.take(name));
+  EXPECT_EQ(name.cell, 2);
+  add(warm, {7});
+  EXPECT_EQ(take_all(warm), (std::vector{3, 4, 7}));
+  add(warm, {1, 2});
+  ASSERT_TRUE(warm.take(name));
+  ASSERT_TRUE(warm.take(name));
+  EXPECT_EQ(name.cell, 2);
+}
+
+TEST(WarmCells, OnlyTheLastFewAreKept) {
+  WarmCells warm;
+  for (std::uint8_t cell = 0; cell < 20; ++cell)
+    warm.add({cell, true});
+  EXPECT_EQ(take_all(warm), (std::vector{12, 13, 14, 15, 16, 17, 18, 19}));
+}
+
+constexpr std::size_t eager = 16 << 10;
+
+std::string text(char letter) {
+  return std::string(eager, letter);
+}
+
+// Until there is no cell for more; how many were sent.
+std::uint64_t fill_up(Endpoint& self, Rank peer) {
+  std::uint64_t sent = 0;
+  while (self.try_send(peer, text('f').data(), eager) == Posted::done)
+    ++sent;
+  return sent;
+}
+
+TEST(LongMessages, AreBusyWithoutACellUntilOneIsRead) {
+  Job job(1);
+  run_threads(job, {}, [](Endpoint& self, Rank) {
+    const std::uint64_t sent = fill_up(self, 0);
+    EXPECT_EQ(sent, (512u << 10) / (eager + longest_header));
+    EXPECT_EQ(self.try_send(0, "short", 5), Posted::done);
+    self.wait_messages(sent + 1);
+    EXPECT_EQ(fill_up(self, 0), sent);
+    self.wait_messages(2 * sent + 1);
+  });
+}
+
+// Who only answers needs no memory for it.
+TEST(LongMessages, AnswersGoThroughTheCellsOfTheQuestions) {
+  Job job(2);
+  base::Settings settings;
+  settings.shm_rings = 0;
+  run_threads(job, settings, [](Endpoint& self, Rank rank) {
+    const std::size_t before = self.transport().memory_bytes();
+    for (int i = 0; i < 200; ++i) {
+      const std::string question = text(static_cast<char>('a' + i % 26));
+      if (rank == 0) self.send_text(1, question);
+      EXPECT_EQ(self.receive(), question);
+      if (rank == 1) self.send_text(0, question);
+    }
+    const std::size_t grown = self.transport().memory_bytes() - before;
+    if (rank == 0)
+      EXPECT_GT(grown, std::size_t{490} << 10);
+    else
+      EXPECT_EQ(grown, 0u);
+  });
+}
+
+// A rank that does not read holds what was sent to it, and nothing else stands still for that once
+// it reads or is gone.
+TEST(LongMessages, CellsOfADeadProcessAreTakenBack) {
+  Job job(3, 3);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Job::View view(job, 1);
+    Endpoint self(view, {});
+    self.send_text(0, "here");
+    for (;;)
+      pause();
+  }
+  Job::View view(job, 0);
+  base::Settings settings;
+  settings.shm_copy = base::CopyPath::cma;
+  Endpoint self(view, settings);
+  EXPECT_EQ(self.receive(), "here");
+  const std::uint64_t all = fill_up(self, 1);
+  EXPECT_GT(all, 0u);
+  EXPECT_EQ(self.try_send(0, text('x').data(), eager), Posted::busy);
+  kill(child, SIGKILL);
+  siginfo_t info;
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  std::byte data[100] = {};
+  const RemoteMemory memory{reinterpret_cast<std::uint64_t>(data), private_key};
+  EXPECT_FALSE(self.finished(self.transport().put(self.link(1), data, memory, 100, 1), 1));
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+  EXPECT_EQ(fill_up(self, 0), all);
+  self.wait_messages(all + 1);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(LongMessages, NoMemoryForCellsIsAClearError) {
+  Job job(2, 2, 400 << 10);
+  Job::View view(job, 0);
+  Endpoint self(view, {});
+  try {
+    self.try_send(0, text('x').data(), eager);
+    ADD_FAILURE() << "512 KiB of cells in a segment of 400 KiB";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.error_class, MPI_ERR_NO_MEM);
+    EXPECT_NE(error.text.find("memory limit"), std::string::npos) << error.text;
+  }
+  EXPECT_EQ(self.try_send(0, "short", 5), Posted::done);
+}
+
+} // namespace
+} // namespace macadam::net::shm::test
