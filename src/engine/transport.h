@@ -180,6 +180,9 @@ class Transport {
   // Memory that peers reach fastest (in a shared segment, or registered once). Null when there is
   // none left: the caller then does without it.
   virtual void* allocate(std::size_t bytes) = 0;
+  // Why the last allocate() that gave null did so, with the remedy, for callers that cannot do
+  // without.
+  [[nodiscard]] virtual std::string why_not_allocated() const { return "none is left"; }
   virtual void free(void* memory) = 0;
 
   // Delivers what has arrived, a bounded amount. True if anything was delivered or moved.

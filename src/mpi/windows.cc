@@ -148,12 +148,11 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
 // Memory of the library, which local peers map; null for none.
 void* allocate(Process& self, MPI_Aint bytes, const char* function) {
   if (bytes == 0) return nullptr;
-  void* const memory = self.nearest().allocate(static_cast<std::size_t>(bytes));
+  engine::Transport& near = self.nearest();
+  void* const memory = near.allocate(static_cast<std::size_t>(bytes));
   if (memory == nullptr) {
-    base::fail(MPI_ERR_NO_MEM,
-               "{}: {} bytes cannot be had from {} memory; half of the machine's memory is shared "
-               "out among its ranks",
-               function, bytes, self.nearest().limits().name);
+    base::fail(MPI_ERR_NO_MEM, "{}: {} bytes cannot be had from {} memory: {}", function, bytes,
+               near.limits().name, near.why_not_allocated());
   }
   return memory;
 }

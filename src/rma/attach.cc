@@ -46,8 +46,8 @@ void Window::reserve_attached(std::size_t count) {
   const std::size_t bytes = room * sizeof(Attached);
   void* const memory = near.allocate(bytes);
   if (memory == nullptr) {
-    base::fail(MPI_ERR_NO_MEM, "no memory of {} to list {} pieces of attached memory",
-               near.limits().name, room);
+    base::fail(MPI_ERR_NO_MEM, "no memory of {} to list {} pieces of attached memory: {}",
+               near.limits().name, room, near.why_not_allocated());
   }
   Attached list;
   list.address = reinterpret_cast<std::uint64_t>(memory);

@@ -39,9 +39,10 @@ Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   const std::size_t block = control_bytes(size());
   control_ = static_cast<std::byte*>(near.allocate(block));
   if (control_ == nullptr) {
-    base::fail(MPI_ERR_NO_MEM,
-               "no memory of {} for the {} bytes by which the {} ranks of the window synchronise",
-               near.limits().name, block, size());
+    base::fail(
+        MPI_ERR_NO_MEM,
+        "no memory of {} for the {} bytes by which the {} ranks of the window synchronise: {}",
+        near.limits().name, block, size(), near.why_not_allocated());
   }
   std::memset(control_, 0, block);
   new (control_) Control;

@@ -44,6 +44,9 @@ class Witness final : public engine::Transport, engine::Sink {
   }
   void release_memory(engine::RemoteMemory memory) override { transport_.release_memory(memory); }
   void* allocate(std::size_t bytes) override { return transport_.allocate(bytes); }
+  [[nodiscard]] std::string why_not_allocated() const override {
+    return transport_.why_not_allocated();
+  }
   void free(void* memory) override { transport_.free(memory); }
   bool poll(engine::Sink& sink) override {
     sink_ = &sink;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <fmt/format.h>
 #include <iterator>
 #include <new>
 
@@ -47,12 +48,20 @@ const MemoryRegion* Heap::find(const void* memory) const {
 }
 
 Heap::Chunk* Heap::grow(std::size_t bytes, unsigned size_class) {
-  if (bytes_ + bytes > limit) return nullptr;
+  if (bytes_ + bytes > limit) {
+    refusal_ =
+        fmt::format("RDMA: {} has registered {} bytes of it, and {} more would exceed the {} "
+                    "that a rank may have; free some (MPI_Free_mem, MPI_Win_free), or give "
+                    "MPI_Win_create memory of your own",
+                    device_.name(), bytes_, bytes, limit);
+    return nullptr;
+  }
   Chunk chunk;
   try {
     chunk.memory = allocate_pages(bytes, "memory that peers reach");
     chunk.region = device_.register_memory(chunk.memory.get(), bytes, Access::remote);
-  } catch (const base::Error&) {
+  } catch (const base::Error& error) {
+    refusal_ = error.text;
     return nullptr;
   }
   chunk.bytes = bytes;

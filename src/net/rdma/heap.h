@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 namespace macadam::net::rdma {
 
@@ -22,6 +23,8 @@ class Heap {
 
   // Null if the limit is reached or the device refuses.
   void* allocate(std::size_t bytes);
+  // Why the last allocation that failed did so, with the remedy.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
   void free(void* memory);
   // The region that holds this memory; null if it is none of ours.
   [[nodiscard]] const MemoryRegion* find(const void* memory) const;
@@ -49,6 +52,7 @@ class Heap {
   std::map<std::uintptr_t, Chunk> chunks_; // by first address
   std::array<FreeBlock*, classes> free_ = {};
   std::size_t bytes_ = 0;
+  std::string refusal_;
 };
 
 } // namespace macadam::net::rdma

@@ -99,6 +99,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+  [[nodiscard]] std::string why_not_allocated() const override { return heap_.refusal(); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
   bool drain() override;

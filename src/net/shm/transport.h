@@ -108,6 +108,9 @@ class Transport final : public engine::Transport {
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+  [[nodiscard]] std::string why_not_allocated() const override {
+    return "half of the machine's memory is shared out among its ranks";
+  }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
   bool idle(unsigned fruitless, unsigned longest_us) override;

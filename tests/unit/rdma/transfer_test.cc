@@ -294,6 +294,34 @@ TEST(Get, from_the_heap_needs_no_registration) {
   world[0].transport->free(here);
 }
 
+// Neither what the device said of the very first chunk is lost, nor the limit; and what was
+// refused is had once there is room.
+TEST(Allocate, says_why_not) {
+  Model model;
+  model.regions = 20;
+  World world(1, small_settings(), model);
+  world.start();
+  RdmaTransport& transport = *world[0].transport;
+  std::byte some{};
+  std::vector<std::unique_ptr<MemoryRegion>> others; // have taken what there was
+  while (world[0].device.regions.count() < 20)
+    others.push_back(world[0].device.register_memory(&some, 1, Access::local));
+  const auto expect_said = [&](const std::vector<std::string>& texts) {
+    const std::string said = transport.why_not_allocated();
+    for (const std::string& text : texts)
+      EXPECT_NE(said.find(text), std::string::npos) << said << "\nlacks: " << text;
+  };
+  const std::string device = world[0].device.name();
+  EXPECT_EQ(transport.allocate(128), nullptr);
+  expect_said({device, "all 20 memory regions", "give some back"});
+  others.clear();
+  EXPECT_EQ(transport.allocate(std::size_t{1} << 30), nullptr);
+  expect_said({device, "1073741824 more", "268435456", "MPI_Win_free"});
+  void* const memory = transport.allocate(128);
+  EXPECT_NE(memory, nullptr);
+  transport.free(memory);
+}
+
 // Nothing of the process's end of a connection goes on, and all is told once.
 TEST(Failure, of_a_queue_pair_ends_what_was_under_way) {
   World world(2);
