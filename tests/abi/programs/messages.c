@@ -90,6 +90,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   ring();
   wildcards();
+  MPI_Barrier(MPI_COMM_WORLD); /* or a probe finds what a rank that is ahead sends next */
   columns();
   errors();
   nobody();
