@@ -32,6 +32,7 @@ struct Peer final : engine::Link {
   RingWriter ring;
   SharedQueueWriter queue;
   Segment segment;                  // mapped here; not for the process itself
+  bool wrote_last = false;          // into the ring, and the peer has sent nothing since
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
   PathChoice put_choice;
@@ -45,6 +46,7 @@ struct Peer final : engine::Link {
   RingReader ring_in;
   std::byte* ring_memory = nullptr; // the ring we gave, null: none
   bool ring_read = false;           // the peer writes into it: we poll it
+  bool busy = false;                // it held a message when we looked last
   bool revoking = false;            // we want it back
   bool grant_owed = false;          // GRANT found no room yet
   bool revoke_owed = false;         // REVOKE found no room yet

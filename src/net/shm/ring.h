@@ -42,8 +42,9 @@ class RingWriter {
   RingWriter(RingControl& control, std::uint64_t lines)
       : control_(&control), lane_(&control + 1, lines) {}
 
-  // Writes a message; false if there is no room now.
-  bool write(Kind kind, Rank source, const Parts& parts) {
+  // Writes a message; false if there is no room now. `in_a_row`: the reader has sent nothing since
+  // the message before.
+  bool write(Kind kind, Rank source, const Parts& parts, bool in_a_row = true) {
     const std::uint32_t lines = lines_for(parts.header_bytes + parts.payload_bytes);
     const std::uint64_t gap = lane_.gap(tail_, lines);
     if (!has_room(gap + lines)) [[unlikely]]
@@ -54,8 +55,20 @@ class RingWriter {
     }
     // publish() looks at the line behind: it comes while a long payload is copied.
     if (lines > lines_ahead) prefetch_to_write(&lane_.at(tail_ + lines));
-    fill(lane_.at(tail_), kind, source, parts);
+    Line& first = lane_.at(tail_);
+    fill(first, kind, source, parts);
     publish(lines);
+    Line& ahead = lane_.at(tail_ + lines_ahead);
+    if (in_a_row) {
+      if (kind == Kind::message) hand_on(&first);
+      prefetch_to_write(&ahead); // so that a stream of messages finds its lines ready
+    } else {
+      // Time is left to hand on the whole message, and the reader may keep the line ahead: it need
+      // not take it from us when it begins to poll it.
+      for (std::uint32_t i = 0; i < lines; ++i)
+        hand_on(&first + i);
+      __builtin_prefetch(&ahead);
+    }
     return true;
   }
 
@@ -87,7 +100,6 @@ class RingWriter {
     }
     lane_.publish(tail_);
     tail_ = next;
-    prefetch_to_write(&lane_.at(next + lines_ahead));
   }
 
   RingControl* control_ = nullptr;

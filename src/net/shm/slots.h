@@ -5,6 +5,7 @@
 #include "net/shm/segment.h"
 #include "net/shm/stores.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -112,6 +113,14 @@ template <class Body>
   Body body;
   std::memcpy(&body, line.body(), sizeof body);
   return body;
+}
+
+// Asks for the first lines behind that of a header, while the header is looked at.
+inline void fetch_rest(const Line& line) {
+  constexpr std::uint32_t most = 8;
+  const std::uint32_t lines = std::min(lines_for(line.bytes()), most);
+  for (std::uint32_t i = 1; i < lines; ++i)
+    __builtin_prefetch(&line + i);
 }
 
 // Lines in a circle, a power of two of them. Positions count on without end; the line of a position

@@ -139,8 +139,9 @@ Peer& Transport::reach(Peer& peer) {
 
 bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   if (peer.lead == Lead::ring) [[likely]] {
-    if (!peer.ring.write(kind, rank_, parts)) [[unlikely]]
+    if (!peer.ring.write(kind, rank_, parts, peer.wrote_last)) [[unlikely]]
       return false;
+    peer.wrote_last = true;
     ++counters_.sent_by_ring;
   } else {
     if (peer.lead != Lead::queue) return change_lead(peer) && post(peer, kind, parts);
@@ -193,13 +194,19 @@ bool Transport::poll(Sink& sink) {
   return true;
 }
 
+// The line behind a message has to come from the other core, and to look at it delays what this
+// process stores next, maybe the answer: that is left to the next poll, unless messages come fast.
 unsigned Transport::read_ring(Peer& peer, Sink& sink) {
+  const bool busy = peer.busy;
+  bool more = true;
   unsigned read = 0;
-  for (; read < batch; ++read) {
+  for (; read < batch && more; ++read) {
     const Line* line = peer.ring_in.next();
     if (line == nullptr) break;
+    if (line->bytes() > line_body) fetch_rest(*line);
     if (line->kind() == Kind::message) [[likely]] {
       sink.on_message(peer.rank, line->body(), line->bytes());
+      more = busy;
     } else if (line->kind() == Kind::ring_end) {
       on_ring_end(peer);
       return read + 1;
@@ -208,6 +215,9 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
     }
     peer.ring_in.pop();
   }
+  peer.busy = read > 0;
+  if (!peer.busy) return 0;
+  peer.wrote_last = false;
   peer.heard += read;
   return read;
 }
