@@ -20,7 +20,7 @@ constexpr std::string_view prefix = "MACADAM_";
 constexpr const char* networks = "automatic|shm|rdma";
 constexpr const char* protocols = "customized|sender";
 constexpr const char* rendezvous = "read|write";
-constexpr const char* copy_paths = "automatic|cma|pipeline";
+constexpr const char* copy_paths = "automatic|cma|halves|pipeline";
 constexpr const char* connect_modes = "on-demand|all|serial";
 constexpr const char* receive_modes = "shared|credit|ring";
 

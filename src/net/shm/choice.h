@@ -15,11 +15,11 @@ constexpr std::size_t size_class(std::size_t bytes) {
   return std::clamp<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes - 1)), 14, 21) - 14;
 }
 
-// Which of two ways (the values 0 and 1 of an enumeration) to move data is the faster one between
-// two processes: it depends on the size, the machine, and on which cores they are. Learned from the
-// transfers themselves: the better way is taken, the other one now and then to see whether that is
-// still so, the more seldom the slower it was.
-template <class Way, unsigned explore_every>
+// Which of several ways (the values of an enumeration, from 0 on) to move data is the fastest one
+// between two processes: it depends on the size, the machine, and on which cores they are. Learned
+// from the transfers themselves: the best way is taken, another one now and then to see whether
+// that is still so, the more seldom the slower it was.
+template <class Way, unsigned ways, unsigned explore_every>
 class Choice {
  public:
   struct Turn {
@@ -30,21 +30,26 @@ class Choice {
   Turn next(std::size_t bytes) {
     Class& c = class_of(bytes);
     const unsigned turn = c.turn++;
-    if (turn < trials) return {static_cast<Way>(turn % 2), true};
-    const unsigned better = c.seconds[0] <= c.seconds[1] ? 0 : 1;
-    if (static_cast<std::int32_t>(turn - c.explore_at) < 0)
-      return {static_cast<Way>(better), turn % time_every == 0};
-    // So that looking costs less than one transfer in explore_every.
-    const float slower = c.seconds[1 - better] / c.seconds[better]; // not a number if unknown
-    c.explore_at =
-        turn + explore_every * static_cast<unsigned>(slower < slowest ? slower : slowest);
-    return {static_cast<Way>(1 - better), true};
+    if (turn < run * ways) return {static_cast<Way>(turn / run), true};
+    const unsigned better = best_of(c);
+    if (turn == c.look_at) {
+      c.other = (c.other + 1) % ways;
+      if (c.other == better) c.other = (c.other + 1) % ways;
+    }
+    if (turn - c.look_at < run) return {static_cast<Way>(c.other), true};
+    if (turn - c.look_at == run) {
+      // So that looking costs less than `run` transfers in explore_every; at first more often, as
+      // what is new may not show what it can.
+      const float ratio = c.seconds[c.other] / c.seconds[better]; // not a number if all are unknown
+      const float slower = ratio > 1 ? std::min(ratio, slowest) : 1;
+      c.look_at = turn + std::min(explore_every, turn) * static_cast<unsigned>(slower);
+    }
+    return {static_cast<Way>(better), turn % time_every == 0};
   }
 
-  // The better way so far; nothing is counted.
+  // The best way so far; nothing is counted.
   [[nodiscard]] Way best(std::size_t bytes) const {
-    const Class& c = classes_[size_class(bytes)];
-    return static_cast<Way>(c.seconds[0] <= c.seconds[1] ? 0 : 1);
+    return static_cast<Way>(best_of(classes_[size_class(bytes)]));
   }
 
   // Nothing is faster than it can be, but many things make a transfer slow that say little about
@@ -60,23 +65,43 @@ class Choice {
   }
 
  private:
-  static constexpr unsigned trials = 8; // at first, the ways in turn
+  // How often a way is taken when it is looked at: what it costs is seen when some transfers before
+  // went the same way. At first each is.
+  static constexpr unsigned run = 8;
   static constexpr unsigned time_every = 8;
   static constexpr float slowest = 64; // as far as that matters
 
   struct Class {
-    float seconds[2] = {}; // a byte, by way; 0: unknown
+    float seconds[ways] = {}; // a byte, by way; 0: unknown
     std::uint32_t turn = 0;
-    std::uint32_t explore_at = explore_every;
+    std::uint32_t look_at = 2 * run * ways;
+    std::uint32_t other = 0; // that was looked at last
   };
   Class& class_of(std::size_t bytes) { return classes_[size_class(bytes)]; }
+
+  // An unknown way is the worst; if all are, the first is best.
+  static unsigned best_of(const Class& c) {
+    unsigned best = 0;
+    for (unsigned way = 1; way < ways; ++way)
+      if (c.seconds[way] > 0 && (c.seconds[best] == 0 || c.seconds[way] < c.seconds[best]))
+        best = way;
+    return best;
+  }
 
   std::array<Class, size_classes> classes_;
 };
 
-// How private memory of another process is reached: in pieces through the segment by both
-// processes, or copied by the kernel.
-enum class Path : std::uint8_t { stream, cross_copy };
-using PathChoice = Choice<Path, 64>;
+// How long data come to a process that waits for them.
+enum class Way : std::uint8_t {
+  cells,            // through cells, by stores through the cache
+  cells_past_cache, // through cells, by stores past it
+  kernel,           // copied by the kernel, on one core
+  halves,           // copied by the kernel, half of them on either core
+};
+[[nodiscard]] constexpr bool by_kernel(Way way) {
+  return way == Way::kernel || way == Way::halves;
+}
+// Looks seldom: what was written past the cache makes others slow later.
+using WayChoice = Choice<Way, 4, 1024>;
 
 } // namespace macadam::net::shm

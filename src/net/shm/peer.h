@@ -35,9 +35,6 @@ struct Peer final : engine::Link {
   bool wrote_last = false;          // into the ring, and the peer has sent nothing since
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
-  PathChoice put_choice;
-  PathChoice get_choice;
-
   // Long data, both ways.
   Cells cells; // the peer's
   WarmCells warm;
@@ -53,9 +50,11 @@ struct Peer final : engine::Link {
   bool owing = false;               // in Transport::owing_
   std::uint64_t heard = 0;          // messages, halved now and then
   std::uint64_t consider_at = 0;    // `heard` at which the peer may get a ring
-  StoreChoice store_choice;         // for long data that the peer writes
+  WayChoice way_choice;             // for long data from the peer
   PlaceChoice place_choice;         // for their place here
   Stores placing = Stores::cached;  // what comes now
+  double began = 0;                 // when that began, if it is timed
+  bool half_missing = false;        // of what comes now, we could not copy our half
 };
 
 // Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.

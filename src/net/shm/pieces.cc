@@ -27,6 +27,10 @@ constexpr std::size_t very_long = 1 << 20;
 constexpr std::size_t part_bytes = 8 << 10;
 constexpr std::size_t little = 256;
 
+constexpr Stores stores_of(Way way) {
+  return way == Way::cells_past_cache ? Stores::past_cache : Stores::cached;
+}
+
 } // namespace
 
 CellPlan Transport::plan_cells(std::uint64_t offset) const {
@@ -112,13 +116,14 @@ bool Transport::post_parts(Peer& peer, const Parts& message) {
   if (in_parts && !peer.ring.has_room_for(all / part_bytes + 1)) return false;
   if (!take_cell(peer, name)) return false;
   const Wish wish = wish_of(peer, all);
+  const Way way = by_kernel(wish.way) ? Way::cells : wish.way;
   Piece piece{.all = all,
               .left = all,
               .begin = wish.timed ? seconds() : 0,
               .bytes = 0,
               .cell = name.cell,
               .senders = name.ours,
-              .stores = wish.stores};
+              .way = way};
   std::byte* to = home_of(peer, name).data(name.cell);
   std::memcpy(to, message.header, message.header_bytes);
   to += message.header_bytes;
@@ -129,7 +134,7 @@ bool Transport::post_parts(Peer& peer, const Parts& message) {
     piece.bytes = static_cast<std::uint32_t>(last ? piece.left : part_bytes);
     const std::size_t bytes = piece.bytes - std::min<std::size_t>(header, piece.bytes);
     header -= piece.bytes - bytes;
-    if (bytes > 0) copy(to, from, bytes, wish.stores);
+    if (bytes > 0) copy(to, from, bytes, stores_of(way));
     to += bytes;
     from += bytes;
     piece.left -= piece.bytes;
@@ -144,6 +149,7 @@ bool Transport::post_parts(Peer& peer, const Parts& message) {
 void Transport::on_part(Peer& peer, const Line& line, Sink& sink) {
   const auto part = read_body<Piece>(line);
   reach(peer);
+  begin(peer, part);
   const CellName name{part.cell, !part.senders};
   const std::size_t before = part.all - part.left - part.bytes;
   const std::byte* const from = home_of(peer, name).data(name.cell) + before;
@@ -155,33 +161,33 @@ void Transport::on_part(Peer& peer, const Line& line, Sink& sink) {
     sink.on_message(peer.rank, from, part.bytes);
   if (part.left > 0) return;
   pass_on(peer, name);
-  learn(peer, part);
+  learn(peer, part.all, part.way, part.begin > 0 ? peer.began : 0);
 }
 
 // The next piece of a put; false if there is no room for it now.
-bool Transport::post_piece(Stream& stream, Stores stores, double begin) {
+bool Transport::post_piece(Stream& stream) {
   Peer& peer = *stream.peer;
   CellName name;
   if (!take_cell(peer, name)) return false;
   const std::size_t half = std::bit_floor(stream.bytes / 2 + 1);
   const std::size_t bytes = std::min(stream.bytes, std::clamp(half, shortest_piece, longest_piece));
   std::byte* const to = home_of(peer, name).data(name.cell);
-  copy(to, stream.from, bytes, stores);
+  copy(to, stream.from, bytes, stores_of(stream.way));
   const bool last = bytes == stream.bytes;
   const PutPiece put{.piece = {.all = stream.all,
                                .left = stream.bytes - bytes,
-                               .begin = begin,
+                               .begin = stream.begin,
                                .bytes = static_cast<std::uint32_t>(bytes),
                                .cell = name.cell,
                                .senders = name.ours,
-                               .stores = stores},
+                               .way = stream.way},
                      .address = stream.to,
-                     .notice = last ? stream.notice : 0};
+                     .notice = last && !stream.told ? stream.notice : 0};
   if (!post(peer, Kind::put_piece, {&put, sizeof put, nullptr, 0})) {
     home_of(peer, name).free(name.cell);
     return false;
   }
-  if (last) stream.notice = 0;
+  stream.told = last;
   stream.from += bytes;
   stream.to += bytes;
   stream.bytes -= bytes;
@@ -192,6 +198,7 @@ bool Transport::post_piece(Stream& stream, Stores stores, double begin) {
 void Transport::on_put_piece(Peer& peer, const Line& line, Sink& sink) {
   const auto put = read_body<PutPiece>(line);
   reach(peer);
+  begin(peer, put.piece);
   const CellName name{put.piece.cell, !put.piece.senders};
   copy(reinterpret_cast<std::byte*>(put.address), home_of(peer, name).data(name.cell),
        put.piece.bytes, placing(peer, put.piece));
@@ -199,8 +206,8 @@ void Transport::on_put_piece(Peer& peer, const Line& line, Sink& sink) {
   if (put.piece.left > 0) return;
   // We may answer at once, and look then whether the peer waits.
   __builtin_prefetch(&peer.header->waiting);
-  learn(peer, put.piece);
-  if (put.notice != 0) sink.on_put(peer.rank, put.notice, put.piece.all);
+  learn(peer, put.piece.all, put.piece.way, put.piece.begin > 0 ? peer.began : 0);
+  if (put.notice != 0 && !lost_half(peer)) sink.on_put(peer.rank, put.notice, put.piece.all);
 }
 
 // Very long data are often placed in memory that is in no cache, where stores past it are faster.
@@ -215,17 +222,28 @@ Stores Transport::placing(Peer& peer, const Piece& piece) {
   return peer.placing;
 }
 
-// How the peer shall write data of this size is for us to say: we see how long they take from its
-// first store to our last, of which either core may have the longer part.
-void Transport::learn(Peer& peer, const Piece& piece) {
+// The time of data begins with the sender's first store, unless they had to wait for those before
+// them: then with the first that we see of them.
+void Transport::begin(Peer& peer, const Piece& piece) {
+  if (piece.begin > 0 && piece.left + piece.bytes == piece.all)
+    peer.began = peer.busy ? seconds() : piece.begin;
+}
+
+// How data of this size shall come from the peer is for us to say: we see how long they take from
+// its first store to our last, of which either core may have the longer part. `began` is 0 if they
+// were not timed.
+void Transport::learn(Peer& peer, std::size_t bytes, Way way, double began) {
   if (peer.ring_memory == nullptr) return;
-  if (piece.begin > 0) {
-    const double took = seconds() - piece.begin;
-    peer.store_choice.record(piece.all, piece.stores, took);
-    if (piece.all >= very_long) peer.place_choice.record(piece.all, peer.placing, took);
+  if (began > 0) {
+    const double took = seconds() - began;
+    peer.way_choice.record(bytes, way, took);
+    if (bytes >= very_long && !by_kernel(way)) peer.place_choice.record(bytes, peer.placing, took);
   }
-  const auto [stores, timed] = peer.store_choice.next(piece.all);
-  peer.ring_in.wish(size_class(piece.all), {stores, timed});
+  auto [wish, timed] = peer.way_choice.next(bytes);
+  // Up to there a sender goes on as soon as its own core has done its part.
+  if (wish == Way::halves && bytes <= limits_.hybrid) wish = Way::kernel;
+  if (by_kernel(wish) && !has_choice(peer)) wish = Way::cells;
+  peer.ring_in.wish(size_class(bytes), {wish, timed});
 }
 
 } // namespace macadam::net::shm

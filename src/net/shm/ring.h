@@ -16,19 +16,29 @@ struct alignas(line_bytes) RingControl {
 };
 static_assert(sizeof(RingControl) == 2 * line_bytes);
 
-// What the receiver wishes of long data, two bits for each class of sizes: that they be stored past
-// the cache, and to be told when the sender began.
+// What the receiver wishes of long data, three bits for each class of sizes: how they come, and to
+// be told when the sender began.
 struct Wish {
-  Stores stores = Stores::cached;
+  Way way = Way::cells;
   bool timed = false;
 
   [[nodiscard]] std::uint32_t bits(std::size_t size_class) const {
-    return (static_cast<std::uint32_t>(stores) | (timed ? 2u : 0u)) << 2 * size_class;
+    return (static_cast<std::uint32_t>(way) | (timed ? timed_bit : 0)) << bits_a_class * size_class;
   }
   static Wish from(std::uint32_t wishes, std::size_t size_class) {
-    const std::uint32_t bits = wishes >> 2 * size_class;
-    return {static_cast<Stores>(bits & 1), (bits & 2) != 0};
+    const std::uint32_t bits = wishes >> bits_a_class * size_class;
+    return {static_cast<Way>(bits & (timed_bit - 1)), (bits & timed_bit) != 0};
   }
+  // `wishes` with this one for the class.
+  [[nodiscard]] std::uint32_t put_into(std::uint32_t wishes, std::size_t size_class) const {
+    return (wishes & ~(all_bits << bits_a_class * size_class)) | bits(size_class);
+  }
+
+ private:
+  static constexpr unsigned bits_a_class = 3;
+  static constexpr std::uint32_t timed_bit = 4;
+  static constexpr std::uint32_t all_bits = 7;
+  static_assert(bits_a_class * size_classes <= 32);
 };
 
 constexpr std::size_t ring_bytes(std::uint64_t lines) {
@@ -130,10 +140,13 @@ class RingReader {
     control_->head.store(position_, std::memory_order_release);
   }
 
+  [[nodiscard]] Wish wished(std::size_t size_class) const {
+    return Wish::from(wishes_, size_class);
+  }
+
   // Written only when it changes, so that the sender has the line.
   void wish(std::size_t size_class, Wish wish) {
-    const std::uint32_t others = wishes_ & ~Wish{Stores{1}, true}.bits(size_class);
-    const std::uint32_t wishes = others | wish.bits(size_class);
+    const std::uint32_t wishes = wish.put_into(wishes_, size_class);
     if (wishes == wishes_) return;
     wishes_ = wishes;
     control_->wishes.store(wishes, std::memory_order_relaxed);

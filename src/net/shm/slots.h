@@ -17,18 +17,20 @@
 namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
-  message = 1, // of the engine
-  part,        // of a long message of the engine: Piece
-  pad,         // nothing up to the end of the lane
-  to_ring,     // in the queue: the sender's next message is in its ring
-  ring_end,    // in a ring: the sender's next message is in the queue
-  grant,       // Grant: a ring for the one who receives this
-  revoke,      // give the ring back
-  put_piece,   // PutPiece
-  get_request, // GetRequest
-  get_done,    // GetDone
-  noticed_put, // NoticedPut, then the data
-  notice,      // Notice
+  message = 1,  // of the engine
+  part,         // of a long message of the engine: Piece
+  pad,          // nothing up to the end of the lane
+  to_ring,      // in the queue: the sender's next message is in its ring
+  ring_end,     // in a ring: the sender's next message is in the queue
+  grant,        // Grant: a ring for the one who receives this
+  revoke,       // give the ring back
+  put_piece,    // PutPiece
+  get_request,  // GetRequest
+  get_done,     // GetDone
+  half_request, // HalfRequest
+  half_done,    // HalfDone
+  noticed_put,  // NoticedPut, then the data
+  notice,       // Notice
 };
 
 // The first line of a message.
@@ -77,7 +79,7 @@ struct Piece {
   std::uint32_t bytes;
   std::uint8_t cell;
   bool senders; // the cell is the sender's, or else the receiver's
-  Stores stores;
+  Way way;
 };
 struct PutPiece {
   Piece piece;
@@ -94,7 +96,25 @@ struct GetRequest {
 };
 struct GetDone {
   std::uint64_t id;
-  std::uint64_t ok;
+  double begin; // as in Piece
+  bool ok;
+  Way way; // in which the data came
+};
+// Asks the receiver to copy data out of the sender's memory.
+struct HalfRequest {
+  std::uint32_t claim; // as in GetRequest, of the sender
+  std::uint32_t ticket;
+  std::uint64_t from; // address at the sender
+  std::uint64_t to;   // address at the receiver
+  std::uint64_t bytes;
+  bool answer; // with HalfDone
+  bool told;   // the end of the whole is told behind this
+};
+struct HalfDone {
+  std::uint64_t bytes;
+  std::uint32_t claim;
+  bool ok;
+  bool refused; // another way is to be taken
 };
 struct NoticedPut {
   std::uint64_t address; // as in RemoteMemory
@@ -103,6 +123,8 @@ struct NoticedPut {
 };
 struct Notice {
   std::uint32_t notice;
+  Way way;             // in which the data came
+  double begin;        // as in Piece
   std::uint64_t bytes; // of the put, whose data are there
 };
 inline constexpr std::size_t longest_noticed_put = 256; // bytes: copied twice, for short ones only
@@ -168,6 +190,12 @@ struct Parts {
   const void* payload = nullptr;
   std::size_t payload_bytes = 0;
 };
+
+// A message of the transport itself.
+template <class Body>
+[[nodiscard]] Parts only(const Body& body) {
+  return {&body, sizeof body, nullptr, 0};
+}
 
 // Writes everything of a message but the stamp.
 inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {

@@ -19,10 +19,8 @@ namespace macadam::net::shm {
 
 enum class Stores : std::uint8_t { cached, past_cache };
 
-// Looks seldom: what was written past the cache makes others slow later.
-using StoreChoice = Choice<Stores, 512>;
-// The same for the place of very long data, which is asked only when their time is known.
-using PlaceChoice = Choice<Stores, 64>;
+// For the place of very long data, which is asked only when their time is known.
+using PlaceChoice = Choice<Stores, 2, 256>;
 
 #if defined(__x86_64__)
 

@@ -9,9 +9,9 @@
 
 // Put and get. Memory that both sides map: memcpy. Private memory: either the kernel copies it
 // (cross-memory attach, one core, at any time), or it is streamed: the one who has the data writes
-// pieces into cells, from where the other's poll() copies them to their place (two cores, faster,
-// but both must be in the library). `automatic` considers streaming as long as the target does
-// nothing but poll, and then takes what was faster so far.
+// pieces into cells, from where the other's poll() copies them to their place (two cores, but both
+// must be in the library). `automatic` considers streaming as long as the target does nothing but
+// poll, and then takes what was fastest so far.
 namespace macadam::net::shm {
 namespace {
 
@@ -19,13 +19,8 @@ namespace {
 // core.
 constexpr double patience = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
-// data, is often on the way there, and a stream is several times as fast as the kernel.
+// data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
-
-template <class Body>
-Parts only(const Body& body) {
-  return {&body, sizeof body, nullptr, 0};
-}
 
 } // namespace
 
@@ -85,7 +80,8 @@ bool Transport::will_stream(const Peer& peer) const {
 
 // Whether both ways are open for private memory of the peer.
 bool Transport::has_choice(const Peer& peer) const {
-  return peer.cross_copy && settings_.shm_copy == base::CopyPath::automatic;
+  return peer.cross_copy && (settings_.shm_copy == base::CopyPath::automatic ||
+                             settings_.shm_copy == base::CopyPath::halves);
 }
 
 // Where memory of the peer is in our address space; null if it is not there.
@@ -125,16 +121,19 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
     counters_.bytes_mapped += bytes;
     stream.bytes = 0;
   }
-  const bool all = stream.bytes == 0 ||
-                   (will_stream(peer) && has_choice(peer) ? put_by_choice(stream) : start(stream));
-  if (all && stream.ok && tell(stream)) {
+  const bool all = stream.bytes == 0 || start(stream);
+  if (all && stream.ok && tell(stream) && stream.claim == no_claim) {
     stream_slab_.free(&stream);
     return Posted::done;
   }
-  streams_.push_back(stream);
+  take_up_later(stream);
   ++peer.puts_under_way;
-  unfinished_.store(true, std::memory_order_relaxed);
   return Posted::pending;
+}
+
+void Transport::take_up_later(Stream& stream) {
+  streams_.push_back(stream);
+  unfinished_.store(true, std::memory_order_relaxed);
 }
 
 // Short data go the way of messages, behind all pieces of streams, and the target's poll() puts
@@ -164,6 +163,14 @@ void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
   sink.on_put(peer.rank, put.notice, bytes);
 }
 
+// The kernel has moved what the notice is of, unless a piece has told how it came.
+void Transport::on_notice(Peer& peer, const Line& line, Sink& sink) {
+  const auto told = read_body<Notice>(line);
+  if (lost_half(peer)) return;
+  if (by_kernel(told.way)) learn(reach(peer), told.bytes, told.way, told.begin);
+  sink.on_put(peer.rank, told.notice, told.bytes);
+}
+
 // Moves the data by the best path, as far as that is possible now. True if there is nothing left to
 // move.
 bool Transport::start(Stream& stream) {
@@ -171,19 +178,18 @@ bool Transport::start(Stream& stream) {
   if (peer.failed) stream.ok = false;
   if (stream.bytes == 0 || peer.failed) return true;
   if (!will_stream(peer) && finish_by_cross_copy(stream)) return true;
+  Wish wish = wish_of(peer, stream.bytes);
+  if (settings_.shm_copy == base::CopyPath::halves) wish.way = Way::halves;
+  stream.begin = wish.timed ? seconds() : 0;
+  if (!by_kernel(wish.way)) {
+    stream.way = wish.way;
+  } else if (has_choice(peer)) {
+    if (wish.way == Way::halves) copy_in_halves(stream);
+    if (stream.bytes == stream.all) stream.way = Way::kernel;
+    if (stream.bytes == 0 || finish_by_cross_copy(stream)) return true;
+    stream.way = Way::cells;
+  }
   return advance(stream);
-}
-
-// Puts by the path that was faster so far; the target waits, so both are open.
-bool Transport::put_by_choice(Stream& stream) {
-  PathChoice& choice = stream.peer->put_choice;
-  const std::size_t bytes = stream.bytes;
-  const auto [path, timed] = choice.next(bytes);
-  const double begin = timed ? seconds() : 0;
-  const bool by_kernel = path == Path::cross_copy && finish_by_cross_copy(stream);
-  const bool all = by_kernel || advance(stream);
-  if (timed && all && stream.ok) choice.record(bytes, path, seconds() - begin);
-  return all;
 }
 
 // Lets the kernel move the rest of a stream; false if it must not.
@@ -192,7 +198,7 @@ bool Transport::finish_by_cross_copy(Stream& stream) {
       *stream.peer, Direction::write, const_cast<std::byte*>(stream.from), stream.to, stream.bytes);
   if (copied == Copied::refused) return false;
   stream.bytes = 0;
-  stream.ok = copied == Copied::yes;
+  stream.ok = stream.ok && copied == Copied::yes;
   return true;
 }
 
@@ -204,11 +210,9 @@ bool Transport::advance(Stream& stream) {
   // Whoever streams to us must not wait for us now: both would wait.
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
-  const Wish wish = wish_of(peer, stream.all);
-  const double begin = wish.timed && stream.bytes == stream.all ? seconds() : 0;
   double full_since = 0;
   while (stream.bytes > 0 && !peer.failed) {
-    if (post_piece(stream, wish.stores, begin)) {
+    if (post_piece(stream)) {
       full_since = 0;
       continue;
     }
@@ -227,29 +231,42 @@ bool Transport::advance(Stream& stream) {
     stream.bytes = 0;
   }
   if (was_waiting) waiter_.set_waiting(true);
+  stream.begin = 0; // what comes later says nothing about the way
   return stream.bytes == 0;
 }
 
 // The notice of a put whose data are there, unless its last piece brought it; false if there was no
 // room for it.
 bool Transport::tell(Stream& stream) {
-  if (stream.notice == 0 || !stream.ok) return true;
-  const Notice notice{stream.notice, stream.all};
-  return post(*stream.peer, Kind::notice, only(notice));
+  if (stream.notice == 0 || stream.told || !stream.ok) return true;
+  const Notice notice{stream.notice, stream.way, stream.begin, stream.all};
+  stream.told = post(*stream.peer, Kind::notice, only(notice));
+  return stream.told;
+}
+
+bool Transport::answer(const Stream& stream) {
+  if (stream.end == Stream::End::answer_get) {
+    const GetDone done{stream.id, stream.begin, stream.ok, stream.way};
+    return post(*stream.peer, Kind::get_done, only(done));
+  }
+  const auto claim = static_cast<std::uint32_t>(stream.id);
+  const HalfDone done{stream.all, claim, stream.ok, stream.refused};
+  return post(*stream.peer, Kind::half_done, only(done));
 }
 
 // Tells the one who waits for the stream; false if that found no room.
 bool Transport::finish(Stream& stream, Sink& sink) {
-  if (stream.end == Stream::End::answer_get) {
-    const GetDone done{stream.id, stream.ok ? 1u : 0u};
-    if (!stream.peer->failed && !post(*stream.peer, Kind::get_done, only(done))) return false;
-  } else if (!tell(stream)) {
+  Peer& peer = *stream.peer;
+  if (stream.end == Stream::End::complete_put) {
+    if (!tell(stream) || (stream.claim != no_claim && !peer.failed)) return false;
+  } else if (!peer.failed && !answer(stream)) {
     return false;
   }
   const Stream::End end = stream.end;
   const std::uint64_t id = stream.id;
   const bool ok = stream.ok;
-  if (end == Stream::End::complete_put) --stream.peer->puts_under_way;
+  if (end == Stream::End::complete_put) --peer.puts_under_way;
+  if (stream.claim != no_claim) halves_[stream.claim] = nullptr; // a dead peer keeps the claim
   base::List<Stream>::erase(stream);
   stream_slab_.free(&stream);
   if (end == Stream::End::complete_put) sink.on_complete(id, ok);
@@ -282,19 +299,13 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   if (bytes == 0) return Posted::done;
   auto state = peer.failed ? PendingGet::State::failed : PendingGet::State::to_ask;
   // An owner that waits moves the data, by the kernel if we do not wait too.
-  bool ask_owner = should_stream(peer);
-  double begin = 0;
-  if (ask_owner && has_choice(peer) && waiter_.waiting()) {
-    const auto [path, timed] = peer.get_choice.next(bytes);
-    ask_owner = path == Path::stream;
-    if (timed) begin = seconds();
-  }
-  if (!ask_owner && !peer.failed) {
+  const bool for_us = has_choice(peer) && waiter_.waiting() &&
+                      peer.ring_in.wished(size_class(bytes)).way == Way::kernel;
+  if ((for_us || !should_stream(peer)) && !peer.failed) {
+    const double begin = peer.ring_in.wished(size_class(bytes)).timed ? seconds() : 0;
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
-      if (begin > 0) {
-        peer.get_choice.record(bytes, Path::cross_copy, seconds() - begin);
-      }
+      if (for_us) learn(peer, bytes, Way::kernel, begin);
       return Posted::done;
     case Copied::failed:
       state = PendingGet::State::failed;
@@ -310,7 +321,6 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   get.bytes = bytes;
   get.cookie = cookie;
   get.id = get_ids_.add(&get);
-  get.begin = begin;
   get.state = state;
   gets_.push_back(get);
   unfinished_.store(true, std::memory_order_relaxed);
@@ -332,27 +342,37 @@ void Transport::ask(PendingGet& get) {
     get.claim = take_claim();
     if (get.claim == no_claim) return;
   }
-  if (get.claim != no_claim) {
-    get.ticket = ++last_ticket_ != 0 ? last_ticket_ : ++last_ticket_;
-    segment_.header().claim[get.claim].store(get.ticket, std::memory_order_release);
-  }
+  if (get.claim != no_claim) get.ticket = offer_claim(get.claim);
   const GetRequest request{
       get.claim, get.ticket, get.id, get.from, reinterpret_cast<std::uint64_t>(get.to), get.bytes};
   if (post(*get.peer, Kind::get_request, only(request))) get.state = PendingGet::State::asked;
 }
 
-// An owner that left its wait before it read our request might come back late. Whoever sets the
-// claim word to zero, owner or we, moves the data. True if it is ours to do.
+// A peer that left its wait before it read our request might come back late. Whoever sets the claim
+// word to zero, the peer or we, moves the data. Returns the ticket.
+std::uint32_t Transport::offer_claim(std::uint32_t claim) {
+  if (++last_ticket_ == 0) ++last_ticket_;
+  segment_.header().claim[claim].store(last_ticket_, std::memory_order_release);
+  return last_ticket_;
+}
+
+bool Transport::take_claim_back(std::uint32_t claim, std::uint32_t ticket) {
+  return segment_.header().claim[claim].compare_exchange_strong(ticket, 0);
+}
+
+bool Transport::claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket) {
+  return peer.header->claim[claim].compare_exchange_strong(ticket, 0);
+}
+
+// True if the get is ours to do.
 bool Transport::take_back(PendingGet& get) {
   if (!has_choice(*get.peer) || should_stream(*get.peer)) return false;
-  if (get.state == PendingGet::State::to_ask) return true;
-  std::uint32_t ticket = get.ticket;
-  return segment_.header().claim[get.claim].compare_exchange_strong(ticket, 0);
+  return get.state == PendingGet::State::to_ask || take_claim_back(get.claim, get.ticket);
 }
 
 void Transport::finish(PendingGet& get, bool ok, Sink& sink) {
   const std::uint64_t cookie = get.cookie;
-  if (get.claim != no_claim) claims_used_ &= ~(1u << get.claim);
+  if (get.claim != no_claim) give_claim_back(get.claim);
   get_ids_.remove(get.id);
   base::List<PendingGet>::erase(get);
   get_slab_.free(&get);
@@ -369,7 +389,7 @@ bool Transport::watch_gets(Sink& sink) {
     if (get.state == PendingGet::State::failed || get.peer->failed) {
       copied = Copied::failed;
     } else if (take_back(get)) {
-      ++counters_.gets_taken_back;
+      ++counters_.taken_back;
       copied = cross_copy_with(*get.peer, Direction::read, get.to, get.from, get.bytes);
       if (copied == Copied::refused) get.state = PendingGet::State::to_ask;
     }
@@ -383,10 +403,7 @@ bool Transport::watch_gets(Sink& sink) {
 void Transport::on_get_request(Peer& peer, const Line& line) {
   const auto request = read_body<GetRequest>(line);
   reach(peer);
-  if (request.claim != no_claim) {
-    std::uint32_t ticket = request.ticket;
-    if (!peer.header->claim[request.claim].compare_exchange_strong(ticket, 0)) return;
-  }
+  if (request.claim != no_claim && !claim(peer, request.claim, request.ticket)) return;
   Stream& stream = *stream_slab_.make();
   stream.peer = &peer;
   stream.from = reinterpret_cast<const std::byte*>(request.from);
@@ -394,8 +411,7 @@ void Transport::on_get_request(Peer& peer, const Line& line) {
   stream.all = stream.bytes = request.bytes;
   stream.end = Stream::End::answer_get;
   stream.id = request.id;
-  streams_.push_back(stream);
-  unfinished_.store(true, std::memory_order_relaxed);
+  take_up_later(stream);
   start(stream);
 }
 
@@ -403,10 +419,13 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   const auto done = read_body<GetDone>(line);
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
-  if (get->begin > 0) {
-    get->peer->get_choice.record(get->bytes, Path::stream, seconds() - get->begin);
+  if (lost_half(*get->peer)) {
+    get->peer->ring_in.wish(size_class(get->bytes), {});
+    get->state = PendingGet::State::to_ask;
+    return;
   }
-  finish(*get, done.ok != 0, sink);
+  if (by_kernel(done.way)) learn(*get->peer, get->bytes, done.way, done.begin);
+  finish(*get, done.ok, sink);
 }
 
 } // namespace macadam::net::shm

@@ -202,7 +202,10 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
   unsigned read = 0;
   for (; read < batch && more; ++read) {
     const Line* line = peer.ring_in.next();
-    if (line == nullptr) break;
+    if (line == nullptr) {
+      peer.busy = false;
+      break;
+    }
     if (line->bytes() > line_body) fetch_rest(*line);
     if (line->kind() == Kind::message) [[likely]] {
       sink.on_message(peer.rank, line->body(), line->bytes());
@@ -214,9 +217,9 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
       handle(peer, *line, sink);
     }
     peer.ring_in.pop();
+    peer.busy = true;
   }
-  peer.busy = read > 0;
-  if (!peer.busy) return 0;
+  if (read == 0) return 0;
   peer.wrote_last = false;
   peer.heard += read;
   return read;
@@ -253,14 +256,16 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
     return on_put_piece(peer, line, sink);
   case Kind::noticed_put:
     return on_noticed_put(peer, line, sink);
-  case Kind::notice: {
-    const auto told = read_body<Notice>(line);
-    return sink.on_put(peer.rank, told.notice, told.bytes);
-  }
+  case Kind::notice:
+    return on_notice(peer, line, sink);
   case Kind::get_request:
     return on_get_request(peer, line);
   case Kind::get_done:
     return on_get_done(line, sink);
+  case Kind::half_request:
+    return on_half_request(peer, line, sink);
+  case Kind::half_done:
+    return on_half_done(line);
   case Kind::grant:
     return on_grant(peer, line);
   case Kind::revoke:
@@ -316,8 +321,8 @@ void Transport::list_counters(base::CounterList& list) const {
   add("bytes_streamed", "bytes put in pieces through the segment", counters_.bytes_streamed);
   add("streams_cut", "streams that cross-memory attach finished, as the target stopped polling",
       counters_.streams_cut);
-  add("gets_taken_back", "gets whose owner stopped polling before it answered",
-      counters_.gets_taken_back);
+  add("taken_back", "copies left to a peer that stopped polling before it began them",
+      counters_.taken_back);
   add("yields", "times a wait gave its core to others", waiter_.counts().yields);
   add("sleeps", "times a wait slept in the kernel", waiter_.counts().sleeps);
   add("wakes", "sleeping peers woken", counters_.wakes);

@@ -38,7 +38,7 @@ struct Counters {
   std::uint64_t bytes_cross_copied = 0;
   std::uint64_t bytes_streamed = 0;
   std::uint64_t streams_cut = 0;
-  std::uint64_t gets_taken_back = 0;
+  std::uint64_t taken_back = 0;
   std::uint64_t wakes = 0;
 };
 
@@ -48,16 +48,22 @@ struct Stream : base::ListNode<> {
   enum class End : std::uint8_t {
     complete_put, // `id` is the cookie of our put
     answer_get,   // `id` is the get of the peer whose memory we fill
+    answer_half,  // `id` is the claim of the peer whose half we had to copy
   };
   Peer* peer = nullptr;
   const std::byte* from = nullptr;
   std::uint64_t to = 0; // address at the target
   std::size_t all = 0;
-  std::size_t bytes = 0;    // of these still to go
-  std::uint32_t notice = 0; // that the target does not have yet
+  std::size_t bytes = 0;          // of these still to go
+  std::uint32_t notice = 0;       // 0: none
+  bool told = false;              // the target has it
+  std::uint32_t claim = no_claim; // ours, until the target has copied its half
+  Way way = Way::cells;
+  double begin = 0; // if it is timed
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
+  bool refused = false; // the kernel must not
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -68,7 +74,6 @@ struct PendingGet : base::ListNode<> {
   std::size_t bytes = 0;
   std::uint64_t cookie = 0;
   std::uint64_t id = 0;
-  double begin = 0;               // if it is timed
   std::uint32_t claim = no_claim; // our claim word, which holds `ticket` until someone takes it
   std::uint32_t ticket = 0;
   enum class State : std::uint8_t { to_ask, asked, failed } state = State::to_ask;
@@ -158,12 +163,19 @@ class Transport final : public engine::Transport {
   void pass_on(Peer& peer, CellName name);
   void take_cells_back(const Peer& peer);
   bool post_parts(Peer& peer, const Parts& message);
-  bool post_piece(Stream& stream, Stores stores, double begin);
+  bool post_piece(Stream& stream);
   void on_part(Peer& peer, const Line& line, Sink& sink);
   void on_put_piece(Peer& peer, const Line& line, Sink& sink);
   [[nodiscard]] static Stores placing(Peer& peer, const Piece& piece);
-  void learn(Peer& peer, const Piece& piece);
+  static void begin(Peer& peer, const Piece& piece);
+  void learn(Peer& peer, std::size_t bytes, Way way, double began);
   [[nodiscard]] static Wish wish_of(const Peer& peer, std::size_t bytes);
+
+  // halves.cc
+  void copy_in_halves(Stream& stream);
+  void on_half_request(Peer& peer, const Line& line, Sink& sink);
+  void on_half_done(const Line& line);
+  static bool lost_half(Peer& peer);
 
   // stream.cc
   void probe(Peer& peer);
@@ -179,17 +191,23 @@ class Transport final : public engine::Transport {
              std::uint64_t cookie, std::uint32_t notice);
   bool start(Stream& stream);
   bool tell(Stream& stream);
-  bool put_by_choice(Stream& stream);
+  bool answer(const Stream& stream);
   bool advance(Stream& stream);
   bool finish_by_cross_copy(Stream& stream);
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);
+  void take_up_later(Stream& stream);
   std::uint32_t take_claim();
+  void give_claim_back(std::uint32_t claim) { claims_used_ &= ~(1u << claim); }
+  std::uint32_t offer_claim(std::uint32_t claim);
+  bool take_claim_back(std::uint32_t claim, std::uint32_t ticket);
+  static bool claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket);
   void ask(PendingGet& get);
   bool take_back(PendingGet& get);
   void finish(PendingGet& get, bool ok, Sink& sink);
   bool watch_gets(Sink& sink);
   void on_noticed_put(Peer& peer, const Line& line, Sink& sink);
+  void on_notice(Peer& peer, const Line& line, Sink& sink);
   void on_get_request(Peer& peer, const Line& line);
   void on_get_done(const Line& line, Sink& sink);
 
@@ -224,7 +242,8 @@ class Transport final : public engine::Transport {
   base::Slab<PendingGet> get_slab_;
   base::List<PendingGet> gets_;
   base::IdTable<PendingGet> get_ids_;
-  std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
+  std::uint32_t claims_used_ = 0;                          // a bit for each SegmentHeader::claim
+  std::array<Stream*, SegmentHeader::claims> halves_ = {}; // by claim
   std::uint32_t last_ticket_ = 0;
   std::vector<Peer*> failed_;       // not yet reported
   std::vector<std::uint64_t> lost_; // cookies of direct accesses to them

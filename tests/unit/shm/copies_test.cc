@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -388,6 +389,124 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
       });
 }
 
+// What happens in the rounds after the first in which either core has copied half.
+enum class AfterHalves { nothing, target_leaves, target_is_forbidden, origin_is_forbidden };
+
+struct Round {
+  RemoteMemory memory;
+  AfterHalves event = AfterHalves::nothing;
+  bool last = false;
+};
+
+// Both ranks copy at the same time only if they run at the same time.
+class OnCore {
+ public:
+  // The n-th of those that this process may run on.
+  explicit OnCore(unsigned n) {
+    EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    unsigned core = 0;
+    for (; core < CPU_SETSIZE - 1; ++core)
+      if (CPU_ISSET(core, &before_) && n-- == 0) break;
+    CPU_SET(core, &set);
+    EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+  }
+  OnCore(const OnCore&) = delete;
+  OnCore& operator=(const OnCore&) = delete;
+  ~OnCore() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+// One rank puts long data for another, which waits.
+void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& origin_at_end) {
+  constexpr std::size_t bytes = 300'001;
+  constexpr unsigned rounds_afterwards = 3;
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two cores";
+  Steps steps;
+  // Rank 0 is this process: what is forbidden to it stays so.
+  const Rank target = event == AfterHalves::target_is_forbidden ? 1 : 0;
+  const Rank origin = 1 - target;
+  const auto run_target = [&](Endpoint& self) {
+    const OnCore core(0);
+    std::vector<std::byte> memory(bytes + 1);
+    unsigned seen = 0;
+    self.on_put_do = [&](Rank, std::uint32_t notice, std::size_t noticed) {
+      EXPECT_EQ(notice, ++seen);
+      EXPECT_EQ(noticed, bytes);
+      EXPECT_EQ(first_wrong(memory.data(), bytes, notice), bytes);
+      EXPECT_EQ(memory[bytes], std::byte{0}) << "written behind the end";
+    };
+    unsigned left = 5000;
+    for (unsigned round = 1; left > 0; ++round, --left) {
+      std::memset(memory.data(), 0, memory.size());
+      Round next{self.transport().register_memory(memory.data(), bytes)};
+      if (left > rounds_afterwards && self.counter("bytes_cross_copied") > 0) {
+        left = rounds_afterwards;
+        next.event = event;
+      }
+      const bool leaves = next.event == AfterHalves::target_leaves;
+      if (next.event == AfterHalves::target_is_forbidden) forbid_attach();
+      if (leaves) self.transport().idle(1, 0);
+      self.send(origin, &next, sizeof next);
+      if (leaves) steps.await(1);
+      self.wait([&] { return seen == round; });
+    }
+    EXPECT_GT(self.counter("bytes_cross_copied"), 0u);
+    const Round end{.memory = {}, .last = true};
+    self.send(origin, &end, sizeof end);
+  };
+  const auto run_origin = [&](Endpoint& self) {
+    const OnCore core(1);
+    std::vector<std::byte> data(bytes);
+    Round next;
+    for (unsigned round = 1;; ++round) {
+      const std::string message = self.receive();
+      ASSERT_EQ(message.size(), sizeof next);
+      std::memcpy(&next, message.data(), sizeof next);
+      if (next.last) break;
+      if (next.event == AfterHalves::origin_is_forbidden) forbid_attach();
+      fill_pattern(data.data(), bytes, round);
+      Posted posted = Posted::busy;
+      self.wait([&] {
+        posted = self.transport().put_noticed(self.link(target), data.data(), next.memory, bytes,
+                                              round, round);
+        return posted != Posted::busy;
+      });
+      EXPECT_TRUE(self.finished(posted, round));
+      if (next.event == AfterHalves::target_leaves) steps.reach(1);
+    }
+    origin_at_end(self);
+  };
+  if (target == 0)
+    run_pair(with(base::CopyPath::halves), Hindrance::none, run_target, run_origin);
+  else
+    run_pair(with(base::CopyPath::halves), Hindrance::none, run_origin, run_target);
+}
+
+TEST(Copies, EitherCoreCopiesHalf) {
+  put_in_halves(AfterHalves::nothing,
+                [](Endpoint& self) { EXPECT_TRUE(self.transport().fallbacks().empty()); });
+}
+
+TEST(Copies, AHalfIsTakenBackFromATargetThatLeft) {
+  put_in_halves(AfterHalves::target_leaves,
+                [](Endpoint& self) { EXPECT_GE(self.counter("taken_back"), 1u); });
+}
+
+TEST(Copies, AHalfThatTheTargetMayNoLongerCopyIsStreamed) {
+  put_in_halves(AfterHalves::target_is_forbidden, [](Endpoint&) {});
+}
+
+TEST(Copies, AHalfThatTheOriginMayNoLongerCopyIsStreamed) {
+  put_in_halves(AfterHalves::origin_is_forbidden,
+                [](Endpoint& self) { EXPECT_FALSE(self.transport().fallbacks().empty()); });
+}
+
 // The owner waited when it was asked, but goes to compute before it reads the request.
 TEST(Copies, AGetIsTakenBackFromAnOwnerThatLeft) {
   Steps steps;
@@ -417,7 +536,7 @@ TEST(Copies, AGetIsTakenBackFromAnOwnerThatLeft) {
         EXPECT_TRUE(self.finished(posted, 8));
         EXPECT_EQ(first_wrong(data.data(), data.size(), 3), data.size());
         steps.reach(3);
-        EXPECT_EQ(self.counter("gets_taken_back"), 1u);
+        EXPECT_EQ(self.counter("taken_back"), 1u);
         self.send_text(0, "got");
       });
 }

@@ -137,14 +137,18 @@ TEST(Ring, WishesAreForAClassOfSizes) {
   auto& control = *new (memory.blocks.get()) RingControl;
   const RingWriter writer(control, lines);
   RingReader reader(control, lines);
-  reader.wish(0, {Stores::past_cache, false});
-  reader.wish(size_classes - 1, {Stores::cached, true});
+  reader.wish(0, {Way::kernel, false});
+  reader.wish(size_classes - 1, {Way::cells_past_cache, true});
   for (std::size_t c = 0; c < size_classes; ++c) {
-    EXPECT_EQ(writer.wish(c).stores, c == 0 ? Stores::past_cache : Stores::cached) << c;
+    const Way way = c == 0                  ? Way::kernel
+                    : c == size_classes - 1 ? Way::cells_past_cache
+                                            : Way::cells;
+    EXPECT_EQ(writer.wish(c).way, way) << c;
+    EXPECT_EQ(reader.wished(c).way, way) << c;
     EXPECT_EQ(writer.wish(c).timed, c == size_classes - 1) << c;
   }
   reader.wish(0, {});
-  EXPECT_EQ(writer.wish(0).stores, Stores::cached);
+  EXPECT_EQ(writer.wish(0).way, Way::cells);
   EXPECT_TRUE(writer.wish(size_classes - 1).timed);
 }
 

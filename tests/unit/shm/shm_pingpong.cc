@@ -301,11 +301,11 @@ int run(const std::string& part) {
     message_rate({});
   }
   if (part == "small") return 0;
-  for (const auto path :
-       {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::pipeline}) {
+  for (const auto path : {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::halves,
+                          base::CopyPath::pipeline}) {
     settings = {};
     settings.shm_copy = path;
-    const std::array names{"automatic", "cma", "pipeline"};
+    const std::array names{"automatic", "cma", "halves", "pipeline"};
     const char* name = names[static_cast<std::size_t>(path)];
     large(fmt::format("put {}", name).c_str(), false, settings);
     large(fmt::format("get {}", name).c_str(), true, settings);
