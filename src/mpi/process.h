@@ -4,6 +4,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/object.h"
+#include "base/relax.h"
 #include "base/settings.h"
 #include "boot/job.h"
 #include "coll/comm.h"
@@ -89,7 +90,9 @@ class Process {
       if (done()) break;
       if (moved) {
         fruitless = 0;
-      } else if (fruitless++ >= polls_before_idle_) {
+      } else if (fruitless++ < polls_before_idle_) {
+        base::relax();
+      } else {
         idle(fruitless - polls_before_idle_, longest_us);
         idled = true;
       }

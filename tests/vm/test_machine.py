@@ -27,7 +27,7 @@ class MachineTest(unittest.TestCase):
     def setUpClass(cls):
         # It sleeps while the others run.
         script = "echo begun; echo last words >/dev/console; sleep 1000"
-        cls.limited = subprocess.Popen(words("--timeout", 40, "--", "sh", "-c", script), text=True,
+        cls.limited = subprocess.Popen(words("--timeout", 30, "--", "sh", "-c", script), text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def test_a_command_runs_on_the_files_of_this_machine(self):
@@ -59,7 +59,7 @@ class MachineTest(unittest.TestCase):
     def test_the_time_limit_ends_a_guest_and_shows_its_console(self):
         output, errors = self.limited.communicate(timeout=240)
         self.assertEqual((self.limited.returncode, output), (124, "begun\n"))
-        self.assertIn("the time limit of 40.0 s; the console of node 0:", errors)
+        self.assertIn("the time limit of 30.0 s; the console of node 0:", errors)
         self.assertIn("  last words", errors)
 
     def test_a_guest_that_dies_is_told(self):

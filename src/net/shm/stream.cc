@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/error.h"
+#include "base/relax.h"
 #include "net/shm/transport.h"
 
 #include <algorithm>
@@ -73,7 +74,7 @@ bool Transport::should_stream(const Peer& peer) const {
 bool Transport::will_stream(const Peer& peer) const {
   if (should_stream(peer)) return true;
   if (!has_choice(peer) || waiter_.oversubscribed()) return false;
-  for (const double begin = seconds(); seconds() - begin < grace; relax())
+  for (const double begin = seconds(); seconds() - begin < grace; base::relax())
     if (should_stream(peer)) return true;
   return false;
 }
@@ -220,7 +221,7 @@ bool Transport::advance(Stream& stream) {
     const double time = seconds();
     if (full_since == 0) full_since = time;
     if (time - full_since > patience) break;
-    relax();
+    base::relax();
   }
   if (stream.bytes > 0 && !peer.failed && has_choice(peer)) {
     ++counters_.streams_cut;

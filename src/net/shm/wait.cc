@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/shm/wait.h"
 
+#include "base/relax.h"
+
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -14,9 +16,9 @@
 namespace macadam::net::shm {
 namespace {
 
-// Polls before a wait looks at the clock for the first time: about a microsecond, in which most
+// Polls before a wait looks at the clock for the first time: a microsecond or two, in which most
 // waits end.
-constexpr unsigned blind_polls = 128;
+constexpr unsigned blind_polls = 32;
 // Where every process has a core: how long to spin by default, and how long to yield after that.
 constexpr double default_spin = 20e-6;
 constexpr double yield_time = 1e-3;
@@ -62,14 +64,17 @@ bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
   if (!waiting()) set_waiting(true);
   if (spin_seconds_ > 0 || !oversubscribed_) {
     if (fruitless == 1) learn();
-    if (fruitless < blind_polls) return false;
+    if (fruitless < blind_polls) {
+      base::relax();
+      return false;
+    }
     const double time = seconds();
     if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
     const double waited = time - began_.load(std::memory_order_relaxed);
     const bool shorter = yields_help_.load(std::memory_order_relaxed);
     const double spin = shorter ? spin_seconds_ / shorter_spin : spin_seconds_;
     if (waited < spin) {
-      relax();
+      base::relax();
       return false;
     }
     if (waited < spin + yield_time) {

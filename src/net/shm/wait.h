@@ -11,15 +11,6 @@ namespace macadam::net::shm {
 // Seconds on the monotonic clock.
 [[nodiscard]] double seconds();
 
-// A breath in a loop that polls memory.
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 // How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
 //
 // A sender publishes a message and then looks whether the receiver sleeps, without a fence between

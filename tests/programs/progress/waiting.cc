@@ -18,7 +18,7 @@ double processor_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Two seconds in a call that waits, under 5 % of a core.
+// Two seconds (one in an emulated machine) in a call that waits, under 5 % of a core.
 void expect_idle(const char* call, const std::function<void()>& wait) {
   const double wall = MPI_Wtime(), cpu = processor_seconds();
   wait();
@@ -40,10 +40,10 @@ void blocked_ranks_sleep() {
   }
   OK(MPI_Barrier(MPI_COMM_WORLD));
   if (check::rank == last) {
-    check::sleep_ms(2000);
+    check::sleep_ms(check::times(2000, 1000));
     for (int r = 0; r < last; ++r)
       OK(MPI_Send(&value, 1, MPI_INT, r, 0, MPI_COMM_WORLD));
-    check::sleep_ms(2000);
+    check::sleep_ms(check::times(2000, 1000));
   } else {
     expect_idle("MPI_Recv", [&] {
       OK(MPI_Recv(&value, 1, MPI_INT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
