@@ -9,14 +9,15 @@
 namespace macadam::net::shm {
 namespace {
 
-// Transfers of a size that take the given times through cells and by the kernel, and longest past
-// the cache; returns how many went through cells.
+// Transfers of a size that take the given times through cells and by the kernel, and longest in the
+// other ways; returns how many went through cells.
 int transfers(WayChoice& choice, std::size_t bytes, int count, double cells, double kernel) {
-  const std::array<double, 3> seconds = {cells, 2 * std::max(cells, kernel), kernel};
+  const double longest = 2 * std::max(cells, kernel);
+  const std::array seconds = {cells, longest, kernel, longest};
   int through_cells = 0;
   for (int i = 0; i < count; ++i) {
     const auto [way, timed] = choice.next(bytes);
-    if (timed) choice.record(bytes, way, seconds[static_cast<std::size_t>(way)]);
+    if (timed) choice.record(bytes, way, seconds.at(static_cast<std::size_t>(way)));
     through_cells += way == Way::cells ? 1 : 0;
   }
   return through_cells;
