@@ -10,11 +10,12 @@ import argparse
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
 
-from harness import (FIGURES, IDEAL_UNITS, Library, Results, compile_with, full_overlap,
+from harness import (FIGURES, IDEAL_UNITS, TIME_LIMIT, Library, Results, compile_with, full_overlap,
                      measure_startup, processor, table, versions)
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
@@ -116,6 +117,28 @@ def machine_references(results, figure, parameter):
              results.ratio(figure, parameter, "Macadam", other, at, "machine"))]
 
 
+def data_paths(ours, programs):
+    """How the bytes of Macadam's long messages crossed: a table."""
+    lines = ["### Macadam's data path (percent of the bytes)", "",
+             "| program | size | EAGER | rendezvous, cells | kernel, one core | kernel, both cores |",
+             "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    environment = {**ours.environment, "MACADAM_REPORT": "1"}
+    for program in programs:
+        for size in SIZES:
+            done = subprocess.run([*ours.launcher, "-n", "2", ours.programs / program, str(size)],
+                                  env=environment, check=True, capture_output=True, text=True,
+                                  timeout=TIME_LIMIT)
+            rows = re.findall(r"^ +(bytes_\w+) +(\d+)", done.stdout + done.stderr, re.MULTILINE)
+            bytes_of = {name: int(value) for name, value in rows}
+            halves, cells = bytes_of.get("bytes_in_halves", 0), bytes_of.get("bytes_streamed", 0)
+            kernel = bytes_of.get("bytes_cross_copied", 0) - halves
+            eager = bytes_of["bytes_sent"] - halves - cells - kernel
+            shares = " | ".join(f"{100 * part / bytes_of['bytes_sent']:.0f}"
+                                for part in (eager, cells, kernel, halves))
+            lines.append(f"| {program} | {size} | {shares} |")
+    return "\n".join(lines) + "\n"
+
+
 def report(results, all_libraries, arguments):
     about = {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
              "rounds": arguments.rounds, "versions": versions(results, all_libraries)}
@@ -124,6 +147,9 @@ def report(results, all_libraries, arguments):
     text += [f"- {name}: {version}" for name, version in about["versions"].items()]
     text += ["", *filter(None, (table(results, figure, machine_references)
                               for figure in FIGURES))]
+    paths_of = [program for program in ("pingpong", "rate") if program in arguments.only]
+    if paths_of:
+        text.append(data_paths(all_libraries[0], paths_of))
     text += results.failure_lines()
     text = "\n".join(text).rstrip() + "\n"
     print(text, end="")

@@ -34,11 +34,14 @@ void Transport::copy_in_halves(Stream& stream) {
     give_claim_back(claim);
     stream.bytes += request.bytes;
     stream.begin = 0;
-  } else if (request.answer) {
-    stream.claim = claim;
-    halves_[claim] = &stream;
   } else {
-    give_claim_back(claim); // who has asked for the data says when they are there
+    counters_.bytes_in_halves += ours + request.bytes;
+    if (request.answer) {
+      stream.claim = claim;
+      halves_[claim] = &stream;
+    } else {
+      give_claim_back(claim); // who has asked for the data says when they are there
+    }
   }
   if (stream.way != Way::halves) {
     stream.begin = 0;

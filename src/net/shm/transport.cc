@@ -318,6 +318,8 @@ void Transport::list_counters(base::CounterList& list) const {
   add("bytes_mapped", "bytes put or got in memory that both sides map", counters_.bytes_mapped);
   add("bytes_cross_copied", "bytes put or got by cross-memory attach",
       counters_.bytes_cross_copied);
+  add("bytes_in_halves", "bytes put or got of which either core cross-copied half",
+      counters_.bytes_in_halves);
   add("bytes_streamed", "bytes put in pieces through the segment", counters_.bytes_streamed);
   add("streams_cut", "streams that cross-memory attach finished, as the target stopped polling",
       counters_.streams_cut);

@@ -36,6 +36,7 @@ struct Counters {
   std::uint64_t rings_revoked = 0;
   std::uint64_t bytes_mapped = 0;
   std::uint64_t bytes_cross_copied = 0;
+  std::uint64_t bytes_in_halves = 0;
   std::uint64_t bytes_streamed = 0;
   std::uint64_t streams_cut = 0;
   std::uint64_t taken_back = 0;
