@@ -491,7 +491,7 @@ void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& orig
 TEST(Copies, EitherCoreCopiesHalf) {
   put_in_halves(AfterHalves::nothing, [](Endpoint& self) {
     EXPECT_GT(self.counter("bytes_in_halves"), 0u);
-    EXPECT_LT(self.counter("bytes_in_halves"), 2 * self.counter("bytes_cross_copied") + 2);
+    EXPECT_GT(self.counter("bytes_cross_copied"), self.counter("bytes_in_halves") / 3);
     EXPECT_TRUE(self.transport().fallbacks().empty());
   });
 }
