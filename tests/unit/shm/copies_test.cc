@@ -482,10 +482,12 @@ void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& orig
     }
     origin_at_end(self);
   };
+  base::Settings settings = with(base::CopyPath::halves);
+  settings.spin = 1'000'000; // us; a target that must be woken comes too late for its half
   if (target == 0)
-    run_pair(with(base::CopyPath::halves), Hindrance::none, run_target, run_origin);
+    run_pair(settings, Hindrance::none, run_target, run_origin);
   else
-    run_pair(with(base::CopyPath::halves), Hindrance::none, run_origin, run_target);
+    run_pair(settings, Hindrance::none, run_origin, run_target);
 }
 
 TEST(Copies, EitherCoreCopiesHalf) {
