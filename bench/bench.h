@@ -19,9 +19,9 @@ namespace bench {
 inline int rank = 0;
 inline int size = 1;
 
-// Binds the rank to a core, whatever the launcher did: all libraries are measured on the same cores,
-// and where ranks share them on as many each. (Left to the system, four ranks run two and two on two
-// cores or three and one, which takes nearly twice as long.)
+// Binds the rank to a core, whatever the launcher did: all libraries are measured on the same
+// cores, and where ranks share them on as many each. (Left to the system, four ranks run two and
+// two on two cores or three and one, which takes nearly twice as long.)
 inline void bind_to_core() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -9,16 +9,24 @@ namespace macadam::engine {
 SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
                                SendMode mode) {
   const bool customized = settings_.protocols == base::Protocols::customized;
+  const bool fits_eager = bytes <= peer.transport->eager_to(*peer.link);
+  // Only now it is known that the short path is open.
+  if (bytes > peer.always_eager && fits_eager && peer.short_limit >= 0 &&
+      mode == SendMode::standard && data.type->contiguous() &&
+      send_short(peer, envelope, data.address, bytes))
+    return nullptr;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
-  if (bytes > peer.eager || peer.demoted || !peer.backlog.empty()) progress();
-  const bool eager = bytes <= peer.eager && (!peer.demoted || bytes == 0);
+  if (!fits_eager || peer.demoted || !peer.backlog.empty()) progress();
+  bool eager = fits_eager && (!peer.demoted || bytes == 0);
   std::byte* copy = nullptr;
-  if (!eager) {
-    if (customized && bytes <= peer.hybrid && mode == SendMode::standard &&
-        !is_announced(peer, envelope))
-      copy = copy_for_hybrid(peer, data, bytes);
-    if (copy != nullptr) progress(); // (8): or during the copy
+  if (!eager && customized && bytes <= peer.hybrid && mode == SendMode::standard &&
+      !is_announced(peer, envelope)) {
+    copy = copy_for_hybrid(peer, data, bytes);
+    if (copy != nullptr)
+      progress(); // (8): or during the copy
+    else          // EAGER would have been second best; its sender waits for nobody
+      eager = bytes <= peer.transport->limits().eager && !peer.demoted;
   }
   if (peer.state == PeerState::failed) {
     if (copy != nullptr) peer.transport->free(copy);

@@ -53,7 +53,7 @@ Peer& Engine::meet(Rank rank) {
   Peer& peer = peers_.make(rank);
   ++counters_.peers;
   peer.transport = &transport;
-  peer.eager = transport.limits().eager;
+  peer.always_eager = transport.limits().always_eager;
   peer.hybrid = transport.limits().hybrid;
   peer.link = &transport.connect(rank, peer.state);
   update_short_limit(peer);
@@ -61,7 +61,8 @@ Peer& Engine::meet(Rank rank) {
 }
 
 void Engine::update_short_limit(Peer& peer) {
-  peer.short_limit = open(peer) && !peer.demoted ? static_cast<std::int64_t>(peer.eager) : -1;
+  peer.short_limit =
+      open(peer) && !peer.demoted ? static_cast<std::int64_t>(peer.always_eager) : -1;
 }
 
 void Engine::finish_send(SendRequest& send, std::int32_t error) {

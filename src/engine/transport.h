@@ -47,9 +47,11 @@ struct Link {
 
 // Facts about a transport, constant after construction.
 struct Limits {
-  const char* name = "";     // "shm", "rdma"
-  std::size_t message = 0;   // longest message that send() takes: header and payload, in bytes
-  std::size_t eager = 0;     // payload bytes up to which EAGER is best
+  const char* name = "";   // "shm", "rdma"
+  std::size_t message = 0; // longest message that send() takes: header and payload, in bytes
+  std::size_t eager = 0;   // payload bytes up to which EAGER may be best
+  // Those up to which it always is: between the two Transport::eager_to() and eager_from() say.
+  std::size_t always_eager = 0;
   std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes up to which a put can tell its target that it is there (put_noticed); 0: none can.
@@ -115,6 +117,11 @@ class Transport {
   // The link to a peer, made on first call and kept. `connecting` links take operations only after
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.
   virtual Link& connect(Rank peer, PeerState& state) = 0;
+
+  // Payload bytes up to which EAGER is best now for what goes to a peer, and for what comes from
+  // it. A transport may learn; the two ends of a connection need not agree at any time.
+  [[nodiscard]] virtual std::size_t eager_to(const Link&) const { return limits().eager; }
+  [[nodiscard]] virtual std::size_t eager_from(const Link&) const { return limits().eager; }
 
   // Sends header and payload as one message, copied before return: done or busy.
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,

@@ -163,6 +163,7 @@ class Network {
           rank_(rank), limits_{.name = "proof",
                                .message = 4096,
                                .eager = eager_limit,
+                               .always_eager = always_eager_limit,
                                .hybrid = hybrid_limit,
                                .orders_bytes = network.conditions_.last_byte,
                                .noticed_put = network.conditions_.notices ? std::size_t{4096} : 0} {
@@ -171,6 +172,13 @@ class Network {
     }
 
     [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+    [[nodiscard]] std::size_t eager_to(const engine::Link&) const override {
+      const bool customized = network_.conditions_.protocols == base::Protocols::customized;
+      return network_.conditions_.less_out && customized ? always_eager_limit : eager_limit;
+    }
+    [[nodiscard]] std::size_t eager_from(const engine::Link&) const override {
+      return network_.conditions_.less_in ? always_eager_limit : eager_limit;
+    }
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
       Link& link = links[peer];
       if (!link.connected) {

@@ -133,6 +133,10 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.last_byte = true;
   else if (word == "demote")
     to.demote = true;
+  else if (word == "less_out")
+    to.less_out = true;
+  else if (word == "less_in")
+    to.less_in = true;
   else if (word == "parts")
     to.parts = true;
   else if (word.starts_with("refusals="))
@@ -145,7 +149,7 @@ void parse_condition(std::string_view word, Conditions& to) {
     throw std::invalid_argument(
         fmt::format("\"{}\": a condition is needed: read, write, sender, "
                     "blocking, ordered, either, late, bursts, notices, last_byte, "
-                    "demote, parts, refusals=N, scarce=N or tags=N",
+                    "demote, less_out, less_in, parts, refusals=N, scarce=N or tags=N",
                     word));
 }
 
@@ -193,6 +197,8 @@ std::string show(const Program& program) {
   if (c.notices) text += " notices";
   if (c.last_byte) text += " last_byte";
   if (c.demote) text += " demote";
+  if (c.less_out) text += " less_out";
+  if (c.less_in) text += " less_in";
   if (c.parts) text += " parts";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
   if (c.scarce != 0) text += fmt::format(" scarce={}", c.scarce);

@@ -13,7 +13,7 @@
 namespace macadam::prove {
 
 // Payload bytes up to which a message is EAGER and HYBRID here: contents are cheap to check.
-inline constexpr std::size_t eager_limit = 8, hybrid_limit = 16;
+inline constexpr std::size_t always_eager_limit = 4, eager_limit = 8, hybrid_limit = 16;
 
 // One call of a process. `peer` may be MPI_ANY_SOURCE, `tag` MPI_ANY_TAG where MPI has them.
 struct Step {
@@ -57,6 +57,8 @@ struct Conditions {
   bool notices = false;   // puts tell their target that they are there; not with `either`
   bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
   bool demote = false;    // room for one unexpected message
+  bool less_out = false;  // senders take EAGER to its lower limit only,
+  bool less_in = false;   // receivers think so
   bool parts = false;     // EAGER messages with data come in two parts
   unsigned tags = 128;    // ordinals kept per peer
 

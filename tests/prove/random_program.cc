@@ -21,6 +21,8 @@ Conditions random_conditions(Random& random) {
                 c.refusals == 0 && !c.late && random.chance(50);
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
   c.parts = random.chance(30);
+  c.less_out = random.chance(30);
+  c.less_in = random.chance(30);
   if (random.chance(30)) c.scarce = 1u << random.pick(8);
   return c;
 }

@@ -29,6 +29,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
   return {.name = "rdma",
           .message = model::header_room + eager - model::landing,
           .eager = eager,
+          .always_eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           .orders_bytes = device.orders_bytes,
           .noticed_put = longest_piece(device),

@@ -9,10 +9,13 @@
 
 namespace macadam::net::shm {
 
-// Sizes within a factor of two are alike: to 16 KiB, 32 KiB, ..., from 1 MiB on.
-inline constexpr std::size_t size_classes = 8;
+// Sizes within a factor of two are alike: to 8 KiB, 16 KiB, ..., from 1 MiB on. An engine's header
+// in front of the data changes nothing.
+inline constexpr std::size_t size_classes = 9;
 constexpr std::size_t size_class(std::size_t bytes) {
-  return std::clamp<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes - 1)), 14, 21) - 14;
+  constexpr std::size_t header = 64;
+  const std::size_t last = bytes - std::min(bytes, header + 1);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(std::bit_width(last)), 13, 21) - 13;
 }
 
 // Which of several ways (the values of an enumeration, from 0 on) to move data is the fastest one

@@ -229,6 +229,22 @@ void Transport::begin(Peer& peer, const Piece& piece) {
     peer.began = peer.busy ? seconds() : piece.begin;
 }
 
+// The longest messages that EAGER takes come through cells. Where the kernel is faster a rendezvous
+// is: the receiver has announced itself, or the copy that HYBRID makes costs no more than EAGER's.
+std::size_t Transport::eager_limit(Way way) const {
+  return by_kernel(way) ? limits_.always_eager : limits_.eager;
+}
+
+std::size_t Transport::eager_to(const engine::Link& link) const {
+  return eager_limit(wish_of(static_cast<const Peer&>(link), limits_.eager).way);
+}
+
+std::size_t Transport::eager_from(const engine::Link& link) const {
+  const auto& peer = static_cast<const Peer&>(link);
+  if (peer.ring_memory == nullptr) return limits_.eager;
+  return eager_limit(peer.ring_in.wished(size_class(limits_.eager)).way);
+}
+
 // How data of this size shall come from the peer is for us to say: we see how long they take from
 // its first store to our last, of which either core may have the longer part. `began` is 0 if they
 // were not timed.
@@ -242,7 +258,7 @@ void Transport::learn(Peer& peer, std::size_t bytes, Way way, double began) {
   auto [wish, timed] = peer.way_choice.next(bytes);
   // Up to there a sender goes on as soon as its own core has done its part.
   if (wish == Way::halves && bytes <= limits_.hybrid) wish = Way::kernel;
-  if (by_kernel(wish) && !has_choice(peer)) wish = Way::cells;
+  if (by_kernel(wish) && (!has_choice(peer) || bytes <= limits_.always_eager)) wish = Way::cells;
   peer.ring_in.wish(size_class(bytes), {wish, timed});
 }
 

@@ -42,10 +42,14 @@ Segment make_segment(Directory& directory) {
 
 engine::Limits make_limits(const base::Settings& settings) {
   const std::size_t eager = std::min(static_cast<std::size_t>(settings.shm_eager), longest_eager);
+  const auto hybrid = static_cast<std::size_t>(settings.shm_hybrid);
+  // What EAGER leaves must go by HYBRID: the sender waits for nobody either way.
+  const bool fixed = settings.protocols != base::Protocols::customized || hybrid < eager;
   return {.name = "shm",
           .message = eager + longest_header,
           .eager = eager,
-          .hybrid = static_cast<std::size_t>(settings.shm_hybrid),
+          .always_eager = fixed ? eager : eager / 4 * 3,
+          .hybrid = hybrid,
           .orders_bytes = false,
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages

@@ -92,6 +92,8 @@ class Transport final : public engine::Transport {
   ~Transport() override;
 
   [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
+  [[nodiscard]] std::size_t eager_to(const engine::Link& link) const override;
+  [[nodiscard]] std::size_t eager_from(const engine::Link& link) const override;
   [[nodiscard]] bool reaches(Rank peer) const override { return directory_.is_local(peer); }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
@@ -171,6 +173,7 @@ class Transport final : public engine::Transport {
   static void begin(Peer& peer, const Piece& piece);
   void learn(Peer& peer, std::size_t bytes, Way way, double began);
   [[nodiscard]] static Wish wish_of(const Peer& peer, std::size_t bytes);
+  [[nodiscard]] std::size_t eager_limit(Way way) const;
 
   // halves.cc
   void copy_in_halves(Stream& stream);

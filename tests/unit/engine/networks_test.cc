@@ -21,13 +21,13 @@ bool same_node(Rank a, Rank b) {
 }
 
 LoopbackOptions near_options(LoopbackOptions options) {
-  options.limits = {"near", 8192, 4096, 16384, false};
+  options.limits = {.name = "near", .message = 8192, .eager = 4096, .hybrid = 16384};
   options.reaches = same_node;
   return options;
 }
 
 LoopbackOptions far_options(LoopbackOptions options) {
-  options.limits = {"far", 8192, 1024, 4096, false};
+  options.limits = {.name = "far", .message = 8192, .eager = 1024, .hybrid = 4096};
   options.reaches = [](Rank a, Rank b) { return !same_node(a, b); };
   return options;
 }

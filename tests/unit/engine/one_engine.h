@@ -53,16 +53,17 @@ struct Operation {
 
 class RecordingTransport final : public engine::Transport {
  public:
-  static constexpr std::size_t eager = 1024, hybrid = 4096;
+  static constexpr std::size_t eager = 1024, always_eager = 512, hybrid = 4096;
 
   // What the network answers.
   PeerState new_links = PeerState::connected;
   Posted puts = Posted::done;
   Posted gets = Posted::done;
-  bool busy = false;      // for everything
-  int room = -1;          // operations until it is busy; -1: no end
-  bool no_memory = false; // allocate() has none left
-  bool unnamed = false;   // nothing can be registered
+  bool busy = false;                               // for everything
+  int room = -1;                                   // operations until it is busy; -1: no end
+  bool no_memory = false;                          // allocate() has none left
+  bool unnamed = false;                            // nothing can be registered
+  std::size_t eager_out = eager, eager_in = eager; // what it has learned
 
   std::deque<Operation> done;
   std::map<std::uint64_t, std::size_t> registered; // bytes by key
@@ -71,6 +72,8 @@ class RecordingTransport final : public engine::Transport {
   std::deque<std::function<void(engine::Sink&)>> incoming;
 
   const engine::Limits& limits() const override { return limits_; }
+  std::size_t eager_to(const engine::Link&) const override { return eager_out; }
+  std::size_t eager_from(const engine::Link&) const override { return eager_in; }
   engine::Link& connect(Rank peer, PeerState& state) override {
     auto& link = links_[peer];
     link.rank = peer;
@@ -144,7 +147,11 @@ class RecordingTransport final : public engine::Transport {
     return false;
   }
 
-  engine::Limits limits_{"recording", 8192, eager, hybrid, false};
+  engine::Limits limits_{.name = "recording",
+                         .message = 8192,
+                         .eager = eager,
+                         .always_eager = always_eager,
+                         .hybrid = hybrid};
   std::map<Rank, engine::Link> links_;
   std::uint64_t keys_ = 0;
 };
