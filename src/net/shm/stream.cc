@@ -178,9 +178,11 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (peer.failed) stream.ok = false;
   if (stream.bytes == 0 || peer.failed) return true;
-  if (!will_stream(peer) && finish_by_cross_copy(stream)) return true;
   Wish wish = wish_of(peer, stream.bytes);
   if (settings_.shm_copy == base::CopyPath::halves) wish.way = Way::halves;
+  // The kernel on our core needs nobody, unless we shall tell how long it took.
+  const bool needs_target = wish.way != Way::kernel || wish.timed || !has_choice(peer);
+  if (needs_target && !will_stream(peer) && finish_by_cross_copy(stream)) return true;
   stream.begin = wish.timed ? seconds() : 0;
   if (!by_kernel(wish.way)) {
     stream.way = wish.way;
