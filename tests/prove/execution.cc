@@ -75,6 +75,7 @@ const std::vector<Event>& Execution::possible() {
 }
 
 void Execution::happen(const Event& event) {
+  if (++events_so_far_ == endless) job_.say("messages go to and fro for ever");
   network_.begin_call(event.at);
   engine::Engine& engine = job_.engine(event.at);
   switch (event.what) {

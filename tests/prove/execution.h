@@ -64,6 +64,9 @@ class Execution {
   base::Settings settings_;
   Network network_;
   Job job_;
+  // More than the longest random program needs by far.
+  static constexpr std::uint64_t endless = 1'000'000;
+  std::uint64_t events_so_far_ = 0;
   std::vector<Event> events_;
   std::vector<Delivery> deliveries_;
 };
