@@ -30,6 +30,7 @@ class HandOver {
         std::memcpy(head, message, sizeof head);
         ASSERT_EQ(head[0], received_[source][rank]++) << source << " to " << rank;
         ASSERT_EQ(head[1], bytes) << source << " to " << rank;
+        if (pick(3) == 0) send(rank, source);
       };
     }
   }
@@ -93,7 +94,7 @@ class HandOver {
 };
 
 TEST(HandOver, KeepsEveryMessageAndItsOrder) {
-  std::uint64_t granted = 0, revoked = 0, busy = 0;
+  std::uint64_t granted = 0, revoked = 0, busy = 0, in_turn = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     HandOver run(seed);
@@ -102,10 +103,12 @@ TEST(HandOver, KeepsEveryMessageAndItsOrder) {
     granted += run.counter("rings_granted");
     revoked += run.counter("rings_revoked");
     busy += run.counter("busy");
+    in_turn += run.counter("sent_in_turn");
   }
   EXPECT_GT(granted, 1000u);
   EXPECT_GT(revoked, 1000u);
   EXPECT_GT(busy, 10000u);
+  EXPECT_GT(in_turn, 1000u);
 }
 
 } // namespace

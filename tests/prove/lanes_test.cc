@@ -4,6 +4,7 @@
 // turn away after each step, so that what follows a step comes as late as can be. Memory is
 // sequentially consistent here: that each step's order of memory is strong enough is for the thread
 // sanitizer (shm_lanes_test).
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -207,6 +208,7 @@ class stepped_atomic {
 #define atomic stepped_atomic
 #include "net/shm/ring.h"
 #include "net/shm/shared_queue.h"
+#include "net/shm/talk.h"
 #undef atomic
 #undef atomic_ref
 
@@ -257,17 +259,17 @@ void read_all(Reader& reader, const std::vector<std::vector<std::uint32_t>>& sou
     Machine::now->wait([&] { return reader.next() != nullptr; });
     const Line* const line = reader.next();
     if (line == nullptr) return Machine::now->fail("a message goes away");
-    Machine::now->step(line->word);
+    Machine::now->step(static_cast<std::uint64_t>(line->kind()) << 32 | line->bytes());
     if (line->kind() != Kind::pad) {
-      if (line->source >= sources.size()) return Machine::now->fail("a message of nobody");
-      const std::uint32_t number = next[line->source]++;
-      if (number >= sources[line->source].size()) return Machine::now->fail("a message too many");
-      const auto words = words_of(number, sources[line->source][number]);
+      if (line->place >= sources.size()) return Machine::now->fail("a message of nobody");
+      const std::uint32_t number = next[line->place]++;
+      if (number >= sources[line->place].size()) return Machine::now->fail("a message too many");
+      const auto words = words_of(number, sources[line->place][number]);
       if (line->kind() != Kind::message || line->bytes() != 4 * words.size() ||
           std::memcmp(line->body(), words.data(), line->bytes()) != 0)
         return Machine::now->fail("a message is not what was sent, or not in order");
       --left;
-      Machine::now->step(line->source);
+      Machine::now->step(line->place);
     }
     reader.pop();
   }
@@ -338,6 +340,108 @@ TEST(LanesInEveryOrder, QueueOfTwoSendersOfPairsAndSingles) {
 }
 TEST(LanesInEveryOrder, QueueOfThreeSenders) {
   queue(2, {{1}, {1}, {1}});
+}
+
+// Two processes that talk by rings and in turn.
+struct TalkRings {
+  RingControl control;
+  Line lines[8] = {};
+};
+struct TalkSpace {
+  TalkRings to[2]; // the first, the second
+  Line block[2] = {};
+};
+
+// Whether two scripts end: each message that one waits for is sent before the other waits for ever.
+bool ends(const std::string& first, const std::string& second) {
+  const std::string* scripts[2] = {&first, &second};
+  std::size_t at[2] = {}, sent[2] = {}, received[2] = {};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (unsigned who = 0; who < 2; ++who) {
+      while (at[who] < scripts[who]->size()) {
+        const bool sends = (*scripts[who])[at[who]] == 's';
+        if (!sends && received[who] == sent[1 - who]) break;
+        ++(sends ? sent : received)[who];
+        ++at[who];
+        moved = true;
+      }
+    }
+  }
+  return at[0] == first.size() && at[1] == second.size();
+}
+
+// What one of them does: s for a send, r for the next message. If `careless` it does not tell in
+// its ring what it has written in turn.
+void converse(TalkSpace& space, unsigned who, const std::string& script, bool careless) {
+  Talk talk;
+  talk.out = RingWriter(space.to[1 - who].control, 8);
+  talk.in = RingReader(space.to[who].control, 8);
+  talk.turn = TurnBlock(reinterpret_cast<std::byte*>(space.block), who == 0);
+  std::uint32_t sent = 0, received = 0;
+  const auto lines_of = [](std::uint32_t number) { return number % 3 == 1 ? 2u : 1u; };
+  for (std::size_t step = 0; step < script.size(); ++step) {
+    Machine::now->between(step, talk);
+    if (script[step] == 's') {
+      const auto words = words_of(sent, lines_of(sent));
+      ++sent;
+      const Parts parts{words.data(), 4 * words.size(), nullptr, 0};
+      if (careless && !talk.turn.is_for_answer())
+        talk.out.write(Kind::message, {0, talk.turn.mark(talk.in.position()).seen}, parts);
+      else
+        talk.write(Kind::message, parts);
+      continue;
+    }
+    const Line* line = nullptr;
+    for (;;) {
+      Machine::now->wait([&] { return talk.next() != nullptr; });
+      line = talk.next();
+      if (line == nullptr) return Machine::now->fail("a message goes away");
+      if (line->kind() != Kind::pad) break;
+      talk.pop();
+    }
+    const auto words = words_of(received, lines_of(received));
+    ++received;
+    if (line->bytes() != 4 * words.size() ||
+        std::memcmp(line->body(), words.data(), line->bytes()) != 0)
+      return Machine::now->fail("a message is not what was sent, or not in order");
+    talk.pop();
+  }
+}
+
+// Runs all pairs of scripts of so many sends and reads, each in every order; the first failure.
+std::string all_talks(std::size_t sends, std::size_t reads, bool careless, std::size_t& states) {
+  const auto space = std::make_unique<TalkSpace>();
+  std::string first = std::string(reads, 'r') + std::string(sends, 's');
+  do {
+    std::string second = std::string(reads, 'r') + std::string(sends, 's');
+    do {
+      if (!ends(first, second)) continue;
+      Machine machine;
+      do {
+        new (space.get()) TalkSpace();
+        machine.run({[&] { converse(*space, 0, first, careless); },
+                     [&] { converse(*space, 1, second, careless); }},
+                    space.get(), sizeof(TalkSpace));
+        if (!machine.failure.empty()) return first + " " + second + ": " + machine.failure;
+      } while (machine.next());
+      states += machine.states();
+    } while (std::next_permutation(second.begin(), second.end()));
+  } while (std::next_permutation(first.begin(), first.end()));
+  return "";
+}
+
+TEST(LanesInEveryOrder, TalksByRingsAndInTurn) {
+  std::size_t states = 0;
+  EXPECT_EQ(all_talks(3, 3, false, states), "");
+  EXPECT_EQ(all_talks(4, 2, false, states), "");
+  RecordProperty("states", std::to_string(states));
+  EXPECT_GT(states, 10'000u);
+}
+
+TEST(LanesInEveryOrder, WhoDoesNotTellWhatWentBeforeIsFound) {
+  std::size_t states = 0;
+  EXPECT_NE(all_talks(3, 3, true, states), "");
 }
 
 // That a mistake would be seen: a sender that stamps its lines before they are filled.

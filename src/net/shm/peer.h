@@ -3,9 +3,9 @@
 
 #include "net/shm/cells.h"
 #include "net/shm/choice.h"
-#include "net/shm/ring.h"
 #include "net/shm/segment.h"
 #include "net/shm/shared_queue.h"
+#include "net/shm/talk.h"
 
 #include <array>
 #include <memory>
@@ -29,18 +29,19 @@ struct Peer final : engine::Link {
   bool cross_copy = false; // private memory can be copied by the kernel
   bool failed = false;
   pid_t pid = -1;
-  RingWriter ring;
   SharedQueueWriter queue;
   Segment segment;                  // mapped here; not for the process itself
-  bool wrote_last = false;          // into the ring, and the peer has sent nothing since
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
+
+  // Both ways, by rings and in turn.
+  Talk talk;
+  std::byte* turn_memory = nullptr; // ours, if our rank is the lower one; kept for ever
 
   // Long data, both ways.
   Cells cells; // the peer's
   WarmCells warm;
 
   // Receiving.
-  RingReader ring_in;
   std::byte* ring_memory = nullptr; // the ring we gave, null: none
   bool ring_read = false;           // the peer writes into it: we poll it
   bool busy = false;                // it held a message when we looked last

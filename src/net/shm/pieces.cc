@@ -104,7 +104,7 @@ void Transport::take_cells_back(const Peer& peer) {
 }
 
 Wish Transport::wish_of(const Peer& peer, std::size_t bytes) {
-  return peer.lead == Lead::ring ? peer.ring.wish(size_class(bytes)) : Wish{};
+  return peer.lead == Lead::ring ? peer.talk.out.wish(size_class(bytes)) : Wish{};
 }
 
 // A message that is too long for the lanes. Where another process could take the room in between,
@@ -113,7 +113,7 @@ bool Transport::post_parts(Peer& peer, const Parts& message) {
   const std::size_t all = message.header_bytes + message.payload_bytes;
   const bool in_parts = peer.lead == Lead::ring;
   CellName name;
-  if (in_parts && !peer.ring.has_room_for(all / part_bytes + 1)) return false;
+  if (in_parts && !peer.talk.out.has_room_for(all / part_bytes + 1)) return false;
   if (!take_cell(peer, name)) return false;
   const Wish wish = wish_of(peer, all);
   const Way way = by_kernel(wish.way) ? Way::cells : wish.way;
@@ -242,7 +242,7 @@ std::size_t Transport::eager_to(const engine::Link& link) const {
 std::size_t Transport::eager_from(const engine::Link& link) const {
   const auto& peer = static_cast<const Peer&>(link);
   if (peer.ring_memory == nullptr) return limits_.eager;
-  return eager_limit(peer.ring_in.wished(size_class(limits_.eager)).way);
+  return eager_limit(peer.talk.in.wished(size_class(limits_.eager)).way);
 }
 
 // How data of this size shall come from the peer is for us to say: we see how long they take from
@@ -259,7 +259,7 @@ void Transport::learn(Peer& peer, std::size_t bytes, Way way, double began) {
   // Up to there a sender goes on as soon as its own core has done its part.
   if (wish == Way::halves && bytes <= limits_.hybrid) wish = Way::kernel;
   if (by_kernel(wish) && (!has_choice(peer) || bytes <= limits_.always_eager)) wish = Way::cells;
-  peer.ring_in.wish(size_class(bytes), {wish, timed});
+  peer.talk.in.wish(size_class(bytes), {wish, timed});
 }
 
 } // namespace macadam::net::shm

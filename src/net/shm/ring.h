@@ -54,19 +54,19 @@ class RingWriter {
 
   // Writes a message; false if there is no room now. `in_a_row`: the reader has sent nothing since
   // the message before.
-  bool write(Kind kind, Rank source, const Parts& parts, bool in_a_row = true) {
+  bool write(Kind kind, Mark mark, const Parts& parts, bool in_a_row = true) {
     const std::uint32_t lines = lines_for(parts.header_bytes + parts.payload_bytes);
     const std::uint64_t gap = lane_.gap(tail_, lines);
     if (!has_room(gap + lines)) [[unlikely]]
       return false;
     if (gap > 0) [[unlikely]] {
-      fill(lane_.at(tail_), Kind::pad, source, {});
+      fill(lane_.at(tail_), Kind::pad, mark, {});
       publish(gap);
     }
     // publish() looks at the line behind: it comes while a long payload is copied.
     if (lines > lines_ahead) prefetch_to_write(&lane_.at(tail_ + lines));
     Line& first = lane_.at(tail_);
-    fill(first, kind, source, parts);
+    fill(first, kind, mark, parts);
     publish(lines);
     Line& ahead = lane_.at(tail_ + lines_ahead);
     if (in_a_row) {
@@ -82,6 +82,8 @@ class RingWriter {
     return true;
   }
 
+  // Where the next message will stand, in lines since the beginning.
+  [[nodiscard]] std::uint64_t position() const { return tail_; }
   // Whether so many messages of one line would find room.
   [[nodiscard]] bool has_room_for(std::uint64_t lines) { return has_room(lines); }
 
@@ -128,6 +130,9 @@ class RingReader {
   [[nodiscard]] const Line* next() const {
     return lane_.stamped(position_) ? &lane_.at(position_) : nullptr;
   }
+
+  // Where that stands.
+  [[nodiscard]] std::uint64_t position() const { return position_; }
 
   void pop() {
     position_ += lane_.lines_of(position_, lane_.at(position_));

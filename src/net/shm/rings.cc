@@ -25,7 +25,8 @@ void Transport::consider_ring(Peer& peer) {
       std::memset(memory, 0, ring_bytes(ring_lines_));
       auto& control = *new (memory) RingControl;
       peer.ring_memory = static_cast<std::byte*>(memory);
-      peer.ring_in = RingReader(control, ring_lines_);
+      peer.talk.in = RingReader(control, ring_lines_);
+      if (rank_ < peer.rank && peer.turn_memory == nullptr) make_turn_block(peer);
       peer.grant_owed = true;
       ++rings_given_;
       ++counters_.rings_granted;
@@ -51,6 +52,14 @@ void Transport::consider_ring(Peer& peer) {
   peer.consider_at = peer.heard + std::max<std::uint64_t>(after, 1);
 }
 
+// Without memory for it the pair has its rings.
+void Transport::make_turn_block(Peer& peer) {
+  auto* const memory = static_cast<std::byte*>(heap_.allocate(TurnBlock::bytes));
+  if (memory == nullptr) return;
+  peer.turn_memory = TurnBlock::begin(memory);
+  std::memset(peer.turn_memory, 0, line_bytes);
+}
+
 void Transport::on_to_ring(Peer& peer) {
   peer.ring_read = true;
   rings_.push_back(&peer);
@@ -69,8 +78,10 @@ void Transport::on_grant(Peer& peer, const Line& line) {
   Grant grant;
   std::memcpy(&grant, line.body(), sizeof grant);
   reach(peer);
-  peer.ring =
+  peer.talk.out =
       RingWriter(*reinterpret_cast<RingControl*>(peer.segment.at(grant.offset)), grant.lines);
+  if (grant.turn_block != 0 && !peer.talk.turn)
+    peer.talk.turn = TurnBlock(peer.segment.at(grant.turn_block), false);
   peer.lead = Lead::granted;
   owe(peer);
 }
@@ -87,7 +98,7 @@ bool Transport::change_lead(Peer& peer) {
     if (!peer.queue.write(Kind::to_ring, rank_, {})) return false;
     peer.lead = Lead::ring;
   } else if (peer.lead == Lead::revoked) {
-    if (!peer.ring.write(Kind::ring_end, rank_, {})) return false;
+    if (!peer.talk.write_to_ring(Kind::ring_end, {})) return false;
     peer.lead = Lead::queue;
   }
   return true;
@@ -103,9 +114,13 @@ void Transport::owe(Peer& peer) {
 // True if nothing more is owed to the peer.
 bool Transport::settle(Peer& peer) {
   if (peer.grant_owed) {
-    const Grant grant{static_cast<std::uint32_t>(ring_lines_),
-                      segment_.offset_of(peer.ring_memory)};
-    peer.grant_owed = !post(reach(peer), Kind::grant, {&grant, sizeof grant, nullptr, 0});
+    std::byte* const turn = peer.turn_memory;
+    const Grant grant{static_cast<std::uint32_t>(ring_lines_), segment_.offset_of(peer.ring_memory),
+                      turn != nullptr ? segment_.offset_of(turn) : 0};
+    peer.grant_owed = !post(reach(peer), Kind::grant, only(grant));
+    // From now on: the peer does not know of the block before.
+    if (!peer.grant_owed && turn != nullptr && !peer.talk.turn)
+      peer.talk.turn = TurnBlock(turn, true);
   }
   if (peer.revoke_owed) peer.revoke_owed = !post(reach(peer), Kind::revoke, {});
   return change_lead(peer) && !peer.grant_owed && !peer.revoke_owed;

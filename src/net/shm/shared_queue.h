@@ -27,11 +27,11 @@ class SharedQueueWriter {
     } while (!header_->tail.compare_exchange_weak(position, position + gap + lines,
                                                   std::memory_order_relaxed));
     if (gap > 0) [[unlikely]] {
-      fill(lane_.at(position), Kind::pad, source, {});
+      fill(lane_.at(position), Kind::pad, {source}, {});
       lane_.publish(position);
       position += gap;
     }
-    fill(lane_.at(position), kind, source, parts);
+    fill(lane_.at(position), kind, {source}, parts);
     lane_.publish(position);
     return true;
   }

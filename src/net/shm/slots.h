@@ -33,24 +33,36 @@ enum class Kind : std::uint8_t {
   notice,       // Notice
 };
 
+// What a line says besides its message.
+struct Mark {
+  constexpr Mark(std::uint32_t its_place, std::uint8_t its_seen = 0)
+      : place(its_place), seen(its_seen) {}
+  // In the queue the rank it comes from. In a ring and in a TurnBlock what was written before it in
+  // the other of the two.
+  std::uint32_t place;
+  // In a ring and in a TurnBlock what its sender had read in both, see TurnBlock::sum().
+  std::uint8_t seen;
+};
+
 // The first line of a message.
 struct alignas(line_bytes) Line {
   std::uint32_t stamp; // see Lane::stamp()
-  std::uint32_t word;  // kind << 24 | bytes in the body
-  Rank source;
+  std::uint16_t size;  // bytes in the body
+  Kind what;
+  std::uint8_t seen;   // as in Mark
+  std::uint32_t place; // the same
   std::byte first[52]; // of the body, which goes on in the following lines
 
   [[nodiscard]] std::byte* body() { return reinterpret_cast<std::byte*>(this) + 12; }
   [[nodiscard]] const std::byte* body() const {
     return reinterpret_cast<const std::byte*>(this) + 12;
   }
-  [[nodiscard]] Kind kind() const { return static_cast<Kind>(word >> 24); }
-  [[nodiscard]] std::uint32_t bytes() const { return word & 0xffffff; }
+  [[nodiscard]] Kind kind() const { return what; }
+  [[nodiscard]] std::uint32_t bytes() const { return size; }
 };
 static_assert(sizeof(Line) == line_bytes && offsetof(Line, first) == 12);
 
 inline constexpr std::size_t line_body = sizeof(Line::first);
-inline constexpr std::size_t longest_body = 0xffffff;
 
 // Lines that a message with a body of this size takes.
 constexpr std::uint32_t lines_for(std::size_t body_bytes) {
@@ -69,7 +81,8 @@ inline constexpr std::size_t long_payload = 1 << 10;
 // Bodies of the transport's own messages.
 struct Grant {
   std::uint32_t lines;
-  std::uint64_t offset; // of the RingControl, in the giver's segment
+  std::uint64_t offset;     // of the RingControl, in the giver's segment
+  std::uint64_t turn_block; // likewise; 0: none, or it is the other's to give
 };
 // Long data that stand in a cell, behind the pieces of the same message.
 struct Piece {
@@ -198,10 +211,11 @@ template <class Body>
 }
 
 // Writes everything of a message but the stamp.
-inline void fill(Line& line, Kind kind, Rank source, const Parts& parts) {
-  line.word = static_cast<std::uint32_t>(kind) << 24 |
-              static_cast<std::uint32_t>(parts.header_bytes + parts.payload_bytes);
-  line.source = source;
+inline void fill(Line& line, Kind kind, Mark mark, const Parts& parts) {
+  line.size = static_cast<std::uint16_t>(parts.header_bytes + parts.payload_bytes);
+  line.what = kind;
+  line.seen = mark.seen;
+  line.place = mark.place;
   base::copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
   std::byte* const to = line.body() + parts.header_bytes;
   const auto* const from = static_cast<const std::byte*>(parts.payload);

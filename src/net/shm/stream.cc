@@ -303,9 +303,9 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   auto state = peer.failed ? PendingGet::State::failed : PendingGet::State::to_ask;
   // An owner that waits moves the data, by the kernel if we do not wait too.
   const bool for_us = has_choice(peer) && waiter_.waiting() &&
-                      peer.ring_in.wished(size_class(bytes)).way == Way::kernel;
+                      peer.talk.in.wished(size_class(bytes)).way == Way::kernel;
   if ((for_us || !should_stream(peer)) && !peer.failed) {
-    const double begin = peer.ring_in.wished(size_class(bytes)).timed ? seconds() : 0;
+    const double begin = peer.talk.in.wished(size_class(bytes)).timed ? seconds() : 0;
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
       if (for_us) learn(peer, bytes, Way::kernel, begin);
@@ -423,7 +423,7 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
   if (lost_half(*get->peer)) {
-    get->peer->ring_in.wish(size_class(get->bytes), {});
+    get->peer->talk.in.wish(size_class(get->bytes), {});
     get->state = PendingGet::State::to_ask;
     return;
   }

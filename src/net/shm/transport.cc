@@ -143,10 +143,10 @@ Peer& Transport::reach(Peer& peer) {
 
 bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
   if (peer.lead == Lead::ring) [[likely]] {
-    if (!peer.ring.write(kind, rank_, parts, peer.wrote_last)) [[unlikely]]
+    const Talk::Went went = peer.talk.write(kind, parts);
+    if (went == Talk::Went::nowhere) [[unlikely]]
       return false;
-    peer.wrote_last = true;
-    ++counters_.sent_by_ring;
+    ++(went == Talk::Went::in_turn ? counters_.sent_in_turn : counters_.sent_by_ring);
   } else {
     if (peer.lead != Lead::queue) return change_lead(peer) && post(peer, kind, parts);
     if (!peer.queue.write(kind, rank_, parts)) return false;
@@ -205,7 +205,7 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
   bool more = true;
   unsigned read = 0;
   for (; read < batch && more; ++read) {
-    const Line* line = peer.ring_in.next();
+    const Line* line = peer.talk.next();
     if (line == nullptr) {
       peer.busy = false;
       break;
@@ -220,11 +220,9 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
     } else {
       handle(peer, *line, sink);
     }
-    peer.ring_in.pop();
+    peer.talk.pop();
     peer.busy = true;
   }
-  if (read == 0) return 0;
-  peer.wrote_last = false;
   peer.heard += read;
   return read;
 }
@@ -235,7 +233,7 @@ unsigned Transport::read_queue(Sink& sink) {
     const Line* line = queue_.next();
     if (line == nullptr) break;
     if (line->kind() != Kind::pad) {
-      Peer& peer = peers_.get(line->source);
+      Peer& peer = peers_.get(line->place);
       // The peer is back in the queue, so all it wrote into its ring comes before.
       while (peer.ring_read)
         [[unlikely]] read_ring(peer, sink);
@@ -316,6 +314,8 @@ void Transport::list_counters(base::CounterList& list) const {
   };
   add("sent_by_queue", "messages written to shared receive queues", counters_.sent_by_queue);
   add("sent_by_ring", "messages written to rings", counters_.sent_by_ring);
+  add("sent_in_turn", "answers written to the lines that brought the question",
+      counters_.sent_in_turn);
   add("busy", "messages that found no room at first", counters_.busy);
   add("rings_granted", "rings given to busy peers", counters_.rings_granted);
   add("rings_revoked", "rings taken back for busier peers", counters_.rings_revoked);

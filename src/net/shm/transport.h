@@ -31,6 +31,7 @@ inline constexpr std::uint64_t mapped_key = 1;  // the start of the owner's segm
 struct Counters {
   std::uint64_t sent_by_queue = 0;
   std::uint64_t sent_by_ring = 0;
+  std::uint64_t sent_in_turn = 0;
   std::uint64_t busy = 0;
   std::uint64_t rings_granted = 0;
   std::uint64_t rings_revoked = 0;
@@ -143,6 +144,7 @@ class Transport final : public engine::Transport {
 
   // rings.cc
   void consider_ring(Peer& peer);
+  void make_turn_block(Peer& peer);
   void on_grant(Peer& peer, const Line& line);
   void on_revoke(Peer& peer);
   void on_to_ring(Peer& peer);

@@ -83,7 +83,7 @@ TEST(SharedQueue, EmptyHasNothingAndFullRefuses) {
   for (std::uint32_t i = 0; i < lines; ++i) {
     const Line* line = reader.next();
     ASSERT_NE(line, nullptr);
-    EXPECT_EQ(line->source, 3u);
+    EXPECT_EQ(line->place, 3u);
     expect_words(*line, i, 2);
     reader.pop();
   }
@@ -240,9 +240,9 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
       continue;
     }
     if (line->kind() != Kind::pad) {
-      ASSERT_LT(line->source, senders);
-      const std::size_t count = randoms[line->source]() % 200;
-      expect_words(*line, next[line->source]++, count);
+      ASSERT_LT(line->place, senders);
+      const std::size_t count = randoms[line->place]() % 200;
+      expect_words(*line, next[line->place]++, count);
       ++read;
     }
     reader.pop();

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rings and the block that two processes write in turn, together: which way a message goes, and
+// that all ways keep one order.
+#include "net/shm/talk.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace macadam::net::shm {
+namespace {
+
+using Went = Talk::Went;
+constexpr std::uint64_t lines = 32;
+
+struct Ring {
+  RingControl control;
+  Line of[lines] = {};
+};
+
+// What two processes share, and the end of each.
+struct Pair {
+  Pair() {
+    std::byte* const begin = TurnBlock::begin(memory.data());
+    for (unsigned who = 0; who < 2; ++who) {
+      ends[who].out = RingWriter(to[1 - who].control, lines);
+      ends[who].in = RingReader(to[who].control, lines);
+      ends[who].turn = TurnBlock(begin, who == 0);
+    }
+  }
+  Ring to[2];
+  alignas(2 * line_bytes) std::array<std::byte, TurnBlock::bytes> memory = {};
+  Talk ends[2];
+};
+
+Parts parts_of(const std::vector<std::uint32_t>& words) {
+  return {words.data(), words.size() * sizeof words[0], nullptr, 0};
+}
+
+// One that has so many words, each its number.
+std::vector<std::uint32_t> message(std::uint32_t number, std::size_t words) {
+  return std::vector<std::uint32_t>(words, number);
+}
+
+Went say(Talk& end, std::uint32_t number, std::size_t words = 2) {
+  return end.write(Kind::message, parts_of(message(number, words)));
+}
+
+// The number of the next message, or -1.
+int hear(Talk& end) {
+  const Line* line = end.next();
+  while (line != nullptr && line->kind() == Kind::pad) {
+    end.pop();
+    line = end.next();
+  }
+  if (line == nullptr) return -1;
+  std::vector<std::uint32_t> words(line->bytes() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), line->body(), line->bytes());
+  end.pop();
+  for (const std::uint32_t word : words)
+    EXPECT_EQ(word, words[0]);
+  return static_cast<int>(words[0]);
+}
+
+TEST(Talk, AnswersGoInTurn) {
+  Pair pair;
+  auto& [first, second] = pair.ends;
+  EXPECT_EQ(say(first, 0), Went::by_ring); // is no answer
+  EXPECT_EQ(hear(second), 0);
+  EXPECT_EQ(say(second, 0), Went::by_ring); // has not the turn
+  EXPECT_EQ(hear(first), 0);
+  for (std::uint32_t i = 1; i < 100; ++i) {
+    EXPECT_EQ(say(first, i), Went::in_turn);
+    EXPECT_EQ(hear(first), -1);
+    EXPECT_EQ(hear(second), static_cast<int>(i));
+    EXPECT_EQ(say(second, i, i % 2 == 0 ? 2 : 1000), Went::in_turn);
+    EXPECT_EQ(hear(first), static_cast<int>(i));
+  }
+}
+
+TEST(Talk, WhoWritesAtTheSameTimeUsesRings) {
+  Pair pair;
+  auto& [first, second] = pair.ends;
+  say(first, 0);
+  EXPECT_EQ(hear(second), 0);
+  say(second, 0);
+  EXPECT_EQ(hear(first), 0);
+  for (std::uint32_t i = 1; i < 100; ++i) {
+    const Went way = i == 1 ? Went::in_turn : Went::by_ring;
+    EXPECT_EQ(say(first, i), way);
+    EXPECT_EQ(say(second, i), Went::by_ring);
+    EXPECT_EQ(hear(first), static_cast<int>(i));
+    EXPECT_EQ(hear(second), static_cast<int>(i));
+  }
+}
+
+TEST(Talk, WhatFollowsAnAnswerWaitsForIt) {
+  Pair pair;
+  auto& [first, second] = pair.ends;
+  say(first, 0);
+  EXPECT_EQ(hear(second), 0);
+  say(second, 0);
+  EXPECT_EQ(hear(first), 0);
+  EXPECT_EQ(say(first, 1), Went::in_turn);
+  EXPECT_EQ(say(first, 2), Went::by_ring);
+  EXPECT_EQ(say(first, 3), Went::by_ring);
+  EXPECT_EQ(hear(second), 1);
+  EXPECT_EQ(say(second, 1), Went::in_turn);
+  EXPECT_EQ(hear(second), 2);
+  EXPECT_EQ(hear(second), 3);
+  EXPECT_EQ(hear(first), 1);
+  EXPECT_EQ(say(first, 4), Went::by_ring); // that was no answer to all it had said
+  EXPECT_EQ(hear(second), 4);
+}
+
+TEST(Talk, WithoutABlockThereAreRings) {
+  Pair pair;
+  auto& [first, second] = pair.ends;
+  first.turn = second.turn = {};
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(say(first, i), Went::by_ring);
+    EXPECT_EQ(hear(second), static_cast<int>(i));
+    EXPECT_EQ(say(second, i), Went::by_ring);
+    EXPECT_EQ(hear(first), static_cast<int>(i));
+  }
+}
+
+TEST(Talk, RandomTalksKeepTheirOrder) {
+  std::uint64_t in_turn = 0, by_ring = 0, refused = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Pair pair;
+    std::mt19937 random(seed);
+    std::uint32_t sent[2] = {}, heard[2] = {};
+    const auto talkative = 2 + random() % 20;
+    for (int step = 0; step < 2000; ++step) {
+      const unsigned who = random() % 2;
+      Talk& end = pair.ends[who];
+      if (random() % talkative == 0) {
+        const Went went = say(end, sent[who], 1 + random() % 100);
+        if (went != Went::nowhere) ++sent[who];
+        ++(went == Went::in_turn ? in_turn : went == Went::by_ring ? by_ring : refused);
+      } else if (const int number = hear(end); number >= 0) {
+        ASSERT_EQ(static_cast<std::uint32_t>(number), heard[who]++);
+      }
+    }
+    for (unsigned who = 0; who < 2; ++who) {
+      while (hear(pair.ends[who]) >= 0)
+        ++heard[who];
+      EXPECT_EQ(heard[who], sent[1 - who]);
+    }
+  }
+  EXPECT_GT(in_turn, 1000u);
+  EXPECT_GT(by_ring, 1000u);
+  EXPECT_GT(refused, 100u);
+}
+
+TEST(Talk, TwoThreads) {
+  constexpr std::uint32_t messages = 30000;
+  Pair pair;
+  std::uint64_t in_turn[2] = {};
+  const auto process = [&](unsigned who) {
+    Talk& end = pair.ends[who];
+    std::mt19937 random(who);
+    std::uint32_t sent = 0, heard = 0, owed = who == 0 ? 1 : 0;
+    while (sent < messages || heard < messages) {
+      // Mostly an answer for each message, sometimes several, or none for a while.
+      while (owed > 0 && sent < messages) {
+        const Went went = say(end, sent, 1 + random() % 60);
+        if (went == Went::nowhere) break;
+        ++sent;
+        --owed;
+        in_turn[who] += went == Went::in_turn ? 1 : 0;
+      }
+      const int number = hear(end);
+      if (number < 0) {
+        if (sent < messages && random() % 1000 == 0) ++owed;
+        std::this_thread::yield();
+        continue;
+      }
+      ASSERT_EQ(static_cast<std::uint32_t>(number), heard++);
+      const auto chance = random() % 40;
+      owed += chance == 0 ? 2 : chance < 3 ? 0 : 1;
+      if (heard == messages) owed = messages; // nobody asks any more
+    }
+  };
+  std::thread second([&] { process(1); });
+  process(0);
+  second.join();
+  RecordProperty("in_turn", std::to_string(in_turn[0] + in_turn[1]));
+  EXPECT_GT(in_turn[0] + in_turn[1], 1000u);
+}
+
+} // namespace
+} // namespace macadam::net::shm
