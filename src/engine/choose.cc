@@ -22,10 +22,9 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   std::byte* copy = nullptr;
   if (!eager && customized && bytes <= peer.hybrid && mode == SendMode::standard &&
       !is_announced(peer, envelope)) {
-    copy = copy_for_hybrid(peer, data, bytes);
-    if (copy != nullptr)
-      progress(); // (8): or during the copy
-    else          // EAGER would have been second best; its sender waits for nobody
+    copy = copy_for_hybrid(peer, envelope, data, bytes);
+    // Without memory EAGER would have been second best; its sender waits for nobody.
+    if (copy == nullptr && !is_announced(peer, envelope))
       eager = bytes <= peer.transport->limits().eager && !peer.demoted;
   }
   if (peer.state == PeerState::failed) {

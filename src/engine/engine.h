@@ -269,7 +269,8 @@ class Engine final : public Sink {
   void add_part(Peer& peer, const std::byte* part, std::size_t bytes);
 
   // hybrid.cc
-  static std::byte* copy_for_hybrid(Peer& peer, const Data& data, std::size_t bytes);
+  std::byte* copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
+                             std::size_t bytes);
   void offer_copy(SendRequest& send);
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID

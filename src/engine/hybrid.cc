@@ -5,20 +5,31 @@
 #include "datatype/cursor.h"
 #include "engine/engine.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace macadam::engine {
+namespace {
 
-// The data as one block of the library's memory; null if there is none left: the message then takes
-// SEND_RNDV.
-std::byte* Engine::copy_for_hybrid(Peer& peer, const Data& data, std::size_t bytes) {
+// Bytes that are copied between two looks for the receiver's announcement.
+constexpr std::size_t between_looks = 4 << 10;
+
+} // namespace
+
+// The data as one block of the library's memory; null if there is none left, or the receiver has
+// announced itself meanwhile (Figure 6, Isend (8)): then the rest need not be copied.
+std::byte* Engine::copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
+                                   std::size_t bytes) {
   auto* const copy = static_cast<std::byte*>(peer.transport->allocate(bytes));
   if (copy == nullptr) return nullptr;
-  if (data.type->contiguous()) {
-    std::memcpy(copy, data.address, bytes);
-  } else {
-    datatype::PackCursor cursor(*data.type, data.address, data.count);
-    cursor.pack(copy, bytes);
+  datatype::PackCursor cursor(*data.type, data.address, data.count);
+  std::size_t copied = 0;
+  while (copied < bytes) {
+    copied += cursor.pack(copy + copied, std::min(between_looks, bytes - copied));
+    progress();
+    if (copied < bytes && is_announced(peer, envelope)) {
+      peer.transport->free(copy);
+      return nullptr;
+    }
   }
   return copy;
 }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace macadam::net::shm {
 
@@ -106,5 +107,31 @@ enum class Way : std::uint8_t {
 }
 // Looks seldom: what was written past the cache makes others slow later.
 using WayChoice = Choice<Way, 4, 1024>;
+
+// What a message costs its receiver is more than the time of the transfer: a way may leave the data
+// in the sender's cache, from where the one who reads them has to fetch them. So the cost is the
+// time since the message before, if they come fast, all of it: whatever else is in it is the same
+// for all ways.
+class Pace {
+ public:
+  // A message has ended; `timed`: the next one's cost will be asked for.
+  void ended(Way way, bool timed, double now) {
+    way_ = way;
+    since_ = timed ? now : 0;
+  }
+  // The cost of a message that ends now, in seconds. Nothing if the one before came another way:
+  // what that left is part of this one's time.
+  [[nodiscard]] std::optional<double> cost(Way way, double now, double transfer) const {
+    if (since_ == 0 || way != way_) return std::nullopt;
+    return std::min(now - since_, most_transfers * transfer);
+  }
+
+ private:
+  // Who does other things for longer than this hardly notices what else a way costs.
+  static constexpr double most_transfers = 16;
+
+  Way way_ = Way::cells;
+  double since_ = 0; // when the message before ended, 0 if that is not known
+};
 
 } // namespace macadam::net::shm

@@ -42,20 +42,21 @@ struct Peer final : engine::Link {
   WarmCells warm;
 
   // Receiving.
-  std::byte* ring_memory = nullptr; // the ring we gave, null: none
-  bool ring_read = false;           // the peer writes into it: we poll it
-  bool busy = false;                // it held a message when we looked last
-  bool revoking = false;            // we want it back
-  bool grant_owed = false;          // GRANT found no room yet
-  bool revoke_owed = false;         // REVOKE found no room yet
-  bool owing = false;               // in Transport::owing_
-  std::uint64_t heard = 0;          // messages, halved now and then
-  std::uint64_t consider_at = 0;    // `heard` at which the peer may get a ring
-  WayChoice way_choice;             // for long data from the peer
-  PlaceChoice place_choice;         // for their place here
-  Stores placing = Stores::cached;  // what comes now
-  double began = 0;                 // when that began, if it is timed
-  bool half_missing = false;        // of what comes now, we could not copy our half
+  std::byte* ring_memory = nullptr;     // the ring we gave, null: none
+  bool ring_read = false;               // the peer writes into it: we poll it
+  bool busy = false;                    // it held a message when we looked last
+  bool revoking = false;                // we want it back
+  bool grant_owed = false;              // GRANT found no room yet
+  bool revoke_owed = false;             // REVOKE found no room yet
+  bool owing = false;                   // in Transport::owing_
+  std::uint64_t heard = 0;              // messages, halved now and then
+  std::uint64_t consider_at = 0;        // `heard` at which the peer may get a ring
+  WayChoice way_choice;                 // for long data from the peer
+  std::array<Pace, size_classes> paces; // of those
+  PlaceChoice place_choice;             // for their place here
+  Stores placing = Stores::cached;      // what comes now
+  double began = 0;                     // when that began, if it is timed
+  bool half_missing = false;            // of what comes now, we could not copy our half
 };
 
 // Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.

@@ -246,18 +246,21 @@ std::size_t Transport::eager_from(const engine::Link& link) const {
 }
 
 // How data of this size shall come from the peer is for us to say: we see how long they take from
-// its first store to our last, of which either core may have the longer part. `began` is 0 if they
-// were not timed.
+// its first store to our last, of which either core may have the longer part, and how long until
+// the next have come. `began` is 0 if they were not timed.
 void Transport::learn(Peer& peer, std::size_t bytes, Way way, double began) {
   if (peer.ring_memory == nullptr) return;
+  Pace& pace = peer.paces[size_class(bytes)];
+  double now = 0;
   if (began > 0) {
-    const double took = seconds() - began;
-    peer.way_choice.record(bytes, way, took);
+    now = seconds();
+    const double took = now - began;
+    if (const auto cost = pace.cost(way, now, took)) peer.way_choice.record(bytes, way, *cost);
     if (bytes >= very_long && !by_kernel(way)) peer.place_choice.record(bytes, peer.placing, took);
   }
   auto [wish, timed] = peer.way_choice.next(bytes);
-  // Up to there a sender goes on as soon as its own core has done its part.
-  if (wish == Way::halves && bytes <= limits_.hybrid) wish = Way::kernel;
+  if (timed && now == 0) now = seconds();
+  pace.ended(way, timed, now);
   if (by_kernel(wish) && (!has_choice(peer) || bytes <= limits_.always_eager)) wish = Way::cells;
   peer.talk.in.wish(size_class(bytes), {wish, timed});
 }

@@ -71,6 +71,9 @@ class RecordingTransport final : public engine::Transport {
   // What poll() delivers: one entry in each poll.
   std::deque<std::function<void(engine::Sink&)>> incoming;
 
+  // Before the first message: takes HYBRID up to more bytes.
+  void raise_hybrid(std::size_t bytes) { limits_.hybrid = bytes; }
+
   const engine::Limits& limits() const override { return limits_; }
   std::size_t eager_to(const engine::Link&) const override { return eager_out; }
   std::size_t eager_from(const engine::Link&) const override { return eager_in; }

@@ -43,6 +43,26 @@ TEST_F(Hybrid, AnnouncementDuringTheCopyIsUsed) {
   expect_nothing();
 }
 
+// The same for a message that is copied in several steps: what is left of the copy is not made.
+TEST_F(Hybrid, AnnouncementDuringALongCopyEndsIt) {
+  net.raise_hybrid(64 << 10);
+  const Bytes data = pattern(20'000);
+  engine->peer(other);
+  feed_later(eager_header(tag + 1), pattern(8));
+  feed_later(announcement(0, 500, 20'000));
+  net.puts = Posted::pending;
+  SendRequest* request = send(data);
+  ASSERT_NE(request, nullptr); // the put uses the user's memory
+  const Operation put = expect_put(data, announcement(0).memory);
+  expect_fin_to_receiver(500, 20'000);
+  EXPECT_EQ(net.allocated, 0u);
+  feed_completion(put.cookie);
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  EXPECT_EQ(engine->counters().recv_rndv, 1u);
+  expect_nothing();
+}
+
 TEST_F(Hybrid, WithoutMemoryForTheCopyIsSendRndv) {
   net.no_memory = true;
   const Bytes data = pattern(medium);

@@ -84,6 +84,49 @@ TEST(Choice, TheBestSoFarCountsNothing) {
   EXPECT_EQ(choice.best(64 << 10), Way::cells);
 }
 
+// Messages follow each other; the kernel moves them faster and leaves what makes the reader slow.
+TEST(Pace, WhatAWayLeavesIsPartOfItsCost) {
+  WayChoice choice;
+  Pace pace;
+  double now = 1;
+  int by_the_kernel = 0;
+  bool timed = false;
+  Way way = Way::cells;
+  for (int i = 0; i < 1000; ++i) {
+    const double transfer = by_kernel(way) ? 3e-6 : 5e-6;
+    const double reading = by_kernel(way) ? 9e-6 : 4e-6; // done before the next message
+    now += transfer;
+    if (const auto cost = pace.cost(way, now, transfer); timed && cost)
+      choice.record(64 << 10, way, *cost);
+    const auto next = choice.next(64 << 10);
+    pace.ended(way, next.timed, now);
+    now += reading;
+    way = next.way;
+    timed = next.timed;
+    by_the_kernel += by_kernel(way) ? 1 : 0;
+  }
+  EXPECT_LT(by_the_kernel, 100);
+}
+
+TEST(Pace, LongPausesSayNothingAboutAWay) {
+  Pace pace;
+  pace.ended(Way::kernel, true, 1);
+  const double far_too_long = 2;
+  EXPECT_DOUBLE_EQ(pace.cost(Way::kernel, far_too_long, 4e-6).value(),
+                   2 * pace.cost(Way::kernel, far_too_long, 2e-6).value());
+  EXPECT_LT(pace.cost(Way::kernel, far_too_long, 4e-6).value(), 1e-3);
+}
+
+TEST(Pace, IsKnownAfterAMessageOfTheSameWay) {
+  Pace pace;
+  EXPECT_FALSE(pace.cost(Way::cells, 1, 1e-6));
+  pace.ended(Way::cells, false, 1);
+  EXPECT_FALSE(pace.cost(Way::cells, 1.000003, 1e-6)); // nobody looked at the clock then
+  pace.ended(Way::cells, true, 1);
+  EXPECT_FALSE(pace.cost(Way::halves, 1.000003, 1e-6));
+  EXPECT_NEAR(pace.cost(Way::cells, 1.000003, 1e-6).value(), 3e-6, 1e-9);
+}
+
 TEST(Choice, AnySizeHasAClass) {
   WayChoice choice;
   for (std::size_t bytes = 1; bytes != 0; bytes <<= 1) {
