@@ -19,6 +19,7 @@ TIME_LIMIT = int(os.environ.get("BENCH_TIME_LIMIT", "180"))
 # figure: (title, unit, whether less is better)
 FIGURES = {
     "half_round_trip_us": ("Half round trip", "us", True),
+    "touched_us": ("Half round trip, data written and read", "us", True),
     "bandwidth_gb": ("Bandwidth, windows of 64", "GB/s", False),
     "message_rate_millions": ("Message rate, windows of 64", "million/s", False),
     "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),

@@ -83,6 +83,7 @@ def measure_round(results, all_libraries, sender, arguments):
     for library in all_libraries:
         if "pingpong" in arguments.only:
             results.measure(library, 2, "pingpong", "8", *sizes)
+            results.measure(library, 2, "pingpong", "touch", "1024", *sizes)
         if "rate" in arguments.only:
             results.measure(library, 2, "rate", "8", *sizes)
         if "collective" in arguments.only:
