@@ -67,13 +67,19 @@ int hear(Talk& end) {
   return static_cast<int>(words[0]);
 }
 
-TEST(Talk, AnswersGoInTurn) {
-  Pair pair;
+// Each has heard the other once; the first has the turn.
+void begin(Pair& pair) {
   auto& [first, second] = pair.ends;
   EXPECT_EQ(say(first, 0), Went::by_ring); // is no answer
   EXPECT_EQ(hear(second), 0);
   EXPECT_EQ(say(second, 0), Went::by_ring); // has not the turn
   EXPECT_EQ(hear(first), 0);
+}
+
+TEST(Talk, AnswersGoInTurn) {
+  Pair pair;
+  auto& [first, second] = pair.ends;
+  begin(pair);
   for (std::uint32_t i = 1; i < 100; ++i) {
     EXPECT_EQ(say(first, i), Went::in_turn);
     EXPECT_EQ(hear(first), -1);
@@ -86,10 +92,7 @@ TEST(Talk, AnswersGoInTurn) {
 TEST(Talk, WhoWritesAtTheSameTimeUsesRings) {
   Pair pair;
   auto& [first, second] = pair.ends;
-  say(first, 0);
-  EXPECT_EQ(hear(second), 0);
-  say(second, 0);
-  EXPECT_EQ(hear(first), 0);
+  begin(pair);
   for (std::uint32_t i = 1; i < 100; ++i) {
     const Went way = i == 1 ? Went::in_turn : Went::by_ring;
     EXPECT_EQ(say(first, i), way);
@@ -102,10 +105,7 @@ TEST(Talk, WhoWritesAtTheSameTimeUsesRings) {
 TEST(Talk, WhatFollowsAnAnswerWaitsForIt) {
   Pair pair;
   auto& [first, second] = pair.ends;
-  say(first, 0);
-  EXPECT_EQ(hear(second), 0);
-  say(second, 0);
-  EXPECT_EQ(hear(first), 0);
+  begin(pair);
   EXPECT_EQ(say(first, 1), Went::in_turn);
   EXPECT_EQ(say(first, 2), Went::by_ring);
   EXPECT_EQ(say(first, 3), Went::by_ring);
