@@ -193,7 +193,7 @@ TEST(Talk, TwoThreads) {
   process(0);
   second.join();
   RecordProperty("in_turn", std::to_string(in_turn[0] + in_turn[1]));
-  EXPECT_GT(in_turn[0] + in_turn[1], 1000u);
+  EXPECT_GT(in_turn[0] + in_turn[1], 100u); // both ways were mixed; usually thousands
 }
 
 } // namespace
