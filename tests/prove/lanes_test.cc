@@ -259,14 +259,14 @@ void read_all(Reader& reader, const std::vector<std::vector<std::uint32_t>>& sou
     Machine::now->wait([&] { return reader.next() != nullptr; });
     const Line* const line = reader.next();
     if (line == nullptr) return Machine::now->fail("a message goes away");
-    Machine::now->step(static_cast<std::uint64_t>(line->kind()) << 32 | line->bytes());
-    if (line->kind() != Kind::pad) {
+    Machine::now->step(static_cast<std::uint64_t>(line->kind) << 32 | line->bytes);
+    if (line->kind != Kind::pad) {
       if (line->place >= sources.size()) return Machine::now->fail("a message of nobody");
       const std::uint32_t number = next[line->place]++;
       if (number >= sources[line->place].size()) return Machine::now->fail("a message too many");
       const auto words = words_of(number, sources[line->place][number]);
-      if (line->kind() != Kind::message || line->bytes() != 4 * words.size() ||
-          std::memcmp(line->body(), words.data(), line->bytes()) != 0)
+      if (line->kind != Kind::message || line->bytes != 4 * words.size() ||
+          std::memcmp(line->body(), words.data(), line->bytes) != 0)
         return Machine::now->fail("a message is not what was sent, or not in order");
       --left;
       Machine::now->step(line->place);
@@ -397,13 +397,13 @@ void converse(TalkSpace& space, unsigned who, const std::string& script, bool ca
       Machine::now->wait([&] { return talk.next() != nullptr; });
       line = talk.next();
       if (line == nullptr) return Machine::now->fail("a message goes away");
-      if (line->kind() != Kind::pad) break;
+      if (line->kind != Kind::pad) break;
       talk.pop();
     }
     const auto words = words_of(received, lines_of(received));
     ++received;
-    if (line->bytes() != 4 * words.size() ||
-        std::memcmp(line->body(), words.data(), line->bytes()) != 0)
+    if (line->bytes != 4 * words.size() ||
+        std::memcmp(line->body(), words.data(), line->bytes) != 0)
       return Machine::now->fail("a message is not what was sent, or not in order");
     talk.pop();
   }

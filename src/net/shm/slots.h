@@ -47,8 +47,8 @@ struct Mark {
 // The first line of a message.
 struct alignas(line_bytes) Line {
   std::uint32_t stamp; // see Lane::stamp()
-  std::uint16_t size;  // bytes in the body
-  Kind what;
+  std::uint16_t bytes; // in the body
+  Kind kind;
   std::uint8_t seen;   // as in Mark
   std::uint32_t place; // the same
   std::byte first[52]; // of the body, which goes on in the following lines
@@ -57,8 +57,6 @@ struct alignas(line_bytes) Line {
   [[nodiscard]] const std::byte* body() const {
     return reinterpret_cast<const std::byte*>(this) + 12;
   }
-  [[nodiscard]] Kind kind() const { return what; }
-  [[nodiscard]] std::uint32_t bytes() const { return size; }
 };
 static_assert(sizeof(Line) == line_bytes && offsetof(Line, first) == 12);
 
@@ -153,7 +151,7 @@ template <class Body>
 // Asks for the first lines behind that of a header, while the header is looked at.
 inline void fetch_rest(const Line& line) {
   constexpr std::uint32_t most = 8;
-  const std::uint32_t lines = std::min(lines_for(line.bytes()), most);
+  const std::uint32_t lines = std::min(lines_for(line.bytes), most);
   for (std::uint32_t i = 1; i < lines; ++i)
     __builtin_prefetch(&line + i);
 }
@@ -191,8 +189,8 @@ struct Lane {
     return count <= left ? 0 : left;
   }
   [[nodiscard]] std::uint64_t lines_of(std::uint64_t position, const Line& line) const {
-    if (line.kind() == Kind::pad) return size - (position & (size - 1));
-    return lines_for(line.bytes());
+    if (line.kind == Kind::pad) return size - (position & (size - 1));
+    return lines_for(line.bytes);
   }
 };
 
@@ -212,8 +210,8 @@ template <class Body>
 
 // Writes everything of a message but the stamp.
 inline void fill(Line& line, Kind kind, Mark mark, const Parts& parts) {
-  line.size = static_cast<std::uint16_t>(parts.header_bytes + parts.payload_bytes);
-  line.what = kind;
+  line.bytes = static_cast<std::uint16_t>(parts.header_bytes + parts.payload_bytes);
+  line.kind = kind;
   line.seen = mark.seen;
   line.place = mark.place;
   base::copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);

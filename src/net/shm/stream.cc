@@ -153,7 +153,7 @@ Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemor
 
 void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
   const auto put = read_body<NoticedPut>(line);
-  const std::size_t bytes = line.bytes() - sizeof put;
+  const std::size_t bytes = line.bytes - sizeof put;
   if (put.key == mapped_key && !segment_.holds(put.address, bytes))
     base::fail(MPI_ERR_INTERN,
                "shared memory: rank {} puts {} bytes at {:#x}, outside of the segment", peer.rank,

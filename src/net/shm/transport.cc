@@ -210,11 +210,11 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
       peer.busy = false;
       break;
     }
-    if (line->bytes() > line_body) fetch_rest(*line);
-    if (line->kind() == Kind::message) [[likely]] {
-      sink.on_message(peer.rank, line->body(), line->bytes());
+    if (line->bytes > line_body) fetch_rest(*line);
+    if (line->kind == Kind::message) [[likely]] {
+      sink.on_message(peer.rank, line->body(), line->bytes);
       more = busy;
-    } else if (line->kind() == Kind::ring_end) {
+    } else if (line->kind == Kind::ring_end) {
       on_ring_end(peer);
       return read + 1;
     } else {
@@ -232,13 +232,13 @@ unsigned Transport::read_queue(Sink& sink) {
   for (; read < batch; ++read) {
     const Line* line = queue_.next();
     if (line == nullptr) break;
-    if (line->kind() != Kind::pad) {
+    if (line->kind != Kind::pad) {
       Peer& peer = peers_.get(line->place);
       // The peer is back in the queue, so all it wrote into its ring comes before.
       while (peer.ring_read)
         [[unlikely]] read_ring(peer, sink);
-      if (line->kind() == Kind::message)
-        sink.on_message(peer.rank, line->body(), line->bytes());
+      if (line->kind == Kind::message)
+        sink.on_message(peer.rank, line->body(), line->bytes);
       else
         handle(peer, *line, sink);
       if (++peer.heard >= peer.consider_at) [[unlikely]]
@@ -251,7 +251,7 @@ unsigned Transport::read_queue(Sink& sink) {
 
 // Messages of the transport itself.
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
-  switch (line.kind()) {
+  switch (line.kind) {
   case Kind::part:
     return on_part(peer, line, sink);
   case Kind::put_piece:
@@ -281,7 +281,7 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
     break;
   }
   base::fail(MPI_ERR_INTERN, "shared memory: rank {} sent a message of kind {}, which is none",
-             peer.rank, static_cast<unsigned>(line.kind()));
+             peer.rank, static_cast<unsigned>(line.kind));
 }
 
 bool Transport::take_up(Sink& sink) {

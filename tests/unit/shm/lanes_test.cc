@@ -40,8 +40,8 @@ Parts parts_of(const std::vector<std::uint32_t>& words) {
 
 void expect_words(const Line& line, std::uint32_t number, std::size_t count) {
   const std::vector<std::uint32_t> words = words_of(number, count);
-  ASSERT_EQ(line.bytes(), words.size() * sizeof words[0]);
-  ASSERT_EQ(std::memcmp(line.body(), words.data(), line.bytes()), 0) << number;
+  ASSERT_EQ(line.bytes, words.size() * sizeof words[0]);
+  ASSERT_EQ(std::memcmp(line.body(), words.data(), line.bytes), 0) << number;
 }
 
 TEST(Slots, SizesInLines) {
@@ -108,7 +108,7 @@ void random_lengths(Writer& writer, Reader& reader, std::uint64_t lines) {
       lengths.push_back(count);
     }
     while (const Line* line = reader.next()) {
-      if (line->kind() != Kind::pad) {
+      if (line->kind != Kind::pad) {
         ASSERT_LT(read, lengths.size()) << "a message that nobody sent";
         ASSERT_NO_FATAL_FAILURE(
             expect_words(*line, static_cast<std::uint32_t>(read), lengths[read]));
@@ -179,11 +179,11 @@ TEST(Ring, EveryInnerLineBearsTheNextStamp) {
     std::vector<std::uint32_t> words(count, lane.stamp(position + 1 + lines));
     ASSERT_TRUE(
         writer.write(Kind::message, 0, {words.data(), 4, words.data() + 1, 4 * (count - 1)}));
-    while (reader.next() != nullptr && reader.next()->kind() == Kind::pad)
+    while (reader.next() != nullptr && reader.next()->kind == Kind::pad)
       reader.pop();
     const Line* line = reader.next();
     ASSERT_NE(line, nullptr);
-    ASSERT_EQ(line->bytes(), 4 * count);
+    ASSERT_EQ(line->bytes, 4 * count);
     reader.pop();
     ASSERT_EQ(reader.next(), nullptr) << "stale data passed for a message in round " << round;
     position += lines_for(count * 4);
@@ -239,7 +239,7 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
       std::this_thread::yield();
       continue;
     }
-    if (line->kind() != Kind::pad) {
+    if (line->kind != Kind::pad) {
       ASSERT_LT(line->place, senders);
       const std::size_t count = randoms[line->place]() % 200;
       expect_words(*line, next[line->place]++, count);
@@ -274,7 +274,7 @@ TEST(Ring, SenderAndReceiverInTwoThreads) {
       std::this_thread::yield();
       continue;
     }
-    if (line->kind() != Kind::pad) expect_words(*line, read++, random() % 100);
+    if (line->kind != Kind::pad) expect_words(*line, read++, random() % 100);
     reader.pop();
   }
   sender.join();

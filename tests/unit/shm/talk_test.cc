@@ -54,13 +54,13 @@ Went say(Talk& end, std::uint32_t number, std::size_t words = 2) {
 // The number of the next message, or -1.
 int hear(Talk& end) {
   const Line* line = end.next();
-  while (line != nullptr && line->kind() == Kind::pad) {
+  while (line != nullptr && line->kind == Kind::pad) {
     end.pop();
     line = end.next();
   }
   if (line == nullptr) return -1;
-  std::vector<std::uint32_t> words(line->bytes() / sizeof(std::uint32_t));
-  std::memcpy(words.data(), line->body(), line->bytes());
+  std::vector<std::uint32_t> words(line->bytes / sizeof(std::uint32_t));
+  std::memcpy(words.data(), line->body(), line->bytes);
   end.pop();
   for (const std::uint32_t word : words)
     EXPECT_EQ(word, words[0]);
