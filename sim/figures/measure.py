@@ -172,7 +172,8 @@ def scale(programs, largest):
 
 # Jiang et al.: by what a one-sided call is done. Receives are per connection, as the adapter of then
 # has no shared queue; waits spin, as those of MPI libraries did then.
-ONE_SIDED_SETTINGS = {"MACADAM_RDMA_RECEIVE": "credit", "MACADAM_SPIN": "10000"}
+POLLING = {"MACADAM_SPIN": "10000"}  # the libraries of then did not sleep
+ONE_SIDED_SETTINGS = {"MACADAM_RDMA_RECEIVE": "credit", **POLLING}
 ONE_SIDED_EXPERIMENTS = ["latency", "bandwidth", "synchronization", "overlap", "skew", "origins"]
 ONE_SIDED = {"RDMA": {}, "messages": {"MACADAM_PROTOCOLS": "sender"}}
 
