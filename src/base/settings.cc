@@ -78,7 +78,8 @@ constexpr std::array rows = {
     SettingRow{"unexpected_limit", &Settings::unexpected_limit, "bytes",
                "unexpected eager data a process keeps before it asks senders for rendezvous"},
     SettingRow{"spin", &Settings::spin, "us",
-               "time a wait spins before it yields its core; -1: by ranks per core"},
+               "time a wait spins before it yields its core, over RDMA before it sleeps; -1: by "
+               "ranks per core"},
     SettingRow{"buffered", &Settings::buffered, "bytes",
                "automatic buffers of buffered sends (MPI_BUFFER_AUTOMATIC)"},
     SettingRow{"report", &Settings::report, "", "print at the end what the job did"},

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -72,6 +73,11 @@ void Library::make_networks() {
   }
   const gravel::Directory& directory = *this;
   driver_.emplace(engine::Networks(std::move(nearest_first)), directory, slots);
+}
+
+bool Library::oversubscribed() const {
+  const auto here = std::ranges::count(greetings_, greetings_[rank()].machine, &Greeting::machine);
+  return static_cast<unsigned>(here) > neighbours_->cores();
 }
 
 gravel::RemoteMemory Library::ledgers(Rank peer) const {

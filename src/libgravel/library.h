@@ -45,6 +45,7 @@ class Library final : gravel::Directory, net::rdma::Directory {
     return greetings_[0].secret;
   }
   [[nodiscard]] bool serves(gravel::Rank peer) const override { return !is_near(peer); }
+  [[nodiscard]] bool oversubscribed() const override;
   void publish(const net::rdma::wire::Endpoint& own) override { endpoint_ = own; }
   net::rdma::wire::Endpoint find(gravel::Rank peer) override { return cards_[peer].endpoint; }
   [[nodiscard]] bool knows(gravel::Rank) const override { return !cards_.empty(); }

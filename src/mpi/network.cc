@@ -69,6 +69,7 @@ class RdmaDirectory final : public rdma::Directory {
   [[nodiscard]] bool serves(Rank peer) const override {
     return alone_ || !job_.is_local(static_cast<int>(peer));
   }
+  [[nodiscard]] bool oversubscribed() const override { return job_.local_size() > job_.cores(); }
   void publish(const rdma::wire::Endpoint& own) override {
     job_.publish(std::as_bytes(std::span(&own, 1)));
   }

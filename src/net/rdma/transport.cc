@@ -19,7 +19,11 @@ static_assert(engine::wire::longest_control <= model::header_room);
 static_assert(sizeof(engine::wire::Eager) == model::repeated_header);
 static_assert(model::repeated_header <= model::landing);
 
-constexpr double default_spin = 20e-6; // seconds before a wait sleeps
+// Seconds for which a wait yields its core before it sleeps, if the user does not say. To be woken
+// takes longer than most waits last; but where processes share cores, a core that one of them polls
+// on is missed by the others, and by the kernel's part of the network.
+constexpr double default_spin = 1e-3;
+constexpr double default_spin_oversubscribed = 20e-6;
 // Turns of a wait before it looks at the clock, which may be a system call: most end sooner.
 constexpr unsigned blind_yields = 8;
 constexpr unsigned packet_interval_us = 1000;
@@ -46,6 +50,9 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
       rank_(directory.rank()), size_(directory.size()),
       shape_(model::shape_of(settings, device.limits(), fallbacks_)),
       limits_(make_limits(settings, device.limits())),
+      spin_seconds_(settings.spin >= 0           ? 1e-6 * static_cast<double>(settings.spin)
+                    : directory.oversubscribed() ? default_spin_oversubscribed
+                                                 : default_spin),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
       heap_(device),
@@ -265,7 +272,7 @@ bool RdmaTransport::drain() {
 // First spins, then arms the queues in a poll(), then sleeps. That poll() sees what came before the
 // queues were armed, and what comes after ends the sleep.
 bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
-  if (fruitless < blind_yields && settings_.spin != 0) [[likely]] {
+  if (fruitless < blind_yields && spin_seconds_ > 0) [[likely]] {
     device_.yield();
     return false;
   }
@@ -273,12 +280,10 @@ bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
 }
 
 bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
-  const double spin =
-      settings_.spin < 0 ? default_spin : 1e-6 * static_cast<double>(settings_.spin);
   const double time = device_.now();
   if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
   const bool no_event = settings_.last_byte; // ends such a wait
-  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin) {
+  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
     device_.yield();
     return false;
   }

@@ -223,6 +223,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   std::vector<std::string> fallbacks_;
   const model::Shape shape_;
   const engine::Limits limits_;
+  const double spin_seconds_; // before a wait sleeps
 
   BufferPool pool_;
   Heap heap_;

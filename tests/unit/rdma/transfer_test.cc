@@ -448,6 +448,38 @@ TEST(Idle, a_message_ends_a_sleep) {
   EXPECT_GT(world[1].device.counters().sleeps, sleeps + 5);
 }
 
+// How long a wait for nothing looks around before it sleeps, in seconds.
+double before_sleep(std::int64_t spin_us, bool cores_are_few) {
+  Settings settings = small_settings();
+  settings.spin = spin_us;
+  World world(2, settings);
+  World::Process& own = world[1];
+  own.cores_are_few = cores_are_few;
+  world.start();
+  const double start = own.device.now();
+  double looked = start; // last
+  for (unsigned fruitless = 0; own.device.counters().sleeps == 0 && fruitless < 2000; ++fruitless) {
+    looked = own.device.now();
+    own.transport->poll(own);
+    own.transport->idle(fruitless, 100000);
+  }
+  EXPECT_EQ(own.device.counters().sleeps, 1u);
+  return looked - start;
+}
+
+TEST(Idle, sleeps_after_a_millisecond_and_sooner_where_cores_are_few) {
+  constexpr double looks = 60e-6; // before it asks for the time, and the last
+  const auto expect = [](double found, double least) {
+    EXPECT_GE(found, least);
+    EXPECT_LT(found, least + looks);
+  };
+  expect(before_sleep(-1, false), 1e-3);
+  expect(before_sleep(-1, true), 20e-6);
+  expect(before_sleep(300, false), 300e-6);
+  expect(before_sleep(300, true), 300e-6);
+  expect(before_sleep(0, false), 0);
+}
+
 TEST(Memory, is_given_back) {
   World world(2);
   world.start();

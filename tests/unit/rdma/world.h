@@ -92,6 +92,7 @@ class World {
     [[nodiscard]] bool serves(Rank peer) const override {
       return node_ranks == 0 || peer / node_ranks != self / node_ranks;
     }
+    [[nodiscard]] bool oversubscribed() const override { return cores_are_few; }
     void publish(const wire::Endpoint& own) override { endpoint = own; }
     wire::Endpoint find(Rank peer) override { return world[peer].endpoint; }
     [[nodiscard]] bool knows(Rank peer) const override { return !unknown || *unknown != peer; }
@@ -117,7 +118,8 @@ class World {
     sim::SimulatedDevice device;
     mem::InvalidationSource* invalidation = nullptr;
     wire::Endpoint endpoint;
-    Rank node_ranks = 0;         // that share a node, on which another network serves them
+    Rank node_ranks = 0; // that share a node, on which another network serves them
+    bool cores_are_few = false;
     std::optional<Rank> unknown; // whose endpoint has not come yet
     std::array<std::uint8_t, 16> its_secret = {1, 2, 3};
     std::unique_ptr<RdmaTransport> transport;
