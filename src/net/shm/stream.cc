@@ -66,6 +66,11 @@ Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, vo
 bool Transport::should_stream(const Peer& peer) const {
   if (!peer.cross_copy || settings_.shm_copy == base::CopyPath::pipeline) return true;
   if (settings_.shm_copy == base::CopyPath::cma || waiter_.oversubscribed()) return false;
+  return is_looking(peer);
+}
+
+// Whether the peer waits and polls meanwhile.
+bool Transport::is_looking(const Peer& peer) {
   return peer.header->waiting.load(std::memory_order_relaxed) != 0 &&
          peer.header->asleep.load(std::memory_order_relaxed) == 0;
 }
@@ -169,7 +174,7 @@ void Transport::on_notice(Peer& peer, const Line& line, Sink& sink) {
   const auto told = read_body<Notice>(line);
   if (lost_half(peer)) return;
   if (by_kernel(told.way)) learn(reach(peer), told.bytes, told.way, told.begin);
-  sink.on_put(peer.rank, told.notice, told.bytes);
+  if (told.notice != 0) sink.on_put(peer.rank, told.notice, told.bytes);
 }
 
 // Moves the data by the best path, as far as that is possible now. True if there is nothing left to
@@ -239,11 +244,15 @@ bool Transport::advance(Stream& stream) {
 }
 
 // The notice of a put whose data are there, unless its last piece brought it; false if there was no
-// room for it.
+// room for it. Of a put without one the target hears too if the kernel has moved the data and the
+// target looks: otherwise it would never learn that there are faster ways.
 bool Transport::tell(Stream& stream) {
-  if (stream.notice == 0 || stream.told || !stream.ok) return true;
+  if (stream.told || !stream.ok) return true;
+  const bool wanted = stream.notice != 0;
+  Peer& peer = *stream.peer;
+  if (!wanted && (!by_kernel(stream.way) || !has_choice(peer) || !is_looking(peer))) return true;
   const Notice notice{stream.notice, stream.way, stream.begin, stream.all};
-  stream.told = post(*stream.peer, Kind::notice, only(notice));
+  stream.told = post(peer, Kind::notice, only(notice)) || !wanted;
   return stream.told;
 }
 

@@ -189,6 +189,7 @@ class Transport final : public engine::Transport {
   Copied cross_copy_with(Peer& peer, Direction direction, void* local, std::uint64_t remote,
                          std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
+  [[nodiscard]] static bool is_looking(const Peer& peer);
   [[nodiscard]] bool will_stream(const Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(const Peer& peer, RemoteMemory memory,

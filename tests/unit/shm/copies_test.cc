@@ -420,13 +420,18 @@ class OnCore {
   cpu_set_t before_;
 };
 
+// Whether each of two ranks can have a core.
+bool has_two_cores() {
+  cpu_set_t allowed;
+  EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  return CPU_COUNT(&allowed) >= 2;
+}
+
 // One rank puts long data for another, which waits.
 void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& origin_at_end) {
   constexpr std::size_t bytes = 300'001;
   constexpr unsigned rounds_afterwards = 3;
-  cpu_set_t allowed;
-  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two cores";
+  if (!has_two_cores()) GTEST_SKIP() << "needs two cores";
   Steps steps;
   // Rank 0 is this process: what is forbidden to it stays so.
   const Rank target = event == AfterHalves::target_is_forbidden ? 1 : 0;
@@ -510,6 +515,42 @@ TEST(Copies, AHalfThatTheTargetMayNoLongerCopyIsStreamed) {
 TEST(Copies, AHalfThatTheOriginMayNoLongerCopyIsStreamed) {
   put_in_halves(AfterHalves::origin_is_forbidden,
                 [](Endpoint& self) { EXPECT_FALSE(self.transport().fallbacks().empty()); });
+}
+
+// Of data that the kernel brings without a notice the target would not hear: it would go on wishing
+// for the kernel, which was only the first way after the cells to be looked at.
+TEST(Copies, EachWayIsTriedForPutsWithoutNotice) {
+  if (!has_two_cores()) GTEST_SKIP() << "needs two cores";
+  constexpr std::size_t bytes = 200'000;
+  base::Settings settings;
+  settings.spin = 1'000'000; // us; one that sleeps is not streamed to
+  run_pair(
+      settings, Hindrance::none,
+      [&](Endpoint& self) {
+        const OnCore core(0);
+        std::vector<std::byte> memory(bytes);
+        send_note(self, 1, memory.data(), bytes);
+        for (unsigned round = 1; self.receive() == "there"; ++round) {
+          EXPECT_EQ(first_wrong(memory.data(), bytes, round), bytes);
+          self.send_text(1, "seen");
+        }
+      },
+      [&](Endpoint& self) {
+        const OnCore core(1);
+        std::vector<std::byte> data(bytes);
+        const RemoteMemory memory = receive_note(self);
+        for (unsigned round = 1; self.counter("bytes_in_halves") == 0 && round < 5000; ++round) {
+          fill_pattern(data.data(), bytes, round);
+          EXPECT_TRUE(self.finished(
+              self.transport().put(self.link(0), data.data(), memory, bytes, round), round));
+          self.send_text(0, "there");
+          EXPECT_EQ(self.receive(), "seen");
+        }
+        EXPECT_GT(self.counter("bytes_in_halves"), 0u);
+        EXPECT_GT(self.counter("bytes_cross_copied"), self.counter("bytes_in_halves"));
+        EXPECT_GT(self.counter("bytes_streamed"), 0u);
+        self.send_text(0, "the end");
+      });
 }
 
 // The owner waited when it was asked, but goes to compute before it reads the request.
