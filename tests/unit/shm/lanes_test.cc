@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The shared queue and the rings alone: threads as senders, wrap-around, no room, and data made to
 // look like stamps.
+#include "patience.h"
+
 #include "net/shm/ring.h"
 #include "net/shm/shared_queue.h"
 
@@ -220,15 +222,17 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
   for (Rank rank = 0; rank < senders; ++rank) {
     threads.emplace_back([&, rank] {
       SharedQueueWriter writer(header, lane);
+      test::Patience patience;
       std::mt19937 random(rank);
       for (std::uint32_t i = 0; i < messages; ++i) {
         const auto words = words_of(i, random() % 200);
         while (!writer.write(Kind::message, rank, parts_of(words)))
-          std::this_thread::yield();
+          patience.wait();
       }
     });
   }
   SharedQueueReader reader(header, lane);
+  test::Patience patience;
   std::vector<std::mt19937> randoms;
   for (Rank rank = 0; rank < senders; ++rank)
     randoms.emplace_back(rank);
@@ -236,7 +240,7 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
   for (std::uint32_t read = 0; read < senders * messages;) {
     const Line* line = reader.next();
     if (line == nullptr) {
-      std::this_thread::yield();
+      patience.wait();
       continue;
     }
     if (line->kind != Kind::pad) {
@@ -259,19 +263,21 @@ TEST(Ring, SenderAndReceiverInTwoThreads) {
   auto& control = *new (memory.blocks.get()) RingControl;
   std::thread sender([&] {
     RingWriter writer(control, lines);
+    test::Patience patience;
     std::mt19937 random(7);
     for (std::uint32_t i = 0; i < messages; ++i) {
       const auto words = words_of(i, random() % 100);
       while (!writer.write(Kind::message, 0, parts_of(words)))
-        std::this_thread::yield();
+        patience.wait();
     }
   });
   RingReader reader(control, lines);
+  test::Patience patience;
   std::mt19937 random(7);
   for (std::uint32_t read = 0; read < messages;) {
     const Line* line = reader.next();
     if (line == nullptr) {
-      std::this_thread::yield();
+      patience.wait();
       continue;
     }
     if (line->kind != Kind::pad) expect_words(*line, read++, random() % 100);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rings and the block that two processes write in turn, together: which way a message goes, and
 // that all ways keep one order.
+#include "patience.h"
+
 #include "net/shm/talk.h"
 
 #include <gtest/gtest.h>
@@ -168,6 +170,7 @@ TEST(Talk, TwoThreads) {
     Talk& end = pair.ends[who];
     std::mt19937 random(who);
     std::uint32_t sent = 0, heard = 0, owed = who == 0 ? 1 : 0;
+    test::Patience patience;
     while (sent < messages || heard < messages) {
       // Mostly an answer for each message, sometimes several, or none for a while.
       while (owed > 0 && sent < messages) {
@@ -180,7 +183,7 @@ TEST(Talk, TwoThreads) {
       const int number = hear(end);
       if (number < 0) {
         if (sent < messages && random() % 1000 == 0) ++owed;
-        std::this_thread::yield();
+        patience.wait();
         continue;
       }
       ASSERT_EQ(static_cast<std::uint32_t>(number), heard++);
