@@ -75,6 +75,7 @@ void Library::make_networks() {
   driver_.emplace(engine::Networks(std::move(nearest_first)), directory, slots);
 }
 
+// Counts those on this machine itself: where only RDMA is used, neighbours do not meet.
 bool Library::oversubscribed() const {
   const auto here = std::ranges::count(greetings_, greetings_[rank()].machine, &Greeting::machine);
   return static_cast<unsigned>(here) > neighbours_->cores();
