@@ -15,7 +15,8 @@ namespace macadam::coll {
   return {static_cast<std::byte*>(data.address) + first * data.type->extent(), count, data.type};
 }
 
-// An array of counts or displacements of the user's: int or MPI_Count. Null: there is none.
+// An array of counts or displacements: int or MPI_Count. Null: there is none. Algorithms know how
+// many entries they read; `length` is for the layers above, 0 where no entry is significant.
 struct Counts {
   [[nodiscard]] MPI_Count operator[](int i) const {
     const auto at = static_cast<std::size_t>(i);
@@ -23,6 +24,7 @@ struct Counts {
   }
   const void* array = nullptr;
   bool large = false;
+  int length = 0;
 };
 
 // A buffer with one block for each rank. Regular: blocks of `count` elements in a row. Else

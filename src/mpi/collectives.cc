@@ -5,6 +5,7 @@
 #include "coll/operations.h"
 #include "mpi/process.h"
 
+#include <array>
 #include <new>
 #include <utility>
 
@@ -53,6 +54,29 @@ void set_inside(CollectiveCall& call, const Communicator& comm) {
   if (comm.inter()) call.arguments.inside = &comm.inside;
 }
 
+// Copies the caller's counts and displacements, which a persistent collective reads at each start,
+// when the caller may have used the arrays for something else.
+void own_counts(CollectiveCall& call) {
+  coll::Blocks& send = call.arguments.send;
+  coll::Blocks& receive = call.arguments.receive;
+  const std::array arrays = {&send.counts, &send.displacements, &receive.counts,
+                             &receive.displacements};
+  std::size_t total = 0;
+  for (const coll::Counts* array : arrays)
+    total += static_cast<std::size_t>(array->length);
+  if (total == 0) return;
+  if (!call.arrays) call.arrays = std::make_unique<CollectiveCall::Arrays>();
+  std::vector<MPI_Count>& copies = call.arrays->counts;
+  copies.reserve(total); // they do not move any more
+  for (coll::Counts* array : arrays) {
+    if (array->length == 0) continue;
+    const MPI_Count* first = copies.data() + copies.size();
+    for (int i = 0; i < array->length; ++i)
+      copies.push_back((*array)[i]);
+    *array = {first, true, array->length};
+  }
+}
+
 CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCall&& call,
                                 engine::Role role, const RequestClass& how) {
   set_inside(call, comm);
@@ -80,10 +104,10 @@ CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, Co
   for (const datatype::Type* type : {a.send.type, a.receive.type}) {
     if (type != nullptr) types.emplace_back(*type);
   }
-  if (call.types) {
-    for (const datatype::Type* type : call.types->send)
+  if (call.arrays) {
+    for (const datatype::Type* type : call.arrays->send_types)
       types.emplace_back(*type);
-    for (const datatype::Type* type : call.types->receive)
+    for (const datatype::Type* type : call.arrays->receive_types)
       types.emplace_back(*type);
   }
 }
@@ -108,6 +132,7 @@ void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Reques
 }
 
 void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
+  own_counts(call);
   CollectiveRequest& made =
       make_request(self, comm, std::move(call), engine::Role::persistent, persistent);
   made.complete = true;

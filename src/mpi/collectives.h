@@ -18,16 +18,18 @@ namespace macadam::mpi {
 // A call of a collective with its arguments looked up and checked: what its blocking, nonblocking
 // and persistent forms have in common.
 struct CollectiveCall {
-  // The datatypes of MPI_Alltoallw, one a rank.
-  struct TypeArrays {
-    std::vector<const datatype::Type*> send;
-    std::vector<const datatype::Type*> receive;
+  // Arrays that `arguments` name and the call itself owns: the datatypes of MPI_Alltoallw, looked
+  // up; and, if it is persistent, the counts and displacements.
+  struct Arrays {
+    std::vector<const datatype::Type*> send_types;
+    std::vector<const datatype::Type*> receive_types;
+    std::vector<MPI_Count> counts;
   };
 
   const char* name; // "barrier", for messages
   coll::Collective::Run run;
   coll::Arguments arguments;
-  std::unique_ptr<TypeArrays> types;
+  std::unique_ptr<Arrays> arrays;
 };
 
 // The three forms.
@@ -48,18 +50,20 @@ struct CollectiveRequest : LayerRequest {
   std::vector<datatype::TypeRef> types;
 };
 
-// A regular buffer, and one with counts and displacements.
+// A regular buffer, and one with counts and displacements: arrays of `length` entries, 0 where they
+// are not significant. Algorithms may read them until the operation is complete, and no later.
 [[nodiscard]] inline coll::Blocks blocks(const void* buffer, MPI_Count count,
                                          const datatype::Type& type) {
   return {const_cast<void*>(buffer), count, &type, {}, {}, nullptr};
 }
 [[nodiscard]] inline coll::Blocks blocks(const void* buffer, CountArray counts,
-                                         CountArray displacements, const datatype::Type& type) {
+                                         CountArray displacements, int length,
+                                         const datatype::Type& type) {
   return {const_cast<void*>(buffer),
           0,
           &type,
-          {counts.data, counts.large},
-          {displacements.data, displacements.large},
+          {counts.data, counts.large, length},
+          {displacements.data, displacements.large, length},
           nullptr};
 }
 

@@ -26,6 +26,11 @@ void check_apart(const Data& sent, const Data& kept) {
   }
 }
 
+// The entries of the arrays that only the root gives.
+int entries_at_root(const Communicator& comm, int root) {
+  return root == (comm.inter() ? MPI_ROOT : comm.rank()) ? comm.peers() : 0;
+}
+
 CollectiveCall barrier_call(Process&, Communicator&) {
   return {"barrier", &coll::barrier, {}, {}};
 }
@@ -62,7 +67,7 @@ CollectiveCall allgatherv_call(Process&, Communicator& comm, const void* sendbuf
                                MPI_Count sendcount, const Type& sendtype, void* recvbuf,
                                CountArray recvcounts, CountArray displs, const Type& recvtype) {
   const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
-  const coll::Blocks receive = blocks(recvbuf, recvcounts, displs, recvtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcounts, displs, comm.peers(), recvtype);
   if (!comm.inter()) check_apart(send[0], receive[comm.rank()]);
   return moving("allgatherv", &coll::allgather, send, receive, sendbuf == MPI_IN_PLACE);
 }
@@ -80,7 +85,8 @@ CollectiveCall gatherv_call(Process&, Communicator& comm, const void* sendbuf, M
                             const Type& sendtype, void* recvbuf, CountArray recvcounts,
                             CountArray displs, const Type& recvtype, int root) {
   const coll::Blocks send = blocks(sendbuf, sendcount, sendtype);
-  const coll::Blocks receive = blocks(recvbuf, recvcounts, displs, recvtype);
+  const coll::Blocks receive =
+      blocks(recvbuf, recvcounts, displs, entries_at_root(comm, root), recvtype);
   if (!comm.inter() && root == comm.rank()) check_apart(send[0], receive[root]);
   return moving("gatherv", &coll::gatherv, send, receive, sendbuf == MPI_IN_PLACE, root);
 }
@@ -97,7 +103,8 @@ CollectiveCall scatter_call(Process&, Communicator& comm, const void* sendbuf, M
 CollectiveCall scatterv_call(Process&, Communicator& comm, const void* sendbuf,
                              CountArray sendcounts, CountArray displs, const Type& sendtype,
                              void* recvbuf, MPI_Count recvcount, const Type& recvtype, int root) {
-  const coll::Blocks send = blocks(sendbuf, sendcounts, displs, sendtype);
+  const coll::Blocks send =
+      blocks(sendbuf, sendcounts, displs, entries_at_root(comm, root), sendtype);
   const coll::Blocks receive = blocks(recvbuf, recvcount, recvtype);
   if (!comm.inter() && root == comm.rank()) check_apart(send[root], receive[0]);
   return moving("scatterv", &coll::scatterv, send, receive, recvbuf == MPI_IN_PLACE, root);
@@ -116,12 +123,14 @@ CollectiveCall alltoallv_call(Process&, Communicator& comm, const void* sendbuf,
                               CountArray sendcounts, CountArray sdispls, const Type& sendtype,
                               void* recvbuf, CountArray recvcounts, CountArray rdispls,
                               const Type& recvtype) {
-  const coll::Blocks send = blocks(sendbuf, sendcounts, sdispls, sendtype);
-  const coll::Blocks receive = blocks(recvbuf, recvcounts, rdispls, recvtype);
-  if (!comm.inter() && sendbuf != MPI_IN_PLACE) {
+  const bool in_place = sendbuf == MPI_IN_PLACE;
+  const coll::Blocks send =
+      blocks(sendbuf, sendcounts, sdispls, in_place ? 0 : comm.peers(), sendtype);
+  const coll::Blocks receive = blocks(recvbuf, recvcounts, rdispls, comm.peers(), recvtype);
+  if (!comm.inter() && !in_place) {
     check_apart(send[comm.rank()], receive[comm.rank()]);
   }
-  return moving("alltoallv", &coll::alltoallv, send, receive, sendbuf == MPI_IN_PLACE);
+  return moving("alltoallv", &coll::alltoallv, send, receive, in_place);
 }
 
 // The datatypes behind an array of handles. Those that go with a count of 0 may be anything.
@@ -140,19 +149,20 @@ CollectiveCall alltoallw_call(Process& self, Communicator& comm, const void* sen
                               CountArray sendcounts, CountArray sdispls,
                               const MPI_Datatype* sendtypes, void* recvbuf, CountArray recvcounts,
                               CountArray rdispls, const MPI_Datatype* recvtypes) {
-  auto types = std::make_unique<CollectiveCall::TypeArrays>();
-  coll::Blocks send = blocks(sendbuf, sendcounts, sdispls, self.types[MPI_BYTE]);
-  coll::Blocks receive = blocks(recvbuf, recvcounts, rdispls, self.types[MPI_BYTE]);
-  types->receive = look_up(self, comm.peers(), recvtypes, recvcounts);
-  receive.types = types->receive.data();
-  if (sendbuf != MPI_IN_PLACE) {
-    types->send = look_up(self, comm.peers(), sendtypes, sendcounts);
-    send.types = types->send.data();
+  auto arrays = std::make_unique<CollectiveCall::Arrays>();
+  const bool in_place = sendbuf == MPI_IN_PLACE;
+  const Type& byte = self.types[MPI_BYTE];
+  coll::Blocks send = blocks(sendbuf, sendcounts, sdispls, in_place ? 0 : comm.peers(), byte);
+  coll::Blocks receive = blocks(recvbuf, recvcounts, rdispls, comm.peers(), byte);
+  arrays->receive_types = look_up(self, comm.peers(), recvtypes, recvcounts);
+  receive.types = arrays->receive_types.data();
+  if (!in_place) {
+    arrays->send_types = look_up(self, comm.peers(), sendtypes, sendcounts);
+    send.types = arrays->send_types.data();
     if (!comm.inter()) check_apart(send[comm.rank()], receive[comm.rank()]);
   }
-  CollectiveCall call =
-      moving("alltoallw", &coll::alltoallv, send, receive, sendbuf == MPI_IN_PLACE);
-  call.types = std::move(types);
+  CollectiveCall call = moving("alltoallw", &coll::alltoallv, send, receive, in_place);
+  call.arrays = std::move(arrays);
   return call;
 }
 

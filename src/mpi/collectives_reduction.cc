@@ -68,7 +68,7 @@ CollectiveCall reduce_scatter_call(Process&, Communicator& comm, const void* sen
   check_apart(sendbuf, recvbuf, recvcounts[rank]);
   CollectiveCall call =
       combining("reduce_scatter", &coll::reduce_scatter, sendbuf, recvbuf, 0, type, op);
-  call.arguments.send.counts = {recvcounts.data, recvcounts.large};
+  call.arguments.send.counts = {recvcounts.data, recvcounts.large, comm.size()};
   return call;
 }
 

@@ -133,6 +133,91 @@ void persistent_restarted() {
   }
 }
 
+// Arrays of the caller's that mean something else once a persistent collective was made.
+struct Reused {
+  std::vector<int> counts, places;
+  std::vector<MPI_Datatype> types;
+
+  // Rank r's block has r + 1 elements, in a row.
+  Reused() : types(static_cast<std::size_t>(check::size), MPI_INT) {
+    int length = 0;
+    for (int r = 0; r < check::size; ++r) {
+      counts.push_back(r + 1);
+      places.push_back(length);
+      length += counts.back();
+    }
+  }
+  ~Reused() {
+    counts.assign(counts.size(), -1);
+    places.assign(places.size(), 1 << 30);
+    types.assign(types.size(), MPI_DATATYPE_NULL);
+  }
+  int length() const { return places.back() + counts.back(); }
+  int mine() const { return counts[static_cast<std::size_t>(check::rank)]; }
+};
+
+void persistent_arrays_reused() {
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  const int n = check::size, me = check::rank, last = n - 1;
+  const auto each = static_cast<std::size_t>(n * (n + 1));
+  enum { gather, scatter, allgather, alltoall, words, sum, kinds };
+  std::vector<std::vector<int>> in(kinds, std::vector<int>(each)), out = in;
+  std::vector<MPI_Request> requests(kinds);
+  {
+    Reused a;
+    OK(MPI_Gatherv_init(in[gather].data(), a.mine(), MPI_INT, out[gather].data(), a.counts.data(),
+                        a.places.data(), MPI_INT, last, comm, MPI_INFO_NULL, &requests[gather]));
+    OK(MPI_Scatterv_init(in[scatter].data(), a.counts.data(), a.places.data(), MPI_INT,
+                         out[scatter].data(), a.mine(), MPI_INT, 0, comm, MPI_INFO_NULL,
+                         &requests[scatter]));
+    OK(MPI_Allgatherv_init(in[allgather].data(), a.mine(), MPI_INT, out[allgather].data(),
+                           a.counts.data(), a.places.data(), MPI_INT, comm, MPI_INFO_NULL,
+                           &requests[allgather]));
+    OK(MPI_Reduce_scatter_init(in[sum].data(), out[sum].data(), a.counts.data(), MPI_INT, MPI_SUM,
+                               comm, MPI_INFO_NULL, &requests[sum]));
+    Reused b, c; // every rank gets as much from each as it is numbered
+    b.counts.assign(b.counts.size(), me + 1);
+    for (int r = 0; r < n; ++r)
+      b.places[static_cast<std::size_t>(r)] = r * (me + 1);
+    OK(MPI_Alltoallv_init(in[alltoall].data(), a.counts.data(), a.places.data(), MPI_INT,
+                          out[alltoall].data(), b.counts.data(), b.places.data(), MPI_INT, comm,
+                          MPI_INFO_NULL, &requests[alltoall]));
+    c = b;
+    for (std::vector<int>* bytes : {&a.places, &c.places})
+      for (int& place : *bytes)
+        place *= static_cast<int>(sizeof(int));
+    OK(MPI_Alltoallw_init(in[words].data(), a.counts.data(), a.places.data(), a.types.data(),
+                          out[words].data(), c.counts.data(), c.places.data(), c.types.data(), comm,
+                          MPI_INFO_NULL, &requests[words]));
+  }
+  for (int round = 1; round < 4; ++round) {
+    for (auto& data : in)
+      std::fill(data.begin(), data.end(), round * (me + 1));
+    for (auto& data : out)
+      std::fill(data.begin(), data.end(), -1);
+    OK(MPI_Startall(kinds, requests.data()));
+    OK(MPI_Waitall(kinds, requests.data(), MPI_STATUSES_IGNORE));
+    std::vector<int> by_rank, alike;
+    for (int r = 0; r < n; ++r) {
+      by_rank.insert(by_rank.end(), static_cast<std::size_t>(r + 1), round * (r + 1));
+      alike.insert(alike.end(), static_cast<std::size_t>(me + 1), round * (r + 1));
+    }
+    std::vector<int> scattered(static_cast<std::size_t>(me + 1), round);
+    std::vector<int> sums(scattered.size(), round * n * (n + 1) / 2);
+    by_rank.resize(each, -1);
+    for (auto* expected : {&alike, &scattered, &sums})
+      expected->resize(each, -1);
+    if (me == last) CHECK(out[gather] == by_rank);
+    CHECK(out[scatter] == scattered);
+    CHECK(out[allgather] == by_rank);
+    CHECK(out[alltoall] == alike);
+    CHECK(out[words] == alike);
+    CHECK(out[sum] == sums);
+  }
+  for (MPI_Request& request : requests)
+    OK(MPI_Request_free(&request));
+}
+
 // The communicator may be freed while a collective on it is under way.
 void communicator_freed() {
   MPI_Comm comm;
@@ -155,5 +240,6 @@ int main(int argc, char** argv) {
                      {"among_messages", among_messages},
                      {"tested_to_the_end", tested_to_the_end},
                      {"persistent_restarted", persistent_restarted},
+                     {"persistent_arrays_reused", persistent_arrays_reused},
                      {"communicator_freed", communicator_freed}});
 }
