@@ -51,6 +51,7 @@ Fabric::Trip Fabric::transmit(std::uint32_t from, std::uint32_t to, std::uint64_
   Time arrived = source.sends_until + latency();
   if (to - 1 < ports_.size()) {
     Port& target = port(to);
+    if (source.node != target.node || source.node < 0) counters.bytes_between_nodes += bytes;
     arrived = std::max(arrived, target.receives_until + wire);
     target.receives_until = arrived;
   }

@@ -16,8 +16,9 @@ class SimulatedDevice;
 
 // What happened on the network, for tests and reports.
 struct FabricCounters {
-  std::uint64_t messages = 0; // of reliable connections, each transmission
-  std::uint64_t bytes = 0;    // of data in them
+  std::uint64_t messages = 0;            // of reliable connections, each transmission
+  std::uint64_t bytes = 0;               // of data in them
+  std::uint64_t bytes_between_nodes = 0; // of all packets, whose ports are in different nodes
   std::uint64_t datagrams = 0;
   std::uint64_t datagrams_lost = 0; // by chance
   std::uint64_t datagrams_duplicated = 0;
@@ -50,6 +51,8 @@ class Fabric {
   // The address (lid) of a device's port, never used again after detach(). From 1 on.
   std::uint32_t attach(SimulatedDevice& device);
   void detach(std::uint32_t lid) { port(lid).device = nullptr; }
+  // Says which node a port belongs to. One of which this is not said is in no other port's.
+  void put_into(int node, std::uint32_t lid) { port(lid).node = node; }
   // Null if there is none.
   [[nodiscard]] SimulatedDevice* find(std::uint32_t lid) const {
     return lid - 1 < ports_.size() ? ports_[lid - 1].device : nullptr;
@@ -78,6 +81,7 @@ class Fabric {
     Time sends_until = 0;    // the outgoing link is busy
     Time receives_until = 0; // the incoming link is busy
     int connections = 0;
+    int node = -1;
   };
   Port& port(std::uint32_t lid) { return ports_.at(lid - 1); }
 

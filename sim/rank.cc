@@ -19,14 +19,15 @@ constexpr unsigned nap_us = 5000; // between two looks around in the launcher's 
 // The job as MPI sees it from inside the simulator.
 class Rank::Job final : public boot::Job {
  public:
-  explicit Job(Rank& rank) : rank_(rank), host_(fmt::format("node{}", rank.number_)) {}
+  explicit Job(Rank& rank)
+      : rank_(rank), host_(fmt::format("node{}", rank.node_of(rank.number_))) {}
 
   [[nodiscard]] int rank() const override { return rank_.number_; }
   [[nodiscard]] int size() const override { return rank_.environment_.size; }
   [[nodiscard]] bool alone() const override { return false; }
   [[nodiscard]] int app_number() const override { return 0; }
   [[nodiscard]] std::string_view host() const override { return host_; }
-  [[nodiscard]] int node() const override { return rank_.number_; }
+  [[nodiscard]] int node(int rank) const override { return rank_.node_of(rank); }
   [[nodiscard]] int cores() const override { return 1; }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}
@@ -145,6 +146,7 @@ void Rank::tick() {
 std::unique_ptr<boot::Job> Rank::join() {
   device_ = std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
                                               fmt::format("sim0:1 of rank {}", number_));
+  environment_.fabric.put_into(node_of(number_), device_->lid());
   return std::make_unique<Job>(*this);
 }
 

@@ -35,6 +35,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
     const base::Settings* settings; // null: from the environment variables
     std::size_t stack_bytes;
     int size;
+    int ranks_per_node;
   };
   // `body` is the program; its result is the exit code.
   Rank(const Environment& environment, int number, std::function<int()> body);
@@ -48,6 +49,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   void bury();
 
   [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] int node_of(int rank) const { return rank / environment_.ranks_per_node; }
   [[nodiscard]] const RankState& state() const { return state_; }
   [[nodiscard]] mpi::Process* process() { return process_.get(); }
   [[nodiscard]] SimulatedDevice* device() { return device_ ? &*device_ : nullptr; }

@@ -27,7 +27,8 @@ World::World(WorldOptions options)
                                               launcher_,
                                               options_.settings ? &*options_.settings : nullptr,
                                               options_.stack_bytes,
-                                              options_.ranks} {
+                                              options_.ranks,
+                                              options_.ranks_per_node} {
   Random random(scramble(options_.seed));
   for (std::uint8_t& byte : launcher_.secret)
     byte = static_cast<std::uint8_t>(random.next());

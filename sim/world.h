@@ -18,6 +18,7 @@ namespace macadam::sim {
 
 struct WorldOptions {
   int ranks = 2;
+  int ranks_per_node = 1; // all with an adapter of their own, also among those of one node
   Model model;
   Faults faults;
   std::uint64_t seed = 1;

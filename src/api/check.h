@@ -11,6 +11,7 @@
 #include "mpi/errhandler.h"
 #include "mpi/info.h"
 #include "mpi/process.h"
+#include "mpi/topology.h"
 #include "mpi/window.h"
 
 #include <cstdint>

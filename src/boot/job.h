@@ -38,8 +38,8 @@ class Job {
   [[nodiscard]] virtual bool alone() const = 0;
   [[nodiscard]] virtual int app_number() const = 0; // MPI_APPNUM
   [[nodiscard]] virtual std::string_view host() const = 0;
-  // The machine it is on, by a number that its ranks share and no others have.
-  [[nodiscard]] virtual int node() const = 0;
+  // The machine a rank is on, by a number that its ranks share and no others have.
+  [[nodiscard]] virtual int node(int rank) const = 0;
   // Whether all ranks read one clock.
   [[nodiscard]] virtual bool one_clock() const { return true; }
   // Hardware threads that this host's ranks may use together: with more ranks than that, a waiting
@@ -94,7 +94,9 @@ class LocalJob final : public Job {
   [[nodiscard]] bool alone() const override { return memory_.header().launcher == 0; }
   [[nodiscard]] int app_number() const override { return own_row().app; }
   [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
-  [[nodiscard]] int node() const override { return static_cast<int>(memory_.header().node); }
+  [[nodiscard]] int node(int rank) const override {
+    return static_cast<int>(memory_.node_of(rank));
+  }
   [[nodiscard]] bool one_clock() const override { return memory_.header().nodes == 1; }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
   // Among the ranks of this host, which follow each other.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <new>
+#include <numeric>
 #include <utility>
 
 namespace macadam::mpi {
@@ -140,6 +141,17 @@ void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Reque
   *request = handle(made);
 }
 
+std::vector<const datatype::Type*> look_up(Process& self, int n, const MPI_Datatype* handles,
+                                           CountArray counts) {
+  std::vector<const datatype::Type*> types;
+  types.reserve(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    const MPI_Datatype handle = counts[i] > 0 ? handles[i] : MPI_BYTE;
+    types.push_back(self.find<datatype::Type>(handle, base::ObjectKind::datatype));
+  }
+  return types;
+}
+
 // Collectives on bytes.
 namespace {
 
@@ -159,6 +171,13 @@ CollectiveCall bcast_call(Process& self, void* data, std::size_t bytes, int root
   return call;
 }
 
+// Where blocks of these lengths start that lie one after the other.
+std::vector<MPI_Count> in_a_row(const std::vector<MPI_Count>& lengths) {
+  std::vector<MPI_Count> starts(lengths.size());
+  std::exclusive_scan(lengths.begin(), lengths.end(), starts.begin(), MPI_Count{0});
+  return starts;
+}
+
 void run(Process& self, const engine::Team& team, int tag, const CollectiveCall& call) {
   Collective operation(*self.coll, team, call.run, call.arguments);
   operation.tag = tag;
@@ -175,6 +194,32 @@ void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::s
 void allgather_bytes(Process& self, const engine::Team& team, int tag, const void* mine,
                      std::size_t bytes, void* all) {
   run(self, team, tag, allgather_call(self, mine, bytes, all));
+}
+void allgatherv_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
+                      void* all, const std::vector<MPI_Count>& counts) {
+  const std::vector<MPI_Count> starts = in_a_row(counts);
+  CollectiveCall call = allgather_call(self, mine, bytes, all);
+  call.arguments.receive =
+      blocks(all, {counts.data(), true}, {starts.data(), true}, comm.peers(), self.types[MPI_BYTE]);
+  run(self, comm, std::move(call));
+}
+void alltoall_bytes(Process& self, Communicator& comm, const void* send, std::size_t bytes,
+                    void* receive) {
+  CollectiveCall call = allgather_call(self, send, bytes, receive);
+  call.run = &coll::alltoall;
+  run(self, comm, std::move(call));
+}
+void alltoallv_bytes(Process& self, Communicator& comm, const void* send,
+                     const std::vector<MPI_Count>& given, void* receive,
+                     const std::vector<MPI_Count>& got) {
+  const std::vector<MPI_Count> given_at = in_a_row(given), got_at = in_a_row(got);
+  const datatype::Type& byte = self.types[MPI_BYTE];
+  CollectiveCall call{"alltoallv", &coll::alltoallv, {}, nullptr};
+  call.arguments.send =
+      blocks(send, {given.data(), true}, {given_at.data(), true}, comm.peers(), byte);
+  call.arguments.receive =
+      blocks(receive, {got.data(), true}, {got_at.data(), true}, comm.peers(), byte);
+  run(self, comm, std::move(call));
 }
 void bcast_bytes(Process& self, Communicator& comm, void* data, std::size_t bytes, int root) {
   run(self, comm, bcast_call(self, data, bytes, root));

@@ -67,12 +67,25 @@ struct CollectiveRequest : LayerRequest {
           nullptr};
 }
 
+// The datatypes behind an array of handles. Those that go with a count of 0 may be anything.
+std::vector<const datatype::Type*> look_up(Process& self, int n, const MPI_Datatype* handles,
+                                           CountArray counts);
+
 // Collectives on plain bytes, for making communicators and the like. Blocking; they take their turn
 // among the collectives of `comm`, or use `tag` among the ranks of `team`.
 void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
                      void* all);
 void allgather_bytes(Process& self, const engine::Team& team, int tag, const void* mine,
                      std::size_t bytes, void* all);
+// As many bytes from each rank as `counts` says, one after the other in `all`.
+void allgatherv_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
+                      void* all, const std::vector<MPI_Count>& counts);
+// `bytes` bytes to and from each rank; or as many as `given` and `got` say, one after the other.
+void alltoall_bytes(Process& self, Communicator& comm, const void* send, std::size_t bytes,
+                    void* receive);
+void alltoallv_bytes(Process& self, Communicator& comm, const void* send,
+                     const std::vector<MPI_Count>& given, void* receive,
+                     const std::vector<MPI_Count>& got);
 void bcast_bytes(Process& self, Communicator& comm, void* data, std::size_t bytes, int root);
 void bcast_bytes(Process& self, const engine::Team& team, int tag, void* data, std::size_t bytes,
                  int root);

@@ -133,18 +133,6 @@ CollectiveCall alltoallv_call(Process&, Communicator& comm, const void* sendbuf,
   return moving("alltoallv", &coll::alltoallv, send, receive, in_place);
 }
 
-// The datatypes behind an array of handles. Those that go with a count of 0 may be anything.
-std::vector<const Type*> look_up(Process& self, int n, const MPI_Datatype* handles,
-                                 CountArray counts) {
-  std::vector<const Type*> types;
-  types.reserve(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-    const MPI_Datatype handle = counts[i] > 0 ? handles[i] : MPI_BYTE;
-    types.push_back(self.find<Type>(handle, base::ObjectKind::datatype));
-  }
-  return types;
-}
-
 CollectiveCall alltoallw_call(Process& self, Communicator& comm, const void* sendbuf,
                               CountArray sendcounts, CountArray sdispls,
                               const MPI_Datatype* sendtypes, void* recvbuf, CountArray recvcounts,

@@ -96,6 +96,7 @@ void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_h
     release(self, made);
     throw;
   }
+  made.topology = comm.topology;
   if (with_hints) made.hints = comm.hints;
   comm_set_info(self, made, info);
   *newcomm = made.handle();
@@ -109,6 +110,7 @@ void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool 
   CollectiveCall call;
   Communicator& made = begin_duplicate(self, comm, call);
   made.attributes = std::move(attributes);
+  made.topology = comm.topology;
   if (with_hints) made.hints = comm.hints;
   comm_set_info(self, made, info);
   *newcomm = made.handle();
@@ -167,30 +169,8 @@ std::vector<Choice> remote_choices(Process& self, Communicator& inter,
   return remote;
 }
 
-void split(Process& self, Communicator& comm, int color, int key, MPI_Comm* newcomm) {
-  const Choice mine{color, key, color != MPI_UNDEFINED ? self.new_context() : 0};
-  std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
-  if (comm.inter()) {
-    allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());
-  } else {
-    allgather_bytes(self, comm, &mine, sizeof mine, local.data());
-  }
-  std::vector<Choice> remote;
-  if (comm.inter()) remote = remote_choices(self, comm, local);
-  *newcomm = MPI_COMM_NULL;
-  if (color == MPI_UNDEFINED) return;
-
-  Part part = part_of(local, comm.local->ranks, color);
-  Group* others = nullptr;
-  std::uint64_t context = part.context;
-  if (comm.inter()) {
-    Part far = part_of(remote, comm.remote->ranks, color);
-    if (far.members.empty()) return; // nobody to talk to
-    context = std::min(context, far.context);
-    others = &make_group(self, RankMap(std::move(far.members)));
-  }
-  Group& group = make_group(self, RankMap(std::move(part.members)));
-  *newcomm = make_communicator(self, context, group, others, *comm.errhandler).handle();
+MPI_Comm handle_of(const Communicator* comm) {
+  return comm != nullptr ? comm->handle() : MPI_COMM_NULL;
 }
 
 // The members of `group` as ranks of the communicator. All must be in it.
@@ -232,7 +212,32 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
   bcast_bytes(self, inter.inside, create_tag, theirs, bytes, 0);
 }
 
-Communicator& duplicate_for_library(Process& self, Communicator& comm, const char* name) {
+Communicator* split(Process& self, Communicator& comm, int color, int key) {
+  const Choice mine{color, key, color != MPI_UNDEFINED ? self.new_context() : 0};
+  std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
+  if (comm.inter()) {
+    allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());
+  } else {
+    allgather_bytes(self, comm, &mine, sizeof mine, local.data());
+  }
+  std::vector<Choice> remote;
+  if (comm.inter()) remote = remote_choices(self, comm, local);
+  if (color == MPI_UNDEFINED) return nullptr;
+
+  Part part = part_of(local, comm.local->ranks, color);
+  Group* others = nullptr;
+  std::uint64_t context = part.context;
+  if (comm.inter()) {
+    Part far = part_of(remote, comm.remote->ranks, color);
+    if (far.members.empty()) return nullptr; // nobody to talk to
+    context = std::min(context, far.context);
+    others = &make_group(self, RankMap(std::move(far.members)));
+  }
+  Group& group = make_group(self, RankMap(std::move(part.members)));
+  return &make_communicator(self, context, group, others, *comm.errhandler);
+}
+
+Communicator& duplicate_ranks(Process& self, Communicator& comm, const char* name) {
   CollectiveCall call;
   Communicator& made = begin_duplicate(self, comm, call);
   try {
@@ -269,7 +274,7 @@ void comm_split(Process& self, Communicator& comm, int color, int key, MPI_Comm*
   if (color < 0 && color != MPI_UNDEFINED) {
     base::fail(MPI_ERR_ARG, "color is {}; it must not be negative (or be MPI_UNDEFINED)", color);
   }
-  split(self, comm, color, key, newcomm);
+  *newcomm = handle_of(split(self, comm, color, key));
 }
 
 void comm_split_type(Process& self, Communicator& comm, int split_type, int key, Info* info,
@@ -278,12 +283,13 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
   int color = MPI_UNDEFINED;
   switch (split_type) {
   case MPI_COMM_TYPE_SHARED:
-    color = self.job->node();
+    color = self.job->node(self.job->rank());
     break;
   case MPI_COMM_TYPE_HW_GUIDED:
   case MPI_COMM_TYPE_RESOURCE_GUIDED:
     // No other resource is known to be shared, and then there is no communicator.
-    if (resource != nullptr && *resource == "mpi_shared_memory") color = self.job->node();
+    if (resource != nullptr && *resource == "mpi_shared_memory")
+      color = self.job->node(self.job->rank());
     break;
   case MPI_COMM_TYPE_HW_UNGUIDED: // nothing below the host is told apart
   case MPI_UNDEFINED:
@@ -295,7 +301,7 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
                split_type, MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_HW_GUIDED,
                MPI_COMM_TYPE_RESOURCE_GUIDED);
   }
-  split(self, comm, color, key, newcomm);
+  *newcomm = handle_of(split(self, comm, color, key));
 }
 
 void comm_create(Process& self, Communicator& comm, Group& group, MPI_Comm* newcomm) {
@@ -304,16 +310,13 @@ void comm_create(Process& self, Communicator& comm, Group& group, MPI_Comm* newc
   // The parts of an intercommunicator's two groups belong together.
   const bool member = group.rank != MPI_UNDEFINED;
   const int color = !member ? MPI_UNDEFINED : comm.inter() ? 0 : ranks[0];
-  split(self, comm, color, member ? group.rank : 0, newcomm);
+  *newcomm = handle_of(split(self, comm, color, member ? group.rank : 0));
 }
 
 void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
                        MPI_Comm* newcomm) {
   *newcomm = MPI_COMM_NULL;
-  if (comm.inter()) {
-    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; an intracommunicator is needed",
-               describe(comm));
-  }
+  check_intra(comm, "comm");
   const std::vector<int> ranks = ranks_in(comm, group);
   const int me = group.rank, size = group.ranks.size();
   if (me == MPI_UNDEFINED) return;

@@ -20,7 +20,11 @@ void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag,
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
                      std::size_t bytes);
 
-// A communicator of the same ranks for the library's own use: with nothing of the user's.
-Communicator& duplicate_for_library(Process& self, Communicator& comm, const char* name);
+// The part of the ranks that pass the same color, ordered by key and then by old rank. Null if
+// color is MPI_UNDEFINED, or if an intercommunicator's other group has no rank of that color.
+Communicator* split(Process& self, Communicator& comm, int color, int key);
+
+// A communicator of the same ranks, with nothing else of the old one but its error handler.
+Communicator& duplicate_ranks(Process& self, Communicator& comm, const char* name);
 
 } // namespace macadam::mpi

@@ -65,6 +65,12 @@ std::string describe(const Communicator& comm) {
   return comm.name.empty() ? "communicator" : "communicator " + comm.name;
 }
 
+void check_intra(const Communicator& comm, const char* name) {
+  if (!comm.inter()) return;
+  base::fail(MPI_ERR_COMM, "{} ({}) is an intercommunicator; an intracommunicator is needed", name,
+             describe(comm));
+}
+
 // The MPI functions that look at a communicator.
 
 void comm_size(Process&, Communicator& comm, int* size) {
@@ -75,11 +81,6 @@ void comm_rank(Process&, Communicator& comm, int* rank) {
 }
 void comm_test_inter(Process&, Communicator& comm, int* flag) {
   *flag = comm.inter() ? 1 : 0;
-}
-
-void topo_test(Process&, Communicator&, int* status) {
-  *status =
-      MPI_UNDEFINED; // no communicator has a topology: the calls that make one are not written
 }
 
 void comm_remote_size(Process&, Communicator& comm, int* size) {

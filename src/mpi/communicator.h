@@ -22,6 +22,7 @@ class BufferedSends;
 class Process;
 struct Errhandler;
 struct Info;
+struct Topology;
 
 // Whose ranks, in order. Immutable; communicators and MPI_Group handles share it by counting.
 struct Group : base::Object {
@@ -75,6 +76,7 @@ struct Communicator : base::Object, base::ListNode<> {
   std::unique_ptr<Attributes> attributes;
   std::vector<std::pair<std::string, std::string>> hints; // of MPI_Comm_set_info, those we know
   std::unique_ptr<BufferedSends> buffered;                // of MPI_Comm_attach_buffer
+  std::shared_ptr<const Topology> topology;               // null if none; shared with duplicates
   std::string name;
 
   Communicator();
@@ -104,5 +106,8 @@ inline void belongs_to(engine::Request& request, Communicator& comm) {
 
 // "MPI_COMM_WORLD", or the name that the user gave, for messages.
 std::string describe(const Communicator& comm);
+
+// Throws MPI_ERR_COMM for an intercommunicator. `name` is the parameter's.
+void check_intra(const Communicator& comm, const char* name);
 
 } // namespace macadam::mpi

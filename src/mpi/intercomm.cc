@@ -38,11 +38,7 @@ std::vector<Rank> members(const RankMap& ranks) {
 
 void intercomm_create(Process& self, Communicator& local_comm, int local_leader, MPI_Comm peer_comm,
                       int remote_leader, int tag, MPI_Comm* newintercomm) {
-  if (local_comm.inter()) {
-    base::fail(MPI_ERR_COMM,
-               "local_comm ({}) is an intercommunicator; an intracommunicator is needed",
-               describe(local_comm));
-  }
+  check_intra(local_comm, "local_comm");
   check_leader(local_comm, local_leader, local_comm.size(), "local_leader");
   const bool leading = local_comm.rank() == local_leader;
 

@@ -96,7 +96,7 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
     base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a window needs an intracommunicator",
                describe(comm));
   }
-  Communicator& own = duplicate_for_library(self, comm, "a window");
+  Communicator& own = duplicate_ranks(self, comm, "a window");
   Window& window = *self.windows->all.make(self, own, flavor);
   window.errhandler = &share(self.errors_are_fatal);
   for (const Hint& hint : known_hints)

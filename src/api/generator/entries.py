@@ -80,8 +80,10 @@ class Body:
 
     def length(self, parameter: Parameter) -> str | None:
         match parameter.length:
-            case None | "dimensions" | "in_neighbors" | "out_neighbors":
-                return None  # what an object tells is checked by the implementation
+            case None:
+                return None
+            case "dimensions" | "in_neighbors" | "out_neighbors":
+                return f"{parameter.length}({self.source.name}_object)"
             case "comm":
                 return f"{self.source.name}_object.peers()"
             case "group":

@@ -145,7 +145,7 @@ KINDS = {
     "displs": array("const int {}[]", "const MPI_Aint {}[]", NOT_NULL),
     "element_displs": array("const int {}[]", "const MPI_Count {}[]", NOT_NULL),
     "byte_displs": array("const MPI_Aint {}[]", "const MPI_Count {}[]", NOT_NULL, "true"),
-    "aints": same("const MPI_Aint {}[]"),
+    "aints": same("const MPI_Aint {}[]", "{length:if}" + NOT_NULL),
 
     # Ranks and tags.
     "dest": same("int {}", rank_check("dest")),
