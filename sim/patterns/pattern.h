@@ -62,5 +62,6 @@ std::span<const Pattern> collective_patterns();
 std::span<const Pattern> nas_patterns();
 std::span<const Pattern> experiment_patterns();
 std::span<const Pattern> gravel_patterns();
+std::span<const Pattern> topology_patterns();
 
 } // namespace macadam::sim

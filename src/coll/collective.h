@@ -3,6 +3,7 @@
 
 #include "coll/buffers.h"
 #include "coll/comm.h"
+#include "coll/neighbors.h"
 #include "coll/sequence.h"
 #include "coll/task.h"
 #include "datatype/op.h"
@@ -21,6 +22,8 @@ struct Arguments {
   bool in_place = false;
   // Intercommunicators only: the local group among itself.
   const engine::Team* inside = nullptr;
+  // Neighbourhood collectives only.
+  Neighbors neighbors;
   void* extra = nullptr; // for coroutines of the layers above
 };
 

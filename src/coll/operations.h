@@ -36,5 +36,10 @@ Task reduce_scatter(Collective& self);
 // send, receive: vectors. op.
 Task scan(Collective& self);
 Task exscan(Collective& self);
+// send: vector. receive: a block a source. neighbors. Also Neighbor_allgatherv.
+Task neighbor_allgather(Collective& self);
+// send: a block a destination. receive: a block a source. neighbors. Also Neighbor_alltoallv and
+// Neighbor_alltoallw.
+Task neighbor_alltoall(Collective& self);
 
 } // namespace macadam::coll

@@ -44,6 +44,10 @@ macadam_program(coll/reductions RANKS 1 2 5 TIMEOUT 120)
 macadam_program(coll/gathers RANKS 1 3 4 TIMEOUT 120)
 macadam_program(coll/outstanding RANKS 2 3 4)
 
+macadam_program(topology/cartesian RANKS 1 2 4 6 LABELS quick)
+macadam_program(topology/graphs RANKS 1 2 5 LABELS quick)
+macadam_program(topology/neighbors RANKS 1 2 3 4 6 LABELS quick)
+
 macadam_program(objects/communicators RANKS 1 2 5 LABELS quick)
 macadam_program(objects/attributes RANKS 1 2)
 macadam_program(objects/groups RANKS 1 4)

@@ -40,6 +40,33 @@ TEST(Patterns, connect_as_the_paper_counts) {
   EXPECT_GE(study("sp", 36).connections.mean(), 6);
 }
 
+// Reordering brings neighbours onto one machine. The bytes are the network's own count; the edges
+// between machines were counted by hand where the ranks are in the job's order.
+TEST(Patterns, reordered_topologies_send_less_between_machines) {
+  struct Case {
+    const char* shape;
+    int ranks, per_node;
+    int edges_in_order; // 0: not known
+  };
+  for (const auto& [shape, ranks, per_node, edges] :
+       {Case{"2d", 16, 4, 12}, Case{"2d", 64, 16, 24}, Case{"3d", 64, 8, 64},
+        Case{"irregular", 48, 8, 0}}) {
+    sim::WorldOptions options;
+    options.ranks = ranks;
+    options.ranks_per_node = per_node;
+    options.settings.emplace();
+    sim::World world(options);
+    const std::vector<std::string> parameters = {std::string("shape=") + shape, "bytes=64K"};
+    const Study study = run_pattern(world, sim::find_pattern("neighbors"), parameters);
+    ASSERT_EQ(study.rows.size(), 2u) << study.outcome.text;
+    const double in_order = study.rows[0].values.at("bytes_between_nodes");
+    const double reordered = study.rows[1].values.at("bytes_between_nodes");
+    EXPECT_LT(reordered, in_order) << shape << " on " << ranks;
+    if (edges == 0) continue;
+    EXPECT_NEAR(in_order, 2.0 * edges * 65536, 0.05 * in_order) << shape;
+  }
+}
+
 TEST(Patterns, refuse_what_they_cannot_run_on) {
   EXPECT_NE(study("cg", 12).outcome.text.find("a power of two of ranks, not on 12"),
             std::string::npos);
