@@ -68,8 +68,12 @@ int finish(Process& self, MPI_Request* handle, MPI_Status* status) {
     break;
   case Role::persistent:
   case Role::partitioned: {
-    set_status(status, request.status);
     auto& persistent = static_cast<LayerRequest&>(request);
+    if (!persistent.active) {
+      set_empty(status);
+      return MPI_SUCCESS;
+    }
+    set_status(status, request.status);
     persistent.active = false;
     persistent.status = {};
     persistent.failure.clear();

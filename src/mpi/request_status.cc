@@ -14,7 +14,7 @@ namespace {
 }
 
 void show(MPI_Request request, MPI_Status* status) {
-  if (request == MPI_REQUEST_NULL) return set_empty(status);
+  if (idle(request)) return set_empty(status);
   engine::Request& shown = object(request);
   if (shown.role != engine::Role::generalized) return set_status(status, shown.status);
   const int code = query(static_cast<Generalized&>(shown), status);

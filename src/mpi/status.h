@@ -9,8 +9,8 @@
 #include <cstring>
 
 // What we keep in the five private words of the standard ABI's MPI_Status: bytes received in words
-// 0 and 1, whether the operation was cancelled in word 2. MPI_ERROR is written only by calls that
-// complete several requests and return MPI_ERR_IN_STATUS.
+// 0 and 1, whether the operation was cancelled in word 2. MPI_ERROR is written only in an empty
+// status and by calls that complete several requests and return MPI_ERR_IN_STATUS.
 namespace macadam::mpi {
 
 inline void set_bytes(MPI_Status& status, std::uint64_t bytes) {
@@ -41,9 +41,11 @@ inline void set_status(MPI_Status* status, const engine::Status& how) {
   set_status(status, how.source, how.tag, how.bytes, how.cancelled);
 }
 
-// The empty status of the standard: no source, no tag, no data.
+// The empty status of the standard, where there is no operation: no source, no tag, no data, no
+// error.
 inline void set_empty(MPI_Status* status) {
   set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+  if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;
 }
 
 } // namespace macadam::mpi

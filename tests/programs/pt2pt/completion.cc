@@ -160,41 +160,68 @@ void get_status() {
   });
 }
 
-void is_empty(const MPI_Status& status) {
+// A status in which every field has to be written.
+MPI_Status dirty() {
+  MPI_Status status;
+  std::memset(&status, 0x5a, sizeof status);
+  return status;
+}
+
+void is_empty(MPI_Status& status) {
   CHECK_EQUAL(status.MPI_SOURCE, MPI_ANY_SOURCE);
   CHECK_EQUAL(status.MPI_TAG, MPI_ANY_TAG);
+  CHECK_EQUAL(status.MPI_ERROR, MPI_SUCCESS);
   int count = -1, cancelled = 1;
   OK(MPI_Get_count(&status, MPI_INT, &count));
   CHECK_EQUAL(count, 0);
   OK(MPI_Test_cancelled(&status, &cancelled));
   CHECK(!cancelled);
+  status = dirty();
+}
+
+void is_empty_alone(MPI_Request request) {
+  const MPI_Request before = request;
+  MPI_Status status = dirty();
+  int flag = 0;
+  OK(MPI_Wait(&request, &status));
+  is_empty(status);
+  OK(MPI_Test(&request, &flag, &status));
+  CHECK(flag);
+  is_empty(status);
+  OK(MPI_Request_get_status(request, &flag, &status));
+  CHECK(flag);
+  is_empty(status);
+  CHECK(request == before);
 }
 
 void null_and_inactive() {
-  MPI_Request null = MPI_REQUEST_NULL, inactive;
-  MPI_Status status;
+  MPI_Request inactive;
   char byte = 0;
-  OK(MPI_Wait(&null, &status));
-  is_empty(status);
-  int flag = 0, index = 0;
-  OK(MPI_Test(&null, &flag, &status));
-  CHECK(flag);
-  is_empty(status);
-  OK(MPI_Request_get_status(null, &flag, &status));
-  CHECK(flag);
-  is_empty(status);
   OK(MPI_Recv_init(&byte, 1, MPI_BYTE, check::rank, 0, MPI_COMM_WORLD, &inactive));
-  OK(MPI_Wait(&inactive, &status));
-  is_empty(status);
-  CHECK(inactive != MPI_REQUEST_NULL);
+  is_empty_alone(MPI_REQUEST_NULL);
+  is_empty_alone(inactive);
   MPI_Request both[2] = {MPI_REQUEST_NULL, inactive};
+  MPI_Status status = dirty();
+  int index = 0, flag = 0;
   OK(MPI_Waitany(2, both, &index, &status));
   CHECK_EQUAL(index, MPI_UNDEFINED);
   is_empty(status);
-  MPI_Status statuses[2];
+  OK(MPI_Testany(2, both, &index, &flag, &status));
+  CHECK(flag);
+  is_empty(status);
+  MPI_Status statuses[2] = {dirty(), dirty()};
   OK(MPI_Waitall(2, both, statuses));
   is_empty(statuses[0]);
   is_empty(statuses[1]);
+  OK(MPI_Testall(2, both, &flag, statuses));
+  CHECK(flag);
+  is_empty(statuses[0]);
+  is_empty(statuses[1]);
+  OK(MPI_Start(&both[1])); // and once more after a run
+  OK(MPI_Send(&byte, 1, MPI_BYTE, check::rank, 0, MPI_COMM_WORLD));
+  OK(MPI_Wait(&both[1], &status));
+  CHECK_EQUAL(status.MPI_SOURCE, check::rank);
+  is_empty_alone(both[1]);
   OK(MPI_Request_free(&both[1]));
   CHECK(both[1] == MPI_REQUEST_NULL);
   OK(MPI_Waitall(0, nullptr, MPI_STATUSES_IGNORE));
