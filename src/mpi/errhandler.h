@@ -80,7 +80,7 @@ class ErrorCodes {
   [[nodiscard]] bool known(int code) const;
   int class_of(int code) const; // throws MPI_ERR_ARG if the code is unknown
   [[nodiscard]] std::string text(int code) const;
-  // The largest code ever in use (MPI_LASTUSEDCODE).
+  // The largest code ever in use (MPI_LASTUSEDCODE). Codes that were removed are given out again.
   [[nodiscard]] int last_used() const { return MPI_ERR_LASTCODE + static_cast<int>(added_.size()); }
 
   // Keeps what is said about the last error.
@@ -89,13 +89,21 @@ class ErrorCodes {
  private:
   struct Added {
     int error_class; // itself, for a class
+    int codes;       // of a class: how many it has
     bool removed;
     std::string text;
   };
+  // The place of a code in added_, in use or not.
+  static std::size_t place(int code) {
+    return static_cast<std::size_t>(code - MPI_ERR_LASTCODE - 1);
+  }
+  [[nodiscard]] bool is_added(int code) const;
   Added& added(int code, const char* what);
   static void refuse_string(const Added& row, const char* call, int code);
+  void remove(Added& row, int code);
 
   std::vector<Added> added_; // codes MPI_ERR_LASTCODE + 1, ...
+  std::vector<int> removed_; // codes of added_ that are not in use
   int last_code_ = MPI_SUCCESS;
   std::string last_message_;
 };

@@ -104,17 +104,29 @@ const ErrorClass* find_error_class(int value) {
   return found != error_classes.end() && found->value == value ? &*found : nullptr;
 }
 
+bool ErrorCodes::is_added(int code) const {
+  return code > MPI_ERR_LASTCODE && code <= last_used() && !added_[place(code)].removed;
+}
+
 int ErrorCodes::add_class() {
-  added_.push_back({last_used() + 1, false, {}});
-  return last_used();
+  if (removed_.empty()) {
+    added_.push_back({0, 0, true, {}});
+    removed_.push_back(last_used());
+  }
+  const int code = removed_.back();
+  removed_.pop_back();
+  added_[place(code)] = {code, 0, false, {}};
+  return code;
 }
 
 int ErrorCodes::add_code(int error_class) {
   if (class_of(error_class) != error_class) {
     base::fail(MPI_ERR_ARG, "errorclass is {}, which is an error code, not a class", error_class);
   }
-  added_.push_back({error_class, false, {}});
-  return last_used();
+  const int code = add_class();
+  added_[place(code)].error_class = error_class;
+  if (is_added(error_class)) ++added_[place(error_class)].codes;
+  return code;
 }
 
 void ErrorCodes::refuse_string(const Added& row, const char* call, int code) {
@@ -125,12 +137,11 @@ void ErrorCodes::refuse_string(const Added& row, const char* call, int code) {
 
 // What the program added and has not removed; `what` is for the message.
 ErrorCodes::Added& ErrorCodes::added(int code, const char* what) {
-  const auto index = static_cast<std::size_t>(code) - MPI_ERR_LASTCODE - 1;
-  if (code <= MPI_ERR_LASTCODE || index >= added_.size() || added_[index].removed) {
+  if (!is_added(code)) {
     base::fail(MPI_ERR_ARG, "{} is {}, which this program has not added (or has removed)", what,
                code);
   }
-  return added_[index];
+  return added_[place(code)];
 }
 
 void ErrorCodes::set_string(int code, std::string text) {
@@ -148,15 +159,12 @@ void ErrorCodes::remove_class(int error_class) {
                "errorclass is {}, which is an error code; MPI_Remove_error_code takes it",
                error_class);
   }
-  const auto in_use = [&](const Added& other) {
-    return &other != &row && !other.removed && other.error_class == error_class;
-  };
-  if (std::ranges::any_of(added_, in_use)) {
-    base::fail(MPI_ERR_ARG, "error class {} still has error codes; remove these first",
-               error_class);
+  if (row.codes != 0) {
+    base::fail(MPI_ERR_ARG, "error class {} still has {} error codes; remove these first",
+               error_class, row.codes);
   }
   refuse_string(row, "MPI_Remove_error_class", error_class);
-  row.removed = true;
+  remove(row, error_class);
 }
 
 void ErrorCodes::remove_code(int code) {
@@ -166,6 +174,12 @@ void ErrorCodes::remove_code(int code) {
                "errorcode is {}, which is an error class; MPI_Remove_error_class takes it", code);
   }
   refuse_string(row, "MPI_Remove_error_code", code);
+  if (is_added(row.error_class)) --added_[place(row.error_class)].codes;
+  remove(row, code);
+}
+
+void ErrorCodes::remove(Added& row, int code) {
+  removed_.push_back(code);
   row.removed = true;
 }
 
@@ -174,9 +188,7 @@ void ErrorCodes::remove_string(int code) {
 }
 
 bool ErrorCodes::known(int code) const {
-  if (code <= MPI_ERR_LASTCODE) return find_error_class(code) != nullptr;
-  const auto index = static_cast<std::size_t>(code) - MPI_ERR_LASTCODE - 1;
-  return index < added_.size() && !added_[index].removed;
+  return is_added(code) || find_error_class(code) != nullptr;
 }
 
 int ErrorCodes::class_of(int code) const {
@@ -184,15 +196,12 @@ int ErrorCodes::class_of(int code) const {
     base::fail(MPI_ERR_ARG, "errorcode is {}, which is no error code in use; the last one is {}",
                code, last_used());
   }
-  if (code <= MPI_ERR_LASTCODE) return code;
-  return added_[static_cast<std::size_t>(code) - MPI_ERR_LASTCODE - 1].error_class;
+  return is_added(code) ? added_[place(code)].error_class : code;
 }
 
 std::string ErrorCodes::text(int code) const {
   class_of(code); // refuses unknown codes
-  if (code > MPI_ERR_LASTCODE) {
-    return added_[static_cast<std::size_t>(code) - MPI_ERR_LASTCODE - 1].text;
-  }
+  if (is_added(code)) return added_[place(code)].text;
   const ErrorClass& known_class = *find_error_class(code);
   std::string text = fmt::format("{}: {}", known_class.name, known_class.text);
   if (code == last_code_ && code != MPI_SUCCESS) text += "; last: " + last_message_;

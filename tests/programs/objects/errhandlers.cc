@@ -2,6 +2,8 @@
 // Error handlers: predefined, user-made, inherited, called by hand.
 #include "check.h"
 
+#include <algorithm>
+
 namespace {
 
 int calls = 0;
@@ -117,6 +119,30 @@ void user_classes_and_codes() {
   OK(MPI_Remove_error_class(new_class));
 }
 
+// Programs that add what they need and remove it again may do so for ever: it costs what the codes
+// in use cost, not those that were.
+void many_rounds() {
+  std::vector<int> codes(192);
+  int highest = 0;
+  for (int round = 0; round < check::times(10000, 100); ++round) {
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      const bool is_class = i % 3 == 0;
+      OK(is_class ? MPI_Add_error_class(&codes[i])
+                  : MPI_Add_error_code(codes[i - i % 3], &codes[i]));
+      OK(MPI_Add_error_string(codes[i], "one of many"));
+      if (round == 0) highest = std::max(highest, codes[i]);
+      if (check::is_macadam()) CHECK(codes[i] <= highest);
+    }
+    for (std::size_t i = codes.size(); i-- > 0;) {
+      int its_class = 0;
+      OK(MPI_Error_class(codes[i], &its_class));
+      CHECK_EQUAL(its_class, codes[i - i % 3]);
+      OK(MPI_Remove_error_string(codes[i]));
+      OK(i % 3 == 0 ? MPI_Remove_error_class(codes[i]) : MPI_Remove_error_code(codes[i]));
+    }
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -125,5 +151,6 @@ int main(int argc, char** argv) {
                      {"errors_of_requests", errors_of_requests},
                      {"predefined", predefined},
                      {"texts", texts},
-                     {"user_classes_and_codes", user_classes_and_codes}});
+                     {"user_classes_and_codes", user_classes_and_codes},
+                     {"many_rounds", many_rounds}});
 }

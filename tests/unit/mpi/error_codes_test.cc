@@ -70,7 +70,23 @@ TEST(ErrorCodes, Refusals) {
   codes.remove_class(error_class);
   EXPECT_FALSE(codes.known(code));
   EXPECT_EQ(class_thrown([&] { codes.remove_class(error_class); }), MPI_ERR_ARG); // gone
-  EXPECT_EQ(codes.last_used(), code); // numbers are not given twice
+  EXPECT_EQ(codes.last_used(), code); // of all that ever were
+}
+
+TEST(ErrorCodes, RemovedOnesAreUsedAgain) {
+  ErrorCodes codes;
+  const int error_class = codes.add_class();
+  const int code = codes.add_code(error_class);
+  codes.set_string(code, "the first");
+  codes.remove_string(code);
+  codes.remove_code(code);
+  const int other = codes.add_code(MPI_SUCCESS);
+  EXPECT_EQ(other, code);
+  EXPECT_EQ(codes.class_of(other), MPI_SUCCESS);
+  EXPECT_EQ(codes.text(other), "");
+  codes.remove_class(error_class); // the code is not its own any more
+  codes.remove_code(other);
+  EXPECT_EQ(codes.last_used(), code);
 }
 
 } // namespace
