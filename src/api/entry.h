@@ -5,6 +5,7 @@
 #include "mpi/process.h"
 
 #include <limits>
+#include <mutex>
 
 namespace macadam::api {
 
@@ -28,6 +29,16 @@ class Entry {
  private:
   // Not read from the process again: MPI_Init_thread changes the level under way.
   mpi::Process* locked_;
+};
+
+// The same for the functions that may be called at any time, which MPI wants to be thread-safe at
+// every level. None of them is worth a word in the hang report.
+class AnytimeEntry {
+ public:
+  explicit AnytimeEntry(mpi::Process& self) : held_(self.lock) {}
+
+ private:
+  std::lock_guard<mpi::Lock> held_;
 };
 
 // Called in a catch block: passes what was thrown to the error handler of `source` and returns the

@@ -68,6 +68,9 @@ using SettingValue =
 
 inline constexpr std::size_t longest_text = 63; // characters of a setting that is text
 
+// When a setting can be changed: until the library starts, or at any time, for this process alone.
+enum class Changeable : std::uint8_t { before_start, always };
+
 // One setting as users see it. `name` without MACADAM_, lower case; `choices` for the enumerations,
 // in the order of their values.
 struct SettingRow {
@@ -75,6 +78,7 @@ struct SettingRow {
   SettingValue value;
   const char* unit; // "bytes", "us", "count", "text", "" or choices "customized|sender"
   const char* help; // one line
+  Changeable changeable = Changeable::before_start;
 };
 
 // All settings, in the order in which they are shown.

@@ -110,8 +110,7 @@ const Basic table[] = {
     row<double>(MPI_REAL8, "MPI_REAL8", floating, Storage::float64),
     row<Float128>(MPI_REAL16, "MPI_REAL16", floating, Storage::float128),
 
-    row<std::complex<float>>(MPI_C_FLOAT_COMPLEX, "MPI_C_FLOAT_COMPLEX", complex,
-                             Storage::complex32),
+    row<std::complex<float>>(MPI_C_COMPLEX, "MPI_C_COMPLEX", complex, Storage::complex32),
     row<std::complex<double>>(MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", complex,
                               Storage::complex64),
     row<std::complex<long double>>(MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", complex,

@@ -99,7 +99,7 @@ Errhandler& share(Errhandler& handler) {
 void drop(Process& self, Errhandler* handler) {
   if (handler == nullptr || handler->constant != MPI_ERRHANDLER_NULL) return;
   if (--handler->references != 0) return;
-  self.handles.forget(handler->handle());
+  self.anytime_handles.forget(handler->handle());
   give_back(self.errhandlers, *handler);
 }
 

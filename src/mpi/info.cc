@@ -156,7 +156,7 @@ void info_free(Process& self, MPI_Info* info) {
   Info& object = *self.find<Info>(*info, base::ObjectKind::info);
   if (object.constant != nullptr)
     base::fail(MPI_ERR_INFO, "MPI_INFO_ENV is predefined; it must not be freed");
-  self.handles.forget(object.handle());
+  self.anytime_handles.forget(object.handle());
   give_back(self.infos, object);
   *info = MPI_INFO_NULL;
 }

@@ -4,6 +4,8 @@
 #include "mpi/report.h"
 #include "mpi/start.h"
 
+#include <mutex>
+
 namespace macadam::mpi {
 namespace {
 
@@ -55,6 +57,7 @@ void finalize(Process& self) {
   }
   drain(self);
   if (self.settings.report) self.job->write_final_report(final_report(self));
+  const std::lock_guard held(self.lock); // functions that may be called at any time still are
   running = nullptr;
   self.phase = Phase::finalized;
   stop(self);

@@ -126,7 +126,7 @@ class Process {
   void idle(unsigned fruitless, unsigned longest_us);
 
   Phase phase = Phase::before_init;
-  bool thread_multiple = false; // then `lock` is taken at every entry
+  bool thread_multiple = false; // then `lock` is taken at every entry, else where MPI asks for it
   Lock lock;
   int thread_level = MPI_THREAD_SINGLE;
   std::thread::id main_thread;
@@ -176,6 +176,7 @@ class Process {
   // What MPI_Type_create_f90_* has given out, by combiner and arguments.
   std::map<std::pair<int, std::vector<int>>, datatype::TypeRef> f90_types;
   HandleTable handles;
+  HandleTable anytime_handles; // of info objects, error handlers and sessions
   FortranFacts fortran;
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
   Requests requests;

@@ -98,9 +98,7 @@ void t_init_thread(Process& self, int required, int* provided) {
   if (!self.tool) self.tool = std::make_unique<Tool>();
   ++self.tool->users;
   read_settings(self);
-  // Without MPI_THREAD_MULTIPLE no lock is taken.
-  const bool too_much = required == MPI_THREAD_MULTIPLE && !self.thread_multiple;
-  tool_output(provided, too_much ? MPI_THREAD_SERIALIZED : required);
+  tool_output(provided, required); // these functions take the lock at every level
 }
 
 void t_finalize(Process& self) {
@@ -126,7 +124,8 @@ void t_cvar_get_info(Process& self, int cvar_index, char* name, int* name_len, i
   tool_output(datatype, type_of(row));
   tool_output(enumtype, reinterpret_cast<MPI_T_enum>(enum_of(mine, row)));
   tool_output<int>(bind, MPI_T_BIND_NO_OBJECT);
-  tool_output<int>(scope, MPI_T_SCOPE_ALL_EQ);
+  const bool local = row.changeable == base::Changeable::always;
+  tool_output<int>(scope, local ? MPI_T_SCOPE_LOCAL : MPI_T_SCOPE_ALL_EQ);
 }
 
 void t_cvar_get_index(Process& self, const char* name, int* cvar_index) {
@@ -181,8 +180,11 @@ void t_cvar_write(Process& self, MPI_T_cvar_handle handle, const void* buf) {
   Tool& mine = tool(self);
   const SettingRow& row = setting(mine, handle);
   check_tool_output(buf, "buf");
-  if (self.phase != Process::Phase::before_init) {
-    base::fail(MPI_T_ERR_CVAR_SET_NOT_NOW, "{} can be set before MPI_Init only", row.name);
+  const bool running_too = row.changeable == base::Changeable::always;
+  if (self.phase != Process::Phase::before_init &&
+      !(running_too && self.phase == Process::Phase::initialized)) {
+    base::fail(MPI_T_ERR_CVAR_SET_NOT_NOW, "{} can be set before MPI_{} only", row.name,
+               running_too ? "Finalize" : "Init");
   }
   // As text, so that a value is checked in one place, as if it came from the environment.
   std::string text;

@@ -178,11 +178,19 @@ def error_source(entry: Entry) -> str:
     return "{}"
 
 
+def lock(name: str, anytime: bool) -> str:
+    return "const AnytimeEntry entry(self);" if anytime else f'const Entry entry(self, "{name}");'
+
+
 def handle_conversion(entry: Entry) -> str:
+    """Objects that may be used at any time have a table of their own, under the lock at every thread
+    level."""
     name = entry.parameters[0].name
-    convert = (f"self.handles.to_int({name})" if entry.function.result == "int" else
-               f"static_cast<{entry.function.result}>(self.handles.from_int({name}))")
-    return (f'  Process& self = anytime();\n  const Entry entry(self, "MPI_{entry.name}");\n'
+    anytime = entry.name.startswith(("Errhandler_", "Info_", "Session_"))
+    table = "anytime_handles" if anytime else "handles"
+    convert = (f"self.{table}.to_int({name})" if entry.function.result == "int" else
+               f"static_cast<{entry.function.result}>(self.{table}.from_int({name}))")
+    return (f'  Process& self = anytime();\n  {lock(f"MPI_{entry.name}", anytime)}\n'
             f"  return {convert};\n")
 
 
@@ -214,15 +222,15 @@ def entry_point(entry: Entry) -> str:
         failed = f'return file_failed(self, "{name}");'
     else:
         failed = f'return failed(self, "{name}", {error_source(entry)});'
-    process = "anytime()" if "anytime" in function or function.is_tool else None
+    anytime = "anytime" in function or function.is_tool
     body = indented(unused, 2)
-    if process:
-        body += f"  Process& self = {process};\n"
+    if anytime:
+        body += "  Process& self = anytime();\n"
     else:
         body += (f'  if (running == nullptr) [[unlikely]] return not_running("{name}");\n'
                  "  Process& self = *running;\n")
     body += "  try {\n"
-    body += f'    const Entry entry(self, "{name}");\n'
+    body += f"    {lock(name, anytime)}\n"
     body += indented(statements, 4)
     body += f"    return MPI_SUCCESS;\n  }} catch (...) {{\n    {failed}\n  }}\n"
     return f"\n{wrapped(opening)}\n{body}}}\n{alias}"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tool interface: control and performance variables can be listed and read, before MPI_Init
-// and after it; their errors are returned as MPI_T codes.
+// and after it, by any thread; some can be written meanwhile; their errors are returned as MPI_T
+// codes.
 #include "check.h"
 
 namespace {
@@ -71,18 +72,72 @@ void errors_are_tool_codes() {
   CHECK_EQUAL(MPI_T_cvar_handle_alloc(count, nullptr, &handle, &index), MPI_T_ERR_INVALID_INDEX);
 }
 
+int write(const char* name, MPI_Count value) {
+  int index = 0, count = 0;
+  MPI_T_cvar_handle handle;
+  OK(MPI_T_cvar_get_index(name, &index));
+  OK(MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count));
+  const int code = MPI_T_cvar_write(handle, &value);
+  OK(MPI_T_cvar_handle_free(&handle));
+  return code;
+}
+
+// What every look asks for can be changed while MPI runs, and what start has built on cannot.
+void changes_under_way() {
+  if (!check::is_macadam()) return;
+  CHECK_EQUAL(write("shm_queue", 1 << 20), MPI_T_ERR_CVAR_SET_NOT_NOW);
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  const std::vector<char> data(4096);
+  OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
+  OK(write("buffered", 1024));
+  FAILS(MPI_ERR_BUFFER, MPI_Bsend(data.data(), 4096, MPI_CHAR, 0, 0, MPI_COMM_SELF));
+  OK(write("buffered", 1 << 20));
+  OK(MPI_Bsend(data.data(), 4096, MPI_CHAR, 0, 0, MPI_COMM_SELF));
+  std::vector<char> received(4096);
+  OK(MPI_Recv(received.data(), 4096, MPI_CHAR, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+  void* buffer = nullptr;
+  int size = 0;
+  OK(MPI_Buffer_detach(&buffer, &size));
+}
+
+// Tools have threads of their own, whatever level the program asks for.
+void threads_of_tools() {
+  if (!check::is_macadam()) return;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int round = 0; round < 2000; ++round) {
+        int index = 0, count = 0;
+        MPI_T_cvar_handle handle;
+        OK(MPI_T_cvar_get_index("spin", &index));
+        OK(MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count));
+        MPI_Count value = 0;
+        OK(MPI_T_cvar_read(handle, &value));
+        OK(MPI_T_cvar_handle_free(&handle));
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
   int provided = 0, count = 0;
   if (MPI_T_cvar_get_num(&count) != MPI_T_ERR_NOT_INITIALIZED) return 1;
-  OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+  OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided)); // as tools do, before MPI_Init
+  CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
   control_variables();
+  threads_of_tools();
   OK(MPI_Init(&argc, &argv));
   const int code = check::run_parts(argc, argv,
                                     {{"control_variables", control_variables},
                                      {"performance_variables", performance_variables},
                                      {"categories", categories},
+                                     {"changes_under_way", changes_under_way},
+                                     {"threads_of_tools", threads_of_tools},
                                      {"errors_are_tool_codes", errors_are_tool_codes}});
   control_variables(); // still there after MPI_Finalize
   OK(MPI_T_finalize());

@@ -209,6 +209,8 @@ void external32() {
 void names() {
   char name[MPI_MAX_OBJECT_NAME];
   int length = 0;
+  OK(MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &length)); // a second name of the same type
+  CHECK_EQUAL(std::string(name), "MPI_C_COMPLEX");
   OK(MPI_Type_get_name(MPI_DOUBLE, name, &length));
   CHECK_EQUAL(std::string(name), "MPI_DOUBLE");
   MPI_Datatype type;

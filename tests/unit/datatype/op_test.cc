@@ -59,10 +59,10 @@ bool allowed(MPI_Op op, const std::string& type) {
                                       "MPI_INTEGER8", "MPI_INTEGER16"});
   const bool floating = among({"MPI_FLOAT", "MPI_DOUBLE", "MPI_REAL", "MPI_DOUBLE_PRECISION",
                                "MPI_LONG_DOUBLE", "MPI_REAL4", "MPI_REAL8", "MPI_REAL16"});
-  const bool complex = among(
-      {"MPI_COMPLEX", "MPI_C_FLOAT_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_C_LONG_DOUBLE_COMPLEX",
-       "MPI_CXX_FLOAT_COMPLEX", "MPI_CXX_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX",
-       "MPI_DOUBLE_COMPLEX", "MPI_COMPLEX8", "MPI_COMPLEX16", "MPI_COMPLEX32"});
+  const bool complex =
+      among({"MPI_COMPLEX", "MPI_C_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_C_LONG_DOUBLE_COMPLEX",
+             "MPI_CXX_FLOAT_COMPLEX", "MPI_CXX_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX",
+             "MPI_DOUBLE_COMPLEX", "MPI_COMPLEX8", "MPI_COMPLEX16", "MPI_COMPLEX32"});
   const bool logical = among({"MPI_LOGICAL", "MPI_C_BOOL", "MPI_CXX_BOOL", "MPI_LOGICAL1",
                               "MPI_LOGICAL2", "MPI_LOGICAL4", "MPI_LOGICAL8", "MPI_LOGICAL16"});
   const bool multi_language = among({"MPI_AINT", "MPI_OFFSET", "MPI_COUNT"});
