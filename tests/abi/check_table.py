@@ -50,6 +50,9 @@ class Functions(unittest.TestCase):
         text = code("F(comm)")
         self.assertIn("not_written();", text)
         self.assertIn('failed(self, "MPI_F", {.comm = comm})', text)
+        text = code("F(comm, r: new_request, t: new_datatype)")
+        self.assertIn("if (r != nullptr) *r = MPI_REQUEST_NULL;", text)
+        self.assertIn("if (t != nullptr) *t = MPI_DATATYPE_NULL;", text)
 
 
 class Mistakes(unittest.TestCase):

@@ -214,7 +214,9 @@ def entry_point(entry: Entry) -> str:
         statements = Body(entry).statements()
         unused = []
     else:
-        statements = ["not_written();"]
+        statements = [f"if ({p.name} != nullptr) *{p.name} = {p.kind.null};"
+                      for p in entry.parameters if p.kind.null]
+        statements.append("not_written();")
         unused = [f"static_cast<void>({p.name});" for p in entry.parameters if p.name]
     if function.is_tool:
         failed = "return tool_failed();"

@@ -20,8 +20,22 @@ void says_so_by_name() {
   CHECK_EQUAL(sum, check::size * check::size);
 }
 
+// A program that does not look at the error code finds a handle that every function refuses.
+void gives_null_handles() {
+  if (!check::is_macadam()) return;
+  MPI_File file = reinterpret_cast<MPI_File>(&check::rank);
+  const int opened =
+      MPI_File_open(MPI_COMM_SELF, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  if (opened == MPI_ERR_UNSUPPORTED_OPERATION) CHECK(file == MPI_FILE_NULL);
+  MPI_Request request = reinterpret_cast<MPI_Request>(&check::rank);
+  const int started = MPI_File_iread(file, nullptr, 0, MPI_BYTE, &request);
+  if (started == MPI_ERR_UNSUPPORTED_OPERATION) CHECK(request == MPI_REQUEST_NULL);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  return check::run(argc, argv, {{"says_so_by_name", says_so_by_name}});
+  return check::run(
+      argc, argv,
+      {{"says_so_by_name", says_so_by_name}, {"gives_null_handles", gives_null_handles}});
 }
