@@ -93,7 +93,11 @@ inline const datatype::Type& datatype(const Process& self, MPI_Datatype handle, 
 inline const datatype::Type& nothing(const Process& self) {
   return any_datatype(self, MPI_BYTE, "datatype");
 }
-// Arrays of them. Those with count 0 are not looked at.
+// And for an operation: one that goes with it.
+inline const datatype::Op& any_op(const Process& self) {
+  return op(self, MPI_BAND, "op");
+}
+// Arrays of datatypes. Those with count 0 are not looked at.
 void datatypes(const Process& self, const MPI_Datatype* handles, CountArray counts, int length,
                const char* name);
 void any_datatypes(const Process& self, const MPI_Datatype* handles, MPI_Count length,
@@ -245,9 +249,9 @@ inline void buffer(const void* buffer, MPI_Count count, const datatype::Type& ty
   address(buffer, name);
   if (count > 0 && type.size() > 0 && type.true_lb() == 0) bad::null_buffer(count, type, name);
 }
-// In a rooted collective only the root has something in place.
+// Of those that take part in a rooted collective, only the root has something in place.
 inline void in_place(const void* buffer, Sides sides, const char* name) {
-  if (buffer == MPI_IN_PLACE && !sides.root) [[unlikely]]
+  if (buffer == MPI_IN_PLACE && sides.leaf && !sides.root) [[unlikely]]
     bad::in_place(name);
 }
 

@@ -48,6 +48,8 @@ class Body:
     def condition(self, parameter: Parameter) -> str:
         """Where the argument is significant; empty if it always is."""
         buffer = self.buffer_of(parameter)
+        if parameter.side and (buffer is None or parameter.side != buffer.side):
+            return SIDES[parameter.side]
         if buffer is None or parameter.side != buffer.side or not (buffer.side or in_place(buffer)):
             return ""
         return f"{buffer.name}_significant"
@@ -105,6 +107,7 @@ class Body:
                 "{length:if}": "",
                 "{on:if}": f"if ({condition}) " if condition else "",
                 "{on:or_nothing}": f"!{condition} ? check::nothing(self) : " if condition else "",
+                "{on:or_any_op}": f"!{condition} ? check::any_op(self) : " if condition else "",
                 "{on:or_zero}": f"{condition} ? MPI_Count{{" if condition else "",
                 "{on:end}": "} : 0" if condition else "",
                 "{length}": length or "0",

@@ -111,6 +111,8 @@ NOT_NULL = 'check::array({name}, {length}, "{name}");'
 COUNTS = 'check::counts({name}_array, {length}, "{name}");'
 DATATYPE = ('const datatype::Type& {name}_object = {on:or_nothing}'
             'check::datatype(self, {name}, "{name}");')
+OP = ('const datatype::Op& {name}_object = {on:or_any_op}'
+      'check::op(self, {name}, "{name}");')
 
 KINDS = {
     # Buffers. Null and MPI_IN_PLACE are looked at together with count and datatype.
@@ -211,7 +213,7 @@ KINDS = {
     "out_datatypes": same("MPI_Datatype {}[]"),
     "any_datatypes": same("const MPI_Datatype {}[]",
                           'check::any_datatypes(self, {name}, {length}, "{name}");'),
-    "op": handle("MPI_Op", "const datatype::Op& ", "op"),
+    "op": Kind("MPI_Op {}", "MPI_Op {}", "const datatype::Op& {}", Passing(OP, "{name}_object")),
     "info": handle("MPI_Info", "Info* ", "info_or_null"),
     "info_object": handle("MPI_Info", "Info& ", "info"),
     "errhandler": handle("MPI_Errhandler", "Errhandler& ", "errhandler"),
