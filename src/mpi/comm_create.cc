@@ -190,6 +190,26 @@ std::vector<int> ranks_in(const Communicator& comm, const Group& group) {
   return ranks;
 }
 
+void refuse_predefined(const Communicator& comm) {
+  if (comm.constant != nullptr) {
+    base::fail(MPI_ERR_COMM, "{} is predefined; it must not be freed", comm.name);
+  }
+}
+
+// Whether a message of the communicator is under way, or a receive waits for one. Collectives that
+// have begun and are not complete always have such. Requests alone do not tell: those that are
+// inactive, or complete and not yet waited for, may stay for long.
+bool communicates(const engine::Engine& engine, const Communicator& comm) {
+  bool found = false;
+  const auto look = [&](const engine::Request& request, const Envelope& envelope) {
+    found = found || (!request.complete && envelope.context - comm.p2p.context < lanes);
+  };
+  engine.for_each_send([&](const auto& send) { look(send, send.envelope); });
+  engine.matcher().for_each_posted([&](const auto& receive) { look(receive, receive.envelope); });
+  engine.for_each_rendezvous_receive([&](const auto& receive) { look(receive, receive.envelope); });
+  return found;
+}
+
 } // namespace
 
 void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
@@ -342,9 +362,7 @@ void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
 
 void comm_free(Process& self, MPI_Comm* comm) {
   auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
-  if (object.constant != nullptr) {
-    base::fail(MPI_ERR_COMM, "{} is predefined; it must not be freed", object.name);
-  }
+  refuse_predefined(object);
   if (object.attributes) object.attributes->clear(object.handle());
   if (object.buffered) drain(*object.buffered);
   self.handles.forget(object.handle());
@@ -355,8 +373,8 @@ void comm_free(Process& self, MPI_Comm* comm) {
 
 void comm_disconnect(Process& self, MPI_Comm* comm) {
   const auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
-  // Each operation in flight holds a reference.
-  self.wait_until([&] { return object.references == 1; });
+  refuse_predefined(object);
+  self.wait_until([&] { return !communicates(*self.engine, object); });
   comm_free(self, comm);
 }
 

@@ -48,6 +48,7 @@ enum class Lane : std::uint64_t {
   create,     // agreement on a new communicator among some of the ranks (MPI_Comm_create_group)
   local,      // an intercommunicator's local group among itself
 };
+inline constexpr std::uint64_t lanes = 4; // contexts of a communicator, in a row
 
 // A communicator. Operations in flight may hold a reference; MPI_Comm_free gives up the user's.
 struct Communicator : base::Object, base::ListNode<> {

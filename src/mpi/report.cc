@@ -21,7 +21,6 @@ using engine::ReceiveStage;
 using engine::SendStage;
 
 constexpr int any = -1; // in the report, of a source and of a tag
-constexpr std::uint64_t lanes = 4;
 // Of each list in a hang report, which has a bounded place to be left in.
 constexpr std::size_t most_rows = 500;
 

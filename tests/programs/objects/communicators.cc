@@ -198,6 +198,52 @@ void freed_with_messages_under_way() {
   }
 }
 
+// Only pending communication delays MPI_Comm_disconnect: no request that is inactive, nor one that
+// is complete but not yet waited for.
+void disconnected() {
+  const int next = (check::rank + 1) % check::size;
+  const int before = (check::rank + check::size - 1) % check::size;
+  MPI_Comm comm;
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  int out = check::rank, in[2] = {-1, -1}, never = -1;
+  std::vector<MPI_Request> requests(6);
+  OK(MPI_Send_init(&out, 1, MPI_INT, next, 0, comm, &requests[0]));
+  OK(MPI_Recv_init(&in[0], 1, MPI_INT, before, 0, comm, &requests[1]));
+  OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &requests[2]));
+  OK(MPI_Startall(3, requests.data()));
+  OK(MPI_Waitall(3, requests.data(), MPI_STATUSES_IGNORE));
+  OK(MPI_Recv_init(&never, 1, MPI_INT, MPI_ANY_SOURCE, 1, comm, &requests[3]));
+  OK(MPI_Irecv(&in[1], 1, MPI_INT, before, 2, comm, &requests[4]));
+  OK(MPI_Issend(&out, 1, MPI_INT, next, 2, comm, &requests[5]));
+  OK(MPI_Comm_disconnect(&comm));
+  CHECK(comm == MPI_COMM_NULL);
+  OK(MPI_Waitall(2, &requests[4], MPI_STATUSES_IGNORE));
+  for (int i = 0; i < 4; ++i)
+    OK(MPI_Request_free(&requests[static_cast<std::size_t>(i)]));
+  for (int got : in)
+    CHECK_EQUAL(got, before);
+}
+
+void disconnected_while_data_move() {
+  if (check::size == 1) return;
+  for (int bytes : {1000, 100000, 4000000}) {
+    MPI_Comm comm;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<unsigned char> data = check::message(static_cast<std::size_t>(bytes), 7);
+    if (check::rank == 0) OK(MPI_Issend(data.data(), bytes, MPI_BYTE, 1, 0, comm, &request));
+    if (check::rank == 1) {
+      data.assign(data.size(), 0);
+      check::sleep_ms(30);
+      OK(MPI_Irecv(data.data(), bytes, MPI_BYTE, 0, 0, comm, &request));
+    }
+    OK(MPI_Comm_disconnect(&comm));
+    if (check::rank == 0) data.assign(data.size(), 0); // has left
+    if (check::rank == 1) HOLDS(data.data(), bytes, 7);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+}
+
 // Thousands made and freed: identifiers are used again, memory does not grow without end.
 void many() {
   for (int i = 0; i < check::times(3000, 100); ++i) {
@@ -242,6 +288,8 @@ int main(int argc, char** argv) {
                      {"similar", similar},
                      {"names", names},
                      {"freed_with_messages_under_way", freed_with_messages_under_way},
+                     {"disconnected", disconnected},
+                     {"disconnected_while_data_move", disconnected_while_data_move},
                      {"many", many},
                      {"info_of_a_communicator", info_of_a_communicator}});
 }
