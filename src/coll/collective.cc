@@ -36,8 +36,7 @@ void Collective::finish() {
   if (next != nullptr) next->begin();
 }
 
-void Sequence::start(Collective& collective) noexcept {
-  const std::uint32_t tag = started_++ % tags;
+void Sequence::start(Collective& collective, std::uint32_t tag) noexcept {
   collective.tag = static_cast<std::int32_t>(tag);
   collective.sequence_ = this;
   Collective* before = std::exchange(last_[tag], &collective);

@@ -8,22 +8,31 @@ namespace macadam::coll {
 
 class Collective;
 
-// Gives the collectives of one communicator their tags, in the order in which they are called,
-// which is the same on all ranks. Tags are few, so that the ordinals of section 4.1 (engine/peer.h)
-// stay few: a collective waits until the earlier one with its tag is complete here.
+// Gives the collectives of one communicator their tags, in the order in which they are called.
+// Blocking, nonblocking and persistent ones are counted each among themselves: MPI asks for one
+// order of them all on all ranks, but programs exist that differ where one sort meets another.
+//
+// Tags are few, so that the ordinals of section 4.1 (engine/peer.h) stay few: a collective waits
+// until the earlier one with its tag is complete here. Blocking ones share a tag, as each begins
+// when the one before is complete.
 class Sequence {
  public:
-  // Starts `collective` when its tag is free: mostly now.
-  void start(Collective& collective) noexcept;
+  // Start `collective` when its tag is free: mostly now.
+  void start_blocking(Collective& collective) noexcept { start(collective, 0); }
+  void start_nonblocking(Collective& collective) noexcept {
+    start(collective, 1 + started_++ % (tags - 1));
+  }
   // A tag for a persistent collective, its own for as long as the communicator lives, since
-  // processes may start persistent collectives in different orders.
+  // processes may start persistent collectives in different orders. MPI orders their inits.
   [[nodiscard]] std::int32_t own_tag() { return next_own_++; }
 
  private:
   friend class Collective;
-  static constexpr std::uint32_t tags = 8;
+  static constexpr std::uint32_t tags = 9;
 
-  std::uint32_t started_ = 0;
+  void start(Collective& collective, std::uint32_t tag) noexcept;
+
+  std::uint32_t started_ = 0; // nonblocking ones
   std::int32_t next_own_ = tags;
   std::array<Collective*, tags> last_ = {}; // the latest with this tag, if not complete
 };

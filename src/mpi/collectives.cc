@@ -121,7 +121,7 @@ CollectiveRequest::~CollectiveRequest() {
 void run(Process& self, Communicator& comm, CollectiveCall&& call) {
   set_inside(call, comm);
   Collective operation(*self.coll, comm.collective, call.run, call.arguments);
-  comm.sequence.start(operation);
+  comm.sequence.start_blocking(operation);
   wait(self, operation);
 }
 
@@ -129,7 +129,7 @@ void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Reques
   CollectiveRequest& made =
       make_request(self, comm, std::move(call), engine::Role::collective, nonblocking);
   *request = handle(made);
-  comm.sequence.start(made.operation);
+  comm.sequence.start_nonblocking(made.operation);
 }
 
 void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {

@@ -103,6 +103,46 @@ void tested_to_the_end() {
   }
 }
 
+// MPI asks for one order of all collectives. Programs exist in which blocking, nonblocking and
+// persistent ones come in another order among each other; other libraries let them be.
+void ordered_differently() {
+  if (!check::is_macadam()) return;
+  const bool odd = check::rank % 2 != 0;
+  for (int length : {1, 50000}) {
+    std::vector<int> in(static_cast<std::size_t>(length), check::rank), sum(in.size()), again(sum);
+    MPI_Request requests[2];
+    const auto nonblocking = [&] {
+      OK(MPI_Iallreduce(in.data(), sum.data(), length, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                        &requests[0]));
+    };
+    const auto persistent = [&] {
+      OK(MPI_Allreduce_init(in.data(), again.data(), length, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                            MPI_INFO_NULL, &requests[1]));
+    };
+    const auto blocking = [&] {
+      int root = check::rank;
+      OK(MPI_Barrier(MPI_COMM_WORLD));
+      OK(MPI_Bcast(&root, 1, MPI_INT, 1, MPI_COMM_WORLD));
+      CHECK_EQUAL(root, 1);
+    };
+    if (odd) {
+      nonblocking();
+      blocking();
+      persistent();
+    } else {
+      persistent();
+      blocking();
+      nonblocking();
+    }
+    OK(MPI_Start(&requests[1]));
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    for (const auto* result : {&sum, &again})
+      for (int x : *result)
+        CHECK_EQUAL(x, check::size * (check::size - 1) / 2);
+    OK(MPI_Request_free(&requests[1]));
+  }
+}
+
 void persistent_restarted() {
   for (int length : {1, 2000, 100000}) {
     std::vector<int> in(static_cast<std::size_t>(length)), sum(in.size()), copy(in.size());
@@ -239,6 +279,7 @@ int main(int argc, char** argv) {
                      {"several_communicators", several_communicators},
                      {"among_messages", among_messages},
                      {"tested_to_the_end", tested_to_the_end},
+                     {"ordered_differently", ordered_differently},
                      {"persistent_restarted", persistent_restarted},
                      {"persistent_arrays_reused", persistent_arrays_reused},
                      {"communicator_freed", communicator_freed}});

@@ -214,7 +214,7 @@ TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
       const auto come = [&](int rank) {
         operations.push_back(std::make_unique<Operation>(world.resources(rank), world.team(rank),
                                                          &coll::barrier, Arguments()));
-        world.sequence(rank).start(*operations.back());
+        world.sequence(rank).start_blocking(*operations.back());
       };
       for (int rank = 1; rank < ranks; ++rank)
         come(rank);

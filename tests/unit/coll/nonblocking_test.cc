@@ -126,7 +126,7 @@ TEST(Nonblocking, ManyOutstandingCollectives) {
       if (started[rank].size() < steps && world.random() % 3 == 0) {
         const int r = static_cast<int>(rank);
         started[rank].push_back(program[started[rank].size()]->make(world, r));
-        world.sequence(r).start(*started[rank].back());
+        world.sequence(r).start_nonblocking(*started[rank].back());
       }
       return all_done();
     });
@@ -135,6 +135,54 @@ TEST(Nonblocking, ManyOutstandingCollectives) {
       for (std::size_t i = 0; i < steps; ++i) {
         EXPECT_EQ(what(started[static_cast<std::size_t>(rank)][i]->error()), "");
         program[i]->check(rank);
+      }
+    }
+    EXPECT_TRUE(world.at_rest());
+    if (HasFailure()) return;
+  }
+}
+
+// Each rank has an order of its own among blocking and nonblocking ones; those of a sort come in
+// the same order on all.
+TEST(Nonblocking, InAnyOrderAmongBlockingOnes) {
+  constexpr std::size_t steps = 20;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const int ranks = static_cast<int>(2 + seed % 5);
+    SCOPED_TRACE(fmt::format("{} ranks, seed {}", ranks, seed));
+    World world(ranks, rough(seed));
+    enum { blocking, nonblocking };
+    std::array<std::vector<std::unique_ptr<Step>>, 2> program;
+    for (auto& sort : program) {
+      for (std::size_t i = 0; i < steps; ++i)
+        sort.push_back(std::make_unique<Step>(world, static_cast<int>(i)));
+    }
+    std::vector<std::array<std::vector<std::unique_ptr<Operation>>, 2>> started(
+        static_cast<std::size_t>(ranks));
+    const auto next = [&](int rank) {
+      auto& its = started[static_cast<std::size_t>(rank)];
+      if (!its[blocking].empty() && !its[blocking].back()->complete()) return;
+      const auto sort = world.random() % 2;
+      if (its[sort].size() == steps) return;
+      its[sort].push_back(program[sort][its[sort].size()]->make(world, rank));
+      coll::Sequence& sequence = world.sequence(rank);
+      Operation& operation = *its[sort].back();
+      sort == blocking ? sequence.start_blocking(operation) : sequence.start_nonblocking(operation);
+    };
+    ASSERT_TRUE(world.run_until([&] {
+      next(static_cast<int>(world.random() % started.size()));
+      return std::all_of(started.begin(), started.end(), [](auto& its) {
+        return std::all_of(its.begin(), its.end(), [](auto& operations) {
+          return operations.size() == steps && std::all_of(operations.begin(), operations.end(),
+                                                           [](auto& o) { return o->complete(); });
+        });
+      });
+    }));
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (const std::size_t sort : {blocking, nonblocking}) {
+        for (std::size_t i = 0; i < steps; ++i) {
+          EXPECT_EQ(what(started[static_cast<std::size_t>(rank)][sort][i]->error()), "");
+          program[sort][i]->check(rank);
+        }
       }
     }
     EXPECT_TRUE(world.at_rest());

@@ -158,7 +158,7 @@ TEST(Sequence, ManyOutstandingOperationsReuseTagsInOrder) {
     arguments.extra = &value;
     operations.push_back(
         std::make_unique<Operation>(world.resources(rank), world.team(rank), &numbered, arguments));
-    world.sequence(rank).start(*operations.back());
+    world.sequence(rank).start_nonblocking(*operations.back());
   };
   for (int& value : received)
     start(1, value);

@@ -75,7 +75,7 @@ std::vector<std::string> World::run(coll::Collective::Run what_to_run,
     coll::Arguments given = arguments(rank);
     if (second_.size() > 0) given.inside = &at(rank).inside;
     operation = std::make_unique<Operation>(resources(rank), team(rank), what_to_run, given);
-    sequence(rank).start(*operation);
+    sequence(rank).start_blocking(*operation);
     for (auto moves = random() % 4; moves > 0; --moves)
       at(rank).engine.progress();
   }
