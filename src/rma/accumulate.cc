@@ -125,24 +125,25 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   if (!op.predefined()) {
     base::fail(MPI_ERR_OP, "{}: only predefined operations can be used to accumulate", op.name());
   }
-  const Type& element = element_of(*place.type, "target");
   const bool sends = op.handle() != MPI_NO_OP;
   const MPI_Count bytes = datatype::packed_size(*place.type, place.count);
-  if (bytes > 0) op.check(element);
   const auto check_side = [&](const Data& data, const char* side) {
     const MPI_Count found = datatype::packed_size(*data.type, data.count);
     if (found != bytes) {
       base::fail(MPI_ERR_TYPE, "the {} has {} elements of {}, {} bytes, and the target {} bytes",
                  side, data.count, datatype::describe(*data.type), found, bytes);
     }
-    if (bytes > 0) check_same(element_of(*data.type, side), element, side);
+    if (bytes > 0)
+      check_same(element_of(*data.type, side), element_of(*place.type, "target"), side);
   };
+  if (bytes > 0) op.check(element_of(*place.type, "target"));
   if (sends) check_side(origin, "origin");
   if (result != nullptr) check_side(*result, "result");
 
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
-  if (bytes == 0) return;
+  if (bytes == 0) return; // a type without data is made of nothing
+  const Type& element = *place.type->elementary();
   const Turn turn(*this, target);
   Accumulation what{op, element, to, {*place.type, nullptr, place.count}, {}, false, {}};
   what.wants_old = result != nullptr;

@@ -264,6 +264,41 @@ void derived_types() {
   });
 }
 
+// Nothing is accumulated: the calls succeed, whatever the types are made of, and no place is
+// touched.
+void of_nothing() {
+  MPI_Datatype empty, mixed;
+  OK(MPI_Type_contiguous(0, MPI_INT, &empty));
+  OK(MPI_Type_commit(&empty));
+  const int lengths[] = {1, 1};
+  const MPI_Aint places[] = {0, 8};
+  const MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE};
+  OK(MPI_Type_create_struct(2, lengths, places, types, &mixed));
+  OK(MPI_Type_commit(&mixed));
+  rma::for_each_kind([&](Kind kind) {
+    rma::Window<int> win(kind, 4);
+    int ours[4] = {5, 6, 7, 8}, old[4] = {-1, -1, -1, -1};
+    OK(MPI_Win_fence(0, win));
+    for (const auto& [count, type] :
+         {std::pair(3, empty), std::pair(0, mixed), std::pair(0, empty), std::pair(0, MPI_INT)}) {
+      for (const MPI_Op op : {MPI_SUM, MPI_REPLACE, MPI_NO_OP}) {
+        OK(MPI_Accumulate(ours, count, type, 0, 0, count, type, op, win));
+        OK(MPI_Get_accumulate(ours, count, type, old, count, type, 0, 0, count, type, op, win));
+      }
+    }
+    OK(MPI_Accumulate(ours, 0, MPI_INT, 0, 0, 2, empty, MPI_SUM, win));
+    FAILS(MPI_ERR_TYPE, MPI_Accumulate(ours, 1, MPI_INT, 0, 0, 2, empty, MPI_SUM, win));
+    FAILS(MPI_ERR_TYPE, MPI_Accumulate(ours, 2, empty, 0, 0, 1, MPI_INT, MPI_SUM, win));
+    OK(MPI_Win_fence(0, win));
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK_EQUAL(old[i], -1);
+      CHECK_EQUAL(win[i], 0);
+    }
+  });
+  OK(MPI_Type_free(&empty));
+  OK(MPI_Type_free(&mixed));
+}
+
 void requests() {
   rma::Window<double> win(Kind::allocated, 4);
   const double ours[2] = {1.5, 2.5};
@@ -353,6 +388,7 @@ int main(int argc, char** argv) {
                      {"wide_and_long", wide_and_long},
                      {"tickets_are_unique", tickets_are_unique},
                      {"derived_types", derived_types},
+                     {"of_nothing", of_nothing},
                      {"requests", requests},
                      {"compare_and_swap_of_widths", compare_and_swap_of_widths},
                      {"wrong_use", wrong_use}});
