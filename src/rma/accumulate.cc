@@ -98,8 +98,7 @@ void Window::combine_locked(Target& target, Accumulation& what, std::size_t byte
         std::memcpy(to, here + at, size);
         return;
       }
-      if (read(target, to, what.to, at, size, target.batch) == engine::Posted::pending)
-        ++target.batch.pending;
+      read(target, to, what.to, at, size, target.batch);
     });
     wait_for_batch(target);
   }
@@ -111,8 +110,7 @@ void Window::combine_locked(Target& target, Accumulation& what, std::size_t byte
                  std::memcpy(here + at, from, size);
                  return;
                }
-               if (write(target, from, what.to, at, size, target.batch) == engine::Posted::pending)
-                 ++target.batch.pending;
+               write(target, from, what.to, at, size, target.batch);
              });
   }
   // Behind the data, which land before it.
@@ -241,9 +239,10 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
         std::memcpy(found, to.here, size);
       return;
     }
-    const auto posted = writes ? write(target, origin, to, 0, size, target.batch)
-                               : read(target, found, to, 0, size, target.batch);
-    if (posted == engine::Posted::pending) ++target.batch.pending;
+    if (writes)
+      write(target, origin, to, 0, size, target.batch);
+    else
+      read(target, found, to, 0, size, target.batch);
     wait_for_batch(target);
   };
   move(false);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstring>
 #include <new>
+#include <span>
 
 namespace macadam::rma {
 
@@ -21,6 +22,23 @@ namespace {
 
 constexpr std::size_t first_room = 16;
 constexpr std::size_t attachments_offset = offsetof(Control, attachments);
+
+// Those that hold some bytes, one behind the other; none if not all of the bytes are held.
+std::span<const Attached> holding(std::span<const Attached> all, std::uint64_t first,
+                                  std::uint64_t bytes) {
+  const auto behind = std::ranges::upper_bound(all, first, {}, &Attached::address);
+  if (behind == all.begin()) return {};
+  const auto begin = behind - 1;
+  for (auto piece = begin; piece != all.end() && piece->address <= first; ++piece) {
+    const std::uint64_t before = first - piece->address;
+    if (before >= piece->bytes) return {};
+    const std::uint64_t held = piece->bytes - before;
+    if (bytes <= held) return {begin, piece + 1};
+    first += held;
+    bytes -= held;
+  }
+  return {};
+}
 
 } // namespace
 
@@ -70,18 +88,21 @@ void Window::attach(void* memory, std::uint64_t bytes) {
   }
   if (bytes == 0) return;
   const auto address = reinterpret_cast<std::uint64_t>(memory);
-  for (const Attached& other : own_attached_) {
-    if (address + bytes <= other.address || other.address + other.bytes <= address) continue;
+  const auto next = std::ranges::upper_bound(own_attached_, address, {}, &Attached::address);
+  const auto check_apart = [&](const Attached& other) {
+    if (address + bytes <= other.address || other.address + other.bytes <= address) return;
     base::fail(MPI_ERR_RMA_ATTACH,
                "{} bytes at {:#x} overlap with {} bytes at {:#x}, which are attached already",
                bytes, address, other.bytes, other.address);
-  }
+  };
+  if (next != own_attached_.end()) check_apart(*next);
+  if (next != own_attached_.begin()) check_apart(*(next - 1));
   reserve_attached(own_attached_.size() + 1);
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
   Attached added{address, bytes, near.expose(memory, bytes), {}};
   added.far = &far == &near ? added.near : far.expose(memory, bytes);
-  publish_attached([&] { own_attached_.push_back(added); });
+  publish_attached([&] { own_attached_.insert(next, added); });
 }
 
 void Window::detach(const void* memory) {
@@ -128,9 +149,8 @@ void Window::refresh(Target& target) {
     if (header.version % 2 != 0) return false;
     if (header.version == target.version) return true;
     target.attached.resize(header.count);
-    const bool near = target.peer->transport != &engine_.networks().farthest();
     if (header.count > 0) {
-      copy(target.attached.data(), near ? header.near_list : header.far_list,
+      copy(target.attached.data(), target.is_near ? header.near_list : header.far_list,
            header.count * sizeof(Attached));
     }
     const std::uint64_t version = header.version;
@@ -146,23 +166,27 @@ Reach Window::reach_attached(Target& target, const Place& place, std::uint64_t f
                              std::uint64_t bytes) {
   refresh(target);
   const auto address = static_cast<std::uint64_t>(place.displacement);
-  const auto found = std::ranges::find_if(target.attached, [&](const Attached& each) {
-    return first_byte >= each.address && bytes <= each.bytes &&
-           first_byte - each.address <= each.bytes - bytes;
-  });
-  if (found == target.attached.end()) {
+  const auto pieces = holding(target.attached, first_byte, bytes);
+  if (pieces.empty()) {
     base::fail(MPI_ERR_RMA_RANGE,
-               "{} bytes at {:#x} of rank {} are not inside one of the {} pieces of memory that it "
+               "{} bytes at {:#x} of rank {} are not all inside the {} pieces of memory that it "
                "has attached",
                bytes, first_byte, target.rank, target.attached.size());
   }
   if (target.rank == rank()) return {reinterpret_cast<std::byte*>(address), {}, address};
-  const bool near = target.peer->transport != &engine_.networks().farthest();
-  const RemoteMemory memory = near ? found->near : found->far;
+  const Attached& first = pieces.front();
+  const Attached& last = pieces.back();
+  const RemoteMemory memory = target.memory_of(first);
+  const bool one_key = std::ranges::all_of(pieces, [&](const Attached& each) {
+    const RemoteMemory its = target.memory_of(each);
+    return its.key == memory.key && its.address - memory.address == each.address - first.address;
+  });
+  if (!one_key) return {nullptr, {}, address, {pieces.begin(), pieces.end()}};
   std::byte* const mapped =
       target.by_messages ? nullptr
-                         : target.peer->transport->mapped(*target.link, memory, found->bytes);
-  const std::uint64_t offset = address - found->address;
+                         : target.peer->transport->mapped(
+                               *target.link, memory, last.address + last.bytes - first.address);
+  const std::uint64_t offset = address - first.address;
   return {mapped != nullptr ? mapped + offset : nullptr,
           {memory.address + offset, memory.key},
           address};

@@ -33,8 +33,17 @@ enum class Held : std::uint8_t {
   assumed, // MPI_MODE_NOCHECK: nobody asks for it
 };
 
+// What waits for operations of its own, and counts those that are under way.
+struct Waiter : engine::MemoryWaiter {
+  virtual void on_posted() = 0;
+
+ protected:
+  ~Waiter() = default;
+};
+
 // Operations that their caller waits for before it goes on.
-struct Batch final : engine::MemoryWaiter {
+struct Batch final : Waiter {
+  void on_posted() override { ++pending; }
   void on_done(bool succeeded) override {
     --pending;
     ok = ok && succeeded;
@@ -56,11 +65,15 @@ struct Reach {
   std::byte* here;
   engine::RemoteMemory there;
   std::uint64_t place; // as Messages count it: from the window's beginning, or an address
+  // Attached memory that `there` does not name, as the place is in several pieces with keys of
+  // their own; else empty.
+  std::vector<Attached> pieces = {};
 };
 
 // A rank of the window as an origin sees it, made at the first use. It counts what is under way to
 // it, so nothing is allocated for an operation.
-struct Target final : engine::MemoryWaiter {
+struct Target final : Waiter {
+  void on_posted() override { ++pending; }
   void on_done(bool ok) override {
     --pending;
     failed = failed || !ok;
@@ -68,6 +81,10 @@ struct Target final : engine::MemoryWaiter {
   // As far as is known.
   [[nodiscard]] bool has_ended() const {
     return failed || peer->state == engine::PeerState::failed;
+  }
+
+  [[nodiscard]] engine::RemoteMemory memory_of(const Attached& piece) const {
+    return is_near ? piece.near : piece.far;
   }
 
   // The short way: its memory in our address space, while an access epoch is open. Null otherwise.
@@ -80,6 +97,7 @@ struct Target final : engine::MemoryWaiter {
   bool unlanded = false; // something was written that flush() has not seen land
   bool words_unlanded = false;
   bool failed = false;
+  bool is_near = false;     // reached by another network than the farthest
   bool by_messages = false; // its memory is reached by them alone
   bool busy = false;        // see Window::Turn
   Held held = Held::nothing;
@@ -105,7 +123,7 @@ struct Target final : engine::MemoryWaiter {
   std::uint64_t answer = 0;      // of Window::ask_after()
   std::uint32_t signal = 0;      // that is sent
   std::vector<std::byte> chunk;  // of an accumulate
-  // Of a dynamic window: what was attached when `version` was read.
+  // Of a dynamic window: what was attached when `version` was read, by address.
   std::uint64_t version = 0;
   std::vector<Attached> attached;
   int rank = 0;

@@ -73,6 +73,29 @@ void for_each_piece(const Data& origin, const Place& place, Piece&& piece) {
   }
 }
 
+// Calls access(memory, how many bytes are behind, how many are in it) for what one key opens each
+// of the bytes at an offset of a place.
+template <class Access>
+void for_each_key(const Target& target, const Reach& to, std::uint64_t offset, std::size_t bytes,
+                  Access&& access) {
+  if (to.pieces.empty()) [[likely]]
+    return access(RemoteMemory{to.there.address + offset, to.there.key}, std::size_t{0}, bytes);
+  const std::uint64_t address = to.place + offset;
+  auto piece = std::ranges::upper_bound(to.pieces, address, {}, &Attached::address) - 1;
+  for (std::size_t done = 0; done < bytes; ++piece) {
+    const std::uint64_t before = address + done - piece->address;
+    const std::size_t n = std::min<std::uint64_t>(bytes - done, piece->bytes - before);
+    const RemoteMemory memory = target.memory_of(*piece);
+    access(RemoteMemory{memory.address + before, memory.key}, done, n);
+    done += n;
+  }
+}
+
+Waiter& waiter_of(Operation* operation, Target& target) {
+  if (operation != nullptr) return *operation;
+  return target;
+}
+
 void check_sizes(const Data& origin, const Place& place) {
   const MPI_Count target_bytes = datatype::packed_size(*place.type, place.count);
   const MPI_Count origin_bytes = datatype::packed_size(*origin.type, origin.count);
@@ -87,13 +110,6 @@ void check_sizes(const Data& origin, const Place& place) {
 
 } // namespace
 
-// One piece was posted: counts it while it is under way.
-void Window::count(Target& target, Operation* operation, Posted posted) {
-  if (posted != Posted::pending) return;
-  ++target.pending;
-  if (operation != nullptr) ++operation->parts_;
-}
-
 void Window::begin(Operation* operation, Target& target) {
   if (operation == nullptr) return;
   operation->target_ = &target;
@@ -104,32 +120,42 @@ bool Window::end(Operation* operation) {
   return operation == nullptr || --operation->parts_ == 0;
 }
 
-// One piece, by whatever reaches the target.
-Posted Window::write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
-                     std::size_t bytes, engine::MemoryWaiter& waiter) {
+// One piece, by whatever reaches the target; `waiter` counts what is under way.
+void Window::write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
+                   std::size_t bytes, Waiter& waiter) {
   target.unlanded = true;
+  stored_ |= !to.pieces.empty(); // of which some may be mapped
   const auto offset = static_cast<std::uint64_t>(at);
+  const auto post = [&](auto&& post_it) {
+    if (posted(target, post_it) == Posted::pending) waiter.on_posted();
+  };
   if (target.by_messages)
-    return posted(target, [&] {
-      return messages_->put(target.rank, from, to.place + offset, bytes, waiter);
+    return post(
+        [&] { return messages_->put(target.rank, from, to.place + offset, bytes, waiter); });
+  for_each_key(target, to, offset, bytes, [&](RemoteMemory there, std::size_t done, std::size_t n) {
+    post([&] {
+      return target.peer->transport->write(*target.link, static_cast<const std::byte*>(from) + done,
+                                           there, n, waiter.cookie());
     });
-  const RemoteMemory there{to.there.address + offset, to.there.key};
-  return posted(target, [&] {
-    return target.peer->transport->write(*target.link, from, there, bytes, waiter.cookie());
   });
 }
 
-Posted Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at,
-                    std::size_t bytes, engine::MemoryWaiter& waiter) {
+void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at, std::size_t bytes,
+                  Waiter& waiter) {
   const auto offset = static_cast<std::uint64_t>(at);
+  const auto post = [&](auto&& post_it) {
+    if (posted(target, post_it) == Posted::pending) waiter.on_posted();
+  };
   if (target.by_messages)
-    return posted(target, [&] {
-      return messages_->get(target.rank, to, from.place + offset, bytes, waiter);
-    });
-  const RemoteMemory there{from.there.address + offset, from.there.key};
-  return posted(target, [&] {
-    return target.peer->transport->read(*target.link, to, there, bytes, waiter.cookie());
-  });
+    return post(
+        [&] { return messages_->get(target.rank, to, from.place + offset, bytes, waiter); });
+  for_each_key(target, from, offset, bytes,
+               [&](RemoteMemory there, std::size_t done, std::size_t n) {
+                 post([&] {
+                   return target.peer->transport->read(
+                       *target.link, static_cast<std::byte*>(to) + done, there, n, waiter.cookie());
+                 });
+               });
 }
 
 bool Window::put(const Data& origin, const Place& place, Operation* operation) {
@@ -147,10 +173,9 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   }
   ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  engine::MemoryWaiter* waiter = &target;
-  if (operation != nullptr) waiter = operation;
+  Waiter& waiter = waiter_of(operation, target);
   for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-    count(target, operation, write(target, from, to, at, bytes, *waiter));
+    write(target, from, to, at, bytes, waiter);
   });
   return end(operation);
 }
@@ -169,10 +194,9 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   }
   ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  engine::MemoryWaiter* waiter = &target;
-  if (operation != nullptr) waiter = operation;
+  Waiter& waiter = waiter_of(operation, target);
   for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
-    count(target, operation, read(target, to, from, at, bytes, *waiter));
+    read(target, to, from, at, bytes, waiter);
   });
   return end(operation);
 }

@@ -120,9 +120,9 @@ Target& Window::meet(int rank) {
 void Window::find_memory(Target& target, const Exposure& exposure) {
   Transport& network = *target.peer->transport;
   Transport& far = engine_.networks().farthest();
-  const bool near = &network != &far;
-  target.data = near ? exposure.near_data : exposure.far_data;
-  target.control = near ? exposure.near_control : exposure.far_control;
+  target.is_near = &network != &far;
+  target.data = target.is_near ? exposure.near_data : exposure.far_data;
+  target.control = target.is_near ? exposure.near_control : exposure.far_control;
   const bool own = target.rank == rank();
   target.control_here =
       own ? control_ : network.mapped(*target.link, target.control, control_bytes(size()));
@@ -146,7 +146,7 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
   if (words_by_processor_) return;
   engine::PeerState ignored;
   target.word_network = &far;
-  target.word_link = near ? &far.connect(target.peer->rank, ignored) : target.link;
+  target.word_link = target.is_near ? &far.connect(target.peer->rank, ignored) : target.link;
   target.words = exposure.far_control;
 }
 

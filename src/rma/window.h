@@ -43,8 +43,12 @@ struct Place {
 };
 
 // A request-based operation: complete once nothing of it is under way that uses our memory.
-class Operation : public engine::MemoryWaiter {
+class Operation : public Waiter {
  public:
+  void on_posted() final {
+    target_->on_posted();
+    ++parts_;
+  }
   void on_done(bool ok) final {
     target_->on_done(ok);
     failed_ = failed_ || !ok;
@@ -241,11 +245,10 @@ class Window {
 
   // transfer.cc
   [[nodiscard]] Reach reach(Target& target, const Place& place);
-  [[nodiscard]] engine::Posted write(Target& target, const void* from, const Reach& to,
-                                     std::ptrdiff_t at, std::size_t bytes,
-                                     engine::MemoryWaiter& waiter);
-  [[nodiscard]] engine::Posted read(Target& target, void* to, const Reach& from, std::ptrdiff_t at,
-                                    std::size_t bytes, engine::MemoryWaiter& waiter);
+  void write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
+             std::size_t bytes, Waiter& waiter);
+  void read(Target& target, void* to, const Reach& from, std::ptrdiff_t at, std::size_t bytes,
+            Waiter& waiter);
 
   // attach.cc
   void refresh(Target& target);
@@ -261,7 +264,6 @@ class Window {
   void combine_locked(Target& target, Accumulation& what, std::size_t bytes);
   static void begin(Operation* operation, Target& target);
   static bool end(Operation* operation);
-  static void count(Target& target, Operation* operation, engine::Posted posted);
 
   // A program that only accesses memory and flushes still lets its process answer others, now and
   // then.
@@ -288,7 +290,7 @@ class Window {
   Exposure own_;
   std::byte* memory_ = nullptr;
   std::byte* control_ = nullptr;
-  std::vector<Attached> own_attached_;   // what is listed for others,
+  std::vector<Attached> own_attached_;   // what is listed for others, by address,
   Attached* attached_list_ = nullptr;    // ... here,
   std::size_t attached_room_ = 0;        // ... where there is room for so many
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network

@@ -79,6 +79,58 @@ void many_pieces() {
   }
 }
 
+// Operations across pieces that were attached one by one, not in order, but touch. An element may
+// be in two of them.
+void pieces_that_touch() {
+  Dynamic dynamic;
+  constexpr int count = 3000;
+  std::vector<int> memory(count, 0);
+  auto* const bytes = reinterpret_cast<char*>(memory.data());
+  OK(MPI_Win_attach(dynamic.win, bytes + 4002, 5998));
+  OK(MPI_Win_attach(dynamic.win, bytes, 4002));
+  OK(MPI_Win_attach(dynamic.win, bytes + 10000, 1000));
+  OK(MPI_Win_attach(dynamic.win, bytes + 11001, 900)); // a byte is missing
+  const auto where = exchange(memory.data());
+  const int target = rma::right();
+  const MPI_Aint there = where[static_cast<std::size_t>(target)];
+  std::vector<int> ours(count), found(count, -1);
+  for (int i = 0; i < count; ++i)
+    ours[static_cast<std::size_t>(i)] = i + check::rank;
+  OK(MPI_Win_lock_all(0, dynamic.win));
+  OK(MPI_Put(ours.data(), 2750, MPI_INT, target, there, 2750, MPI_INT, dynamic.win));
+  OK(MPI_Win_flush(target, dynamic.win));
+  OK(MPI_Accumulate(ours.data(), 2750, MPI_INT, target, there, 2750, MPI_INT, MPI_SUM,
+                    dynamic.win));
+  OK(MPI_Get(found.data(), 1000, MPI_INT, target, there + 3000, 1000, MPI_INT, dynamic.win));
+  OK(MPI_Win_flush(target, dynamic.win));
+  for (int i = 0; i < 1000; ++i)
+    CHECK_EQUAL(found[static_cast<std::size_t>(i)], 2 * (i + 750 + check::rank));
+  int expected = 2 * (1000 + check::rank), wanted = -5, old = 0; // its bytes 4000 to 4003
+  OK(MPI_Compare_and_swap(&wanted, &expected, &old, MPI_INT, target, there + 4000, dynamic.win));
+  OK(MPI_Win_flush(target, dynamic.win));
+  CHECK_EQUAL(old, expected);
+  MPI_Datatype column; // of which an element is in two pieces, and others in each of three
+  OK(MPI_Type_vector(50, 1, 55, MPI_INT, &column));
+  OK(MPI_Type_commit(&column));
+  OK(MPI_Put(ours.data(), 50, MPI_INT, target, there + 40, 1, column, dynamic.win));
+  FAILS(MPI_ERR_RMA_RANGE,
+        MPI_Put(ours.data(), 1, MPI_INT, target, there + 10998, 1, MPI_INT, dynamic.win));
+  FAILS(MPI_ERR_RMA_RANGE,
+        MPI_Get(found.data(), 2800, MPI_INT, target, there, 2800, MPI_INT, dynamic.win));
+  OK(MPI_Win_unlock_all(dynamic.win));
+  OK(MPI_Type_free(&column));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  for (int i = 0; i < 2750; ++i) {
+    const bool in_column = i >= 10 && (i - 10) % 55 == 0 && (i - 10) / 55 < 50;
+    const int value = in_column   ? (i - 10) / 55 + rma::left()
+                      : i == 1000 ? -5
+                                  : 2 * (i + rma::left());
+    CHECK_EQUAL(memory[static_cast<std::size_t>(i)], value);
+  }
+  for (const int at : {0, 4002, 10000, 11001})
+    OK(MPI_Win_detach(dynamic.win, bytes + at));
+}
+
 void wrong_use() {
   Dynamic dynamic;
   int memory[8] = {};
@@ -118,7 +170,9 @@ void wrong_use() {
 } // namespace
 
 int main(int argc, char** argv) {
-  return check::run(
-      argc, argv,
-      {{"put_and_get", put_and_get}, {"many_pieces", many_pieces}, {"wrong_use", wrong_use}});
+  return check::run(argc, argv,
+                    {{"put_and_get", put_and_get},
+                     {"many_pieces", many_pieces},
+                     {"pieces_that_touch", pieces_that_touch},
+                     {"wrong_use", wrong_use}});
 }

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace macadam::rma::test {
@@ -331,6 +332,41 @@ TEST_P(Litmus, attached_memory_is_found_by_its_present_key) {
         }
       },
       [&](Sea&) { return equal("the sum", memory[0], 6); }, false, Window::Memory::attached);
+  EXPECT_EQ(wrong, "");
+}
+
+// Pieces that touch have keys of their own: what is in two of them is accessed by both.
+TEST_P(Litmus, attached_pieces_that_touch_are_accessed_together) {
+  std::vector<std::uint64_t> memory(4);
+  std::uint64_t values[4] = {1, 2, 3, 4}, found[4] = {};
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int rank) {
+        const auto address = reinterpret_cast<MPI_Aint>(memory.data());
+        if (rank == 0) {
+          std::ranges::fill(memory, 10);
+          auto* const bytes = reinterpret_cast<std::byte*>(memory.data());
+          window.attach(bytes + 20, 12);
+          window.attach(bytes, 12);
+          window.attach(bytes + 12, 8);
+          window.post({1}, false);
+          window.wait();
+        } else {
+          window.start({0}, false);
+          window.accumulate(data(values[0], 4), nullptr, place(0, address, 4), ops[MPI_SUM]);
+          window.get(data(found[0], 2), place(0, address + 8, 2), nullptr);
+          window.complete();
+        }
+      },
+      [&](Sea&) {
+        std::string wrong_word;
+        for (std::uint64_t i = 0; i < 4 && wrong_word.empty(); ++i)
+          wrong_word = equal("a sum", memory[i], 11 + i);
+        for (std::uint64_t i = 0; i < 2 && wrong_word.empty(); ++i)
+          wrong_word = equal("what was got", found[i], 12 + i);
+        return wrong_word;
+      },
+      false, Window::Memory::attached);
   EXPECT_EQ(wrong, "");
 }
 
