@@ -31,6 +31,12 @@ struct RemoteMemory {
 };
 static_assert(sizeof(RemoteMemory) == 16);
 
+// A block of memory: of this process, or of a peer as RemoteMemory::address names it.
+struct Block {
+  std::uint64_t address = 0;
+  std::size_t bytes = 0;
+};
+
 // An atomic operation on an aligned word of 8 bytes.
 struct Atomic {
   enum class Kind : std::uint8_t { fetch_and_add, compare_and_swap } kind = Kind::fetch_and_add;
@@ -60,6 +66,7 @@ struct Limits {
   // is done or complete.
   bool orders_puts = false;
   bool atomics = false;           // has atomic()
+  std::size_t blocks = 1;         // on each side of write_blocks() and read_blocks(); 1: has none
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
 };
 
@@ -174,6 +181,18 @@ class Transport {
   virtual Posted read(Link& link, void* local, RemoteMemory target, std::size_t bytes,
                       std::uint64_t cookie) {
     return get(link, local, target, bytes, cookie);
+  }
+  // As write() and read(), of several blocks on either side, taken in order: as many bytes here as
+  // there. For memory that is not mapped. `pending` only if the peer has failed.
+  virtual Posted write_blocks(Link&, std::span<const Block> /*local*/,
+                              std::span<const Block> /*target*/, std::uint64_t /*key*/,
+                              std::uint64_t /*cookie*/) {
+    base::fail(MPI_ERR_INTERN, "{} takes one block at a time", limits().name);
+  }
+  virtual Posted read_blocks(Link&, std::span<const Block> /*local*/,
+                             std::span<const Block> /*target*/, std::uint64_t /*key*/,
+                             std::uint64_t /*cookie*/) {
+    base::fail(MPI_ERR_INTERN, "{} takes one block at a time", limits().name);
   }
   // Complete (`done` or later) once all that was written to the peer before has landed.
   virtual Posted flush(Link&, std::uint64_t /*cookie*/) { return Posted::done; }

@@ -92,26 +92,42 @@ void Window::combine_locked(Target& target, Accumulation& what, std::size_t byte
     }
   };
   std::byte* const here = what.to.here;
+  const bool in_blocks = here == nullptr && what.pieces.size() > 1 && takes_blocks(target, what.to);
+  std::vector<engine::Block> blocks;
+  if (in_blocks) {
+    for (const Segment& piece : what.pieces)
+      blocks.push_back({what.to.there.address + reinterpret_cast<std::uint64_t>(piece.data),
+                        static_cast<std::size_t>(piece.bytes)});
+  }
+  const auto move_packed_chunk = [&](Direction direction, std::byte* packed) {
+    move_packed(target, direction, packed, blocks, what.to.there.key, target.batch);
+  };
   if (what.wants_old || (what.changes() && !what.replaces())) {
-    for_each(what.chunk.old, [&](std::byte* to, std::ptrdiff_t at, std::size_t size) {
-      if (here != nullptr) {
-        std::memcpy(to, here + at, size);
-        return;
-      }
-      read(target, to, what.to, at, size, target.batch);
-    });
+    if (in_blocks)
+      move_packed_chunk(Direction::read, what.chunk.old);
+    else
+      for_each(what.chunk.old, [&](std::byte* to, std::ptrdiff_t at, std::size_t size) {
+        if (here != nullptr) {
+          std::memcpy(to, here + at, size);
+          return;
+        }
+        read(target, to, what.to, at, size, target.batch);
+      });
     wait_for_batch(target);
   }
   if (what.changes() && !what.replaces()) combine(what.op, what.element, bytes, what.chunk);
   if (what.changes()) {
-    for_each(what.replaces() ? what.chunk.ours : what.chunk.result,
-             [&](const std::byte* from, std::ptrdiff_t at, std::size_t size) {
-               if (here != nullptr) {
-                 std::memcpy(here + at, from, size);
-                 return;
-               }
-               write(target, from, what.to, at, size, target.batch);
-             });
+    if (in_blocks)
+      move_packed_chunk(Direction::write, what.replaces() ? what.chunk.ours : what.chunk.result);
+    else
+      for_each(what.replaces() ? what.chunk.ours : what.chunk.result,
+               [&](const std::byte* from, std::ptrdiff_t at, std::size_t size) {
+                 if (here != nullptr) {
+                   std::memcpy(here + at, from, size);
+                   return;
+                 }
+                 write(target, from, what.to, at, size, target.batch);
+               });
   }
   // Behind the data, which land before it.
   land_before_word(target);

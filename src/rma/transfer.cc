@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put and get: an RDMA write or read for each gap-free piece of both sides (Jiang et al., "Mapping
-// MPI_Put to RDMA_Write"), or a copy where the memory is mapped.
+// MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Copies by the kernel take many
+// pieces at once (blocks.cc).
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/wide.h"
@@ -52,10 +53,14 @@ Reach Window::reach(Target& target, const Place& place) {
 
 namespace {
 
+bool is_one_piece(const Data& origin, const Place& place) {
+  return origin.type->contiguous() && place.type->contiguous();
+}
+
 // Calls piece(ours, where at the target: from the place on, bytes) for all data.
 template <class Piece>
 void for_each_piece(const Data& origin, const Place& place, Piece&& piece) {
-  if (origin.type->contiguous() && place.type->contiguous()) {
+  if (is_one_piece(origin, place)) {
     piece(static_cast<std::byte*>(origin.address), std::ptrdiff_t{0}, origin.bytes());
     return;
   }
@@ -174,6 +179,10 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
   Waiter& waiter = waiter_of(operation, target);
+  if (!is_one_piece(origin, place) && takes_blocks(target, to)) {
+    move_blocks(target, Direction::write, origin, place, to, waiter);
+    return end(operation);
+  }
   for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
     write(target, from, to, at, bytes, waiter);
   });
@@ -195,6 +204,10 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
   Waiter& waiter = waiter_of(operation, target);
+  if (!is_one_piece(origin, place) && takes_blocks(target, from)) {
+    move_blocks(target, Direction::read, origin, place, from, waiter);
+    return end(operation);
+  }
   for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
     read(target, to, from, at, bytes, waiter);
   });

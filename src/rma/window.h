@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace macadam::rma {
@@ -249,6 +250,16 @@ class Window {
              std::size_t bytes, Waiter& waiter);
   void read(Target& target, void* to, const Reach& from, std::ptrdiff_t at, std::size_t bytes,
             Waiter& waiter);
+
+  // blocks.cc
+  enum class Direction : std::uint8_t { write, read };
+  [[nodiscard]] static bool takes_blocks(const Target& target, const Reach& to);
+  bool move_list(Target& target, Direction direction, std::span<const engine::Block> ours,
+                 std::span<const engine::Block> theirs, std::uint64_t key, Waiter& waiter);
+  bool move_packed(Target& target, Direction direction, std::byte* packed,
+                   std::span<const engine::Block> theirs, std::uint64_t key, Waiter& waiter);
+  void move_blocks(Target& target, Direction direction, const Data& origin, const Place& place,
+                   const Reach& to, Waiter& waiter);
 
   // attach.cc
   void refresh(Target& target);

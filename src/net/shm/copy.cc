@@ -2,33 +2,51 @@
 #include "net/shm/copy.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace macadam::net::shm {
 
-int cross_copy(Direction direction, pid_t process, void* local, std::uint64_t remote,
-               std::size_t bytes) {
+namespace {
+
+// What is left of the blocks behind the first `bytes` bytes.
+std::span<iovec> behind(std::span<iovec> blocks, std::size_t bytes) {
+  while (!blocks.empty() && bytes >= blocks.front().iov_len) {
+    bytes -= blocks.front().iov_len;
+    blocks = blocks.subspan(1);
+  }
+  if (bytes > 0) {
+    blocks.front().iov_base = static_cast<std::byte*>(blocks.front().iov_base) + bytes;
+    blocks.front().iov_len -= bytes;
+  }
+  return blocks;
+}
+
+} // namespace
+
+int cross_copy(Direction direction, pid_t process, std::span<iovec> local,
+               std::span<iovec> remote) {
+  const auto copy = direction == Direction::write ? process_vm_writev : process_vm_readv;
   // The kernel cuts a call at 2 GiB less a page, and a signal may cut it anywhere.
-  constexpr std::size_t longest = std::size_t{1} << 30;
-  auto* here = static_cast<std::byte*>(local);
-  while (bytes > 0) {
-    const iovec local_part{here, std::min(bytes, longest)};
-    const iovec remote_part{reinterpret_cast<void*>(remote), local_part.iov_len};
-    const ssize_t moved = direction == Direction::write
-                              ? process_vm_writev(process, &local_part, 1, &remote_part, 1, 0)
-                              : process_vm_readv(process, &local_part, 1, &remote_part, 1, 0);
+  while (!remote.empty()) {
+    const ssize_t moved =
+        copy(process, local.data(), local.size(), remote.data(), remote.size(), 0);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return errno;
     if (moved == 0) return EFAULT;
-    here += moved;
-    remote += static_cast<std::uint64_t>(moved);
-    bytes -= static_cast<std::size_t>(moved);
+    local = behind(local, static_cast<std::size_t>(moved));
+    remote = behind(remote, static_cast<std::size_t>(moved));
   }
   return 0;
+}
+
+int cross_copy(Direction direction, pid_t process, void* local, std::uint64_t remote,
+               std::size_t bytes) {
+  if (bytes == 0) return 0;
+  iovec here{local, bytes};
+  iovec there{reinterpret_cast<void*>(remote), bytes};
+  return cross_copy(direction, process, std::span(&here, 1), std::span(&there, 1));
 }
 
 std::string probe_cross_copy(pid_t process, std::uint64_t address, std::uint64_t value) {

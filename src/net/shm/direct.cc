@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "net/shm/transport.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -48,6 +50,48 @@ Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMem
   if (bytes == 0) return Posted::done;
   const Copied copied =
       peer.failed ? Copied::failed : cross_copy_with(peer, direction, local, target.address, bytes);
+  return posted(peer, copied, cookie);
+}
+
+Posted Transport::write_blocks(engine::Link& link, std::span<const engine::Block> local,
+                               std::span<const engine::Block> target, std::uint64_t key,
+                               std::uint64_t cookie) {
+  return access_blocks(static_cast<Peer&>(link), Direction::write, local, target, key, cookie);
+}
+
+Posted Transport::read_blocks(engine::Link& link, std::span<const engine::Block> local,
+                              std::span<const engine::Block> target, std::uint64_t key,
+                              std::uint64_t cookie) {
+  return access_blocks(static_cast<Peer&>(link), Direction::read, local, target, key, cookie);
+}
+
+Posted Transport::access_blocks(Peer& peer, Direction direction,
+                                std::span<const engine::Block> local,
+                                std::span<const engine::Block> target, std::uint64_t key,
+                                std::uint64_t cookie) {
+  if (key != private_key || std::max(local.size(), target.size()) > most_blocks) {
+    base::fail(MPI_ERR_INTERN,
+               "shared memory: {} blocks of rank {} under key {} and {} of our own, needed: {} "
+               "at most, and key {}",
+               target.size(), peer.rank, key, local.size(), most_blocks, private_key);
+  }
+  std::array<iovec, most_blocks> here, there;
+  std::size_t bytes = 0;
+  const auto list = [](std::span<const engine::Block> blocks, std::span<iovec> into) {
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      into[i] = {reinterpret_cast<void*>(blocks[i].address), blocks[i].bytes};
+    return into.first(blocks.size());
+  };
+  for (const engine::Block& block : target)
+    bytes += block.bytes;
+  const auto copy = [&] {
+    const int error = cross_copy(direction, peer.pid, list(local, here), list(target, there));
+    return cross_copied(peer, error, bytes);
+  };
+  return posted(peer, peer.failed ? Copied::failed : copy(), cookie);
+}
+
+Posted Transport::posted(const Peer& peer, Copied copied, std::uint64_t cookie) {
   if (copied == Copied::yes) return Posted::done;
   if (copied == Copied::refused) {
     base::fail(MPI_ERR_OTHER,

@@ -47,7 +47,12 @@ void Transport::refuse_cross_copy(Peer& peer, const std::string& reason) {
 
 Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, void* local,
                                              std::uint64_t remote, std::size_t bytes) {
-  const int error = cross_copy(direction, peer.pid, local, remote, bytes);
+  return cross_copied(peer, cross_copy(direction, peer.pid, local, remote, bytes), bytes);
+}
+
+// What became of a copy by the kernel.
+Transport::Copied Transport::cross_copied(Peer& peer, int error, std::size_t bytes) {
+  ++counters_.cross_copies;
   if (error == 0) {
     counters_.bytes_cross_copied += bytes;
     return Copied::yes;

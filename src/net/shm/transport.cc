@@ -53,7 +53,8 @@ engine::Limits make_limits(const base::Settings& settings) {
           .orders_bytes = false,
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
-          .atomics = true};
+          .atomics = true,
+          .blocks = most_blocks};
 }
 
 std::uint64_t random_word() {
@@ -322,6 +323,7 @@ void Transport::list_counters(base::CounterList& list) const {
   add("bytes_mapped", "bytes put or got in memory that both sides map", counters_.bytes_mapped);
   add("bytes_cross_copied", "bytes put or got by cross-memory attach",
       counters_.bytes_cross_copied);
+  add("cross_copies", "times the kernel was asked for that", counters_.cross_copies);
   add("bytes_in_halves", "bytes put or got of which either core cross-copied half",
       counters_.bytes_in_halves);
   add("bytes_streamed", "bytes put in pieces through the segment", counters_.bytes_streamed);

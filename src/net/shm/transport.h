@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Counters {
   std::uint64_t rings_revoked = 0;
   std::uint64_t bytes_mapped = 0;
   std::uint64_t bytes_cross_copied = 0;
+  std::uint64_t cross_copies = 0;
   std::uint64_t bytes_in_halves = 0;
   std::uint64_t bytes_streamed = 0;
   std::uint64_t streams_cut = 0;
@@ -114,6 +116,12 @@ class Transport final : public engine::Transport {
                std::uint64_t cookie) override;
   Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
               std::uint64_t cookie) override;
+  Posted write_blocks(engine::Link& link, std::span<const engine::Block> local,
+                      std::span<const engine::Block> target, std::uint64_t key,
+                      std::uint64_t cookie) override;
+  Posted read_blocks(engine::Link& link, std::span<const engine::Block> local,
+                     std::span<const engine::Block> target, std::uint64_t key,
+                     std::uint64_t cookie) override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
@@ -157,6 +165,10 @@ class Transport final : public engine::Transport {
   // direct.cc
   Posted access(Peer& peer, Direction direction, void* local, RemoteMemory target,
                 std::size_t bytes, std::uint64_t cookie);
+  Posted access_blocks(Peer& peer, Direction direction, std::span<const engine::Block> local,
+                       std::span<const engine::Block> target, std::uint64_t key,
+                       std::uint64_t cookie);
+  Posted posted(const Peer& peer, Copied copied, std::uint64_t cookie);
   bool report_lost(Sink& sink);
 
   // pieces.cc
@@ -188,6 +200,7 @@ class Transport final : public engine::Transport {
   void refuse_cross_copy(Peer& peer, const std::string& reason);
   Copied cross_copy_with(Peer& peer, Direction direction, void* local, std::uint64_t remote,
                          std::size_t bytes);
+  Copied cross_copied(Peer& peer, int error, std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
   [[nodiscard]] static bool is_looking(const Peer& peer);
   [[nodiscard]] bool will_stream(const Peer& peer) const;

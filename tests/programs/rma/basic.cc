@@ -352,6 +352,84 @@ void derived_types_on_both_sides() {
   });
 }
 
+// `count` integers in blocks, one stride apart.
+class Strided {
+ public:
+  Strided(std::size_t count, std::size_t block, std::size_t stride)
+      : count_(count), block_(block), stride_(stride) {
+    OK(MPI_Type_vector(static_cast<int>(count / block), static_cast<int>(block),
+                       static_cast<int>(stride), MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+  }
+  Strided(const Strided&) = delete;
+  Strided& operator=(const Strided&) = delete;
+  ~Strided() { MPI_Type_free(&type); }
+
+  [[nodiscard]] std::size_t room() const { return count_ / block_ * stride_; }
+  // All are first + i * step in their order, and nothing is between them.
+  void fill(int* memory, int first, int step) const {
+    std::fill(memory, memory + room(), -1);
+    for (std::size_t i = 0; i < count_; ++i)
+      memory[place(i)] = first + static_cast<int>(i) * step;
+  }
+  void check(const int* memory, int first, int step) const {
+    std::vector<int> expected(room());
+    fill(expected.data(), first, step);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      CHECK_EQUAL(memory[i], expected[i]);
+  }
+
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+
+ private:
+  [[nodiscard]] std::size_t place(std::size_t i) const { return i / block_ * stride_ + i % block_; }
+  std::size_t count_, block_, stride_;
+};
+
+// More pieces than the kernel takes in a call, tiny ones and long ones, cut otherwise on either
+// side: a call must take many.
+void many_pieces() {
+  if (check::light()) return;
+  struct Case {
+    std::size_t count, our_block, our_stride, block, stride;
+  };
+  const Case cases[] = {
+      {24000, 24000, 24000, 1, 2}, {24000, 1, 2, 24000, 24000},  {24000, 1, 3, 1, 2},
+      {24000, 3, 4, 5, 9},         {3000, 1, 2, 1, 700},         {3000, 1000, 1001, 1, 700},
+      {200000, 1000, 1001, 2, 3},  {200000, 400, 500, 800, 900}, {240000, 80000, 80001, 3, 8}};
+  rma::for_each_kind([&](Kind kind) {
+    for (const Case& each : cases) {
+      const Strided ours(each.count, each.our_block, each.our_stride);
+      const Strided theirs(each.count, each.block, each.stride);
+      rma::Window<int> win(kind, theirs.room());
+      std::vector<int> memory(ours.room());
+      std::fill(win.data(), win.data() + win.size(), -1);
+      ours.fill(memory.data(), check::rank, 1);
+      OK(MPI_Barrier(MPI_COMM_WORLD));
+      OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, win));
+      const int to = rma::right();
+      const auto access = [&](auto&& call) {
+        const bool by_kernel = check::is_macadam() && rma::one_node() && check::size > 1 &&
+                               kind == Kind::created && !takes_the_target(kind);
+        if (!by_kernel) return call();
+        const check::Counter copies("cross_copies");
+        call();
+        CHECK(copies.since() > 0 && copies.since() < 120);
+      };
+      access([&] { OK(MPI_Put(memory.data(), 1, ours.type, to, 0, 1, theirs.type, win)); });
+      OK(MPI_Win_flush(to, win));
+      std::fill(memory.begin(), memory.end(), -1);
+      access([&] { OK(MPI_Get(memory.data(), 1, ours.type, to, 0, 1, theirs.type, win)); });
+      OK(MPI_Win_flush(to, win));
+      ours.check(memory.data(), check::rank, 1);
+      OK(MPI_Accumulate(memory.data(), 1, ours.type, to, 0, 1, theirs.type, MPI_SUM, win));
+      OK(MPI_Win_unlock(to, win));
+      OK(MPI_Barrier(MPI_COMM_WORLD));
+      theirs.check(win.data(), 2 * rma::left(), 2);
+    }
+  });
+}
+
 void different_units_and_sizes() {
   // Rank r has r pages and the unit r + 1.
   void* base = nullptr;
@@ -435,6 +513,7 @@ int main(int argc, char** argv) {
                      {"post_start_complete_wait", post_start_complete_wait},
                      {"many_origins", many_origins},
                      {"derived_types_on_both_sides", derived_types_on_both_sides},
+                     {"many_pieces", many_pieces},
                      {"different_units_and_sizes", different_units_and_sizes},
                      {"large_count_forms", large_count_forms},
                      {"a_million_operations", a_million_operations}});
