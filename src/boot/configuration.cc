@@ -20,7 +20,7 @@ namespace macadam::boot {
 namespace {
 
 // MACADAM_* variables that are no settings of the library.
-constexpr std::array reserved_variables = {job_variable, "MACADAM_CC", "MACADAM_CXX"};
+constexpr std::array reserved_variables = {job_variable, "MACADAM_CC", "MACADAM_CXX", "MACADAM_FC"};
 
 constexpr std::size_t longest_file = 64 << 10; // bytes; a written one has about 1,000
 

@@ -100,7 +100,8 @@ class Installed(unittest.TestCase):
         (cls.work / "user.c").write_text(C_SOURCE)
         (cls.work / "user.cc").write_text(CXX_SOURCE)
         cls.clean = {k: v for k, v in os.environ.items()
-                     if k not in ("LD_LIBRARY_PATH", "MACADAM_CC", "MACADAM_CXX", "MPI_HOME")}
+                     if k not in ("LD_LIBRARY_PATH", "MACADAM_CC", "MACADAM_CXX", "MPI_HOME",
+                                  "MPICH_CC", "OMPI_CC")}
 
     @classmethod
     def tearDownClass(cls):
@@ -145,6 +146,16 @@ class Installed(unittest.TestCase):
         self.assertIn("-I", run(mpicc, "-compile_info"))
         self.assertNotIn("-lmpi_abi", run(mpicc, "-compile_info"))
         self.assertIn("-lmpi_abi", run(mpicc, "-link_info"))
+        self.assertEqual(run(mpicc, "-showme", "a.c"), run(mpicc, "-show", "a.c"))
+        # Of Open MPI's, these two are without the compiler.
+        self.assertEqual(run(mpicc, "-showme:compile"), f'-I"{self.prefix}/include"\n')
+        self.assertRegex(run(mpicc, "-showme:link"), r"^-L.* -lmpi_abi\n$")
+        self.assertEqual(run(mpicc, "-showme:incdirs"), f"{self.prefix}/include\n")
+        self.assertEqual(run(mpicc, "--showme:libs"), "mpi_abi\n")
+        self.assertTrue(run(mpicc, "-compile_info").startswith(run(mpicc, "-showme:command")[:-1]))
+        result = subprocess.run([mpicc, "-showme:yes", "a.c"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("unknown option -showme:yes", result.stderr)
         # What is shown works when pasted into a shell.
         subprocess.run(["sh", "-c", run(mpicc, "-show", "user.c", "-o", "shown.out")], check=True,
                        cwd=self.work)
@@ -162,9 +173,12 @@ class Installed(unittest.TestCase):
             run(self.prefix / "bin/mpicc", option)
 
     def test_other_compiler(self):
-        shown = run(self.prefix / "bin/mpicc", "-show", "a.c",
-                    env={**self.clean, "MACADAM_CC": "another -m64"})
-        self.assertTrue(shown.startswith("another -m64 -I"), shown)
+        variables = {}
+        for name, compiler in (("OMPI_CC", "third"), ("MPICH_CC", "second"),
+                               ("MACADAM_CC", "another -m64")):
+            variables[name] = compiler  # the last is the first
+            shown = run(self.prefix / "bin/mpicc", "-show", "a.c", env={**self.clean, **variables})
+            self.assertTrue(shown.startswith(f"{compiler} -I"), shown)
         shown = run(self.prefix / "bin/mpicxx", "-show", "a.cc",
                     env={**self.clean, "MACADAM_CXX": "another"})
         self.assertTrue(shown.startswith("another "), shown)

@@ -59,6 +59,62 @@ class Environment(LaunchTest):
         self.assert_ran(self.mpiexec("-n", 2, *self.show), ["outer None"] * 2)
 
 
+    def test_exported(self):
+        """-x NAME, -x NAME=VALUE; and what says that all are passed on."""
+        self.environment["A"] = "outer"
+        self.assert_ran(self.mpiexec("-envall", "--genvall", "-x", "A", "-x", "B=b=b", *self.show),
+                        ["outer b=b"])
+        result = self.mpiexec("-x", "NO_SUCH", *self.show)
+        self.assertEqual((result.returncode, result.stdout), (0, "outer None\n"))
+        self.assertEqual(result.stderr,
+                         "mpiexec: -x NO_SUCH: there is no such variable to pass on\n")
+
+
+class Hosts(LaunchTest):
+    """This machine only, by any of its names."""
+
+    def ranks(self, *arguments):
+        result = self.mpiexec(*arguments, "--oversubscribe", "-allow-run-as-root", "echo", "ran")
+        self.assert_ran(result)
+        return result.stdout.count("ran\n")
+
+    def test_this_machine(self):
+        for option in ("-H", "-host", "--host", "-hosts"):
+            for hosts in ("localhost", "127.0.0.1", HOST):
+                self.assertEqual(self.ranks(option, hosts), 1)
+        self.assertEqual(self.ranks("-n", 3, "-host=localhost"), 3)
+
+    def test_slots_are_the_ranks_unless_told(self):
+        self.assertEqual(self.ranks("-hosts", f"localhost:2,{HOST}"), 3)
+        self.assertEqual(self.ranks("-hosts", "localhost:2", "-n", 5), 5)
+
+    def test_file(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("# machines\n\nlocalhost slots=2 max_slots=4\n127.0.0.1:1  # again\n")
+            file.flush()
+            for option in ("-f", "-hostfile", "--hostfile", "-machinefile"):
+                self.assertEqual(self.ranks(option, file.name), 3)
+                self.assertEqual(self.ranks(option, file.name, "-n", 2), 2)
+            file.write("localhost cores=2\n")
+            file.flush()
+            self.assert_fails(self.mpiexec("-f", file.name, "true"), 2,
+                              f'mpiexec: {file.name}, line 5: found "cores=2" behind the host; '
+                              "slots=COUNT or max_slots=COUNT may stand there")
+
+    def test_refused(self):
+        for arguments, sentence in (
+                (["-host", "localhost,node.invalid"],
+                 "--host localhost,node.invalid: host node.invalid is not this machine "
+                 f"({HOST}), and mpiexec cannot start ranks on others yet; name this one only, or "
+                 "leave the option out"),
+                (["-host", "localhost:x"],
+                 '--host localhost:x: "x" is no number of slots above 0'),
+                (["-hostfile", "/no/such"],
+                 "the host file /no/such cannot be read: No such file or directory"),
+                (["-hostfile", "/dev/null"], "the host file /dev/null names no host")):
+            self.assert_fails(self.mpiexec(*arguments, "true"), 2, f"mpiexec: {sentence}")
+
+
 class Folder(LaunchTest):
     def test_wdir(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -128,6 +184,10 @@ class Mistakes(LaunchTest):
                 (["-n", 0, "true"], "--np: Value 0 not in range 1 to 4096"),
                 (["-n", "two", "true"], "--np: Value two not in range 1 to 4096"),
                 (["-frobnicate", "true"], "unknown option -frobnicate"),
+                (["-hosted", "true"], "unknown option -hosted"),  # neither -h nor a cluster
+                (["-Verbose", "true"], "unknown option -Verbose"),
+                (["-lh", "true"], "unknown option -lh"),
+                (["-l", "-V=", "-n", 1, "-ppn", 2, "true"], "unknown option -ppn"),
                 (["--frobnicate", "true"], "unknown option --frobnicate"),
                 (["-env", "A=B", "C", "true"], '"A=B" is no name of a variable'),
                 (["-timeout", "0", "true"], '--timeout: "0" is no number of seconds above 0'),
@@ -136,6 +196,11 @@ class Mistakes(LaunchTest):
             with self.subTest(arguments):
                 self.refused(arguments, sentence)
         self.assertIn("--bind-to", self.mpiexec("--bind-to", "socket", "true").stderr)
+
+    def test_time_limit_of_the_environment(self):
+        self.environment["MPIEXEC_TIMEOUT"] = "soon"
+        self.assert_fails(self.mpiexec("true"), 2,
+                          'mpiexec: MPIEXEC_TIMEOUT: "soon" is no number of seconds above 0')
 
     def test_program_that_cannot_be_started(self):
         for program, why in (("/no/such/program", "No such file or directory"),

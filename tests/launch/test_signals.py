@@ -92,6 +92,12 @@ class TimeLimit(LaunchTest):
         self.assertIn("the job has not ended within 0.5 s; ending 2 ranks\n", result.stderr)
         self.assertIn("rank 1 computes outside MPI (no answer within 1 s)\n", result.stderr)
 
+    def test_of_the_environment(self):
+        """As other launchers take it; the option goes before."""
+        self.environment["MPIEXEC_TIMEOUT"] = "0.3"
+        self.assertEqual(self.mpiexec("sleep", "10").returncode, 124)
+        self.assert_ran(self.mpiexec("-timeout", "20", "sleep", "0.5"), [])
+
     def test_leaves_a_job_alone_that_ends_before(self):
         self.assert_ran(self.mpiexec("-n", 2, "-timeout", 20, RANK, "join", "finalize"), [])
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/options.h"
 
+#include "tools/mpiexec/hosts.h"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -8,6 +10,8 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <stdexcept>
+#include <string_view>
 
 namespace macadam::tools {
 namespace {
@@ -27,6 +31,7 @@ constexpr const char* description =
 
 constexpr const char* footer =
     "Long options may have one dash or two. Environment:\n"
+    "  MPIEXEC_TIMEOUT    what --timeout says, where it is not given\n"
     "  MACADAM_REPORT=1   print at the end what the job did\n"
     "  MACADAM_*          settings of the library; \"macadam info\" lists them";
 
@@ -36,6 +41,21 @@ class Formatter : public CLI::Formatter {
   }
 };
 
+std::string check_seconds(const std::string& text) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  return *end == 0 && seconds > 0 ? "" : "\"" + text + "\" is no number of seconds above 0";
+}
+
+// -x NAME passes on what ranks inherit in any case.
+void export_variable(Options& options, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals != std::string::npos)
+    options.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  else if (std::getenv(text.c_str()) == nullptr)
+    std::cerr << "mpiexec: -x " << text << ": there is no such variable to pass on\n";
+}
+
 // Options for the whole job stand beside those of one program, so every program's part of the
 // command line is read by a parser of its own.
 struct Parser {
@@ -44,9 +64,35 @@ struct Parser {
     app.footer(footer);
     app.prefix_command();
     app.set_version_flag("--version,-V", "mpiexec of Macadam " MACADAM_VERSION);
-    app.add_option("-n,--np", program.ranks, "How many ranks of this program (1)")
+    app.add_option("-n,--np", program.ranks,
+                   "How many ranks of this program (as many as there are slots; without hosts, 1)")
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks));
+    add_environment(options, program);
+    add_hosts();
+    app.add_option("--wdir", program.folder, "Run this program in FOLDER")->option_text("FOLDER");
+    app.add_flag("-l,--label", options.label,
+                 "Begin every line of output with the rank that wrote it; lines stay whole");
+    app.add_option("--timeout", options.timeout_seconds,
+                   "End the job after so long, and print what every rank was waiting for")
+        ->option_text("SECONDS")
+        ->check(check_seconds);
+    const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
+    app.add_option("--bind-to", options.binding,
+                   "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
+                   "on the i-th of these cores only. Two bound jobs on one machine would share "
+                   "cores while others idle, so binding is never done unasked")
+        ->option_text("none|core")
+        ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
+    app.add_flag("--oversubscribe,--allow-run-as-root")
+        ->description("Nothing: both are allowed always. Other launchers want to be told");
+  }
+
+  CLI::App app;
+  int slots = 0; // of the hosts that were named
+
+ private:
+  void add_environment(Options& options, Program& program) {
     app.add_option_function<Variable>(
            "--env",
            [&program](const Variable& variable) { program.environment.push_back(variable); },
@@ -59,43 +105,53 @@ struct Parser {
            "Set a variable for all ranks")
         ->option_text("NAME VALUE")
         ->trigger_on_parse();
-    app.add_option("--wdir", program.folder, "Run this program in FOLDER")->option_text("FOLDER");
-    app.add_flag("-l,--label", options.label,
-                 "Begin every line of output with the rank that wrote it; lines stay whole");
-    app.add_option("--timeout", options.timeout_seconds,
-                   "End the job after so long, and print what every rank was waiting for")
-        ->option_text("SECONDS")
-        ->check([](const std::string& text) {
-          char* end = nullptr;
-          const double seconds = std::strtod(text.c_str(), &end);
-          return *end == 0 && seconds > 0 ? "" : "\"" + text + "\" is no number of seconds above 0";
-        });
-    const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
-    app.add_option("--bind-to", options.binding,
-                   "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
-                   "on the i-th of these cores only. Two bound jobs on one machine would share "
-                   "cores while others idle, so binding is never done unasked")
-        ->option_text("none|core")
-        ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
+    app.add_option_function<std::string>(
+           "-x", [&options](const std::string& text) { export_variable(options, text); },
+           "Set a variable for all ranks, or pass it on")
+        ->option_text("NAME[=VALUE]")
+        ->trigger_on_parse();
+    app.add_flag("--envall,--genvall")->description("Pass all variables on, which is always done");
   }
 
-  CLI::App app;
+  void add_hosts() {
+    app.add_option_function<std::string>(
+           "-H,--host,--hosts", [this](const std::string& list) { slots += slots_of_hosts(list); },
+           "The machines to use, with how many ranks each: this one only, until mpiexec can start "
+           "ranks on others")
+        ->option_text("NAME[:SLOTS],...")
+        ->trigger_on_parse();
+    app.add_option_function<std::string>(
+           "-f,--hostfile,--machinefile",
+           [this](const std::string& path) { slots += slots_of_host_file(path); },
+           "The same from a file, with a line NAME[:SLOTS] or NAME slots=SLOTS for each")
+        ->option_text("FILE")
+        ->trigger_on_parse();
+  }
 };
 
+bool is_count(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // MPI launchers have always taken long options with one dash, which the parser reads as a cluster
-// of short ones. Gives them their second dash, up to the program's name.
+// of short ones. Gives them their second dash, up to the program's name. No clusters are taken: a
+// word that is no option must not be read as a part of one.
 void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
     std::string& argument = arguments[i];
+    if (argument == "--") return;
     const std::string name = argument.substr(0, argument.find('='));
     const std::string two_dashes = name.starts_with("--") ? name : "-" + name;
     const bool has_value = name.size() < argument.size();
     const CLI::Option* option = name.size() > 2 ? app.get_option_no_throw(two_dashes) : nullptr;
     if (option)
       argument.insert(0, two_dashes.size() - name.size(), '-');
+    else if (argument.starts_with("-n") && is_count(argument.substr(2)))
+      continue; // -n4
     else
-      option = app.get_option_no_throw(name);
-    if (option && !has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
+      option = name.size() == 2 ? app.get_option_no_throw(name) : nullptr;
+    if (!option) throw CLI::ValidationError("unknown option " + name);
+    if (!has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
 }
 
@@ -116,16 +172,23 @@ Program read_program(Options& options, std::vector<std::string> arguments) {
     if (!program.command.empty() && program.command.front() == "--")
       program.command.erase(program.command.begin());
     if (program.command.empty()) throw CLI::ValidationError("no program to run was given");
-    if (program.command.front().starts_with('-'))
-      throw CLI::ValidationError("unknown option " + program.command.front());
     for (const auto* variables : {&program.environment, &options.environment})
       for (const Variable& variable : *variables)
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
           throw CLI::ValidationError("\"" + variable.first + "\" is no name of a variable");
+    if (program.ranks == 0) program.ranks = std::max(1, parser.slots);
   } catch (const CLI::Error& error) {
     leave(parser.app, error);
   }
   return program;
+}
+
+double timeout_of_environment() {
+  const char* const text = std::getenv("MPIEXEC_TIMEOUT");
+  if (text == nullptr || *text == 0) return 0;
+  if (const std::string trouble = check_seconds(text); !trouble.empty())
+    throw std::runtime_error("MPIEXEC_TIMEOUT: " + trouble);
+  return std::strtod(text, nullptr);
 }
 
 } // namespace
@@ -150,6 +213,7 @@ Options read_options(int argc, char** argv) {
               << " that one machine can have\n";
     std::exit(2);
   }
+  if (options.timeout_seconds == 0) options.timeout_seconds = timeout_of_environment();
   return options;
 }
 

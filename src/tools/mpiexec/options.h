@@ -13,7 +13,7 @@ enum class Binding { none, core };
 
 // One program of the command line; several are separated by ":".
 struct Program {
-  int ranks = 1;
+  int ranks = 0;
   std::vector<std::string> command;  // the program and its arguments, never empty
   std::vector<Variable> environment; // -env: of this program's ranks only
   std::string folder;                // -wdir; empty: where mpiexec runs
@@ -21,7 +21,7 @@ struct Program {
 
 struct Options {
   std::vector<Program> programs;
-  std::vector<Variable> environment; // -genv: of all ranks
+  std::vector<Variable> environment; // -genv, -x: of all ranks
   bool label = false;
   double timeout_seconds = 0; // 0: none
   Binding binding = Binding::none;
