@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libgravel/library.h"
 
+#include "boot/configuration.h"
 #include "net/rdma/ibverbs/device.h"
 #include "net/rdma/transport.h"
 #include "net/shm/transport.h"
@@ -10,7 +11,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 namespace macadam::libgravel {
 
@@ -21,7 +24,11 @@ using gravel::Rank;
 Library::Library(MPI_Comm comm) : exchange_(comm) {
   Greeting own;
   keep_trouble(own.trouble, [&] {
-    base::read_environment(settings_, environ, {});
+    const boot::Configuration configuration = boot::read_configuration();
+    settings_ = configuration.settings;
+    if (exchange_.rank() == 0)
+      for (const std::string& warning : configuration.warnings)
+        std::fprintf(stderr, "gravel: warning: %s\n", warning.c_str());
     own.network = static_cast<std::uint32_t>(settings_.network);
     own.machine = this_machine();
     if (getrandom(own.secret.data(), own.secret.size(), 0) !=

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of mpiexec."""
 import os
+import pathlib
 import tempfile
 import unittest
 
@@ -58,6 +59,17 @@ class Environment(LaunchTest):
         self.environment["A"] = "outer"
         self.assert_ran(self.mpiexec("-n", 2, *self.show), ["outer None"] * 2)
 
+
+    def test_path_of_the_rank_finds_its_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "only-there")
+            program.write_text("#!/bin/sh\necho found\n")
+            program.chmod(0o755)
+            for option in ("-env", "-genv"):
+                path = f"{folder}:{os.environ['PATH']}"
+                self.assert_ran(self.mpiexec(option, "PATH", path, "only-there"), ["found"])
+            self.assertEqual(self.mpiexec("-env", "PATH", folder, "cat", "/dev/null").returncode,
+                             127)
 
     def test_exported(self):
         """-x NAME, -x NAME=VALUE; and what says that all are passed on."""

@@ -89,7 +89,8 @@ void redirect(int from, int to) {
   row.failed_step = boot::StartStep::enter_folder;
   if (program.folder.empty() || chdir(program.folder.c_str()) == 0) {
     row.failed_step = boot::StartStep::execute;
-    execvpe(command[0], command, environment);
+    environ = environment; // whose PATH it is that is searched
+    execvp(command[0], command);
   }
   row.start_error = errno;
   _exit(127);
