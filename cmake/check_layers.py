@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Refuses an include against the order of the layers (docs/architecture.md).
 
-Usage: check_layers.py SRC_DIR. Prints one line per offence and exits with 1 if there is any.
+Usage: check_layers.py ROOT, the folder with src, sim, tests, bench and examples. Prints one line per offence and exits with 1 if there is any.
 """
 import pathlib
 import re
@@ -24,26 +24,38 @@ MAY_USE = {
     "fortran": set(),  # on mpi.h alone, so that it works over any library with the standard ABI
     "libgravel": {"base", "mem", "engine", "net", "gravel", "boot"},
     "tools": {"base", "boot", "coll", "net"},
-    # Beside src, and may use all of it; named here so that nothing in src may include it.
-    "sim": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "gravel", "boot", "mpi", "api"},
+    # Beside src, where nothing may include them.
+    "sim": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "gravel", "boot", "mpi", "api",
+            "tools"},
+    "bench": set(),     # programs on mpi.h alone, which any MPI can run
+    "examples": set(),  # ... too
 }
+MAY_USE["tests"] = set(MAY_USE) - {"bench", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
-def offences(src: pathlib.Path):
-    for path in sorted(src.rglob("*")):
-        if path.suffix not in {".h", ".cc", ".c"}:
-            continue
-        layer = path.relative_to(src).parts[0]
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            match = INCLUDE.match(line)
-            if not match or "/" not in match.group(1):
+def layers(root: pathlib.Path):
+    """The folder of each layer that there is."""
+    for layer in MAY_USE:
+        for folder in (root / "src" / layer, root / layer):
+            if folder.is_dir():
+                yield layer, folder
+
+
+def offences(root: pathlib.Path):
+    for layer, folder in layers(root):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix not in {".h", ".cc", ".c"}:
                 continue
-            target = match.group(1).split("/")[0]
-            if target in MAY_USE and target != layer and target not in MAY_USE[layer]:
-                allowed = ", ".join(sorted(MAY_USE[layer])) or "nothing"
-                yield (f"{path.relative_to(src.parent)}:{number}: layer '{layer}' includes "
-                       f"\"{match.group(1)}\"; it may use: {allowed}")
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                match = INCLUDE.match(line)
+                if not match or "/" not in match.group(1):
+                    continue
+                target = match.group(1).split("/")[0]
+                if target in MAY_USE and target != layer and target not in MAY_USE[layer]:
+                    allowed = ", ".join(sorted(MAY_USE[layer])) or "nothing"
+                    yield (f"{path.relative_to(root)}:{number}: layer '{layer}' includes "
+                           f"\"{match.group(1)}\"; it may use: {allowed}")
 
 
 if __name__ == "__main__":

@@ -143,5 +143,5 @@ function(macadam_unit_test name)
 endfunction()
 
 add_custom_target(check_layers ALL
-  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/check_layers.py ${PROJECT_SOURCE_DIR}/src
+  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/check_layers.py ${PROJECT_SOURCE_DIR}
   COMMENT "Checking the include order of the layers")

@@ -22,8 +22,6 @@ libfmt-dev           text
 libcli11-dev         command lines
 nlohmann-json3-dev   reports
 libgtest-dev         unit tests
-libbenchmark-dev     microbenchmarks
-libhwloc-dev         the machine's cores, for binding
 libstb-dev           pictures, in examples/heat2d
 libibverbs-dev       the interface to RDMA adapters
 ibverbs-providers    their drivers, soft-RoCE's among them

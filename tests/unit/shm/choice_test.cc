@@ -128,11 +128,29 @@ TEST(Pace, IsKnownAfterAMessageOfTheSameWay) {
 }
 
 TEST(Choice, AnySizeHasAClass) {
-  WayChoice choice;
+  std::size_t before = size_class(0);
+  EXPECT_EQ(before, 0u);
   for (std::size_t bytes = 1; bytes != 0; bytes <<= 1) {
-    const auto [way, timed] = choice.next(bytes);
-    choice.record(bytes, way, 1e-6);
+    const std::size_t at = size_class(bytes);
+    EXPECT_LT(at, size_classes);
+    EXPECT_GE(at, before);
+    EXPECT_EQ(at, size_class(bytes + 64)) << "with a header, " << bytes; // at most 64 bytes
+    before = at;
   }
+  EXPECT_EQ(size_class(8 << 10), 0u);
+  EXPECT_EQ(size_class(16 << 10), 1u);
+  EXPECT_EQ(before, size_classes - 1);
+  EXPECT_EQ(size_class(~std::size_t{0}), size_classes - 1);
+}
+
+// What is learned of one size says nothing about another class.
+TEST(Choice, EachClassLearnsByItself) {
+  WayChoice choice;
+  transfers(choice, 64 << 10, 100, 1e-6, 20e-6);
+  transfers(choice, 1 << 20, 100, 20e-6, 1e-6);
+  EXPECT_EQ(choice.best(64 << 10), Way::cells);
+  EXPECT_EQ(choice.best(1 << 20), Way::kernel);
+  EXPECT_EQ(choice.best(40 << 10), Way::cells); // of the same class as 64 KiB
 }
 
 } // namespace
