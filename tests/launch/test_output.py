@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -47,6 +48,36 @@ class Labels(LaunchTest):
         process.stdout.close()
         self.assertIn(process.wait(timeout=10), (-13, 141))
         process.stdout = None
+
+
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            result = self.mpiexec("-n", 1, "-l", "echo", "lost", stdout=full)
+            self.assert_fails(result, 1, "mpiexec: the ranks' standard output cannot be written: "
+                                         "No space left on device; what does not go is lost")
+            result = self.mpiexec("-n", 1, "-l", "sh", "-c", "echo lost >&2", stderr=full)
+            self.assertEqual(result.returncode, 1)
+            # The rank's own failure goes before.
+            result = self.mpiexec("-n", 1, "-l", "sh", "-c", "echo lost; exit 5", stdout=full)
+            self.assertEqual(result.returncode, 5)
+
+    def test_slow_reader_gets_all(self):
+        process = self.start("-n", 2, "-l", "seq", 100000)
+        time.sleep(0.5)
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, len(out.splitlines())), (0, 200000))
+
+    def test_interrupt_while_nobody_reads(self):
+        """As in less, which reads a page and waits for its user."""
+        for code in ("while :; do echo line; done",  # while the ranks run,
+                     "yes | head -n 50000"):         # and when they have ended
+            process = self.start("-n", 2, "-l", "sh", "-c", code)
+            self.wait_for_lines(process, 1)
+            time.sleep(0.7)
+            self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=5), 130)
+            self.assert_nothing_left()
 
 
 class Input(LaunchTest):

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/output.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -14,26 +17,49 @@ namespace {
 
 constexpr std::size_t longest_line = 1 << 20;
 
+[[noreturn]] void end_by_broken_pipe() {
+  sigset_t pipe; // is pending: it was blocked for the sake of rank 0's input
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigprocmask(SIG_UNBLOCK, &pipe, nullptr);
+  _exit(128 + SIGPIPE);
+}
+
+bool is_file(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 } // namespace
 
-void write_all(int fd, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = write(fd, text.data() + done, text.size() - done);
+// A pipe that is writable has room for PIPE_BUF bytes. The descriptor could be made nonblocking
+// instead, but that would be seen by whoever else has it: the ranks, mpiexec's shell.
+Outlet::Outlet(int fd) : fd_(fd), piece_(is_file(fd) ? bound : PIPE_BUF) {}
+
+void Outlet::append(std::string_view text) {
+  pending_ += text;
+  write_some();
+}
+
+void Outlet::write_some() {
+  std::size_t done = 0;
+  while (done < pending_.size()) {
+    pollfd ready{fd_, POLLOUT, 0};
+    if (poll(&ready, 1, 0) <= 0) break;
+    const ssize_t written =
+        write(fd_, pending_.data() + done, std::min(piece_, pending_.size() - done));
     if (written >= 0) {
       done += static_cast<std::size_t>(written);
     } else if (errno == EPIPE) {
-      sigset_t pipe; // is pending: it was blocked for the sake of rank 0's input
-      sigemptyset(&pipe);
-      sigaddset(&pipe, SIGPIPE);
-      sigprocmask(SIG_UNBLOCK, &pipe, nullptr);
-      _exit(128 + SIGPIPE);
+      end_by_broken_pipe();
     } else if (errno == EAGAIN) {
-      pollfd wait{fd, POLLOUT, 0};
-      poll(&wait, 1, -1);
+      break;
     } else if (errno != EINTR) {
-      return; // a full disk, a closed descriptor: there is nowhere to tell it
+      if (error_ == 0) error_ = errno;
+      done = pending_.size();
     }
   }
+  pending_.erase(0, done);
 }
 
 LabelledOutput::~LabelledOutput() {
@@ -47,14 +73,15 @@ void LabelledOutput::add(int rank, Streams& streams) {
     if (pipe2(ends, O_CLOEXEC) != 0)
       throw std::system_error(errno, std::generic_category(), "making a pipe for a rank's output");
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pipes_.push_back({ends[0], target, "[" + std::to_string(rank) + "] ", {}});
+    pipes_.push_back(
+        {ends[0], target == 1 ? &out_ : &error_, "[" + std::to_string(rank) + "] ", {}});
     (target == 1 ? streams.out : streams.error) = ends[1];
   }
 }
 
 void LabelledOutput::list(std::vector<pollfd>& polled) const {
   for (const Pipe& pipe : pipes_)
-    polled.push_back({pipe.fd, POLLIN, 0});
+    polled.push_back({pipe.target->is_full() ? -1 : pipe.fd, POLLIN, 0});
 }
 
 void LabelledOutput::take(const pollfd* first) {
@@ -66,7 +93,7 @@ void LabelledOutput::drain() {
   for (Pipe& pipe : pipes_) {
     while (read_some(pipe)) {
     }
-    if (!pipe.line.empty()) write_all(pipe.target, pipe.label + pipe.line + "\n");
+    if (!pipe.line.empty()) pipe.target->append(pipe.label + pipe.line + "\n");
     pipe.line.clear();
   }
 }
@@ -91,7 +118,7 @@ bool LabelledOutput::read_some(Pipe& pipe) {
     whole_lines += pipe.label + pipe.line + "\n";
     pipe.line.clear();
   }
-  write_all(pipe.target, whole_lines);
+  if (!whole_lines.empty()) pipe.target->append(whole_lines);
   return true;
 }
 

@@ -5,19 +5,43 @@
 
 #include <poll.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macadam::tools {
 
-// Writes everything to a descriptor of mpiexec's own. If nobody reads it any more, mpiexec ends as
-// any filter does (SIGPIPE).
-void write_all(int fd, const std::string& text);
+// A descriptor of mpiexec's own that it writes to. It never waits for the reader, as mpiexec heeds
+// no signal while it writes: what does not go at once is kept and goes later. If nobody reads any
+// more, mpiexec ends as any filter does (SIGPIPE).
+class Outlet {
+ public:
+  explicit Outlet(int fd);
+
+  void append(std::string_view text);
+  [[nodiscard]] bool has_pending() const { return !pending_.empty(); }
+  // So much is kept that its sources should wait.
+  [[nodiscard]] bool is_full() const { return pending_.size() >= bound; }
+  // The one entry to poll.
+  [[nodiscard]] pollfd polled() const { return {has_pending() ? fd_ : -1, POLLOUT, 0}; }
+  // Writes what goes without waiting.
+  void write_some();
+  // Of the first write that failed, with which text was lost; 0: none has.
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  static constexpr std::size_t bound = 1 << 20;
+
+  int fd_;
+  std::size_t piece_; // that goes without waiting whenever the descriptor is writable
+  std::string pending_;
+  int error_ = 0;
+};
 
 // The -l option: takes the ranks' output and writes it on, every line with its rank before it.
 // Lines are written whole, so those of different ranks never mix; one longer than 1 MiB is cut.
 class LabelledOutput {
  public:
-  LabelledOutput() = default;
+  LabelledOutput(Outlet& out, Outlet& error) : out_(out), error_(error) {}
   LabelledOutput(const LabelledOutput&) = delete;
   LabelledOutput& operator=(const LabelledOutput&) = delete;
   ~LabelledOutput();
@@ -34,8 +58,8 @@ class LabelledOutput {
 
  private:
   struct Pipe {
-    int fd;     // the reading end; -1 at the end of the stream
-    int target; // 1 or 2
+    int fd; // the reading end; -1 at the end of the stream
+    Outlet* target;
     std::string label;
     std::string line; // begun and not ended
   };
@@ -43,6 +67,8 @@ class LabelledOutput {
   // Reads once; false if there was nothing.
   static bool read_some(Pipe& pipe);
 
+  Outlet& out_;
+  Outlet& error_;
   std::vector<Pipe> pipes_;
 };
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -88,6 +89,8 @@ int Supervisor::run() {
   output_.drain();
   if (report_) print_hang_report();
   print_job_report();
+  flush();
+  if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
   return status_;
 }
 
@@ -125,6 +128,8 @@ void Supervisor::start_ranks() {
 
 void Supervisor::wait_for_events() {
   std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+  polled.push_back(out_.polled());
+  polled.push_back(error_.polled());
   input_.list(polled);
   output_.list(polled);
 
@@ -137,8 +142,11 @@ void Supervisor::wait_for_events() {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
   if (poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(0, ms))) <= 0) return;
 
-  output_.take(polled.data() + 2);
-  input_.take(polled[1]);
+  out_.write_some();
+  error_.write_some();
+  output_.take(polled.data() + 4);
+  input_.take(polled[3]);
+  look_for_lost_output();
   if (polled[0].revents) take_signals();
 }
 
@@ -194,7 +202,9 @@ void Supervisor::take_signals() {
 void Supervisor::on_signal(int number) {
   if (number == SIGUSR1) return ask_for_reports();
   sigaddset(&passed_on_, number);
-  keeper_->signal_group(number);
+  if (keeper_) keeper_->signal_group(number);
+  if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+    end_signal_ = number;
   if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
   // Who asks twice will not wait for programs that do not heed the first time.
   if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
@@ -335,8 +345,36 @@ void Supervisor::end_ranks(const std::string& why) {
   }
 }
 
-void Supervisor::say(const std::string& sentence) const {
-  write_all(2, "mpiexec: " + sentence + "\n");
+void Supervisor::say(const std::string& sentence) {
+  error_.append("mpiexec: " + sentence + "\n");
+}
+
+void Supervisor::flush() {
+  Deadline end;
+  for (;;) {
+    look_for_lost_output();
+    if (!out_.has_pending() && !error_.has_pending()) return;
+    int ms = -1;
+    if (end_signal_ != 0) {
+      if (!end) end = Clock::now() + time_to_end;
+      ms = static_cast<int>(
+          std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count());
+      if (ms <= 0) break;
+    }
+    std::array polled{pollfd{signals_, POLLIN, 0}, out_.polled(), error_.polled()};
+    poll(polled.data(), polled.size(), ms);
+    out_.write_some();
+    error_.write_some();
+    take_signals();
+  }
+  if (status_ == 0) status_ = 128 + end_signal_; // what is lost nobody should miss unwarned
+}
+
+void Supervisor::look_for_lost_output() {
+  if (out_.error() == 0 || lost_output_told_) return;
+  lost_output_told_ = true;
+  say(std::string("the ranks' standard output cannot be written: ") + std::strerror(out_.error()) +
+      "; what does not go is lost");
 }
 
 std::string Supervisor::name(int rank) const {
@@ -361,17 +399,17 @@ bool Supervisor::all_have_answered() const {
 }
 
 void Supervisor::print_hang_report() {
-  write_all(2, hang_report(memory_));
+  error_.append(hang_report(memory_));
 }
 
-void Supervisor::print_job_report() const {
+void Supervisor::print_job_report() {
   std::vector<std::string> reports;
   for (int rank = first(); rank < end(); ++rank) {
     const boot::ReportArea& area = memory_.report(rank);
     if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
       reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
   }
-  if (!reports.empty()) write_all(2, boot::job_report(reports));
+  if (!reports.empty()) error_.append(boot::job_report(reports));
 }
 
 } // namespace macadam::tools

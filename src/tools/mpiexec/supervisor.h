@@ -52,7 +52,7 @@ class Supervisor {
   void fail(int rank, const std::string& cause, int status, bool ends_job);
   void end_ranks(const std::string& why);
   void exchange();
-  void say(const std::string& sentence) const;
+  void say(const std::string& sentence);
   [[nodiscard]] std::string name(int rank) const;
   // Of the ranks of this machine.
   [[nodiscard]] int first() const { return static_cast<int>(memory_.own_node().first); }
@@ -64,14 +64,18 @@ class Supervisor {
   void ask_for_reports();
   [[nodiscard]] bool all_have_answered() const;
   void print_hang_report();
-  void print_job_report() const;
+  void print_job_report();
+  // Waits until all is written, unless it was told to end.
+  void flush();
+  void look_for_lost_output();
 
   const Options& options_;
   boot::JobMemory memory_;
   Neighbours* const neighbours_; // null: the job is on this machine only
   sigset_t heeded_, original_mask_;
   int signals_; // signalfd
-  LabelledOutput output_;
+  Outlet out_{1}, error_{2};
+  LabelledOutput output_{out_, error_};
   TerminalInput input_;
   std::optional<Keeper> keeper_;
 
@@ -82,6 +86,8 @@ class Supervisor {
   int status_ = 0;
   int interrupts_ = 0;
   sigset_t passed_on_;
+  int end_signal_ = 0; // the last one passed on of those that users end programs with
+  bool lost_output_told_ = false;
   std::optional<int> follower_; // a rank that aborted because another one was gone
   Deadline timeout_, kill_, report_, blame_, exchange_;
 };
