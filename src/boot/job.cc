@@ -6,6 +6,7 @@
 #include "boot/job_report.h"
 #include "boot/launcher.h"
 #include "boot/machine.h"
+#include "boot/streams.h"
 
 #include <algorithm>
 #include <charconv>
@@ -146,7 +147,7 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
     fmt::print(stderr, "macadam: this program {}\n", text);
   else
     tell_launcher();
-  std::fflush(nullptr);
+  flush_streams();
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
@@ -173,6 +174,7 @@ void LocalJob::put_report(ReportKind kind, std::string_view json) const {
   std::copy(json.begin(), json.end(), area.text.begin());
   area.bytes = static_cast<std::uint32_t>(json.size());
   area.kind = static_cast<std::uint32_t>(kind);
+  if (memory_.header().ending.load(std::memory_order_relaxed) != 0) flush_streams();
   row.report_answered.store(asked, std::memory_order_release);
 }
 

@@ -55,7 +55,7 @@ class Job {
 
   // Ends the job: mpiexec ends the other ranks, names this one with `text`, for example
   // "called MPI_Abort(MPI_COMM_WORLD, 3)", and exits with `code` (1 to 255, else 1). Flushes
-  // stdio. A program started alone says the same itself.
+  // streams. A program started alone says the same itself.
   // With Blame::peer, for an error that says only that another rank is gone, mpiexec names that
   // rank if it sees within a moment how it ended.
   [[noreturn]] void abort(int code, std::string_view text, Blame blame = Blame::self) {

@@ -49,6 +49,8 @@ struct JobHeader {
   std::array<std::byte, secret_bytes> secret;
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
+  // Raised before it ends the ranks: who answers with a report flushes its streams first.
+  std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent;                      // ranks that ended without having joined
   alignas(64) std::atomic<std::uint32_t> barrier_arrived; // of this node
   std::atomic<std::uint32_t> barrier_round;               // futex

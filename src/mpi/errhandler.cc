@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/errhandler.h"
 
+#include "boot/streams.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
@@ -27,7 +28,7 @@ void say(const std::string& text) {
 }
 
 [[noreturn]] void end_process(int code) {
-  std::fflush(nullptr);
+  boot::flush_streams();
   std::_Exit(code);
 }
 

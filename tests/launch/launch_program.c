@@ -4,16 +4,18 @@
  *   hello           a line of rank, size and appnum
  *   work SECONDS    messages of all sizes between all ranks, checked, and collectives
  *   abort CODE      rank 1 calls MPI_Abort while the others wait for it
+ *   abort-late CODE rank 1 calls MPI_Abort when all have printed and wait, or compute, as rank 2
  *   no-finalize     rank 1 ends without MPI_Finalize while the others wait for it
  *   wrong-tag       rank 0 waits for tag 5, rank 1 has sent tag 6
  *   test-loop       the same, rank 0 by calling MPI_Test again and again
- *   circle          every rank waits for the next
+ *   circle [- TEXT] every rank prints TEXT, if given, and waits for the next
  */
 #include <mpi.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { longest = 300000 };
 
@@ -80,6 +82,13 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "abort") == 0) {
     if (rank == 1) MPI_Abort(MPI_COMM_WORLD, (int)number);
     wait_for(1, 0);
+  } else if (strcmp(action, "abort-late") == 0) {
+    printf("rank %d waits", rank); /* not flushed, as there is no end of line */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) usleep(100000);
+    if (rank == 1) MPI_Abort(MPI_COMM_WORLD, (int)number);
+    if (rank == 2) pause();
+    wait_for(1, 0);
   } else if (strcmp(action, "no-finalize") == 0) {
     if (rank == 1) exit(0);
     wait_for(1, 0);
@@ -90,6 +99,7 @@ int main(int argc, char** argv) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) test_for(1, 5);
   } else if (strcmp(action, "circle") == 0) {
+    if (argc > 3) printf("%s", argv[3]); /* not flushed */
     wait_for((rank + 1) % size, 3);
   } else if (strcmp(action, "trivial") != 0) {
     fprintf(stderr, "launch_program: no such action: %s\n", action);

@@ -13,6 +13,12 @@ from common import HOST, LaunchTest
 PROGRAM = os.environ["LAUNCH_PROGRAM"]
 
 
+def child_ranks(process):
+    listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)],
+                            capture_output=True, text=True).stdout
+    return [int(line.split()[0]) for line in listed.splitlines() if "launch_prog" in line]
+
+
 class Programs(LaunchTest):
     def test_run(self):
         result = self.mpiexec("-n", 2, PROGRAM, "hello", ":", "-n", 1, PROGRAM, "hello")
@@ -33,6 +39,34 @@ class Programs(LaunchTest):
         result = self.mpiexec("-n", 4, PROGRAM, "abort", 3)
         self.assert_fails(result, 3, f"mpiexec: rank 1 on host {HOST} called "
                                      "MPI_Abort(MPI_COMM_WORLD, 3); ending the other 3 ranks")
+
+    def test_abort_flushes_what_others_have_printed(self):
+        """Those that wait in MPI; who computes elsewhere (rank 2) is ended all the same."""
+        for _ in range(5):
+            begin = time.monotonic()
+            result = self.mpiexec("-n", 4, "-l", PROGRAM, "abort-late", 3)
+            self.assertLess(time.monotonic() - begin, 2)
+            self.assertEqual(result.returncode, 3)
+            self.assertEqual(sorted(result.stdout.splitlines()),
+                             [f"[{rank}] rank {rank} waits" for rank in (0, 1, 3)])
+
+    def test_failures_flush_too(self):
+        """Whatever ends the job: a rank that is killed."""
+        process = self.start("-n", 4, "-l", PROGRAM, "circle", "-", "printed")
+        ranks = self.wait_for(lambda: len(r := child_ranks(process)) == 4 and r)
+        time.sleep(0.3)
+        os.kill(ranks[2], signal.SIGKILL)
+        out, _ = process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 137)
+        self.assertEqual(len(out.splitlines()), 3)
+
+    @unittest.skipUnless("LAUNCH_FORTRAN" in os.environ, "built without a Fortran compiler")
+    def test_abort_flushes_fortran(self):
+        for _ in range(5):
+            result = self.mpiexec("-n", 4, os.environ["LAUNCH_FORTRAN"])
+            self.assertEqual(result.returncode, 3)
+            self.assertEqual(sorted(result.stdout.splitlines()),
+                             [f"printed by {rank}" for rank in range(4)])
 
     def test_end_without_finalize(self):
         result = self.mpiexec("-n", 3, PROGRAM, "no-finalize")
@@ -87,17 +121,12 @@ class Kills(LaunchTest):
         self.random = random.Random(self.seed)
         self.environment["LAUNCH_SEED"] = str(self.seed)
 
-    def child_ranks(self, process):
-        listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)],
-                                capture_output=True, text=True).stdout
-        return [int(line.split()[0]) for line in listed.splitlines() if "launch_prog" in line]
-
     def test_of_ranks(self):
         for i in range(100):
             with self.subTest(i=i, seed=self.seed):
                 process = self.start("-n", 4, PROGRAM, "work", "10")
                 time.sleep(self.random.choice((0, 0.002, 0.01, 0.03, 0.1)) * self.random.random())
-                ranks = self.wait_for(lambda: self.child_ranks(process))
+                ranks = self.wait_for(lambda: child_ranks(process))
                 os.kill(self.random.choice(ranks), signal.SIGKILL)
                 _, error = process.communicate(timeout=10)
                 self.assertRegex(error, rf"^mpiexec: rank \d on host {HOST} was killed by signal 9 "
@@ -119,9 +148,9 @@ class Kills(LaunchTest):
         for i in range(20):
             with self.subTest(i=i, seed=self.seed):
                 process = self.start("-n", 4, PROGRAM, "work", "0.05")
-                self.wait_for(lambda: self.child_ranks(process) or process.poll() is not None)
+                self.wait_for(lambda: child_ranks(process) or process.poll() is not None)
                 time.sleep(0.05 + 0.03 * self.random.random())
-                if ranks := self.child_ranks(process):
+                if ranks := child_ranks(process):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(self.random.choice(ranks), signal.SIGKILL)
                 process.communicate(timeout=10)

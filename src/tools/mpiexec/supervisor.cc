@@ -28,6 +28,7 @@ using boot::RankState;
 namespace {
 
 constexpr int timeout_status = 124;         // as timeout(1) has it
+constexpr auto time_to_flush = 200ms;       // before SIGTERM
 constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
 constexpr auto time_to_answer = 1s;         // for the hang report
 constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
@@ -137,7 +138,7 @@ void Supervisor::wait_for_events() {
   if (timeout_ && !report_) longest = std::min(longest, *timeout_ - Clock::now());
   for (const Deadline& deadline : {kill_, blame_, exchange_})
     if (deadline) longest = std::min(longest, *deadline - Clock::now());
-  if (report_) longest = std::min<Clock::duration>(longest, pause_between_looks);
+  if (report_ || terminate_) longest = std::min<Clock::duration>(longest, pause_between_looks);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
   if (poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(0, ms))) <= 0) return;
@@ -174,6 +175,10 @@ void Supervisor::on_deadlines() {
   if (blame_ && now >= *blame_) {
     blame_.reset();
     fail_by_abort(*follower_);
+  }
+  if (terminate_ && (all_have_answered() || now >= *terminate_)) {
+    terminate_.reset();
+    terminate_ranks();
   }
   if (kill_ && now >= *kill_) {
     kill_.reset();
@@ -336,6 +341,12 @@ void Supervisor::end_ranks(const std::string& why) {
     neighbours_->tell_failure({why, status_});
     exchange_ = Clock::now();
   }
+  memory_.header().ending.store(1);
+  memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
+  terminate_ = Clock::now() + time_to_flush;
+}
+
+void Supervisor::terminate_ranks() {
   kill_ = Clock::now() + time_to_end;
   for (int rank = first(); rank < first() + static_cast<int>(pids_.size()); ++rank) {
     const RankState state = memory_.row(rank).state.load();

@@ -50,7 +50,9 @@ class Supervisor {
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(int rank, const std::string& cause, int status, bool ends_job);
+  // Lets those that wait in MPI flush their streams, for a moment; then the signals.
   void end_ranks(const std::string& why);
+  void terminate_ranks();
   void exchange();
   void say(const std::string& sentence);
   [[nodiscard]] std::string name(int rank) const;
@@ -89,7 +91,7 @@ class Supervisor {
   int end_signal_ = 0; // the last one passed on of those that users end programs with
   bool lost_output_told_ = false;
   std::optional<int> follower_; // a rank that aborted because another one was gone
-  Deadline timeout_, kill_, report_, blame_, exchange_;
+  Deadline timeout_, terminate_, kill_, report_, blame_, exchange_;
 };
 
 } // namespace macadam::tools

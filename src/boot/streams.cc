@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/streams.h"
+
+#include <cstdio>
+
+// Of gfortran's runtime, if the program has it: all units where `unit` is null.
+extern "C" [[gnu::weak]] void _gfortran_flush_i4(int* unit);
+
+namespace macadam::boot {
+
+void flush_streams() {
+  if (_gfortran_flush_i4 != nullptr) _gfortran_flush_i4(nullptr);
+  std::fflush(nullptr);
+}
+
+} // namespace macadam::boot
