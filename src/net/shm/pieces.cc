@@ -153,14 +153,26 @@ void Transport::on_part(Peer& peer, const Line& line, Sink& sink) {
   const CellName name{part.cell, !part.senders};
   const std::size_t before = part.all - part.left - part.bytes;
   const std::byte* const from = home_of(peer, name).data(name.cell) + before;
-  if (part.left + part.bytes != part.all)
-    sink.on_next_part(peer.rank, from, part.bytes);
-  else if (part.left > 0)
-    sink.on_first_part(peer.rank, from, part.bytes, part.left);
-  else
-    sink.on_message(peer.rank, from, part.bytes);
+  // Also if the sink throws: no part comes again, so the last one frees the cell.
+  struct LastFreesCell {
+    Transport& self;
+    Peer& peer;
+    const CellName name;
+    const bool last;
+    ~LastFreesCell() {
+      if (last) self.pass_on(peer, name);
+    }
+  };
+  {
+    const LastFreesCell guard{*this, peer, name, part.left == 0};
+    if (part.left + part.bytes != part.all)
+      sink.on_next_part(peer.rank, from, part.bytes);
+    else if (part.left > 0)
+      sink.on_first_part(peer.rank, from, part.bytes, part.left);
+    else
+      sink.on_message(peer.rank, from, part.bytes);
+  }
   if (part.left > 0) return;
-  pass_on(peer, name);
   learn(peer, part.all, part.way, part.begin > 0 ? peer.began : 0);
 }
 

@@ -57,6 +57,20 @@ engine::Limits make_limits(const base::Settings& settings) {
           .blocks = most_blocks};
 }
 
+// A message that is being delivered. Its lines are given back also if the sink throws: none is
+// delivered twice.
+template <class Source>
+class Delivery {
+ public:
+  explicit Delivery(Source& source) : source_(source) {}
+  Delivery(const Delivery&) = delete;
+  Delivery& operator=(const Delivery&) = delete;
+  ~Delivery() { source_.pop(); }
+
+ private:
+  Source& source_;
+};
+
 std::uint64_t random_word() {
   std::uint64_t word = 0;
   if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<std::uint64_t>(getpid());
@@ -213,15 +227,16 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
     }
     if (line->bytes > line_body) fetch_rest(*line);
     if (line->kind == Kind::message) [[likely]] {
+      const Delivery delivery(peer.talk);
       sink.on_message(peer.rank, line->body(), line->bytes);
       more = busy;
     } else if (line->kind == Kind::ring_end) {
       on_ring_end(peer);
       return read + 1;
     } else {
+      const Delivery delivery(peer.talk);
       handle(peer, *line, sink);
     }
-    peer.talk.pop();
     peer.busy = true;
   }
   peer.heard += read;
@@ -233,6 +248,7 @@ unsigned Transport::read_queue(Sink& sink) {
   for (; read < batch; ++read) {
     const Line* line = queue_.next();
     if (line == nullptr) break;
+    const Delivery delivery(queue_);
     if (line->kind != Kind::pad) {
       Peer& peer = peers_.get(line->place);
       // The peer is back in the queue, so all it wrote into its ring comes before.
@@ -245,7 +261,6 @@ unsigned Transport::read_queue(Sink& sink) {
       if (++peer.heard >= peer.consider_at) [[unlikely]]
         consider_ring(peer);
     }
-    queue_.pop();
   }
   return read;
 }
