@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs bench bench-verbs figures gravel-figure install setup configure library
+.PHONY: help run test check prove torture verbs suites bench bench-verbs figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
 	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (under five minutes)'
+	@echo 'make suites                  suites of tests that others wrote, fetched and built (two hours)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
 	@echo 'make figures                 the figures of the papers, on the simulator'
@@ -109,6 +110,12 @@ verbs: configure
 	@python3 -B tests/vm/run.py -- true || [ $$? = 77 ]
 	@cmake --build --preset release -j $(JOBS) --target tests_verbs
 	ctest --preset release -L verbs -j $(JOBS)
+
+# Suites of other projects, unmodified (docs/suites.md). SUITES='boost fftw' for some, ARGS='--ranks 8'.
+SUITES ?=
+suites: library
+	@! command -v gfortran >/dev/null || cmake --build --preset release -j $(JOBS) --target mpifort_abi
+	python3 -B tests/third_party/suites.py $(SUITES) --build $(release) $(ARGS)
 
 # ---------------------------------------------------------------- measuring, installing
 

@@ -18,16 +18,18 @@ def run(command, **options):
     return subprocess.run([str(word) for word in command], **options)
 
 
-def prepare(folder, mpicc):
-    """The environment with mpi4py in it, built against the library that `mpicc` belongs to; kept
-    for the next run, since it is bound to the standard ABI and not to a build of the library."""
+def prepare(folder, mpicc, package=PACKAGE):
+    """The environment with mpi4py in it (`package` may be a file of its source), built against the
+    library that `mpicc` belongs to; kept for the next run, since it is bound to the standard ABI and
+    not to a build of the library."""
     python, mark = folder / "bin" / "python", folder / "built"
     if not python.exists():
         run([sys.executable, "-m", "venv", folder], check=True)
     if mark.exists():
         return python
     built = run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                 "--no-binary", "mpi4py", "--no-cache-dir", "--force-reinstall", PACKAGE],
+                 "--no-binary", "mpi4py", "--no-cache-dir", "--force-reinstall",
+                 package],
                 env={**os.environ, "MPICC": str(mpicc), "CFLAGS": "-O0"}, # fast to build
                 capture_output=True, text=True)
     if built.returncode != 0 and is_offline(built.stderr):
