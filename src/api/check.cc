@@ -110,6 +110,19 @@ void null_buffer(MPI_Count count, const datatype::Type& type, const char* name) 
        count, type.size());
 }
 
+void too_long(MPI_Count count, const datatype::Type& type, const char* name) {
+  fail(
+      MPI_ERR_COUNT,
+      "invalid count: {} is said to have {} elements of {} bytes (extent {}), more than 2^63 bytes "
+      "together",
+      name, count, type.size(), type.extent());
+}
+
+void too_many(MPI_Count length, const char* name) {
+  fail(MPI_ERR_COUNT, "invalid count: {} is said to have {} elements, more than memory can hold",
+       name, length);
+}
+
 void special_address(const void* found, const char* name) {
   fail(MPI_ERR_BUFFER, "invalid buffer: {} is {}, which has no meaning here", name,
        found == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC");

@@ -15,6 +15,7 @@
 #include "mpi/window.h"
 
 #include <cstdint>
+#include <limits>
 
 namespace macadam::api::check {
 
@@ -38,6 +39,9 @@ namespace bad {
 [[noreturn, gnu::cold]] void in_place(const char* name);
 [[noreturn, gnu::cold]] void null_buffer(MPI_Count count, const datatype::Type& type,
                                          const char* name);
+[[noreturn, gnu::cold]] void too_long(MPI_Count count, const datatype::Type& type,
+                                      const char* name);
+[[noreturn, gnu::cold]] void too_many(MPI_Count length, const char* name);
 [[noreturn, gnu::cold]] void special_address(const void* found, const char* name);
 } // namespace bad
 
@@ -82,13 +86,6 @@ inline const datatype::Type& any_datatype(const Process& self, MPI_Datatype hand
                                           const char* name) {
   return object<datatype::Type>(self, handle, ObjectKind::datatype, name);
 }
-// One that can describe data to be moved.
-inline const datatype::Type& datatype(const Process& self, MPI_Datatype handle, const char* name) {
-  const datatype::Type& type = any_datatype(self, handle, name);
-  if (!type.committed()) [[unlikely]]
-    bad::uncommitted(type, name);
-  return type;
-}
 // What stands for a datatype that is not significant.
 inline const datatype::Type& nothing(const Process& self) {
   return any_datatype(self, MPI_BYTE, "datatype");
@@ -96,6 +93,18 @@ inline const datatype::Type& nothing(const Process& self) {
 // And for an operation: one that goes with it.
 inline const datatype::Op& any_op(const Process& self) {
   return op(self, MPI_BAND, "op");
+}
+// One that can describe data to be moved. MPI_DATATYPE_NULL can where `nobody` is at the other end.
+inline const datatype::Type& datatype(const Process& self, MPI_Datatype handle, const char* name,
+                                      bool nobody = false) {
+  const auto* const type = self.find<datatype::Type>(handle, ObjectKind::datatype);
+  if (type == nullptr) [[unlikely]] {
+    if (nobody && handle == MPI_DATATYPE_NULL) return nothing(self);
+    bad::handle(handle, ObjectKind::datatype, name);
+  }
+  if (!type->committed()) [[unlikely]]
+    bad::uncommitted(*type, name);
+  return *type;
 }
 // Arrays of datatypes. Those with count 0 are not looked at.
 void datatypes(const Process& self, const MPI_Datatype* handles, CountArray counts, int length,
@@ -216,6 +225,8 @@ void callback(Function* function, const char* name) {
 inline void array(const void* data, MPI_Count length, const char* name) {
   if (data == nullptr && length > 0) [[unlikely]]
     bad::null(MPI_ERR_ARG, name);
+  if (length > std::numeric_limits<MPI_Count>::max() / MPI_Count{sizeof(MPI_Count)}) [[unlikely]]
+    bad::too_many(length, name);
 }
 inline void array(CountArray data, MPI_Count length, const char* name) {
   array(data.data, length, name);
@@ -244,6 +255,10 @@ inline void address(const void* address, const char* name) {
 // Null is MPI_BOTTOM, good for types that hold addresses, whose data starts elsewhere.
 inline void buffer(const void* buffer, MPI_Count count, const datatype::Type& type,
                    const char* name) {
+  MPI_Count bytes;
+  if (__builtin_mul_overflow(count, type.size(), &bytes) ||
+      __builtin_mul_overflow(count, type.extent(), &bytes)) [[unlikely]]
+    bad::too_long(count, type, name);
   if (!special(buffer)) [[likely]]
     return;
   address(buffer, name);

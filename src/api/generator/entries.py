@@ -97,6 +97,16 @@ class Body:
         before = self.parameters[:self.parameters.index(parameter)]
         return next((f"{p.name}_array" for p in reversed(before) if p.kind_name == "counts"), "")
 
+    def nobody(self, parameter: Parameter) -> str:
+        """Whether all ranks that the data of this datatype go to or come from are MPI_PROC_NULL: those
+        named before the next buffer, or the target of a one-sided operation."""
+        ranks = [p for p in self.parameters if p.kind_name == "target_rank"]
+        for p in self.parameters[self.parameters.index(parameter):] if not ranks else []:
+            if p.kind.buffer:
+                break
+            ranks += [p] if p.kind_name in ("dest", "source") else []
+        return ", " + " && ".join(f"{p.name} == MPI_PROC_NULL" for p in ranks) if ranks else ""
+
     def fill(self, template: str, parameter: Parameter) -> str:
         """A kind's template for this parameter."""
         condition, length = self.condition(parameter), self.length(parameter)
@@ -112,6 +122,7 @@ class Body:
                 "{on:end}": "} : 0" if condition else "",
                 "{length}": length or "0",
                 "{counts}": self.counts_before(parameter),
+                "{nobody}": self.nobody(parameter),
                 "{of}": f"{self.source.name}_object" if self.source else "",
                 "{name}": parameter.name}.items():
             text = text.replace(mark, value)
@@ -129,8 +140,9 @@ class Body:
         if in_place(buffer) and buffer.side:
             lines.append(f'check::in_place({buffer.name}, sides, "{buffer.name}");')
         count, datatype = self.described_by(buffer)
-        if count is not None and datatype is not None:
-            check = (f'check::buffer({buffer.name}, {count.name}, {datatype.name}_object, '
+        if datatype is not None:  # of one element where there is no count
+            check = (f'check::buffer({buffer.name}, {count.name if count else 1}, '
+                     f'{datatype.name}_object, '
                      f'"{buffer.name}");')
         else:
             check = f'check::address({buffer.name}, "{buffer.name}");'
@@ -204,7 +216,8 @@ def indented(lines: list[str], depth: int) -> str:
 
 def entry_point(entry: Entry) -> str:
     function, name = entry.function, f"MPI_{entry.name}"
-    opening = f'extern "C" {entry.prototype("PMPI")} {{'
+    undeclared = '[[gnu::visibility("default")]] ' if "removed" in function else ""
+    opening = f'extern "C" {undeclared}{entry.prototype("PMPI")} {{'
     alias = (f'extern "C" [[gnu::weak, gnu::alias("P{name}"), gnu::visibility("default")]]\n'
              + wrapped(entry.prototype("MPI") + ";") + "\n")
     if function.converts_handle:

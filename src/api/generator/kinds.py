@@ -4,7 +4,7 @@
 Templates may use {name}, the parameter; {length}, the number of elements of an array; {of}, the
 object (communicator, window) whose ranks the function names; {on}, the condition under which the
 argument is significant, empty if it always is; {counts}, the array of counts that goes with an
-array of datatypes.
+array of datatypes; {nobody}, whether the data of a datatype go to or come from MPI_PROC_NULL.
 """
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def rank_check(what: str) -> str:
 NOT_NULL = 'check::array({name}, {length}, "{name}");'
 COUNTS = 'check::counts({name}_array, {length}, "{name}");'
 DATATYPE = ('const datatype::Type& {name}_object = {on:or_nothing}'
-            'check::datatype(self, {name}, "{name}");')
+            'check::datatype(self, {name}, "{name}"{nobody});')
 OP = ('const datatype::Op& {name}_object = {on:or_any_op}'
       'check::op(self, {name}, "{name}");')
 

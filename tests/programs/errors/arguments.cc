@@ -52,6 +52,7 @@ void expect(const std::vector<Wrong>& list) {
 }
 
 const MPI_Comm world = MPI_COMM_WORLD;
+constexpr MPI_Count longest = INT64_MAX;
 
 void messages() {
   const int beyond = check::size;
@@ -72,6 +73,32 @@ void messages() {
       {"Rsend, tag", MPI_ERR_TAG, [] { return MPI_Rsend(data, 1, MPI_INT, 0, -5, world); }},
       {"Bsend, count", MPI_ERR_COUNT, [] { return MPI_Bsend(data, -3, MPI_INT, 0, 0, world); }},
       {"Send_c, count", MPI_ERR_COUNT, [] { return MPI_Send_c(data, -1, MPI_INT, 0, 0, world); }},
+      {"Send_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Send_c(data, longest, MPI_INT, 0, 0, world); }, true},
+      {"Recv_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Recv_c(data, longest, MPI_INT, 0, 0, world, &status); }, true},
+      {"Isend_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Isend_c(data, longest, MPI_INT, 0, 0, world, &request); }, true},
+      {"Bsend_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Bsend_c(data, longest, MPI_INT, 0, 0, world); }, true},
+      {"Pack_c, longer than memory", MPI_ERR_COUNT,
+       [] {
+         MPI_Count position = 0;
+         return MPI_Pack_c(data, longest, MPI_INT, other, 8, &position, world);
+       },
+       true},
+      {"Bcast_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Bcast_c(data, longest, MPI_INT, 0, world); }, true},
+      {"Allreduce_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Allreduce_c(data, other, longest, MPI_INT, MPI_SUM, world); }, true},
+      {"Reduce_local_c, longer than memory", MPI_ERR_COUNT,
+       [] { return MPI_Reduce_local_c(data, other, longest, MPI_INT, MPI_SUM); }, true},
+      {"Type_create_indexed_block_c, count", MPI_ERR_COUNT,
+       [] {
+         MPI_Count place = 0;
+         return MPI_Type_create_indexed_block_c(longest, 1, &place, MPI_INT, &type);
+       },
+       true},
       {"Isend, rank", MPI_ERR_RANK,
        [=] { return MPI_Isend(data, 1, MPI_INT, beyond, 0, world, &request); }},
       {"Issend, type", MPI_ERR_TYPE,

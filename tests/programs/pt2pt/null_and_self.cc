@@ -44,6 +44,34 @@ void nobody() {
     CHECK_EQUAL(value, 3);
 }
 
+// Who is nobody needs no datatype; everybody else does.
+void nobody_without_a_type() {
+  if (!check::is_macadam()) return;
+  const MPI_Datatype none = MPI_DATATYPE_NULL;
+  MPI_Comm comm;
+  OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  char byte = 1;
+  MPI_Status status;
+  MPI_Request request;
+  OK(MPI_Send(&byte, 1, none, MPI_PROC_NULL, 0, comm));
+  OK(MPI_Recv(&byte, 1, none, MPI_PROC_NULL, 0, comm, &status));
+  from_nobody(status);
+  OK(MPI_Isend(nullptr, 0, none, MPI_PROC_NULL, 0, comm, &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  OK(MPI_Sendrecv(&byte, 1, none, MPI_PROC_NULL, 0, &byte, 1, none, MPI_PROC_NULL, 0, comm,
+                  MPI_STATUS_IGNORE));
+  OK(MPI_Sendrecv_replace(&byte, 1, none, MPI_PROC_NULL, 0, MPI_PROC_NULL, 0, comm,
+                          MPI_STATUS_IGNORE));
+  FAILS(MPI_ERR_TYPE, MPI_Send(&byte, 1, none, 0, 0, comm));
+  FAILS(MPI_ERR_TYPE, MPI_Recv(&byte, 1, none, MPI_ANY_SOURCE, 0, comm, &status));
+  FAILS(MPI_ERR_TYPE, MPI_Sendrecv(&byte, 1, none, 0, 0, &byte, 1, MPI_CHAR, MPI_PROC_NULL, 0, comm,
+                                   MPI_STATUS_IGNORE));
+  FAILS(MPI_ERR_TYPE,
+        MPI_Sendrecv_replace(&byte, 1, none, MPI_PROC_NULL, 0, 0, 0, comm, MPI_STATUS_IGNORE));
+  OK(MPI_Comm_free(&comm));
+}
+
 void oneself(MPI_Comm comm) {
   int me = 0;
   OK(MPI_Comm_rank(comm, &me));
@@ -92,6 +120,7 @@ void probe_oneself() {
 int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"nobody", nobody},
+                     {"nobody_without_a_type", nobody_without_a_type},
                      {"oneself_in_world", [] { oneself(MPI_COMM_WORLD); }},
                      {"oneself_in_self", [] { oneself(MPI_COMM_SELF); }},
                      {"probe_oneself", probe_oneself}});

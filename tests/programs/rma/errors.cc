@@ -136,6 +136,20 @@ void types_that_do_not_fit() {
   FAILS(MPI_ERR_COUNT, MPI_Put(&value, -1, MPI_INT, 0, 0, 1, MPI_INT, win));
   FAILS(MPI_ERR_RANK, MPI_Put(&value, 1, MPI_INT, check::size, 0, 1, MPI_INT, win));
   FAILS(MPI_ERR_RANK, MPI_Put(&value, 1, MPI_INT, -7, 0, 1, MPI_INT, win));
+  if (check::is_macadam()) {
+    int* const none = nullptr;
+    FAILS(MPI_ERR_BUFFER, MPI_Compare_and_swap(none, &value, &value, MPI_INT, 0, 0, win));
+    FAILS(MPI_ERR_BUFFER, MPI_Compare_and_swap(&value, none, &value, MPI_INT, 0, 0, win));
+    FAILS(MPI_ERR_BUFFER, MPI_Compare_and_swap(&value, &value, none, MPI_INT, 0, 0, win));
+    FAILS(MPI_ERR_BUFFER, MPI_Fetch_and_op(none, &value, MPI_INT, 0, 0, MPI_SUM, win));
+    FAILS(MPI_ERR_BUFFER, MPI_Fetch_and_op(&value, none, MPI_INT, 0, 0, MPI_SUM, win));
+    OK(MPI_Fetch_and_op(none, &value, MPI_INT, 0, 0, MPI_NO_OP, win));
+    const MPI_Count longest = INT64_MAX;
+    FAILS(MPI_ERR_COUNT, MPI_Put_c(&value, longest, MPI_INT, 0, 0, longest, MPI_INT, win));
+    // To nobody nothing is described.
+    const MPI_Datatype type = MPI_DATATYPE_NULL;
+    OK(MPI_Put(&value, 1, type, MPI_PROC_NULL, 0, 1, type, win));
+  }
   OK(MPI_Put(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win));
   OK(MPI_Get(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win));
   OK(MPI_Win_unlock(0, win));
