@@ -20,6 +20,8 @@ EXTENSION = re.compile(r"P?MPIX_")
 # communication is an int, and there are large-count forms.
 DIFFERENT = {"MPI_Psend_init", "MPI_Precv_init", "PMPI_Psend_init", "PMPI_Precv_init"}
 ONLY_OURS = {name + "_c" for name in DIFFERENT}
+# Names from before the ABI, which our header gives to what the ABI has.
+OLDER = re.compile(r"MPI_Fint|MPI_F08_status|P?MPI_\w+_(c|f|f08)2(c|f|f08)")
 
 # Macros that are no constants of MPI: include guards and the integer types' set-up.
 NOT_CONSTANTS = re.compile(r"MPI_H_ABI|MACADAM_MPI_H|MPI_ABI_(Aint|Offset|Count)")
@@ -54,9 +56,10 @@ class Header:
         self.constants = {name for body in enums for name in re.findall(r"\b(MPI\w+)\s*=", body)}
         self.constants |= {m for m in macros if not NOT_CONSTANTS.fullmatch(m)}
         for names in (self.functions, self.types):
-            for name in [n for n in names if EXTENSION.match(n)]:
+            for name in [n for n in names if EXTENSION.match(n) or OLDER.fullmatch(n)]:
                 del names[name]
-        self.constants = {n for n in self.constants if not EXTENSION.match(n)}
+        self.constants = {n for n in self.constants
+                          if not EXTENSION.match(n) and not OLDER.fullmatch(n)}
 
     @staticmethod
     def split(text: str):

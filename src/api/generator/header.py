@@ -2,6 +2,7 @@
 """Writes mpi.h, the C and C++ header of the standard ABI."""
 from __future__ import annotations
 
+import itertools
 import re
 
 from .table import Constant, ConstantGroup, Function, Types
@@ -84,12 +85,33 @@ def callback(prototype: str) -> str:
 def functions(table: list[Function], prefix: str) -> str:
     text, chapter = "", None
     for function in table:
+        if "removed" in function:
+            continue
         if function.chapter != chapter:
             chapter = function.chapter
             text += comment(chapter if prefix == "MPI" else f"{chapter}: names for profiling")
         for entry in function.entries():
             text += wrapped(entry.prototype(prefix) + ";")
             text += " /* deprecated */\n" if "deprecated" in function else "\n"
+    return text
+
+
+def language_conversions(table: list[Function]) -> str:
+    """Handles and statuses of Fortran, under the names that MPI had for them before the ABI did."""
+    text = comment("Fortran. An INTEGER handle is what the functions _toint and _fromint speak of, and "
+                   "a\n * status has the same words in all languages")
+    text += "typedef int MPI_Fint;\ntypedef MPI_Status MPI_F08_status;\n"
+    for prefix in ("MPI", "PMPI"):
+        for function in table:
+            if function.converts_handle:
+                new = f"{prefix}_{function.name}"
+                old = new.replace("_toint", "_c2f").replace("_fromint", "_f2c")
+                text += f"#define {old} {new}\n"
+    status = {"c": "MPI_Status", "f08": "MPI_F08_status", "f": "MPI_Fint"}
+    for source, target in itertools.permutations(status, 2):
+        text += (f"static __inline int MPI_Status_{source}2{target}(const {status[source]} *from, "
+                 f"{status[target]} *to) {{\n    *(MPI_Status *)to = *(const MPI_Status *)from;\n"
+                 "    return MPI_SUCCESS;\n}\n")
     return text
 
 
@@ -109,4 +131,5 @@ def header(types: Types, groups: list[ConstantGroup], table: list[Function]) -> 
     for name, meaning in types.aliases:
         text += f"typedef {meaning} {name};\n"
     text += "".join(constants(g) for g in groups if not g.tag)
-    return text + functions(table, "MPI") + functions(table, "PMPI") + CLOSING
+    text += functions(table, "MPI") + functions(table, "PMPI")
+    return text + language_conversions(table) + CLOSING

@@ -8,8 +8,8 @@ from .table import Function
 
 
 def report(table: list[Function]) -> str:
-    """One row for each exported MPI_ function: name, chapter of the table, written, deprecated."""
+    """One row for each function of MPI: name, chapter of the table, written, deprecated."""
     rows = [{"name": f"MPI_{entry.name}", "chapter": function.chapter,
              "written": "written" in function, "deprecated": "deprecated" in function}
-            for function in table for entry in function.entries()]
+            for function in table if "removed" not in function for entry in function.entries()]
     return json.dumps({"functions": rows}, indent=1) + "\n"

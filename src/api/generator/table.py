@@ -22,6 +22,8 @@ A function is one statement; continuation lines are indented:
     collective  the forms MPI_Iname and MPI_Name_init exist as well
     anytime     may be called before MPI_Init and after MPI_Finalize
     deprecated  by the standard
+    removed     from the standard long ago: exported for programs that still call it, as the other
+                libraries with the standard ABI do, and nothing more: not in mpi.h, not in Fortran
     written     implemented; the others report MPI_ERR_UNSUPPORTED_OPERATION
 """
 from __future__ import annotations
@@ -34,7 +36,7 @@ from .kinds import KINDS, Kind, plain
 
 FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "communicator",
                   "environment", "file", "tool")
-WORDS = {"large", "x", "form", "collective", "anytime", "deprecated", "written"}
+WORDS = {"large", "x", "form", "collective", "anytime", "deprecated", "removed", "written"}
 SIDES = {"root", "leaf", "member", "op"}
 LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 

@@ -112,8 +112,9 @@ def callback(p: Parameter, large: bool = False) -> str | None:
 
 
 def exists(function: Function) -> bool:
-    """Whether Fortran has the function: not the tool interface, not the conversions of handles."""
-    return not function.is_tool and not function.converts_handle
+    """Whether Fortran has the function: not the tool interface, not the conversions of handles, not
+    what was removed."""
+    return not (function.is_tool or function.converts_handle or "removed" in function)
 
 
 def by_hand(function: Function) -> bool:
