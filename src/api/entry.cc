@@ -53,7 +53,7 @@ int failed(mpi::Process& self, const char* function, const mpi::ErrorSource& sou
 
 int file_failed(mpi::Process& self, const char* function) {
   return with_current_error([&](const Error& error) {
-    self.error_codes.remember(error.error_class, fmt::format("{}: {}", function, error.text));
+    mpi::remember(self, error.error_class, function, error.text);
     return error.error_class;
   });
 }

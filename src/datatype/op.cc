@@ -81,7 +81,8 @@ const Basic* operand(const Type& type) {
 
 // A user's function, at most `limit` elements a call: the small form counts with an int.
 template <class Count, class Function>
-void call_user(Function* function, const void* in, void* inout, MPI_Count count, const Type& type) {
+void call_user(Function* function, Op::Guard guard, const void* in, void* inout, MPI_Count count,
+               const Type& type) {
   constexpr MPI_Count limit = std::numeric_limits<Count>::max();
   auto* left = static_cast<std::byte*>(const_cast<void*>(in));
   auto* right = static_cast<std::byte*>(inout);
@@ -90,7 +91,8 @@ void call_user(Function* function, const void* in, void* inout, MPI_Count count,
     count -= length;
     const MPI_Count step = MPI_Count{length} * type.extent();
     MPI_Datatype handle = type.handle();
-    function(left, right, &length, &handle);
+    auto call = [&] { function(left, right, &length, &handle); };
+    guard([](void* bound) { (*static_cast<decltype(call)*>(bound))(); }, &call);
     if (count == 0) break;
     left += step;
     right += step;
@@ -99,17 +101,17 @@ void call_user(Function* function, const void* in, void* inout, MPI_Count count,
 
 } // namespace
 
-Op::Op(MPI_User_function* function, bool commutative)
+Op::Op(MPI_User_function* function, bool commutative, Guard guard)
     : base::Object(base::ObjectKind::op), name_("a user operation"), commutative_(commutative),
-      function_(function) {}
+      function_(function), guard_(guard) {}
 
-Op::Op(MPI_User_function_c* function, bool commutative)
+Op::Op(MPI_User_function_c* function, bool commutative, Guard guard)
     : base::Object(base::ObjectKind::op), name_("a user operation"), commutative_(commutative),
-      function_c_(function) {}
+      function_c_(function), guard_(guard) {}
 
 void Op::apply(const void* in, void* inout, MPI_Count count, const Type& type) const {
-  if (function_) return call_user<int>(function_, in, inout, count, type);
-  if (function_c_) return call_user<MPI_Count>(function_c_, in, inout, count, type);
+  if (function_) return call_user<int>(function_, guard_, in, inout, count, type);
+  if (function_c_) return call_user<MPI_Count>(function_c_, guard_, in, inout, count, type);
   if (accumulate_only_) {
     check(type);
     if (handle() == MPI_REPLACE) {

@@ -21,8 +21,10 @@ using KernelTable = std::array<Kernel, static_cast<std::size_t>(Storage::count_)
 // A reduction operation, predefined or the user's. Made with `new`; the mpi layer counts it.
 class Op final : public base::Object {
  public:
-  Op(MPI_User_function* function, bool commutative);
-  Op(MPI_User_function_c* function, bool commutative);
+  // How a user's function is called: runs call(argument) and deals with what comes out of it.
+  using Guard = void (*)(void (*call)(void* argument), void* argument);
+  Op(MPI_User_function* function, bool commutative, Guard guard);
+  Op(MPI_User_function_c* function, bool commutative, Guard guard);
 
   // inout[i] = in[i] op inout[i] for `count` elements of `type`, one extent apart.
   // The two buffers must not overlap and must be aligned as the type asks. Throws as check() does.
@@ -56,6 +58,7 @@ class Op final : public base::Object {
   bool accumulate_only_ = false;
   MPI_User_function* function_ = nullptr;
   MPI_User_function_c* function_c_ = nullptr;
+  Guard guard_ = nullptr;
 };
 
 // The predefined operations: one instance in a process (or in a simulated rank).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/attributes.h"
 
+#include "mpi/callback.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 #include "mpi/types.h"
@@ -26,7 +27,8 @@ const char* noun(AttributeOf of) {
 // Calls the delete callback; what it refuses becomes the error of the MPI call.
 void call_delete(void* object, const Keyval& keyval, void* value) {
   if (!keyval.delete_fn) return;
-  const int code = keyval.delete_fn(object, keyval.key, value);
+  const int code = run_callback("the delete callback of an attribute",
+                                [&] { return keyval.delete_fn(object, keyval.key, value); });
   if (code != MPI_SUCCESS) {
     base::fail(code, "the delete callback of attribute key {} returned {}", keyval.key, code);
   }
@@ -113,7 +115,9 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
     if (!entry.keyval->copy) continue;
     void* value = nullptr;
     int flag = 0;
-    const int code = entry.keyval->copy(object, entry.keyval->key, entry.value, &value, &flag);
+    const int code = run_callback("the copy callback of an attribute", [&] {
+      return entry.keyval->copy(object, entry.keyval->key, entry.value, &value, &flag);
+    });
     if (code != MPI_SUCCESS) {
       base::fail(code, "the copy callback of attribute key {} returned {}", entry.keyval->key,
                  code);

@@ -33,7 +33,7 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
   Communicator& comm = *self.communicators.make();
   comm.local = &local;
   comm.remote = remote;
-  comm.errhandler = &share(errhandler);
+  comm.errhandler = &share(self, errhandler);
   const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
   comm.p2p = {0, local.rank, &local.ranks, peers};
   comm.collective = comm.p2p;

@@ -2,6 +2,7 @@
 #include "mpi/errhandler.h"
 
 #include "boot/streams.h"
+#include "mpi/callback.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
@@ -9,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <unistd.h>
 
 namespace macadam::mpi {
@@ -32,7 +34,21 @@ void say(const std::string& text) {
   std::_Exit(code);
 }
 
+// Where an error happened, for people.
+std::string location(const Process& self) {
+  if (self.job == nullptr) return fmt::format("in process {}", ::getpid());
+  return fmt::format("on rank {} of {} (host {}, process {})", self.job->rank(), self.job->size(),
+                     self.job->host(), ::getpid());
+}
+
+// `reason` follows the rank's number on mpiexec's line.
+[[noreturn]] void end_job(Process& self, int code, const std::string& reason, boot::Blame blame) {
+  if (self.job == nullptr || self.forked_from != 0) end_process(code);
+  self.job->abort(code, reason, blame);
+}
+
 std::string code_name(Process& self, int code) {
+  const std::lock_guard held(self.lock);
   const ErrorClass* known = find_error_class(code);
   if (known != nullptr) return known->name;
   return self.error_codes.known(code)
@@ -43,10 +59,6 @@ std::string code_name(Process& self, int code) {
 // The end of the job that MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT ask for.
 [[noreturn]] void die(Process& self, const char* function, const Errhandler& handler, int code,
                       const std::string& text) {
-  const std::string where =
-      self.job != nullptr ? fmt::format("on rank {} of {} (host {}, process {})", self.job->rank(),
-                                        self.job->size(), self.job->host(), ::getpid())
-                          : fmt::format("in process {}", ::getpid());
   const char* way =
       handler.action == Errhandler::Action::abort ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL";
   const std::string name = code_name(self, code);
@@ -55,13 +67,13 @@ std::string code_name(Process& self, int code) {
   if (!follows) {
     say(fmt::format("macadam: {} failed {}\n"
                     "  {}: {}\n"
-                    "  The job ends because the error handler is {}.\n",
-                    function, where, name, text, way));
+                    "  The {} ends because the error handler is {}.\n",
+                    function, location(self), name, text, self.forked_from != 0 ? "process" : "job",
+                    way));
   }
   const int exit_code = code > 0 && code < 256 ? code : 1;
-  if (self.job == nullptr) end_process(exit_code);
-  self.job->abort(exit_code, fmt::format("failed in {}: {}", function, name),
-                  follows ? boot::Blame::peer : boot::Blame::self);
+  end_job(self, exit_code, fmt::format("failed in {}: {}", function, name),
+          follows ? boot::Blame::peer : boot::Blame::self);
 }
 
 int handle_error(Process& self, const char* function, const Errhandler& handler, MPI_Comm comm,
@@ -70,12 +82,17 @@ int handle_error(Process& self, const char* function, const Errhandler& handler,
   case Errhandler::Action::return_code:
     break;
   case Errhandler::Action::user:
-    if (const auto* call = std::get_if<MPI_Comm_errhandler_function*>(&handler.function)) {
-      (*call)(&comm, &code);
-    } else if (const auto* on_window =
-                   std::get_if<MPI_Win_errhandler_function*>(&handler.function)) {
-      (*on_window)(&win, &code);
-    }
+    run_callback(
+        "an error handler",
+        [&] {
+          if (const auto* call = std::get_if<MPI_Comm_errhandler_function*>(&handler.function)) {
+            (*call)(&comm, &code);
+          } else if (const auto* on_window =
+                         std::get_if<MPI_Win_errhandler_function*>(&handler.function)) {
+            (*on_window)(&win, &code);
+          }
+        },
+        function);
     break;
   case Errhandler::Action::fatal:
   case Errhandler::Action::abort:
@@ -84,49 +101,96 @@ int handle_error(Process& self, const char* function, const Errhandler& handler,
   return code;
 }
 
-void check_in_use(const Process& self, int errorcode) {
+// The text of an error code that the program gives.
+std::string text_of(Process& self, int errorcode) {
+  const std::lock_guard held(self.lock);
   if (!self.error_codes.known(errorcode)) {
     base::fail(MPI_ERR_ARG, "errorcode is {}, which is no error code in use", errorcode);
   }
+  return self.error_codes.text(errorcode);
+}
+
+template <class Function>
+void make_handler(Process& self, Function* function, MPI_Errhandler* errhandler) {
+  const std::lock_guard held(self.lock);
+  Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
+  made->function = function;
+  *errhandler = made->handle();
 }
 
 } // namespace
 
-Errhandler& share(Errhandler& handler) {
+void escaped(const char* callback, const char* what, const char* function) {
+  Process& self = anytime();
+  if (function == nullptr) function = self.function;
+  say(fmt::format("macadam: {} ended with a C++ exception{}{}, called by {} {}\n"
+                  "  MPI passes no exceptions on; catch it inside of the callback.\n",
+                  callback, what != nullptr ? ": " : "", what != nullptr ? what : "", function,
+                  location(self)));
+  end_job(self, 1, fmt::format("let an exception out of {} in {}", callback, function),
+          boot::Blame::self);
+}
+
+Errhandler& share(Process& self, Errhandler& handler) {
+  const std::lock_guard held(self.lock);
   ++handler.references;
   return handler;
 }
 
 void drop(Process& self, Errhandler* handler) {
+  const std::lock_guard held(self.lock);
   if (handler == nullptr || handler->constant != MPI_ERRHANDLER_NULL) return;
   if (--handler->references != 0) return;
   self.anytime_handles.forget(handler->handle());
   give_back(self.errhandlers, *handler);
 }
 
+void remember(Process& self, int code, const char* function, const std::string& text) {
+  const std::lock_guard held(self.lock);
+  self.error_codes.remember(code, fmt::format("{}: {}", function, text));
+}
+
 int raise(Process& self, const char* function, const ErrorSource& source,
           const base::Error& error) {
-  self.error_codes.remember(error.error_class, fmt::format("{}: {}", function, error.text));
+  remember(self, error.error_class, function, error.text);
   const auto* operation = dynamic_cast<const OperationError*>(&error);
   const ErrorSource& responsible = operation != nullptr ? operation->source : source;
-  if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
-    return handle_error(self, function, *window->errhandler, MPI_COMM_NULL, window->handle(),
-                        error.error_class, error.text);
+  Errhandler* handler = &self.errors_are_fatal;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Win win = MPI_WIN_NULL;
+  {
+    // Other threads may set another handler and free this one, but not while it is used here.
+    const std::lock_guard held(self.lock);
+    if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
+      handler = window->errhandler;
+      win = window->handle();
+    } else {
+      auto* object = self.find<Communicator>(responsible.comm, ObjectKind::communicator);
+      if (object == nullptr) object = self.self_has_errhandler ? self.self : self.world;
+      if (object != nullptr) {
+        handler = object->errhandler;
+        comm = object->handle();
+      }
+    }
+    share(self, *handler);
   }
-  auto* comm = self.find<Communicator>(responsible.comm, ObjectKind::communicator);
-  if (comm == nullptr) comm = self.self;
-  const Errhandler& handler = comm != nullptr ? *comm->errhandler : self.errors_are_fatal;
-  return handle_error(self, function, handler, comm != nullptr ? comm->handle() : MPI_COMM_NULL,
-                      MPI_WIN_NULL, error.error_class, error.text);
+  const int code = handle_error(self, function, *handler, comm, win, error.error_class, error.text);
+  drop(self, handler);
+  return code;
 }
 
 int not_running(const char* function) {
   Process& self = anytime();
-  const char* text =
-      self.phase == Process::Phase::finalized
-          ? "called after MPI_Finalize; only a few functions may be, such as MPI_Finalized"
-          : "called before MPI_Init; call MPI_Init or MPI_Init_thread first";
-  self.error_codes.remember(MPI_ERR_OTHER, fmt::format("{}: {}", function, text));
+  std::string text = "called before MPI_Init; call MPI_Init or MPI_Init_thread first";
+  if (self.forked_from != 0) {
+    text = fmt::format("called in process {}, which process {} has made by fork; MPI is for the "
+                       "process that called MPI_Init alone: do what needs MPI there, or start "
+                       "another program here (exec)",
+                       ::getpid(), self.forked_from);
+  } else if (self.phase == Process::Phase::finalized) {
+    text = "called after MPI_Finalize; only a few functions may be, such as MPI_Finalized";
+  }
+  remember(self, MPI_ERR_OTHER, function, text);
   die(self, function, self.errors_are_fatal, MPI_ERR_OTHER, text);
 }
 
@@ -134,23 +198,17 @@ int not_running(const char* function) {
 
 void comm_create_errhandler(Process& self, MPI_Comm_errhandler_function* function,
                             MPI_Errhandler* errhandler) {
-  Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
-  made->function = function;
-  *errhandler = made->handle();
+  make_handler(self, function, errhandler);
 }
 
 void session_create_errhandler(Process& self, MPI_Session_errhandler_function* function,
                                MPI_Errhandler* errhandler) {
-  Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
-  made->function = function;
-  *errhandler = made->handle();
+  make_handler(self, function, errhandler);
 }
 
 void win_create_errhandler(Process& self, MPI_Win_errhandler_function* function,
                            MPI_Errhandler* errhandler) {
-  Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
-  made->function = function;
-  *errhandler = made->handle();
+  make_handler(self, function, errhandler);
 }
 
 namespace {
@@ -167,7 +225,7 @@ void check_made_for(const Errhandler& errhandler, const char* object, const char
 
 void replace(Process& self, Errhandler*& place, Errhandler& handler) {
   Errhandler* const before = place;
-  place = &share(handler);
+  place = &share(self, handler);
   drop(self, before);
 }
 
@@ -177,6 +235,7 @@ void comm_set_errhandler(Process& self, Communicator& comm, Errhandler& errhandl
   check_made_for<MPI_Comm_errhandler_function*>(errhandler, "communicator",
                                                 "MPI_Comm_create_errhandler");
   replace(self, comm.errhandler, errhandler);
+  if (&comm == self.self) self.self_has_errhandler = true;
 }
 
 void win_set_errhandler(Process& self, Window& window, Errhandler& errhandler) {
@@ -184,18 +243,17 @@ void win_set_errhandler(Process& self, Window& window, Errhandler& errhandler) {
   replace(self, window.errhandler, errhandler);
 }
 
-void win_get_errhandler(Process&, Window& window, MPI_Errhandler* errhandler) {
-  *errhandler = share(*window.errhandler).handle();
+void win_get_errhandler(Process& self, Window& window, MPI_Errhandler* errhandler) {
+  *errhandler = share(self, *window.errhandler).handle();
 }
 
 void win_call_errhandler(Process& self, Window& window, int errorcode) {
-  check_in_use(self, errorcode);
   handle_error(self, "MPI_Win_call_errhandler", *window.errhandler, MPI_COMM_NULL, window.handle(),
-               errorcode, self.error_codes.text(errorcode));
+               errorcode, text_of(self, errorcode));
 }
 
-void comm_get_errhandler(Process&, Communicator& comm, MPI_Errhandler* errhandler) {
-  *errhandler = share(*comm.errhandler).handle();
+void comm_get_errhandler(Process& self, Communicator& comm, MPI_Errhandler* errhandler) {
+  *errhandler = share(self, *comm.errhandler).handle();
 }
 
 void errhandler_free(Process& self, MPI_Errhandler* errhandler) {
@@ -205,9 +263,8 @@ void errhandler_free(Process& self, MPI_Errhandler* errhandler) {
 }
 
 void comm_call_errhandler(Process& self, Communicator& comm, int errorcode) {
-  check_in_use(self, errorcode);
   handle_error(self, "MPI_Comm_call_errhandler", *comm.errhandler, comm.handle(), MPI_WIN_NULL,
-               errorcode, self.error_codes.text(errorcode));
+               errorcode, text_of(self, errorcode));
 }
 
 void add_error_class(Process& self, int* errorclass) {

@@ -38,11 +38,12 @@ struct Errhandler : base::Object {
 };
 
 // One more, one less user of an error handler; predefined ones stay.
-Errhandler& share(Errhandler& handler);
+Errhandler& share(Process& self, Errhandler& handler);
 void drop(Process& self, Errhandler* handler);
 
 // Which error handler is to be called: that of the communicator, window, file or session that the
-// call was made on; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3).
+// call was made on; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3) if the program has
+// set it, else that of MPI_COMM_WORLD, as programs from before MPI 4 expect.
 struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
@@ -58,11 +59,15 @@ class OperationError : public base::Error {
   ErrorSource source;
 };
 
+// Keeps what is said about the last error, for MPI_Error_string.
+void remember(Process& self, int code, const char* function, const std::string& text);
+
 // Reports an error of the entry point `function` through the error handler, with the message
 // "MPI_Send: <text>" kept for MPI_Error_string. Returns the error code that the function returns.
 int raise(Process& self, const char* function, const ErrorSource& source, const base::Error& error);
 
-// An entry point was called before MPI_Init or after MPI_Finalize: says so and ends the process.
+// An entry point was called before MPI_Init or after MPI_Finalize, or in a process that a fork has
+// made: says so and ends the process.
 int not_running(const char* function);
 
 // Error classes and codes with their texts: those of the standard and those that the program adds.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/generalized.h"
 
+#include "mpi/callback.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 
@@ -15,7 +16,9 @@ void destroy_generalized(Process& self, LayerRequest& request) {
 void cancel_generalized(Process&, LayerRequest& request) {
   auto& generalized = static_cast<Generalized&>(request);
   if (generalized.cancel == nullptr) return;
-  const int code = generalized.cancel(generalized.extra_state, generalized.complete ? 1 : 0);
+  const int code = run_callback("the cancel callback of a generalized request", [&] {
+    return generalized.cancel(generalized.extra_state, generalized.complete ? 1 : 0);
+  });
   if (code != MPI_SUCCESS) {
     base::fail(code, "the cancel callback of the generalized request returned this error");
   }
@@ -35,8 +38,9 @@ int query(Generalized& request, MPI_Status* status) {
   MPI_Status answer;
   set_empty(&answer);
   answer.MPI_ERROR = MPI_SUCCESS;
-  const int code =
-      request.query == nullptr ? MPI_SUCCESS : request.query(request.extra_state, &answer);
+  const int code = run_callback("the query callback of a generalized request", [&] {
+    return request.query == nullptr ? MPI_SUCCESS : request.query(request.extra_state, &answer);
+  });
   if (status != MPI_STATUS_IGNORE) {
     set_status(status, answer.MPI_SOURCE, answer.MPI_TAG, bytes(answer), cancelled(answer));
   }
@@ -44,7 +48,9 @@ int query(Generalized& request, MPI_Status* status) {
 }
 
 int retire(Process& self, Generalized& request) {
-  const int code = request.free == nullptr ? MPI_SUCCESS : request.free(request.extra_state);
+  const int code = run_callback("the free callback of a generalized request", [&] {
+    return request.free == nullptr ? MPI_SUCCESS : request.free(request.extra_state);
+  });
   give_back(self.requests.generalized, request);
   return code;
 }

@@ -20,6 +20,7 @@ void drain(Process& self) {
 } // namespace
 
 void init_thread(Process& self, int*, char***, int required, int* provided) {
+  if (self.forked_from != 0) not_running("MPI_Init");
   if (self.phase != Phase::before_init) {
     base::fail(MPI_ERR_OTHER, "{}; MPI can be initialised once in a process",
                self.phase == Phase::initialized ? "MPI is initialised already"

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace macadam::mpi {
@@ -26,6 +27,11 @@ class Lock {
     if (--depth_ != 0) return;
     owner_.store(std::thread::id(), std::memory_order_relaxed);
     mutex_.unlock();
+  }
+
+  // In a process that a fork has made: threads that held it are not there.
+  void forget_other_threads() {
+    if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) new (this) Lock;
   }
 
   // Another thread wants the lock.

@@ -2,6 +2,7 @@
 // Reduction operations as objects; what they do is in datatype/op.h.
 #include "datatype/op.h"
 
+#include "mpi/callback.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 
@@ -10,7 +11,10 @@ namespace macadam::mpi {
 using datatype::Op;
 
 void op_create(Process&, UserFunction user_fn, int commute, MPI_Op* op) {
-  const auto make = [&](auto* function) { return new Op(function, commute != 0); };
+  const auto guard = [](void (*call)(void*), void* argument) {
+    run_callback("the function of a reduction operation", [&] { call(argument); });
+  };
+  const auto make = [&](auto* function) { return new Op(function, commute != 0, guard); };
   *op = std::visit(make, user_fn)->handle();
 }
 

@@ -26,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <sys/types.h>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -151,6 +152,8 @@ class Process {
   std::unique_ptr<coll::Resources> coll;
   Communicator* world = nullptr;
   Communicator* self = nullptr;
+  bool self_has_errhandler = false; // set by the program
+  pid_t forked_from = 0; // in a process that a fork has made after MPI_Init: what made it
 
   // A context that no communicator of the job has had: the caller's word as leader of a new one.
   std::uint64_t new_context();

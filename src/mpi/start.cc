@@ -7,12 +7,39 @@
 #include "mpi/window.h"
 
 #include <cstdio>
+#include <pthread.h>
+#include <unistd.h>
+#include <unwind.h>
 
 namespace macadam::mpi {
 namespace {
 
 using engine::Rank;
 using engine::RankMap;
+
+// An exception of the program's, thrown by the runtime it has, must find its handler in here, where
+// the C++ runtime is a copy of its own. That learns the sizes of registers when it first unwinds,
+// and would end the process if that came later than the exception.
+void prepare_to_catch() {
+  ::_Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
+}
+
+pid_t own_process = 0;
+
+// A process that a fork makes has this one's memory, and would take part in the job in its place:
+// there MPI looks as it does before MPI_Init, so that each function refuses without a look more.
+void watch_forks() {
+  if (own_process == 0) {
+    ::pthread_atfork(nullptr, nullptr, [] {
+      Process& self = anytime();
+      self.lock.forget_other_threads();
+      if (running == nullptr) return;
+      self.forked_from = own_process;
+      running = nullptr;
+    });
+  }
+  own_process = ::getpid();
+}
 
 void print_warnings(const Process& self) {
   if (self.job->rank() != 0) return;
@@ -56,6 +83,8 @@ void start(Process& self) {
   if (self.surroundings == nullptr) {
     self.own_surroundings = real_surroundings();
     self.surroundings = self.own_surroundings.get();
+    prepare_to_catch();
+    watch_forks();
   }
   self.job = self.surroundings->join();
   read_settings(self);

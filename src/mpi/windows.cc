@@ -98,7 +98,7 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
   }
   Communicator& own = duplicate_ranks(self, comm, "a window");
   Window& window = *self.windows->all.make(self, own, flavor);
-  window.errhandler = &share(self.errors_are_fatal);
+  window.errhandler = &share(self, self.errors_are_fatal);
   for (const Hint& hint : known_hints)
     window.hints.emplace_back(hint.key, hint.value);
   set_hints(window, info);

@@ -55,6 +55,25 @@ void user_handler() {
   OK(MPI_Comm_free(&copy));
 }
 
+// Errors of calls without an object go to the handler of MPI_COMM_WORLD, until the program sets
+// that of MPI_COMM_SELF. It must not have been set before.
+void without_an_object() {
+  if (!check::is_macadam()) return;
+  calls = 0;
+  MPI_Errhandler handler;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  OK(MPI_Comm_create_errhandler(note_error, &handler));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
+  returns(MPI_Type_commit(&type), MPI_ERR_TYPE);
+  CHECK_EQUAL(calls, 1);
+  CHECK(last_comm == MPI_COMM_WORLD);
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  returns(MPI_Type_commit(&type), MPI_ERR_TYPE);
+  CHECK_EQUAL(calls, 1);
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+  OK(MPI_Errhandler_free(&handler));
+}
+
 // An error in a request goes to the handler of the request's communicator.
 void errors_of_requests() {
   calls = 0;
@@ -147,7 +166,8 @@ void many_rounds() {
 
 int main(int argc, char** argv) {
   return check::run(argc, argv,
-                    {{"user_handler", user_handler},
+                    {{"without_an_object", without_an_object},
+                     {"user_handler", user_handler},
                      {"errors_of_requests", errors_of_requests},
                      {"predefined", predefined},
                      {"texts", texts},

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cxxabi.h>
+
+#include <exception>
+
+namespace macadam::mpi {
+
+// An exception has left a callback of the program: says which callback of which call, and ends the
+// job. `what` may be null.
+[[noreturn, gnu::cold]] void escaped(const char* callback, const char* what, const char* function);
+
+// Runs a callback of the program, for the MPI function `function` (null: the one that has the
+// lock). MPI passes no exception on: the call, which may be one of C or Fortran, would be left half
+// done.
+template <class Call>
+auto run_callback(const char* callback, Call&& call, const char* function = nullptr)
+    -> decltype(call()) {
+  try {
+    return call();
+  } catch (const abi::__forced_unwind&) {
+    throw; // the thread is being cancelled
+  } catch (const std::exception& exception) {
+    escaped(callback, exception.what(), function);
+  } catch (...) {
+    escaped(callback, nullptr, function);
+  }
+}
+
+} // namespace macadam::mpi
