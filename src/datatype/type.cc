@@ -77,10 +77,13 @@ TypeRef Type::make(int combiner, Contents contents, Shape shape, const Bounds* b
   return TypeRef::adopt(*new Type(combiner, std::move(contents), std::move(shape), bounds));
 }
 
-// Bounds as in the standard's definition of the extent: those of the data, rounded up to the
-// strictest alignment, unless some type inside was resized; then only what was resized counts.
+// The bounds are those of the parts, unless some part was resized; then only what was resized
+// counts. The standard's epsilon, which rounds an extent up to the strictest alignment, is added
+// where a structure is described and nowhere else: vectors of misaligned data keep the extent that
+// their strides give them, as in MPICH, and what nests them is a whole number of their extents.
 void Type::measure(const Bounds* bounds) {
   Interval data;
+  Interval hull;
   Interval marked;
   Wide size = 0;
   bool mixed = false;
@@ -92,6 +95,7 @@ void Type::measure(const Bounds* bounds) {
     if (child.explicit_bounds_) marked.add(at + child.lb_, at + child.ub(), reach);
     if (child.size_ == 0) continue;
     data.add(at + child.true_lb_, at + child.true_ub_, reach);
+    hull.add(at + child.lb_, at + child.ub(), reach);
     size = narrow(size + Wide{part.length} * child.size_, "size");
     alignment_ = std::max(alignment_, child.alignment_);
     if (elementary_ && elementary_ != child.elementary_) mixed = true;
@@ -105,6 +109,7 @@ void Type::measure(const Bounds* bounds) {
 
   const Wide reach = Wide{shape_.repeat - 1} * shape_.stride;
   data.repeat(reach);
+  hull.repeat(reach);
   marked.repeat(reach);
   true_lb_ = narrow(data.low, "true lower bound");
   true_ub_ = narrow(data.high, "true upper bound");
@@ -114,10 +119,11 @@ void Type::measure(const Bounds* bounds) {
   if (bounds) {
     marked = {.empty = false, .low = bounds->lb, .high = Wide{bounds->lb} + bounds->extent};
   } else if (marked.empty) {
-    const Wide extent = data.high - data.low;
-    marked = {.empty = false,
-              .low = data.low,
-              .high = data.low + (extent + alignment_ - 1) / alignment_ * alignment_};
+    marked = hull;
+    if (combiner_ == MPI_COMBINER_STRUCT || predefined()) {
+      const Wide extent = hull.high - hull.low;
+      marked.high = hull.low + (extent + alignment_ - 1) / alignment_ * alignment_;
+    }
   }
   lb_ = narrow(marked.low, "lower bound");
   narrow(marked.high, "upper bound");

@@ -111,6 +111,34 @@ void struct_padding() {
   OK(MPI_Type_free(&type));
 }
 
+// Only a structure is padded: what nests others is a whole number of their extents.
+void misaligned_strides() {
+  MPI_Datatype inner, outer;
+  OK(MPI_Type_create_hvector(2, 1, 50, MPI_INT, &inner));
+  expect_extent(inner, {0, 54, 0, 54, 8});
+  OK(MPI_Type_contiguous(3, inner, &outer));
+  expect_extent(outer, {0, 162, 0, 162, 24});
+  OK(MPI_Type_free(&outer));
+  OK(MPI_Type_vector(2, 1, 3, inner, &outer));
+  expect_extent(outer, {0, 216, 0, 216, 16});
+  OK(MPI_Type_free(&outer));
+  OK(MPI_Type_create_hvector(3, 1, 54, inner, &outer));
+  expect_extent(outer, {0, 162, 0, 162, 24});
+  OK(MPI_Type_free(&outer));
+  OK(MPI_Type_free(&inner));
+  const int lengths[2] = {1, 1};
+  const MPI_Aint bytes[2] = {0, 8};
+  const MPI_Datatype types[2] = {MPI_DOUBLE, MPI_CHAR};
+  OK(MPI_Type_create_struct(2, lengths, bytes, types, &inner));
+  OK(MPI_Type_create_hvector(2, 1, 54, inner, &outer));
+  expect_extent(outer, {0, 70, 0, 63, 18});
+  OK(MPI_Type_free(&outer));
+  OK(MPI_Type_free(&inner));
+  OK(MPI_Type_create_hvector(2, 1, 13, MPI_DOUBLE_INT, &outer));
+  expect_extent(outer, {0, 29, 0, 25, 24});
+  OK(MPI_Type_free(&outer));
+}
+
 void nested() {
   MPI_Datatype pair, rows, block;
   OK(MPI_Type_vector(2, 1, 3, MPI_INT, &pair));   // ints 0 and 3, extent 4
@@ -285,6 +313,7 @@ int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"constructors", constructors},
                      {"struct_padding", struct_padding},
+                     {"misaligned_strides", misaligned_strides},
                      {"nested", nested},
                      {"arrays", arrays},
                      {"empty", empty},

@@ -37,12 +37,38 @@ TEST(Bounds, AgreeWithTheDefinitionForRandomTypes) {
   }
 }
 
-TEST(Bounds, AreRoundedUpToTheStrictestAlignment) {
+TEST(Bounds, OfAStructureAreRoundedUpToTheStrictestAlignment) {
   const Type* types[] = {&double_type(), &predefined()[MPI_CHAR]};
   const TypeRef type = struct_(List{1, 1}, List{0, 8}, types);
   EXPECT_EQ(type->extent(), 16);
   EXPECT_EQ(type->true_extent(), 9);
   EXPECT_EQ(type->alignment(), 8);
+}
+
+// So that what nests them is a whole number of their extents.
+TEST(Bounds, OfOtherTypesAreNotRoundedUp) {
+  const TypeRef misaligned = hvector(2, 1, 50, int_type());
+  EXPECT_EQ(misaligned->extent(), 54);
+  EXPECT_EQ(contiguous(3, *misaligned)->extent(), 3 * 54);
+  EXPECT_EQ(vector(2, 1, 3, *misaligned)->extent(), 4 * 54);
+  EXPECT_EQ(hvector(3, 1, 54, *misaligned)->extent(), 3 * 54);
+  EXPECT_EQ(hindexed(List{1, 1}, List{1, 50}, int_type())->extent(), 53);
+  EXPECT_EQ(dup(*misaligned)->extent(), 54);
+  EXPECT_EQ(contiguous(2, *resized(*misaligned, 0, 55))->extent(), 110);
+}
+
+TEST(Bounds, ContainThePaddingOfStructuresInside) {
+  const Type* types[] = {&double_type(), &predefined()[MPI_CHAR]};
+  const TypeRef inner = struct_(List{1, 1}, List{0, 8}, types);
+  EXPECT_EQ(contiguous(2, *inner)->extent(), 32);
+  EXPECT_EQ(hvector(2, 1, 54, *inner)->extent(), 54 + 16);
+  EXPECT_EQ(hvector(2, 1, 54, *inner)->true_extent(), 54 + 9);
+  EXPECT_EQ(hindexed(List{1, 1}, List{54, 0}, *inner)->extent(), 54 + 16);
+  const Type* outer[] = {&predefined()[MPI_CHAR], inner.get()};
+  EXPECT_EQ(struct_(List{1, 1}, List{0, 1}, outer)->extent(), 24);
+  const TypeRef misaligned = hvector(2, 1, 50, int_type());
+  const Type* mixed[] = {misaligned.get(), &predefined()[MPI_CHAR]};
+  EXPECT_EQ(struct_(List{1, 1}, List{0, 60}, mixed)->extent(), 64);
 }
 
 TEST(Bounds, OfAResizedPartReplaceThoseOfTheOthers) {

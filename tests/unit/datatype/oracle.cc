@@ -26,14 +26,8 @@ std::int64_t TypeMap::lb() const {
 }
 
 std::int64_t TypeMap::ub() const {
-  if (!ub_markers.empty()) return *std::max_element(ub_markers.begin(), ub_markers.end());
-  std::int64_t alignment = 1;
-  for (const Entry& e : entries)
-    alignment = std::max(alignment, e.alignment);
-  std::int64_t ub = true_ub();
-  while ((ub - lb()) % alignment != 0)
-    ++ub;
-  return ub;
+  const auto& from = ub_markers.empty() ? ends : ub_markers;
+  return from.empty() ? 0 : *std::max_element(from.begin(), from.end());
 }
 
 std::int64_t TypeMap::size() const {
@@ -57,10 +51,21 @@ std::vector<std::int64_t> TypeMap::bytes(std::int64_t count) const {
 
 TypeMap basic(MPI_Datatype handle) {
   // Pairs are structs of two basic types; the others are one entry.
-  if (handle == MPI_DOUBLE_INT) return {{{0, 8, 8}, {8, 4, 4}}, {}, {}};
-  if (handle == MPI_SHORT_INT) return {{{0, 2, 2}, {4, 4, 4}}, {}, {}};
+  if (handle == MPI_DOUBLE_INT) return {{{0, 8, 8}, {8, 4, 4}}, {16}, {}, {}};
+  if (handle == MPI_SHORT_INT) return {{{0, 2, 2}, {4, 4, 4}}, {8}, {}, {}};
   const std::int64_t size = predefined()[handle].size();
-  return {{{0, size, size}}, {}, {}};
+  return {{{0, size, size}}, {size}, {}, {}};
+}
+
+void pad(TypeMap& map) {
+  if (!map.ub_markers.empty() || map.entries.empty()) return;
+  std::int64_t alignment = 1;
+  for (const Entry& e : map.entries)
+    alignment = std::max(alignment, e.alignment);
+  std::int64_t end = map.ub();
+  while ((end - map.lb()) % alignment != 0)
+    ++end;
+  map.ends.push_back(end);
 }
 
 void append(TypeMap& map, std::int64_t displacement, std::int64_t length, const TypeMap& old) {
@@ -71,6 +76,8 @@ void append(TypeMap& map, std::int64_t displacement, std::int64_t length, const 
       e.displacement += at;
       map.entries.push_back(e);
     }
+    for (const std::int64_t end : old.ends)
+      map.ends.push_back(end + at);
     for (const std::int64_t m : old.lb_markers)
       map.lb_markers.push_back(m + at);
     for (const std::int64_t m : old.ub_markers)
@@ -102,7 +109,7 @@ TypeMap hindexed(const std::vector<std::int64_t>& blocklengths,
 }
 
 TypeMap resized(const TypeMap& old, std::int64_t lb, std::int64_t extent) {
-  return {old.entries, {lb}, {lb + extent}};
+  return {old.entries, old.ends, {lb}, {lb + extent}};
 }
 
 const datatype::PredefinedTypes& predefined() {
@@ -260,6 +267,7 @@ class Generator {
       types.push_back(parts[i].type.get());
       append(map, displacements[i], lengths[i], parts[i].map);
     }
+    pad(map);
     return {datatype::struct_(lengths, displacements, types), std::move(map)};
   }
 

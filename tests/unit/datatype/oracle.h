@@ -8,7 +8,8 @@
 #include <vector>
 
 // The standard's definition of datatypes, taken literally: a type is the list of its basic entries
-// and its bounds. Slow, and written without a look at how the library does it.
+// and its bounds. Only MPI_Type_create_struct pads. Slow, and written without a look at how the
+// library does it.
 namespace oracle {
 
 using macadam::datatype::Type;
@@ -23,6 +24,7 @@ struct Entry {
 
 struct TypeMap {
   std::vector<Entry> entries;
+  std::vector<std::int64_t> ends; // of entries, and of the padding behind structures
   std::vector<std::int64_t> lb_markers;
   std::vector<std::int64_t> ub_markers;
 
@@ -37,6 +39,8 @@ struct TypeMap {
 };
 
 TypeMap basic(MPI_Datatype handle);
+// Ends a structure: rounds its extent up to the strictest alignment, unless its bounds are marked.
+void pad(TypeMap& map);
 // Appends `length` copies of `old`, one extent apart, at `displacement`.
 void append(TypeMap& map, std::int64_t displacement, std::int64_t length, const TypeMap& old);
 TypeMap contiguous(std::int64_t count, const TypeMap& old);
