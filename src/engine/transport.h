@@ -66,6 +66,7 @@ struct Limits {
   // is done or complete.
   bool orders_puts = false;
   bool atomics = false;           // has atomic()
+  bool maps = false;              // all it reaches have mapped what allocate() gives
   std::size_t blocks = 1;         // on each side of write_blocks() and read_blocks(); 1: has none
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accumulates, done by the origin alone (Jiang et al., "Mapping MPI_Accumulate to RDMA
-// operations").
-//
-// Two ways, of which a window has one for each location, whoever accesses it: where all memory of
-// the window is mapped by all its ranks, elements of 1, 2, 4 and 8 bytes are changed by the
-// processor's atomics. Everything else is read, changed and written back while the target's
-// accumulate lock is held; an origin holds it inside a call only, so it is never held by a process
-// that computes.
+// operations"), in one of two ways, which exclude each other (words.h):
+//  - where all memory of the window is mapped by all its ranks, a few elements of 1, 2, 4 or 8
+//    bytes are changed by the processor's atomics;
+//  - all else is done while the target's accumulate lock is held: in place by the loops of the
+//    reductions where the memory is mapped, otherwise read, changed and written back. An origin
+//    holds the lock inside a call only, so it is never held by a process that computes; and not at
+//    all where nobody else may access the target.
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/op.h"
@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <utility>
 
 namespace macadam::rma {
 
@@ -29,9 +31,10 @@ using engine::RemoteMemory;
 
 namespace {
 
-constexpr std::size_t accumulate_lock = offsetof(Control, accumulate);
-// Packed bytes that are worked on at a time, so for which the lock is held.
+// Bytes that are worked on at a time, so for which the lock is held.
 constexpr std::size_t chunk_bytes = 16 << 10;
+// Elements up to which the processor's atomics are faster, each a fourth of what the lock takes.
+constexpr std::size_t few_elements = 4;
 constexpr std::size_t line = 64;
 
 std::byte* aligned(std::byte* memory) {
@@ -53,20 +56,67 @@ void check_same(const Type& ours, const Type& theirs, const char* side) {
              datatype::describe(ours), datatype::describe(theirs));
 }
 
+// The origin's data or results, chunk by chunk: packed, or where they lie.
+class Side {
+ public:
+  // `data` may be null: there are none.
+  Side(const Data* data, const Type& element, bool may_stay) {
+    if (data == nullptr) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(data->address);
+    const bool is_aligned = address % static_cast<std::size_t>(element.alignment()) == 0;
+    if (may_stay && is_aligned && data->type->contiguous())
+      next_ = static_cast<std::byte*>(data->address);
+    else
+      cursor_.emplace(*data->type, data->address, data->count);
+  }
+  // The next bytes, or `room` for them.
+  std::byte* in_place(std::byte* room, std::size_t bytes) {
+    return next_ != nullptr ? std::exchange(next_, next_ + bytes) : room;
+  }
+  void pack(std::byte* room, std::size_t bytes) {
+    if (cursor_) cursor_->pack(room, bytes);
+  }
+  void unpack(const std::byte* room, std::size_t bytes) {
+    if (cursor_) cursor_->unpack(room, bytes);
+  }
+
+ private:
+  std::byte* next_ = nullptr;
+  std::optional<PackCursor> cursor_;
+};
+
+bool lie_aligned(std::span<const Segment> pieces, const std::byte* base, std::size_t alignment) {
+  return std::ranges::all_of(pieces, [&](const Segment& piece) {
+    return (reinterpret_cast<std::uintptr_t>(base) + reinterpret_cast<std::uintptr_t>(piece.data)) %
+               alignment ==
+           0;
+  });
+}
+
 } // namespace
 
-// One accumulate under way, and memory for a chunk of it.
+// One accumulate under way, and what of it is worked on.
 struct Window::Accumulation {
   const Op& op;
   const Type& element;
   Reach to;
   PackCursor theirs;
-  Operands chunk;
   bool wants_old = false;
-  std::vector<Segment> pieces; // of the chunk, at the target
+  Operands chunk;
+  std::span<const Segment> pieces; // of the chunk, at the target
 
   [[nodiscard]] bool replaces() const { return op.handle() == MPI_REPLACE; }
   [[nodiscard]] bool changes() const { return op.handle() != MPI_NO_OP; }
+  // Calls move(packed, there, bytes) for each piece.
+  template <class Move>
+  void for_each_piece(std::byte* packed, Move&& move) const {
+    for (const Segment& piece : pieces) {
+      const auto bytes = static_cast<std::size_t>(piece.bytes);
+      move(packed, reinterpret_cast<std::ptrdiff_t>(piece.data), bytes);
+      packed += bytes;
+    }
+  }
+  void combine_in_place() const;
 };
 
 bool Window::by_processor(const Type& element) const {
@@ -80,58 +130,71 @@ void Window::land_before_word(Target& target) {
   if (target.by_messages) wait_landed(target);
 }
 
-// A chunk, whose pieces are known, under the lock.
-void Window::combine_locked(Target& target, Accumulation& what, std::size_t bytes) {
-  std::uint64_t ticket = 0;
-  take_lock(target, accumulate_lock, true, ticket);
-  const auto for_each = [&](std::byte* packed, auto&& move) {
-    for (const Segment& piece : what.pieces) {
-      const auto at = reinterpret_cast<std::ptrdiff_t>(piece.data);
-      move(packed, at, static_cast<std::size_t>(piece.bytes));
-      packed += piece.bytes;
-    }
-  };
+// A chunk in mapped memory, where whole elements lie aligned.
+void Window::Accumulation::combine_in_place() const {
+  std::byte* old = chunk.old;
+  for_each_piece(chunk.ours, [&](const std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+    std::byte* const there = to.here + at;
+    if (wants_old) std::memcpy(old, there, bytes);
+    old += bytes;
+    if (replaces())
+      std::memmove(there, ours, bytes);
+    else if (changes())
+      op.apply(ours, there, static_cast<MPI_Count>(bytes) / element.size(), element);
+  });
+}
+
+// A chunk by copies there and back.
+void Window::combine_copied(Target& target, Accumulation& what, std::size_t bytes) {
   std::byte* const here = what.to.here;
-  const bool in_blocks = here == nullptr && what.pieces.size() > 1 && takes_blocks(target, what.to);
   std::vector<engine::Block> blocks;
-  if (in_blocks) {
+  if (here == nullptr && what.pieces.size() > 1 && takes_blocks(target, what.to)) {
     for (const Segment& piece : what.pieces)
       blocks.push_back({what.to.there.address + reinterpret_cast<std::uint64_t>(piece.data),
                         static_cast<std::size_t>(piece.bytes)});
   }
-  const auto move_packed_chunk = [&](Direction direction, std::byte* packed) {
-    move_packed(target, direction, packed, blocks, what.to.there.key, target.batch);
+  const auto move = [&](Direction direction, std::byte* packed) {
+    const bool reads = direction == Direction::read;
+    if (!blocks.empty()) {
+      move_packed(target, direction, packed, blocks, what.to.there.key, target.batch);
+      return;
+    }
+    what.for_each_piece(packed, [&](std::byte* ours, std::ptrdiff_t at, std::size_t size) {
+      if (here != nullptr)
+        reads ? std::memcpy(ours, here + at, size) : std::memcpy(here + at, ours, size);
+      else if (reads)
+        read(target, ours, what.to, at, size, target.batch);
+      else
+        write(target, ours, what.to, at, size, target.batch);
+    });
   };
-  if (what.wants_old || (what.changes() && !what.replaces())) {
-    if (in_blocks)
-      move_packed_chunk(Direction::read, what.chunk.old);
-    else
-      for_each(what.chunk.old, [&](std::byte* to, std::ptrdiff_t at, std::size_t size) {
-        if (here != nullptr) {
-          std::memcpy(to, here + at, size);
-          return;
-        }
-        read(target, to, what.to, at, size, target.batch);
-      });
+  const bool computes = what.changes() && !what.replaces();
+  if (what.wants_old || computes) {
+    move(Direction::read, what.chunk.old);
     wait_for_batch(target);
   }
-  if (what.changes() && !what.replaces()) combine(what.op, what.element, bytes, what.chunk);
-  if (what.changes()) {
-    if (in_blocks)
-      move_packed_chunk(Direction::write, what.replaces() ? what.chunk.ours : what.chunk.result);
+  if (computes) combine(what.op, what.element, bytes, what.chunk);
+  if (what.changes()) move(Direction::write, computes ? what.chunk.result : what.chunk.ours);
+}
+
+// A chunk, while nobody else accumulates to the target.
+void Window::combine_chunk(Target& target, Accumulation& what, std::size_t bytes) {
+  const bool alone = is_alone(target);
+  const auto alignment = static_cast<std::size_t>(what.element.alignment());
+  std::uint64_t ticket = 0;
+  if (!alone) take_bulk(target, ticket);
+  if (what.to.here == nullptr) {
+    combine_copied(target, what, bytes);
+  } else {
+    stored_ = true;
+    if (what.element.contiguous() && lie_aligned(what.pieces, what.to.here, alignment))
+      what.combine_in_place();
     else
-      for_each(what.replaces() ? what.chunk.ours : what.chunk.result,
-               [&](const std::byte* from, std::ptrdiff_t at, std::size_t size) {
-                 if (here != nullptr) {
-                   std::memcpy(here + at, from, size);
-                   return;
-                 }
-                 write(target, from, what.to, at, size, target.batch);
-               });
+      combine_copied(target, what, bytes);
   }
   // Behind the data, which land before it.
   land_before_word(target);
-  give_lock(target, accumulate_lock, true, ticket);
+  if (!alone) give_bulk(target, ticket);
   wait_for_batch(target);
 }
 
@@ -159,52 +222,51 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   if (bytes == 0) return; // a type without data is made of nothing
   const Type& element = *place.type->elementary();
   const Turn turn(*this, target);
-  Accumulation what{op, element, to, {*place.type, nullptr, place.count}, {}, false, {}};
-  what.wants_old = result != nullptr;
-  // The packed chunk holds whole elements.
+  Accumulation what{op, element, to, {*place.type, nullptr, place.count}, result != nullptr,
+                    {}, {}};
+  // A chunk holds whole elements.
   const auto size = static_cast<std::size_t>(element.size());
   const std::size_t most = std::min(chunk_bytes / size * size, static_cast<std::size_t>(bytes));
   const std::size_t spread =
       element.contiguous() ? 0 : most / size * static_cast<std::size_t>(element.extent());
   target.chunk.resize(std::max(target.chunk.size(), 3 * most + 2 * spread + 5 * line));
-  what.chunk.ours = aligned(target.chunk.data());
-  what.chunk.old = aligned(what.chunk.ours + most);
-  what.chunk.result = aligned(what.chunk.old + most);
+  std::byte* const ours_room = aligned(target.chunk.data());
+  std::byte* const old_room = aligned(ours_room + most);
+  what.chunk.result = aligned(old_room + most);
   what.chunk.ours_spread = aligned(what.chunk.result + most);
   what.chunk.result_spread = aligned(what.chunk.ours_spread + spread);
 
-  std::optional<PackCursor> ours, results;
-  if (sends) ours.emplace(*origin.type, origin.address, origin.count);
-  if (result != nullptr) results.emplace(*result->type, result->address, result->count);
-  const bool atomically = by_processor(element);
-  ++(atomically ? counters_.by_atomics : counters_.under_lock);
+  const bool is_here = to.here != nullptr;
+  Side ours(sends ? &origin : nullptr, element, is_here);
+  Side results(result, element, is_here);
+  const bool few = by_processor(element) && static_cast<std::size_t>(bytes) <= few_elements * size;
+  bool by_atomics = false;
   while (!what.theirs.done()) {
     const std::size_t chunk = std::min(most, static_cast<std::size_t>(what.theirs.remaining()));
-    if (sends) ours->pack(what.chunk.ours, chunk);
-    what.pieces.clear();
+    what.chunk.ours = ours.in_place(ours_room, chunk);
+    what.chunk.old = results.in_place(old_room, chunk);
+    ours.pack(what.chunk.ours, chunk);
+    target.pieces.clear();
     for (auto left = static_cast<MPI_Count>(chunk); left > 0;) {
-      what.pieces.push_back(what.theirs.next_segment(left));
-      left -= what.pieces.back().bytes;
+      target.pieces.push_back(what.theirs.next_segment(left));
+      left -= target.pieces.back().bytes;
     }
-    const bool aligned_all = std::ranges::all_of(what.pieces, [&](const Segment& piece) {
-      return (reinterpret_cast<std::uintptr_t>(to.here) +
-              reinterpret_cast<std::uintptr_t>(piece.data)) %
-                 size ==
-             0;
-    });
-    if (atomically && aligned_all) {
-      std::size_t done = 0;
-      for (const Segment& piece : what.pieces) {
-        const auto length = static_cast<std::size_t>(piece.bytes);
-        combine_atomically(op, element, to.here + reinterpret_cast<std::ptrdiff_t>(piece.data),
-                           what.chunk.ours + done, what.chunk.old + done, length / size);
-        done += length;
-      }
-    } else {
-      combine_locked(target, what, chunk);
-    }
-    if (results) results->unpack(what.chunk.old, chunk);
+    what.pieces = target.pieces;
+    by_atomics = few && lie_aligned(what.pieces, to.here, size);
+    if (by_atomics)
+      atomically(target, [&] {
+        std::byte* old = what.chunk.old;
+        what.for_each_piece(
+            what.chunk.ours, [&](const std::byte* from, std::ptrdiff_t at, std::size_t length) {
+              combine_atomically(op, element, to.here + at, from, old, length / size);
+              old += length;
+            });
+      });
+    else
+      combine_chunk(target, what, chunk);
+    results.unpack(what.chunk.old, chunk);
   }
+  ++(by_atomics ? counters_.by_atomics : counters_.under_lock);
 }
 
 bool Window::fetch_and_op_directly(const void* origin, void* result, const Type& type, int rank,
@@ -215,8 +277,10 @@ bool Window::fetch_and_op_directly(const void* origin, void* result, const Type&
   const auto size = static_cast<std::size_t>(type.size());
   std::byte* const there = direct(rank, displacement, size, false);
   if (there == nullptr || reinterpret_cast<std::uintptr_t>(there) % size != 0) return false;
-  combine_atomically(op, type, there, static_cast<const std::byte*>(origin),
-                     static_cast<std::byte*>(result), 1);
+  atomically(*targets_[static_cast<std::size_t>(rank)], [&] {
+    combine_atomically(op, type, there, static_cast<const std::byte*>(origin),
+                       static_cast<std::byte*>(result), 1);
+  });
   return true;
 }
 
@@ -239,13 +303,15 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
   const auto size = static_cast<std::size_t>(place.type->size());
   if (by_processor(*place.type) && reinterpret_cast<std::uintptr_t>(to.here) % size == 0) {
     ++counters_.by_atomics;
-    compare_and_swap_atomically(to.here, origin, compare, result, size);
+    atomically(target,
+               [&] { compare_and_swap_atomically(to.here, origin, compare, result, size); });
     return;
   }
   const Turn turn(*this, target);
   ++counters_.under_lock;
+  const bool alone = is_alone(target);
   std::uint64_t ticket = 0;
-  take_lock(target, accumulate_lock, true, ticket);
+  if (!alone) take_bulk(target, ticket);
   std::byte found[line];
   const auto move = [&](bool writes) {
     if (to.here != nullptr) {
@@ -266,7 +332,7 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     move(true);
     land_before_word(target);
   }
-  give_lock(target, accumulate_lock, true, ticket);
+  if (!alone) give_bulk(target, ticket);
   std::memcpy(result, found, size);
 }
 

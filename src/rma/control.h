@@ -37,8 +37,9 @@ struct Attachments {
 struct Control {
   alignas(64) TicketLock window;     // MPI_Win_lock
   alignas(64) TicketLock accumulate; // held while an origin reads, computes and writes
+  std::uint32_t in_bulk = 0;         // by its holder, without atomics (words.h)
   alignas(64) Attachments attachments;
-  // Behind it, for each rank of the window: Signals.
+  // Behind it, for each rank of the window: Signals; and AtAtomics, if all share memory.
 };
 
 // The bit vectors of Jiang et al., section "Synchronization": what one rank tells another. They are
@@ -51,11 +52,21 @@ struct Signals {
   std::uint32_t padding = 0;
 };
 
-constexpr std::size_t control_bytes(int ranks) {
-  return sizeof(Control) + static_cast<std::size_t>(ranks) * sizeof(Signals);
-}
+// Whether a rank changes elements of this one by the processor's atomics now. Written at each such
+// access, so it has a line of its own.
+struct alignas(64) AtAtomics {
+  std::uint32_t now = 0;
+};
+
 constexpr std::size_t signals_offset(int rank) {
   return sizeof(Control) + static_cast<std::size_t>(rank) * sizeof(Signals);
+}
+constexpr std::size_t atomics_offset(int ranks, int rank) {
+  constexpr std::size_t line = sizeof(AtAtomics);
+  return (signals_offset(ranks) + line - 1) / line * line + static_cast<std::size_t>(rank) * line;
+}
+constexpr std::size_t control_bytes(int ranks, bool share_memory) {
+  return share_memory ? atomics_offset(ranks, ranks) : signals_offset(ranks);
 }
 
 } // namespace macadam::rma

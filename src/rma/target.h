@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "datatype/cursor.h"
 #include "engine/engine.h"
 #include "engine/transport.h"
 #include "rma/control.h"
@@ -21,7 +22,7 @@ struct Exposure {
   std::uint64_t bytes = 0;
   std::uint64_t unit = 1;    // displacement unit, bytes
   bool mapped = false;       // its memory is in the address space of the ranks near it
-  bool all_near = false;     // its nearest network reaches all ranks of the window
+  bool shares = false;       // all ranks of the window have its control block mapped
   std::uint16_t padding = 0; // so that no byte travels unset
   std::uint32_t more_padding = 0;
 };
@@ -113,7 +114,8 @@ struct Target final : Waiter {
   engine::Link* link = nullptr;
   engine::RemoteMemory data;
   engine::RemoteMemory control;
-  std::byte* control_here = nullptr; // mapped
+  std::byte* control_here = nullptr;   // mapped
+  std::uint32_t* at_atomics = nullptr; // there: ours (AtAtomics)
   // The network of the window's atomics; null: the processor's, on control_here.
   engine::Transport* word_network = nullptr;
   engine::Link* word_link = nullptr;
@@ -122,7 +124,9 @@ struct Target final : Waiter {
   std::uint64_t scratch[8] = {}; // for `batch`
   std::uint64_t answer = 0;      // of Window::ask_after()
   std::uint32_t signal = 0;      // that is sent
-  std::vector<std::byte> chunk;  // of an accumulate
+  // Of an accumulate: room for a chunk, and where it belongs.
+  std::vector<std::byte> chunk;
+  std::vector<datatype::Segment> pieces;
   // Of a dynamic window: what was attached when `version` was read, by address.
   std::uint64_t version = 0;
   std::vector<Attached> attached;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "rma/messages.h"
+#include "rma/words.h"
 
 #include <algorithm>
 #include <new>
@@ -21,7 +22,7 @@ void Counters::list(base::CounterList& list) const {
   add("rma_mapped", "puts, gets and atomics done by loads and stores", mapped);
   add("rma_network", "puts and gets done by RDMA or a copy of the kernel", by_network);
   add("rma_by_target", "puts and gets done by messages, which the target serves", by_target);
-  add("rma_atomics", "longer accumulates done by the processor's atomics", by_atomics);
+  add("rma_atomics", "short accumulates done by the processor's atomics", by_atomics);
   add("rma_under_lock", "accumulates done under the lock of the target", under_lock);
   add("rma_locks_waited", "locks of windows that others held", locks_waited);
 }
@@ -36,7 +37,11 @@ Window::~Window() = default;
 Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
-  const std::size_t block = control_bytes(size());
+  own_ = {};
+  own_.shares = near.limits().maps;
+  for (int rank = 0; rank < size(); ++rank)
+    own_.shares = own_.shares && near.reaches((*team_.local)[rank]);
+  const std::size_t block = control_bytes(size(), own_.shares);
   control_ = static_cast<std::byte*>(near.allocate(block));
   if (control_ == nullptr) {
     base::fail(
@@ -47,7 +52,6 @@ Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   std::memset(control_, 0, block);
   new (control_) Control;
   memory_ = static_cast<std::byte*>(memory);
-  own_ = {};
   try {
     own_.near_control = near.expose(control_, block);
     own_.far_control = &far == &near ? own_.near_control : far.expose(control_, block);
@@ -60,9 +64,6 @@ Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   own_.bytes = bytes;
   own_.unit = unit;
   own_.mapped = near.is_mapped(own_.near_control) && (bytes == 0 || near.is_mapped(own_.near_data));
-  own_.all_near = true;
-  for (int rank = 0; rank < size(); ++rank)
-    own_.all_near = own_.all_near && near.reaches((*team_.local)[rank]);
   return own_;
 }
 
@@ -71,8 +72,7 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   memory_is_ = memory;
   targets_.resize(exposures_.size());
   const auto every = [&](auto&& holds) { return std::ranges::all_of(exposures_, holds); };
-  words_by_processor_ = engine_.networks().nearest().is_mapped(own_.near_control) &&
-                        every([](const Exposure& e) { return e.all_near; });
+  words_by_processor_ = every([](const Exposure& e) { return e.shares; });
   data_by_processor_ = words_by_processor_ && memory != Memory::attached &&
                        (memory == Memory::together ||
                         every([](const Exposure& e) { return e.mapped || e.bytes == 0; }));
@@ -125,7 +125,8 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
   target.control = target.is_near ? exposure.near_control : exposure.far_control;
   const bool own = target.rank == rank();
   target.control_here =
-      own ? control_ : network.mapped(*target.link, target.control, control_bytes(size()));
+      own ? control_
+          : network.mapped(*target.link, target.control, control_bytes(size(), exposure.shares));
   if (memory_is_ == Memory::attached) {
     // Found at each access.
   } else if (memory_is_ == Memory::together) {
@@ -143,7 +144,10 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
                          (target.base == nullptr && !network.why_not_direct(*target.link).empty());
     if (target.by_messages && exposure.bytes > 0) target.base = nullptr;
   }
-  if (words_by_processor_) return;
+  if (words_by_processor_) {
+    target.at_atomics = &at_atomics(target, rank());
+    return;
+  }
   engine::PeerState ignored;
   target.word_network = &far;
   target.word_link = target.is_near ? &far.connect(target.peer->rank, ignored) : target.link;

@@ -232,6 +232,13 @@ class Window {
   void wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket);
   void take_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
   void give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
+  std::uint32_t& at_atomics(const Target& target, int rank) const;
+  [[nodiscard]] bool is_alone(const Target& target) const;
+  template <class Change>
+  void atomically(Target& target, Change&& change);
+  void take_bulk(Target& target, std::uint64_t& ticket);
+  void give_bulk(Target& target, std::uint64_t ticket);
+  void await_atomics(Target& target, int rank);
 
   // post.h
   class Turn;
@@ -272,7 +279,8 @@ class Window {
   struct Accumulation;
   [[nodiscard]] bool by_processor(const datatype::Type& element) const;
   void land_before_word(Target& target);
-  void combine_locked(Target& target, Accumulation& what, std::size_t bytes);
+  void combine_chunk(Target& target, Accumulation& what, std::size_t bytes);
+  void combine_copied(Target& target, Accumulation& what, std::size_t bytes);
   static void begin(Operation* operation, Target& target);
   static bool end(Operation* operation);
 
@@ -287,7 +295,7 @@ class Window {
   std::vector<std::unique_ptr<Target>> targets_; // by rank
   std::vector<Target*> touched_;                 // opened in the present epoch
   bool words_by_processor_ = false;              // else by the network that connects all
-  bool data_by_processor_ = false;               // ... accumulates too, without the lock
+  bool data_by_processor_ = false;               // ... short accumulates too, without the lock
   Memory memory_is_ = Memory::own;
   Access access_ = Access::none;
   bool unchecked_ = false; // MPI_MODE_NOCHECK of lock_all

@@ -71,6 +71,37 @@ void Window::give_far_lock(Target& target, std::size_t lock, bool exclusive, std
   target.words_unlanded = false; // what is written before an atomic lands before it
 }
 
+// --- The accumulate lock.
+
+void Window::take_bulk(Target& target, std::uint64_t& ticket) {
+  take_lock(target, accumulate_lock, true, ticket);
+  if (!data_by_processor_) return;
+  in_bulk(target).exchange(1);
+  for (int each = 0; each < size(); ++each) {
+    if (each != rank() && std::atomic_ref(at_atomics(target, each)).load() != 0) [[unlikely]]
+      await_atomics(target, each);
+  }
+}
+
+void Window::await_atomics(Target& target, int rank) {
+  const Target* lost = nullptr;
+  waiting_.until_seen([&] {
+    if (std::atomic_ref(at_atomics(target, rank)).load() == 0) return true;
+    lost = find_lost();
+    return lost != nullptr;
+  });
+  if (lost == nullptr) return;
+  base::fail(MPI_ERR_PROC_ABORTED,
+             "rank {} of the window (rank {} of MPI_COMM_WORLD) has ended while it may have "
+             "accumulated to rank {}",
+             lost->rank, lost->peer->rank, target.rank);
+}
+
+void Window::give_bulk(Target& target, std::uint64_t ticket) {
+  if (data_by_processor_) in_bulk(target).store(0, std::memory_order_release);
+  give_lock(target, accumulate_lock, true, ticket);
+}
+
 // Nobody knows who holds a lock. Once a rank of the window has ended it may be that one, for ever:
 // so a long wait asks after all of them, one after the other.
 void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket) {

@@ -40,4 +40,44 @@ inline void Window::give_lock(Target& target, std::size_t lock, bool exclusive,
   word(target, lock + offsetof(TicketLock, writers)).fetch_add(1);
 }
 
+// --- Accumulates where the processor's atomics are the window's, and all its memory is mapped: a
+// few elements by atomics, many at once under the accumulate lock and without. The two exclude each
+// other. Who is about to use atomics says so in a word of its own, and then looks whether a holder
+// of the lock is in bulk; the holder says that it is, and then looks at the words of all others.
+// Each has stored before it looks, in the one order of such operations, so of two that come
+// together at least one sees the other: the holder waits until the other has ended, and who finds
+// a holder in bulk takes the lock, by turns, and nobody starves. So no atomic of one falls between
+// the loads and stores of the other.
+
+constexpr std::size_t accumulate_lock = offsetof(Control, accumulate);
+
+inline std::uint32_t& Window::at_atomics(const Target& target, int rank) const {
+  return reinterpret_cast<AtAtomics*>(target.control_here + atomics_offset(size(), rank))->now;
+}
+inline std::atomic_ref<std::uint32_t> in_bulk(const Target& target) {
+  return std::atomic_ref(reinterpret_cast<Control*>(target.control_here)->in_bulk);
+}
+
+// Nobody else may access the target's memory by this window.
+inline bool Window::is_alone(const Target& target) const {
+  return target.held == Held::exclusive || size() == 1;
+}
+
+template <class Change>
+void Window::atomically(Target& target, Change&& change) {
+  if (is_alone(target)) return change();
+  std::atomic_ref announced(*target.at_atomics);
+  announced.exchange(1);
+  const bool free = in_bulk(target).load() == 0;
+  if (free) [[likely]]
+    change();
+  announced.store(0, std::memory_order_release);
+  if (free) [[likely]]
+    return;
+  std::uint64_t ticket = 0;
+  take_lock(target, accumulate_lock, true, ticket);
+  change();
+  give_lock(target, accumulate_lock, true, ticket);
+}
+
 } // namespace macadam::rma

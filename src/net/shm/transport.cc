@@ -54,6 +54,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .atomics = true,
+          .maps = true,
           .blocks = most_blocks};
 }
 

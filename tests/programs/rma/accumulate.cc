@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accumulates: what they compute, for every type and operation that the standard pairs, and that
 // each element is changed in one step whoever else changes it.
+#include "counter.h"
 #include "rma/window.h"
 
 #include <algorithm>
@@ -215,6 +216,160 @@ void wide_and_long() {
   });
 }
 
+// Adds 1 to some of the elements of rank 0 in one of several ways, and to the same of `added`.
+void add_ones(MPI_Win win, std::vector<std::int64_t>& added, int way, int at,
+              MPI_Datatype strided) {
+  static const std::vector<std::int64_t> ones(added.size(), 1);
+  static std::vector<std::int64_t> old(added.size());
+  const auto all = static_cast<int>(added.size());
+  const auto add = [&](int first, int count, int stride) {
+    for (int i = 0; i < count; ++i)
+      ++added[static_cast<std::size_t>(first + i * stride)];
+  };
+  switch (way) {
+  case 0:
+    OK(MPI_Accumulate(ones.data(), all, MPI_INT64_T, 0, 0, all, MPI_INT64_T, MPI_SUM, win));
+    return add(0, all, 1);
+  case 1:
+    OK(MPI_Accumulate(ones.data(), 3, MPI_INT64_T, 0, at, 3, MPI_INT64_T, MPI_SUM, win));
+    return add(at, 3, 1);
+  case 2:
+    OK(MPI_Fetch_and_op(ones.data(), old.data(), MPI_INT64_T, 0, at, MPI_SUM, win));
+    return add(at, 1, 1);
+  case 3: {
+    std::int64_t expected = 0, found = 0;
+    for (;;) {
+      const std::int64_t wanted = expected + 1;
+      OK(MPI_Compare_and_swap(&wanted, &expected, &found, MPI_INT64_T, 0, at, win));
+      OK(MPI_Win_flush(0, win));
+      if (found == expected) return add(at, 1, 1);
+      expected = found;
+    }
+  }
+  case 4:
+    OK(MPI_Get_accumulate(ones.data(), 100, MPI_INT64_T, old.data(), 100, MPI_INT64_T, 0, at, 100,
+                          MPI_INT64_T, MPI_SUM, win));
+    return add(at, 100, 1);
+  default: // 50, each apart from the next
+    OK(MPI_Accumulate(ones.data(), 50, MPI_INT64_T, 0, at, 1, strided, MPI_SUM, win));
+    return add(at, 50, 2);
+  }
+}
+
+// Long accumulates, short ones and swaps by all ranks on the same elements at the same time, under
+// shared locks and exclusive ones: nothing is lost.
+void long_and_short_at_once() {
+  MPI_Datatype strided;
+  OK(MPI_Type_vector(50, 1, 2, MPI_INT64_T, &strided));
+  OK(MPI_Type_commit(&strided));
+  rma::for_each_kind([&](Kind kind) {
+    constexpr std::size_t count = 600;
+    rma::Window<std::int64_t> win(kind, count);
+    std::vector<std::int64_t> added(count);
+    // All that is private to a process takes two calls of the kernel.
+    const int epochs = check::times(kind == Kind::created ? 60 : 600, 3);
+    for (int epoch = 0; epoch < epochs; ++epoch) {
+      const bool alone = (epoch + check::rank) % 4 == 0;
+      OK(MPI_Win_lock(alone ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 0, 0, win));
+      for (int i = 0; i < 20; ++i)
+        add_ones(win, added, (i * 5 + epoch + check::rank) % 6, i % 8, strided);
+      OK(MPI_Win_unlock(0, win));
+    }
+    OK(MPI_Allreduce(MPI_IN_PLACE, added.data(), count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+    for (std::size_t i = 0; check::rank == 0 && i < count; ++i)
+      CHECK_EQUAL(win[i], added[i]);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+  OK(MPI_Type_free(&strided));
+}
+
+// Half of the ranks do nothing but long ones, the others nothing but short ones: so many that one
+// which fell between the loads and stores of another would show.
+void long_against_short() {
+  rma::for_each_kind([](Kind kind) {
+    constexpr int count = 1000;
+    rma::Window<std::int64_t> win(kind, count);
+    const bool mapped = kind != Kind::created && std::getenv("MACADAM_PROTOCOLS") == nullptr;
+    const int rounds = check::times(mapped ? 40000 : 200, 3);
+    const std::vector<std::int64_t> ones(count, 1);
+    std::int64_t sum = 0, old = 0;
+    OK(MPI_Win_lock_all(0, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < rounds; ++i) {
+      if (check::rank % 2 == 0) {
+        OK(MPI_Accumulate(ones.data(), count, MPI_INT64_T, 0, 0, count, MPI_INT64_T, MPI_SUM, win));
+        sum += count;
+        continue;
+      }
+      for (int k = 0; k < 20; ++k) {
+        OK(MPI_Fetch_and_op(ones.data(), &old, MPI_INT64_T, 0, (i * 7 + k * 53) % count, MPI_SUM,
+                            win));
+        ++sum;
+      }
+      OK(MPI_Accumulate(ones.data(), 3, MPI_INT64_T, 0, i % (count - 3), 3, MPI_INT64_T, MPI_SUM,
+                        win));
+      sum += 3;
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+    std::int64_t found = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      found += win[i];
+    if (check::rank == 0) CHECK_EQUAL(found, sum);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+// Those of one origin to one element take effect in their order, long and short ones, while other
+// origins are at their elements of the same target.
+void order_is_kept() {
+  rma::for_each_kind([](Kind kind) {
+    constexpr int count = 300;
+    rma::Window<int> win(kind, static_cast<std::size_t>(count * check::size));
+    const MPI_Aint first = MPI_Aint{count} * check::rank;
+    const std::vector<int> twos(count, 2);
+    std::vector<int> values(count), found(count);
+    OK(MPI_Win_lock_all(0, win));
+    for (int round = 0; round < check::times(kind == Kind::created ? 50 : 400, 3); ++round) {
+      std::fill(values.begin(), values.end(), 10 * round);
+      const int at = round % (count - 1), one = 1, seven = 7;
+      int single = 0;
+      OK(MPI_Accumulate(values.data(), count, MPI_INT, 0, first, count, MPI_INT, MPI_REPLACE, win));
+      OK(MPI_Accumulate(&one, 1, MPI_INT, 0, first + at, 1, MPI_INT, MPI_SUM, win));
+      OK(MPI_Accumulate(&seven, 1, MPI_INT, 0, first + at + 1, 1, MPI_INT, MPI_REPLACE, win));
+      OK(MPI_Accumulate(twos.data(), count, MPI_INT, 0, first, count, MPI_INT, MPI_SUM, win));
+      OK(MPI_Fetch_and_op(nullptr, &single, MPI_INT, 0, first + at, MPI_NO_OP, win));
+      OK(MPI_Get_accumulate(nullptr, 0, MPI_INT, found.data(), count, MPI_INT, 0, first, count,
+                            MPI_INT, MPI_NO_OP, win));
+      OK(MPI_Win_flush(0, win));
+      CHECK_EQUAL(single, 10 * round + 3);
+      for (int i = 0; i < count; ++i) {
+        const int expected = i == at ? 10 * round + 3 : i == at + 1 ? 9 : 10 * round + 2;
+        CHECK_EQUAL(found[static_cast<std::size_t>(i)], expected);
+      }
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+  });
+}
+
+// A long accumulate takes one way for all its elements, not an atomic for each: told by a counter.
+void long_ones_by_loops() {
+  if (!check::is_macadam() || !rma::one_node()) return;
+  rma::Window<double> win(Kind::allocated, 1000);
+  const std::vector<double> ours(1000, 1.5);
+  const check::Counter atomics("rma_atomics"), under_lock("rma_under_lock");
+  OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, win));
+  OK(MPI_Accumulate(ours.data(), 1000, MPI_DOUBLE, rma::right(), 0, 1000, MPI_DOUBLE, MPI_SUM,
+                    win));
+  OK(MPI_Win_unlock(rma::right(), win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  CHECK_EQUAL(atomics.since(), 0u);
+  CHECK_EQUAL(under_lock.since(), 1u);
+  for (std::size_t i = 0; i < 1000; ++i)
+    CHECK_EQUAL(win[i], 1.5);
+}
+
 void tickets_are_unique() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<int> win(kind, 1);
@@ -386,6 +541,10 @@ int main(int argc, char** argv) {
                      {"value_and_index", value_and_index},
                      {"mixed_on_one_place", mixed_on_one_place},
                      {"wide_and_long", wide_and_long},
+                     {"long_and_short_at_once", long_and_short_at_once},
+                     {"long_against_short", long_against_short},
+                     {"order_is_kept", order_is_kept},
+                     {"long_ones_by_loops", long_ones_by_loops},
                      {"tickets_are_unique", tickets_are_unique},
                      {"derived_types", derived_types},
                      {"of_nothing", of_nothing},
