@@ -56,13 +56,15 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   }
   if (eager) return send_eager(send);
 
-  Announcement target;
   // A message too long for a receive that watches its last byte would look like one that fits: it
   // is offered instead.
-  const bool announced = send.counted && take_announcement(*counting, send.ordinal, target);
-  if (announced && target.watched && bytes > target.capacity) {
+  const Announcement* const found =
+      send.counted ? find_announcement(peer, *counting, send.ordinal) : nullptr;
+  const Announcement target = found != nullptr ? *found : Announcement{};
+  if (found != nullptr) counting->announcements.erase(counting->announcements.begin());
+  if (found != nullptr && target.watched && bytes > target.capacity) {
     send.counted = false;
-  } else if (announced) {
+  } else if (found != nullptr) {
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
     write_to(send, target);

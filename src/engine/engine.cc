@@ -130,10 +130,10 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     return on_fin_to_receiver(from, header(wire::Fin{}));
   case wire::Kind::fin_to_sender:
     return on_fin_to_sender(header(wire::Fin{}));
-  case wire::Kind::retract:
-    return on_retract(from, header(wire::Retract{}));
-  case wire::Kind::retracted:
-    return on_retracted(from, header(wire::Retract{}));
+  case wire::Kind::withdraw:
+    return on_withdraw(from, header(wire::Withdraw{}));
+  case wire::Kind::withdrawn:
+    return on_withdrawn(header(wire::Withdraw{}));
   case wire::Kind::pull:
     return on_pull(from, header(wire::Pull{}));
   case wire::Kind::piece:

@@ -17,6 +17,7 @@
 #include "mem/buffers.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace macadam::engine {
 
@@ -107,9 +108,12 @@ class Engine final : public Sink {
   Message* match_probe(const Envelope& wanted);
   ReceiveRequest* receive_matched(Message& message, const Data& data);
 
-  // Asks to cancel a receive; it completes either cancelled or with a message. Sends are not
-  // cancelled (they complete normally), which MPI allows.
+  // Cancels a receive that no message has matched, whatever other processes do; otherwise it
+  // completes with its message. (Where the network must be asked first, after some progress().)
   void cancel(ReceiveRequest& receive);
+  // Asks the receiver to forget a message that no receive has matched. The send completes either
+  // cancelled or as any other.
+  void cancel(SendRequest& send);
 
   // The owner needs the request no more. An active one finishes first.
   void release(Request* request) {
@@ -130,6 +134,8 @@ class Engine final : public Sink {
     bool moved = networks_.poll(*this);
     if (!watched_.empty()) [[unlikely]]
       moved = look_at_last_bytes(moved) || moved;
+    if (!revoking_.empty()) [[unlikely]]
+      moved = continue_cancels() || moved;
     if (!backlogged_.empty()) [[unlikely]]
       return flush_backlogs() || moved;
     return moved;
@@ -155,6 +161,12 @@ class Engine final : public Sink {
   void for_each_send(Visit&& visit) const {
     for (SendRequest& send : sends_)
       visit(send);
+  }
+  // Channels on which receives are being cancelled, and the receive whose permit is asked for.
+  template <class Visit>
+  void for_each_revocation(Visit&& visit) const {
+    for (const Revoking& row : revoking_)
+      visit(*row.peer, *row.channel, row.receive_id);
   }
   template <class Visit>
   void for_each_rendezvous_receive(Visit&& visit) const {
@@ -252,8 +264,7 @@ class Engine final : public Sink {
   // Puts eager data where the user wants them and completes the receive.
   [[gnu::always_inline]] void deliver(ReceiveRequest& receive, const std::byte* data,
                                       std::size_t bytes) {
-    // Nothing to unpack, to take back or to complain about. (A receive whose announcement was
-    // retracted has no id, but its memory is still registered.)
+    // Nothing to unpack, to take back or to complain about.
     if (receive.gaps || receive.is_registered || bytes > receive.capacity) [[unlikely]]
       return deliver_long(receive, data, bytes);
     base::copy_small(static_cast<std::byte*>(receive.data.address), data, bytes);
@@ -278,6 +289,8 @@ class Engine final : public Sink {
   SendRequest* send_rndv(SendRequest& send);
   void on_sender_ready(Peer& peer, const wire::SenderReady& ready);
   void accept(ReceiveRequest& receive, const Message& message);
+  void fetch(ReceiveRequest& receive, const Message& message);
+  Message& keep_offer(const Message& message);
   void finish_reading(ReceiveRequest& receive, bool ok);
   void on_fin_to_sender(const wire::Fin& fin);
   void stop_waiting(SendRequest& send);
@@ -293,7 +306,8 @@ class Engine final : public Sink {
   void announce(ReceiveRequest& receive, std::uint64_t ordinal);
   void announce_held();
   bool is_announced(Peer& peer, const Envelope& envelope);
-  bool take_announcement(Channel& channel, std::uint64_t ordinal, Announcement& found);
+  Announcement* find_announcement(Peer& peer, Channel& channel, std::uint64_t ordinal);
+  static bool use(Peer& peer, Announcement& announcement);
   void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
   void write_to(SendRequest& send, const Announcement& target);
   void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
@@ -311,11 +325,14 @@ class Engine final : public Sink {
   void finish_written_before(Channel* channel, const ReceiveRequest* its,
                              const std::uint32_t* offered);
 
-  // cancel.cc: receives taken back
+  // cancel.cc: operations taken back
   void cancel_pending(ReceiveRequest& receive);
-  void continue_cancel(Peer& peer, Channel& channel);
-  void on_retract(Peer& peer, const wire::Retract& retract);
-  void on_retracted(Peer& peer, const wire::Retract& retracted);
+  bool continue_cancel(std::size_t row);
+  bool continue_cancels();
+  bool is_unsent(Peer& peer, const ReceiveRequest& receive);
+  bool take_announcement_back(ReceiveRequest& receive);
+  void on_withdraw(Peer& peer, const wire::Withdraw& withdraw);
+  void on_withdrawn(const wire::Withdraw& withdrawn);
   // The pending receives of a channel, in order of posting.
   template <class Visit>
   void for_each_pending(const Channel& counting, Visit&& visit) const {
@@ -403,6 +420,13 @@ class Engine final : public Sink {
   base::List<ReceiveRequest, Held> held_;          // may not announce themselves yet
   base::List<ReceiveRequest, Watched> watched_;
   base::List<Peer, Backlogged> backlogged_;
+  // Channels of which announcements are taken back; of what receive the permit is asked for.
+  struct Revoking {
+    Peer* peer;
+    Channel* channel;
+    std::uint64_t receive_id;
+  };
+  std::vector<Revoking> revoking_;
   ContextSet dropped_; // of communicators that were freed
   mem::Buffers buffers_;
   std::size_t unexpected_bytes_ = 0;

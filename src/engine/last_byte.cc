@@ -93,11 +93,6 @@ void Engine::finish_written_before(Peer& peer, const std::byte* packet) {
     if (receive == nullptr || receive->stage != ReceiveStage::posted) return;
     return finish_written_before(receive->channel, receive, nullptr);
   }
-  case wire::Kind::retracted: {
-    const auto retracted = header(wire::Retract{});
-    return finish_written_before(peer.channels.find(retracted.context, retracted.tag), nullptr,
-                                 nullptr);
-  }
   default:
     return;
   }

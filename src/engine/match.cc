@@ -38,6 +38,14 @@ void Matcher::remove(Message& message) {
   --unexpected_count_;
 }
 
+Message* Matcher::find_sent(const Envelope& envelope, const Peer& peer,
+                            std::uint64_t send_id) const {
+  for (Message& message : unexpected_[bucket(envelope)]) {
+    if (message.peer == &peer && message.send_id == send_id) return &message;
+  }
+  return nullptr;
+}
+
 Message* Matcher::search_unexpected(const Envelope& wanted) const {
   if (wildcard(wanted)) {
     for (Message& message : arrivals_) {

@@ -73,6 +73,10 @@ class Matcher {
     return unexpected_count_ == 0 ? nullptr : search_unexpected(wanted);
   }
 
+  // The unexpected message of this send, or null.
+  [[nodiscard]] Message* find_sent(const Envelope& message, const Peer& peer,
+                                   std::uint64_t send_id) const;
+
   // The bucket of receives that name source and tag, in order of posting; it holds those of other
   // envelopes too.
   [[nodiscard]] const base::List<ReceiveRequest, InFlight>& same_bucket(const Envelope& e) const {

@@ -15,9 +15,10 @@ namespace macadam::engine {
 
 // An announcement that has arrived and not been used (sender's side).
 struct Announcement {
-  std::uint64_t ordinal;
-  std::uint64_t receive_id;
-  std::uint64_t capacity;
+  std::uint64_t ordinal = 0;
+  std::uint64_t receive_id = 0;
+  std::uint64_t capacity = 0;
+  std::uint64_t permit = 0; // to be used before anything is written; 0: that is done, or an answer
   RemoteMemory memory;
   bool watched = false;       // by its last byte, which was
   std::uint8_t last_byte = 0; // ... this
@@ -29,7 +30,7 @@ struct Channel {
   std::uint64_t context = 0;
   std::int32_t tag = 0;
   std::int32_t source = 0;   // the peer's rank in the communicator, once a receive was posted
-  bool retracting = false;   // no announcement leaves before RETRACTED came
+  bool revoking = false;     // no announcement leaves until it is known what was used
   std::uint32_t pending = 0; // receives posted for exactly this channel, not matched
   std::uint64_t sent = 0;    // messages sent: the next one's ordinal
   std::uint64_t matched = 0; // messages of the peer matched with a receive (or a matched probe)

@@ -13,6 +13,7 @@ enum class Plant : std::uint8_t {
   announcing_wildcard,   // wildcards do not keep receives behind them from announcing themselves
   probe_without_ordinal, // a matched probe does not count as a match
   stale_ready,           // the sender uses an announcement of an earlier ordinal
+  revoked_permit,        // ... and one that was taken back
 };
 
 #ifdef MACADAM_PLANT

@@ -111,6 +111,8 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::i
   base::List<ReceiveRequest, InFlight>::erase(receive);
   stop_watching(receive);
   if (receive.id != 0) receive_ids_.remove(receive.id);
+  if (receive.permit != 0) receive.peer->transport->discard(*receive.peer->link, receive.permit);
+  if (receive.offered != nullptr) free_message(*receive.offered);
   if (receive.is_registered) receive.peer->transport->release_memory(receive.registered);
   if (receive.staged != nullptr) {
     datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);

@@ -7,18 +7,22 @@
 #include "engine/plant.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace macadam::engine {
 
 // Certain: source and tag given, counted, and no earlier wildcard receive could take its message.
 bool Engine::may_announce(const ReceiveRequest& receive) const {
-  return receive.channel != nullptr && !receive.channel->retracting &&
+  return receive.channel != nullptr && !receive.channel->revoking &&
          (matcher_.wildcards() == 0 || planted(Plant::announcing_wildcard) ||
           !matcher_.wildcard_before(receive.envelope, receive.sequence));
 }
 
 void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) {
+  Peer& peer = *receive.peer;
   if (!register_landing(receive)) return; // the sender will ask
+  receive.permit = peer.transport->issue(*peer.link);
+  if (receive.permit == 0) return; // the same
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   receive.announced = true;
   ++counters_.announcements;
@@ -26,14 +30,15 @@ void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) {
                             .context = receive.envelope.context,
                             .ordinal = ordinal,
                             .receive_id = receive.id,
+                            .permit = receive.permit,
                             .capacity = receive.capacity,
                             .memory = receive.registered};
   if (settings_.last_byte) watch(receive, ready);
-  post_control(*receive.peer, &ready, sizeof ready);
+  post_control(peer, &ready, sizeof ready);
 }
 
-// A wildcard was resolved or a retraction answered: those that stood behind it may announce now, in
-// the order of posting.
+// A wildcard was resolved, or announcements were taken back: those that stood behind it may
+// announce now, in the order of posting.
 void Engine::announce_held() {
   for (auto at = held_.begin(); at != held_.end();) {
     ReceiveRequest& receive = *at;
@@ -44,38 +49,48 @@ void Engine::announce_held() {
   }
 }
 
-// The receive of the next message to be sent has announced itself.
+// The receive of the next message to be sent has announced itself, and cannot be cancelled any
+// more: it must get that message.
 bool Engine::is_announced(Peer& peer, const Envelope& envelope) {
-  const Channel* const counting = channel(peer, envelope.context, envelope.tag);
-  return counting != nullptr &&
-         std::any_of(counting->announcements.begin(), counting->announcements.end(),
-                     [&](const Announcement& a) { return a.ordinal == counting->sent; });
+  Channel* const counting = channel(peer, envelope.context, envelope.tag);
+  return counting != nullptr && find_announcement(peer, *counting, counting->sent) != nullptr;
 }
 
-// The announcement for this ordinal, if it is there; older ones are dropped on the way.
-bool Engine::take_announcement(Channel& channel, std::uint64_t ordinal, Announcement& found) {
+// The announcement for this ordinal, the front one, if it is there and not taken back: it is to be
+// used now. Older ones are dropped on the way.
+Announcement* Engine::find_announcement(Peer& peer, Channel& channel, std::uint64_t ordinal) {
   auto& list = channel.announcements;
   const auto first = std::find_if(list.begin(), list.end(), [&](const Announcement& a) {
     return a.ordinal >= ordinal || planted(Plant::stale_ready);
   });
   counters_.announcements_dropped += static_cast<std::uint64_t>(first - list.begin());
   list.erase(list.begin(), first);
-  if (list.empty()) return false;
-  if (list.front().ordinal != ordinal && !planted(Plant::stale_ready)) return false;
-  found = list.front();
-  list.erase(list.begin());
-  return true;
+  if (list.empty()) return nullptr;
+  if (list.front().ordinal != ordinal && !planted(Plant::stale_ready)) return nullptr;
+  if (!use(peer, list.front())) {
+    ++counters_.announcements_dropped;
+    list.erase(list.begin());
+    return nullptr;
+  }
+  return &list.front();
+}
+
+// False if the receiver has taken it back.
+bool Engine::use(Peer& peer, Announcement& announcement) {
+  const std::uint64_t permit = std::exchange(announcement.permit, 0);
+  return permit == 0 || planted(Plant::revoked_permit) || peer.transport->use(*peer.link, permit);
 }
 
 void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
-  const Announcement target{ready.ordinal, ready.receive_id, ready.capacity,
-                            ready.memory,  ready.watched,    ready.last_byte};
-  if (ready.send_id != 0) { // the answer to a SENDER_READY, write form
+  Announcement target{ready.ordinal, ready.receive_id, ready.capacity, 0,
+                      ready.memory,  ready.watched,    ready.last_byte};
+  if (ready.answers) { // a SENDER_READY, write form
     SendRequest* const send = send_ids_.find(ready.send_id);
     if (send == nullptr || send->stage != SendStage::announced) return;
     stop_waiting(*send);
     return write_to(*send, target);
   }
+  target.permit = ready.permit;
   // Of a communicator that is freed here: its message has gone another way (contexts are never used
   // again).
   Channel* const counting =
@@ -91,17 +106,24 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
     });
     counters_.announcements_dropped += static_cast<std::uint64_t>(stale - list.begin());
     list.erase(list.begin(), stale);
-    // After a retraction, receives posted meanwhile may announce themselves before earlier ones.
-    list.insert(std::upper_bound(list.begin(), list.end(), target,
-                                 [](const Announcement& a, const Announcement& b) {
-                                   return a.ordinal < b.ordinal;
-                                 }),
-                target);
+    // Where announcements were taken back, receives posted meanwhile may announce themselves before
+    // earlier ones; and of two for one ordinal the first was taken back.
+    const auto at = std::lower_bound(
+        list.begin(), list.end(), target,
+        [](const Announcement& a, const Announcement& b) { return a.ordinal < b.ordinal; });
+    if (at == list.end() || at->ordinal != target.ordinal) {
+      list.insert(at, target);
+    } else {
+      ++counters_.announcements_dropped;
+      *at = target;
+    }
     return;
   }
   const auto crossed = std::find_if(counting->waiting.begin(), counting->waiting.end(),
                                     [&](SendRequest* s) { return s->ordinal == ready.ordinal; });
-  if (crossed == counting->waiting.end()) { // its message went by EAGER or HYBRID
+  // Its message went by EAGER or HYBRID; or the receive was cancelled, and the one that moves up
+  // may announce itself yet.
+  if (crossed == counting->waiting.end() || !use(peer, target)) {
     ++counters_.announcements_dropped;
     return;
   }

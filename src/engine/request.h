@@ -101,6 +101,7 @@ struct SendRequest : Request, base::ListNode<InFlight> {
   bool counted = false; // has an ordinal: announcements may be used
   bool hybrid = false;  // `staged` is from the transport; the user's send is complete
   bool is_registered = false;
+  bool cancelling = false; // the receiver has been asked to forget it
 };
 
 enum class ReceiveStage : std::uint8_t {
@@ -128,13 +129,16 @@ struct ReceiveRequest : Request,
   RemoteMemory registered;     // what the sender may write
   std::uint64_t id = 0;        // its name on the wire, 0: none
   std::uint64_t sequence = 0;  // order of posting
+  std::uint64_t permit = 0;    // of its announcement, 0: none
   Channel* channel = nullptr;  // where it counts as pending
   std::uint64_t sender_id = 0; // the send it answers, while reading
   ReceiveStage stage = ReceiveStage::posted;
   bool announced = false;  // RECEIVER_READY sent with an ordinal
-  bool cancelling = false; // waits for the sender's word on its retraction
+  bool cancelling = false; // waits until permits are revoked
+  bool revoking = false;   // it is not known yet whether the sender has used its permit
   bool is_registered = false;
-  std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
+  std::uint8_t last_byte = 0;        // of the landing, when the sender was told of it
+  struct Message* offered = nullptr; // what it matched while that was not known
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
   std::size_t pulled = 0;     // of them, those that have come as pieces
 };

@@ -38,47 +38,56 @@ SendRequest* Engine::send_rndv(SendRequest& send) {
   return &send;
 }
 
+namespace {
+
+void copy_offer(const wire::SenderReady& ready, Message& message) {
+  message.rendezvous = true;
+  message.bytes = ready.bytes;
+  message.send_id = ready.send_id;
+  message.memory = ready.memory;
+  message.offer = ready.offer;
+  message.counted = ready.counted;
+}
+
+} // namespace
+
 void Engine::on_sender_ready(Peer& peer, const wire::SenderReady& ready) {
   const Envelope envelope{ready.context, ready.source, ready.tag};
   ReceiveRequest* const receive = matcher_.take_receive(envelope);
   if (receive == nullptr) {
-    Message& kept = keep_unexpected(peer, envelope, ready.bytes);
-    kept.rendezvous = true;
-    kept.send_id = ready.send_id;
-    kept.memory = ready.memory;
-    kept.offer = ready.offer;
-    kept.counted = ready.counted;
-    return;
+    return copy_offer(ready, keep_unexpected(peer, envelope, ready.bytes));
   }
   bind(*receive, peer, envelope);
   Message offered;
   offered.peer = &peer;
-  offered.bytes = ready.bytes;
-  offered.send_id = ready.send_id;
-  offered.memory = ready.memory;
-  offered.offer = ready.offer;
-  offered.counted = ready.counted;
+  copy_offer(ready, offered);
   accept(*receive, offered);
 }
 
 // A receive has met a SENDER_READY: fetch the data, or tell the sender where to write them.
 void Engine::accept(ReceiveRequest& receive, const Message& message) {
-  Peer& peer = *receive.peer;
   receive.sender_id = message.send_id;
   receive.incoming = message.bytes;
   receiving_.push_back(receive);
+  fetch(receive, message);
+}
+
+void Engine::fetch(ReceiveRequest& receive, const Message& message) {
+  Peer& peer = *receive.peer;
   if (message.bytes != receive.capacity) stop_watching(receive); // a FIN will tell its length
   if (peer.state == PeerState::failed) return finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
   if (receive.announced && message.counted && message.offer != wire::Offer::hybrid) {
-    // Both came at the same time (Figure 5 b): the sender will use the announcement.
+    // Both came at the same time (Figure 5 b): the sender will use the announcement. If it can.
     receive.stage = ReceiveStage::awaits_fin;
+    if (receive.revoking) receive.offered = &keep_offer(message);
     return;
   }
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
   if (message.offer == wire::Offer::write && register_landing(receive)) {
     receive.stage = ReceiveStage::awaits_fin;
-    wire::ReceiverReady ready{.tag = receive.status.tag,
+    wire::ReceiverReady ready{.answers = true,
+                              .tag = receive.status.tag,
                               .context = receive.envelope.context,
                               .receive_id = receive.id,
                               .send_id = message.send_id,
@@ -95,6 +104,19 @@ void Engine::accept(ReceiveRequest& receive, const Message& message) {
     return pull(receive);
   }
   post_get(peer, receive, message.memory, fits);
+}
+
+// For later, when it is known whether the announcement was taken back.
+Message& Engine::keep_offer(const Message& message) {
+  Message& kept = *message_slab_.make();
+  kept.peer = message.peer;
+  kept.rendezvous = true;
+  kept.bytes = message.bytes;
+  kept.send_id = message.send_id;
+  kept.memory = message.memory;
+  kept.offer = message.offer;
+  kept.counted = message.counted;
+  return kept;
 }
 
 void Engine::finish_reading(ReceiveRequest& receive, bool ok) {

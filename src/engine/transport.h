@@ -46,6 +46,13 @@ struct Atomic {
 
 enum class PeerState : std::uint8_t { connecting, connected, failed };
 
+// What became of a permit that its issuer wants back.
+enum class Revoked : std::uint8_t {
+  yes,     // it was not used, and never will be
+  no,      // the peer has used it
+  unknown, // not known yet: ask again after a poll()
+};
+
 // A connection to one peer, owned by the transport that made it. Transports derive from it.
 struct Link {
   Rank rank = 0;
@@ -154,6 +161,16 @@ class Transport {
   // name.
   virtual RemoteMemory register_memory(void* memory, std::size_t bytes) = 0;
   virtual void release_memory(RemoteMemory memory) = 0;
+
+  // Permits: leave for a peer to do something once, which the peer uses or this process revokes,
+  // never both, and neither needs an act of the other's process for it. A permit is a number that
+  // travels. issue() may be called before the peer is connected; 0: there are too many already.
+  virtual std::uint64_t issue(Link&) { return 0; }
+  // The peer's permit: false if it was revoked. Not to be asked twice.
+  virtual bool use(Link&, std::uint64_t /*permit*/) { return true; }
+  virtual Revoked revoke(Link&, std::uint64_t /*permit*/) { return Revoked::yes; }
+  // A permit of ours, revoked, used or never to be used, is wanted no more.
+  virtual void discard(Link&, std::uint64_t /*permit*/) {}
 
   // One-sided access (rma/). Unlike put() and get(), these need no act of the target's process, and
   // may be used between any two processes that the network connects, though a nearer one does too.

@@ -17,8 +17,8 @@ enum class Kind : std::uint8_t {
   receiver_ready,
   fin_to_receiver,
   fin_to_sender,
-  retract,
-  retracted,
+  withdraw,
+  withdrawn,
   demote,
   pull,
   piece,
@@ -66,20 +66,24 @@ struct SenderReady {
 };
 static_assert(sizeof(SenderReady) == 56);
 
-// RECEIVER_READY: a buffer to write to. An announcement (send_id 0) says which message of the
-// channel it is for by its ordinal; an answer to a SENDER_READY names the send.
+// RECEIVER_READY: a buffer to write to. An announcement says which message of the channel it is for
+// by its ordinal, and the sender must use its permit before it writes; an answer to a SENDER_READY
+// names the send.
 struct ReceiverReady {
   Kind kind = Kind::receiver_ready;
   // The receiver looks at the last byte of its buffer, which is `last_byte` now: a message of just
   // that length whose last byte is another needs no FIN.
   bool watched = false;
   std::uint8_t last_byte = 0;
-  std::uint8_t pad = 0;
+  bool answers = false; // a SENDER_READY
   std::int32_t tag = 0;
   std::uint64_t context = 0;
   std::uint64_t ordinal = 0;
   std::uint64_t receive_id = 0;
-  std::uint64_t send_id = 0;
+  union {
+    std::uint64_t permit = 0;
+    std::uint64_t send_id;
+  };
   std::uint64_t capacity = 0;
   RemoteMemory memory;
 };
@@ -115,18 +119,18 @@ struct Piece {
 };
 static_assert(sizeof(Piece) == 16);
 
-// RETRACT: forget every announcement of this channel from `ordinal` on (a receive is being
-// cancelled). RETRACTED answers: `used` if the message with this ordinal had been sent before.
-struct Retract {
-  Kind kind = Kind::retract;
-  bool used = false;
-  std::uint8_t pad[2] = {};
+// WITHDRAW: a send that waits for its receive is being cancelled. WITHDRAWN answers, if no receive
+// had matched the message; if one had, the send completes as any other.
+struct Withdraw {
+  Kind kind = Kind::withdraw;
+  std::uint8_t pad[3] = {};
+  std::int32_t source = 0;
   std::int32_t tag = 0;
+  std::uint8_t pad2[4] = {};
   std::uint64_t context = 0;
-  std::uint64_t ordinal = 0;
-  std::uint64_t receive_id = 0;
+  std::uint64_t send_id = 0;
 };
-static_assert(sizeof(Retract) == 32);
+static_assert(sizeof(Withdraw) == 32);
 
 // DEMOTE: the receiver's room for unexpected data is used up (or free again): send SENDER_READY
 // without data instead of EAGER (or EAGER again).

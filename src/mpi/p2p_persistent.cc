@@ -49,6 +49,12 @@ void start_persistent_receive(Process& self, LayerRequest& request) {
   follow(persistent, start_receive(self, persistent.transfer));
 }
 
+void cancel_send(Process& self, LayerRequest& request) {
+  Request* run = static_cast<PersistentMessage&>(request).running;
+  if (run != nullptr && run->role == engine::Role::send)
+    self.engine->cancel(static_cast<engine::SendRequest&>(*run));
+}
+
 void cancel_receive(Process& self, LayerRequest& request) {
   Request* run = static_cast<PersistentMessage&>(request).running;
   if (run != nullptr) self.engine->cancel(static_cast<engine::ReceiveRequest&>(*run));
@@ -61,7 +67,7 @@ void destroy_persistent(Process& self, LayerRequest& request) {
 constexpr RequestClass persistent_send{.name = "persistent send",
                                        .destroy = destroy_persistent,
                                        .start = start_persistent_send,
-                                       .cancel = [](Process&, LayerRequest&) {}};
+                                       .cancel = cancel_send};
 constexpr RequestClass persistent_receive{.name = "persistent receive",
                                           .destroy = destroy_persistent,
                                           .start = start_persistent_receive,

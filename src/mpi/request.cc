@@ -179,8 +179,9 @@ void cancel(Process& self, MPI_Request* handle) {
   Request& request = object(*handle);
   switch (request.role) {
   case Role::done:
-  case Role::send: // never cancelled: it completes normally, which the standard allows
     return;
+  case Role::send:
+    return self.engine->cancel(static_cast<engine::SendRequest&>(request));
   case Role::receive:
     return self.engine->cancel(static_cast<engine::ReceiveRequest&>(request));
   default:

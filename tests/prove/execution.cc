@@ -80,7 +80,10 @@ void Execution::happen(const Event& event) {
   engine::Engine& engine = job_.engine(event.at);
   switch (event.what) {
   case Event::What::call:
-    return job_.call(event.at);
+    job_.call(event.at);
+    // Where permits are not revoked at once, it waits for them.
+    if (program_.conditions.transfers == Transfers::at_once) job_.check_cancels(event.at);
+    return;
   case Event::What::deliver:
     network_.allow(event.delivery);
     engine.progress();
@@ -104,6 +107,9 @@ std::string show(const Event& event, const Program& program, std::size_t step) {
       return fmt::format("rank {} is connected to {}", event.at, event.delivery.peer);
     case Delivery::What::message:
       return fmt::format("rank {} gets the next packet of {}", event.at, event.delivery.peer);
+    case Delivery::What::answered:
+      return fmt::format("rank {} learns whether rank {} has used its permit", event.at,
+                         event.delivery.peer);
     case Delivery::What::finished:
       return fmt::format("rank {} ends its put or get with {}", event.at, event.delivery.peer);
     }
@@ -143,6 +149,7 @@ void Execution::finish() {
   }
   job_.check_end();
   if (network_.registered() != 0) job_.say("memory stays registered");
+  if (network_.permits() != 0) job_.say("permits are left");
 }
 
 } // namespace macadam::prove

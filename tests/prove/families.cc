@@ -42,15 +42,22 @@ std::vector<Word> words_of(const Sequences& sequences) {
   return words;
 }
 
-// A cancel or wait names a receive that stands before it, a matched receive has its probe, and what
-// is freed is not used again.
+// A cancel, withdrawal or wait names an operation that stands before it, a matched receive has its
+// probe, and what is freed is not used again.
 bool sensible(const Word& steps) {
-  int receives = 0;
+  int receives = 0, sends = 0;
   bool probed = false;
   std::vector<int> freed;
   for (const Step& step : steps) {
     if (std::find(freed.begin(), freed.end(), step.context) != freed.end()) return false;
     switch (step.what) {
+    case Step::What::send:
+    case Step::What::synchronous_send:
+      ++sends;
+      break;
+    case Step::What::withdraw:
+      if (step.number >= sends) return false;
+      break;
     case Step::What::receive:
       ++receives;
       break;
@@ -217,9 +224,16 @@ std::span<const Family> families() {
        .ranks = {{1, 2, "send 1 0 {4 20}"}, {4, 5, "recv 0 0 24;recv * 0 24;cancel {0 1 2}"}},
        .quick = false},
       {.name = "retractions",
-       .about = "receives cancelled, posted and announced anew while the sender is asked",
+       .about = "receives cancelled, posted and announced anew while permits are revoked",
        .conditions = "{read write} {at_once blocking}",
        .ranks = {{1, 2, "send 1 0 {4 12 20}"}, {3, 4, "recv 0 0 {8 24};cancel {0 1}"}},
+       .quick = true},
+      {.name = "withdrawals",
+       .about =
+           "sends cancelled that wait for their receive, among receives that are cancelled too",
+       .conditions = "{read write} {at_once blocking}",
+       .ranks = {{2, 3, "send 1 0 {4 20};ssend 1 0 {4 20};withdraw {0 1}"},
+                 {1, 2, "recv {0 *} 0 24;mprobe * *,mrecv 24;cancel 0"}},
        .quick = true},
       {.name = "refusals",
        .about = "the network refuses up to two operations, connects late, delivers in bursts",

@@ -96,6 +96,11 @@ void Job::call(int rank) {
     if (index(step.number) < receives.size()) cancel(*receives[index(step.number)]);
     return;
   }
+  case Step::What::withdraw: {
+    auto& sends = processes_[index(rank)].sends;
+    if (index(step.number) < sends.size()) withdraw(*sends[index(step.number)]);
+    return;
+  }
   case Step::What::wait:
     return;
   case Step::What::free_context:
@@ -123,6 +128,7 @@ void Job::send(int rank, const Step& step) {
   Process& process = processes_[index(rank)];
   Operation& operation = begin(rank, step);
   operation.number = oracle_.sent(rank, step);
+  process.sends.push_back(&operation);
   if (processes_[index(step.peer)].has_lost(rank)) oracle_.lose(rank, step.peer);
   for (std::size_t i = 0; i < step.bytes; ++i)
     operation.memory[place(i, step.gaps)] = content(operation.number, i);
@@ -168,8 +174,11 @@ void Job::receive(int rank, const Step& step) {
   engine::Peer* const peer = step.peer == MPI_ANY_SOURCE
                                  ? nullptr
                                  : &process.engine->peer(static_cast<engine::Rank>(step.peer));
-  watch(operation, process.engine->receive(peer, {context_of(step), step.peer, step.tag},
-                                           describe(operation)));
+  process.posting = operation.number;
+  engine::Request* const request =
+      process.engine->receive(peer, {context_of(step), step.peer, step.tag}, describe(operation));
+  process.posting = Oracle::none;
+  watch(operation, request);
 }
 
 void Job::probe(int rank, const Step& step) {
@@ -217,6 +226,33 @@ void Job::cancel(Operation& operation) {
       static_cast<engine::ReceiveRequest&>(*operation.request));
 }
 
+void Job::check_cancels(int rank) {
+  for (const Operation* const operation : processes_[index(rank)].receives) {
+    if (operation->request == nullptr || !operation->cancelling) continue;
+    const Oracle::Receive& receive = oracle_.receive(rank, operation->number);
+    const auto& on_the_way = oracle_.on_the_way(receive.peer, rank);
+    if (receive.message == Oracle::none &&
+        std::none_of(on_the_way.begin(), on_the_way.end(),
+                     [&](int number) { return Oracle::fits(receive, oracle_.message(number)); }))
+      say(name_of(*operation) + " is cancelled, and waits for another process");
+  }
+}
+
+void Job::withdraw(Operation& operation) {
+  if (operation.request == nullptr) return;
+  operation.cancelling = true;
+  processes_[index(operation.rank)].engine->cancel(
+      static_cast<engine::SendRequest&>(*operation.request));
+}
+
+void Job::sees_withdraw(int at, int from, std::uint64_t send_id) {
+  for (const Operation* send : processes_[index(from)].sends) {
+    if (send->request != nullptr &&
+        static_cast<const engine::SendRequest&>(*send->request).id == send_id)
+      oracle_.withdraw(send->number, processes_[index(at)].posting);
+  }
+}
+
 void Job::free_context(int rank, int context) {
   processes_[index(rank)].engine->drop_context(first_context + static_cast<std::uint64_t>(context));
   processes_[index(rank)].freed.push_back(first_context + static_cast<std::uint64_t>(context));
@@ -236,13 +272,16 @@ void Job::watch(Operation& operation, engine::Request* request) {
 }
 
 // At once, within the engine: what the user may do from here on must do no harm.
-void Job::completed(Operation& operation, const engine::Status& status) {
+void Job::completed(Operation& operation, engine::Status status) {
   if (operation.request != nullptr)
     processes_[index(operation.rank)].engine->release(std::exchange(operation.request, nullptr));
   if (status.error == MPI_ERR_PROC_ABORTED) return failed(operation);
   if (!operation.receive) {
     std::fill(operation.memory.begin(), operation.memory.end(), reused);
     if (status.error != MPI_SUCCESS) say("a send ended with an error");
+    if (status.cancelled != oracle_.message(operation.number).withdrawn)
+      say(name_of(operation) + (status.cancelled ? " is cancelled, and its message there"
+                                                 : " is complete, and its message withdrawn"));
     return;
   }
   if (status.cancelled) {
@@ -327,6 +366,8 @@ void Job::sees(int at, int from, const std::byte* packet, std::size_t all) {
     return sees_end(at, from, fin.bytes,
                     [&](const engine::ReceiveRequest& receive) { return receive.id == fin.id; });
   }
+  case wire::Kind::withdraw:
+    return sees_withdraw(at, from, read(wire::Withdraw{}).send_id);
   default:
     return;
   }
@@ -404,6 +445,8 @@ void Job::check_rest() {
           say(name + " hangs although a message matched it");
         continue;
       }
+      if (operation->cancelling && oracle_.waits(operation->number))
+        say(name + ", to be cancelled, hangs");
       const Step& step = operation->step;
       const bool alone =
           step.what == Step::What::send && step.bytes <= bound && !program_.conditions.demote;
@@ -452,7 +495,8 @@ void Job::check_end() {
   for (const Oracle::Message& message : oracle_.messages()) {
     // A process that never used its connection to the sender is not told that it has failed.
     const bool lost = message.lost || processes_[index(message.from)].has_lost(message.to);
-    if (message.receive == Oracle::none && !lost) return say("a message was never received");
+    if (message.receive == Oracle::none && !lost && !message.withdrawn)
+      return say("a message was never received");
   }
   check_channels();
 }
@@ -476,10 +520,12 @@ void Job::check_channel(int rank, const engine::Peer& peer, const engine::Channe
       fmt::format("channel of rank {} with {}, tag {}", rank, peer.rank, channel.tag);
   if (processes_[index(rank)].has_freed(channel.context))
     return say(name + " exists, its communicator is freed");
-  if (channel.pending != 0 || channel.retracting || !channel.waiting.empty())
+  if (channel.pending != 0 || channel.revoking || !channel.waiting.empty())
     say(name + " is not at rest");
   for (const engine::Announcement& announcement : channel.announcements) {
-    if (announcement.ordinal >= channel.sent) say(name + " keeps an announcement that is gone");
+    if (announcement.ordinal >= channel.sent &&
+        peer.transport->use(*peer.link, announcement.permit))
+      say(name + " could use an announcement that is gone");
   }
   const engine::Peer* const back =
       processes_[peer.rank].engine->peers().find(static_cast<engine::Rank>(rank));

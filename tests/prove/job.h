@@ -54,6 +54,10 @@ class Job {
   // A poll of this process has ended.
   void polled(int rank);
 
+  // Receives that are being cancelled wait for no other process, unless it has sent a message for
+  // them.
+  void check_cancels(int rank);
+
   // The end, each with the network coming to rest in between. What must be complete is complete;
   // then each process takes back the receives that are left, and receives what is unexpected (true
   // if there was any); then nothing may be left.
@@ -93,11 +97,13 @@ class Job {
     std::size_t next = 0;
     std::vector<std::unique_ptr<Operation>> operations; // in the order of the calls
     std::vector<Operation*> receives;                   // as the oracle numbers them
-    engine::Message* probed = nullptr;                  // by the last matched probe
+    std::vector<Operation*> sends;
+    engine::Message* probed = nullptr; // by the last matched probe
     int probed_message = Oracle::none;
     std::vector<std::uint64_t> freed; // contexts
     std::vector<int> lost;            // peers that have failed, as the process was told
     Sending* sending = nullptr;       // the call of send that is under way
+    int posting = Oracle::none;       // the receive that is
 
     [[nodiscard]] bool has_freed(std::uint64_t context) const {
       return std::find(freed.begin(), freed.end(), context) != freed.end();
@@ -115,11 +121,13 @@ class Job {
   bool match_probe(int rank, const Step& step);
   void receive_matched(int rank, const Step& step);
   void cancel(Operation& operation);
+  void withdraw(Operation& operation);
+  void sees_withdraw(int at, int from, std::uint64_t send_id);
   void free_context(int rank, int context);
   Operation& begin(int rank, const Step& step);
   engine::Data describe(Operation& operation) const;
   void watch(Operation& operation, engine::Request* request);
-  void completed(Operation& operation, const engine::Status& status);
+  void completed(Operation& operation, engine::Status status); // a copy: the request goes
   void failed(Operation& operation);
   void check_message(const Operation& operation, const engine::Status& status);
   template <class Is>

@@ -35,6 +35,7 @@ struct Delivery {
     connected, // the link to `peer` is ready
     message,   // the next message of `peer`
     finished,  // the oldest put or get towards `peer` is over
+    answered,  // it is known whether `peer` has used the permit that was asked for first
   } what;
   int at;
   int peer;
@@ -77,10 +78,12 @@ class Network {
     std::uint64_t address;
     std::size_t bytes;
   };
+  enum class Permit : std::uint8_t { open, used, revoked, discarded };
   struct Link : engine::Link {
     bool connected = false;
-    std::deque<Transfer> transfers; // begun by us towards the peer, oldest first
-    std::deque<Item> inbox;         // from the peer to us
+    std::deque<std::uint64_t> asked; // permits of ours for the peer
+    std::deque<Transfer> transfers;  // begun by us towards the peer, oldest first
+    std::deque<Item> inbox;          // from the peer to us
   };
 
   [[nodiscard]] engine::Transport& transport(int rank) { return *nodes_[index(rank)]; }
@@ -99,6 +102,17 @@ class Network {
       sum += node->regions.size();
     return sum;
   }
+  // What became of a permit that this process has issued.
+  [[nodiscard]] Permit permit(int issuer, std::uint64_t number) const {
+    return nodes_[index(issuer)]->permits[number - 1];
+  }
+  // Permits that are not discarded.
+  [[nodiscard]] std::size_t permits() const {
+    std::size_t sum = 0;
+    for (const auto& node : nodes_)
+      sum += node->issued;
+    return sum;
+  }
   [[nodiscard]] unsigned refusals_left() const { return refusals_; }
   [[nodiscard]] unsigned scarcity_left() const { return scarcity_; }
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
@@ -113,6 +127,7 @@ class Network {
         found.push_back({Delivery::What::message, at, peer});
       if (!link.transfers.empty() && may_finish(link.transfers.front()))
         found.push_back({Delivery::What::finished, at, peer});
+      if (!link.asked.empty()) found.push_back({Delivery::What::answered, at, peer});
     }
   }
   // An ordered put from `peer` to `at` may land, before or after the process takes the messages
@@ -227,6 +242,38 @@ class Network {
     void release_memory(engine::RemoteMemory memory) override {
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
+    std::uint64_t issue(engine::Link&) override {
+      if (network_.lacks()) return 0;
+      permits.push_back(Permit::open);
+      ++issued;
+      return permits.size();
+    }
+    bool use(engine::Link& issuer, std::uint64_t number) override {
+      Permit& permit = network_.nodes_[issuer.rank]->permits[number - 1];
+      if (permit == Permit::used) network_.say("a permit is used twice");
+      if (permit == Permit::discarded) network_.say("a permit is used after its receive has ended");
+      if (permit != Permit::open) return false;
+      permit = Permit::used;
+      return true;
+    }
+    // The peer may use it until the answer is known, or until now.
+    engine::Revoked revoke(engine::Link& peer, std::uint64_t number) override {
+      auto& asked = links[peer.rank].asked;
+      Permit& permit = permits[number - 1];
+      if (std::find(asked.begin(), asked.end(), number) != asked.end())
+        return engine::Revoked::unknown;
+      if (permit == Permit::open && !network_.at_once()) {
+        asked.push_back(number);
+        return engine::Revoked::unknown;
+      }
+      if (permit == Permit::open) permit = Permit::revoked;
+      return permit == Permit::revoked ? engine::Revoked::yes : engine::Revoked::no;
+    }
+    void discard(engine::Link& peer, std::uint64_t number) override {
+      std::erase(links[peer.rank].asked, number);
+      if (permits[number - 1] != Permit::revoked) permits[number - 1] = Permit::discarded;
+      --issued;
+    }
     void* allocate(std::size_t bytes) override {
       if (network_.lacks()) return nullptr;
       return *allocated_.insert(::operator new(bytes)).first;
@@ -251,6 +298,8 @@ class Network {
     std::vector<Link> links;
     std::vector<bool> connecting; // connect() was called, on_peer() is owed
     std::map<std::uint64_t, Region> regions;
+    std::vector<Permit> permits; // by number
+    std::size_t issued = 0;      // of them, not discarded
     std::optional<Delivery> allowed;
     unsigned polls = 0;
 
@@ -323,6 +372,12 @@ class Network {
         return sink.on_peer(link.rank, engine::PeerState::connected);
       case Delivery::What::message:
         return deliver_message(sink, link, delivery.peer);
+      case Delivery::What::answered: {
+        Permit& permit = permits[link.asked.front() - 1];
+        link.asked.pop_front();
+        if (permit == Permit::open) permit = Permit::revoked;
+        return;
+      }
       case Delivery::What::finished: {
         Transfer transfer = link.transfers.front();
         link.transfers.pop_front();

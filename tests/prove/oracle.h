@@ -31,9 +31,10 @@ class Oracle {
   struct Message {
     int from, to, context, tag;
     std::size_t bytes;
-    int receive = none;  // the receive of `to` that it matched
-    bool silent = false; // its data come without a packet
-    bool lost = false;   // it will never come: the connection has failed
+    int receive = none;     // the receive of `to` that it matched
+    bool silent = false;    // its data come without a packet
+    bool lost = false;      // it will never come: the connection has failed
+    bool withdrawn = false; // its send was cancelled
   };
   struct Receive {
     int context, peer, tag;
@@ -94,20 +95,32 @@ class Oracle {
   void post(int rank, const Step& step) {
     auto& receives = at(receives_, rank);
     receives.push_back({step.context, step.peer, step.tag});
-    if (const int first = oldest(rank, step); first != none) {
-      take(rank, first);
-      match(rank, static_cast<int>(receives.size()) - 1, first);
-    } else {
-      receives.back().pending = true;
-    }
+    settle(rank, static_cast<int>(receives.size()) - 1);
   }
 
   // What a probe finds: the oldest message that has arrived, fits and is not matched.
   [[nodiscard]] int oldest(int rank, const Step& wanted) const {
-    for (const int number : at(unexpected_, rank)) {
-      if (fits({wanted.context, wanted.peer, wanted.tag}, message(number))) return number;
-    }
-    return none;
+    return oldest(rank, Receive{wanted.context, wanted.peer, wanted.tag});
+  }
+  // A send is cancelled: its message goes if nothing has matched it, but for a receive (or `none`)
+  // that is only being posted.
+  void withdraw(int number, int posting) {
+    Message& message = messages_[static_cast<std::size_t>(number)];
+    message.withdrawn = std::erase(at(unexpected_, message.to), number) != 0;
+    if (posting == none || message.receive != posting) return;
+    message.withdrawn = true;
+    message.receive = none;
+    Receive& receive = at(receives_, message.to)[static_cast<std::size_t>(posting)];
+    receive.message = none;
+    settle(message.to, posting);
+  }
+  // Nothing has matched the message, not even a probe.
+  [[nodiscard]] bool waits(int number) const {
+    const Message& its = message(number);
+    const auto& there = at(unexpected_, its.to);
+    const auto& coming = on_the_way(its.from, its.to);
+    return std::find(there.begin(), there.end(), number) != there.end() ||
+           std::find(coming.begin(), coming.end(), number) != coming.end();
   }
   // A matched probe takes what oldest() told.
   void take(int rank, int number) { std::erase(at(unexpected_, rank), number); }
@@ -145,6 +158,21 @@ class Oracle {
     return static_cast<std::size_t>(from) * receives_.size() + static_cast<std::size_t>(to);
   }
   std::deque<int>& way(int from, int to) { return on_the_way_[index(from, to)]; }
+  [[nodiscard]] int oldest(int rank, const Receive& wanted) const {
+    for (const int number : at(unexpected_, rank)) {
+      if (fits(wanted, message(number))) return number;
+    }
+    return none;
+  }
+  // A receive without a message takes the oldest that fits, or waits.
+  void settle(int rank, int number) {
+    Receive& receive = at(receives_, rank)[static_cast<std::size_t>(number)];
+    const int first = oldest(rank, receive);
+    receive.pending = first == none;
+    if (first == none) return;
+    take(rank, first);
+    match(rank, number, first);
+  }
   void match(int rank, int number, int message) {
     Receive& receive = at(receives_, rank)[static_cast<std::size_t>(number)];
     receive.pending = false;

@@ -21,8 +21,8 @@ constexpr std::array names = {
     Name{What::send, "send", "ptb"},         Name{What::synchronous_send, "ssend", "ptb"},
     Name{What::receive, "recv", "ptb"},      Name{What::probe, "probe", "pt"},
     Name{What::match_probe, "mprobe", "pt"}, Name{What::receive_matched, "mrecv", "b"},
-    Name{What::cancel, "cancel", "n"},       Name{What::wait, "wait", "n"},
-    Name{What::free_context, "free", ""},
+    Name{What::cancel, "cancel", "n"},       Name{What::withdraw, "withdraw", "n"},
+    Name{What::wait, "wait", "n"},           Name{What::free_context, "free", ""},
 };
 
 const Name& name_of(What what) {
@@ -100,9 +100,10 @@ Step parse_step(std::string_view text) {
     }
     return step;
   }
-  throw std::invalid_argument(fmt::format(
-      "\"{}\": a step is needed: send, ssend, recv, probe, mprobe, mrecv, cancel, wait or free",
-      text));
+  throw std::invalid_argument(fmt::format("\"{}\": a step is needed: send, ssend, recv, probe, "
+                                          "mprobe, mrecv, cancel, withdraw, wait or "
+                                          "free",
+                                          text));
 }
 
 void parse_condition(std::string_view word, Conditions& to) {

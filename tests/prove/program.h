@@ -25,6 +25,7 @@ struct Step {
     match_probe,     // Improbe
     receive_matched, // Imrecv of the process's last matched probe; nothing if that found nothing
     cancel,          // of the process's receive `number`, in order of posting from 0
+    withdraw,        // ... of its send `number`
     wait,            // until that receive is complete
     free_context,    // as MPI_Comm_free: waits until the process has nothing in flight there
   } what = What::send;

@@ -27,7 +27,8 @@ Conditions random_conditions(Random& random) {
   return c;
 }
 
-Step random_step(Random& random, int ranks, int receives, std::span<const std::size_t> sizes) {
+Step random_step(Random& random, int ranks, int receives, int sends,
+                 std::span<const std::size_t> sizes) {
   const auto size = [&] { return sizes[random.choose(static_cast<unsigned>(sizes.size()))]; };
   Step step;
   step.context = random.pick(contexts);
@@ -51,9 +52,12 @@ Step random_step(Random& random, int ranks, int receives, std::span<const std::s
     step.what = Step::What::match_probe;
   } else if (what < 96) {
     step.what = Step::What::receive_matched;
-  } else {
+  } else if (what < 98) {
     step.what = Step::What::cancel;
     step.number = random.pick(receives + 1);
+  } else {
+    step.what = Step::What::withdraw;
+    step.number = random.pick(sends + 1);
   }
   return step;
 }
@@ -67,11 +71,12 @@ int random_ranks(Random& random) {
 void add_random_steps(Program& program, Random& random, int ranks,
                       std::span<const std::size_t> sizes) {
   program.ranks.resize(static_cast<std::size_t>(ranks));
-  std::vector<int> receives(program.ranks.size());
+  std::vector<int> receives(program.ranks.size()), sends(program.ranks.size());
   for (int steps = 40 + random.pick(160); steps > 0; --steps) {
     const auto rank = static_cast<std::size_t>(random.pick(ranks));
-    const Step step = random_step(random, ranks, receives[rank], sizes);
+    const Step step = random_step(random, ranks, receives[rank], sends[rank], sizes);
     if (step.what == Step::What::receive) ++receives[rank];
+    if (step.what == Step::What::send || step.what == Step::What::synchronous_send) ++sends[rank];
     program.ranks[rank].push_back(step);
   }
 }

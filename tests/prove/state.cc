@@ -100,6 +100,17 @@ class StateHash {
     }
     return notice == 0 ? gone - 1 : gone;
   }
+  [[nodiscard]] std::uint64_t permit_of(int issuer, std::uint64_t number) const {
+    return number == 0 ? gone : static_cast<std::uint64_t>(run_.network_.permit(issuer, number));
+  }
+  [[nodiscard]] std::uint64_t receive_permitted(int rank, std::uint64_t number) const {
+    for (const Job::Operation* receive : process(rank).receives) {
+      if (receive->request == nullptr) continue;
+      const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
+      if (request.permit == number) return name(rank, &request);
+    }
+    return gone;
+  }
   // Registered memory: whether it still is, and whose data are to be there.
   void add_memory(int owner, engine::RemoteMemory memory) {
     const Network::Region* const region = run_.network_.region(owner, memory.key);
@@ -142,7 +153,7 @@ class StateHash {
     const Oracle& oracle = run_.job_.oracle_;
     add(oracle.messages().size());
     for (const Oracle::Message& m : oracle.messages())
-      add_all(m.from, m.to, m.context, m.tag, m.bytes, m.receive, m.silent);
+      add_all(m.from, m.to, m.context, m.tag, m.bytes, m.receive, m.silent, m.withdrawn);
     for (int rank = 0; rank < ranks(); ++rank) {
       const auto& receives = oracle.receives()[Job::index(rank)];
       add(receives.size());
@@ -163,7 +174,10 @@ class StateHash {
     add_all(receive.stage, receive.announced, receive.cancelling, receive.is_registered,
             receive.id != 0, receive.incoming, receive.pulled, receive.channel != nullptr,
             receive.peer == nullptr ? gone : receive.peer->rank, receive.status.source,
-            receive.status.tag, receive.status.error, receive.detached);
+            receive.status.tag, receive.status.error, receive.detached, receive.revoking,
+            permit_of(rank, receive.permit));
+    add(receive.offered != nullptr);
+    if (receive.offered != nullptr) add_message(*receive.offered);
     add(receive.peer == nullptr
             ? gone
             : send_named(static_cast<int>(receive.peer->rank), receive.sender_id));
@@ -186,7 +200,7 @@ class StateHash {
   }
   void add_send(int rank, const engine::SendRequest& send) {
     add_all(name(rank, &send), send.peer->rank, send.stage, send.counted, send.ordinal, send.hybrid,
-            send.is_registered, send.mode, send.detached, send.bytes);
+            send.is_registered, send.mode, send.detached, send.cancelling, send.bytes);
     add(send.staged != nullptr);
     if (send.staged != nullptr) add_bytes(send.staged, send.bytes);
   }
@@ -207,6 +221,10 @@ class StateHash {
     at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
     at.matcher().for_each_unexpected([&](const engine::Message& m) { add_message(m); });
     at.peers().for_each([&](const engine::Peer& peer) { add_peer(rank, at, peer); });
+    at.for_each_revocation(
+        [&](const engine::Peer& peer, const engine::Channel& channel, std::uint64_t receive_id) {
+          add_all(peer.rank, channel.context, channel.tag, receive_named(rank, receive_id));
+        });
   }
   void add_peer(int rank, const engine::Engine& at, const engine::Peer& peer) {
     const int other = static_cast<int>(peer.rank);
@@ -243,13 +261,14 @@ class StateHash {
     }
   }
   void add_channel(int rank, int peer, const engine::Channel& channel) {
-    add_all(channel.context, channel.tag, channel.source, channel.retracting, channel.pending,
+    add_all(channel.context, channel.tag, channel.source, channel.revoking, channel.pending,
             channel.sent, channel.matched);
     add(channel.announcements.size());
     for (const engine::Announcement& announcement : channel.announcements) {
       add_all(announcement.ordinal, announcement.capacity, announcement.watched,
               announcement.last_byte);
       add(receive_named(peer, announcement.receive_id));
+      add(permit_of(peer, announcement.permit));
       add_memory(peer, announcement.memory);
     }
     add(channel.waiting.size());
@@ -264,6 +283,9 @@ class StateHash {
     add_all(link.connected, link.transfers.size(), link.inbox.size());
     for (const Network::Transfer& transfer : link.transfers)
       add_transfer(rank, peer, transfer);
+    add(link.asked.size());
+    for (const std::uint64_t permit : link.asked)
+      add(receive_permitted(rank, permit));
     for (const Network::Item& item : link.inbox) {
       add_all(item.put.has_value(), item.given);
       if (item.put)
@@ -306,7 +328,8 @@ class StateHash {
     case wire::Kind::receiver_ready: {
       const auto ready = read(wire::ReceiverReady{});
       add_all(ready.tag, ready.context, ready.ordinal, receive_named(from, ready.receive_id),
-              send_named(to, ready.send_id), ready.capacity, ready.watched, ready.last_byte);
+              ready.answers ? send_named(to, ready.send_id) : permit_of(from, ready.permit),
+              ready.answers, ready.capacity, ready.watched, ready.last_byte);
       return add_memory(from, ready.memory);
     }
     case wire::Kind::fin_to_receiver:
@@ -317,11 +340,11 @@ class StateHash {
                                                   : send_named(to, fin.id));
       return;
     }
-    case wire::Kind::retract:
-    case wire::Kind::retracted: {
-      const auto retract = read(wire::Retract{});
-      add_all(retract.used, retract.tag, retract.context, retract.ordinal,
-              receive_named(kind == wire::Kind::retract ? from : to, retract.receive_id));
+    case wire::Kind::withdraw:
+    case wire::Kind::withdrawn: {
+      const auto withdraw = read(wire::Withdraw{});
+      add_all(withdraw.tag, withdraw.source, withdraw.context,
+              send_named(kind == wire::Kind::withdraw ? from : to, withdraw.send_id));
       return;
     }
     case wire::Kind::pull: {

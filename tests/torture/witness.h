@@ -43,6 +43,16 @@ class Witness final : public engine::Transport, engine::Sink {
     return transport_.register_memory(memory, bytes);
   }
   void release_memory(engine::RemoteMemory memory) override { transport_.release_memory(memory); }
+  std::uint64_t issue(engine::Link& link) override { return transport_.issue(link); }
+  bool use(engine::Link& link, std::uint64_t permit) override {
+    return transport_.use(link, permit);
+  }
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override {
+    return transport_.revoke(link, permit);
+  }
+  void discard(engine::Link& link, std::uint64_t permit) override {
+    transport_.discard(link, permit);
+  }
   void* allocate(std::size_t bytes) override { return transport_.allocate(bytes); }
   [[nodiscard]] std::string why_not_allocated() const override {
     return transport_.why_not_allocated();

@@ -7,6 +7,7 @@
 #include "net/rdma/buffer_pool.h"
 #include "net/rdma/device.h"
 #include "net/rdma/model.h"
+#include "net/rdma/permits.h"
 #include "net/rdma/wire.h"
 
 #include <array>
@@ -124,6 +125,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   std::unique_ptr<Window> window;              // of the queue pair; the receiver's
   std::unique_ptr<wire::ConnectPacket> parked; // a request that waits for a queue pair
   std::unique_ptr<const std::string> reason;   // why it failed
+  std::unique_ptr<Permits> permits;            // from the first queue pair or permit on
 
   // The application thread's.
   Phase phase = Phase::down;

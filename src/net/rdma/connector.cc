@@ -34,7 +34,7 @@ Connector::Connector(Device& device, Directory& directory, const base::Settings&
                      std::uint32_t most)
     : device_(device), directory_(directory), settings_(settings), receiver_(receiver),
       queues_(queues), options_(options), rank_(directory.rank()), size_(directory.size()),
-      secret_(directory.secret()), most_(most),
+      secret_(directory.secret()), most_(most), permit_rows_(device),
       in_order_(settings.rdma_connections == base::ConnectMode::serial), expected_(rank_),
       datagrams_(device, qkey_of(secret_)) {}
 
@@ -57,6 +57,16 @@ Connection& Connector::get_locked(Rank peer) {
     slot->rank = peer;
   }
   return *slot;
+}
+
+Permits& Connector::permits(Connection& connection) {
+  const std::scoped_lock guard(lock_);
+  return permits_locked(connection);
+}
+
+Permits& Connector::permits_locked(Connection& connection) {
+  if (connection.permits == nullptr) connection.permits = permit_rows_.make();
+  return *connection.permits;
 }
 
 void Connector::open(Connection& connection) {
@@ -198,6 +208,7 @@ bool Connector::make_queue_pair(Connection& connection) {
   connection.peer_closed = false;
   try {
     receiver_.open(connection);
+    permits_locked(connection);
   } catch (const base::Error&) {
     drop_queue_pair(connection);
     throw;
@@ -322,6 +333,7 @@ void Connector::pair(Connection& connection, const ConnectPacket& packet) {
   const Retries retries{.receiver_not_ready =
                             static_cast<std::uint8_t>(settings_.rdma_rnr_retries)};
   connection.peer_attempt = packet.attempt;
+  connection.permits->theirs = {packet.permits, packet.permits_key};
   receiver_.join(connection, packet.reception);
   connection.queue_pair->accept(wire::address_of(packet.queue_pair), retries);
   connection.queue_pair->establish();
@@ -401,6 +413,8 @@ void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answ
   if (connection.queue_pair != nullptr) {
     packet.queue_pair = wire::endpoint_of({device_.address(), connection.queue_pair->number()});
     if (connection.window != nullptr) packet.reception = connection.window->ours;
+    packet.permits = connection.permits->ours.address;
+    packet.permits_key = static_cast<std::uint32_t>(connection.permits->ours.key);
   }
   datagrams_.send(*connection.to, connection.to_number, packet); // if lost, it is asked for again
 }
@@ -535,6 +549,11 @@ void Connector::on_reply(Connection& connection, const ConnectPacket& packet) {
 std::size_t Connector::used() const {
   const std::scoped_lock guard(lock_);
   return used_;
+}
+
+std::size_t Connector::permit_bytes() const {
+  const std::scoped_lock guard(lock_);
+  return permit_rows_.bytes();
 }
 
 std::size_t Connector::known() const {

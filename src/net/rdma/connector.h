@@ -62,6 +62,8 @@ class Connector {
   [[nodiscard]] wire::Endpoint endpoint() const { return datagrams_.endpoint(); }
   // The record of a peer, made at first. Never moves.
   Connection& get(Rank peer);
+  // Its permits, made at first. Never move.
+  Permits& permits(Connection& connection);
   // Wants it connected; one to this process itself is at once. Throws base::Error if the peer
   // cannot be found.
   void open(Connection& connection);
@@ -104,9 +106,11 @@ class Connector {
   // Queue pairs in use.
   [[nodiscard]] std::size_t used() const;
   [[nodiscard]] std::size_t known() const;
+  [[nodiscard]] std::size_t permit_bytes() const;
 
  private:
   Connection& get_locked(Rank peer);
+  Permits& permits_locked(Connection& connection);
   void set_address(Connection& connection, const wire::Endpoint& endpoint);
   void find_address(Connection& connection);
   bool make_queue_pair(Connection& connection);
@@ -146,6 +150,7 @@ class Connector {
   mutable std::mutex lock_;
   std::uint32_t most_;     // queue pairs
   std::uint32_t used_ = 0; // of them
+  PermitRows permit_rows_;
   std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
   base::List<Connection, OpeningList> opening_; // waiting, requesting, accepted; oldest first
   std::vector<Connection*> news_;

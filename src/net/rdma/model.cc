@@ -79,7 +79,8 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
 
 std::size_t pinned_bytes(const Shape& shape, std::size_t connections, std::size_t sends) {
   const std::size_t buffer = buffer_bytes(shape.eager);
-  std::size_t sum = datagram_packets() + pool_buffers(shape, connections, sends) * buffer;
+  std::size_t sum = datagram_packets() + pool_buffers(shape, connections, sends) * buffer +
+                    round_up(connections * sizeof(Permits::Row), page);
   if (shape.mode == base::ReceiveMode::ring)
     sum += connections * round_up(shape.window * buffer, page);
   return sum;
@@ -94,8 +95,8 @@ std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends
     sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
   sum +=
       connections * (queue_pair_bytes(shape.send_depth, shape.receive_depth(), shape.inline_bytes) +
-                     shape.send_depth * sizeof(PendingSend) + record_bytes + sizeof(Headers) +
-                     (shape.window != 0 ? sizeof(Window) : 0));
+                     shape.send_depth * sizeof(PendingSend) + record_bytes + sizeof(Permits) +
+                     sizeof(Headers) + (shape.window != 0 ? sizeof(Window) : 0));
 
   const std::uint32_t each = shape.completions();
   std::size_t left = connections;

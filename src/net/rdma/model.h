@@ -32,7 +32,7 @@ inline constexpr std::size_t most_registrations = 1024; // of the user's memory,
 // Datagram queue pair: requests of many peers at once, and our answers.
 inline constexpr std::uint32_t datagram_receives = 128;
 inline constexpr std::uint32_t datagram_sends = 64;
-inline constexpr std::uint32_t datagram_room = 128; // bytes: route header and packet
+inline constexpr std::uint32_t datagram_room = 144; // bytes: route header and packet
 
 // Of the device's driver, for one entry of each queue: these follow from verbs' work request
 // formats. A send entry holds control, remote address and three segments, or inline data.

@@ -316,6 +316,7 @@ std::size_t RdmaTransport::memory_bytes() const {
   const std::size_t used = connector_->used();
   return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +
          receiver_->bytes() + queues_.bytes() + connector_->known() * record_bytes +
+         connector_->permit_bytes() +
          used * (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
                                          shape_.inline_bytes) +
                  shape_.send_depth * sizeof(PendingSend) + sizeof(Headers) +

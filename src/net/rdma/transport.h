@@ -92,6 +92,10 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
+  std::uint64_t issue(engine::Link& link) override;
+  bool use(engine::Link& issuer, std::uint64_t permit) override;
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override;
+  void discard(engine::Link& link, std::uint64_t permit) override;
   void release_memory(RemoteMemory memory) override;
   RemoteMemory expose(void* memory, std::size_t bytes) override;
   void conceal(RemoteMemory memory) override;
@@ -211,6 +215,10 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void add_notice(Connection& connection, SendWork& work, std::uint32_t notice);
   bool post_pieces(Transfer& transfer);
   void on_posted(Transfer& transfer, Sink& sink);
+  // permits.cc
+  Permits& permits_of(engine::Link& link);
+  void ask(Connection& connection, Permits& permits, unsigned at, std::uint64_t number);
+
   Transfer& begin_transfer(Connection& connection, std::uint64_t cookie);
   void finish(Transfer& transfer, bool ok, Sink& sink);
 

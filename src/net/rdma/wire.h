@@ -50,7 +50,7 @@ enum class PacketKind : std::uint8_t {
 // The packets by which two processes connect, sent as datagrams.
 struct ConnectPacket {
   static constexpr std::uint32_t magic_value = 0x4d634331; // "1CcM"
-  static constexpr std::uint8_t version_value = 1;
+  static constexpr std::uint8_t version_value = 2;
 
   std::uint32_t magic = magic_value;
   std::uint8_t version = version_value;
@@ -64,8 +64,11 @@ struct ConnectPacket {
   std::uint32_t answered = 0; // the receiver's number this packet refers to; 0: none
   Endpoint queue_pair;        // request, reply
   Reception reception;        // request, reply
+  std::uint64_t permits = 0;  // request, reply: where the receiver's lie
+  std::uint32_t permits_key = 0;
+  std::uint32_t pad2 = 0;
 };
-static_assert(sizeof(ConnectPacket) == 80);
+static_assert(sizeof(ConnectPacket) == 96);
 
 // What comes with every message of a connection, as its immediate; a note of zeros needs none.
 enum class NoteKind : std::uint8_t {

@@ -35,8 +35,12 @@ struct SegmentHeader {
   // Gets of this process's peers that it may still take back, see stream.cc.
   static constexpr std::size_t claims = 16;
   alignas(line_bytes) std::atomic<std::uint32_t> claim[claims] = {};
+
+  // Permits of this process: a word holds the number of one that is neither used nor revoked.
+  static constexpr std::size_t permits = 256;
+  alignas(line_bytes) std::atomic<std::uint64_t> permit[permits] = {};
 };
-static_assert(sizeof(SegmentHeader) == 6 * line_bytes);
+static_assert(sizeof(SegmentHeader) == 38 * line_bytes);
 
 // One process's memory, mapped here.
 class Segment {

@@ -109,6 +109,10 @@ class Transport final : public engine::Transport {
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
   void release_memory(RemoteMemory) override {}
+  std::uint64_t issue(engine::Link& link) override;
+  bool use(engine::Link& issuer, std::uint64_t permit) override;
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override;
+  void discard(engine::Link& link, std::uint64_t permit) override;
   [[nodiscard]] bool is_mapped(RemoteMemory memory) const override;
   std::byte* mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) override;
   std::string why_not_direct(engine::Link& link) override;
@@ -265,6 +269,8 @@ class Transport final : public engine::Transport {
   std::uint32_t claims_used_ = 0;                          // a bit for each SegmentHeader::claim
   std::array<Stream*, SegmentHeader::claims> halves_ = {}; // by claim
   std::uint32_t last_ticket_ = 0;
+  std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
+  std::uint64_t last_permit_ = 0;
   std::vector<Peer*> failed_;       // not yet reported
   std::vector<std::uint64_t> lost_; // cookies of direct accesses to them
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cancelled receives: the buffer is never written once the user has it back, and the receives
-// behind a cancelled one still get the right messages.
+// behind a cancelled one still get the right messages. Cancelled sends.
 #include "check.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
 
 namespace {
 
@@ -70,6 +75,92 @@ void cancel_in_a_race() {
   }
 }
 
+// A rank that waits outside of MPI until the other one has said something there.
+class Bell {
+ public:
+  Bell() {
+    if (check::rank == 0) close(mkstemp(path_.data()));
+    OK(MPI_Bcast(path_.data(), static_cast<int>(path_.size()), MPI_CHAR, 0, MPI_COMM_WORLD));
+  }
+  void ring() { CHECK(unlink(path_.data()) == 0); }
+  void wait() {
+    while (access(path_.data(), F_OK) == 0)
+      usleep(1000);
+  }
+
+ private:
+  std::array<char, 32> path_ = {"/tmp/macadam-bell-XXXXXX"};
+};
+
+// The sender is not in MPI before the cancelled receive has ended.
+void cancel_needs_nobody() {
+  for (int bytes : sizes) {
+    const auto n = static_cast<std::size_t>(bytes);
+    Bell bell;
+    if (check::rank == 0) {
+      const auto data = check::message(n, 5);
+      check::token_recv(1); // the announcement may be known here
+      bell.wait();
+      OK(MPI_Send(data.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD));
+    } else if (check::rank == 1) {
+      std::vector<unsigned char> cancelled(n, 0xEE), kept(n);
+      MPI_Request request, second;
+      OK(MPI_Irecv(cancelled.data(), bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &request));
+      OK(MPI_Irecv(kept.data(), bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &second));
+      check::token_send(0);
+      check::compute_ms(1);
+      OK(MPI_Cancel(&request));
+      MPI_Status status;
+      OK(MPI_Wait(&request, &status));
+      int flag = 0;
+      OK(MPI_Test_cancelled(&status, &flag));
+      CHECK(flag);
+      bell.ring();
+      OK(MPI_Wait(&second, MPI_STATUS_IGNORE));
+      HOLDS(kept.data(), bytes, 5);
+      UNTOUCHED(cancelled.data(), bytes, 0xEE);
+    }
+  }
+}
+
+// A send that no receive has matched is cancelled; one that is matched completes.
+void cancel_a_send() {
+  for (int bytes : sizes) {
+    const auto n = static_cast<std::size_t>(bytes);
+    if (check::rank == 0) {
+      const auto lost = check::message(n, 1), kept = check::message(n, 2);
+      MPI_Request request;
+      MPI_Status status;
+      int flag = 0;
+      OK(MPI_Issend(lost.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &request));
+      OK(MPI_Cancel(&request));
+      OK(MPI_Wait(&request, &status));
+      OK(MPI_Test_cancelled(&status, &flag));
+      CHECK(flag);
+      OK(MPI_Ssend_init(lost.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &request));
+      OK(MPI_Start(&request));
+      OK(MPI_Cancel(&request));
+      OK(MPI_Wait(&request, &status));
+      OK(MPI_Test_cancelled(&status, &flag));
+      CHECK(flag);
+      OK(MPI_Request_free(&request));
+      OK(MPI_Barrier(MPI_COMM_WORLD));
+      OK(MPI_Issend(kept.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &request));
+      check::token_recv(1); // it is matched
+      OK(MPI_Cancel(&request));
+      OK(MPI_Wait(&request, &status));
+      OK(MPI_Test_cancelled(&status, &flag));
+      CHECK(!flag);
+    } else {
+      std::vector<unsigned char> data(n);
+      OK(MPI_Barrier(MPI_COMM_WORLD));
+      OK(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      HOLDS(data.data(), bytes, 2);
+      check::token_send(0);
+    }
+  }
+}
+
 void cancel_a_persistent_receive() {
   const int bytes = 100000;
   if (check::rank == 0) {
@@ -131,6 +222,8 @@ int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"cancel_before_the_message", cancel_before_the_message},
                      {"cancel_in_a_race", cancel_in_a_race},
+                     {"cancel_needs_nobody", cancel_needs_nobody},
+                     {"cancel_a_send", cancel_a_send},
                      {"cancel_a_persistent_receive", cancel_a_persistent_receive},
                      {"free_an_active_receive", free_an_active_receive}});
 }

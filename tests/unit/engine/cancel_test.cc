@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives taken back. The buffer is never written after the user has it back, and the ordinals of
-// the receives behind stay true: whatever was announced is retracted first, and the sender's word
-// is awaited.
+// Receives taken back, at once. The buffer is never written after the user has it back, and the
+// ordinals of the receives behind stay true: permits of what was announced are revoked first. And
+// sends, which ask the receiver.
 #include "one_engine.h"
 
 namespace macadam::test {
@@ -46,16 +46,13 @@ TEST_F(Cancel, CompleteIsTooLate) {
   expect_rest();
 }
 
-TEST_F(Cancel, AnnouncedAsksTheSender) {
+TEST_F(Cancel, AnnouncedIsImmediateToo) {
   auto& request = receive(first);
   const auto ready = expect_announcement(0, first);
   engine->cancel(request);
-  const auto question = expect_retract(0);
-  EXPECT_FALSE(request.complete); // the sender may be writing
-  EXPECT_EQ(net.registered.size(), 1u);
-  engine->cancel(request); // again: nothing new
-  feed(retracted(question, false));
+  expect_nothing(); // nobody is asked
   expect_cancelled(request);
+  EXPECT_EQ(net.revoked, std::vector{ready.permit});
   feed(fin_to_receiver(ready.receive_id, large)); // names nothing any more
   // The ordinal is free for the next one.
   auto& next = receive(second);
@@ -63,40 +60,75 @@ TEST_F(Cancel, AnnouncedAsksTheSender) {
   expect_rest();
 }
 
+TEST_F(Cancel, BeforeTheAnnouncementHasLeft) {
+  net.busy = true;
+  auto& request = receive(first);
+  engine->cancel(request);
+  expect_cancelled(request);
+  EXPECT_TRUE(net.revoked.empty());
+  net.busy = false;
+  progress();
+  expect_rest();
+}
+
 TEST_F(Cancel, UsedAnnouncementWins) {
+  net.answer = engine::Revoked::no;
   auto& request = receive(first);
   const auto ready = expect_announcement(0, first);
   engine->cancel(request);
-  const auto question = expect_retract(0);
-  finish(request, ready); // FIN comes before the answer
-  feed(retracted(question, true));
+  finish(request, ready);
   auto& next = receive(second);
   finish(next, expect_announcement(1, second));
   expect_rest();
 }
 
-TEST_F(Cancel, EagerMessageWins) {
+TEST_F(Cancel, WaitsForTheNetworkAlone) {
+  net.answer = engine::Revoked::unknown;
   auto& request = receive(first);
   expect_announcement(0, first);
   engine->cancel(request);
-  const auto question = expect_retract(0);
-  feed_eager(pattern(small));
-  expect_received(request, first, pattern(small));
-  feed(retracted(question, true));
+  progress();
+  EXPECT_FALSE(request.complete);
+  engine->cancel(request); // again: nothing new
+  net.answer = engine::Revoked::yes;
+  progress();
+  expect_cancelled(request);
   expect_rest();
 }
 
-TEST_F(Cancel, OfferWins) {
+TEST_F(Cancel, EagerMessageWinsMeanwhile) {
+  net.answer = engine::Revoked::unknown;
   auto& request = receive(first);
-  const auto ready = expect_announcement(0, first);
+  expect_announcement(0, first);
   engine->cancel(request);
-  const auto question = expect_retract(0);
-  const Bytes data = pattern(large);
-  feed(offer_of(data, wire::Offer::read)); // the sender got the announcement before the question
-  expect_nothing();
-  feed(retracted(question, true));
-  finish(request, ready);
+  feed_eager(pattern(small));
+  expect_received(request, first, pattern(small));
+  progress();
   expect_rest();
+}
+
+// The sender has offered the message and will use the announcement, if it can.
+TEST_F(Cancel, OfferWinsMeanwhile) {
+  for (const bool used : {true, false}) {
+    net.answer = engine::Revoked::unknown;
+    start({});
+    auto& request = receive(first);
+    const auto ready = expect_announcement(0, first);
+    engine->cancel(request);
+    const Bytes data = pattern(large);
+    feed(offer_of(data, wire::Offer::read));
+    expect_nothing();
+    net.answer = used ? engine::Revoked::no : engine::Revoked::yes;
+    progress();
+    if (used) {
+      finish(request, ready);
+    } else {
+      expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
+      expect_fin_to_sender(77);
+      expect_received(request, first, data);
+    }
+    expect_rest();
+  }
 }
 
 TEST_F(Cancel, FirstOfTwoMovesTheSecondUp) {
@@ -105,14 +137,9 @@ TEST_F(Cancel, FirstOfTwoMovesTheSecondUp) {
   const auto ready_one = expect_announcement(0, first);
   const auto ready_two = expect_announcement(1, second);
   engine->cancel(one);
-  const auto question = expect_retract(0);
-  feed(retracted(question, false));
+  EXPECT_EQ(net.revoked, (std::vector{ready_two.permit, ready_one.permit})); // the last one first
   expect_cancelled(one);
-  const auto anew = expect_announcement(0, second);
-  EXPECT_NE(anew.receive_id, ready_two.receive_id);
-  feed(fin_to_receiver(ready_one.receive_id, large)); // stale names are not followed
-  feed(fin_to_receiver(ready_two.receive_id, large));
-  finish(two, anew);
+  finish(two, expect_announcement(0, second));
   expect_rest();
 }
 
@@ -122,25 +149,30 @@ TEST_F(Cancel, SecondOfTwoLeavesTheFirst) {
   const auto ready_one = expect_announcement(0, first);
   expect_announcement(1, second);
   engine->cancel(two);
-  const auto question = expect_retract(1);
-  feed(retracted(question, false));
   expect_cancelled(two);
   finish(one, ready_one);
   expect_rest();
 }
 
 TEST_F(Cancel, SmallOneBeforeAnAnnouncedOne) {
-  Bytes buffer(small);
-  auto& one = receive(buffer);
-  auto& two = receive(second);
-  expect_announcement(1, second);
-  engine->cancel(one);
-  const auto question = expect_retract(0);
-  EXPECT_FALSE(one.complete); // a message for it may be on its way, and the second ordinal changes
-  feed(retracted(question, false));
-  expect_cancelled(one);
-  finish(two, expect_announcement(0, second));
-  expect_rest();
+  for (const bool used : {false, true}) {
+    start({});
+    net.answer = used ? engine::Revoked::no : engine::Revoked::yes;
+    Bytes buffer(small);
+    auto& one = receive(buffer);
+    auto& two = receive(second);
+    const auto ready = expect_announcement(1, second);
+    engine->cancel(one);
+    if (used) { // then the first message has been sent too
+      feed_eager(pattern(small));
+      expect_received(one, buffer, pattern(small));
+      finish(two, ready);
+    } else {
+      expect_cancelled(one);
+      finish(two, expect_announcement(0, second));
+    }
+    expect_rest();
+  }
 }
 
 TEST_F(Cancel, SmallOneBehindAnAnnouncedOneIsImmediate) {
@@ -150,109 +182,46 @@ TEST_F(Cancel, SmallOneBehindAnAnnouncedOneIsImmediate) {
   const auto ready = expect_announcement(0, first);
   engine->cancel(two);
   expect_cancelled(two);
+  EXPECT_TRUE(net.revoked.empty());
   finish(one, ready);
   expect_rest();
 }
 
-TEST_F(Cancel, BothInOneGo) {
-  for (const bool in_order : {true, false}) {
-    start({});
-    auto& one = receive(first);
-    auto& two = receive(second);
-    expect_announcement(0, first);
-    expect_announcement(1, second);
-    engine->cancel(in_order ? one : two);
-    engine->cancel(in_order ? two : one);
-    feed(retracted(expect_retract(in_order ? 0 : 1), false));
-    while (!net.done.empty()) {
-      const Operation operation = next();
-      wire::Retract question;
-      ASSERT_EQ(operation.bytes[0], static_cast<std::byte>(wire::Kind::retract));
-      std::memcpy(&question, operation.bytes.data(), sizeof question);
-      feed(retracted(question, false));
-    }
-    expect_cancelled(one);
-    expect_cancelled(two);
-    expect_rest();
-  }
-}
-
 TEST_F(Cancel, WhileTheAnswerIsAwaitedNothingIsAnnounced) {
+  net.answer = engine::Revoked::unknown;
   auto& one = receive(first);
   expect_announcement(0, first);
   engine->cancel(one);
-  const auto question = expect_retract(0);
   auto& two = receive(second);
   auto& elsewhere = receive(third, other, tag + 1); // another channel is free
   const auto ready = expect<wire::ReceiverReady>(wire::Kind::receiver_ready);
   EXPECT_EQ(ready.tag, tag + 1);
   expect_nothing();
-  feed(retracted(question, false));
+  net.answer = engine::Revoked::yes;
+  progress();
   expect_cancelled(one);
   finish(two, expect_announcement(0, second));
   finish(elsewhere, ready);
   expect_rest();
 }
 
-TEST_F(Cancel, UsedLeavesTheOnesBehindAsTheyAre) {
-  auto& one = receive(first);
-  auto& two = receive(second);
-  const auto ready_one = expect_announcement(0, first);
-  const auto ready_two = expect_announcement(1, second);
-  engine->cancel(one);
-  const auto question = expect_retract(0);
-  finish(one, ready_one);
-  feed(retracted(question, true));
-  expect_nothing(); // the second announcement still stands
-  finish(two, ready_two);
-  expect_rest();
-}
-
-TEST_F(Cancel, SecondAfterTheFirstWasUsed) {
-  auto& one = receive(first);
-  auto& two = receive(second);
-  const auto ready_one = expect_announcement(0, first);
-  expect_announcement(1, second);
-  engine->cancel(one);
-  engine->cancel(two);
-  const auto question = expect_retract(0);
-  finish(one, ready_one);
-  feed(retracted(question, true));
-  const auto again = expect_retract(1); // one question at a time
-  feed(retracted(again, false));
-  expect_cancelled(two);
-  expect_rest();
-}
-
 TEST_F(Cancel, ReleasedWhileItIsCancelled) {
+  net.answer = engine::Revoked::unknown;
   auto& request = receive(first);
   expect_announcement(0, first);
   engine->cancel(request);
-  const auto question = expect_retract(0);
   engine->release(&request); // MPI_Cancel, MPI_Request_free
-  feed(retracted(question, false));
+  net.answer = engine::Revoked::yes;
+  progress();
   expect_rest();
 }
 
 // The sender's side.
-class Retracted : public OneEngine {
- protected:
-  wire::Retract question(std::uint64_t ordinal) {
-    return {.kind = wire::Kind::retract,
-            .tag = tag,
-            .context = context,
-            .ordinal = ordinal,
-            .receive_id = 500};
-  }
-  void expect_answer(bool used) {
-    EXPECT_EQ(expect<wire::Retract>(wire::Kind::retracted).used, used);
-  }
-};
+class Revoked : public OneEngine {};
 
-TEST_F(Retracted, ForgetsTheAnnouncement) {
+TEST_F(Revoked, IsNotUsed) {
+  net.peer_revoked = true;
   feed(announcement(0));
-  feed(question(0));
-  expect_answer(false);
   SendRequest* request = send(pattern(large));
   const auto offer = expect_offer(wire::Offer::read);
   feed(fin_to_sender(offer.send_id));
@@ -260,62 +229,110 @@ TEST_F(Retracted, ForgetsTheAnnouncement) {
   expect_rest();
 }
 
-TEST_F(Retracted, KeepsTheOnesBefore) {
-  feed(announcement(0, 500));
-  feed(announcement(1, 501));
-  feed(announcement(2, 502));
-  feed(question(1));
-  expect_answer(false);
-  const Bytes data = pattern(large);
-  EXPECT_EQ(send(data), nullptr);
-  expect_put(data, announcement(0, 500).memory);
-  expect_fin_to_receiver(500, large);
-  SendRequest* request = send(data);
+TEST_F(Revoked, LeavesAMediumMessageToHybrid) {
+  net.peer_revoked = true;
+  feed(announcement(0));
+  EXPECT_EQ(send(pattern(medium)), nullptr);
+  feed(fin_to_sender(expect_offer(wire::Offer::hybrid).send_id));
+  expect_rest();
+}
+
+// The receive that moves up announces itself anew.
+TEST_F(Revoked, GivesWayToTheNextOfItsOrdinal) {
+  for (const bool before : {true, false}) {
+    start({});
+    const Bytes data = pattern(large);
+    SendRequest* request = nullptr;
+    if (before) feed(announcement(0, 500));
+    net.peer_revoked = true;
+    if (!before) {
+      request = send(data);
+      expect_offer(wire::Offer::read);
+      feed(announcement(0, 500)); // crosses the offer
+      expect_nothing();
+    }
+    net.peer_revoked = false;
+    feed(announcement(0, 600));
+    if (before) EXPECT_EQ(send(data), nullptr);
+    expect_put(data, announcement(0, 600).memory);
+    expect_fin_to_receiver(600, large);
+    if (request != nullptr) engine->release(request);
+    expect_rest();
+  }
+}
+
+// Sends.
+class Withdraw : public OneEngine {
+ protected:
+  wire::Withdraw withdrawal(std::uint64_t send_id, wire::Kind kind = wire::Kind::withdraw) {
+    return {.kind = kind, .source = other, .tag = tag, .context = context, .send_id = send_id};
+  }
+  void expect_cancelled(SendRequest* request, bool cancelled) {
+    ASSERT_TRUE(request->complete);
+    EXPECT_EQ(request->status.cancelled, cancelled);
+    engine->release(request);
+    expect_rest();
+  }
+};
+
+TEST_F(Withdraw, AsksTheReceiver) {
+  SendRequest* request = send(pattern(large));
   const auto offer = expect_offer(wire::Offer::read);
-  // The third receive has moved up and announces itself anew.
-  feed(announcement(1, 602));
-  expect_put(data, announcement(1, 602).memory);
-  expect_fin_to_receiver(602, large);
-  EXPECT_TRUE(request->complete);
-  engine->release(request);
+  engine->cancel(*request);
+  engine->cancel(*request); // once
+  EXPECT_EQ(expect<wire::Withdraw>(wire::Kind::withdraw).send_id, offer.send_id);
+  feed(withdrawal(offer.send_id, wire::Kind::withdrawn));
+  expect_cancelled(request, true);
+}
+
+TEST_F(Withdraw, TooLateCompletes) {
+  SendRequest* request = send(pattern(large));
+  const auto offer = expect_offer(wire::Offer::read);
+  engine->cancel(*request);
+  expect<wire::Withdraw>(wire::Kind::withdraw);
   feed(fin_to_sender(offer.send_id));
-  expect_rest();
+  expect_cancelled(request, false);
 }
 
-TEST_F(Retracted, AfterUseSaysSo) {
-  feed(announcement(0, 500));
-  feed(announcement(1, 501));
-  const Bytes data = pattern(large);
-  EXPECT_EQ(send(data), nullptr);
-  expect_put(data, announcement(0, 500).memory);
-  expect_fin_to_receiver(500, large);
-  feed(question(0));
-  expect_answer(true);
-  EXPECT_EQ(send(data), nullptr); // the second one still stands
-  expect_put(data, announcement(1, 501).memory);
-  expect_fin_to_receiver(501, large);
-  expect_rest();
-}
-
-TEST_F(Retracted, AfterAnEagerMessageSaysSoToo) {
-  EXPECT_EQ(send(pattern(small)), nullptr);
-  expect_eager();
-  feed(question(0));
-  expect_answer(true);
-  expect_rest();
-}
-
-TEST_F(Retracted, AnswersBehindWhatWasSentBefore) {
+TEST_F(Withdraw, SynchronousOneBehindAFullNetwork) {
   net.busy = true;
-  EXPECT_NE(send(pattern(small)), nullptr);
-  feed(question(0));
-  expect_nothing();
+  SendRequest* request = send(pattern(small), tag, SendMode::synchronous);
+  engine->cancel(*request);
   net.busy = false;
   progress();
-  expect_eager();
-  expect_answer(true);
-  engine.reset();
-  start({});
+  expect<wire::EagerSynchronous>(wire::Kind::eager_synchronous, other, &kept.emplace_back());
+  const auto asked = expect<wire::Withdraw>(wire::Kind::withdraw);
+  feed(withdrawal(asked.send_id, wire::Kind::withdrawn));
+  expect_cancelled(request, true);
+}
+
+// The receiver: what nothing has matched is forgotten, and counted.
+TEST_F(Withdraw, ForgetsAnUnexpectedMessage) {
+  const Bytes data = pattern(large);
+  feed(offer_of(data, wire::Offer::read));
+  feed(withdrawal(77));
+  EXPECT_EQ(expect<wire::Withdraw>(wire::Kind::withdrawn).send_id, 77u);
+  Bytes buffer(large);
+  auto& request = receive(buffer);
+  const auto ready = expect_announcement(1, buffer);
+  feed(fin_to_receiver(ready.receive_id, large));
+  EXPECT_TRUE(request.complete);
+  engine->release(&request);
+  expect_rest();
+}
+
+TEST_F(Withdraw, LeavesAMatchedMessage) {
+  const Bytes data = pattern(large);
+  Bytes buffer(large);
+  feed(offer_of(data, wire::Offer::read));
+  engine::Message* const taken = engine->match_probe({context, other, tag});
+  feed(withdrawal(77));
+  expect_nothing();
+  ReceiveRequest* const request = engine->receive_matched(*taken, describe(buffer));
+  expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
+  expect_fin_to_sender(77);
+  expect_received(*request, buffer, data);
+  expect_rest();
 }
 
 } // namespace

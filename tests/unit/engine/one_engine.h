@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,10 @@ class RecordingTransport final : public engine::Transport {
   int room = -1;                                   // operations until it is busy; -1: no end
   bool no_memory = false;                          // allocate() has none left
   bool unnamed = false;                            // nothing can be registered
+  std::set<std::uint64_t> permits;                 // issued and not discarded
+  std::vector<std::uint64_t> revoked;              // asked for, in order
+  engine::Revoked answer = engine::Revoked::yes;   // ... the network's
+  bool peer_revoked = false;                       // the peer's permits
   std::size_t eager_out = eager, eager_in = eager; // what it has learned
 
   std::deque<Operation> done;
@@ -120,6 +125,18 @@ class RecordingTransport final : public engine::Transport {
   void release_memory(RemoteMemory memory) override {
     EXPECT_EQ(registered.erase(memory.key), 1u) << "memory released twice, or never registered";
   }
+  std::uint64_t issue(engine::Link&) override {
+    permits.insert(++last_permit_);
+    return last_permit_;
+  }
+  bool use(engine::Link&, std::uint64_t) override { return !peer_revoked; }
+  engine::Revoked revoke(engine::Link&, std::uint64_t permit) override {
+    revoked.push_back(permit);
+    return answer;
+  }
+  void discard(engine::Link&, std::uint64_t permit) override {
+    EXPECT_EQ(permits.erase(permit), 1u) << "a permit discarded twice, or never issued";
+  }
   void* allocate(std::size_t bytes) override {
     if (no_memory) return nullptr;
     ++allocated;
@@ -157,6 +174,7 @@ class RecordingTransport final : public engine::Transport {
                          .hybrid = hybrid};
   std::map<Rank, engine::Link> links_;
   std::uint64_t keys_ = 0;
+  std::uint64_t last_permit_ = 0;
 };
 
 class OneEngine : public testing::Test {
@@ -254,12 +272,6 @@ class OneEngine : public testing::Test {
   static wire::Fin fin_to_sender(std::uint64_t id) {
     return {.kind = wire::Kind::fin_to_sender, .id = id};
   }
-  static wire::Retract retracted(const wire::Retract& question, bool used) {
-    wire::Retract answer = question;
-    answer.kind = wire::Kind::retracted;
-    answer.used = used;
-    return answer;
-  }
   void feed_completion(std::uint64_t cookie, bool ok = true) {
     net.incoming.push_back([=](engine::Sink& sink) { sink.on_complete(cookie, ok); });
     progress();
@@ -318,7 +330,8 @@ class OneEngine : public testing::Test {
   }
   wire::ReceiverReady expect_announcement(std::uint64_t ordinal, const Bytes& buffer) {
     const auto ready = expect<wire::ReceiverReady>(wire::Kind::receiver_ready);
-    EXPECT_EQ(ready.send_id, 0u);
+    EXPECT_FALSE(ready.answers);
+    EXPECT_EQ(net.permits.count(ready.permit), 1u);
     EXPECT_EQ(ready.ordinal, ordinal);
     EXPECT_EQ(ready.context, context);
     EXPECT_EQ(ready.capacity, buffer.size());
@@ -350,13 +363,6 @@ class OneEngine : public testing::Test {
   void expect_fin_to_sender(std::uint64_t id) {
     EXPECT_EQ(expect<wire::Fin>(wire::Kind::fin_to_sender).id, id);
   }
-  wire::Retract expect_retract(std::uint64_t ordinal) {
-    const auto retract = expect<wire::Retract>(wire::Kind::retract);
-    EXPECT_EQ(retract.ordinal, ordinal);
-    EXPECT_EQ(retract.context, context);
-    EXPECT_EQ(retract.tag, tag);
-    return retract;
-  }
   void expect_nothing() {
     EXPECT_TRUE(net.done.empty()) << net.done.size() << " operations too many";
     net.done.clear();
@@ -375,6 +381,7 @@ class OneEngine : public testing::Test {
   void expect_rest() {
     EXPECT_TRUE(engine->quiet());
     EXPECT_TRUE(net.registered.empty());
+    EXPECT_TRUE(net.permits.empty());
     EXPECT_EQ(net.allocated, 0u);
     expect_nothing();
   }

@@ -31,7 +31,8 @@ TEST_F(Unnamed, SendIsOfferedInTheWriteForm) {
   SendRequest* const request = send(data);
   const auto offer = expect_offer(wire::Offer::write);
   EXPECT_EQ(engine->counters().send_rndv_write, 1u);
-  feed(wire::ReceiverReady{.tag = tag,
+  feed(wire::ReceiverReady{.answers = true,
+                           .tag = tag,
                            .context = context,
                            .receive_id = 500,
                            .send_id = offer.send_id,

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -180,6 +181,18 @@ class LoopbackNetwork {
       if (regions.erase(memory.key) == 0) throw std::logic_error("memory released twice");
     }
 
+    std::uint64_t issue(engine::Link&) override {
+      open_permits.insert(++last_permit_);
+      return last_permit_;
+    }
+    bool use(engine::Link& issuer, std::uint64_t permit) override {
+      return network_.nodes_.at(issuer.rank)->open_permits.erase(permit) != 0;
+    }
+    engine::Revoked revoke(engine::Link&, std::uint64_t permit) override {
+      return open_permits.erase(permit) != 0 ? engine::Revoked::yes : engine::Revoked::no;
+    }
+    void discard(engine::Link&, std::uint64_t permit) override { open_permits.erase(permit); }
+
     void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
     void free(void* memory) override { ::operator delete(memory); }
 
@@ -221,6 +234,7 @@ class LoopbackNetwork {
 
     bool dead = false;
     std::map<std::uint64_t, Region> regions;
+    std::set<std::uint64_t> open_permits;
 
    private:
     LoopbackLink& link(engine::Rank peer) {
@@ -309,6 +323,7 @@ class LoopbackNetwork {
     LoopbackNetwork& network_;
     engine::Rank rank_;
     std::uint64_t next_key_ = 0;
+    std::uint64_t last_permit_ = 0;
     std::map<engine::Rank, std::unique_ptr<LoopbackLink>> links_;
   };
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/rdma/permits.h"
+
+#include "net/rdma/model.h"
+#include "net/rdma/transport.h"
+
+#include <atomic>
+#include <new>
+
+namespace macadam::net::rdma {
+namespace {
+
+constexpr std::size_t rows_together = model::page / sizeof(Permits::Row);
+
+} // namespace
+
+std::unique_ptr<Permits> PermitRows::make() {
+  const std::size_t at = made_ % rows_together;
+  if (at == 0) {
+    Chunk chunk;
+    chunk.memory = allocate_pages(model::page, "permits");
+    chunk.region = device_.register_memory(chunk.memory.get(), model::page, Access::remote);
+    chunks_.push_back(std::move(chunk));
+  }
+  ++made_;
+  const Chunk& chunk = chunks_.back();
+  auto permits = std::make_unique<Permits>();
+  permits->row = new (chunk.memory.get() + at * sizeof(Permits::Row)) Permits::Row();
+  permits->ours = {reinterpret_cast<std::uintptr_t>(permits->row), chunk.region->remote_key};
+  return permits;
+}
+
+std::size_t PermitRows::bytes() const {
+  return chunks_.size() * model::page + made_ * sizeof(Permits);
+}
+
+std::uint64_t Permits::issue() {
+  for (unsigned at = 0; at < most; ++at) {
+    const std::uint32_t bit = 1u << at;
+    const bool being_read = (asked & bit) != 0 && found[at] == unknown;
+    if ((open & bit) != 0 || being_read) continue;
+    open |= bit;
+    asked &= ~bit;
+    return ++last * most + at;
+  }
+  return 0;
+}
+
+bool Permits::use(std::uint64_t permit) {
+  PermitWord& word = (*row)[place(permit)];
+  const std::uint64_t its = number(permit);
+  const std::atomic_ref used(word.used), revoked(word.revoked);
+  // The word is in use for a later one perhaps.
+  if (revoked.load(std::memory_order_relaxed) >= its) return false;
+  used.store(2 * its + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool mine = revoked.load(std::memory_order_relaxed) < its;
+  used.store(mine ? 2 * its : 0, std::memory_order_release);
+  return mine;
+}
+
+void Permits::discard(std::uint64_t permit) {
+  open &= ~(1u << place(permit));
+}
+
+// ---- The transport's.
+
+Permits& RdmaTransport::permits_of(engine::Link& link) {
+  return connector_->permits(is_self(link) ? connector_->get(rank_)
+                                           : static_cast<Connection&>(link));
+}
+
+std::uint64_t RdmaTransport::issue(engine::Link& link) {
+  return permits_of(link).issue();
+}
+
+bool RdmaTransport::use(engine::Link& issuer, std::uint64_t permit) {
+  return permits_of(issuer).use(permit);
+}
+
+void RdmaTransport::discard(engine::Link& link, std::uint64_t permit) {
+  permits_of(link).discard(permit);
+}
+
+engine::Revoked RdmaTransport::revoke(engine::Link& link, std::uint64_t permit) {
+  Permits& permits = permits_of(link);
+  const unsigned at = Permits::place(permit);
+  const std::uint64_t number = Permits::number(permit);
+  const auto outcome = [&](std::uint64_t used) {
+    return used == 2 * number ? engine::Revoked::no : engine::Revoked::yes;
+  };
+  if (is_self(link)) {
+    (*permits.row)[at].revoked = number;
+    return outcome((*permits.row)[at].used);
+  }
+  auto& connection = static_cast<Connection&>(link);
+  if (connection.phase == Phase::broken) return engine::Revoked::yes;
+  if ((permits.asked >> at & 1) == 0) {
+    ask(connection, permits, at, number);
+    return engine::Revoked::unknown;
+  }
+  if (permits.found[at] == 2 * number + 1) permits.asked &= ~(1u << at); // just now: look again
+  const bool known = (permits.asked >> at & 1) != 0 && permits.found[at] != Permits::unknown;
+  return known ? outcome(permits.found[at]) : engine::Revoked::unknown;
+}
+
+// Writes that a permit is revoked and reads, behind that, whether it was used. If there is no room
+// now, later.
+void RdmaTransport::ask(Connection& connection, Permits& permits, unsigned at,
+                        std::uint64_t number) {
+  Buffer* const buffer =
+      can_post(connection) && connection.sends.room() >= 2 ? take_buffer() : nullptr;
+  const std::uint64_t word = permits.theirs.address + at * sizeof(PermitWord);
+  if (buffer == nullptr ||
+      !put_small(connection, &number, {word + offsetof(PermitWord, revoked), permits.theirs.key},
+                 sizeof number, 0)) {
+    if (buffer != nullptr) pool_.give(buffer);
+    refuse(connection);
+    return;
+  }
+  permits.asked |= 1u << at;
+  permits.found[at] = Permits::unknown;
+  Transfer& transfer = begin_transfer(connection, 0);
+  transfer.bounce = buffer;
+  transfer.local = reinterpret_cast<std::byte*>(&permits.found[at]);
+  transfer.is_get = true;
+  transfer.bytes = transfer.posted = transfer.bounced = sizeof(std::uint64_t);
+  Segment segment{buffer->memory, sizeof(std::uint64_t), buffer->local_key};
+  SendWork work;
+  work.operation = Operation::read;
+  work.segments = {&segment, 1};
+  work.remote_address = word + offsetof(PermitWord, used);
+  work.remote_key = device_key(permits.theirs);
+  post(connection, work, nullptr, &transfer);
+}
+
+} // namespace macadam::net::rdma

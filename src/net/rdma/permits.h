@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+#include "net/rdma/buffer_pool.h"
+#include "net/rdma/device.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace macadam::net::rdma {
+
+// A permit lies with the peer that may use it, where the issuer reaches it by RDMA: to use one
+// costs nothing on the network, and to revoke one takes the peer's adapter, not its process. The
+// peer writes that it is about to use the permit, then looks whether it was revoked; the issuer
+// writes that it is revoked, then reads whether it was used. So one of the two sees the other, and
+// if both do the peer yields.
+struct PermitWord {
+  std::uint64_t used = 0;    // written by the peer: twice the number of the permit, and 1 while it
+                             // looks at the other word
+  std::uint64_t revoked = 0; // written by the issuer: the highest number
+};
+static_assert(sizeof(PermitWord) == 16);
+
+// Those of one pair of processes, both ways. Kept as long as the connection's record: either
+// process may hold permits while they are not connected.
+struct Permits {
+  static constexpr unsigned most = 16; // open at a time
+  using Row = std::array<PermitWord, most>;
+  static constexpr std::uint64_t unknown = ~std::uint64_t{0};
+
+  Row* row = nullptr;          // of the peer's permits for us
+  engine::RemoteMemory ours;   // its name
+  engine::RemoteMemory theirs; // of the row at the peer
+  std::uint64_t last = 0;      // number given to a permit of ours
+  std::uint32_t open = 0;      // a bit for each word of theirs
+  std::uint32_t asked = 0;
+  std::array<std::uint64_t, most> found = {}; // in `used`, once that was read
+
+  // 0: too many are open.
+  std::uint64_t issue();
+  bool use(std::uint64_t permit);
+  void discard(std::uint64_t permit);
+
+  static unsigned place(std::uint64_t permit) { return static_cast<unsigned>(permit % most); }
+  static std::uint64_t number(std::uint64_t permit) { return permit / most; }
+};
+
+// Memory for rows, registered by the page.
+class PermitRows {
+ public:
+  explicit PermitRows(Device& device) : device_(device) {}
+  std::unique_ptr<Permits> make();
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  struct Chunk {
+    PageMemory memory;
+    std::unique_ptr<MemoryRegion> region;
+  };
+  Device& device_;
+  std::vector<Chunk> chunks_;
+  std::size_t made_ = 0;
+};
+
+} // namespace macadam::net::rdma
