@@ -94,6 +94,34 @@ class Failures(FailureTest):
         self.assert_ran(result)
         self.assert_nothing_left()
 
+    def test_what_has_left_the_session_is_ended(self):
+        daemon = "setsid sh -c 'sleep 100 & sleep 100' & "
+        self.assert_ran(self.mpiexec("-n", 2, "sh", "-c", daemon + "sleep .2"))
+        self.assert_nothing_left(within=0)
+        result = self.mpiexec("-n", 2, "sh", "-c", daemon + f"{RANK} join barrier 1/abort=3 compute")
+        self.assertEqual(result.returncode, 3)
+        self.assert_nothing_left(within=0)
+
+    def test_rank_that_has_left_the_session(self):
+        """... and heeds no SIGTERM."""
+        code = ("import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+                "os.setsid(); time.sleep(.2); "
+                "sys.exit(5) if os.environ['MACADAM_JOB'].endswith(':1') else time.sleep(30)")
+        begin = time.monotonic()
+        self.assertEqual(self.mpiexec("-n", 2, "python3", "-c", code).returncode, 5)
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_children_from_before_are_not_the_jobs(self):
+        """A shell has started something, then becomes mpiexec."""
+        process = subprocess.Popen(
+            ["sh", "-c", f"(setsid sleep 30 & sleep 30) & exec {MPIEXEC} -n 1 sleep .3"],
+            env=self.environment)
+        self.assertEqual(process.wait(timeout=20), 0)
+        left = marked_processes(self.mark)
+        for line in left:
+            os.kill(int(line.split(":")[0]), signal.SIGKILL)
+        self.assertEqual(sum("sleep 30" in line for line in left), 2, left)
+
     def test_wrapper_around_a_rank_that_aborts(self):
         """The wrapper stays; mpiexec learns of MPI_Abort from the rank itself."""
         begin = time.monotonic()

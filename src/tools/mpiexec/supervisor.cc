@@ -86,7 +86,8 @@ int Supervisor::run() {
   }
   if (follower_) fail_by_abort(*follower_);
   exchange();
-  keeper_.reset(); // ends what ranks have left running
+  keeper_.reset();    // ends what ranks have left running,
+  descendants_.end(); // and what of it has left the group
   output_.drain();
   if (report_) print_hang_report();
   print_job_report();
@@ -183,6 +184,8 @@ void Supervisor::on_deadlines() {
   if (kill_ && now >= *kill_) {
     kill_.reset();
     keeper_->signal_group(SIGKILL);
+    for (const pid_t rank : pids_)
+      if (rank != 0) kill(rank, SIGKILL); // it may have left the group
   }
 }
 

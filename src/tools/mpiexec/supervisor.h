@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/job_memory.h"
+#include "tools/mpiexec/descendants.h"
 #include "tools/mpiexec/input.h"
 #include "tools/mpiexec/neighbours.h"
 #include "tools/mpiexec/options.h"
@@ -79,6 +80,7 @@ class Supervisor {
   Outlet out_{1}, error_{2};
   LabelledOutput output_{out_, error_};
   TerminalInput input_;
+  Descendants descendants_;
   std::optional<Keeper> keeper_;
 
   std::vector<pid_t> pids_; // by place among this machine's ranks; 0 once it has ended
