@@ -14,10 +14,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <unistd.h>
+#include <vector>
 
 namespace macadam::boot {
 namespace {
+
+constexpr const char* alone_word = "alone"; // in the variable
 
 constexpr int nap_ms = 5; // how long fetch() and barrier() sleep between two looks around
 
@@ -36,15 +40,65 @@ Invitation parse_invitation(std::string_view text) {
       return result;
   }
   base::fail(MPI_ERR_OTHER,
-             "{}=\"{}\" is not what mpiexec writes there (DESCRIPTOR:RANK, two numbers); unset it "
-             "to run this program alone",
+             "{}=\"{}\" is not what mpiexec writes there (DESCRIPTOR:RANK, two numbers); set it to "
+             "\"alone\" to run this program alone",
              job_variable, text);
+}
+
+// 0 if that cannot be seen.
+pid_t parent_of(pid_t pid) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(
+      std::fopen(fmt::format("/proc/{}/stat", pid).c_str(), "re"), std::fclose);
+  char line[512] = "";
+  if (!file || !std::fgets(line, sizeof line, file.get())) return 0;
+  const char* const name_end = std::strrchr(line, ')'); // "PID (name) state parent"
+  int parent = 0;
+  if (name_end == nullptr || std::sscanf(name_end + 1, " %*c %d", &parent) != 1) return 0;
+  return parent;
+}
+
+struct Place {
+  JobMemory* job;
+  int rank;
+};
+
+// Which rank this process is, where the environment that would say so was cleared (env -i): that of
+// the nearest process, from this one upwards, that an mpiexec has started.
+Place find_place(std::span<JobMemory> jobs) {
+  for (pid_t pid = getpid(); pid > 1; pid = parent_of(pid))
+    for (JobMemory& job : jobs)
+      for (std::uint32_t i = 0; i < job.own_node().ranks; ++i)
+        if (const auto rank = static_cast<int>(job.own_node().first + i);
+            job.row(rank).child == pid)
+          return {&job, rank};
+  base::fail(MPI_ERR_OTHER,
+             "mpiexec has left the memory of its job to this program, but {} is not in the "
+             "environment, and no process above this one is a rank that mpiexec has started; pass "
+             "the variable on, or set {}={} to run this program alone",
+             job_variable, job_variable, alone_word);
 }
 
 } // namespace
 
+LocalJob LocalJob::take(JobMemory memory, int rank) {
+  RankRow& row = memory.row(rank);
+  RankState expected = RankState::starting;
+  if (!row.state.compare_exchange_strong(expected, RankState::running))
+    base::fail(MPI_ERR_OTHER,
+               "rank {} of this job is taken by process {} already; mpiexec starts one MPI "
+               "program for each rank: set {}={} to run this one alone",
+               rank, row.pid, job_variable, alone_word);
+  row.pid = getpid();
+  // An absent rank was no failure until now.
+  if (memory.header().absent.load() != 0) kill(memory.header().launcher, SIGCHLD);
+  // Programs that this one starts are jobs of their own.
+  unsetenv(job_variable);
+  return {std::move(memory), rank};
+}
+
 LocalJob LocalJob::join() {
-  if (const char* text = std::getenv(job_variable)) {
+  const char* const text = std::getenv(job_variable);
+  if (text != nullptr && std::string_view(text) != alone_word) {
     const Invitation invitation = parse_invitation(text);
     JobMemory memory = JobMemory::attach(invitation.fd);
     if (!memory.is_local(invitation.rank)) {
@@ -52,20 +106,13 @@ LocalJob LocalJob::join() {
       base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the job has ranks {} to {} here",
                  job_variable, text, invitation.rank, node.first, node.first + node.ranks - 1);
     }
-    RankRow& row = memory.row(invitation.rank);
-    RankState expected = RankState::starting;
-    if (!row.state.compare_exchange_strong(expected, RankState::running))
-      base::fail(MPI_ERR_OTHER,
-                 "rank {} of this job is taken by process {} already; mpiexec starts one MPI "
-                 "program for each rank: unset {} to run this one alone",
-                 invitation.rank, row.pid, job_variable);
-    row.pid = getpid();
-    // An absent rank was no failure until now.
-    if (memory.header().absent.load() != 0) kill(memory.header().launcher, SIGCHLD);
-    // Programs that this one starts are jobs of their own.
-    unsetenv(job_variable);
-    return {std::move(memory), invitation.rank};
+    return take(std::move(memory), invitation.rank);
   }
+  if (text == nullptr)
+    if (std::vector<JobMemory> jobs = JobMemory::inherited(); !jobs.empty()) {
+      const Place place = find_place(jobs);
+      return take(std::move(*place.job), place.rank);
+    }
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());

@@ -14,7 +14,7 @@
 namespace macadam::boot {
 
 // The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
-// the job's memory and the rank.
+// the job's memory and the rank. A user may set it to "alone".
 inline constexpr const char* job_variable = "MACADAM_JOB";
 
 // Memory that one rank owns and its peers may map: the bytes [offset, offset + capacity) of `fd`,
@@ -82,9 +82,11 @@ class Job {
 // The const functions may be called by any thread at any time; the others by one thread at a time.
 class LocalJob final : public Job {
  public:
-  // Learns from mpiexec who this process is. A program started alone becomes a job of one and opens
-  // nothing. Throws MPI_ERR_OTHER when mpiexec's message is damaged, when the rank is taken by
-  // another process, or when another launcher started several processes that would all be alone.
+  // Learns from mpiexec who this process is: from the variable, or, where the environment was
+  // cleared, from the descriptor that it has inherited. A program started alone becomes a job of
+  // one and opens nothing. Throws MPI_ERR_OTHER when mpiexec's message is damaged, when the rank is
+  // taken by another process, or when another launcher started several processes that would all be
+  // alone.
   static LocalJob join();
 
   LocalJob(LocalJob&&) noexcept = default;
@@ -139,6 +141,8 @@ class LocalJob final : public Job {
 
  private:
   LocalJob(JobMemory memory, int rank) : memory_(std::move(memory)), rank_(rank) {}
+  // As this rank, which is taken by it.
+  static LocalJob take(JobMemory memory, int rank);
 
   void end_job(int code, std::string_view text, Blame blame) override;
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }

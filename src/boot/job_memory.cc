@@ -34,6 +34,13 @@ std::byte* map(int fd, std::uint64_t bytes) {
   return static_cast<std::byte*>(base);
 }
 
+bool read_header(int fd, JobHeader& header) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+         pread(fd, &header, sizeof header, 0) == ssize_t{sizeof header} &&
+         header.magic == magic_word;
+}
+
 std::uint32_t count_ranks(const std::vector<Node>& nodes) {
   std::uint32_t sum = 0;
   for (const Node& node : nodes)
@@ -91,8 +98,10 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own,
   const JobLayout layout =
       job_layout(static_cast<std::uint32_t>(nodes.size()), count_ranks(nodes), nodes.at(own).ranks);
   const int low = make_memfd("macadam-job", layout.end);
-  const int fd = fcntl(low, F_DUPFD_CLOEXEC, 64); // shells' scripts use low ones for redirections
-  if (fd < 0) base::fail(MPI_ERR_OTHER, "no file descriptor above 64: {}", std::strerror(errno));
+  const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
+  if (fd < 0)
+    base::fail(MPI_ERR_OTHER, "no file descriptor from {} on: {}", first_job_descriptor,
+               std::strerror(errno));
   close(low);
   JobMemory memory(fd, layout);
   memory.describe(nodes, own, cores);
@@ -111,17 +120,13 @@ JobMemory JobMemory::alone(std::uint32_t cores, const std::string& host) {
 }
 
 JobMemory JobMemory::attach(int fd) {
-  struct stat status {};
   JobHeader header{};
-  const bool is_job = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-                      pread(fd, &header, sizeof header, 0) == ssize_t{sizeof header} &&
-                      header.magic == magic_word;
-  if (!is_job)
+  if (!read_header(fd, header))
     base::fail(
         MPI_ERR_OTHER,
         "file descriptor {}, which mpiexec left open for this program, is closed or something "
         "else now; a program between them (a wrapper, sudo, Python's subprocess) must "
-        "pass it on (subprocess: pass_fds), or unset MACADAM_JOB to run this program alone",
+        "pass it on (subprocess: pass_fds), or set MACADAM_JOB=alone to run this program alone",
         fd);
   if (header.version != layout_version)
     base::fail(MPI_ERR_OTHER,
@@ -136,6 +141,15 @@ JobMemory JobMemory::attach(int fd) {
   JobMemory memory(fd, job_layout(header.nodes, header.size, own.ranks));
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   return memory;
+}
+
+std::vector<JobMemory> JobMemory::inherited() {
+  constexpr int most = 8;
+  std::vector<JobMemory> jobs;
+  JobHeader header{};
+  for (int fd = first_job_descriptor; fd < first_job_descriptor + most; ++fd)
+    if (read_header(fd, header)) jobs.push_back(attach(fd));
+  return jobs;
 }
 
 JobMemory::JobMemory(JobMemory&& other) noexcept

@@ -72,6 +72,7 @@ enum class StartStep : std::uint32_t { enter_folder, execute };
 struct RankRow {
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> published;       // futex: 1 once `card` is written
+  std::int32_t child;                         // process that mpiexec has started for it
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)
   std::int32_t code;                          // of MPI_Abort
@@ -81,7 +82,7 @@ struct RankRow {
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
   std::uint32_t card_used;
   std::array<std::byte, card_bytes> card; // what the transport wants peers to know
-  std::array<char, 152> text;             // of MPI_Abort, null-terminated
+  std::array<char, 148> text;             // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 
@@ -116,6 +117,10 @@ constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t size, std::uin
   return layout;
 }
 
+// The descriptor of the job's memory in mpiexec and its ranks, or one of the next, as shells'
+// scripts use low ones for redirections.
+inline constexpr int first_job_descriptor = 64;
+
 // A machine, as mpiexec knows it before there is a job.
 struct Node {
   std::string host;
@@ -134,6 +139,9 @@ class JobMemory {
   // programs started by this process do not inherit it. Throws MPI_ERR_OTHER, and takes nothing
   // over, if it is no memory of a job.
   static JobMemory attach(int fd);
+  // The memory behind the descriptors that mpiexec leaves to a rank, of which there are several
+  // where jobs are started within ranks.
+  static std::vector<JobMemory> inherited();
 
   JobMemory(JobMemory&& other) noexcept;
   JobMemory& operator=(JobMemory&&) = delete;

@@ -225,6 +225,32 @@ class Alone(LaunchTest):
                               f"execute={RANK} join who finalize")
         self.assert_ran(result, ["rank 0 of 1, app 0, alone"] * 2)
 
+    def test_without_the_environment(self):
+        """The rank is found by what it has inherited, as often as it takes."""
+        ranks = [f"rank {r} of 3, app 0, launched" for r in range(3)]
+        rank = f"{RANK} join meet who barrier finalize"
+        for command in (["env", "-i", *rank.split()], ["env", "-u", "MACADAM_JOB", *rank.split()],
+                        ["sh", "-c", f"env -i {rank}; true"],
+                        ["setsid", "-w", "env", "-i", *rank.split()]):
+            self.assert_ran(self.mpiexec("-n", 3, *command), ranks)
+
+    def test_job_in_a_job_without_the_environment(self):
+        result = self.mpiexec("-n", 1, MPIEXEC, "-n", 3, "env", "-i", RANK, "join", "who", "barrier",
+                              "finalize")
+        self.assert_ran(result, [f"rank {r} of 3, app 0, launched" for r in range(3)])
+
+    def test_rank_that_cannot_be_told(self):
+        """A process that no rank's process stands above any more."""
+        result = self.mpiexec("-n", 1, "sh", "-c",
+                              f"(env -i sh -c 'sleep .3; exec {RANK} join who finalize' &); sleep 1")
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assertIn("no process above this one is a rank that mpiexec has started", result.stderr)
+        self.assertIn("MACADAM_JOB=alone", result.stderr)
+
+    def test_alone_on_purpose(self):
+        result = self.mpiexec("-n", 2, "env", "MACADAM_JOB=alone", RANK, "join", "who", "finalize")
+        self.assert_ran(result, ["rank 0 of 1, app 0, alone"] * 2)
+
     def test_second_program_of_one_rank(self):
         result = self.mpiexec("-n", 1, "sh", "-c",
                               f"{RANK} join finalize && exec {RANK} join finalize")

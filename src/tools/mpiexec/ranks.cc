@@ -86,6 +86,7 @@ void redirect(int from, int to) {
                       &start.core_sets[static_cast<std::size_t>(start.memory.local_index(rank))]);
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
   boot::RankRow& row = start.memory.row(rank);
+  row.child = getpid();
   row.failed_step = boot::StartStep::enter_folder;
   if (program.folder.empty() || chdir(program.folder.c_str()) == 0) {
     row.failed_step = boot::StartStep::execute;
