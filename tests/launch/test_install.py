@@ -130,6 +130,11 @@ class Installed(unittest.TestCase):
                 run(prefix / "bin" / wrapper, "user.o", "-o", program, cwd=self.work)
                 self.run_program(program, prefix / "bin/mpiexec")
 
+    def test_tune(self):
+        """It runs a program of its own, which must find the library where it is now."""
+        page = run(self.prefix / "bin/macadam", "tune", "--quick", "--print", env=self.clean)
+        self.assertRegex(page, r"(?m)^shm_eager = \d+$")
+
     def test_wrapper_through_a_link(self):
         link = self.work / "linked-mpicc"
         link.symlink_to(self.prefix / "bin/mpicc")

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import tempfile
@@ -140,7 +141,29 @@ class Model(Tool):
 
 class Tune(Tool):
     def tune(self, *arguments, **environment):
-        return self.macadam("tune", "--quick", *arguments, **environment)
+        return self.macadam("tune", "--quick", "--despite-load", *arguments, **environment)
+
+    def test_writes_nothing_under_load(self):
+        busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+        self.addCleanup(busy.wait)
+        self.addCleanup(busy.kill)
+        result = self.macadam("tune", "--quick")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"^macadam: other programs use \d+\.\d processors of this "
+                                        r"machine, nothing was measured; .* --despite-load\n$")
+        self.assertFalse(self.file.exists())
+        result = self.macadam("tune", "--quick", "--print")
+        self.assert_page(result)
+        self.assertRegex(result.stdout, r"Meanwhile other programs use \d")
+
+    def test_shows_on_a_terminal_how_far_it_is(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        command = [BUILD / "bin/macadam", "tune", "--quick", "--print"]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, timeout=100)
+        os.close(slave)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn(b"measuring shm, receiver late: round 1 of 1", os.read(master, 4096))
 
     def assert_page(self, result):
         self.assertEqual((result.returncode, result.stderr), (0, ""))

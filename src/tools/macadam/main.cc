@@ -41,6 +41,14 @@ void print_model(const ModelQuestion& question) {
   std::fputs(model_page(question, configuration.settings).c_str(), stdout);
 }
 
+int tune_and_print(const TuneQuestion& question) {
+  const TuneAnswer answer = tune(question);
+  std::fputs(answer.page.c_str(), stdout);
+  if (answer.error.empty()) return 0;
+  std::fprintf(stderr, "macadam: %s\n", answer.error.c_str());
+  return 1;
+}
+
 CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
   CLI::App* const model = app.add_subcommand(
       "model", "Memory that a process needs for RDMA, by the number of ranks it is connected to");
@@ -76,6 +84,8 @@ CLI::App* add_tune(CLI::App& app, TuneQuestion& question) {
                    "The file, if not " + macadam::boot::tuned_file());
   tune->add_flag("--print", question.only_print, "Write no file");
   tune->add_flag("--quick", question.quick, "Measure less, and less exactly");
+  tune->add_flag("--despite-load", question.despite_load,
+                 "Write the file even if other programs use this machine");
   return tune;
 }
 
@@ -103,7 +113,7 @@ int main(int argc, char** argv) {
     else if (model->parsed())
       print_model(question);
     else if (tuning->parsed())
-      std::fputs(tune(tune_question).c_str(), stdout);
+      return tune_and_print(tune_question);
     else
       print_info(api);
   } catch (const macadam::base::Error& error) {

@@ -6,17 +6,21 @@
 #include "net/rdma/ibverbs/device.h"
 #include "net/rdma/measure.h"
 #include "tools/macadam/command.h"
+#include "tools/macadam/load.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
+#include <unistd.h>
 
 namespace macadam::tools {
 namespace {
@@ -52,6 +56,26 @@ struct Forced {
   std::int64_t hybrid;
 };
 
+// A line on the terminal, if there is one, that is gone at the end.
+class Progress {
+ public:
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  explicit Progress(std::string what) : what_(std::move(what)) {}
+  ~Progress() { show(""); }
+
+  void round(int done, int all) const {
+    show(fmt::format("measuring {}: round {} of {}", what_, done, all));
+  }
+
+ private:
+  static void show(const std::string& text) {
+    if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  }
+
+  const std::string what_;
+};
+
 class Measurement {
  public:
   Measurement(const Network& network, bool quick)
@@ -62,7 +86,9 @@ class Measurement {
                                                 const std::vector<std::int64_t>& bytes,
                                                 const Forced& smaller, const Forced& larger) const {
     Times of_smaller, of_larger;
+    const Progress progress(fmt::format("{}, receiver {}", network_.name, arrival));
     for (int round = 0; round < rounds_; ++round) {
+      progress.round(round + 1, rounds_);
       keep_best(of_smaller, run(arrival, bytes, smaller));
       keep_best(of_larger, run(arrival, bytes, larger));
     }
@@ -172,14 +198,13 @@ void measure_adapter(bool quick, Result& result) {
   measure_thresholds(adapters, quick, result);
 }
 
-// A page for a machine that does something else meanwhile says so: its figures are worth little.
-std::string load_note() {
-  double load = 0; // processes that wanted to run, over the last minute
-  if (getloadavg(&load, 1) != 1 || load < 0.5) return {};
-  return fmt::format(
-      "The load of this machine was {:.1f} at the start: for figures to trust, measure "
-      "when nothing else runs.\n",
-      load);
+// Figures of a machine that does something else meanwhile are worth nothing. Says so; empty if it
+// does not.
+std::string trouble_by(const Load& load) {
+  constexpr double most = 0.5; // processors
+  const double others = load.of_others();
+  if (others < most) return {};
+  return fmt::format("other programs use {:.1f} processors of this machine", others);
 }
 
 std::string today() {
@@ -202,20 +227,32 @@ std::int64_t choose_threshold(std::span<const Comparison> comparisons, double pa
   return threshold;
 }
 
-std::string tune(const TuneQuestion& question) {
+TuneAnswer tune(const TuneQuestion& question) {
+  constexpr const char* remedy =
+      "run this when nothing else runs, with --print to look only, or with --despite-load";
   const std::string path = question.output.empty() ? boot::tuned_file() : question.output;
   if (path.empty() && !question.only_print)
     throw std::runtime_error("neither XDG_CONFIG_HOME nor HOME is set; pass --output");
+  const bool must_be_idle = !question.only_print && !question.despite_load;
+  const Load before;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (const std::string trouble = trouble_by(before); must_be_idle && !trouble.empty())
+    throw std::runtime_error(trouble + ", nothing was measured; " + remedy);
   Result result;
-  result.page = load_note() + "Times of one exchange, by protocol\n";
+  result.page = "Times of one exchange, by protocol\n";
   result.file = fmt::format(
       "# Measured by 'macadam tune' on {}, {}. Variables of the environment go before.\n",
       boot::host_name(), today());
+  const Load meanwhile;
   measure_thresholds(shared_memory, question.quick, result);
+  const std::string trouble = trouble_by(meanwhile); // what an adapter's driver uses is no trouble
   measure_adapter(question.quick, result);
-  if (question.only_print) return result.page + "\n" + result.file;
+  if (!trouble.empty()) result.page += "\nMeanwhile " + trouble + ".\n";
+  if (question.only_print) return {result.page + "\n" + result.file, {}};
+  if (must_be_idle && !trouble.empty())
+    return {result.page, "meanwhile " + trouble + ", nothing was written; " + remedy};
   boot::write_tuned_file(path, result.file);
-  return result.page + fmt::format("\n{}\nwritten to {}\n", result.file, path);
+  return {result.page + fmt::format("\n{}\nwritten to {}\n", result.file, path), {}};
 }
 
 } // namespace macadam::tools

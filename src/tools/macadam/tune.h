@@ -13,6 +13,12 @@ struct TuneQuestion {
   std::string output; // path; empty: where the library looks
   bool only_print = false;
   bool quick = false; // less exact: for tests
+  bool despite_load = false;
+};
+
+struct TuneAnswer {
+  std::string page;  // to print
+  std::string error; // why nothing was written although it was asked for; empty if it was
 };
 
 // Messages of one size under two protocols, in microseconds.
@@ -28,8 +34,9 @@ struct Comparison {
 std::int64_t choose_threshold(std::span<const Comparison> comparisons, double patience,
                               std::int64_t least);
 
-// Measures this machine and writes the file; returns the page to print. Throws base::Error or
-// std::runtime_error if something cannot be measured or written; then the file is as before.
-std::string tune(const TuneQuestion& question);
+// Measures this machine and writes the file, if nothing else has run meanwhile. Shows on a terminal
+// how far it is. Throws base::Error or std::runtime_error if something cannot be measured or
+// written; then the file is as before.
+TuneAnswer tune(const TuneQuestion& question);
 
 } // namespace macadam::tools
