@@ -14,6 +14,7 @@ namespace {
 
 // A rank has so many ways to wait that a longer page would help nobody.
 constexpr std::size_t most_ranks_in_report = 64;
+constexpr unsigned turns_of_progress = 1 << 14;
 
 } // namespace
 
@@ -89,7 +90,8 @@ Outcome World::run(const Program& program) {
   }
   Outcome outcome;
   std::size_t left = ranks_.size();
-  while (left > 0 && !launcher_.abort) {
+  for (unsigned turn = 1; left > 0 && !launcher_.abort; ++turn) {
+    if (on_progress && turn % turns_of_progress == 0) on_progress();
     if (hung() || !scheduler_.step()) {
       outcome.end = Outcome::End::hung;
       outcome.exit_code = 1;

@@ -64,6 +64,8 @@ class World {
 
   // Called for every rank when its program has ended and before its memory goes.
   std::function<void(Rank&)> on_end;
+  // Called now and then, for whoever waits for the end of run().
+  std::function<void()> on_progress;
 
  private:
   bool hung() const;

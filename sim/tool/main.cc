@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -23,6 +24,7 @@
 namespace {
 
 using namespace macadam::sim;
+using namespace std::chrono_literals;
 
 struct Command {
   WorldOptions world;
@@ -71,6 +73,21 @@ Outcome run(World& world, const Command& command) {
   });
 }
 
+// A line now and then, the more seldom the longer it takes.
+void show_progress(World& world) {
+  using Clock = std::chrono::steady_clock;
+  world.on_progress = [&world, began = Clock::now(), pause = Clock::duration(2s),
+                       next = Clock::now() + 2s]() mutable {
+    const auto now = Clock::now();
+    if (now < next) return;
+    const std::chrono::duration<double> took = now - began;
+    fmt::print(stderr, "macadam simulate: {:.6f} s of virtual time after {:.0f} s, {} events\n",
+               seconds(world.scheduler().now()), took.count(), world.scheduler().events());
+    pause = std::min<Clock::duration>(2 * pause, 1min);
+    next = now + pause;
+  };
+}
+
 int simulate(const Command& command) {
   WorldOptions options = command.world;
   options.model = load_preset(command.preset);
@@ -79,6 +96,7 @@ int simulate(const Command& command) {
 
   World world(options);
   const auto began = std::chrono::steady_clock::now();
+  if (!command.quiet && ::isatty(STDERR_FILENO) != 0) show_progress(world);
   const Outcome outcome = run(world, command);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::fflush(nullptr);

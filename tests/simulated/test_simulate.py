@@ -7,6 +7,7 @@ object of tests/programs/env/hello.c.
 """
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -27,6 +28,18 @@ class Running(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "hello: 8 ranks\n"))
         self.assertRegex(result.stderr, r"^macadam simulate: 8 ranks on ndr, seed 1: [0-9.]+ s of "
                                         r"virtual time in [0-9.]+ s, \d+ events, trace [0-9a-f]{16}\n$")
+
+    def test_a_long_run_shows_its_progress(self):
+        """On a terminal."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = subprocess.Popen([MACADAM, "simulate", "-n", "4096", "pattern:alltoall"],
+                                   stdout=subprocess.DEVNULL, stderr=slave)
+        os.close(slave)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertRegex(os.read(master, 4096), rb"^macadam simulate: [0-9.]+ s of virtual time "
+                                                rb"after [0-9]+ s, \d+ events\r\n")
 
     def test_quiet_says_nothing(self):
         self.assertEqual(simulate("-q", "-n", "2", MODULE).stderr, "")
