@@ -22,7 +22,8 @@ namespace macadam::boot {
 namespace {
 
 constexpr const char* alone_word = "alone"; // in the variable
-
+// Less than this is promised without a look at the machine.
+constexpr std::uint64_t least_asked_for = std::uint64_t{4} << 20;
 constexpr int nap_ms = 5; // how long fetch() and barrier() sleep between two looks around
 
 struct Invitation {
@@ -148,7 +149,7 @@ std::span<const std::byte> LocalJob::fetch(int rank) const {
 }
 
 Segment LocalJob::my_segment() {
-  if (memory_.fd() >= 0) return open_segment(rank_);
+  if (memory_.shared()) return open_segment(rank_);
   if (lone_segment_ < 0) lone_segment_ = make_memfd("macadam-segment", segment_capacity);
   return {lone_segment_, 0, segment_capacity};
 }
@@ -158,6 +159,22 @@ Segment LocalJob::open_segment(int rank) const {
     base::fail(MPI_ERR_INTERN, "rank {} is on host {}, its memory cannot be mapped on host {}",
                rank, host_of(rank), host());
   return {memory_.fd(), memory_.segment_offset(rank), segment_capacity};
+}
+
+std::string LocalJob::promise(std::uint64_t bytes) {
+  std::atomic<std::uint64_t>& promised = memory_.header().promised;
+  const std::uint64_t all = promised.fetch_add(bytes) + bytes;
+  if (bytes < least_asked_for) return {};
+  const FreeMemory free = free_memory();
+  // What a rank without neighbours has touched is not known; it is in memory of its own.
+  const std::uint64_t touched = local_size() > 1 ? memory_.resident() : all - bytes;
+  const std::uint64_t untouched = all - std::min(all - bytes, touched);
+  if (untouched <= free.bytes) return {};
+  promised.fetch_sub(bytes);
+  return fmt::format(
+      "{} MiB are needed; {} has {} MiB free, of which {} MiB are promised to windows "
+      "already; free some of it or ask for less{}",
+      bytes >> 20, free.whose, free.bytes >> 20, (untouched - bytes) >> 20, free.remedy);
 }
 
 void LocalJob::barrier(const std::function<void()>& idle) {

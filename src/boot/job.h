@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace macadam::boot {
@@ -18,8 +19,8 @@ namespace macadam::boot {
 inline constexpr const char* job_variable = "MACADAM_JOB";
 
 // Memory that one rank owns and its peers may map: the bytes [offset, offset + capacity) of `fd`,
-// sparse, zero at first. `offset` is a multiple of a huge page. The Job owns `fd`; never close it.
-// Pages are taken at first touch and given back with fallocate(FALLOC_FL_PUNCH_HOLE).
+// sparse, zero at first. `offset` is a multiple of a huge page. The Job owns `fd`; never close it,
+// ask again before each use. Pages are taken at first touch and given back by punching holes.
 struct Segment {
   int fd;
   std::uint64_t offset;
@@ -127,6 +128,10 @@ class LocalJob final : public Job {
   // refuses.
   Segment my_segment();
   [[nodiscard]] Segment open_segment(int rank) const;
+  // Promises this process memory of the machine, beside what all ranks here were promised and have
+  // not touched yet. Empty, or the sentence that says why there is not as much, with the remedy.
+  std::string promise(std::uint64_t bytes);
+  void withdraw(std::uint64_t bytes) { memory_.header().promised.fetch_sub(bytes); }
 
   void barrier(const std::function<void()>& idle) override;
   void barrier() { barrier({}); }

@@ -74,7 +74,43 @@ int make_memfd(const char* what, std::uint64_t bytes) {
 }
 
 JobMemory::JobMemory(int fd, const JobLayout& layout)
-    : fd_(fd), layout_(layout), base_(map(fd, layout.mapped)) {}
+    : fd_(fd), layout_(layout), base_(map(fd, layout.mapped)) {
+  struct stat status {};
+  if (fd < 0 || fstat(fd, &status) != 0) return;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+bool JobMemory::is_memory(int fd) const {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+}
+
+int JobMemory::fd() const {
+  if (fd_ < 0 || is_memory(fd_)) return fd_;
+  const std::string path = fmt::format("/proc/{}/fd/{}", header().launcher, header().file);
+  const int low = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int error = errno;
+  const bool found = low >= 0 && is_memory(low);
+  const int fd = found ? fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor) : -1;
+  if (low >= 0) close(low);
+  if (fd < 0)
+    base::fail(MPI_ERR_OTHER,
+               "file descriptor {}, which mpiexec passed to this program, was closed by it, or is "
+               "something else now, and {}, which would do instead, {}; a program must not close "
+               "descriptors that it did not open, or do so before MPI_Init",
+               fd_, path,
+               low >= 0 ? "is another file"
+                        : fmt::format("cannot be opened: {}", std::strerror(error)));
+  fd_ = fd;
+  return fd_;
+}
+
+std::uint64_t JobMemory::resident() const {
+  struct stat status {};
+  if (fd_ < 0 || fstat(fd(), &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
 
 void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores) {
   JobHeader& header = this->header();
@@ -107,6 +143,7 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own,
   memory.describe(nodes, own, cores);
   JobHeader& header = memory.header();
   header.launcher = getpid();
+  header.file = fd;
   if (getrandom(header.secret.data(), header.secret.size(), 0) !=
       static_cast<ssize_t>(header.secret.size()))
     base::fail(MPI_ERR_OTHER, "getrandom for the job's secret failed: {}", std::strerror(errno));
@@ -153,8 +190,8 @@ std::vector<JobMemory> JobMemory::inherited() {
 }
 
 JobMemory::JobMemory(JobMemory&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), layout_(other.layout_),
-      base_(std::exchange(other.base_, nullptr)) {}
+    : fd_(std::exchange(other.fd_, -1)), device_(other.device_), inode_(other.inode_),
+      layout_(other.layout_), base_(std::exchange(other.base_, nullptr)) {}
 
 std::uint32_t JobMemory::node_of(int rank) const {
   std::uint32_t index = 0;
@@ -171,7 +208,7 @@ void JobMemory::open_barrier() const {
 
 JobMemory::~JobMemory() {
   if (base_) munmap(base_, layout_.mapped);
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0 && is_memory(fd_)) close(fd_);
 }
 
 } // namespace macadam::boot

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace macadam::boot {
@@ -26,9 +27,8 @@ namespace macadam::boot {
 
 inline constexpr std::size_t card_bytes = 64;
 inline constexpr std::size_t secret_bytes = 16;
-// Address space, not memory: a process maps as much for each peer it talks to, and has 2^47 in all
-// (the thread sanitizer leaves it far less).
-inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 36;
+// Of the sparse file, neither memory nor address space: more than one rank of a machine will need.
+inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 44;
 
 enum class RankState : std::uint32_t {
   starting,  // not in MPI yet
@@ -46,6 +46,9 @@ struct JobHeader {
   std::uint32_t node;    // ... of which this is one
   std::uint32_t cores;   // hardware threads that the ranks of this node may use together
   std::int32_t launcher; // process id of mpiexec; 0 for a program started alone
+  std::int32_t file;     // mpiexec's descriptor of this memory
+  // Bytes of all segments of this node that were promised to users, touched or not.
+  std::atomic<std::uint64_t> promised;
   std::array<std::byte, secret_bytes> secret;
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
@@ -106,11 +109,11 @@ constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t size, std::uin
   const auto round_up = [](std::uint64_t bytes, std::uint64_t to) {
     return (bytes + to - 1) & ~(to - 1);
   };
-  constexpr std::uint64_t page = 4096;
+  constexpr std::uint64_t pages = std::uint64_t{64} << 10; // whole ones, on every system
   JobLayout layout{};
-  layout.nodes = round_up(sizeof(JobHeader), page);
-  layout.rows = layout.nodes + round_up(nodes * sizeof(NodeRow), page);
-  layout.reports = layout.rows + round_up(size * sizeof(RankRow), page);
+  layout.nodes = round_up(sizeof(JobHeader), alignof(NodeRow));
+  layout.rows = round_up(layout.nodes + nodes * sizeof(NodeRow), sizeof(RankRow));
+  layout.reports = round_up(layout.rows + size * sizeof(RankRow), pages);
   layout.mapped = layout.reports + local * sizeof(ReportArea);
   layout.segments = round_up(layout.mapped, segment_capacity);
   layout.end = layout.segments + local * segment_capacity;
@@ -147,7 +150,12 @@ class JobMemory {
   JobMemory& operator=(JobMemory&&) = delete;
   ~JobMemory();
 
-  [[nodiscard]] int fd() const { return fd_; } // -1 for a job of one
+  // -1 for a job of one. Opened again, if the program has closed it or has something else there
+  // now; throws MPI_ERR_OTHER if that is impossible.
+  [[nodiscard]] int fd() const;
+  [[nodiscard]] bool shared() const { return fd_ >= 0; }
+  // Bytes of it, segments and all, for which pages were taken.
+  [[nodiscard]] std::uint64_t resident() const;
   [[nodiscard]] JobHeader& header() const { return *reinterpret_cast<JobHeader*>(base_); }
   [[nodiscard]] int size() const { return static_cast<int>(header().size); }
   [[nodiscard]] RankRow& row(int rank) const {
@@ -180,8 +188,11 @@ class JobMemory {
  private:
   JobMemory(int fd, const JobLayout& layout);
   void describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores);
+  [[nodiscard]] bool is_memory(int fd) const;
 
-  int fd_;
+  mutable int fd_;
+  dev_t device_ = 0; // of the file
+  ino_t inode_ = 0;
   JobLayout layout_;
   std::byte* base_;
 };

@@ -2,10 +2,14 @@
 #include "boot/machine.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fmt/format.h>
 #include <memory>
 #include <sched.h>
+#include <string_view>
 #include <thread>
 #include <unistd.h>
 
@@ -24,42 +28,111 @@ unsigned cores_in_mask() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
+using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+File open_file(const std::string& path) {
+  return {std::fopen(path.c_str(), "re"), std::fclose};
+}
+
 // The limit of one control group in processors, or `otherwise` if it has none.
 double group_limit(const std::string& folder, double otherwise) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen((folder + "/cpu.max").c_str(), "re"),
-                                                   std::fclose);
+  const File file = open_file(folder + "/cpu.max");
   double quota = 0, period = 0;
   if (!file || std::fscanf(file.get(), "%lf %lf", &quota, &period) != 2 || period <= 0)
     return otherwise; // "max 100000" has no quota
   return std::min(otherwise, quota / period);
 }
 
-// The path of this process's group (version 2), "/a/b"; "" if there is none.
-std::string own_group() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/cgroup", "re"),
-                                                   std::fclose);
+// The path of this process's group, "/a/b", on the line of /proc/self/cgroup that begins with a
+// number and `kind`: ":" in version 2, else that of a controller. "" if there is none.
+std::string own_group(const std::string& root, const std::string& kind) {
+  const File file = open_file(root + "/proc/self/cgroup");
   char line[4096];
   while (file && std::fgets(line, sizeof line, file.get())) {
-    if (std::strncmp(line, "0::/", 4) == 0) {
-      line[std::strcspn(line, "\n")] = 0;
-      return line + 3;
-    }
+    line[std::strcspn(line, "\n")] = 0;
+    const char* const of = std::strchr(line, ':');
+    if (of != nullptr && std::string_view(of + 1).starts_with(kind + "/"))
+      return of + 1 + kind.size();
   }
   return {};
 }
+
+// Calls visit(folder) for a group and every one above it up to the root: each may limit; in a
+// container the root itself is the limited one.
+template <class Visit>
+void for_each_group(std::string group, Visit&& visit) {
+  while (!group.empty()) {
+    if (group == "/") group.clear();
+    visit(group);
+    const std::size_t slash = group.rfind('/');
+    if (slash != std::string::npos) group.resize(std::max<std::size_t>(slash, 1));
+  }
+}
+
+// The number behind `key` in a file of lines "key number", or of one number if `key` is empty;
+// `otherwise` if it is not there.
+std::uint64_t read_number(const std::string& path, const std::string& key,
+                          std::uint64_t otherwise) {
+  const File file = open_file(path);
+  char line[256];
+  while (file && std::fgets(line, sizeof line, file.get())) {
+    unsigned long long number = 0;
+    if (std::strncmp(line, key.c_str(), key.size()) != 0) continue;
+    if (std::sscanf(line + key.size(), " %llu", &number) == 1) return number;
+  }
+  return otherwise;
+}
+
+// What tells of the memory of a control group: in version 2, and in version 1.
+struct MemoryFiles {
+  const char* kind; // see own_group()
+  const char* folder;
+  const char* limit;
+  const char* used;
+  const char* reclaimable; // of the pages of files that count as used
+};
+constexpr std::array memory_files = {
+    MemoryFiles{":", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    MemoryFiles{"memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                "memory.usage_in_bytes", "total_inactive_file"},
+};
 
 } // namespace
 
 unsigned usable_cores() {
   double cores = cores_in_mask();
-  // Every group up to the root may limit; in a container the root itself is the limited one.
-  for (std::string group = own_group(); !group.empty();) {
-    if (group == "/") group.clear();
+  for_each_group(own_group("", ":"), [&](const std::string& group) {
     cores = group_limit("/sys/fs/cgroup" + group, cores);
-    const std::size_t slash = group.rfind('/');
-    if (slash != std::string::npos) group.resize(std::max<std::size_t>(slash, 1));
-  }
+  });
   return std::max(1U, static_cast<unsigned>(cores + 0.999));
+}
+
+FreeMemory free_memory(const std::string& root) {
+  constexpr std::uint64_t none = UINT64_MAX;
+  const std::string machine = root + "/proc/meminfo";
+  const auto less = [](std::uint64_t all, std::uint64_t part) { return all - std::min(all, part); };
+  FreeMemory free{read_number(machine, "MemAvailable:", none >> 10) << 10, "the machine", ""};
+  if (read_number(root + "/proc/sys/vm/overcommit_memory", "", 0) == 2) {
+    const std::uint64_t bytes = less(read_number(machine, "CommitLimit:", none >> 10),
+                                     read_number(machine, "Committed_AS:", 0))
+                                << 10;
+    if (bytes < free.bytes)
+      free = {bytes, "the machine, which does not overcommit memory,",
+              ", or raise /proc/sys/vm/overcommit_ratio"};
+  }
+  for (const MemoryFiles& files : memory_files) {
+    for_each_group(own_group(root, files.kind), [&](const std::string& group) {
+      const std::string folder = root + files.folder + group + "/";
+      const std::uint64_t limit = read_number(folder + files.limit, "", none);
+      if (limit == none) return;
+      const std::uint64_t used = less(read_number(folder + files.used, "", 0),
+                                      read_number(folder + "memory.stat", files.reclaimable, 0));
+      if (less(limit, used) < free.bytes)
+        free = {less(limit, used), fmt::format("the control group {}", group.empty() ? "/" : group),
+                fmt::format(", or raise {} ({} MiB)", folder + files.limit, limit >> 20)};
+    });
+  }
+  return free;
 }
 
 std::string host_name() {

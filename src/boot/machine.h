@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace macadam::boot {
@@ -8,6 +9,16 @@ namespace macadam::boot {
 // Hardware threads that this process and its children may use: those in its affinity mask, fewer if
 // a control group (a container's CPU limit) grants less time. At least 1.
 unsigned usable_cores();
+
+// Memory that this process may still take: what the machine has, less if a control group grants
+// less.
+struct FreeMemory {
+  std::uint64_t bytes;
+  std::string whose;  // who sets the bound: "the machine", or which control group
+  std::string remedy; // of a bound that can be raised: ", or raise ...". Else empty
+};
+// `root` is where proc and sys are mounted; another one for tests.
+FreeMemory free_memory(const std::string& root = "");
 
 // The host's name as users know it.
 std::string host_name();

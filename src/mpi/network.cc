@@ -37,6 +37,8 @@ class ShmDirectory final : public shm::Directory {
   void publish() override {
     if (alone_) job_.publish({});
   }
+  std::string promise(std::uint64_t bytes) override { return job_.promise(bytes); }
+  void withdraw(std::uint64_t bytes) override { job_.withdraw(bytes); }
   shm::SharedMemory open_segment(Rank peer) override {
     const int rank = static_cast<int>(peer);
     static_cast<void>(job_.fetch(rank)); // waits until the peer has published

@@ -3,16 +3,18 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
 
-from common import HOST, LaunchTest
+from common import HOST, MPIEXEC, LaunchTest
 
 PROGRAM = os.environ["LAUNCH_PROGRAM"]
 FORTRAN = os.environ.get("LAUNCH_FORTRAN")
+SANITIZED = bool(os.environ.get("SANITIZED"))
 
 
 def child_ranks(process):
@@ -30,6 +32,20 @@ class Programs(LaunchTest):
         result = subprocess.run([PROGRAM, "hello"], env=self.environment, capture_output=True,
                                 text=True, timeout=20)
         self.assertEqual((result.stdout, result.stderr), ("rank 0 of 1, app 0\n", ""))
+
+    @unittest.skipIf(SANITIZED, "a sanitizer takes more addresses than this")
+    def test_few_addresses(self):
+        for command in [f"exec {PROGRAM} hello", f"exec {MPIEXEC} -n 4 {PROGRAM} work 0.2"]:
+            result = subprocess.run(["sh", "-c", f"ulimit -v 300000; {command}"],
+                                    env=self.environment, capture_output=True, text=True,
+                                    timeout=60)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    @unittest.skipIf(SANITIZED or not shutil.which("valgrind"), "runs under valgrind")
+    def test_valgrind(self):
+        result = self.mpiexec("-n", 2, "valgrind", "-q", "--error-exitcode=9", PROGRAM, "work",
+                              "0.2")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_refuses_to_be_several_singletons(self):
         result = subprocess.run([PROGRAM, "hello"], env={**self.environment, "PMI_SIZE": "4"},

@@ -31,9 +31,9 @@ class Cells {
   static constexpr std::uint32_t most = 32;
 
   Cells() = default;
-  // In a segment that outlives them; its memory is zero at first.
-  Cells(const Segment& segment, const CellPlan& plan)
-      : words_(segment.at(plan.offset)), data_(words_ + plan.count * line_bytes), plan_(plan) {}
+  // In memory that outlives them and is zero at first.
+  Cells(std::byte* front, const CellPlan& plan)
+      : words_(front + plan.offset), data_(words_ + plan.count * line_bytes), plan_(plan) {}
 
   static constexpr std::size_t memory_bytes(const CellPlan& plan) {
     return std::size_t{plan.count} * (line_bytes + plan.bytes);

@@ -12,7 +12,7 @@
 namespace macadam::net::shm {
 
 bool Transport::is_mapped(RemoteMemory memory) const {
-  return memory.key == mapped_key;
+  return memory.key != private_key;
 }
 
 std::byte* Transport::mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) {

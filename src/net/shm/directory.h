@@ -6,13 +6,14 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 namespace macadam::net::shm {
 
 using engine::Rank;
 
 // Memory that one process owns and its peers map: the bytes [offset, offset + capacity) of `fd`,
-// sparse and zero at first. The Directory keeps `fd` open as long as it lives.
+// sparse and zero at first. The Directory owns `fd`.
 struct SharedMemory {
   int fd = -1;
   std::uint64_t offset = 0;   // a multiple of the page size
@@ -31,10 +32,15 @@ class Directory {
   [[nodiscard]] virtual bool is_local(Rank) const { return true; } // on this host
   [[nodiscard]] virtual unsigned cores() const = 0;                // hardware threads they share
 
-  // This process's memory. Called once, and only if local_size() > 1. Throws base::Error.
+  // This process's memory; asked for again before each mapping, as the program may have closed the
+  // descriptor meanwhile. Only if local_size() > 1. Throws base::Error.
   virtual SharedMemory own_segment() = 0;
   // Called once, when own_segment() is laid out and peers may map it.
   virtual void publish() = 0;
+  // Promises memory to this process, to be taken when it is touched. Empty, or why there is not as
+  // much, with the remedy.
+  virtual std::string promise(std::uint64_t /*bytes*/) { return {}; }
+  virtual void withdraw(std::uint64_t /*bytes*/) {}
   // A peer's memory; waits until the peer has published. Throws base::Error if it never will.
   virtual SharedMemory open_segment(Rank peer) = 0;
   // The process id of a peer that has published.

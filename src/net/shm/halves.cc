@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/shm/transport.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 // Long data by the kernel on both cores: we write the first half into the memory of a target that
@@ -9,7 +11,7 @@
 namespace macadam::net::shm {
 namespace {
 
-constexpr std::size_t page = 4096;
+const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
 } // namespace
 

@@ -10,84 +10,140 @@
 namespace macadam::net::shm {
 namespace {
 
-constexpr std::size_t smallest = 4 * line_bytes;       // with the Block; steps are lines
-constexpr std::size_t growth = std::size_t{256} << 10; // committed at a time
-constexpr std::size_t large = std::size_t{1} << 20;    // gives its pages back when freed
-constexpr std::size_t page = 4096;
-
-// Class c has blocks of smallest * 2^(c / 4) * (4 + c % 4) / 4 bytes.
-constexpr std::size_t class_bytes(std::size_t size_class) {
-  return ((smallest / 4) << (size_class / 4)) * (4 + size_class % 4);
-}
-
-constexpr std::size_t class_of(std::size_t bytes) {
-  if (bytes <= smallest) return 0;
-  const auto doublings = static_cast<std::size_t>(std::bit_width(bytes - 1)) -
-                         static_cast<std::size_t>(std::bit_width(smallest));
-  std::size_t size_class = doublings * 4;
-  while (class_bytes(size_class) < bytes)
-    ++size_class;
-  return size_class;
-}
-static_assert(class_bytes(class_of(smallest)) == smallest);
-static_assert(class_bytes(class_of(smallest + 1)) == smallest / 4 * 5);
-static_assert(class_bytes(class_of(1 << 20)) == 1 << 20);
-static_assert(class_bytes(class_of((1 << 20) + 1)) == (1 << 20) / 4 * 5);
-
-constexpr std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
+constexpr std::uint64_t smallest = 2 * line_bytes; // with the Block
+// A new arena is as large as a quarter of all before, so that many blocks are in few arenas.
+constexpr std::uint64_t smallest_arena = 2 * Heap::large;
+constexpr std::uint64_t largest_arena = 64 * Heap::large;
 
 } // namespace
 
-Heap::Heap(Segment& segment, std::uint64_t start, std::uint64_t end)
-    : segment_(&segment), unused_(up(start, page)), ready_(unused_), end_(end) {}
+// Four classes to a doubling; all blocks of a class are larger than any of those before.
+std::size_t Heap::class_of(std::uint64_t bytes) {
+  const auto doublings = static_cast<std::size_t>(std::bit_width(bytes) - 1);
+  const std::size_t quarter = (bytes >> (doublings - 2)) & 3;
+  constexpr auto first = static_cast<std::size_t>(std::bit_width(smallest) - 1);
+  static_assert(4 * (std::bit_width(largest_arena) - first) <= classes);
+  return 4 * (doublings - first) + quarter;
+}
 
-bool Heap::commit_up_to(std::uint64_t end) {
-  if (end <= ready_) return true;
-  const std::uint64_t target = std::min(up(end, growth), end_);
-  if (segment_->commit(ready_, target - ready_) != 0) return false;
-  committed_ += target - ready_;
-  ready_ = target;
-  return true;
+void Heap::list(Block& block) {
+  Block*& first = free_[class_of(block.bytes)];
+  block.state = Block::State::free;
+  block.previous_free = nullptr;
+  block.next_free = first;
+  if (first != nullptr) first->previous_free = &block;
+  first = &block;
+}
+
+void Heap::unlist(Block& block) {
+  if (block.next_free != nullptr) block.next_free->previous_free = block.previous_free;
+  if (block.previous_free != nullptr)
+    block.previous_free->next_free = block.next_free;
+  else
+    free_[class_of(block.bytes)] = block.next_free;
+}
+
+// The first of its own class that is large enough, else any of the next class that has one.
+Heap::Block* Heap::find_free(std::uint64_t bytes) const {
+  const std::size_t own = class_of(bytes);
+  for (Block* block = free_[own]; block != nullptr; block = block->next_free)
+    if (block->bytes >= bytes) return block;
+  const auto larger = std::find_if(free_.begin() + static_cast<std::ptrdiff_t>(own) + 1,
+                                   free_.end(), [](Block* first) { return first != nullptr; });
+  return larger != free_.end() ? *larger : nullptr;
+}
+
+Heap::Block* Heap::add_arena() {
+  const Mapping* const mapping =
+      segment_.add(std::clamp(arenas_ / 4, smallest_arena, largest_arena));
+  if (mapping == nullptr) return nullptr;
+  const std::uint64_t bytes = mapping->extent().bytes;
+  arenas_ += bytes;
+  ++empty_arenas_;
+  auto* const block = new (mapping->base()) Block{bytes, 0, Block::State::free, true, {}, {}};
+  list(*block);
+  return block;
+}
+
+// Leaves a block of `bytes`; the rest is free.
+void Heap::split(Block& block, std::uint64_t bytes) {
+  const std::uint64_t rest = block.bytes - bytes;
+  if (rest < smallest) return;
+  Block& second =
+      *new (&neighbour(block, bytes)) Block{rest, bytes, Block::State::free, block.last, {}, {}};
+  if (!second.last) neighbour(second, rest).before = rest;
+  block.bytes = bytes;
+  block.last = false;
+  list(second);
+}
+
+// With its free neighbours, which leave their lists.
+Heap::Block& Heap::join(Block& block) {
+  Block* joined = &block;
+  if (!block.last) {
+    Block& after = neighbour(block, block.bytes);
+    if (after.state == Block::State::free) {
+      unlist(after);
+      block.bytes += after.bytes;
+      block.last = after.last;
+    }
+  }
+  if (block.before != 0) {
+    Block& before = neighbour(block, -block.before);
+    if (before.state == Block::State::free) {
+      unlist(before);
+      before.bytes += block.bytes;
+      before.last = block.last;
+      joined = &before;
+    }
+  }
+  if (!joined->last) neighbour(*joined, joined->bytes).before = joined->bytes;
+  return *joined;
 }
 
 void* Heap::allocate(std::size_t bytes) {
-  if (bytes > end_) return nullptr;
-  const std::size_t size_class = class_of(bytes + line_bytes);
-  const std::size_t size = class_bytes(size_class);
-  std::uint64_t offset = free_[size_class];
-  if (offset != 0) {
-    if (size >= large) {
-      if (segment_->commit(offset + page, size - page) != 0) return nullptr;
-      committed_ += size - page;
-    }
-    free_[size_class] = block(offset).next_free;
-  } else {
-    offset = size >= large ? up(unused_, page) : unused_;
-    if (size > end_ - offset || !commit_up_to(offset + size)) return nullptr;
-    unused_ = offset + size;
+  if (bytes >= large) {
+    const Mapping* const mapping = segment_.add(bytes);
+    if (mapping == nullptr) return nullptr;
+    used_ += mapping->extent().bytes;
+    return mapping->base();
   }
-  new (&block(offset)) Block{static_cast<std::uint32_t>(size_class), 1, 0};
-  return segment_->at(offset + line_bytes);
+  const std::uint64_t size =
+      std::max((bytes + 2 * line_bytes - 1) / line_bytes * line_bytes, smallest);
+  Block* block = find_free(size);
+  if (block == nullptr) block = add_arena();
+  if (block == nullptr) return nullptr;
+  if (block->before == 0 && block->last) --empty_arenas_;
+  unlist(*block);
+  split(*block, size);
+  block->state = Block::State::used;
+  used_ += block->bytes;
+  return &neighbour(*block, line_bytes);
 }
 
 void Heap::free(void* memory) {
   if (memory == nullptr) return;
-  const std::uint64_t offset = segment_->offset_of(memory) - line_bytes;
-  if (!segment_->contains(memory, 1) || offset >= unused_ || block(offset).in_use != 1) {
+  const Mapping* const mapping = segment_.find(memory, 1);
+  const bool whole = mapping != nullptr && memory == mapping->base();
+  if (whole && mapping != &segment_.front()) {
+    used_ -= mapping->extent().bytes;
+    return segment_.remove(*mapping);
+  }
+  auto* const block = reinterpret_cast<Block*>(static_cast<std::byte*>(memory) - line_bytes);
+  if (mapping == nullptr || whole || reinterpret_cast<std::uintptr_t>(memory) % line_bytes != 0 ||
+      block->state != Block::State::used)
     base::fail(MPI_ERR_ARG, "shared memory: {} was freed, which is no allocated block", memory);
+  used_ -= block->bytes;
+  block->state = Block::State::free;
+  Block& joined = join(*block);
+  if (joined.before == 0 && joined.last) {
+    if (empty_arenas_ > 0) {
+      arenas_ -= joined.bytes;
+      return segment_.remove(*mapping);
+    }
+    ++empty_arenas_;
   }
-  Block& freed = block(offset);
-  const std::size_t size = class_bytes(freed.size_class);
-  if (size >= large) {
-    // The first page stays: it holds the Block. Large blocks are whole pages.
-    segment_->decommit(offset + page, size - page);
-    committed_ -= size - page;
-  }
-  freed.in_use = 0;
-  freed.next_free = free_[freed.size_class];
-  free_[freed.size_class] = offset;
+  list(joined);
 }
 
 } // namespace macadam::net::shm

@@ -6,45 +6,60 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace macadam::net::shm {
 
-// Memory from a segment, for its owner. Blocks come in size classes, four to a doubling, and are
-// reused within their class; large ones give their pages back to the system while they are free.
+// Memory from a segment, for its owner. A large block is an extent of its own, which goes back to
+// the system when it is freed. Small ones share extents (arenas), in which they are split off
+// larger free blocks and joined again with free neighbours; an arena without blocks goes back too,
+// but for one.
 class Heap {
  public:
-  Heap() = default;
-  // Uses the range [start, end) of the segment, which outlives the heap.
-  Heap(Segment& segment, std::uint64_t start, std::uint64_t end);
+  // Blocks from this size on are large.
+  static constexpr std::size_t large = std::size_t{1} << 20;
 
-  // Aligned to a cache line. Null if the range is used up or the system has no memory.
+  // The segment outlives the heap.
+  explicit Heap(Segment& segment) : segment_(segment) {}
+
+  // Aligned to a cache line, a large one to a page. Null: why_not() tells.
   void* allocate(std::size_t bytes);
+  // Throws MPI_ERR_ARG for what is no block.
   void free(void* memory);
+  [[nodiscard]] const std::string& why_not() const { return segment_.why_not(); }
 
-  // Bytes of the segment that hold pages of the system for blocks, free or not.
-  [[nodiscard]] std::size_t committed() const { return committed_; }
+  // Bytes of all blocks.
+  [[nodiscard]] std::size_t used() const { return used_; }
 
  private:
-  // In the line in front of every block.
+  // In the line in front of every small block.
   struct Block {
-    std::uint32_t size_class;
-    std::uint32_t in_use;
-    std::uint64_t next_free; // offset of the next free block of the class, 0: none
+    enum class State : std::uint64_t { free = 0x66726565, used = 0x75736564 };
+
+    std::uint64_t bytes;  // with this line
+    std::uint64_t before; // of the block in front of it in its arena, 0: none is
+    State state;
+    bool last; // of its arena
+    Block* next_free;
+    Block* previous_free;
   };
-  static constexpr std::size_t classes = 4 * 48;
+  static constexpr std::size_t classes = 80;
 
-  Block& block(std::uint64_t offset) const {
-    return *reinterpret_cast<Block*>(segment_->at(offset));
+  static std::size_t class_of(std::uint64_t bytes);
+  static Block& neighbour(Block& block, std::uint64_t bytes) {
+    return *reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(&block) + bytes);
   }
-  bool commit_up_to(std::uint64_t end);
+  [[nodiscard]] Block* find_free(std::uint64_t bytes) const;
+  Block* add_arena();
+  void split(Block& block, std::uint64_t bytes);
+  Block& join(Block& block);
+  void list(Block& block);
+  void unlist(Block& block);
 
-  Segment* segment_ = nullptr;
-  std::uint64_t unused_ = 0; // nothing was ever allocated from here on
-  std::uint64_t ready_ = 0;  // committed up to here
-  std::uint64_t end_ = 0;
-  std::size_t committed_ = 0;
-  std::array<std::uint64_t, classes> free_ = {}; // first free block of each class
+  Segment& segment_;
+  std::array<Block*, classes> free_ = {}; // by size, see class_of()
+  std::uint64_t arenas_ = 0;              // bytes of all
+  std::size_t empty_arenas_ = 0;
+  std::size_t used_ = 0;
 };
 
 } // namespace macadam::net::shm

@@ -30,7 +30,7 @@ struct Peer final : engine::Link {
   bool failed = false;
   pid_t pid = -1;
   SharedQueueWriter queue;
-  Segment segment;                  // mapped here; not for the process itself
+  Mappings mappings;                // of its memory; not for the process itself
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
   // Both ways, by rings and in turn.

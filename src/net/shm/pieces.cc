@@ -33,29 +33,13 @@ constexpr Stores stores_of(Way way) {
 
 } // namespace
 
+// Who sends nothing long, or only answers, never touches them.
 CellPlan Transport::plan_cells(std::uint64_t offset) const {
   const std::size_t bytes = std::max(limits_.message, longest_piece);
   const std::size_t rounded = (bytes + line_bytes - 1) / line_bytes * line_bytes;
   const std::size_t count =
       std::clamp<std::size_t>(cells_together / rounded, fewest_cells, Cells::most);
   return {offset, static_cast<std::uint32_t>(rounded), static_cast<std::uint32_t>(count)};
-}
-
-// At the first need: who sends nothing long, or only answers, has none.
-void Transport::commit_cells() {
-  const SegmentHeader& header = segment_.header();
-  const std::size_t bytes =
-      Cells::memory_bytes({header.cells_offset, header.cell_bytes, header.cell_count});
-  const int error = segment_.holds(header.cells_offset, bytes)
-                        ? segment_.commit(header.cells_offset, bytes)
-                        : ENOSPC;
-  if (error != 0)
-    base::fail(MPI_ERR_NO_MEM,
-               "shared memory: no room for {} KiB through which rank {} sends long data: {}; raise "
-               "the memory limit",
-               bytes >> 10, rank_, std::strerror(error));
-  committed_ += bytes;
-  has_cells_ = true;
 }
 
 const Cells& Transport::home_of(const Peer& peer, CellName name) const {
@@ -76,8 +60,7 @@ bool Transport::take_cell(Peer& peer, CellName& name) {
 // words would slow down those who free them. Only one more is looked at, another one each time: the
 // first may be with a process that does not read.
 bool Transport::take_own_cell(CellName& name) {
-  if (!has_cells_) [[unlikely]]
-    commit_cells();
+  has_cells_ = true;
   const auto after = [&](std::uint32_t cell) { return cell + 1 < cells_.count() ? cell + 1 : 0; };
   name = {static_cast<std::uint8_t>(next_cell_), true};
   if (cells_.take(name.cell, rank_)) {

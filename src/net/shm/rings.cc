@@ -78,10 +78,10 @@ void Transport::on_grant(Peer& peer, const Line& line) {
   Grant grant;
   std::memcpy(&grant, line.body(), sizeof grant);
   reach(peer);
-  peer.talk.out =
-      RingWriter(*reinterpret_cast<RingControl*>(peer.segment.at(grant.offset)), grant.lines);
-  if (grant.turn_block != 0 && !peer.talk.turn)
-    peer.talk.turn = TurnBlock(peer.segment.at(grant.turn_block), false);
+  auto* const ring = mapped_address(peer, grant.ring, ring_bytes(grant.lines));
+  peer.talk.out = RingWriter(*reinterpret_cast<RingControl*>(ring), grant.lines);
+  if (grant.turn_block.key != private_key && !peer.talk.turn)
+    peer.talk.turn = TurnBlock(mapped_address(peer, grant.turn_block, TurnBlock::bytes), false);
   peer.lead = Lead::granted;
   owe(peer);
 }
@@ -115,8 +115,9 @@ void Transport::owe(Peer& peer) {
 bool Transport::settle(Peer& peer) {
   if (peer.grant_owed) {
     std::byte* const turn = peer.turn_memory;
-    const Grant grant{static_cast<std::uint32_t>(ring_lines_), segment_.offset_of(peer.ring_memory),
-                      turn != nullptr ? segment_.offset_of(turn) : 0};
+    const Grant grant{static_cast<std::uint32_t>(ring_lines_),
+                      register_memory(peer.ring_memory, ring_bytes(ring_lines_)),
+                      register_memory(turn, turn != nullptr ? TurnBlock::bytes : 0)};
     peer.grant_owed = !post(reach(peer), Kind::grant, only(grant));
     // From now on: the peer does not know of the block before.
     if (!peer.grant_owed && turn != nullptr && !peer.talk.turn)

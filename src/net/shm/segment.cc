@@ -3,9 +3,10 @@
 
 #include "base/error.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,60 +14,146 @@
 namespace macadam::net::shm {
 namespace {
 
-std::byte* map(std::size_t bytes, int flags, int fd, std::uint64_t offset) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd,
-                      static_cast<off_t>(offset));
+// Extents from this size on begin at a multiple of it, so that the system can use its huge pages.
+constexpr std::uint64_t huge = std::uint64_t{2} << 20;
+
+// Bytes that one who shares them with nobody may have: a bound for sums.
+constexpr std::uint64_t most_alone = std::uint64_t{1} << 47;
+
+constexpr std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+std::string limit_on_addresses() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "this process has no limit on virtual memory, so the machine has none left (see "
+           "/proc/sys/vm/overcommit_memory and max_map_count)";
+  return fmt::format("the limit on virtual memory is {} KiB; raise it (ulimit -v)",
+                     limit.rlim_cur >> 10);
+}
+
+std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset) {
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
   if (memory == MAP_FAILED) {
-    base::fail(MPI_ERR_NO_MEM,
-               "shared memory: mapping {} MiB of address space failed: {}; raise the limit on "
-               "virtual memory (ulimit -v)",
-               bytes >> 20, std::strerror(errno));
+    const int error = errno;
+    base::fail(MPI_ERR_NO_MEM, "shared memory: mapping {} KiB failed: {}; {}", bytes >> 10,
+               std::strerror(error), limit_on_addresses());
   }
   return static_cast<std::byte*>(memory);
 }
 
 } // namespace
 
-Segment::Segment(const SharedMemory& memory)
-    : base_(map(memory.capacity, MAP_SHARED, memory.fd, memory.offset)), capacity_(memory.capacity),
-      fd_(memory.fd), file_offset_(memory.offset) {}
+Mapping::Mapping(const SharedMemory& memory, Extent extent)
+    : base_(map(extent.bytes, MAP_SHARED, memory.fd, memory.offset + extent.offset)),
+      extent_(extent) {}
 
-Segment Segment::anonymous(std::size_t capacity) {
-  Segment segment;
-  segment.base_ = map(capacity, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  segment.capacity_ = capacity;
-  return segment;
-}
+Mapping::Mapping(Extent extent)
+    : base_(map(extent.bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), extent_(extent) {}
 
-Segment& Segment::operator=(Segment&& other) noexcept {
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(base_, other.base_);
-  std::swap(capacity_, other.capacity_);
-  std::swap(fd_, other.fd_);
-  std::swap(file_offset_, other.file_offset_);
+  std::swap(extent_, other.extent_);
   return *this;
 }
 
+Mapping::~Mapping() {
+  if (base_ != nullptr) munmap(base_, extent_.bytes);
+}
+
+void Mapping::discard() {
+  // Of private memory unmapping does it.
+  madvise(base_, extent_.bytes, MADV_REMOVE);
+}
+
+Segment::Segment(Directory& directory, std::uint64_t front) : directory_(directory) {
+  if (add(front) == nullptr)
+    base::fail(MPI_ERR_NO_MEM,
+               "shared memory: no room for the receive queue and the cells of rank {}, {} KiB: {}; "
+               "or lower MACADAM_SHM_QUEUE",
+               directory.rank(), front >> 10, why_not_);
+}
+
 Segment::~Segment() {
-  if (base_ != nullptr) munmap(base_, capacity_);
+  for (const auto& [offset, mapping] : by_offset_)
+    directory_.withdraw(mapping.extent().bytes);
 }
 
-int Segment::commit(std::uint64_t offset, std::size_t bytes) {
-  if (fd_ < 0) return 0;
-  int result = 0;
-  do {
-    result =
-        fallocate(fd_, 0, static_cast<off_t>(file_offset_ + offset), static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-
-void Segment::decommit(std::uint64_t offset, std::size_t bytes) {
-  if (fd_ < 0) {
-    madvise(base_ + offset, bytes, MADV_DONTNEED);
-  } else {
-    fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(file_offset_ + offset), static_cast<off_t>(bytes));
+// The lowest that is free, so that peers unmap what was there before.
+std::uint64_t Segment::find_room(std::uint64_t bytes) const {
+  const std::uint64_t unit = bytes >= huge ? huge : Extent::grain;
+  std::uint64_t room = 0;
+  for (const auto& [offset, mapping] : by_offset_) {
+    if (room <= offset && bytes <= offset - room) break;
+    room = up(mapping.extent().end(), unit);
   }
+  return room;
+}
+
+const Mapping* Segment::add(std::uint64_t bytes) {
+  std::uint64_t promised = 0;
+  try {
+    const bool alone = directory_.local_size() == 1;
+    const SharedMemory memory = alone ? SharedMemory{} : directory_.own_segment();
+    const std::uint64_t capacity = alone ? most_alone : memory.capacity;
+    const Extent extent{find_room(bytes), up(std::min(bytes, capacity), Extent::grain)};
+    if (bytes > capacity || extent.end() > capacity)
+      base::fail(MPI_ERR_NO_MEM, "{} KiB are more than is left of the {} KiB that a rank can share",
+                 bytes >> 10, capacity >> 10);
+    why_not_ = directory_.promise(extent.bytes);
+    if (!why_not_.empty()) return nullptr;
+    promised = extent.bytes;
+    Mapping mapping = alone ? Mapping(extent) : Mapping(memory, extent);
+    const auto [at, added] = by_offset_.emplace(extent.offset, std::move(mapping));
+    by_base_.emplace(at->second.base(), &at->second);
+    return &at->second;
+  } catch (const base::Error& error) {
+    directory_.withdraw(promised);
+    why_not_ = error.text;
+    return nullptr;
+  }
+}
+
+void Segment::remove(const Mapping& mapping) {
+  const Extent extent = mapping.extent();
+  const auto at = by_offset_.find(extent.offset);
+  at->second.discard();
+  by_base_.erase(at->second.base());
+  by_offset_.erase(at);
+  directory_.withdraw(extent.bytes);
+}
+
+const Mapping* Segment::find(const void* memory, std::size_t bytes) const {
+  const auto* const start = static_cast<const std::byte*>(memory);
+  auto at = by_base_.upper_bound(start);
+  if (at == by_base_.begin()) return nullptr;
+  const Mapping& mapping = *(--at)->second;
+  const auto within = static_cast<std::uint64_t>(start - mapping.base());
+  const std::uint64_t all = mapping.extent().bytes;
+  return within < all && bytes <= all - within ? &mapping : nullptr;
+}
+
+const Mapping* Segment::find(std::uint64_t address, std::size_t bytes) const {
+  auto at = by_offset_.upper_bound(address);
+  if (at == by_offset_.begin()) return nullptr;
+  const Mapping& mapping = (--at)->second;
+  return mapping.extent().holds(address, bytes) ? &mapping : nullptr;
+}
+
+const Mapping* Mappings::find(std::uint64_t key) const {
+  const auto at = std::ranges::lower_bound(sorted_, key, {},
+                                           [](const Mapping& each) { return each.extent().key(); });
+  return at != sorted_.end() && at->extent().key() == key ? &*at : nullptr;
+}
+
+const Mapping& Mappings::add(Mapping mapping) {
+  const Extent extent = mapping.extent();
+  std::erase_if(sorted_, [&](const Mapping& each) { return each.extent().overlaps(extent); });
+  const auto after = std::ranges::upper_bound(
+      sorted_, extent.key(), {}, [](const Mapping& each) { return each.extent().key(); });
+  return *sorted_.insert(after, std::move(mapping));
 }
 
 } // namespace macadam::net::shm

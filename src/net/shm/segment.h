@@ -6,6 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace macadam::net::shm {
 
@@ -14,9 +17,10 @@ inline constexpr std::size_t line_bytes = 64;
 // What stands at the start of every segment. Words that different processes write, or that one
 // writes often and another polls, have a cache line of their own.
 struct SegmentHeader {
-  static constexpr std::uint64_t magic_value = 0x4d6163'73686d31; // "Mac" "shm1"
+  static constexpr std::uint64_t magic_value = 0x4d6163'73686d32; // "Mac" "shm2"
 
   std::uint64_t magic = 0;
+  std::uint64_t front_bytes = 0;  // of the extent that this begins
   std::uint64_t queue_offset = 0; // of the first line of the shared receive queue
   std::uint64_t queue_lines = 0;  // a power of two
   std::uint64_t cells_offset = 0; // see CellPlan
@@ -42,46 +46,101 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) == 38 * line_bytes);
 
-// One process's memory, mapped here.
-class Segment {
+// A range of a process's memory that its peers map as a whole, at their first use of anything in
+// it. RemoteMemory names it by its key, and in it an address that counts from the start of all the
+// owner's memory.
+struct Extent {
+  // Of offset and size: whatever the size of the system's pages, it is a divisor of this.
+  static constexpr std::uint64_t grain = std::uint64_t{64} << 10;
+
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+
+  // Not 0, as an extent is not empty. Capacities are below 2^48.
+  [[nodiscard]] std::uint64_t key() const { return (offset / grain) << 32 | bytes / grain; }
+  [[nodiscard]] static Extent of_key(std::uint64_t key) {
+    return {(key >> 32) * grain, (key & 0xffffffff) * grain};
+  }
+  [[nodiscard]] std::uint64_t end() const { return offset + bytes; }
+  [[nodiscard]] bool holds(std::uint64_t address, std::size_t count) const {
+    return address >= offset && address <= end() && count <= end() - address;
+  }
+  [[nodiscard]] bool overlaps(const Extent& other) const {
+    return offset < other.end() && other.offset < end();
+  }
+};
+
+// An extent in this address space. Its pages are taken from the system when they are touched.
+class Mapping {
  public:
-  Segment() = default;
-  // Maps a segment whole; pages cost nothing before they are used. Throws MPI_ERR_NO_MEM.
-  explicit Segment(const SharedMemory& memory);
-  // Private memory, for a job of one.
-  static Segment anonymous(std::size_t capacity);
+  Mapping() = default;
+  // Throws MPI_ERR_NO_MEM, which names the amount and the limit.
+  Mapping(const SharedMemory& memory, Extent extent);
+  // Memory of this process alone.
+  explicit Mapping(Extent extent);
+  Mapping(Mapping&& other) noexcept { *this = static_cast<Mapping&&>(other); }
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
 
-  Segment(Segment&& other) noexcept { *this = static_cast<Segment&&>(other); }
-  Segment& operator=(Segment&& other) noexcept;
-  ~Segment();
-
-  [[nodiscard]] std::byte* at(std::uint64_t offset) const { return base_ + offset; }
-  [[nodiscard]] std::uint64_t offset_of(const void* memory) const {
-    return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - base_);
+  [[nodiscard]] const Extent& extent() const { return extent_; }
+  [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] std::byte* at(std::uint64_t address) const {
+    return base_ + (address - extent_.offset);
   }
-  [[nodiscard]] bool contains(const void* memory, std::size_t bytes) const {
-    const auto start = reinterpret_cast<std::uintptr_t>(memory);
-    const auto base = reinterpret_cast<std::uintptr_t>(base_);
-    return start >= base && start - base < capacity_ && bytes <= capacity_ - (start - base);
+  [[nodiscard]] std::uint64_t address_of(const void* memory) const {
+    return extent_.offset +
+           static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - base_);
   }
-  [[nodiscard]] bool holds(std::uint64_t offset, std::size_t bytes) const {
-    return offset <= capacity_ && bytes <= capacity_ - offset;
-  }
-  [[nodiscard]] std::size_t capacity() const { return capacity_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
-  [[nodiscard]] bool mapped() const { return base_ != nullptr; }
-
-  // Takes the memory of a range from the system now, so that touching it later cannot fail. Returns
-  // 0, or the errno of the refusal.
-  [[nodiscard]] int commit(std::uint64_t offset, std::size_t bytes);
-  // Gives the memory of a range back; it must be committed again before use.
-  void decommit(std::uint64_t offset, std::size_t bytes);
+  // Gives the pages back to the system, for all who map them.
+  void discard();
 
  private:
   std::byte* base_ = nullptr;
-  std::size_t capacity_ = 0;
-  int fd_ = -1; // of the Directory; -1 for private memory
-  std::uint64_t file_offset_ = 0;
+  Extent extent_;
+};
+
+// The memory of this process: extents, made and removed as they are needed.
+class Segment {
+ public:
+  // Makes the first extent, the front, of at least `front` bytes; it begins with the header. Throws
+  // MPI_ERR_NO_MEM. `directory` outlives the segment.
+  Segment(Directory& directory, std::uint64_t front);
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+  ~Segment();
+
+  [[nodiscard]] const Mapping& front() const { return by_offset_.begin()->second; }
+  // A new extent of at least `bytes`; null: why_not() tells.
+  const Mapping* add(std::uint64_t bytes);
+  // Ends it and gives its memory back. Peers unmap it when something else takes its place.
+  void remove(const Mapping& mapping);
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+
+  // The extent that holds this memory of ours; null: none.
+  [[nodiscard]] const Mapping* find(const void* memory, std::size_t bytes) const;
+  // The same by its address in the segment.
+  [[nodiscard]] const Mapping* find(std::uint64_t address, std::size_t bytes) const;
+
+ private:
+  [[nodiscard]] std::uint64_t find_room(std::uint64_t bytes) const;
+
+  Directory& directory_;
+  std::map<std::uint64_t, Mapping> by_offset_;
+  std::map<const std::byte*, const Mapping*> by_base_;
+  std::string why_not_;
+};
+
+// What is mapped here of another process's memory.
+class Mappings {
+ public:
+  // The extent with this key; null: it is not mapped.
+  [[nodiscard]] const Mapping* find(std::uint64_t key) const;
+  // Maps it. What it overlaps was removed by its owner before: that is unmapped.
+  const Mapping& add(Mapping mapping);
+
+ private:
+  std::vector<Mapping> sorted_; // by key
 };
 
 } // namespace macadam::net::shm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/copy.h"
+#include "engine/transport.h"
 #include "net/shm/segment.h"
 #include "net/shm/stores.h"
 
@@ -79,8 +80,8 @@ inline constexpr std::size_t long_payload = 1 << 10;
 // Bodies of the transport's own messages.
 struct Grant {
   std::uint32_t lines;
-  std::uint64_t offset;     // of the RingControl, in the giver's segment
-  std::uint64_t turn_block; // likewise; 0: none, or it is the other's to give
+  engine::RemoteMemory ring;       // its RingControl
+  engine::RemoteMemory turn_block; // not mapped: there is none, or it is the other's to give
 };
 // Long data that stand in a cell, behind the pieces of the same message.
 struct Piece {
@@ -129,7 +130,7 @@ struct HalfDone {
 };
 struct NoticedPut {
   std::uint64_t address; // as in RemoteMemory
-  std::uint32_t key;
+  bool mapped;           // its key is not `private_key`: the owner needs no more of it
   std::uint32_t notice;
 };
 struct Notice {

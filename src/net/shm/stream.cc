@@ -95,19 +95,27 @@ bool Transport::has_choice(const Peer& peer) const {
                              settings_.shm_copy == base::CopyPath::halves);
 }
 
-// Where memory of the peer is in our address space; null if it is not there.
-std::byte* Transport::mapped_address(const Peer& peer, RemoteMemory memory,
-                                     std::size_t bytes) const {
-  if (memory.key == private_key) {
-    return peer.rank == rank_ ? reinterpret_cast<std::byte*>(memory.address) : nullptr;
+// Where memory of the peer is in our address space, from now on; null if it cannot be there.
+std::byte* Transport::mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes) {
+  const bool own = peer.rank == rank_;
+  if (memory.key == private_key)
+    return own ? reinterpret_cast<std::byte*>(memory.address) : nullptr;
+  const Extent extent = Extent::of_key(memory.key);
+  const Mapping* mapping = nullptr;
+  if (extent.holds(memory.address, bytes)) {
+    mapping = own ? segment_.find(memory.address, bytes) : peer.mappings.find(memory.key);
+    if (mapping == nullptr && !own) {
+      const SharedMemory whole = directory_.open_segment(peer.rank);
+      if (extent.offset >= peer.header->front_bytes && extent.end() <= whole.capacity)
+        mapping = &peer.mappings.add(Mapping(whole, extent));
+    }
   }
-  const Segment& segment = peer.rank == rank_ ? segment_ : peer.segment;
-  if (memory.key != mapped_key || !segment.holds(memory.address, bytes)) {
+  if (mapping == nullptr) {
     base::fail(MPI_ERR_INTERN,
-               "shared memory: rank {} has no memory with key {}, address {:#x}, {} bytes",
+               "shared memory: rank {} has no memory with key {:#x}, address {:#x}, {} bytes",
                peer.rank, memory.key, memory.address, bytes);
   }
-  return segment.at(memory.address);
+  return mapping->at(memory.address);
 }
 
 // --- Put.
@@ -152,7 +160,7 @@ void Transport::take_up_later(Stream& stream) {
 Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
                               std::size_t bytes, std::uint64_t cookie, std::uint32_t notice) {
   auto& peer = static_cast<Peer&>(link);
-  const NoticedPut head{target.address, static_cast<std::uint32_t>(target.key), notice};
+  const NoticedPut head{target.address, target.key != private_key, notice};
   if (peer.puts_under_way == 0) {
     if (bytes > longest_noticed_put) return put(peer, local, target, bytes, cookie, notice);
     if (post(peer, Kind::noticed_put, {&head, sizeof head, local, bytes})) return Posted::done;
@@ -164,12 +172,13 @@ Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemor
 void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
   const auto put = read_body<NoticedPut>(line);
   const std::size_t bytes = line.bytes - sizeof put;
-  if (put.key == mapped_key && !segment_.holds(put.address, bytes))
+  const Mapping* const mapping = put.mapped ? segment_.find(put.address, bytes) : nullptr;
+  if (put.mapped && mapping == nullptr)
     base::fail(MPI_ERR_INTERN,
                "shared memory: rank {} puts {} bytes at {:#x}, outside of the segment", peer.rank,
                bytes, put.address);
   std::byte* const to =
-      put.key == mapped_key ? segment_.at(put.address) : reinterpret_cast<std::byte*>(put.address);
+      put.mapped ? mapping->at(put.address) : reinterpret_cast<std::byte*>(put.address);
   std::memcpy(to, line.body() + sizeof put, bytes);
   sink.on_put(peer.rank, put.notice, bytes);
 }
@@ -369,12 +378,12 @@ void Transport::ask(PendingGet& get) {
 // word to zero, the peer or we, moves the data. Returns the ticket.
 std::uint32_t Transport::offer_claim(std::uint32_t claim) {
   if (++last_ticket_ == 0) ++last_ticket_;
-  segment_.header().claim[claim].store(last_ticket_, std::memory_order_release);
+  segment_.front().header().claim[claim].store(last_ticket_, std::memory_order_release);
   return last_ticket_;
 }
 
 bool Transport::take_claim_back(std::uint32_t claim, std::uint32_t ticket) {
-  return segment_.header().claim[claim].compare_exchange_strong(ticket, 0);
+  return segment_.front().header().claim[claim].compare_exchange_strong(ticket, 0);
 }
 
 bool Transport::claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket) {

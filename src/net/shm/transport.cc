@@ -10,11 +10,13 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace macadam::net::shm {
 namespace {
 
-constexpr std::uint64_t queue_offset = 4096;
+// The queue shares no page with the header.
+constexpr std::uint64_t queue_offset = Extent::grain;
 constexpr std::size_t longest_eager = std::size_t{1} << 20;
 // Messages read from one queue or ring in one poll(), so that no source starves the others.
 constexpr unsigned batch = 32;
@@ -26,18 +28,6 @@ constexpr unsigned longest_sleep_for_room_us = 500;
 std::uint64_t lane_lines(std::int64_t bytes) {
   return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
                                 std::uint64_t{4} * lines_for(longest_inline)));
-}
-
-// Half of the machine's memory, shared out among its processes, is enough for anyone's messages.
-std::size_t fair_share(unsigned local_size) {
-  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return pages / 2 / local_size * page;
-}
-
-Segment make_segment(Directory& directory) {
-  if (directory.local_size() > 1) return Segment(directory.own_segment());
-  return Segment::anonymous(fair_share(1));
 }
 
 engine::Limits make_limits(const base::Settings& settings) {
@@ -82,8 +72,11 @@ std::uint64_t random_word() {
 
 Transport::Transport(Directory& directory, const base::Settings& settings)
     : directory_(directory), settings_(settings), rank_(directory.rank()),
-      limits_(make_limits(settings)), segment_(make_segment(directory)), probe_word_(random_word()),
-      waiter_(segment_.header(), directory.local_size() > directory.cores(), settings.spin),
+      limits_(make_limits(settings)), queue_lines_(lane_lines(settings.shm_queue)),
+      cell_plan_(plan_cells(queue_offset + queue_lines_ * line_bytes)),
+      segment_(directory, cell_plan_.offset + Cells::memory_bytes(cell_plan_)),
+      probe_word_(random_word()),
+      waiter_(segment_.front().header(), directory.local_size() > directory.cores(), settings.spin),
       peers_(directory.size()), ring_lines_(lane_lines(settings.shm_ring)) {
   lay_out();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
@@ -100,30 +93,19 @@ Transport::Transport(Directory& directory, const base::Settings& settings)
 Transport::~Transport() = default;
 
 void Transport::lay_out() {
-  const std::uint64_t lines = lane_lines(settings_.shm_queue);
-  committed_ = queue_offset + lines * line_bytes;
-  const int error = segment_.holds(0, committed_) ? segment_.commit(0, committed_) : ENOSPC;
-  if (error != 0) {
-    base::fail(MPI_ERR_NO_MEM,
-               "shared memory: no room for the receive queue of {} KiB of rank {}: {}; lower "
-               "MACADAM_SHM_QUEUE, or raise the memory limit",
-               committed_ >> 10, rank_, std::strerror(error));
-  }
-  SegmentHeader& header = *new (segment_.at(0)) SegmentHeader;
+  SegmentHeader& header = *new (segment_.front().base()) SegmentHeader;
+  header.front_bytes = segment_.front().extent().bytes;
   header.queue_offset = queue_offset;
-  header.queue_lines = lines;
-  const CellPlan plan = plan_cells(committed_);
-  header.cells_offset = plan.offset;
-  header.cell_bytes = plan.bytes;
-  header.cell_count = plan.count;
+  header.queue_lines = queue_lines_;
+  header.cells_offset = cell_plan_.offset;
+  header.cell_bytes = cell_plan_.bytes;
+  header.cell_count = cell_plan_.count;
   header.probe_address = reinterpret_cast<std::uint64_t>(&probe_word_);
   header.probe_value = probe_word_;
   header.magic = SegmentHeader::magic_value;
-  cells_ = Cells(segment_, plan);
-  queue_ = SharedQueueReader(header, Lane(segment_.at(queue_offset), lines));
-  const std::size_t end = std::min(segment_.capacity(), fair_share(directory_.local_size()));
-  const std::size_t start = plan.offset + Cells::memory_bytes(plan);
-  heap_ = Heap(segment_, start, std::max(end, start));
+  std::byte* const front = segment_.front().base();
+  cells_ = Cells(front, cell_plan_);
+  queue_ = SharedQueueReader(header, Lane(front + queue_offset, queue_lines_));
 }
 
 engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
@@ -132,16 +114,24 @@ engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
   return peer;
 }
 
-// Maps the peer's segment at the first call.
+// Maps the front of the peer's memory at the first call.
 Peer& Transport::reach(Peer& peer) {
   if (peer.header != nullptr) [[likely]]
     return peer;
-  Segment* segment = &segment_;
-  if (peer.rank != rank_) {
-    peer.segment = Segment(directory_.open_segment(peer.rank));
-    segment = &peer.segment;
-  }
-  SegmentHeader& header = segment->header();
+  const Mapping& front = peer.rank == rank_ ? segment_.front() : map_front(peer);
+  SegmentHeader& header = front.header();
+  peer.queue = SharedQueueWriter(header, Lane(front.at(header.queue_offset), header.queue_lines));
+  peer.cells = Cells(front.base(), {header.cells_offset, header.cell_bytes, header.cell_count});
+  peer.header = &header;
+  if (peer.rank != rank_) probe(peer);
+  return peer;
+}
+
+// As much as our own, which is right if the peer has the same settings.
+const Mapping& Transport::map_front(Peer& peer) {
+  const SharedMemory memory = directory_.open_segment(peer.rank);
+  Mapping front(memory, segment_.front().extent());
+  const SegmentHeader& header = front.header();
   if (header.magic != SegmentHeader::magic_value) {
     base::fail(
         MPI_ERR_OTHER,
@@ -149,12 +139,9 @@ Peer& Transport::reach(Peer& peer) {
         "a job must run the same version of the library",
         peer.rank, header.magic, SegmentHeader::magic_value);
   }
-  peer.queue =
-      SharedQueueWriter(header, Lane(segment->at(header.queue_offset), header.queue_lines));
-  peer.cells = Cells(*segment, {header.cells_offset, header.cell_bytes, header.cell_count});
-  peer.header = &header;
-  if (peer.rank != rank_) probe(peer);
-  return peer;
+  const Extent extent{0, header.front_bytes};
+  if (extent.bytes != front.extent().bytes) front = Mapping(memory, extent);
+  return peer.mappings.add(std::move(front));
 }
 
 bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
@@ -317,12 +304,14 @@ bool Transport::take_up(Sink& sink) {
 }
 
 RemoteMemory Transport::register_memory(void* memory, std::size_t bytes) {
-  if (segment_.contains(memory, bytes)) return {segment_.offset_of(memory), mapped_key};
+  if (const Mapping* const mapping = segment_.find(memory, bytes))
+    return {mapping->address_of(memory), mapping->extent().key()};
   return {reinterpret_cast<std::uint64_t>(memory), private_key};
 }
 
 std::size_t Transport::memory_bytes() const {
-  return committed_ + heap_.committed();
+  const std::size_t cells = has_cells_ ? Cells::memory_bytes(cell_plan_) : 0;
+  return sizeof(SegmentHeader) + queue_lines_ * line_bytes + cells + heap_.used();
 }
 
 void Transport::list_counters(base::CounterList& list) const {

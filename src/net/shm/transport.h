@@ -25,9 +25,9 @@ using engine::Posted;
 using engine::RemoteMemory;
 using engine::Sink;
 
-// RemoteMemory::key: what `address` counts from.
-inline constexpr std::uint64_t private_key = 0; // the owner's address space
-inline constexpr std::uint64_t mapped_key = 1;  // the start of the owner's segment
+// RemoteMemory::key of what peers cannot map: `address` is one of the owner's address space. Other
+// keys are those of an Extent.
+inline constexpr std::uint64_t private_key = 0;
 
 struct Counters {
   std::uint64_t sent_by_queue = 0;
@@ -129,9 +129,7 @@ class Transport final : public engine::Transport {
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
-  [[nodiscard]] std::string why_not_allocated() const override {
-    return "half of the machine's memory is shared out among its ranks";
-  }
+  [[nodiscard]] std::string why_not_allocated() const override { return heap_.why_not(); }
   void free(void* memory) override { heap_.free(memory); }
   bool poll(Sink& sink) override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
@@ -148,6 +146,7 @@ class Transport final : public engine::Transport {
   // transport.cc
   void lay_out();
   Peer& reach(Peer& peer);
+  const Mapping& map_front(Peer& peer);
   bool post(Peer& peer, Kind kind, const Parts& parts);
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
@@ -177,7 +176,6 @@ class Transport final : public engine::Transport {
 
   // pieces.cc
   [[nodiscard]] CellPlan plan_cells(std::uint64_t offset) const;
-  void commit_cells();
   [[nodiscard]] const Cells& home_of(const Peer& peer, CellName name) const;
   bool take_cell(Peer& peer, CellName& name);
   bool take_own_cell(CellName& name);
@@ -209,8 +207,7 @@ class Transport final : public engine::Transport {
   [[nodiscard]] static bool is_looking(const Peer& peer);
   [[nodiscard]] bool will_stream(const Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
-  [[nodiscard]] std::byte* mapped_address(const Peer& peer, RemoteMemory memory,
-                                          std::size_t bytes) const;
+  [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie, std::uint32_t notice);
   bool start(Stream& stream);
@@ -239,18 +236,19 @@ class Transport final : public engine::Transport {
   const base::Settings& settings_;
   const Rank rank_;
   engine::Limits limits_;
+  const std::uint64_t queue_lines_;
+  const CellPlan cell_plan_;
   Segment segment_;
   std::uint64_t probe_word_; // what peers try to read, see SegmentHeader
   Waiter waiter_;
   SharedQueueReader queue_;
   Cells cells_;
-  bool has_cells_ = false;                     // their memory is there
+  bool has_cells_ = false;                     // they were used
   std::array<Rank, Cells::most> lent_to_ = {}; // whom we sent data through them last
   std::uint32_t next_cell_ = 0;                // of ours
   std::uint32_t other_cell_ = 0;
-  Heap heap_;
+  Heap heap_{segment_};
   PeerTable peers_;
-  std::size_t committed_ = 0; // bytes, without the heap's
 
   // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.
   std::atomic<bool> unfinished_ = false;

@@ -8,10 +8,11 @@ namespace macadam::net::shm::test {
 namespace {
 
 constexpr CellPlan plan{4096, 1024, 8};
+const Extent extent{0, 1 << 20};
 
 TEST(Cells, HaveOneHolderEach) {
-  Segment segment = Segment::anonymous(1 << 20);
-  const Cells cells(segment, plan);
+  const Mapping memory(extent);
+  const Cells cells(memory.base(), plan);
   EXPECT_TRUE(cells.take(3, 0));
   EXPECT_TRUE(cells.held_by(3, 0));
   EXPECT_FALSE(cells.take(3, 0));
@@ -23,19 +24,19 @@ TEST(Cells, HaveOneHolderEach) {
 }
 
 TEST(Cells, AreDisjointAndInTheirMemory) {
-  Segment segment = Segment::anonymous(1 << 20);
-  const Cells cells(segment, plan);
-  std::byte* end = segment.at(plan.offset + plan.count * line_bytes);
+  const Mapping memory(extent);
+  const Cells cells(memory.base(), plan);
+  std::byte* end = memory.at(plan.offset + plan.count * line_bytes);
   for (std::uint32_t cell = 0; cell < plan.count; ++cell) {
     EXPECT_EQ(cells.data(cell), end);
     end = cells.data(cell) + plan.bytes;
   }
-  EXPECT_EQ(end, segment.at(plan.offset + Cells::memory_bytes(plan)));
+  EXPECT_EQ(end, memory.at(plan.offset + Cells::memory_bytes(plan)));
 }
 
 TEST(Cells, ThreadsThatTakeThemNeverMeetInOne) {
-  Segment segment = Segment::anonymous(1 << 20);
-  const Cells cells(segment, {4096, 1024, 2});
+  const Mapping memory(extent);
+  const Cells cells(memory.base(), {4096, 1024, 2});
   std::vector<std::thread> threads;
   std::atomic<int> met = 0;
   for (Rank rank = 0; rank < 3; ++rank)
@@ -213,20 +214,6 @@ TEST(LongMessages, CellsOfADeadProcessAreTakenBack) {
   EXPECT_EQ(fill_up(self, 0), all);
   self.wait_messages(all + 1);
   waitpid(child, nullptr, 0);
-}
-
-TEST(LongMessages, NoMemoryForCellsIsAClearError) {
-  Job job(2, 2, 400 << 10);
-  Job::View view(job, 0);
-  Endpoint self(view, {});
-  try {
-    self.try_send(0, text('x').data(), eager);
-    ADD_FAILURE() << "512 KiB of cells in a segment of 400 KiB";
-  } catch (const base::Error& error) {
-    EXPECT_EQ(error.error_class, MPI_ERR_NO_MEM);
-    EXPECT_NE(error.text.find("memory limit"), std::string::npos) << error.text;
-  }
-  EXPECT_EQ(self.try_send(0, "short", 5), Posted::done);
 }
 
 } // namespace

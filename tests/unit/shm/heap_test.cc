@@ -1,56 +1,83 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The memory of a process: its extents, the blocks in them, and what its peers have mapped.
 #include "base/error.h"
+#include "job.h"
 #include "net/shm/heap.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <map>
 #include <random>
 #include <vector>
 
-namespace macadam::net::shm {
+namespace macadam::net::shm::test {
 namespace {
 
-class HeapTest : public testing::Test {
- protected:
-  static constexpr std::size_t capacity = std::size_t{64} << 20;
-  static constexpr std::size_t start = 12345;
+constexpr std::uint64_t capacity = std::uint64_t{1} << 30;
+constexpr std::uint64_t front = std::uint64_t{256} << 10;
 
-  HeapTest() : fd_(memfd_create("heap-test", MFD_CLOEXEC)) {
-    EXPECT_EQ(ftruncate(fd_, capacity), 0);
-    segment_ = Segment(SharedMemory{fd_, 0, capacity});
-    heap_ = Heap(segment_, start, capacity);
+// A machine with so much memory to promise.
+class Machine final : public Directory {
+ public:
+  explicit Machine(unsigned processes = 2) : view_(job_, 0), processes_(processes) {}
+  [[nodiscard]] Rank rank() const override { return 0; }
+  [[nodiscard]] Rank size() const override { return processes_; }
+  [[nodiscard]] unsigned local_size() const override { return processes_; }
+  [[nodiscard]] unsigned cores() const override { return 1; }
+  SharedMemory own_segment() override { return view_.own_segment(); }
+  void publish() override { view_.publish(); }
+  SharedMemory open_segment(Rank peer) override { return view_.open_segment(peer); }
+  [[nodiscard]] pid_t pid(Rank peer) const override { return view_.pid(peer); }
+  std::string promise(std::uint64_t bytes) override {
+    if (promised + bytes > memory) return "the machine has none left";
+    promised += bytes;
+    return {};
   }
-  ~HeapTest() override { close(fd_); }
+  void withdraw(std::uint64_t bytes) override { promised -= bytes; }
 
-  // Bytes of the file that hold pages.
-  std::size_t pages() const {
+  // Bytes for which pages were taken.
+  std::size_t pages() {
     struct stat status {};
-    fstat(fd_, &status);
+    fstat(view_.own_segment().fd, &status);
     return static_cast<std::size_t>(status.st_blocks) * 512;
   }
 
-  int fd_;
-  Segment segment_;
-  Heap heap_;
+  std::uint64_t memory = ~std::uint64_t{0};
+  std::uint64_t promised = 0;
+
+ private:
+  Job job_{2, 1, capacity};
+  Job::View view_;
+  unsigned processes_;
 };
 
-TEST_F(HeapTest, BlocksAreAlignedDisjointAndInTheRange) {
+class HeapTest : public testing::TestWithParam<unsigned> {
+ protected:
+  Machine machine_{GetParam()};
+  Segment segment_{machine_, front};
+  Heap heap_{segment_};
+};
+
+// Alone, and with peers.
+INSTANTIATE_TEST_SUITE_P(Processes, HeapTest, testing::Values(1, 2));
+
+TEST_P(HeapTest, BlocksAreAlignedDisjointAndJoinedInTheEnd) {
   std::mt19937 random(3);
   std::map<std::byte*, std::size_t> live;
-  for (int step = 0; step < 20000; ++step) {
-    if (live.size() < 50 || random() % 2 == 0) {
-      const std::size_t bytes = std::size_t{1} << random() % 18 | random() % 1000;
+  std::size_t most = 0;
+  std::size_t now = 0;
+  for (int step = 0; step < 40000 || !live.empty(); ++step) {
+    if (step < 40000 && (live.size() < 50 || random() % 2 == 0)) {
+      const std::size_t bytes = std::size_t{1} << random() % 20 | random() % 1000;
       auto* memory = static_cast<std::byte*>(heap_.allocate(bytes));
-      if (memory == nullptr) continue;
+      ASSERT_NE(memory, nullptr) << heap_.why_not();
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % line_bytes, 0u);
-      EXPECT_TRUE(segment_.contains(memory, bytes));
-      EXPECT_GE(segment_.offset_of(memory), start);
+      const Mapping* const mapping = segment_.find(memory, bytes);
+      ASSERT_NE(mapping, nullptr);
+      EXPECT_EQ(segment_.find(mapping->address_of(memory), bytes), mapping);
       const auto above = live.lower_bound(memory);
       if (above != live.end()) {
         ASSERT_LE(memory + bytes, above->first);
@@ -61,74 +88,161 @@ TEST_F(HeapTest, BlocksAreAlignedDisjointAndInTheRange) {
       }
       std::memset(memory, 0xab, bytes);
       live[memory] = bytes;
+      most = std::max(most, now += bytes);
     } else {
       auto victim = live.begin();
       std::advance(victim, static_cast<long>(random() % live.size()));
+      now -= victim->second;
       heap_.free(victim->first);
       live.erase(victim);
     }
+    ASSERT_LE(machine_.promised, 2 * most + (std::size_t{16} << 20));
   }
+  EXPECT_EQ(heap_.used(), 0u);
+  EXPECT_LE(machine_.promised, std::size_t{20} << 20) << "one arena is kept";
 }
 
-TEST_F(HeapTest, FreedMemoryIsReused) {
+TEST_P(HeapTest, FreedMemoryIsReused) {
   void* first = heap_.allocate(100000);
   heap_.free(first);
   EXPECT_EQ(heap_.allocate(99000), first);
 }
 
-TEST_F(HeapTest, NullWhenTheRangeIsUsedUpAndAgainAfterFree) {
-  EXPECT_EQ(heap_.allocate(capacity), nullptr);
+TEST_P(HeapTest, NeighboursAreJoinedInEveryOrder) {
+  constexpr std::size_t part = Heap::large / 4;
+  std::vector<int> order = {0, 1, 2, 3};
+  void* const whole = heap_.allocate(Heap::large - 1);
+  heap_.free(whole);
+  do {
+    std::vector<void*> parts;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      parts.push_back(heap_.allocate(part));
+    for (const int each : order)
+      heap_.free(parts[static_cast<std::size_t>(each)]);
+    EXPECT_EQ(heap_.allocate(Heap::large - 1), whole);
+    heap_.free(whole);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// Windows that grow by a quarter, one at a time, take no more than the last of them.
+TEST_P(HeapTest, LargeBlocksTakeThePlaceOfThoseBefore) {
+  const std::uint64_t before = machine_.promised;
+  for (std::size_t bytes = Heap::large; bytes < capacity / 2; bytes += bytes / 4) {
+    void* const memory = heap_.allocate(bytes);
+    ASSERT_NE(memory, nullptr) << heap_.why_not();
+    EXPECT_LE(segment_.find(memory, bytes)->extent().offset, std::size_t{2} << 20);
+    EXPECT_LE(machine_.promised, before + bytes + Extent::grain);
+    heap_.free(memory);
+    EXPECT_EQ(machine_.promised, before);
+  }
+}
+
+TEST_P(HeapTest, PagesAreTakenWhenTouchedAndGivenBackWhenFreed) {
+  constexpr std::size_t bytes = 20 << 20;
+  void* memory = heap_.allocate(bytes);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(machine_.pages(), 0u);
+  EXPECT_GE(heap_.used(), bytes);
+  std::memset(memory, 1, bytes);
+  if (GetParam() > 1) {
+    EXPECT_GE(machine_.pages(), bytes);
+  }
+  heap_.free(memory);
+  EXPECT_EQ(machine_.pages(), 0u);
+  EXPECT_EQ(heap_.used(), 0u);
+  memory = heap_.allocate(bytes);
+  EXPECT_EQ(static_cast<std::byte*>(memory)[bytes / 2], std::byte{0});
+}
+
+TEST_P(HeapTest, NullIfTheMachineHasNoMoreAndAgainAfterFree) {
+  machine_.memory = std::uint64_t{32} << 20;
   EXPECT_EQ(heap_.allocate(~std::size_t{0}), nullptr);
   std::vector<void*> blocks;
   while (void* memory = heap_.allocate(3 << 20))
     blocks.push_back(memory);
-  EXPECT_GE(blocks.size(), 15u);
-  heap_.free(blocks.back());
-  EXPECT_EQ(heap_.allocate(3 << 20), blocks.back());
+  EXPECT_NE(heap_.why_not().find("machine"), std::string::npos) << heap_.why_not();
+  EXPECT_EQ(blocks.size(), 10u);
+  heap_.free(blocks[3]);
+  EXPECT_NE(heap_.allocate(3 << 20), nullptr);
 }
 
-TEST_F(HeapTest, LargeBlocksGiveTheirPagesBack) {
-  constexpr std::size_t bytes = 20 << 20;
-  void* memory = heap_.allocate(bytes);
-  ASSERT_NE(memory, nullptr);
-  std::memset(memory, 1, bytes);
-  EXPECT_GE(pages(), bytes);
-  EXPECT_GE(heap_.committed(), bytes);
-  heap_.free(memory);
-  EXPECT_LT(pages(), std::size_t{1} << 20);
-  EXPECT_LT(heap_.committed(), std::size_t{1} << 20);
-  memory = heap_.allocate(bytes);
-  EXPECT_GE(pages(), bytes) << "pages must be taken before they are touched";
-  std::memset(memory, 2, bytes);
-}
-
-TEST_F(HeapTest, PagesComeInSteps) {
-  EXPECT_EQ(pages(), 0u);
-  heap_.allocate(100);
-  EXPECT_LE(pages(), std::size_t{512} << 10);
-}
-
-TEST_F(HeapTest, FreeingWhatIsNoBlockIsRefused) {
+TEST_P(HeapTest, FreeingWhatIsNoBlockIsRefused) {
   void* memory = heap_.allocate(100);
+  void* behind = heap_.allocate(100);
   heap_.free(nullptr);
   heap_.free(memory);
   EXPECT_THROW(heap_.free(memory), base::Error);
+  heap_.free(behind);
+  EXPECT_THROW(heap_.free(behind), base::Error);
+  void* const large = heap_.allocate(Heap::large);
+  EXPECT_THROW(heap_.free(static_cast<std::byte*>(large) + line_bytes), base::Error);
+  heap_.free(large);
+  EXPECT_THROW(heap_.free(large), base::Error);
+  EXPECT_THROW(heap_.free(segment_.front().base()), base::Error);
   int local = 0;
   EXPECT_THROW(heap_.free(&local), base::Error);
 }
 
-TEST(Heap, NullWhenTheSystemHasNoMemory) {
-  // Growing past the end of a sealed file is refused, as is memory past a container's limit.
-  const int fd = memfd_create("heap-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  ASSERT_EQ(ftruncate(fd, 1 << 20), 0);
-  ASSERT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
-  Segment segment(SharedMemory{fd, 0, 8 << 20});
-  Heap heap(segment, 0, 8 << 20);
-  EXPECT_NE(heap.allocate(1000), nullptr);
-  EXPECT_EQ(heap.allocate(4 << 20), nullptr);
-  EXPECT_NE(heap.allocate(1000), nullptr);
-  close(fd);
+TEST(Heap, NullIfTheCapacityIsUsedUp) {
+  Machine machine;
+  Segment segment(machine, front);
+  Heap heap(segment);
+  EXPECT_EQ(heap.allocate(capacity), nullptr);
+  EXPECT_NE(heap.why_not().find("can share"), std::string::npos) << heap.why_not();
+  EXPECT_NE(heap.allocate(capacity - (4 << 20)), nullptr) << heap.why_not();
+}
+
+TEST(Heap, ALimitOnAddressesIsNamed) {
+  Machine machine;
+  Segment segment(machine, front);
+  Heap heap(segment);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 0;
+  setrlimit(RLIMIT_AS, &limit);
+  void* const memory = heap.allocate(16 << 20);
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(memory, nullptr);
+  for (const char* said : {"mapping 16384 KiB", "0 KiB", "ulimit -v"})
+    EXPECT_NE(heap.why_not().find(said), std::string::npos) << heap.why_not();
+  EXPECT_NE(heap.allocate(16 << 20), nullptr);
+}
+
+TEST(Extents, AreNamedByTheirKeys) {
+  for (const Extent extent :
+       {Extent{0, Extent::grain}, Extent{3 * Extent::grain, 5 * Extent::grain},
+        Extent{std::uint64_t{1} << 44, std::uint64_t{1} << 43}}) {
+    EXPECT_NE(extent.key(), 0u);
+    EXPECT_EQ(Extent::of_key(extent.key()).offset, extent.offset);
+    EXPECT_EQ(Extent::of_key(extent.key()).bytes, extent.bytes);
+  }
+  const Extent extent{Extent::grain, Extent::grain};
+  EXPECT_TRUE(extent.holds(extent.offset, extent.bytes));
+  EXPECT_TRUE(extent.holds(extent.end(), 0));
+  EXPECT_FALSE(extent.holds(extent.offset - 1, 1));
+  EXPECT_FALSE(extent.holds(extent.offset, extent.bytes + 1));
+  EXPECT_FALSE(extent.holds(extent.offset, ~std::size_t{0}));
+}
+
+// A peer keeps what its owner has not replaced.
+TEST(Mappings, WhatTakesTheirPlaceEndsThem) {
+  Mappings mappings;
+  const auto map = [&](std::uint64_t offset, std::uint64_t grains) {
+    const Extent extent{offset * Extent::grain, grains * Extent::grain};
+    mappings.add(Mapping(extent));
+    return extent.key();
+  };
+  const std::uint64_t first = map(0, 2);
+  const std::uint64_t second = map(2, 2);
+  const std::uint64_t third = map(4, 4);
+  EXPECT_EQ(mappings.find(second)->extent().key(), second);
+  const std::uint64_t larger = map(2, 3);
+  EXPECT_NE(mappings.find(first), nullptr);
+  EXPECT_EQ(mappings.find(second), nullptr);
+  EXPECT_EQ(mappings.find(third), nullptr);
+  EXPECT_NE(mappings.find(larger), nullptr);
 }
 
 } // namespace
-} // namespace macadam::net::shm
+} // namespace macadam::net::shm::test

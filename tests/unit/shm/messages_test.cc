@@ -253,6 +253,25 @@ TEST(Messages, ManyRanksInOneProcess) {
   all_to_all(small_settings(), 8, 300, [](Endpoint&) {});
 }
 
+// Of each peer only what is used is mapped: more peers than whole segments would fit.
+TEST(Messages, ThousandsOfPeers) {
+  constexpr Rank peers = 2100;
+  Job job(peers + 1, 1, std::uint64_t{1} << 40);
+  const base::Settings settings;
+  std::vector<std::unique_ptr<Job::View>> views;
+  std::vector<std::unique_ptr<Endpoint>> all;
+  for (Rank rank = 0; rank <= peers; ++rank) {
+    views.push_back(std::make_unique<Job::View>(job, rank));
+    all.push_back(std::make_unique<Endpoint>(*views.back(), settings));
+  }
+  for (Rank rank = 1; rank <= peers; ++rank) {
+    all[0]->send_text(rank, std::to_string(rank));
+    EXPECT_EQ(all[rank]->receive(), std::to_string(rank));
+    all[rank]->send_text(0, std::to_string(rank) + " too");
+    EXPECT_EQ(all[0]->receive(), std::to_string(rank) + " too");
+  }
+}
+
 TEST(Messages, MemoryFollowsUse) {
   Job job(2);
   run_threads(job, {}, [](Endpoint& self, Rank rank) {
