@@ -124,6 +124,15 @@ class LocalJob final : public Job {
     return memory_.row(rank).published.load(std::memory_order_acquire) != 0;
   }
 
+  // Whether mpiexec has seen the process of a rank end before it had left MPI.
+  [[nodiscard]] bool has_failed(int rank) const {
+    return memory_.row(rank).state.load(std::memory_order_acquire) == RankState::dead;
+  }
+  // How many of this host's ranks have, so far.
+  [[nodiscard]] unsigned failures() const {
+    return memory_.header().failed.load(std::memory_order_acquire);
+  }
+
   // This process's own segment, and that of a rank of this host. Throws MPI_ERR_OTHER if the system
   // refuses.
   Segment my_segment();

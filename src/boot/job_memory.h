@@ -55,6 +55,7 @@ struct JobHeader {
   // Raised before it ends the ranks: who answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent;                      // ranks that ended without having joined
+  std::atomic<std::uint32_t> failed;                      // ranks of this node that are `dead`
   alignas(64) std::atomic<std::uint32_t> barrier_arrived; // of this node
   std::atomic<std::uint32_t> barrier_round;               // futex
 };

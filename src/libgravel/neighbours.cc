@@ -88,10 +88,11 @@ void Neighbours::meet(std::uint32_t rank, const std::vector<Greeting>& all) {
     if (peer == rank) {
       rows_[peer].local = true;
       rows_[peer].process = getpid();
+      local_index_ = local_size();
     } else {
       rows_[peer] = open_row(peer, all[peer]);
     }
-    ++local_size_;
+    neighbours_.push_back(peer);
   }
 }
 

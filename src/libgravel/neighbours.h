@@ -49,8 +49,14 @@ class Neighbours final : public net::shm::Directory {
   [[nodiscard]] net::shm::Rank size() const override {
     return static_cast<net::shm::Rank>(rows_.size());
   }
-  [[nodiscard]] unsigned local_size() const override { return local_size_; }
+  [[nodiscard]] unsigned local_size() const override {
+    return static_cast<unsigned>(neighbours_.size());
+  }
   [[nodiscard]] bool is_local(net::shm::Rank peer) const override { return rows_[peer].local; }
+  [[nodiscard]] unsigned local_index() const override { return local_index_; }
+  [[nodiscard]] net::shm::Rank neighbour(unsigned index) const override {
+    return neighbours_[index];
+  }
   [[nodiscard]] unsigned cores() const override;
   net::shm::SharedMemory own_segment() override { return {own_.get(), 0, capacity}; }
   void publish() override {}
@@ -58,6 +64,9 @@ class Neighbours final : public net::shm::Directory {
     return {rows_[peer].segment.get(), 0, capacity};
   }
   [[nodiscard]] pid_t pid(net::shm::Rank peer) const override { return rows_[peer].process; }
+  [[nodiscard]] net::shm::Life life(net::shm::Rank peer) const override {
+    return has_ended(peer) ? net::shm::Life::over : net::shm::Life::running;
+  }
 
  private:
   // Address space, not memory.
@@ -73,7 +82,8 @@ class Neighbours final : public net::shm::Directory {
 
   Descriptor own_;
   net::shm::Rank rank_ = 0;
-  unsigned local_size_ = 0;
+  unsigned local_index_ = 0;
+  std::vector<net::shm::Rank> neighbours_; // and this process
   std::vector<Row> rows_;
 };
 

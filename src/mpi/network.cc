@@ -32,6 +32,12 @@ class ShmDirectory final : public shm::Directory {
   [[nodiscard]] bool is_local(Rank peer) const override {
     return job_.is_local(static_cast<int>(peer));
   }
+  [[nodiscard]] unsigned local_index() const override {
+    return static_cast<unsigned>(job_.local_rank());
+  }
+  [[nodiscard]] Rank neighbour(unsigned index) const override {
+    return rank() - local_index() + index;
+  }
   [[nodiscard]] unsigned cores() const override { return static_cast<unsigned>(job_.cores()); }
   shm::SharedMemory own_segment() override { return described(job_.my_segment()); }
   void publish() override {
@@ -45,6 +51,10 @@ class ShmDirectory final : public shm::Directory {
     return described(job_.open_segment(rank));
   }
   [[nodiscard]] pid_t pid(Rank peer) const override { return job_.pid(static_cast<int>(peer)); }
+  [[nodiscard]] shm::Life life(Rank peer) const override {
+    return job_.has_failed(static_cast<int>(peer)) ? shm::Life::failed : shm::Life::running;
+  }
+  [[nodiscard]] unsigned failures() const override { return job_.failures(); }
 
  private:
   static shm::SharedMemory described(const boot::Segment& segment) {

@@ -98,6 +98,8 @@ class Machine {
     learn(1);
     yield();
   }
+  // A task does nothing more.
+  void kill(std::size_t task) { tasks_[task]->done = true; }
   void fail(const std::string& what) {
     if (failure.empty()) failure = what;
   }
@@ -222,6 +224,8 @@ template <class Front>
 struct Shared {
   static constexpr std::size_t most = 8;
   Front front;
+  Intent intents[3];
+  std::uint64_t killed = 0;
   Line lines[most] = {};
 };
 
@@ -320,7 +324,7 @@ void queue(std::uint64_t size, const std::vector<Lengths>& sources) {
     std::vector<std::function<void()>> tasks;
     for (Rank source = 0; source < sources.size(); ++source) {
       tasks.push_back([&, source, size] {
-        SharedQueueWriter writer(memory.front, Lane(memory.lines, size));
+        SharedQueueWriter writer(memory.front, Lane(memory.lines, size), memory.intents[source]);
         send_all(writer, source, sources[source]);
       });
     }
@@ -340,6 +344,103 @@ TEST(LanesInEveryOrder, QueueOfTwoSendersOfPairsAndSingles) {
 }
 TEST(LanesInEveryOrder, QueueOfThreeSenders) {
   queue(2, {{1}, {1}, {1}});
+}
+
+// As SharedQueueWriter::write(), with steps at which a process may be killed.
+struct SlowWriter {
+  SharedQueueWriter writer;
+  Lane lane;
+  bool write(Kind kind, Rank source, const Parts& parts) {
+    std::uint64_t position = 0, gap = 0;
+    if (!writer.take(lines_for(parts.header_bytes), position, gap)) return false;
+    if (gap > 0) {
+      fill(lane.at(position), Kind::pad, {source}, {});
+      lane.publish(position);
+    }
+    fill(lane.at(position + gap), kind, {source}, parts);
+    Machine::now->changed();
+    Machine::now->step(0);
+    lane.publish(position + gap);
+    return true;
+  }
+};
+
+// Reads all messages of those that are not killed, and what source 0 sent until it was.
+void read_of_survivors(Shared<SegmentHeader>& memory, std::uint64_t size,
+                       const std::vector<Lengths>& sources, bool careful) {
+  SharedQueueReader reader(memory.front, Lane(memory.lines, size));
+  std::vector<std::uint32_t> next(sources.size());
+  const auto all_read = [&] {
+    for (Rank source = 0; source < sources.size(); ++source)
+      if (next[source] < sources[source].size() && (source > 0 || memory.killed == 0)) return false;
+    return true;
+  };
+  const auto runs = [&](std::size_t source) {
+    return careful && (source > 0 || memory.killed == 0);
+  };
+  while (!all_read()) {
+    std::size_t read = 0;
+    for (const std::uint32_t number : next)
+      read = read * 16 + number;
+    Machine::now->between(read, reader);
+    const std::uint64_t before = Machine::now->version();
+    const Line* const line = reader.next();
+    if (line == nullptr) {
+      if (memory.killed == 0 || !reader.leave_out_abandoned(memory.intents, runs))
+        Machine::now->wait([before] { return Machine::now->version() != before; });
+      continue;
+    }
+    if (line->kind != Kind::pad) {
+      const std::uint32_t number = next.at(line->place)++;
+      const auto words = words_of(number, sources[line->place].at(number));
+      if (line->bytes != 4 * words.size() ||
+          std::memcmp(line->body(), words.data(), line->bytes) != 0)
+        return Machine::now->fail("a message is not what was sent, or not in order");
+    }
+    reader.pop();
+  }
+}
+
+// A sender is killed, at any step; what the others send arrives. The first failure.
+std::string queue_with_a_kill(std::uint64_t size, const std::vector<Lengths>& sources,
+                              bool careful = true) {
+  using Memory = Shared<SegmentHeader>;
+  Machine machine;
+  const auto memory = std::make_unique<Memory>();
+  do {
+    new (memory.get()) Memory();
+    std::vector<std::function<void()>> tasks;
+    for (Rank source = 0; source < sources.size(); ++source) {
+      tasks.push_back([&, source] {
+        const Lane lane(memory->lines, size);
+        SharedQueueWriter writer(memory->front, lane, memory->intents[source]);
+        SlowWriter slow{writer, lane};
+        if (source == 0)
+          send_all(slow, source, sources[source]);
+        else
+          send_all(writer, source, sources[source]);
+      });
+    }
+    tasks.push_back([&] { read_of_survivors(*memory, size, sources, careful); });
+    tasks.push_back([&] {
+      machine.kill(0);
+      memory->killed = 1;
+      machine.changed();
+    });
+    machine.run(std::move(tasks), memory.get(), sizeof(Memory));
+  } while (machine.failure.empty() && machine.next());
+  return machine.failure;
+}
+
+TEST(LanesInEveryOrder, QueueOfWhichASenderIsKilled) {
+  EXPECT_EQ(queue_with_a_kill(2, {{1}, {1, 1}}), "");
+  EXPECT_EQ(queue_with_a_kill(4, {{2}, {1, 2}}), "");
+  EXPECT_EQ(queue_with_a_kill(4, {{1, 2}, {1, 1}}), "");
+  EXPECT_EQ(queue_with_a_kill(2, {{1, 1}, {1, 1}}), "");
+}
+
+TEST(LanesInEveryOrder, ToLeaveOutLinesOfWhoRunsIsFound) {
+  EXPECT_NE(queue_with_a_kill(4, {{2}, {1, 2}}, false), "");
 }
 
 // Two processes that talk by rings and in turn.

@@ -49,7 +49,7 @@ Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMem
   }
   if (bytes == 0) return Posted::done;
   const Copied copied =
-      peer.failed ? Copied::failed : cross_copy_with(peer, direction, local, target.address, bytes);
+      peer.ended ? Copied::failed : cross_copy_with(peer, direction, local, target.address, bytes);
   return posted(peer, copied, cookie);
 }
 
@@ -88,7 +88,7 @@ Posted Transport::access_blocks(Peer& peer, Direction direction,
     const int error = cross_copy(direction, peer.pid, list(local, here), list(target, there));
     return cross_copied(peer, error, bytes);
   };
-  return posted(peer, peer.failed ? Copied::failed : copy(), cookie);
+  return posted(peer, peer.ended ? Copied::failed : copy(), cookie);
 }
 
 Posted Transport::posted(const Peer& peer, Copied copied, std::uint64_t cookie) {

@@ -20,6 +20,13 @@ struct SharedMemory {
   std::uint64_t capacity = 0; // bytes
 };
 
+// What start-up knows of a process.
+enum class Life : std::uint8_t {
+  running,
+  over,   // it has ended, in good order perhaps: who waits for it finds out
+  failed, // it has ended before its time
+};
+
 // Who the processes of this job on this host are, and how to reach their memory. Start-up provides
 // it; the transport keeps a reference.
 class Directory {
@@ -30,7 +37,10 @@ class Directory {
   [[nodiscard]] virtual Rank size() const = 0;           // of the job: ranks are 0 to size() - 1
   [[nodiscard]] virtual unsigned local_size() const = 0; // processes on this host
   [[nodiscard]] virtual bool is_local(Rank) const { return true; } // on this host
-  [[nodiscard]] virtual unsigned cores() const = 0;                // hardware threads they share
+  // The processes on this host are numbered from 0: this one's number, and the rank of one.
+  [[nodiscard]] virtual unsigned local_index() const { return rank(); }
+  [[nodiscard]] virtual Rank neighbour(unsigned index) const { return index; }
+  [[nodiscard]] virtual unsigned cores() const = 0; // hardware threads they share
 
   // This process's memory; asked for again before each mapping, as the program may have closed the
   // descriptor meanwhile. Only if local_size() > 1. Throws base::Error.
@@ -45,6 +55,10 @@ class Directory {
   virtual SharedMemory open_segment(Rank peer) = 0;
   // The process id of a peer that has published.
   [[nodiscard]] virtual pid_t pid(Rank peer) const = 0;
+  // Of a rank on this host.
+  [[nodiscard]] virtual Life life(Rank) const { return Life::running; }
+  // How many processes on this host have failed so far. Asked now and then by who waits in vain.
+  [[nodiscard]] virtual unsigned failures() const { return 0; }
 };
 
 } // namespace macadam::net::shm

@@ -26,8 +26,10 @@ struct Peer final : engine::Link {
   // Sending; `header` is null until the peer's segment is mapped.
   SegmentHeader* header = nullptr;
   Lead lead = Lead::queue;
-  bool cross_copy = false; // private memory can be copied by the kernel
-  bool failed = false;
+  bool cross_copy = false;         // private memory can be copied by the kernel
+  bool ended = false;              // its process: nothing goes there any more
+  bool failed = false;             // ... and what it had sent has been read
+  std::uint64_t last_position = 0; // ... which is up to here in the queue
   pid_t pid = -1;
   SharedQueueWriter queue;
   Mappings mappings;                // of its memory; not for the process itself

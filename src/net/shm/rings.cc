@@ -66,11 +66,15 @@ void Transport::on_to_ring(Peer& peer) {
 }
 
 void Transport::on_ring_end(Peer& peer) {
+  take_ring_back(peer);
+  peer.consider_at = peer.heard + static_cast<std::uint64_t>(settings_.shm_ring_after);
+}
+
+void Transport::take_ring_back(Peer& peer) {
   std::erase(rings_, &peer);
   heap_.free(peer.ring_memory);
   peer.ring_memory = nullptr;
   peer.ring_read = peer.revoking = false;
-  peer.consider_at = peer.heard + static_cast<std::uint64_t>(settings_.shm_ring_after);
   --rings_given_;
 }
 
@@ -113,6 +117,7 @@ void Transport::owe(Peer& peer) {
 
 // True if nothing more is owed to the peer.
 bool Transport::settle(Peer& peer) {
+  if (peer.ended) return true;
   if (peer.grant_owed) {
     std::byte* const turn = peer.turn_memory;
     const Grant grant{static_cast<std::uint32_t>(ring_lines_),

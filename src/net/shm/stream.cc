@@ -57,12 +57,7 @@ Transport::Copied Transport::cross_copied(Peer& peer, int error, std::size_t byt
     counters_.bytes_cross_copied += bytes;
     return Copied::yes;
   }
-  if (error == ESRCH && !peer.failed) {
-    peer.failed = true;
-    take_cells_back(peer);
-    failed_.push_back(&peer);
-    unfinished_.store(true, std::memory_order_relaxed);
-  }
+  if (error == ESRCH) note_end(peer);
   if (error == ESRCH || error == EFAULT) return Copied::failed;
   refuse_cross_copy(peer, std::strerror(error));
   return Copied::refused;
@@ -195,8 +190,8 @@ void Transport::on_notice(Peer& peer, const Line& line, Sink& sink) {
 // move.
 bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
-  if (peer.failed) stream.ok = false;
-  if (stream.bytes == 0 || peer.failed) return true;
+  if (peer.ended) stream.ok = false;
+  if (stream.bytes == 0 || peer.ended) return true;
   Wish wish = wish_of(peer, stream.bytes);
   if (settings_.shm_copy == base::CopyPath::halves) wish.way = Way::halves;
   // The kernel on our core needs nobody, unless we shall tell how long it took.
@@ -233,7 +228,7 @@ bool Transport::advance(Stream& stream) {
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
   double full_since = 0;
-  while (stream.bytes > 0 && !peer.failed) {
+  while (stream.bytes > 0 && !peer.ended) {
     if (post_piece(stream)) {
       full_since = 0;
       continue;
@@ -244,11 +239,11 @@ bool Transport::advance(Stream& stream) {
     if (time - full_since > patience) break;
     base::relax();
   }
-  if (stream.bytes > 0 && !peer.failed && has_choice(peer)) {
+  if (stream.bytes > 0 && !peer.ended && has_choice(peer)) {
     ++counters_.streams_cut;
     finish_by_cross_copy(stream);
   }
-  if (peer.failed) {
+  if (peer.ended) {
     stream.ok = false;
     stream.bytes = 0;
   }
@@ -284,8 +279,8 @@ bool Transport::answer(const Stream& stream) {
 bool Transport::finish(Stream& stream, Sink& sink) {
   Peer& peer = *stream.peer;
   if (stream.end == Stream::End::complete_put) {
-    if (!tell(stream) || (stream.claim != no_claim && !peer.failed)) return false;
-  } else if (!peer.failed && !answer(stream)) {
+    if (!tell(stream) || (stream.claim != no_claim && !peer.ended)) return false;
+  } else if (!peer.ended && !answer(stream)) {
     return false;
   }
   const Stream::End end = stream.end;
@@ -323,11 +318,11 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
     return Posted::done;
   }
   if (bytes == 0) return Posted::done;
-  auto state = peer.failed ? PendingGet::State::failed : PendingGet::State::to_ask;
+  auto state = peer.ended ? PendingGet::State::failed : PendingGet::State::to_ask;
   // An owner that waits moves the data, by the kernel if we do not wait too.
   const bool for_us = has_choice(peer) && waiter_.waiting() &&
                       peer.talk.in.wished(size_class(bytes)).way == Way::kernel;
-  if ((for_us || !should_stream(peer)) && !peer.failed) {
+  if ((for_us || !should_stream(peer)) && !peer.ended) {
     const double begin = peer.talk.in.wished(size_class(bytes)).timed ? seconds() : 0;
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:

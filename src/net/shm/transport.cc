@@ -15,11 +15,12 @@
 namespace macadam::net::shm {
 namespace {
 
-// The queue shares no page with the header.
-constexpr std::uint64_t queue_offset = Extent::grain;
 constexpr std::size_t longest_eager = std::size_t{1} << 20;
 // Messages read from one queue or ring in one poll(), so that no source starves the others.
 constexpr unsigned batch = 32;
+// Polls that find nothing until this process looks whether its peers still run; and after each
+// sleep.
+constexpr unsigned polls_between_looks = 1 << 14;
 // Nobody wakes a process when there is room again for what it could not send.
 constexpr unsigned longest_sleep_for_room_us = 500;
 
@@ -28,6 +29,13 @@ constexpr unsigned longest_sleep_for_room_us = 500;
 std::uint64_t lane_lines(std::int64_t bytes) {
   return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
                                 std::uint64_t{4} * lines_for(longest_inline)));
+}
+
+// The queue stands behind the header and the intents of all local processes, and shares no page
+// with them.
+std::uint64_t queue_offset(unsigned local_size) {
+  constexpr std::uint64_t grain = Extent::grain;
+  return (intents_offset + local_size * sizeof(Intent) + grain - 1) / grain * grain;
 }
 
 engine::Limits make_limits(const base::Settings& settings) {
@@ -73,7 +81,7 @@ std::uint64_t random_word() {
 Transport::Transport(Directory& directory, const base::Settings& settings)
     : directory_(directory), settings_(settings), rank_(directory.rank()),
       limits_(make_limits(settings)), queue_lines_(lane_lines(settings.shm_queue)),
-      cell_plan_(plan_cells(queue_offset + queue_lines_ * line_bytes)),
+      cell_plan_(plan_cells(queue_offset(directory.local_size()) + queue_lines_ * line_bytes)),
       segment_(directory, cell_plan_.offset + Cells::memory_bytes(cell_plan_)),
       probe_word_(random_word()),
       waiter_(segment_.front().header(), directory.local_size() > directory.cores(), settings.spin),
@@ -95,7 +103,7 @@ Transport::~Transport() = default;
 void Transport::lay_out() {
   SegmentHeader& header = *new (segment_.front().base()) SegmentHeader;
   header.front_bytes = segment_.front().extent().bytes;
-  header.queue_offset = queue_offset;
+  header.queue_offset = queue_offset(directory_.local_size());
   header.queue_lines = queue_lines_;
   header.cells_offset = cell_plan_.offset;
   header.cell_bytes = cell_plan_.bytes;
@@ -105,7 +113,7 @@ void Transport::lay_out() {
   header.magic = SegmentHeader::magic_value;
   std::byte* const front = segment_.front().base();
   cells_ = Cells(front, cell_plan_);
-  queue_ = SharedQueueReader(header, Lane(front + queue_offset, queue_lines_));
+  queue_ = SharedQueueReader(header, Lane(front + header.queue_offset, queue_lines_));
 }
 
 engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
@@ -120,7 +128,9 @@ Peer& Transport::reach(Peer& peer) {
     return peer;
   const Mapping& front = peer.rank == rank_ ? segment_.front() : map_front(peer);
   SegmentHeader& header = front.header();
-  peer.queue = SharedQueueWriter(header, Lane(front.at(header.queue_offset), header.queue_lines));
+  peer.queue = SharedQueueWriter(
+      header, Lane(front.at(header.queue_offset), header.queue_lines),
+      intents_in(front.base(), directory_.local_size())[directory_.local_index()]);
   peer.cells = Cells(front.base(), {header.cells_offset, header.cell_bytes, header.cell_count});
   peer.header = &header;
   if (peer.rank != rank_) probe(peer);
@@ -196,7 +206,11 @@ bool Transport::poll(Sink& sink) {
   moved += read_queue(sink);
   if (unfinished_.load(std::memory_order_relaxed)) [[unlikely]]
     moved += take_up(sink) ? 1 : 0;
-  if (moved == 0) return false;
+  if (moved == 0) {
+    if (++vain_polls_ >= polls_between_looks || waiter_.has_slept()) [[unlikely]]
+      look_for_ended();
+    return false;
+  }
   waiter_.rouse();
   return true;
 }
@@ -290,17 +304,69 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
 
 bool Transport::take_up(Sink& sink) {
   settle_rings();
+  fail_ended();
   bool moved = advance_streams(sink);
   moved |= watch_gets(sink);
   moved |= report_lost(sink);
-  for (; !failed_.empty(); moved = true) {
-    const Peer& peer = *failed_.back();
-    failed_.pop_back();
-    sink.on_peer(peer.rank, engine::PeerState::failed);
-  }
-  unfinished_.store(!owing_.empty() || !streams_.empty() || !gets_.empty(),
+  moved |= report_failed(sink);
+  unfinished_.store(!owing_.empty() || !streams_.empty() || !gets_.empty() || !ended_.empty(),
                     std::memory_order_relaxed);
   return moved;
+}
+
+// --- Processes that end before their time.
+
+void Transport::look_for_ended() {
+  vain_polls_ = 0;
+  if (const unsigned failures = directory_.failures(); failures != failures_seen_) {
+    failures_seen_ = failures;
+    for (unsigned i = 0; i < directory_.local_size(); ++i)
+      if (const Rank rank = directory_.neighbour(i); directory_.life(rank) == Life::failed)
+        note_end(peers_.get(rank));
+  }
+  queue_.leave_out_abandoned(
+      intents_in(segment_.front().base(), directory_.local_size()), [&](std::size_t i) {
+        const Rank rank = directory_.neighbour(static_cast<unsigned>(i));
+        return directory_.life(rank) == Life::running && !peers_.get(rank).ended;
+      });
+}
+
+// What the peer has sent is read before anybody hears of its end: a message counts although its
+// sender is gone, and a piece of a put must not be read when its memory, or its cell, is somebody
+// else's.
+void Transport::note_end(Peer& peer) {
+  if (peer.ended) return;
+  peer.ended = true;
+  peer.last_position = queue_.taken();
+  ended_.push_back(&peer);
+  unfinished_.store(true, std::memory_order_relaxed);
+}
+
+// Of those of whom nothing is left to be read.
+void Transport::fail_ended() {
+  for (Peer* const peer : ended_) {
+    const bool all_read = queue_.position() >= peer->last_position &&
+                          (!peer->ring_read || peer->talk.next() == nullptr);
+    if (!all_read || peer->failed) continue;
+    peer->failed = true;
+    take_cells_back(*peer);
+    if (peer->ring_memory != nullptr) take_ring_back(*peer);
+  }
+}
+
+bool Transport::report_failed(Sink& sink) {
+  bool any = false;
+  for (std::size_t i = 0; i < ended_.size();) {
+    const Peer& peer = *ended_[i];
+    if (!peer.failed) {
+      ++i;
+      continue;
+    }
+    ended_.erase(ended_.begin() + static_cast<std::ptrdiff_t>(i));
+    sink.on_peer(peer.rank, engine::PeerState::failed);
+    any = true;
+  }
+  return any;
 }
 
 RemoteMemory Transport::register_memory(void* memory, std::size_t bytes) {
@@ -311,7 +377,8 @@ RemoteMemory Transport::register_memory(void* memory, std::size_t bytes) {
 
 std::size_t Transport::memory_bytes() const {
   const std::size_t cells = has_cells_ ? Cells::memory_bytes(cell_plan_) : 0;
-  return sizeof(SegmentHeader) + queue_lines_ * line_bytes + cells + heap_.used();
+  const std::size_t intents = directory_.local_size() * sizeof(Intent);
+  return sizeof(SegmentHeader) + intents + queue_lines_ * line_bytes + cells + heap_.used();
 }
 
 void Transport::list_counters(base::CounterList& list) const {

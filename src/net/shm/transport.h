@@ -152,6 +152,10 @@ class Transport final : public engine::Transport {
   unsigned read_ring(Peer& peer, Sink& sink);
   void handle(Peer& peer, const Line& line, Sink& sink);
   bool take_up(Sink& sink);
+  void look_for_ended();
+  void note_end(Peer& peer);
+  void fail_ended();
+  bool report_failed(Sink& sink);
 
   // rings.cc
   void consider_ring(Peer& peer);
@@ -160,6 +164,7 @@ class Transport final : public engine::Transport {
   void on_revoke(Peer& peer);
   void on_to_ring(Peer& peer);
   void on_ring_end(Peer& peer);
+  void take_ring_back(Peer& peer);
   bool change_lead(Peer& peer);
   void owe(Peer& peer);
   bool settle(Peer& peer);
@@ -269,7 +274,9 @@ class Transport final : public engine::Transport {
   std::uint32_t last_ticket_ = 0;
   std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
   std::uint64_t last_permit_ = 0;
-  std::vector<Peer*> failed_;       // not yet reported
+  std::vector<Peer*> ended_; // not yet reported as failed
+  unsigned vain_polls_ = 0;  // since this process looked for them
+  unsigned failures_seen_ = 0;
   std::vector<std::uint64_t> lost_; // cookies of direct accesses to them
 
   std::vector<std::string> fallbacks_;

@@ -124,6 +124,7 @@ void Waiter::sleep(unsigned longest_us) {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   futex(own_.asleep, FUTEX_WAIT, 1, &timeout);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  slept_.store(true, std::memory_order_relaxed);
 }
 
 bool Waiter::ring_bell(SegmentHeader& receiver) {

@@ -44,6 +44,9 @@ class Waiter {
       rouse_sleepers();
   }
 
+  // Whether a sleep has ended since this was asked last.
+  bool has_slept() { return slept_.load(std::memory_order_relaxed) && slept_.exchange(false); }
+
   // Whether a sleep lasts until a message comes; if not, it is cut at a millisecond.
   [[nodiscard]] bool has_barrier() const { return has_barrier_; }
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
@@ -71,6 +74,7 @@ class Waiter {
   std::atomic<unsigned> yields_ = 0;        // in the present wait
   std::atomic<bool> yields_help_ = false;   // see learn()
   std::atomic<std::uint32_t> sleepers_ = 0; // our threads that sleep
+  std::atomic<bool> slept_ = false;
   Counts counts_;
 };
 

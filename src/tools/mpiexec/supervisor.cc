@@ -244,7 +244,10 @@ void Supervisor::on_end(int rank, int status) {
   const RankState state = row.state.load(std::memory_order_acquire);
   if (state == RankState::starting) memory_.header().absent.fetch_add(1);
   if (state == RankState::aborted) return on_abort(rank);
-  if (state != RankState::finalized) row.state.store(RankState::dead, std::memory_order_release);
+  if (state != RankState::finalized) {
+    row.state.store(RankState::dead, std::memory_order_release);
+    memory_.header().failed.fetch_add(1, std::memory_order_release);
+  }
   const bool in_mpi = state == RankState::running;
 
   if (row.start_error != 0) {

@@ -41,6 +41,12 @@ class Job {
 
   [[nodiscard]] Rank size() const { return size_; }
 
+  // Says that the process of a rank has ended before its time.
+  void fail(Rank rank) {
+    rows_[rank].failed.store(true, std::memory_order_release);
+    ++failures_;
+  }
+
   // What one rank sees.
   class View final : public Directory {
    public:
@@ -59,6 +65,10 @@ class Job {
     [[nodiscard]] pid_t pid(Rank peer) const override {
       return job_.rows_[peer].pid.load(std::memory_order_acquire);
     }
+    [[nodiscard]] Life life(Rank peer) const override {
+      return job_.rows_[peer].failed.load(std::memory_order_acquire) ? Life::failed : Life::running;
+    }
+    [[nodiscard]] unsigned failures() const override { return job_.failures_; }
 
    private:
     SharedMemory segment(Rank rank) { return {job_.fd_, job_.capacity_ * rank, job_.capacity_}; }
@@ -69,12 +79,14 @@ class Job {
  private:
   struct Row {
     std::atomic<pid_t> pid = 0;
+    std::atomic<bool> failed = false;
   };
   Rank size_;
   unsigned cores_;
   std::uint64_t capacity_;
   int fd_;
   Row* rows_ = nullptr;
+  std::atomic<unsigned> failures_ = 0;
 };
 
 } // namespace macadam::net::shm::test

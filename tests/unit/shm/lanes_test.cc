@@ -75,8 +75,9 @@ TEST(SharedQueue, EmptyHasNothingAndFullRefuses) {
   constexpr std::uint64_t lines = 16;
   Memory memory(lines);
   SegmentHeader header;
+  Intent intent;
   const Lane lane(memory.blocks.get(), lines);
-  SharedQueueWriter writer(header, lane);
+  SharedQueueWriter writer(header, lane, intent);
   SharedQueueReader reader(header, lane);
   EXPECT_EQ(reader.next(), nullptr);
   for (std::uint32_t i = 0; i < lines; ++i)
@@ -126,8 +127,9 @@ TEST(SharedQueue, RandomLengthsWithDataLikeStamps) {
   constexpr std::uint64_t lines = 32;
   Memory memory(lines);
   SegmentHeader header;
+  Intent intent;
   const Lane lane(memory.blocks.get(), lines);
-  SharedQueueWriter writer(header, lane);
+  SharedQueueWriter writer(header, lane, intent);
   SharedQueueReader reader(header, lane);
   random_lengths(writer, reader, lines);
 }
@@ -217,11 +219,12 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
   constexpr std::uint32_t messages = 20000;
   Memory memory(lines);
   SegmentHeader header;
+  Intent intents[senders];
   const Lane lane(memory.blocks.get(), lines);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < senders; ++rank) {
     threads.emplace_back([&, rank] {
-      SharedQueueWriter writer(header, lane);
+      SharedQueueWriter writer(header, lane, intents[rank]);
       test::Patience patience;
       std::mt19937 random(rank);
       for (std::uint32_t i = 0; i < messages; ++i) {

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Processes that end before their time: what they have sent is delivered, those who wait for them
+// hear of it, and nobody else is held up.
+#include "endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace macadam::net::shm::test {
+namespace {
+
+// More polls that find nothing than there are between two looks for those that have ended.
+void poll_in_vain(Endpoint& self) {
+  for (int polls = 0; polls < 40'000; ++polls)
+    self.transport().poll(self);
+}
+
+base::Settings queue_only() {
+  base::Settings settings;
+  settings.shm_rings = 0;
+  return settings;
+}
+
+Mapping map_front(Directory& self, engine::Rank rank) {
+  const SharedMemory memory = self.open_segment(rank);
+  const Mapping first(memory, {0, Extent::grain});
+  return {memory, {0, first.header().front_bytes}};
+}
+
+// Writes into the queue of rank 0 as rank 1 does, step by step.
+class SlowSender {
+ public:
+  SlowSender(Job& job, Directory& self)
+      : front_(map_front(self, 0)),
+        lane_(front_.at(front_.header().queue_offset), front_.header().queue_lines),
+        writer_(front_.header(), lane_, intents_in(front_.base(), job.size())[1]) {}
+
+  void take(std::uint32_t lines) {
+    std::uint64_t gap = 0;
+    ASSERT_TRUE(writer_.take(lines, position_, gap));
+    ASSERT_EQ(gap, 0u);
+    // Data that would pass for the first line of a message in the next lap.
+    std::vector<std::uint32_t> stamps(lines * line_bytes / 4 - 4, lane_.stamp(position_) + 1);
+    fill(lane_.at(position_), Kind::message, {1}, {stamps.data(), 4 * stamps.size(), nullptr, 0});
+  }
+  void publish() { lane_.publish(position_); }
+  [[nodiscard]] std::byte* front() { return front_.base(); }
+
+ private:
+  Mapping front_;
+  Lane lane_;
+  SharedQueueWriter writer_;
+  std::uint64_t position_ = 0;
+};
+
+TEST(Ended, ASenderThatTookLinesAndNeverPublishedHoldsNobodyUp) {
+  Job job(3);
+  Job::View views[] = {{job, 0}, {job, 1}, {job, 2}};
+  base::Settings settings = queue_only();
+  settings.shm_queue = 0; // the smallest: it goes round soon
+  Endpoint self(views[0], settings), dead(views[1], settings), other(views[2], settings);
+  dead.send_text(0, "first");
+  SlowSender sender(job, views[1]);
+  sender.take(9);
+  other.send_text(0, "behind");
+  EXPECT_EQ(self.receive(), "first");
+  poll_in_vain(self);
+  EXPECT_TRUE(self.inbox.empty()) << "its sender may yet publish";
+  EXPECT_TRUE(self.states.empty());
+  job.fail(1);
+  EXPECT_EQ(self.receive(), "behind");
+  self.wait([&] { return !self.states.empty(); });
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+  EXPECT_EQ(self.states.size(), 1u);
+  for (int i = 0; i < 3000; ++i) {
+    other.send_text(0, std::to_string(i));
+    ASSERT_EQ(self.receive(), std::to_string(i));
+  }
+}
+
+TEST(Ended, LinesOfASenderThatRunsAreLeftToIt) {
+  Job job(3);
+  Job::View views[] = {{job, 0}, {job, 1}, {job, 2}};
+  Endpoint self(views[0], queue_only()), runs(views[1], queue_only());
+  SlowSender sender(job, views[1]);
+  // One that was killed when it wanted the same lines and another was faster.
+  intents_in(sender.front(), job.size())[2].state({0, 1});
+  sender.take(3);
+  job.fail(2);
+  poll_in_vain(self);
+  EXPECT_EQ(self.messages, 0u);
+  sender.publish();
+  self.wait_messages(1);
+}
+
+TEST(Ended, APeerThatTalksByRingAlone) {
+  Job job(2);
+  Job::View views[] = {{job, 0}, {job, 1}};
+  base::Settings settings;
+  settings.shm_ring_after = 1;
+  Endpoint self(views[0], settings), dead(views[1], settings);
+  for (int i = 0; i < 20; ++i) {
+    dead.send_text(0, "question");
+    EXPECT_EQ(self.receive(), "question");
+    self.send_text(1, "answer");
+    EXPECT_EQ(dead.receive(), "answer");
+  }
+  EXPECT_GT(self.counter("sent_by_ring") + self.counter("sent_in_turn"), 0u);
+  dead.send_text(0, "last");
+  job.fail(1);
+  self.wait([&] { return !self.states.empty(); });
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+  EXPECT_EQ(self.receive(), "last");
+}
+
+TEST(Ended, APeerThatNeverSentAnything) {
+  Job job(2);
+  Job::View view(job, 0);
+  Endpoint self(view, {});
+  job.fail(1);
+  self.wait([&] { return !self.states.empty(); });
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+}
+
+TEST(Ended, APutThatWaitsForRoomFails) {
+  Job job(2);
+  Job::View views[] = {{job, 0}, {job, 1}};
+  base::Settings settings;
+  settings.shm_copy = base::CopyPath::pipeline;
+  Endpoint self(views[0], settings), dead(views[1], settings);
+  std::vector<std::byte> from(std::size_t{4} << 20), to(from.size());
+  const RemoteMemory target = dead.transport().register_memory(to.data(), to.size());
+  ASSERT_EQ(self.transport().put(self.link(1), from.data(), target, from.size(), 7),
+            Posted::pending);
+  job.fail(1);
+  EXPECT_FALSE(self.finished(Posted::pending, 7));
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+}
+
+// Who hears of a failure gives away the memory that the peer wrote to: all that is on the way has
+// to be there before.
+TEST(Ended, WhatItHadSentComesBeforeTheNewsOfItsEnd) {
+  constexpr std::uint64_t messages = 100; // more than one poll reads
+  Job job(2);
+  std::vector<std::byte> memory(20'000);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Job::View view(job, 1);
+    base::Settings settings = queue_only();
+    settings.shm_copy = base::CopyPath::pipeline;
+    Endpoint self(view, settings);
+    for (std::uint64_t i = 0; i < messages; ++i)
+      self.send_text(0, "message");
+    const std::vector<std::byte> data(memory.size(), std::byte{7});
+    const RemoteMemory target{reinterpret_cast<std::uint64_t>(memory.data()), private_key};
+    self.transport().put_noticed(self.link(0), data.data(), target, data.size(), 1, 5);
+    write(ready[1], "x", 1);
+    for (;;)
+      pause();
+  }
+  Job::View view(job, 0);
+  base::Settings settings = queue_only();
+  settings.shm_copy = base::CopyPath::cma;
+  Endpoint self(view, settings);
+  engine::Link& link = self.link(1);
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  kill(child, SIGKILL);
+  siginfo_t info;
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  std::uint64_t before_put = 0;
+  self.on_put_do = [&](Rank, std::uint32_t, std::size_t) { before_put = self.messages; };
+  // The system says that there is nobody.
+  const RemoteMemory nobody{reinterpret_cast<std::uint64_t>(memory.data()), private_key};
+  EXPECT_EQ(self.transport().write(link, memory.data(), nobody, 100, 2), Posted::pending);
+  while (self.states.empty())
+    self.transport().poll(self);
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+  EXPECT_EQ(self.messages, messages);
+  EXPECT_EQ(before_put, messages) << "the put is not there";
+  EXPECT_EQ(memory, std::vector<std::byte>(memory.size(), std::byte{7}));
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+} // namespace
+} // namespace macadam::net::shm::test
