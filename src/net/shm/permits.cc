@@ -24,7 +24,7 @@ std::uint64_t Transport::issue(engine::Link&) {
     permits_used_[i] |= std::uint64_t{1} << bit;
     const std::uint64_t place = i * 64 + bit;
     const std::uint64_t permit = ++last_permit_ * words + place;
-    segment_.header().permit[place].store(permit);
+    segment_.front().header().permit[place].store(permit);
     return permit;
   }
   return 0;
@@ -35,12 +35,12 @@ bool Transport::use(engine::Link& issuer, std::uint64_t permit) {
 }
 
 engine::Revoked Transport::revoke(engine::Link&, std::uint64_t permit) {
-  return take(segment_.header(), permit) ? engine::Revoked::yes : engine::Revoked::no;
+  return take(segment_.front().header(), permit) ? engine::Revoked::yes : engine::Revoked::no;
 }
 
 void Transport::discard(engine::Link&, std::uint64_t permit) {
   const std::uint64_t place = permit % words;
-  segment_.header().permit[place].store(0);
+  segment_.front().header().permit[place].store(0);
   permits_used_[place / 64] &= ~(std::uint64_t{1} << place % 64);
 }
 
