@@ -69,7 +69,7 @@ class Neighbours final : public net::shm::Directory {
   }
 
  private:
-  // Address space, not memory.
+  // Of the sparse file, neither memory nor address space.
   static constexpr std::uint64_t capacity = std::uint64_t{1} << 32;
 
   struct Row {

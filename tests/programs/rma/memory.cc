@@ -41,7 +41,8 @@ void use(MPI_Win win, char* own, MPI_Aint bytes, int turn) {
 
 // Each takes the place of the one before, or of a part of it.
 void growing() {
-  const MPI_Aint most = machine_bytes("MemAvailable") / 2 / check::size;
+  const MPI_Aint most =
+      rma::one_node() ? machine_bytes("MemAvailable") / 2 / check::size : 16 * mib;
   int turn = 0;
   for (MPI_Aint bytes = mib / 4; bytes < most; bytes += bytes / 4 + 4711) {
     char* own = nullptr;
@@ -69,6 +70,7 @@ void several_at_a_time() {
 
 // Rank 0 gives what is there: no rank has a share of its own.
 void one_rank_has_it_all() {
+  if (!rma::one_node()) return;
   const MPI_Aint free = machine_bytes("MemAvailable");
   const MPI_Aint bytes = check::rank == 0 ? free / 8 * 5 : 0;
   char* own = nullptr;
@@ -89,6 +91,7 @@ void one_rank_has_it_all() {
 
 // What one was promised and has not touched yet the next does not get.
 void more_than_there_is() {
+  if (!rma::one_node()) return; // what is registered is taken at once
   const MPI_Aint most = machine_bytes("MemAvailable") / 16 * 11 / check::size;
   const MPI_Aint total = machine_bytes("MemTotal");
   char* own = nullptr;
