@@ -70,8 +70,8 @@ void Heap::split(Block& block, std::uint64_t bytes) {
   const std::uint64_t rest = block.bytes - bytes;
   if (rest < smallest) return;
   Block& second =
-      *new (&neighbour(block, bytes)) Block{rest, bytes, Block::State::free, block.last, {}, {}};
-  if (!second.last) neighbour(second, rest).before = rest;
+      *new (&behind(block, bytes)) Block{rest, bytes, Block::State::free, block.last, {}, {}};
+  if (!second.last) behind(second, rest).before = rest;
   block.bytes = bytes;
   block.last = false;
   list(second);
@@ -81,7 +81,7 @@ void Heap::split(Block& block, std::uint64_t bytes) {
 Heap::Block& Heap::join(Block& block) {
   Block* joined = &block;
   if (!block.last) {
-    Block& after = neighbour(block, block.bytes);
+    Block& after = behind(block, block.bytes);
     if (after.state == Block::State::free) {
       unlist(after);
       block.bytes += after.bytes;
@@ -89,7 +89,7 @@ Heap::Block& Heap::join(Block& block) {
     }
   }
   if (block.before != 0) {
-    Block& before = neighbour(block, -block.before);
+    Block& before = *reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(&block) - block.before);
     if (before.state == Block::State::free) {
       unlist(before);
       before.bytes += block.bytes;
@@ -97,7 +97,7 @@ Heap::Block& Heap::join(Block& block) {
       joined = &before;
     }
   }
-  if (!joined->last) neighbour(*joined, joined->bytes).before = joined->bytes;
+  if (!joined->last) behind(*joined, joined->bytes).before = joined->bytes;
   return *joined;
 }
 
@@ -118,7 +118,7 @@ void* Heap::allocate(std::size_t bytes) {
   split(*block, size);
   block->state = Block::State::used;
   used_ += block->bytes;
-  return &neighbour(*block, line_bytes);
+  return &behind(*block, line_bytes);
 }
 
 void Heap::free(void* memory) {

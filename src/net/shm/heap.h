@@ -45,7 +45,8 @@ class Heap {
   static constexpr std::size_t classes = 80;
 
   static std::size_t class_of(std::uint64_t bytes);
-  static Block& neighbour(Block& block, std::uint64_t bytes) {
+  // The block that begins so many bytes behind this one.
+  static Block& behind(Block& block, std::uint64_t bytes) {
     return *reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(&block) + bytes);
   }
   [[nodiscard]] Block* find_free(std::uint64_t bytes) const;
