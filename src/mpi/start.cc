@@ -27,7 +27,7 @@ void prepare_to_catch() {
 pid_t own_process = 0;
 
 // A process that a fork makes has this one's memory, and would take part in the job in its place:
-// there MPI looks as it does before MPI_Init, so that each function refuses without a look more.
+// there MPI looks as it does before MPI_Init, so that every function refuses at no further cost.
 void watch_forks() {
   if (own_process == 0) {
     ::pthread_atfork(nullptr, nullptr, [] {

@@ -87,7 +87,8 @@ Case number_case(const char* name, MPI_Datatype type, MPI_Op op,
 }
 
 const std::vector<Case>& cases() {
-  static const Op composition(&compose_arrays, false);
+  static const Op composition(&compose_arrays, false,
+                              [](void (*call)(void*), void* argument) { call(argument); });
   static const std::vector<Case> all = [] {
     TypeRef pair = datatype::vector(2, 1, 2, types()[MPI_UINT32_T]);
     TypeRef affine = datatype::resized(*pair, 0, sizeof(Affine));

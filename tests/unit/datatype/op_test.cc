@@ -341,7 +341,7 @@ void user_function_c(void* in, void* inout, MPI_Count* length, MPI_Datatype* dat
 
 TEST(Op, CallsTheUsersFunction) {
   calls.clear();
-  const Op op(user_function, false);
+  const Op op(user_function, false, [](void (*call)(void*), void* argument) { call(argument); });
   EXPECT_FALSE(op.commutative());
   EXPECT_FALSE(op.predefined());
   EXPECT_EQ(op.handle(), reinterpret_cast<MPI_Op>(const_cast<Op*>(&op)));
