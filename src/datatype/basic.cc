@@ -66,7 +66,6 @@ Basic value_and_index(MPI_Datatype handle, const char* name, Storage storage, MP
 const Basic table[] = {
     row<char>(MPI_PACKED, "MPI_PACKED", packed, Storage::uint8),
     row<char>(MPI_BYTE, "MPI_BYTE", byte, Storage::uint8),
-    row<char>(MPI_CHAR, "MPI_CHAR", character, Storage::uint8),
     row<wchar_t>(MPI_WCHAR, "MPI_WCHAR", character, integer_storage<wchar_t>(), 2),
     row<char>(MPI_CHARACTER, "MPI_CHARACTER", character, Storage::uint8),
 
@@ -74,6 +73,7 @@ const Basic table[] = {
     integer<MPI_Count>(MPI_COUNT, "MPI_COUNT", multi_language),
     integer<MPI_Offset>(MPI_OFFSET, "MPI_OFFSET", multi_language),
 
+    integer<char>(MPI_CHAR, "MPI_CHAR", c_integer),
     integer<signed char>(MPI_SIGNED_CHAR, "MPI_SIGNED_CHAR", c_integer),
     integer<unsigned char>(MPI_UNSIGNED_CHAR, "MPI_UNSIGNED_CHAR", c_integer),
     integer<short>(MPI_SHORT, "MPI_SHORT", c_integer),

@@ -31,7 +31,8 @@ struct Pair {
 };
 
 // What the standard's table of allowed operators distinguishes (section "Predefined Reduction
-// Operations"). `character` and `packed` take part in no reduction.
+// Operations"). `character` and `packed` take part in no reduction; MPI_CHAR, which the standard
+// counts among the former, is an integer here, as other libraries have it.
 enum class BasicClass : std::uint8_t {
   c_integer,
   fortran_integer,

@@ -20,10 +20,10 @@ constexpr std::uint32_t set_of(Classes... classes) {
   return ((std::uint32_t{1} << static_cast<unsigned>(classes)) | ...);
 }
 
-// The standard's table of allowed operators.
+// The standard's table of allowed operators, and logic on addresses, as other libraries have it.
 constexpr std::uint32_t ordered = set_of(c_integer, fortran_integer, floating, multi_language);
 constexpr std::uint32_t numeric = ordered | set_of(complex);
-constexpr std::uint32_t truth = set_of(c_integer, logical);
+constexpr std::uint32_t truth = set_of(c_integer, logical, multi_language);
 constexpr std::uint32_t bits = set_of(c_integer, fortran_integer, byte, multi_language);
 constexpr std::uint32_t pairs = set_of(pair);
 constexpr std::uint32_t all = ~std::uint32_t{0};

@@ -15,6 +15,7 @@ std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
 } // namespace
 
 Signature Signature::of(Storage storage) {
+  if (storage == Storage::int8) storage = Storage::uint8;
   // Any fixed spreading of the few values over the residues will do.
   const std::uint64_t digit =
       multiply(static_cast<std::uint64_t>(storage) + 1, 0x1c64'e6d5'9b3f'2a71);

@@ -55,6 +55,7 @@ Type::Type(const Basic& basic, Shape shape)
   } else {
     size_ = extent_ = true_ub_ = basic.extent;
     alignment_ = basic.alignment;
+    granule_ = static_cast<std::uint8_t>(basic.extent & -basic.extent);
     signature_ = Signature::of(basic.storage);
   }
   elementary_ = this;
@@ -87,6 +88,7 @@ void Type::measure(const Bounds* bounds) {
   Interval marked;
   Wide size = 0;
   bool mixed = false;
+  std::uint8_t granule = UINT8_MAX;
   for (const Part& part : shape_.parts) {
     const Type& child = *part.type;
     if (part.length == 0 || shape_.repeat == 0) continue;
@@ -98,6 +100,7 @@ void Type::measure(const Bounds* bounds) {
     hull.add(at + child.lb_, at + child.ub(), reach);
     size = narrow(size + Wide{part.length} * child.size_, "size");
     alignment_ = std::max(alignment_, child.alignment_);
+    granule = std::min(granule, child.granule_);
     if (elementary_ && elementary_ != child.elementary_) mixed = true;
     if (!child.elementary_) mixed = true;
     elementary_ = child.elementary_;
@@ -105,6 +108,7 @@ void Type::measure(const Bounds* bounds) {
   }
   size_ = narrow(size * shape_.repeat, "size");
   if (mixed) elementary_ = nullptr;
+  if (size_ != 0) granule_ = granule;
   signature_ = shape_.repeat * signature_;
 
   const Wide reach = Wide{shape_.repeat - 1} * shape_.stride;

@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -98,6 +99,9 @@ class Type final : public base::Object {
   // Strictest alignment of the basic types inside; 1 if there are none.
   [[nodiscard]] MPI_Count alignment() const { return alignment_; }
 
+  // A power of two of which the size of any whole number of basic elements inside is a multiple.
+  [[nodiscard]] unsigned granule() const { return granule_; }
+
   // Facts of a predefined type; null for a derived one.
   [[nodiscard]] const Basic* basic() const { return basic_; }
   [[nodiscard]] bool predefined() const { return basic_ != nullptr; }
@@ -149,6 +153,7 @@ class Type final : public base::Object {
   // What a send looks at, first.
   bool contiguous_ = false;
   bool committed_ = false;
+  std::uint8_t granule_ = 1;
   bool explicit_bounds_ = false; // resized, or has a resized part: the data do not set its bounds
   MPI_Count size_ = 0;
   MPI_Count extent_ = 0;

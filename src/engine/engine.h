@@ -265,12 +265,17 @@ class Engine final : public Sink {
   [[gnu::always_inline]] void deliver(ReceiveRequest& receive, const std::byte* data,
                                       std::size_t bytes) {
     // Nothing to unpack, to take back or to complain about.
-    if (receive.gaps || receive.is_registered || bytes > receive.capacity) [[unlikely]]
+    if (receive.gaps || receive.is_registered || bytes > receive.capacity || !whole(receive, bytes))
+        [[unlikely]]
       return deliver_long(receive, data, bytes);
     base::copy_small(static_cast<std::byte*>(receive.data.address), data, bytes);
     receive.status.bytes = bytes;
     receive.stage = ReceiveStage::awaits_fin;
     complete(receive);
+  }
+  // Whether a message of this size ends with a whole element of the receive's type.
+  static bool whole(const ReceiveRequest& receive, std::uint64_t bytes) {
+    return (bytes & (receive.granule - 1U)) == 0;
   }
   void deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
 
@@ -351,6 +356,7 @@ class Engine final : public Sink {
     receive.envelope = envelope;
     receive.data = data;
     receive.capacity = bytes;
+    receive.granule = static_cast<std::uint8_t>(data.type->granule());
     if (!data.type->contiguous()) [[unlikely]]
       receive.gaps = datatype::TypeRef(*data.type);
     return receive;

@@ -122,7 +122,7 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::i
   }
   receive.status.bytes = std::min<std::uint64_t>(bytes, receive.capacity);
   receive.status.error = error;
-  if (bytes > receive.capacity && error == MPI_SUCCESS) [[unlikely]] {
+  if ((bytes > receive.capacity || !whole(receive, bytes)) && error == MPI_SUCCESS) [[unlikely]] {
     receive.status.error = MPI_ERR_TRUNCATE;
     receive.incoming = bytes; // for the message of the error
   }

@@ -137,7 +137,8 @@ struct ReceiveRequest : Request,
   bool cancelling = false; // waits until permits are revoked
   bool revoking = false;   // it is not known yet whether the sender has used its permit
   bool is_registered = false;
-  std::uint8_t last_byte = 0;        // of the landing, when the sender was told of it
+  std::uint8_t granule = 1;   // the type's: a message of another multiple ends inside an element
+  std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
   struct Message* offered = nullptr; // what it matched while that was not known
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
   std::size_t pulled = 0;     // of them, those that have come as pieces

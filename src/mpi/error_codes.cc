@@ -27,7 +27,7 @@ constexpr std::array error_classes = {
     CLASS(MPI_ERR_DIMS, "invalid dimensions"),
     CLASS(MPI_ERR_ARG, "invalid argument"),
     CLASS(MPI_ERR_UNKNOWN, "unknown error"),
-    CLASS(MPI_ERR_TRUNCATE, "message longer than the receive buffer"),
+    CLASS(MPI_ERR_TRUNCATE, "message longer than the receive buffer, or cut inside an element"),
     CLASS(MPI_ERR_OTHER, "error of no other class"),
     CLASS(MPI_ERR_INTERN, "error inside the MPI library"),
     CLASS(MPI_ERR_PENDING, "operation neither failed nor completed"),

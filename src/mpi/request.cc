@@ -122,6 +122,13 @@ std::string describe_failure(const Request& request) {
   const std::string where = comm != nullptr ? describe(*comm) : "its communicator";
   if (request.role == Role::receive && how.error == MPI_ERR_TRUNCATE) {
     const auto& receive = static_cast<const engine::ReceiveRequest&>(request);
+    if (receive.incoming <= receive.capacity) {
+      return fmt::format(
+          "message cut short: {} bytes came from rank {} of {} with tag {}, which is "
+          "no whole number of elements of {} bytes as the receive's; give sender "
+          "and receiver the same datatype",
+          receive.incoming, how.source, where, how.tag, receive.granule);
+    }
     return fmt::format(
         "message truncated: {} bytes came from rank {} of {} with tag {}, the receive "
         "has room for {} bytes; post a larger receive, or ask for the size with "

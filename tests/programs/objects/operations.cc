@@ -60,6 +60,7 @@ void integers() {
     bits<T>(type);
     logic<T>(type);
   };
+  all(char{}, MPI_CHAR); // beyond the standard, as other libraries
   all(static_cast<signed char>(0), MPI_SIGNED_CHAR);
   all(static_cast<unsigned char>(0), MPI_UNSIGNED_CHAR);
   all(short{}, MPI_SHORT);
@@ -98,6 +99,8 @@ void booleans_and_addresses() {
   arithmetic<MPI_Count>(MPI_COUNT);
   arithmetic<MPI_Offset>(MPI_OFFSET);
   bits<unsigned char>(MPI_BYTE);
+  logic<MPI_Aint>(MPI_AINT); // beyond the standard, as other libraries
+  logic<MPI_Count>(MPI_COUNT);
 }
 
 // Equal values: the lowest index wins.

@@ -63,6 +63,61 @@ void mismatched_sizes() {
         one_case(c, sender_early, seed += 2);
 }
 
+// A message that ends inside an element of the receive's type. Other libraries end the program, or
+// tell nothing.
+void part_of_an_element() {
+  if (!check::is_macadam()) return;
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  MPI_Datatype gaps, mixed;
+  OK(MPI_Type_vector(2, 1, 2, MPI_DOUBLE, &gaps));
+  OK(MPI_Type_commit(&gaps));
+  const int lengths[2] = {1, 3};
+  const MPI_Aint places[2] = {0, 4};
+  const MPI_Datatype types[2] = {MPI_INT, MPI_CHAR};
+  OK(MPI_Type_create_struct(2, lengths, places, types, &mixed));
+  OK(MPI_Type_commit(&mixed));
+  struct Trial {
+    int sent, count;
+    MPI_Datatype type;
+    int error;
+  };
+  const Trial trials[] = {{3, 1, MPI_INT, MPI_ERR_TRUNCATE},
+                          {3, 5, MPI_INT, MPI_ERR_TRUNCATE},
+                          {4, 5, MPI_INT, MPI_SUCCESS},
+                          {20, 7, MPI_DOUBLE, MPI_ERR_TRUNCATE},
+                          {24, 7, MPI_DOUBLE, MPI_SUCCESS},
+                          {30, 7, gaps, MPI_ERR_TRUNCATE},
+                          {24, 7, gaps, MPI_SUCCESS},
+                          {5, 7, mixed, MPI_SUCCESS},
+                          {4, 7, MPI_2INT, MPI_SUCCESS},
+                          {200001, 150000, MPI_SHORT, MPI_ERR_TRUNCATE},
+                          {3000002, 1000000, MPI_INT, MPI_ERR_TRUNCATE}};
+  for (bool posted : {false, true})
+    for (const Trial& trial : trials) {
+      if (check::rank == 0) {
+        if (posted) check::token_recv(1);
+        const auto data = check::message(static_cast<std::size_t>(trial.sent), 3);
+        MPI_Request request;
+        OK(MPI_Isend(data.data(), trial.sent, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request));
+        if (!posted) check::token_send(1);
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      } else if (check::rank == 1) {
+        if (!posted) check::token_recv(0);
+        std::vector<unsigned char> buffer(4100000);
+        MPI_Request request;
+        OK(MPI_Irecv(buffer.data(), trial.count, trial.type, 0, 0, MPI_COMM_WORLD, &request));
+        if (posted) check::token_send(0);
+        MPI_Status status;
+        FAILS(trial.error, MPI_Wait(&request, &status));
+        int bytes = 0;
+        OK(MPI_Get_count(&status, MPI_BYTE, &bytes));
+        CHECK_EQUAL(bytes, trial.sent);
+      }
+    }
+  OK(MPI_Type_free(&gaps));
+  OK(MPI_Type_free(&mixed));
+}
+
 // Waitall reports the bad one among good ones by MPI_ERR_IN_STATUS and its status.
 void waitall_names_the_bad_one() {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -101,5 +156,6 @@ void waitall_names_the_bad_one() {
 int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"mismatched_sizes", mismatched_sizes},
+                     {"part_of_an_element", part_of_an_element},
                      {"waitall_names_the_bad_one", waitall_names_the_bad_one}});
 }

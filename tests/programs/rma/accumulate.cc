@@ -90,7 +90,7 @@ void types_and_operations() {
     one_type<std::int64_t>(Kind::created, MPI_INT64_T, integer);
     one_type<long double>(Kind::allocated, MPI_LONG_DOUBLE, both);
     one_type<std::complex<float>>(Kind::created, MPI_C_FLOAT_COMPLEX, field);
-    return one_type<char>(Kind::allocated, MPI_CHAR, both);
+    return one_type<char>(Kind::allocated, MPI_CHAR, integer);
   }
   rma::for_each_kind([&](Kind kind) {
     one_type<std::int8_t>(kind, MPI_INT8_T, integer);
@@ -103,7 +103,9 @@ void types_and_operations() {
     one_type<long double>(kind, MPI_LONG_DOUBLE, ordered);
     one_type<std::complex<float>>(kind, MPI_C_FLOAT_COMPLEX, field);
     one_type<std::complex<double>>(kind, MPI_C_DOUBLE_COMPLEX, field);
-    one_type<char>(kind, MPI_CHAR, both);
+    one_type<char>(kind, MPI_CHAR, integer);
+    one_type<MPI_Aint>(kind, MPI_AINT, integer);
+    one_type<char>(kind, MPI_CHARACTER, both);
   });
 }
 
@@ -485,6 +487,8 @@ void compare_and_swap_of_widths() {
     CHECK_EQUAL(swap(std::uint8_t{1}, std::uint8_t{9}, MPI_UINT8_T, 0), 0);
     CHECK_EQUAL(swap(std::uint8_t{0}, std::uint8_t{9}, MPI_UINT8_T, 0), 0);
     CHECK_EQUAL(swap(std::uint8_t{9}, std::uint8_t{5}, MPI_UINT8_T, 0), 9);
+    CHECK_EQUAL(swap('\5', '\6', MPI_CHAR, 0), '\5');
+    CHECK_EQUAL(swap('\6', '\5', MPI_CHAR, 0), '\6');
     CHECK_EQUAL(swap(std::int16_t{0}, std::int16_t{-7}, MPI_INT16_T, 1), 0);
     CHECK_EQUAL(swap(std::int16_t{-7}, std::int16_t{1}, MPI_INT16_T, 1), -7);
     CHECK_EQUAL(swap(0, 70000, MPI_INT, 2), 0);
