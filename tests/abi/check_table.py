@@ -46,6 +46,13 @@ class Functions(unittest.TestCase):
         self.assertIn("sendbuf_significant = sides.leaf && sendbuf != MPI_IN_PLACE", text)
         self.assertIn("if (sendbuf_significant) check::count(sendcount", text)
 
+    def test_significance_beside_a_buffer(self):
+        text = code("R(recvbuf/root, count/member, datatype/member, op/member, root, comm) written")
+        self.assertIn("recvbuf_significant = sides.root;", text)
+        self.assertIn("if ((sides.root || sides.leaf)) check::count(count", text)
+        self.assertIn("check::nothing(self)", text)
+        self.assertIn("check::any_op(self)", text)
+
     def test_unwritten(self):
         text = code("F(comm)")
         self.assertIn("not_written();", text)
