@@ -249,6 +249,11 @@ void Engine::list_counters(base::CounterList& list) const {
            c.announcements_dropped);
   list.add("announcement", "retracted", "announcements taken back by a cancelled receive",
            c.retractions);
+  list.add(
+      "announcement", "uncounted",
+      "times that a message or receive had a tag beyond MACADAM_TAGS_PER_PEER, so that it goes "
+      "unannounced",
+      c.uncounted);
   list.add("unexpected", "unexpected", "messages that came before their receive", c.unexpected);
   list.add("unexpected", "unexpected_bytes_most", "most bytes of unexpected data held at a time",
            c.unexpected_bytes_most);

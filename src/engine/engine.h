@@ -39,6 +39,7 @@ struct EngineCounters {
   std::uint64_t announcements = 0;
   std::uint64_t announcements_dropped = 0;
   std::uint64_t retractions = 0;
+  std::uint64_t uncounted = 0; // looks for a channel that there was no room for
   std::uint64_t unexpected = 0;
   std::uint64_t unexpected_bytes_most = 0;
   std::uint64_t demotions = 0;
@@ -189,7 +190,11 @@ class Engine final : public Sink {
   void on_control(Peer& peer, const std::byte* message, std::size_t bytes);
   void update_short_limit(Peer& peer);
   Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) {
-    return peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
+    Channel* const found =
+        peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
+    if (found == nullptr) [[unlikely]]
+      ++counters_.uncounted;
+    return found;
   }
   void complete(Request& request) {
     request.complete = true;

@@ -36,9 +36,11 @@ Channel* Channels::find(std::uint64_t context, std::int32_t tag) const {
 Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound) {
   if (Channel* known = find(context, tag)) return last_ = known;
   // A tag that was refused once has sent or received uncounted messages: it must never be counted
-  // later, so nothing new is admitted any more.
-  if (full_ || used_ >= bound) {
-    full_ = true;
+  // later, so its context is given nothing new any more.
+  const bool of_user = tag >= 0;
+  if (of_user && std::ranges::find(refused_, context) != refused_.end()) return nullptr;
+  if (of_user && users_ >= bound) {
+    refused_.push_back(context);
     return nullptr;
   }
   if (table_.size() < 2 * (used_ + 1)) resize(std::max<std::size_t>(4, 2 * table_.size()));
@@ -48,6 +50,7 @@ Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag, std::si
   last_ = channel.get();
   insert(table_, std::move(channel));
   ++used_;
+  if (of_user) ++users_;
   return last_;
 }
 
@@ -61,10 +64,12 @@ void Channels::resize(std::size_t slots) {
 
 void Channels::drop(std::uint64_t context) {
   last_ = nullptr;
+  std::erase(refused_, context);
   bool dropped = false;
   for (auto& channel : table_) {
     if (!channel || channel->context != context) continue;
     if (channel->pending != 0 || !channel->waiting.empty()) continue; // still in use
+    if (channel->tag >= 0) --users_;
     channel.reset();
     --used_;
     dropped = true;

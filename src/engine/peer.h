@@ -38,9 +38,10 @@ struct Channel {
   std::vector<SendRequest*> waiting;       // large sends whose announcement may still come
 };
 
-// The channels of one peer: a bounded hash table. A channel never moves. Past the bound the pair
-// falls back for good: channels that are not in the table are not counted, so nothing is announced
-// on them and announcements for them are dropped.
+// The channels of one peer: a hash table. A channel never moves. The user's are bounded; past the
+// bound the communicator falls back on this pair until it is freed: channels that are not in the
+// table are not counted, so nothing is announced on them and announcements for them are dropped.
+// Tags below 0 are the library's own, which are few.
 class Channels {
  public:
   // The channel, made if there is room for it; null if not.
@@ -54,7 +55,8 @@ class Channels {
   // Forgets the channels of a communicator that was freed.
   void drop(std::uint64_t context);
   [[nodiscard]] std::size_t size() const { return used_; }
-  [[nodiscard]] bool full() const { return full_; }
+  // The contexts that a channel was refused to.
+  [[nodiscard]] const std::vector<std::uint64_t>& refused() const { return refused_; }
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const auto& channel : table_) {
@@ -69,7 +71,8 @@ class Channels {
   Channel* last_ = nullptr;
   std::vector<std::unique_ptr<Channel>> table_; // open addressing, a power of two
   std::size_t used_ = 0;
-  bool full_ = false;
+  std::size_t users_ = 0; // of these
+  std::vector<std::uint64_t> refused_;
 };
 
 // Something for a peer that could not be handed to the transport yet. Order is kept: once one

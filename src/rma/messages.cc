@@ -13,14 +13,13 @@ using engine::Request;
 
 namespace {
 
-constexpr std::int32_t request_tag = 0;
-// Data of a put and answers of one number are told apart: both sides count for themselves.
-std::int32_t data_tag(std::int32_t number) {
-  return 2 * number + 1;
-}
-std::int32_t answer_tag(std::int32_t number) {
-  return 2 * number + 2;
-}
+// An origin's requests are served in the order of their numbers. So data of its puts are sent and
+// received in one order, answers of either kind too, and a tag is enough for each. They are below
+// 0, apart from the user's (engine/peer.h).
+constexpr std::int32_t request_tag = -10;
+constexpr std::int32_t data_tag = -11;
+constexpr std::int32_t answer_tag = -12;
+constexpr std::int32_t flushed_tag = -13;
 
 } // namespace
 
@@ -89,7 +88,8 @@ std::byte* Messages::at(std::uint64_t place) const {
 
 // --- The origin.
 
-void Messages::request(int to, const Header& header, const void* data) {
+void Messages::request(int to, Header header, const void* data) {
+  header.number = requested_[to]++;
   const std::size_t with = header.kind == Kind::put ? header.bytes : 0;
   auto out = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
   out->copy.resize(sizeof header + with);
@@ -108,34 +108,30 @@ Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, st
     request(to, {Kind::put, 0, place, bytes}, from);
     return Posted::done;
   }
-  const std::int32_t number = ++last_tag_;
-  request(to, {Kind::put_long, data_tag(number), place, bytes}, nullptr);
+  request(to, {Kind::put_long, 0, place, bytes}, nullptr);
   auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
-  Request* const sent =
-      engine_.send(peer(to), Envelope{team_.context, team_.rank, data_tag(number)},
-                   bytes_of(from, bytes), engine::SendMode::standard);
+  Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, data_tag},
+                                     bytes_of(from, bytes), engine::SendMode::standard);
   return Waited::follow(std::move(waited), sent);
 }
 
 Messages::Posted Messages::get(int from, void* to, std::uint64_t place, std::size_t bytes,
                                MemoryWaiter& waiter) {
   if (waited_ >= most_under_way) return Posted::busy;
-  const std::int32_t tag = answer_tag(++last_tag_);
   auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
   Request* const received =
-      engine_.receive(&peer(from), Envelope{team_.context, from, tag}, bytes_of(to, bytes));
+      engine_.receive(&peer(from), Envelope{team_.context, from, answer_tag}, bytes_of(to, bytes));
   const Posted posted = Waited::follow(std::move(waited), received);
-  request(from, {Kind::get, tag, place, bytes}, nullptr);
+  request(from, {Kind::get, 0, place, bytes}, nullptr);
   return posted;
 }
 
 Messages::Posted Messages::flush(int to, MemoryWaiter& waiter) {
-  const std::int32_t tag = answer_tag(++last_tag_);
   auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
   Request* const received =
-      engine_.receive(&peer(to), Envelope{team_.context, to, tag}, bytes_of(nullptr, 0));
+      engine_.receive(&peer(to), Envelope{team_.context, to, flushed_tag}, bytes_of(nullptr, 0));
   const Posted posted = Waited::follow(std::move(waited), received);
-  request(to, {Kind::flush, tag, 0, 0}, nullptr);
+  request(to, {Kind::flush, 0, 0, 0}, nullptr);
   return posted;
 }
 
@@ -166,12 +162,28 @@ bool Messages::take(Slot& slot) {
   const engine::Status status = receive->status;
   engine_.release(receive);
   if (status.cancelled || stopping_) return false;
-  if (status.error == MPI_SUCCESS && status.bytes >= sizeof(Header)) {
-    Header header;
-    std::memcpy(&header, slot.room.data(), sizeof header);
-    serve(status.source, header, slot.room.data() + sizeof header);
+  if (status.error != MPI_SUCCESS || status.bytes < sizeof(Header)) return true;
+  Header header;
+  std::memcpy(&header, slot.room.data(), sizeof header);
+  Arriving& of = arriving_[status.source];
+  if (header.number != of.next) { // overtook one that came by another protocol
+    of.early.emplace(header.number,
+                     std::vector(slot.room.begin(), slot.room.begin() + status.bytes));
+    return true;
+  }
+  serve(status.source, slot.room.data());
+  for (auto next = of.early.find(of.next); next != of.early.end(); next = of.early.find(of.next)) {
+    const auto request = of.early.extract(next);
+    serve(status.source, request.mapped().data());
   }
   return true;
+}
+
+void Messages::serve(int from, const std::byte* request) {
+  Header header;
+  std::memcpy(&header, request, sizeof header);
+  ++arriving_[from].next;
+  serve(from, header, request + sizeof header);
 }
 
 void Messages::serve(int from, const Header& header, const std::byte* data) {
@@ -182,16 +194,15 @@ void Messages::serve(int from, const Header& header, const std::byte* data) {
   case Kind::put_long: {
     ++arriving_[from].puts;
     auto waited = std::make_unique<Waited>(Waited{this, nullptr, from, {}});
-    Request* const received =
-        engine_.receive(&peer(from), Envelope{team_.context, from, header.tag},
-                        bytes_of(at(header.place), header.bytes));
+    Request* const received = engine_.receive(&peer(from), Envelope{team_.context, from, data_tag},
+                                              bytes_of(at(header.place), header.bytes));
     Waited::follow(std::move(waited), received);
     return;
   }
   case Kind::get: {
     auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
     Request* const sent =
-        engine_.send(peer(from), Envelope{team_.context, team_.rank, header.tag},
+        engine_.send(peer(from), Envelope{team_.context, team_.rank, answer_tag},
                      bytes_of(at(header.place), header.bytes), engine::SendMode::standard);
     Waited::follow(std::move(waited), sent);
     return;
@@ -215,7 +226,7 @@ void Messages::answer(int from, const Header& header) {
     return;
   }
   auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
-  Request* const sent = engine_.send(peer(from), Envelope{team_.context, team_.rank, header.tag},
+  Request* const sent = engine_.send(peer(from), Envelope{team_.context, team_.rank, flushed_tag},
                                      bytes_of(nullptr, 0), engine::SendMode::standard);
   Waited::follow(std::move(waited), sent);
 }

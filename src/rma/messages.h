@@ -48,7 +48,7 @@ class Messages {
   enum class Kind : std::uint32_t { put, put_long, get, flush, tell };
   struct Header {
     Kind kind;
-    std::int32_t tag; // of the data that follow, or of the answer
+    std::uint32_t number; // of the request, among those of this origin to this target
     std::uint64_t place;
     std::uint64_t bytes; // of tell: the value
   };
@@ -62,18 +62,22 @@ class Messages {
     std::array<std::byte, sizeof(Header) + room_inline> room;
   };
   struct Waited; // a send or receive that somebody waits for
-  // Of one origin: puts whose data are still to come, and what waits for them.
+  // Of one origin: the number of the request that is served next, those that came before it, and
+  // puts whose data are still to come, with what waits for them.
   struct Arriving {
+    std::uint32_t next = 0;
+    std::map<std::uint32_t, std::vector<std::byte>> early;
     std::uint32_t puts = 0;
     std::vector<Header> behind;
   };
 
   engine::Peer& peer(int rank) { return engine_.peer((*team_.local)[rank]); }
   engine::Data bytes_of(const void* memory, std::size_t bytes) const;
-  void request(int to, const Header& header, const void* data);
+  void request(int to, Header header, const void* data);
   void send(int to, std::int32_t tag, const void* data, std::size_t bytes);
   void listen(Slot& slot);
   bool take(Slot& slot);
+  void serve(int from, const std::byte* request);
   void serve(int from, const Header& header, const std::byte* data);
   void answer(int from, const Header& header);
   void arrived(int from);
@@ -86,8 +90,8 @@ class Messages {
   std::byte* const memory_;
   Signals* const signals_;
   const std::size_t longest_inline_;
-  std::int32_t last_tag_ = 0;
   bool stopping_ = false;
+  std::map<int, std::uint32_t> requested_; // by target: how many times
   std::map<int, Arriving> arriving_;
   std::array<Slot, 4> slots_;
   std::uint64_t waited_ = 0; // under way

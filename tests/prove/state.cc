@@ -229,8 +229,10 @@ class StateHash {
   void add_peer(int rank, const engine::Engine& at, const engine::Peer& peer) {
     const int other = static_cast<int>(peer.rank);
     add_all(peer.rank, peer.state, peer.demoted, peer.demoted_by_us, peer.short_limit,
-            peer.channels.full(), peer.arriving.arrived, peer.arriving.bytes,
+            peer.channels.refused().size(), peer.arriving.arrived, peer.arriving.bytes,
             peer.arriving.message != nullptr, name(rank, peer.arriving.receive));
+    for (const std::uint64_t context : peer.channels.refused())
+      add(context);
     // Channels stand in a table whose order follows from their names and the order in which they
     // were made; only what they hold matters: they are added up.
     std::uint64_t sum_first = 0, sum_second = 0;

@@ -467,6 +467,37 @@ void large_count_forms() {
   OK(MPI_Win_free(&other));
 }
 
+// However accesses go, they take no tags from the user: an early receive of a long message still
+// announces itself to its sender.
+void tags_are_left_to_the_user() {
+  const char* const protocols = std::getenv("MACADAM_PROTOCOLS");
+  if (!check::is_macadam() || !rma::one_node() || check::size < 2 || protocols != nullptr) return;
+  rma::Window<std::uint64_t> win(Kind::created, 1024);
+  std::vector<std::uint64_t> found(1024);
+  OK(MPI_Win_lock_all(0, win));
+  for (int i = 0; i < 200; ++i) {
+    OK(MPI_Get(found.data(), 8, MPI_UINT64_T, rma::right(), i, 8, MPI_UINT64_T, win));
+    OK(MPI_Put(found.data(), 1, MPI_UINT64_T, rma::right(), i, 1, MPI_UINT64_T, win));
+    OK(MPI_Put(found.data(), 700, MPI_UINT64_T, rma::right(), 300, 700, MPI_UINT64_T, win));
+    if (i % 10 == 0) OK(MPI_Win_flush(rma::right(), win));
+  }
+  OK(MPI_Win_unlock_all(win));
+  const check::Counter announced("recv_rndv"), uncounted("uncounted");
+  std::vector<unsigned char> data(500000);
+  const auto bytes = static_cast<int>(data.size());
+  if (check::rank == 1) {
+    MPI_Request request;
+    OK(MPI_Irecv(data.data(), bytes, MPI_BYTE, 0, 5, MPI_COMM_WORLD, &request));
+    check::token_send(0);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  } else if (check::rank == 0) {
+    check::token_recv(1);
+    OK(MPI_Send(data.data(), bytes, MPI_BYTE, 1, 5, MPI_COMM_WORLD));
+    CHECK_EQUAL(announced.since(), 1u);
+  }
+  CHECK_EQUAL(uncounted.since(), 0u);
+}
+
 std::int64_t most_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -516,5 +547,6 @@ int main(int argc, char** argv) {
                      {"many_pieces", many_pieces},
                      {"different_units_and_sizes", different_units_and_sizes},
                      {"large_count_forms", large_count_forms},
+                     {"tags_are_left_to_the_user", tags_are_left_to_the_user},
                      {"a_million_operations", a_million_operations}});
 }

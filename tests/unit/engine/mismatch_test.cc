@@ -295,18 +295,47 @@ TEST_F(Bounded, AnAnnouncedReceiveAnswersASenderThatDoesNotCount) {
   expect_rest();
 }
 
-TEST_F(Bounded, FallsBackForGood) {
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(send(pattern(small), i), nullptr);
-    expect_eager(i);
-  }
-  // Room again, but tag 2 has sent uncounted messages: it must never be counted.
+TEST_F(Bounded, FallsBackUntilItsCommunicatorIsFreed) {
+  constexpr std::uint64_t neighbour = context + 4, later = context + 8;
+  const Bytes data = pattern(large);
+  // Whether a message is counted, so that an announcement could be used.
+  const auto counts = [&](std::uint64_t of, int with_tag) {
+    SendRequest* request =
+        engine->send(engine->peer(other), {of, 0, with_tag}, describe(data), SendMode::standard);
+    const auto offer = expect<wire::SenderReady>(wire::Kind::sender_ready);
+    feed(fin_to_sender(offer.send_id));
+    engine->release(request);
+    return offer.counted;
+  };
+  EXPECT_TRUE(counts(context, 0));
+  EXPECT_TRUE(counts(neighbour, 0));
+  EXPECT_EQ(engine->counters().uncounted, 0u);
+  EXPECT_FALSE(counts(context, 1));
+  EXPECT_GT(engine->counters().uncounted, 0u);
+  // Room again, but one tag has sent an uncounted message: it must never be counted.
+  engine->drop_context(neighbour);
+  EXPECT_FALSE(counts(context, 1));
+  EXPECT_FALSE(counts(context, 2));
+  EXPECT_TRUE(counts(context, 0));
+  EXPECT_TRUE(counts(later, 1));
+  EXPECT_FALSE(counts(later, 2));
   engine->drop_context(context);
-  SendRequest* request = send(pattern(large), 2);
-  const auto offer = expect<wire::SenderReady>(wire::Kind::sender_ready);
-  EXPECT_FALSE(offer.counted);
-  feed(fin_to_sender(offer.send_id));
-  engine->release(request);
+  engine->drop_context(later);
+  EXPECT_TRUE(counts(later + 4, 1));
+  EXPECT_TRUE(counts(later + 4, 2));
+  expect_rest();
+}
+
+TEST_F(Bounded, TagsOfTheLibraryAreNotAmongTheUsers) {
+  const Bytes data = pattern(large);
+  for (int i = 0; i < 6; ++i) {
+    const int with_tag = i < 4 ? -10 - i : i;
+    SendRequest* request = send(data, with_tag);
+    const auto offer = expect<wire::SenderReady>(wire::Kind::sender_ready);
+    EXPECT_TRUE(offer.counted) << "tag " << with_tag;
+    feed(fin_to_sender(offer.send_id));
+    engine->release(request);
+  }
   expect_rest();
 }
 
