@@ -234,7 +234,7 @@ std::span<const Family> families() {
        .conditions = "{read write} {at_once blocking}",
        .ranks = {{2, 3, "send 1 0 {4 20};ssend 1 0 {4 20};withdraw {0 1}"},
                  {1, 2, "recv {0 *} 0 24;mprobe * *,mrecv 24;cancel 0"}},
-       .quick = true},
+       .quick = false},
       {.name = "refusals",
        .about = "the network refuses up to two operations, connects late, delivers in bursts",
        .conditions = "{read write} {at_once blocking ordered} {refusals=2 late} bursts;"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A proof that finds nothing must be able to find something: three bugs, each a rule left out, are
+// A proof that finds nothing must be able to find something: four bugs, each a rule left out, are
 // planted in an engine built for this test, and each must be found.
 #include "engine/plant.h"
 #include "fmt/format.h"
@@ -54,11 +54,15 @@ TEST_F(Planted, StaleReadyIsFound) {
   expect_found(Plant::stale_ready, "pairs");
 }
 
+TEST_F(Planted, RevokedPermitThatIsUsedIsFound) {
+  expect_found(Plant::revoked_permit, "retractions");
+}
+
 // Random programs are no weaker: each bug shows within some hundred of them.
 TEST_F(Planted, EachIsFoundByRandomPrograms) {
   const Types types;
-  for (const Plant bug :
-       {Plant::announcing_wildcard, Plant::probe_without_ordinal, Plant::stale_ready}) {
+  for (const Plant bug : {Plant::announcing_wildcard, Plant::probe_without_ordinal,
+                          Plant::stale_ready, Plant::revoked_permit}) {
     engine::plant = bug;
     std::uint64_t seed = 1;
     while (seed < 1000 && run_seed(seed, types).empty())
