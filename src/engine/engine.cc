@@ -50,12 +50,15 @@ Engine::~Engine() {
 
 Peer& Engine::meet(Rank rank) {
   Transport& transport = networks_.reaching(rank);
+  PeerState state = PeerState::connecting;
+  Link& link = transport.connect(rank, state); // if that fails there is no peer
   Peer& peer = peers_.make(rank);
   ++counters_.peers;
   peer.transport = &transport;
   peer.always_eager = transport.limits().always_eager;
   peer.hybrid = transport.limits().hybrid;
-  peer.link = &transport.connect(rank, peer.state);
+  peer.link = &link;
+  peer.state = state;
   update_short_limit(peer);
   return peer;
 }
@@ -184,34 +187,33 @@ void Engine::fail_peer(Peer& peer) {
     deferred_slab_.free(&peer.backlog.pop_front());
   base::ListNode<Backlogged>& node = peer;
   node.unlink();
-  const auto next_send = [&]() -> SendRequest* {
-    for (SendRequest& send : sends_) {
-      if (send.peer == &peer) return &send;
+  peer.channels.for_each([](Channel& channel) { channel.waiting.clear(); });
+  // All are taken out first: the end of one may start others, or end some of these.
+  const auto take = [&peer](auto& list, auto& lost) {
+    for (auto at = list.begin(); at != list.end();) {
+      auto& operation = *at;
+      ++at;
+      if (operation.peer != &peer) continue;
+      list.erase(operation);
+      lost.push_back(operation);
     }
-    return nullptr;
   };
-  while (SendRequest* send = next_send()) {
-    stop_waiting(*send);
-    finish_send(*send, MPI_ERR_PROC_ABORTED);
-  }
-  const auto next_receive = [&]() -> ReceiveRequest* {
-    ReceiveRequest* found = nullptr;
-    const auto look = [&](ReceiveRequest& receive) {
-      if (receive.peer == &peer) found = &receive;
-    };
-    matcher_.for_each_posted(look);
-    if (found != nullptr) {
-      matcher_.remove(*found);
-      if (found->channel != nullptr) --found->channel->pending;
-      base::List<ReceiveRequest, Held>::erase(*found);
-      return found;
-    }
-    for (ReceiveRequest& receive : receiving_)
-      look(receive);
-    return found;
-  };
-  while (ReceiveRequest* receive = next_receive())
-    finish_receive(*receive, 0, MPI_ERR_PROC_ABORTED);
+  base::List<SendRequest, InFlight> sends;
+  base::List<ReceiveRequest, InFlight> receives;
+  take(sends_, sends);
+  take(receiving_, receives);
+  matcher_.for_each_posted([&](ReceiveRequest& receive) {
+    if (receive.peer != &peer) return;
+    matcher_.remove(receive);
+    if (receive.channel != nullptr) --receive.channel->pending;
+    base::List<ReceiveRequest, Held>::erase(receive);
+    receive.stage = ReceiveStage::awaits_fin; // no longer posted: too late to cancel
+    receives.push_back(receive);
+  });
+  while (!sends.empty())
+    finish_send(sends.front(), MPI_ERR_PROC_ABORTED);
+  while (!receives.empty())
+    finish_receive(receives.front(), 0, MPI_ERR_PROC_ABORTED);
 }
 
 std::size_t Engine::memory_bytes() const {

@@ -85,14 +85,19 @@ class Matcher {
   static bool same(const Envelope& a, const Envelope& b) {
     return a.tag == b.tag && a.source == b.source && a.context == b.context;
   }
+  // `visit` may remove what it is given.
   template <class Visit>
   void for_each_posted(Visit&& visit) const {
-    for (const auto& bucket : posted_) {
-      for (ReceiveRequest& receive : bucket)
+    const auto visit_all = [&](const auto& list) {
+      for (auto at = list.begin(); at != list.end();) {
+        ReceiveRequest& receive = *at;
+        ++at;
         visit(receive);
-    }
-    for (ReceiveRequest& receive : wildcards_)
-      visit(receive);
+      }
+    };
+    for (const auto& bucket : posted_)
+      visit_all(bucket);
+    visit_all(wildcards_);
   }
   template <class Visit>
   void for_each_unexpected(Visit&& visit) const {

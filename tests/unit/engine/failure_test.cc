@@ -160,5 +160,36 @@ TEST_F(Failure, FreedRequestsAreMarked) {
   expect_rest();
 }
 
+TEST_F(Failure, PeerThatCannotBeReachedIsAskedForAgain) {
+  net.unreachable = true;
+  EXPECT_THROW(engine->peer(3), base::Error);
+  EXPECT_THROW(engine->peer(3), base::Error);
+  net.unreachable = false;
+  EXPECT_EQ(engine->peer(3).state, PeerState::connected);
+  EXPECT_NE(engine->peer(3).link, nullptr);
+}
+
+// Each is looked at once, or this takes minutes.
+TEST_F(Failure, ManyOperationsEndWithTheirPeer) {
+  constexpr int many = 200'000;
+  Bytes buffer(small);
+  std::vector<ReceiveRequest*> receives;
+  std::vector<SendRequest*> sends;
+  const Bytes data = pattern(large);
+  for (int i = 0; i < many; ++i) {
+    receives.push_back(&receive(buffer));
+    sends.push_back(send(data));
+  }
+  net.done.clear();
+  fail_peer();
+  for (int i = 0; i < many; ++i) {
+    EXPECT_EQ(receives[static_cast<std::size_t>(i)]->status.error, MPI_ERR_PROC_ABORTED);
+    EXPECT_EQ(sends[static_cast<std::size_t>(i)]->status.error, MPI_ERR_PROC_ABORTED);
+    engine->release(receives[static_cast<std::size_t>(i)]);
+    engine->release(sends[static_cast<std::size_t>(i)]);
+  }
+  expect_rest();
+}
+
 } // namespace
 } // namespace macadam::test

@@ -62,6 +62,7 @@ class RecordingTransport final : public engine::Transport {
   Posted gets = Posted::done;
   bool busy = false;                               // for everything
   int room = -1;                                   // operations until it is busy; -1: no end
+  bool unreachable = false;                        // every new peer
   bool no_memory = false;                          // allocate() has none left
   bool unnamed = false;                            // nothing can be registered
   std::set<std::uint64_t> permits;                 // issued and not discarded
@@ -83,6 +84,7 @@ class RecordingTransport final : public engine::Transport {
   std::size_t eager_to(const engine::Link&) const override { return eager_out; }
   std::size_t eager_from(const engine::Link&) const override { return eager_in; }
   engine::Link& connect(Rank peer, PeerState& state) override {
+    if (unreachable) base::fail(MPI_ERR_OTHER, "rank {} cannot be reached", peer);
     auto& link = links_[peer];
     link.rank = peer;
     state = new_links;
@@ -260,6 +262,7 @@ class OneEngine : public testing::Test {
             .context = context,
             .ordinal = ordinal,
             .receive_id = receive_id,
+            .permit = receive_id,
             .capacity = capacity,
             .memory = {0x1000 + receive_id, receive_id}};
   }
