@@ -57,21 +57,22 @@ void Engine::acknowledge(Peer& peer, std::uint64_t send_id) {
 
 // No receive was posted.
 void Engine::keep_eager(Peer& peer, EagerView view) {
-  Message& kept = keep_unexpected(peer, view.envelope, view.bytes);
-  kept.send_id = view.send_id;
-  keep_data(kept);
+  Message& kept = keep_data(peer, view, view.bytes);
   if (view.bytes != 0) std::memcpy(kept.data, view.data, view.bytes);
 }
 
-// Memory for the payload of a message that was not expected.
-void Engine::keep_data(Message& kept) {
-  if (kept.bytes == 0) return;
-  kept.data = buffers_.take(kept.bytes);
+// A message of `bytes` that was not expected: its memory is had before anything can find it.
+Message& Engine::keep_data(Peer& peer, const EagerView& view, std::size_t bytes) {
+  std::byte* const data = bytes == 0 ? nullptr : buffers_.take(bytes);
+  Message& kept = keep_unexpected(peer, view.envelope, bytes);
+  kept.send_id = view.send_id;
+  kept.data = data;
+  if (bytes == 0) return kept;
   unexpected_bytes_ += room(kept);
   counters_.unexpected_bytes_most =
       std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
-  if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
-    demote(*kept.peer, true);
+  if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit)) demote(peer, true);
+  return kept;
 }
 
 void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {

@@ -265,7 +265,7 @@ class Engine final : public Sink {
   void on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes);
   void acknowledge(Peer& peer, std::uint64_t send_id);
   void keep_eager(Peer& peer, EagerView view);
-  void keep_data(Message& kept);
+  Message& keep_data(Peer& peer, const EagerView& view, std::size_t bytes);
   // Puts eager data where the user wants them and completes the receive.
   [[gnu::always_inline]] void deliver(ReceiveRequest& receive, const std::byte* data,
                                       std::size_t bytes) {

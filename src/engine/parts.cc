@@ -23,10 +23,7 @@ void Engine::on_first_part(Rank source, const std::byte* part, std::size_t bytes
     if (synchronous) acknowledge(from, view.send_id);
     receive_parts(from, *receive, all);
   } else {
-    Message& kept = keep_unexpected(from, view.envelope, all);
-    kept.send_id = view.send_id;
-    keep_data(kept);
-    from.arriving = {.message = &kept, .bytes = all};
+    from.arriving = {.message = &keep_data(from, view, all), .bytes = all};
   }
   add_part(from, view.data, view.bytes);
 }

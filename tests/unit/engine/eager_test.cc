@@ -188,5 +188,17 @@ TEST_F(Gaps, ArePackedAndUnpackedInEveryProtocol) {
   expect_rest();
 }
 
+// What cannot be kept is not found by a receive.
+TEST_F(Eager, MessageWithoutMemoryIsNotThere) {
+  const auto header = eager_header();
+  net.incoming.push_back([&](engine::Sink& sink) {
+    sink.on_first_part(other, reinterpret_cast<const std::byte*>(&header), sizeof header,
+                       std::size_t{1} << 60);
+  });
+  EXPECT_THROW(progress(), base::Error);
+  EXPECT_EQ(engine->probe({context, other, tag}), nullptr);
+  expect_rest();
+}
+
 } // namespace
 } // namespace macadam::test
