@@ -158,12 +158,12 @@ void Connector::progress() {
   read_packets();
   const std::scoped_lock guard(lock_);
   const double now = device_.now();
-  for (auto at = opening_.begin(); at != opening_.end();) {
-    Connection& connection = *at;
-    ++at;
-    if (connection.state != ConnectState::waiting && now >= connection.resend_at)
-      resend(connection, now);
-  }
+  // What becomes of one may take others out of the list: each time from the beginning.
+  const auto is_due = [&](const Connection& connection) {
+    return connection.state != ConnectState::waiting && now >= connection.resend_at;
+  };
+  while (Connection* const due = first_opening(is_due))
+    resend(*due, now);
 }
 
 void Connector::read_packets() {
@@ -249,7 +249,7 @@ void Connector::begin_to_self(Connection& connection) {
 
 // Answers a request that was put aside, or has just come.
 void Connector::answer_parked(Connection& connection) {
-  if (in_order_ && connection.rank != expected_) return;
+  if (!is_expected(connection.rank)) return;
   if (!make_queue_pair(connection)) {
     send(connection, PacketKind::wait, connection.parked->attempt);
     const Rank peer = connection.rank;
@@ -273,16 +273,19 @@ void Connector::wait_for_queue_pair(Connection& connection) {
 
 // Queue pairs have come free: those that waited longest have them.
 void Connector::serve_waiting() {
-  for (auto at = opening_.begin(); at != opening_.end() && used_ < most_;) {
-    Connection& connection = *at;
-    ++at;
-    if (connection.state != ConnectState::waiting) continue;
-    if (connection.parked != nullptr) {
-      answer_parked(connection);
-    } else if (connection.rank == rank_) {
-      begin_to_self(connection);
+  const auto may_begin = [&](const Connection& connection) {
+    return connection.state == ConnectState::waiting &&
+           (connection.parked == nullptr || is_expected(connection.rank));
+  };
+  while (used_ < most_) {
+    Connection* const next = first_opening(may_begin);
+    if (next == nullptr) return;
+    if (next->parked != nullptr) {
+      answer_parked(*next);
+    } else if (next->rank == rank_) {
+      begin_to_self(*next);
     } else {
-      begin(connection);
+      begin(*next);
     }
   }
 }

@@ -121,6 +121,14 @@ class Connector {
   void wait_for_queue_pair(Connection& connection);
   void lose(Connection& connection, const std::string& reason);
   void serve_waiting();
+  // Start-up in rank order: whether requests of this peer are answered now.
+  [[nodiscard]] bool is_expected(Rank peer) const { return !in_order_ || peer == expected_; }
+  template <class Is>
+  Connection* first_opening(Is&& is) const {
+    for (Connection& connection : opening_)
+      if (is(connection)) return &connection;
+    return nullptr;
+  }
   void withdraw_for(Rank peer);
   void pair(Connection& connection, const wire::ConnectPacket& packet);
   void set_connected(Connection& connection);

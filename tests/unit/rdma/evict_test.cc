@@ -92,6 +92,29 @@ TEST(Few, who_ends_before_it_answers_is_missed) {
   EXPECT_EQ(world[0].states[1], engine::PeerState::failed);
 }
 
+// The next in line is connected at once, and so leaves the line while it is walked.
+TEST(Few, who_gives_up_lets_the_next_in) {
+  Settings settings = small_settings();
+  settings.rdma_queue_pairs = 2; // with the one for datagrams
+  World world(2, settings);
+  world.start();
+  world[1].transport.reset();
+  EXPECT_FALSE(world[0].up(1));
+  alignas(8) std::uint64_t word = 5;
+  std::uint64_t result = 0;
+  const RemoteMemory own = world[0].transport->expose(&word, sizeof word);
+  const auto add = [&] {
+    return world[0].transport->atomic(world[0].link(0), {.operand = 1}, own, &result, 1);
+  };
+  EXPECT_EQ(add(), Posted::busy); // over a connection to itself
+  world[0].device.compute(sim::from_seconds(21));
+  ASSERT_TRUE(world.until([&] { return add() != Posted::busy; }, 2000));
+  ASSERT_TRUE(world.until([&] { return world[0].completed.count(1) != 0; }));
+  EXPECT_EQ(result, 5u);
+  EXPECT_EQ(world[0].states[1], engine::PeerState::failed);
+  world[0].transport->conceal(own);
+}
+
 class FewAndBad : public testing::TestWithParam<unsigned> {};
 
 TEST_P(FewAndBad, datagrams_as_well) {
