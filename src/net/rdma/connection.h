@@ -93,10 +93,11 @@ enum class ConnectState : std::uint8_t {
 
 // The same connection as the application's thread sees it.
 enum class Phase : std::uint8_t {
-  down,    // not connected: an operation asks for it
-  open,    // takes operations
-  closing, // to be closed once both sides have said so
-  broken,  // failed, and all that was under way is told
+  down,     // not connected: an operation asks for it
+  open,     // takes operations
+  closing,  // to be closed once both sides have said so
+  breaking, // failed; its queue pair may still have our memory
+  broken,   // failed, and all that was under way is told
 };
 
 struct OpeningList; // tag of the connector's list of connections being made

@@ -38,7 +38,8 @@ bool RdmaTransport::take_news(Sink& sink) {
 
 void RdmaTransport::apply(const News& news, Sink& sink) {
   Connection& connection = *news.connection;
-  if (connection.phase == Phase::broken) return; // what its queue pair still does is of no interest
+  if (connection.phase >= Phase::breaking)
+    return; // what its queue pair still does is of no interest
   if (connection.number != news.number) {
     if (numbers_.find(connection.number) == &connection) numbers_.erase(connection.number);
     connection.number = news.number;
@@ -150,7 +151,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
   const bool has_queue_pair = connection.number != 0;
   std::erase(closing_, &connection);
   std::erase(owing_, &connection);
-  connection.phase = Phase::broken;
+  connection.phase = Phase::breaking;
   ++counters_.broken;
   fallbacks_.push_back(
       fmt::format("rdma: the connection to rank {} has failed: {}", connection.rank, reason));
@@ -161,8 +162,15 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
     dead_.push_back(&connection);
     chores_ = true;
   }
+  unsignalled_ -= std::exchange(connection.sends.unsignalled, 0);
+  if (!has_queue_pair) end_broken(connection, sink);
+}
+
+// The queue pair is gone, and so nothing reads or writes memory any more: it is given back, and who
+// waits for it is told.
+void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
+  connection.phase = Phase::broken;
   SendQueue& queue = connection.sends;
-  unsignalled_ -= std::exchange(queue.unsignalled, 0);
   for (; queue.first != queue.last; ++queue.first) {
     const PendingSend lost = queue.pending[queue.first % queue.depth];
     if (lost.buffer != nullptr) pool_.give(lost.buffer);
@@ -206,7 +214,7 @@ void RdmaTransport::connect_all() {
   if (settings_.rdma_connections == base::ConnectMode::on_demand) return;
   Nobody nobody;
   const auto is_up = [&](Connection& connection) {
-    if (connection.phase == Phase::broken)
+    if (connection.phase >= Phase::breaking)
       base::fail(MPI_ERR_OTHER, "RDMA: no connection to rank {}: {}", connection.rank,
                  connector_->reason(connection));
     return connection.phase == Phase::open;

@@ -47,9 +47,13 @@ bool RdmaTransport::poll_all(Sink& sink) {
   if (!to_self_.empty()) moved |= deliver_to_self(sink);
   if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
-    for (Connection* const connection : dead_)
-      connector_->discard(*connection);
-    dead_.clear();
+    while (!dead_.empty()) {
+      Connection& connection = *dead_.back();
+      dead_.pop_back();
+      connector_->discard(connection);
+      end_broken(connection, sink);
+    }
+    moved = true;
   }
   if (owes()) moved |= settle();
   moved |= arrived;

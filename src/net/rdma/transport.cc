@@ -126,6 +126,9 @@ engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
   case Phase::closing: // comes back by itself when it is used
     state = engine::PeerState::connected;
     break;
+  case Phase::breaking: // it will be told
+    state = engine::PeerState::connecting;
+    break;
   case Phase::broken:
     state = engine::PeerState::failed;
     break;

@@ -201,6 +201,7 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   void make_room();
   void evict(double now);
   void break_off(Connection& connection, const std::string& reason, Sink& sink);
+  void end_broken(Connection& connection, Sink& sink);
   [[nodiscard]] bool connects_at_start(Rank peer) const {
     return peer != rank_ && directory_.serves(peer);
   }

@@ -322,6 +322,47 @@ TEST(Allocate, says_why_not) {
   transport.free(memory);
 }
 
+// Neither needs a step of the other process.
+TEST(Permits, are_used_or_revoked) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1) && world[1].up(0); }));
+  RdmaTransport& issuer = *world[0].transport;
+  RdmaTransport& user = *world[1].transport;
+  const auto revoked = [&](std::uint64_t permit) {
+    auto known = engine::Revoked::unknown;
+    EXPECT_TRUE(world.until(
+        [&] {
+          known = issuer.revoke(world[0].link(1), permit);
+          return known != engine::Revoked::unknown;
+        },
+        20000, 1));
+    return known;
+  };
+  for (int round = 0; round < 100; ++round) {
+    const std::uint64_t open = issuer.issue(world[0].link(1));
+    const std::uint64_t used = issuer.issue(world[0].link(1));
+    const std::uint64_t late = issuer.issue(world[0].link(1));
+    ASSERT_NE(late, 0u);
+    EXPECT_TRUE(user.use(world[1].link(0), used));
+    EXPECT_EQ(revoked(used), engine::Revoked::no);
+    EXPECT_EQ(revoked(late), engine::Revoked::yes);
+    EXPECT_FALSE(user.use(world[1].link(0), late));
+    EXPECT_TRUE(user.use(world[1].link(0), open));
+    for (const std::uint64_t permit : {open, used, late})
+      issuer.discard(world[0].link(1), permit);
+    EXPECT_FALSE(user.use(world[1].link(0), late)); // its word may be another's now
+  }
+  std::vector<std::uint64_t> all;
+  while (const std::uint64_t permit = issuer.issue(world[0].link(0)))
+    all.push_back(permit);
+  EXPECT_GE(all.size(), 8u);
+  EXPECT_TRUE(issuer.use(world[0].link(0), all[0])); // of oneself
+  EXPECT_EQ(issuer.revoke(world[0].link(0), all[0]), engine::Revoked::no);
+  EXPECT_EQ(issuer.revoke(world[0].link(0), all[1]), engine::Revoked::yes);
+  EXPECT_FALSE(issuer.use(world[0].link(0), all[1]));
+}
+
 // Nothing of the process's end of a connection goes on, and all is told once.
 TEST(Failure, of_a_queue_pair_ends_what_was_under_way) {
   World world(2);
@@ -338,6 +379,8 @@ TEST(Failure, of_a_queue_pair_ends_what_was_under_way) {
   }
   EXPECT_EQ(pending, 5u);
   world[0].try_send(1, message(900));
+  // Until the queue pair is gone it may still read what it was given.
+  world[0].on_failure = [&] { EXPECT_EQ(world[0].transport->connections(), 0u); };
   ASSERT_TRUE(world.until([&] { return world[0].states[1] == engine::PeerState::failed; }));
   EXPECT_EQ(world[0].completed.size(), pending);
   for (const auto& [cookie, ok] : world[0].completed)

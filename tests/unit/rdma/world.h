@@ -104,7 +104,10 @@ class World {
     void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override {
       notices.push_back({source, notice, bytes});
     }
-    void on_complete(std::uint64_t cookie, bool ok) override { completed[cookie] = ok; }
+    void on_complete(std::uint64_t cookie, bool ok) override {
+      completed[cookie] = ok;
+      if (!ok && on_failure) on_failure();
+    }
     void on_peer(Rank peer, engine::PeerState state) override {
       EXPECT_NE(states[peer], engine::PeerState::failed) << "told again of rank " << peer;
       states[peer] = state;
@@ -135,6 +138,7 @@ class World {
     };
     std::vector<Notice> notices;
     std::function<void(Rank)> on_receive;
+    std::function<void()> on_failure; // of an operation
   };
 
   explicit World(Rank size, const Settings& settings = small_settings(), const Model& model = {},
