@@ -103,6 +103,7 @@ TEST_F(SendRndv, WriteFormWaitsForTheAnswer) {
   ASSERT_NE(request, nullptr);
   const auto offer = expect_offer(wire::Offer::write);
   auto answer = announcement(0);
+  answer.answers = true;
   answer.send_id = offer.send_id;
   net.puts = Posted::pending;
   feed(answer);
@@ -124,6 +125,7 @@ TEST_F(SendRndv, WriteFormWritesNoMoreThanFits) {
   SendRequest* request = send(data);
   const auto offer = expect_offer(wire::Offer::write);
   auto answer = announcement(0, 500, 6000);
+  answer.answers = true;
   answer.send_id = offer.send_id;
   feed(answer);
   expect_put(Bytes(data.begin(), data.begin() + 6000), answer.memory);
