@@ -95,6 +95,7 @@ void Connector::close(Connection& connection) {
   const std::scoped_lock guard(lock_);
   ++counters_.closed;
   drop_queue_pair(connection);
+  if (connection.permits->unused()) permit_rows_.give(std::move(connection.permits));
   set_state(connection, ConnectState::idle);
   serve_waiting();
 }

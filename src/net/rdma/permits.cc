@@ -4,8 +4,10 @@
 #include "net/rdma/model.h"
 #include "net/rdma/transport.h"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
+#include <tuple>
 
 namespace macadam::net::rdma {
 namespace {
@@ -15,19 +17,27 @@ constexpr std::size_t rows_together = model::page / sizeof(Permits::Row);
 } // namespace
 
 std::unique_ptr<Permits> PermitRows::make() {
-  const std::size_t at = made_ % rows_together;
-  if (at == 0) {
+  if (free_.empty()) {
     Chunk chunk;
     chunk.memory = allocate_pages(model::page, "permits");
     chunk.region = device_.register_memory(chunk.memory.get(), model::page, Access::remote);
+    for (std::size_t at = rows_together; at-- > 0;) {
+      auto* const row = new (chunk.memory.get() + at * sizeof(Permits::Row)) Permits::Row();
+      free_.emplace_back(row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row),
+                                                   chunk.region->remote_key});
+    }
     chunks_.push_back(std::move(chunk));
   }
   ++made_;
-  const Chunk& chunk = chunks_.back();
   auto permits = std::make_unique<Permits>();
-  permits->row = new (chunk.memory.get() + at * sizeof(Permits::Row)) Permits::Row();
-  permits->ours = {reinterpret_cast<std::uintptr_t>(permits->row), chunk.region->remote_key};
+  std::tie(permits->row, permits->ours) = free_.back();
+  free_.pop_back();
   return permits;
+}
+
+void PermitRows::give(std::unique_ptr<Permits> unused) {
+  free_.emplace_back(unused->row, unused->ours);
+  --made_;
 }
 
 std::size_t PermitRows::bytes() const {
@@ -57,6 +67,12 @@ bool Permits::use(std::uint64_t permit) {
   const bool mine = revoked.load(std::memory_order_relaxed) < its;
   used.store(mine ? 2 * its : 0, std::memory_order_release);
   return mine;
+}
+
+bool Permits::unused() const {
+  return last == 0 && std::all_of(row->begin(), row->end(), [](const PermitWord& word) {
+           return word.used == 0 && word.revoked == 0;
+         });
 }
 
 void Permits::discard(std::uint64_t permit) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace macadam::net::rdma {
@@ -25,8 +26,8 @@ struct PermitWord {
 };
 static_assert(sizeof(PermitWord) == 16);
 
-// Those of one pair of processes, both ways. Kept as long as the connection's record: either
-// process may hold permits while they are not connected.
+// Those of one pair of processes, both ways. Once there was one they are kept as long as the
+// connection's record: either process may hold permits while they are not connected.
 struct Permits {
   static constexpr unsigned most = 16; // open at a time
   using Row = std::array<PermitWord, most>;
@@ -44,6 +45,8 @@ struct Permits {
   std::uint64_t issue();
   bool use(std::uint64_t permit);
   void discard(std::uint64_t permit);
+  // There never was one, in either direction.
+  [[nodiscard]] bool unused() const;
 
   static unsigned place(std::uint64_t permit) { return static_cast<unsigned>(permit % most); }
   static std::uint64_t number(std::uint64_t permit) { return permit / most; }
@@ -54,6 +57,7 @@ class PermitRows {
  public:
   explicit PermitRows(Device& device) : device_(device) {}
   std::unique_ptr<Permits> make();
+  void give(std::unique_ptr<Permits> unused);
   [[nodiscard]] std::size_t bytes() const;
 
  private:
@@ -63,6 +67,7 @@ class PermitRows {
   };
   Device& device_;
   std::vector<Chunk> chunks_;
+  std::vector<std::pair<Permits::Row*, engine::RemoteMemory>> free_;
   std::size_t made_ = 0;
 };
 
