@@ -33,6 +33,9 @@ class Layers(unittest.TestCase):
                               ("examples/gravel/a.c", "gravel/b.h")):
             self.assertIn(f'{path}:1: layer \'', self.check(path, include))
 
+    def test_layer_that_is_not_known(self):
+        self.assertIn("src/novel: no layer", self.check("src/novel/a.cc", "base/b.h"))
+
 
 if __name__ == "__main__":
     unittest.main()
