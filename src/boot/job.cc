@@ -9,12 +9,16 @@
 #include "boot/streams.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unistd.h>
 #include <vector>
 
@@ -65,13 +69,40 @@ struct Place {
 
 // Which rank this process is, where the environment that would say so was cleared (env -i): that of
 // the nearest process, from this one upwards, that an mpiexec has started.
-Place find_place(std::span<JobMemory> jobs) {
+std::optional<Place> find_place(std::span<JobMemory> jobs) {
   for (pid_t pid = getpid(); pid > 1; pid = parent_of(pid))
     for (JobMemory& job : jobs)
       for (std::uint32_t i = 0; i < job.own_node().ranks; ++i)
         if (const auto rank = static_cast<int>(job.own_node().first + i);
             job.row(rank).child == pid)
-          return {&job, rank};
+          return Place{&job, rank};
+  return std::nullopt;
+}
+
+// The memory of the job that `pid` has under this descriptor; -1 if it is none or not to be had.
+int open_job_of(pid_t pid, int fd) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  std::array<char, 64> target{};
+  if (readlink(path.c_str(), target.data(), target.size() - 1) < 0 ||
+      !std::string_view(target.data()).starts_with("/memfd:macadam-job"))
+    return -1;
+  const int low = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int own = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
+  if (low >= 0) close(low);
+  return own;
+}
+
+// The jobs of the nearest process above this one that has any.
+std::vector<JobMemory> jobs_above() {
+  std::vector<JobMemory> jobs;
+  for (pid_t pid = parent_of(getpid()); pid > 1 && jobs.empty(); pid = parent_of(pid))
+    for (int i = 0; i < job_descriptors; ++i)
+      if (const int fd = open_job_of(pid, first_job_descriptor + i); fd >= 0)
+        jobs.push_back(JobMemory::attach(fd));
+  return jobs;
+}
+
+[[noreturn]] void refuse_to_guess() {
   base::fail(MPI_ERR_OTHER,
              "mpiexec has left the memory of its job to this program, but {} is not in the "
              "environment, and no process above this one is a rank that mpiexec has started; pass "
@@ -109,11 +140,18 @@ LocalJob LocalJob::join() {
     }
     return take(std::move(memory), invitation.rank);
   }
-  if (text == nullptr)
+  if (text == nullptr) {
     if (std::vector<JobMemory> jobs = JobMemory::inherited(); !jobs.empty()) {
-      const Place place = find_place(jobs);
-      return take(std::move(*place.job), place.rank);
+      const auto place = find_place(jobs);
+      if (!place) refuse_to_guess();
+      return take(std::move(*place->job), place->rank);
     }
+    // The descriptor may have been closed besides. What a rank starts that is in MPI is no rank.
+    std::vector<JobMemory> jobs = jobs_above();
+    const auto place = find_place(jobs);
+    if (place && place->job->row(place->rank).state.load() == RankState::starting)
+      return take(std::move(*place->job), place->rank);
+  }
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());

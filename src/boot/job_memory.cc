@@ -181,10 +181,9 @@ JobMemory JobMemory::attach(int fd) {
 }
 
 std::vector<JobMemory> JobMemory::inherited() {
-  constexpr int most = 8;
   std::vector<JobMemory> jobs;
   JobHeader header{};
-  for (int fd = first_job_descriptor; fd < first_job_descriptor + most; ++fd)
+  for (int fd = first_job_descriptor; fd < first_job_descriptor + job_descriptors; ++fd)
     if (read_header(fd, header)) jobs.push_back(attach(fd));
   return jobs;
 }

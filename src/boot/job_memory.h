@@ -124,6 +124,7 @@ constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t size, std::uin
 // The descriptor of the job's memory in mpiexec and its ranks, or one of the next, as shells'
 // scripts use low ones for redirections.
 inline constexpr int first_job_descriptor = 64;
+inline constexpr int job_descriptors = 8; // so deep may jobs be started within ranks of jobs
 
 // A machine, as mpiexec knows it before there is a job.
 struct Node {

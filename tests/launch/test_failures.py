@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from common import HOST, MPIEXEC, RANK, LaunchTest, marked_processes
+from common import HOST, MPIEXEC, RANK, LaunchTest, marked_processes, python
 
 ENDING = "; ending the other 3 ranks"
 
@@ -233,6 +233,16 @@ class Alone(LaunchTest):
                         ["sh", "-c", f"env -i {rank}; true"],
                         ["setsid", "-w", "env", "-i", *rank.split()]):
             self.assert_ran(self.mpiexec("-n", 3, *command), ranks)
+
+    def test_without_the_environment_and_the_descriptor(self):
+        """As sudo does it. What a rank starts that is in MPI stays a job of its own."""
+        code = ("import subprocess, sys; "
+                f"sys.exit(subprocess.run(['{RANK}', *sys.argv[1:]], env={{}}).returncode)")
+        result = self.mpiexec("-n", 3, *python(code), "join", "meet", "who", "barrier", "finalize")
+        self.assert_ran(result, [f"rank {r} of 3, app 0, launched" for r in range(3)])
+        result = self.mpiexec("-n", 2, RANK, "join", "barrier",
+                              f"execute=exec env -i {RANK} join who finalize", "finalize")
+        self.assertEqual(result.stdout, "rank 0 of 1, app 0, alone\n" * 2)
 
     def test_job_in_a_job_without_the_environment(self):
         result = self.mpiexec("-n", 1, MPIEXEC, "-n", 3, "env", "-i", RANK, "join", "who", "barrier",
