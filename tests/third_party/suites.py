@@ -16,7 +16,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import time
 import xml.etree.ElementTree
@@ -226,7 +225,8 @@ def boost_tests(place):
     tests = next(place.folder.glob("boost*/libs/mpi/test"))
     for name, source, ranks in re.findall(r"\[ mpi-test (\S+)\s*(?::\s*(\S*?)\s*:\s*:\s*([\d ]+))?\]",
                                           (tests / "Jamfile.v2").read_text()):
-        yield name, tests / (source or f"{name}.cpp"), [int(count) for count in (ranks or BOOST_RANKS).split()]
+        counts = [int(count) for count in (ranks or BOOST_RANKS).split()]
+        yield name, tests / (source or f"{name}.cpp"), counts
 
 
 def run_boost(place):
@@ -402,8 +402,8 @@ def main():
         (arguments.folder / f"{name}.json").write_text(json.dumps({"why": why, **results}, indent=1))
         counts = {verdict: len(results[verdict]) for verdict in VERDICTS}
         table.append(f"| `{name}` | {suite.source.version} | {' | '.join(map(str, counts.values()))} |")
-        print(f"{name} {suite.source.version}:", *(f"{count} {verdict}," for verdict, count in counts.items()),
-              f"expected to be missing: {suite.lacks}", flush=True)
+        found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        print(f"{name} {suite.source.version}: {found}; expected to be missing: {suite.lacks}", flush=True)
         for line in [f"failed: {test}" for test in results[FAILED]] + [why[-600:]] * bool(why):
             print("  " + line, flush=True)
     print("\n".join(table))
