@@ -73,8 +73,9 @@ void Transport::on_half_request(Peer& peer, const Line& line, Sink& sink) {
 }
 
 // The target has done its half, or cannot.
-void Transport::on_half_done(const Line& line) {
+void Transport::on_half_done(const Peer& peer, const Line& line) {
   const auto done = read_body<HalfDone>(line);
+  check_claim(peer, done.claim);
   give_claim_back(done.claim);
   Stream* const stream = std::exchange(halves_[done.claim], nullptr);
   if (stream == nullptr) return; // it has failed with its target

@@ -58,13 +58,16 @@ struct Peer final : engine::Link {
   PlaceChoice place_choice;             // for their place here
   Stores placing = Stores::cached;      // what comes now
   double began = 0;                     // when that began, if it is timed
+  std::uint64_t parts_left = 0;         // bytes to come of a message that has begun
   bool half_missing = false;            // of what comes now, we could not copy our half
 };
 
 // Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.
 class PeerTable {
  public:
-  explicit PeerTable(Rank ranks) : pages_((ranks + page_peers - 1) / page_peers) {}
+  explicit PeerTable(Rank ranks) : ranks_(ranks), pages_((ranks + page_peers - 1) / page_peers) {}
+
+  [[nodiscard]] bool knows(Rank rank) const { return rank < ranks_; }
 
   // The peer, made if it is new.
   Peer& get(Rank rank) {
@@ -94,6 +97,7 @@ class PeerTable {
  private:
   static constexpr Rank page_peers = 64;
   using Page = std::array<std::unique_ptr<Peer>, page_peers>;
+  Rank ranks_;
   std::vector<std::unique_ptr<Page>> pages_;
 };
 

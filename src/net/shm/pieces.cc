@@ -72,6 +72,19 @@ bool Transport::take_own_cell(CellName& name) {
   return cells_.take(name.cell, rank_);
 }
 
+// Where data stand that a peer has told of, `before` bytes from the beginning of their cell.
+const std::byte* Transport::data_of(const Peer& peer, const Piece& piece,
+                                    std::uint64_t before) const {
+  const Cells& cells = home_of(peer, {piece.cell, !piece.senders});
+  const bool sound = piece.cell < cells.count() && before <= cells.cell_bytes() &&
+                     piece.bytes <= cells.cell_bytes() - before && piece.left <= piece.all &&
+                     piece.bytes <= piece.all - piece.left;
+  if (!sound)
+    fail_damaged(peer.rank, fmt::format("{} bytes in cell {}, {} more to come, of {}", piece.bytes,
+                                        piece.cell, piece.left, piece.all));
+  return cells.data(piece.cell) + before;
+}
+
 // Its data are copied out: whoever needs a cell may take it, probably we for an answer.
 void Transport::pass_on(Peer& peer, CellName name) {
   home_of(peer, name).free(name.cell);
@@ -132,10 +145,16 @@ bool Transport::post_parts(Peer& peer, const Parts& message) {
 void Transport::on_part(Peer& peer, const Line& line, Sink& sink) {
   const auto part = read_body<Piece>(line);
   reach(peer);
-  begin(peer, part);
   const CellName name{part.cell, !part.senders};
-  const std::size_t before = part.all - part.left - part.bytes;
-  const std::byte* const from = home_of(peer, name).data(name.cell) + before;
+  const std::byte* const from = data_of(peer, part, part.all - part.left - part.bytes);
+  // Parts of a message follow each other, all in one cell.
+  const std::uint64_t expected = peer.parts_left > 0 ? peer.parts_left : part.all;
+  if (part.left + part.bytes != expected || part.all > home_of(peer, name).cell_bytes())
+    fail_damaged(peer.rank, fmt::format("a part of {} bytes with {} more to come, of a message of "
+                                        "{}, where {} were to come",
+                                        part.bytes, part.left, part.all, expected));
+  peer.parts_left = part.left;
+  begin(peer, part);
   // Also if the sink throws: no part comes again, so the last one frees the cell.
   struct LastFreesCell {
     Transport& self;
@@ -193,10 +212,10 @@ bool Transport::post_piece(Stream& stream) {
 void Transport::on_put_piece(Peer& peer, const Line& line, Sink& sink) {
   const auto put = read_body<PutPiece>(line);
   reach(peer);
-  begin(peer, put.piece);
   const CellName name{put.piece.cell, !put.piece.senders};
-  copy(reinterpret_cast<std::byte*>(put.address), home_of(peer, name).data(name.cell),
-       put.piece.bytes, placing(peer, put.piece));
+  const std::byte* const from = data_of(peer, put.piece, 0);
+  begin(peer, put.piece);
+  copy(reinterpret_cast<std::byte*>(put.address), from, put.piece.bytes, placing(peer, put.piece));
   pass_on(peer, name);
   if (put.piece.left > 0) return;
   // We may answer at once, and look then whether the peer waits.
@@ -244,6 +263,9 @@ std::size_t Transport::eager_from(const engine::Link& link) const {
 // its first store to our last, of which either core may have the longer part, and how long until
 // the next have come. `began` is 0 if they were not timed.
 void Transport::learn(Peer& peer, std::size_t bytes, Way way, double began) {
+  if (way > Way::halves)
+    fail_damaged(peer.rank, fmt::format("data that came in way {}, which is none",
+                                        static_cast<unsigned>(way)));
   if (peer.ring_memory == nullptr) return;
   Pace& pace = peer.paces[size_class(bytes)];
   double now = 0;

@@ -131,6 +131,8 @@ class RingReader {
     return lane_.stamped(position_) ? &lane_.at(position_) : nullptr;
   }
 
+  [[nodiscard]] bool holds(const Line& line) const { return lane_.holds(position_, line); }
+
   // Where that stands.
   [[nodiscard]] std::uint64_t position() const { return position_; }
 

@@ -2,6 +2,7 @@
 #include "net/shm/transport.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 // Rings go to the peers that talk most. A receiver grants one by message; the sender changes over
@@ -79,12 +80,21 @@ void Transport::take_ring_back(Peer& peer) {
 }
 
 void Transport::on_grant(Peer& peer, const Line& line) {
-  Grant grant;
-  std::memcpy(&grant, line.body(), sizeof grant);
+  const auto grant = read_body<Grant>(line);
   reach(peer);
+  const auto in_lines = [](RemoteMemory memory, std::uint64_t bytes) {
+    return Extent::of_key(memory.key).holds_lines(memory.address, bytes / line_bytes);
+  };
+  const bool answers = grant.turn_block.key != private_key;
+  const bool sound = std::has_single_bit(grant.lines) && grant.lines >= fewest_lines &&
+                     in_lines(grant.ring, ring_bytes(grant.lines)) &&
+                     (!answers || in_lines(grant.turn_block, TurnBlock::bytes));
+  if (!sound)
+    fail_damaged(peer.rank, fmt::format("it gives a ring of {} lines at {:#x}, for answers {:#x}",
+                                        grant.lines, grant.ring.address, grant.turn_block.address));
   auto* const ring = mapped_address(peer, grant.ring, ring_bytes(grant.lines));
   peer.talk.out = RingWriter(*reinterpret_cast<RingControl*>(ring), grant.lines);
-  if (grant.turn_block.key != private_key && !peer.talk.turn)
+  if (answers && !peer.talk.turn)
     peer.talk.turn = TurnBlock(mapped_address(peer, grant.turn_block, TurnBlock::bytes), false);
   peer.lead = Lead::granted;
   owe(peer);

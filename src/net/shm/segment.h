@@ -65,6 +65,11 @@ struct Extent {
   [[nodiscard]] bool holds(std::uint64_t address, std::size_t count) const {
     return address >= offset && address <= end() && count <= end() - address;
   }
+  // The same for whole lines.
+  [[nodiscard]] bool holds_lines(std::uint64_t address, std::uint64_t lines) const {
+    return address % line_bytes == 0 && lines <= bytes / line_bytes &&
+           holds(address, lines * line_bytes);
+  }
   [[nodiscard]] bool overlaps(const Extent& other) const {
     return offset < other.end() && other.offset < end();
   }

@@ -116,6 +116,9 @@ class SharedQueueReader {
     return lane_.stamped(position_) ? &lane_.at(position_) : nullptr;
   }
 
+  // See Lane. A message of one line needs not be looked at.
+  [[nodiscard]] bool holds(const Line& line) const { return lane_.holds(position_, line); }
+
   void pop() {
     const std::uint64_t first = position_;
     advance(first + lane_.lines_of(first, lane_.at(first)), first + 1);

@@ -15,6 +15,15 @@
 // What stands in the queues and rings: messages in consecutive cache lines. The first line begins
 // with a stamp, stored last; so a message of up to 52 bytes travels in one transfer of one line,
 // and the reader writes nothing but its position, seldom.
+//
+// What is trusted. The processes of a job are one user's and may write to each other's memory, so
+// nothing here keeps one out that means harm. But a wild pointer may hit a segment, and what it
+// leaves there must not become a second one: positions are reduced to the lane by at(), and every
+// index, offset and length that a peer has written is looked at once, where it is read, before it
+// is used: of a line by holds() and least_body(), of a cell in Transport::data_of(), of a claim in
+// check_claim(), of a ring in on_grant(), of a segment's header in reach(). Trusted are addresses
+// in this process's private memory, which it has told the peer itself, and what the engine's
+// messages say.
 namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
@@ -142,6 +151,32 @@ struct Notice {
 inline constexpr std::size_t longest_noticed_put = 256; // bytes: copied twice, for short ones only
 inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 
+// Bytes that a message of the transport has at least.
+[[nodiscard]] constexpr std::size_t least_body(Kind kind) {
+  switch (kind) {
+  case Kind::part:
+    return sizeof(Piece);
+  case Kind::grant:
+    return sizeof(Grant);
+  case Kind::put_piece:
+    return sizeof(PutPiece);
+  case Kind::get_request:
+    return sizeof(GetRequest);
+  case Kind::get_done:
+    return sizeof(GetDone);
+  case Kind::half_request:
+    return sizeof(HalfRequest);
+  case Kind::half_done:
+    return sizeof(HalfDone);
+  case Kind::noticed_put:
+    return sizeof(NoticedPut);
+  case Kind::notice:
+    return sizeof(Notice);
+  default:
+    return 0;
+  }
+}
+
 template <class Body>
 [[nodiscard]] Body read_body(const Line& line) {
   Body body;
@@ -156,6 +191,10 @@ inline void fetch_rest(const Line& line) {
   for (std::uint32_t i = 1; i < lines; ++i)
     __builtin_prefetch(&line + i);
 }
+
+// A queue or ring has at least these: four of the longest messages, so that one always fits in the
+// end however the lane is cut.
+inline constexpr std::uint64_t fewest_lines = std::uint64_t{4} * lines_for(longest_inline);
 
 // Lines in a circle, a power of two of them. Positions count on without end; the line of a position
 // is its remainder.
@@ -188,6 +227,10 @@ struct Lane {
   [[nodiscard]] std::uint64_t gap(std::uint64_t position, std::uint32_t count) const {
     const std::uint64_t left = size - (position & (size - 1));
     return count <= left ? 0 : left;
+  }
+  // Whether what a line says of its message's length can be.
+  [[nodiscard]] bool holds(std::uint64_t position, const Line& line) const {
+    return line.bytes <= longest_inline && gap(position, lines_for(line.bytes)) == 0;
   }
   [[nodiscard]] std::uint64_t lines_of(std::uint64_t position, const Line& line) const {
     if (line.kind == Kind::pad) return size - (position & (size - 1));

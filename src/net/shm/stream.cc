@@ -381,7 +381,14 @@ bool Transport::take_claim_back(std::uint32_t claim, std::uint32_t ticket) {
   return segment_.front().header().claim[claim].compare_exchange_strong(ticket, 0);
 }
 
+// An index that a peer has told.
+void Transport::check_claim(const Peer& writer, std::uint32_t claim) {
+  if (claim >= SegmentHeader::claims)
+    fail_damaged(writer.rank, fmt::format("claim {} of {}", claim, SegmentHeader::claims));
+}
+
 bool Transport::claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket) {
+  check_claim(peer, claim);
   return peer.header->claim[claim].compare_exchange_strong(ticket, 0);
 }
 

@@ -42,6 +42,10 @@ struct Talk {
     if (line != nullptr) turn.note(*line, out.position());
     return line;
   }
+  // See Lane. A short message needs not be looked at.
+  [[nodiscard]] bool holds(const Line& line) const {
+    return came_in_turn_ ? line.bytes <= longest_inline : in.holds(line);
+  }
   void pop() {
     if (came_in_turn_)
       turn.pop();

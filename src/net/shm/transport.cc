@@ -24,11 +24,18 @@ constexpr unsigned polls_between_looks = 1 << 14;
 // Nobody wakes a process when there is room again for what it could not send.
 constexpr unsigned longest_sleep_for_room_us = 500;
 
-// Lines of a queue or ring of about `bytes`: at least four of the longest messages, so that one
-// always fits in the end however the lane is cut.
+// Lines of a queue or ring of about `bytes`.
 std::uint64_t lane_lines(std::int64_t bytes) {
-  return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes,
-                                std::uint64_t{4} * lines_for(longest_inline)));
+  return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes, fewest_lines));
+}
+
+// Whether what a header says lies in the front that it begins.
+bool is_sound(const Extent& front, const SegmentHeader& header) {
+  return std::has_single_bit(header.queue_lines) && header.queue_lines >= fewest_lines &&
+         front.holds_lines(header.queue_offset, header.queue_lines) &&
+         header.cell_count <= Cells::most && header.cell_bytes % line_bytes == 0 &&
+         front.holds_lines(header.cells_offset,
+                           std::uint64_t{header.cell_count} * (1 + header.cell_bytes / line_bytes));
 }
 
 // The queue stands behind the header and the intents of all local processes, and shares no page
@@ -128,6 +135,8 @@ Peer& Transport::reach(Peer& peer) {
     return peer;
   const Mapping& front = peer.rank == rank_ ? segment_.front() : map_front(peer);
   SegmentHeader& header = front.header();
+  if (!is_sound(front.extent(), header))
+    fail_damaged(peer.rank, "the header of its segment names a queue or cells outside of it");
   peer.queue = SharedQueueWriter(
       header, Lane(front.at(header.queue_offset), header.queue_lines),
       intents_in(front.base(), directory_.local_size())[directory_.local_index()]);
@@ -150,6 +159,8 @@ const Mapping& Transport::map_front(Peer& peer) {
         peer.rank, header.magic, SegmentHeader::magic_value);
   }
   const Extent extent{0, header.front_bytes};
+  if (extent.bytes % Extent::grain != 0 || extent.bytes == 0 || extent.bytes > memory.capacity)
+    fail_damaged(peer.rank, "the header of its segment begins a front of impossible size");
   if (extent.bytes != front.extent().bytes) front = Mapping(memory, extent);
   return peer.mappings.add(std::move(front));
 }
@@ -227,7 +238,11 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
       peer.busy = false;
       break;
     }
-    if (line->bytes > line_body) fetch_rest(*line);
+    if (line->bytes > line_body) {
+      if (!peer.talk.holds(*line)) [[unlikely]]
+        fail_damaged_line(peer.rank, *line);
+      fetch_rest(*line);
+    }
     if (line->kind == Kind::message) [[likely]] {
       const Delivery delivery(peer.talk);
       sink.on_message(peer.rank, line->body(), line->bytes);
@@ -250,12 +265,17 @@ unsigned Transport::read_queue(Sink& sink) {
   for (; read < batch; ++read) {
     const Line* line = queue_.next();
     if (line == nullptr) break;
+    if ((line->bytes > line_body && !queue_.holds(*line)) || !peers_.knows(line->place))
+        [[unlikely]]
+      fail_damaged_line(line->place, *line);
     const Delivery delivery(queue_);
     if (line->kind != Kind::pad) {
       Peer& peer = peers_.get(line->place);
       // The peer is back in the queue, so all it wrote into its ring comes before.
       while (peer.ring_read)
-        [[unlikely]] read_ring(peer, sink);
+        [[unlikely]] {
+          if (read_ring(peer, sink) == 0) fail_damaged_line(peer.rank, *line);
+        }
       if (line->kind == Kind::message)
         sink.on_message(peer.rank, line->body(), line->bytes);
       else
@@ -269,6 +289,7 @@ unsigned Transport::read_queue(Sink& sink) {
 
 // Messages of the transport itself.
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
+  if (line.bytes < least_body(line.kind)) fail_damaged_line(peer.rank, line);
   switch (line.kind) {
   case Kind::part:
     return on_part(peer, line, sink);
@@ -285,7 +306,7 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   case Kind::half_request:
     return on_half_request(peer, line, sink);
   case Kind::half_done:
-    return on_half_done(line);
+    return on_half_done(peer, line);
   case Kind::grant:
     return on_grant(peer, line);
   case Kind::revoke:
@@ -298,8 +319,20 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   case Kind::ring_end:
     break;
   }
-  base::fail(MPI_ERR_INTERN, "shared memory: rank {} sent a message of kind {}, which is none",
-             peer.rank, static_cast<unsigned>(line.kind));
+  fail_damaged_line(peer.rank, line);
+}
+
+// Apart, so that those who read messages have none of this.
+void Transport::fail_damaged_line(Rank writer, const Line& line) {
+  fail_damaged(writer, fmt::format("a message of kind {} and {} bytes, which cannot stand there",
+                                   static_cast<unsigned>(line.kind), line.bytes));
+}
+
+void Transport::fail_damaged(Rank writer, const std::string& what) {
+  base::fail(MPI_ERR_INTERN,
+             "shared memory: what rank {} has written is damaged: {}; some process of the job has "
+             "written where it must not: look for a wild pointer (AddressSanitizer, valgrind)",
+             writer, what);
 }
 
 bool Transport::take_up(Sink& sink) {

@@ -151,6 +151,9 @@ class Transport final : public engine::Transport {
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
   void handle(Peer& peer, const Line& line, Sink& sink);
+  [[noreturn, gnu::cold, gnu::noinline]] static void fail_damaged_line(Rank writer,
+                                                                       const Line& line);
+  [[noreturn, gnu::cold]] static void fail_damaged(Rank writer, const std::string& what);
   bool take_up(Sink& sink);
   void look_for_ended();
   void note_end(Peer& peer);
@@ -184,6 +187,8 @@ class Transport final : public engine::Transport {
   [[nodiscard]] const Cells& home_of(const Peer& peer, CellName name) const;
   bool take_cell(Peer& peer, CellName& name);
   bool take_own_cell(CellName& name);
+  [[nodiscard]] const std::byte* data_of(const Peer& peer, const Piece& piece,
+                                         std::uint64_t before) const;
   void pass_on(Peer& peer, CellName name);
   void take_cells_back(const Peer& peer);
   bool post_parts(Peer& peer, const Parts& message);
@@ -199,7 +204,7 @@ class Transport final : public engine::Transport {
   // halves.cc
   void copy_in_halves(Stream& stream);
   void on_half_request(Peer& peer, const Line& line, Sink& sink);
-  void on_half_done(const Line& line);
+  void on_half_done(const Peer& peer, const Line& line);
   static bool lost_half(Peer& peer);
 
   // stream.cc
@@ -227,6 +232,7 @@ class Transport final : public engine::Transport {
   void give_claim_back(std::uint32_t claim) { claims_used_ &= ~(1u << claim); }
   std::uint32_t offer_claim(std::uint32_t claim);
   bool take_claim_back(std::uint32_t claim, std::uint32_t ticket);
+  static void check_claim(const Peer& writer, std::uint32_t claim);
   static bool claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket);
   void ask(PendingGet& get);
   bool take_back(PendingGet& get);

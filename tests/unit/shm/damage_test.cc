@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stands in shared memory is damaged: whoever reads it says so, and follows no index, offset
+// or length that leads elsewhere.
+#include "endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace macadam::net::shm::test {
+namespace {
+
+// What rank 0 says about a message of rank 1; empty if nothing.
+std::string complaint(Kind kind, const Parts& parts, Rank source = 1, std::uint16_t bytes = 0) {
+  Job job(2);
+  Job::View views[] = {{job, 0}, {job, 1}};
+  Endpoint self(views[0], {}), peer(views[1], {});
+  Segment segment(views[1].open_segment(0));
+  const Lane lane(segment.at(segment.header().queue_offset), segment.header().queue_lines);
+  SharedQueueWriter writer(segment.header(), lane, intents_in(segment, 2)[1]);
+  EXPECT_TRUE(writer.write(kind, source, parts));
+  if (bytes > 0) lane.at(0).bytes = bytes;
+  try {
+    self.transport().poll(self);
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.error_class, MPI_ERR_INTERN);
+    return error.text;
+  }
+  return {};
+}
+
+template <class Body>
+bool is_refused(Kind kind, const Body& body) {
+  const std::string text = complaint(kind, only(body));
+  return text.find("rank 1 has written is damaged") != std::string::npos;
+}
+
+TEST(Damage, OfTheLengthOfALine) {
+  EXPECT_EQ(complaint(Kind::message, {"text", 5, nullptr, 0}), "");
+  EXPECT_NE(complaint(Kind::message, {"text", 5, nullptr, 0}, 1, 60'000), "");
+  // It would end behind the last line of the lane.
+  std::array<Line, 128> lines{};
+  const Lane lane(lines.data(), lines.size());
+  lines[0].bytes = longest_inline;
+  EXPECT_TRUE(lane.holds(0, lines[0]));
+  EXPECT_TRUE(lane.holds(128 - lines_for(longest_inline), lines[0]));
+  EXPECT_FALSE(lane.holds(129 - lines_for(longest_inline), lines[0]));
+  lines[0].bytes = longest_inline + 1;
+  EXPECT_FALSE(lane.holds(0, lines[0]));
+}
+
+TEST(Damage, OfTheSender) {
+  EXPECT_NE(complaint(Kind::message, {"text", 5, nullptr, 0}, 2), "");
+  EXPECT_NE(complaint(Kind::message, {"text", 5, nullptr, 0}, ~Rank{0}), "");
+}
+
+TEST(Damage, OfTheKind) {
+  EXPECT_NE(complaint(static_cast<Kind>(200), {}), "");
+  for (const Kind kind :
+       {Kind::part, Kind::grant, Kind::put_piece, Kind::get_request, Kind::get_done,
+        Kind::half_request, Kind::half_done, Kind::noticed_put, Kind::notice})
+    EXPECT_NE(complaint(kind, {"text", 5, nullptr, 0}), "") << static_cast<int>(kind);
+}
+
+// A whole message of 100 bytes in the first cell of its sender.
+Piece sound_piece() {
+  return {.all = 100,
+          .left = 0,
+          .begin = 0,
+          .bytes = 100,
+          .cell = 0,
+          .senders = true,
+          .way = Way::cells};
+}
+
+TEST(Damage, OfACell) {
+  EXPECT_FALSE(is_refused(Kind::part, sound_piece()));
+  Piece piece = sound_piece();
+  piece.cell = 200;
+  EXPECT_TRUE(is_refused(Kind::part, piece));
+  EXPECT_TRUE(is_refused(Kind::put_piece, PutPiece{piece, 0, 0}));
+  piece = sound_piece();
+  piece.all = piece.bytes = 1 << 30;
+  EXPECT_TRUE(is_refused(Kind::part, piece));
+  EXPECT_TRUE(is_refused(Kind::put_piece, PutPiece{piece, 0, 0}));
+  piece = sound_piece();
+  piece.left = 1; // more than all
+  EXPECT_TRUE(is_refused(Kind::part, piece));
+  piece = sound_piece();
+  piece.bytes = 50; // not the first one, which has not come
+  EXPECT_TRUE(is_refused(Kind::part, piece));
+  piece = sound_piece();
+  piece.all = std::uint64_t{1} << 40;
+  piece.left = piece.all - 100; // longer than a cell
+  EXPECT_TRUE(is_refused(Kind::part, piece));
+  piece = sound_piece();
+  piece.way = static_cast<Way>(9);
+  EXPECT_TRUE(is_refused(Kind::part, piece));
+}
+
+TEST(Damage, OfARing) {
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{512, std::uint64_t{1} << 40, 0}));
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{512, 8192 + 8, 0}));
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{500, 8192, 0}));
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{0, 8192, 0}));
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{4, 8192, 0}));
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{std::uint32_t{1} << 31, 8192, 0}));
+  EXPECT_TRUE(is_refused(Kind::grant, Grant{512, 8192, ~std::uint64_t{63}}));
+}
+
+TEST(Damage, OfAClaim) {
+  GetRequest get{};
+  get.claim = SegmentHeader::claims;
+  EXPECT_TRUE(is_refused(Kind::get_request, get));
+  HalfRequest half{};
+  half.claim = 1 << 20;
+  EXPECT_TRUE(is_refused(Kind::half_request, half));
+  HalfDone done{};
+  done.claim = no_claim;
+  EXPECT_TRUE(is_refused(Kind::half_done, done));
+}
+
+TEST(Damage, OfAHeader) {
+  const auto is_refused_with = [](const std::function<void(SegmentHeader&)>& damage) {
+    Job job(2);
+    Job::View views[] = {{job, 0}, {job, 1}};
+    Endpoint self(views[0], {}), peer(views[1], {});
+    Segment segment(views[1].open_segment(1));
+    damage(segment.header());
+    try {
+      self.link(1);
+    } catch (const base::Error& error) {
+      return error.text.find("rank 1 has written is damaged") != std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_FALSE(is_refused_with([](SegmentHeader&) {}));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.queue_lines = 1000; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.queue_lines = 2; }));
+  EXPECT_TRUE(
+      is_refused_with([](SegmentHeader& header) { header.queue_lines = std::uint64_t{1} << 60; }));
+  EXPECT_TRUE(
+      is_refused_with([](SegmentHeader& header) { header.queue_offset = std::uint64_t{1} << 50; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cell_count = 100; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cell_bytes = 1 << 31; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cells_offset = ~0ull; }));
+}
+
+} // namespace
+} // namespace macadam::net::shm::test
