@@ -37,6 +37,11 @@ std::string name_of(const Process& self, std::uint64_t context) {
   return lane == static_cast<std::uint64_t>(Lane::p2p) ? name : name + " (collective)";
 }
 
+// Names are the program's and may be in any encoding; the page is in UTF-8.
+std::string text_of(const Json& report) {
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json describe(const Process& self, const Envelope& envelope, const engine::Peer* peer,
               std::uint64_t bytes, const char* peer_key) {
   return {{"comm", name_of(self, envelope.context)},
@@ -163,7 +168,7 @@ std::string hang_report(Process& self) {
     if (connections.size() == most_rows) return;
     connections.push_back({{"peer", peer.rank}, {"state", text(peer.state)}});
   });
-  return report.dump();
+  return text_of(report);
 }
 
 std::string final_report(Process& self) {
@@ -194,7 +199,7 @@ std::string final_report(Process& self) {
                        {"transports", std::move(transports)},
                        {"fallbacks", std::move(fallbacks)},
                        {"settings", changed_settings(self.settings)}};
-  return report.dump();
+  return text_of(report);
 }
 
 } // namespace macadam::mpi

@@ -8,7 +8,8 @@
  *   no-finalize     rank 1 ends without MPI_Finalize while the others wait for it
  *   wrong-tag       rank 0 waits for tag 5, rank 1 has sent tag 6
  *   test-loop       the same, rank 0 by calling MPI_Test again and again
- *   circle [- TEXT] every rank prints TEXT, if given, and waits for the next
+ *   circle [NAME [TEXT]]  every rank prints TEXT and waits for the next, in MPI_COMM_WORLD by that
+ *                         name (- for its own)
  */
 #include <mpi.h>
 
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) test_for(1, 5);
   } else if (strcmp(action, "circle") == 0) {
+    if (argc > 2 && strcmp(argv[2], "-") != 0) MPI_Comm_set_name(MPI_COMM_WORLD, argv[2]);
     if (argc > 3) printf("%s", argv[3]); /* not flushed */
     wait_for((rank + 1) % size, 3);
   } else if (strcmp(action, "trivial") != 0) {

@@ -122,6 +122,10 @@ class Hangs(LaunchTest):
         page = self.hang("-n", 3, PROGRAM, "circle")
         self.assertIn("rank 0 -> rank 1 -> rank 2 -> rank 0: a circle", page)
 
+    def test_a_name_that_is_not_utf8(self):
+        page = self.hang("-n", 2, PROGRAM, "circle", os.fsdecode(b"caf\xe9"))
+        self.assertIn("from rank 1, tag 3 in caf\ufffd, 4 bytes", page)
+
 
 class Report(LaunchTest):
     def test_at_the_end(self):
