@@ -138,9 +138,13 @@ class Engine final : public Sink {
     if (!revoking_.empty()) [[unlikely]]
       moved = continue_cancels() || moved;
     if (!backlogged_.empty()) [[unlikely]]
-      return flush_backlogs() || moved;
+      moved = flush_backlogs() || moved;
+    moves_ += moved ? 1 : 0;
     return moved;
   }
+  // How often progress() found something to do: a process that waits has not gone on while this
+  // stands still.
+  [[nodiscard]] std::uint64_t moves() const { return moves_; }
 
   // Everything that must leave before this process may: backlogs, hybrid buffers not yet read,
   // sends whose owner has gone.
@@ -442,6 +446,7 @@ class Engine final : public Sink {
   mem::Buffers buffers_;
   std::size_t unexpected_bytes_ = 0;
   bool progressing_ = false;
+  std::uint64_t moves_ = 0;
   EngineCounters counters_;
 };
 

@@ -131,7 +131,7 @@ std::size_t connected_peers(const engine::Engine& engine, const engine::Transpor
 
 std::string hang_report(Process& self) {
   const engine::Engine& engine = *self.engine;
-  Json report = {{"waiting_in", self.function}};
+  Json report = {{"waiting_in", self.function}, {"moves", engine.moves()}};
   Json& posted = report["posted"] = Json::array();
   Json& unexpected = report["unexpected"] = Json::array();
   Json& rendezvous = report["rendezvous"] = Json::array();

@@ -8,6 +8,7 @@
  *   no-finalize     rank 1 ends without MPI_Finalize while the others wait for it
  *   wrong-tag       rank 0 waits for tag 5, rank 1 has sent tag 6
  *   test-loop       the same, rank 0 by calling MPI_Test again and again
+ *   ring SECONDS    a message goes round all ranks, again and again
  *   circle [NAME [TEXT]]  every rank prints TEXT and waits for the next, in MPI_COMM_WORLD by that
  *                         name (- for its own)
  */
@@ -62,6 +63,19 @@ static void wait_for(int source, int tag) {
   MPI_Recv(&value, 1, MPI_INT, source, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+static void ring(double seconds) {
+  const double begin = MPI_Wtime();
+  const int from = (rank + size - 1) % size, to = (rank + 1) % size;
+  for (int go_on = 1; go_on;) {
+    if (rank == 0) go_on = MPI_Wtime() - begin < seconds;
+    if (rank == 0) MPI_Send(&go_on, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
+    int round;
+    MPI_Recv(&round, 1, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank != 0) MPI_Send(&round, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
+    if (rank != 0) go_on = round;
+  }
+}
+
 static void test_for(int source, int tag) {
   int value, done = 0;
   MPI_Request request;
@@ -99,6 +113,8 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "test-loop") == 0) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) test_for(1, 5);
+  } else if (strcmp(action, "ring") == 0) {
+    ring(number);
   } else if (strcmp(action, "circle") == 0) {
     if (argc > 2 && strcmp(argv[2], "-") != 0) MPI_Comm_set_name(MPI_COMM_WORLD, argv[2]);
     if (argc > 3) printf("%s", argv[3]); /* not flushed */

@@ -15,11 +15,17 @@ using macadam::tools::hang_report;
 using macadam::tools::RankStatus;
 using Kind = RankStatus::Kind;
 
-std::string page_of(std::vector<std::string> ranks) {
+std::vector<RankStatus> look_at(std::vector<std::string> ranks) {
   std::vector<RankStatus> statuses;
   for (std::string& json : ranks)
     statuses.push_back({Kind::answered, std::move(json)});
-  return hang_report("a", statuses);
+  return statuses;
+}
+
+// Of ranks that stand in two looks.
+std::string page_of(std::vector<std::string> ranks) {
+  const std::vector<RankStatus> look = look_at(std::move(ranks));
+  return hang_report("a", look, look);
 }
 
 bool contains(const std::string& page, const std::string& text) {
@@ -96,6 +102,25 @@ TEST(HangReport, FindsACircle) {
                                                      {"source": 2, "tag": 1}]})",
                                  "{}"}),
                         "circle"));
+}
+
+// A job that runs, each rank seen at a moment when it waits for the next.
+TEST(HangReport, ClaimsACircleOnlyOfRanksThatDidNotMove) {
+  const auto waits_for = [](int rank, int moves) {
+    return R"({"posted": [{"source": )" + std::to_string(rank) + R"(, "tag": 1}], "moves": )" +
+           std::to_string(moves) + "}";
+  };
+  const auto look = look_at({waits_for(1, 10), waits_for(0, 20), waits_for(0, 30)});
+  EXPECT_TRUE(macadam::tools::shows_circle(look));
+  EXPECT_FALSE(macadam::tools::shows_circle(look_at({waits_for(1, 10), "{}"})));
+  EXPECT_TRUE(contains(hang_report("a", look, look), "circle"));
+  EXPECT_FALSE(contains(hang_report("a", look), "circle")) << "one look says nothing";
+  const auto moved = look_at({waits_for(1, 10), waits_for(0, 21), waits_for(0, 30)});
+  EXPECT_FALSE(contains(hang_report("a", moved, look), "circle"));
+  const auto other_moved = look_at({waits_for(1, 10), waits_for(0, 20), waits_for(0, 31)});
+  EXPECT_TRUE(contains(hang_report("a", other_moved, look), "circle"));
+  const auto computed = look_at({waits_for(1, 10), "", waits_for(0, 30)});
+  EXPECT_FALSE(contains(hang_report("a", look, computed), "circle"));
 }
 
 TEST(HangReport, PointsOutNearMisses) {

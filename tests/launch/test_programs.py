@@ -122,6 +122,16 @@ class Hangs(LaunchTest):
         page = self.hang("-n", 3, PROGRAM, "circle")
         self.assertIn("rank 0 -> rank 1 -> rank 2 -> rank 0: a circle", page)
 
+    def test_no_circle_in_a_job_that_runs(self):
+        process = self.start("-n", 2, PROGRAM, "ring", "5")
+        for _ in range(8):
+            time.sleep(0.6)
+            process.send_signal(signal.SIGUSR1)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, error)
+        self.assertIn("what 2 ranks", error)
+        self.assertNotIn("circle", error)
+
     def test_a_name_that_is_not_utf8(self):
         page = self.hang("-n", 2, PROGRAM, "circle", os.fsdecode(b"caf\xe9"))
         self.assertIn("from rank 1, tag 3 in caf\ufffd, 4 bytes", page)

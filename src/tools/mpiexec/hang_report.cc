@@ -51,6 +51,7 @@ struct Receive {
 // One rank's text, read.
 struct Waiting {
   std::string in, what;
+  std::uint64_t moves = 0;
   std::vector<Receive> posted;
   std::vector<Envelope> unexpected;
   std::vector<Rendezvous> rendezvous;
@@ -78,6 +79,7 @@ Waiting read_waiting(const std::string& text) {
     const Json json = Json::parse(text);
     result.in = json.value("waiting_in", "");
     result.what = json.value("waiting_for", "");
+    result.moves = json.value("moves", std::uint64_t{0});
     result.damage = json.value("error", "");
     for (const Json& row : member(json, "posted"))
       result.posted.push_back({read_envelope(row, "source"), row.value("announced", false)});
@@ -208,13 +210,41 @@ std::optional<std::vector<int>> find_circle(const std::vector<std::vector<Edge>>
   return std::nullopt;
 }
 
-void print_edges(std::string& page, const std::vector<std::vector<Edge>>& edges) {
+std::vector<Waiting> read_all(const std::vector<RankStatus>& ranks) {
+  std::vector<Waiting> waiting;
+  for (const RankStatus& rank : ranks)
+    waiting.push_back(rank.kind == Kind::answered ? read_waiting(rank.json) : Waiting{});
+  return waiting;
+}
+
+std::vector<std::vector<Edge>> all_edges(const std::vector<Waiting>& waiting) {
+  std::vector<std::vector<Edge>> edges;
+  for (const Waiting& rank : waiting)
+    edges.push_back(edges_of(rank));
+  return edges;
+}
+
+// A circle of ranks that stand where they stood in an earlier look.
+std::optional<std::vector<int>> find_standing_circle(const std::vector<Waiting>& now,
+                                                     const std::vector<Waiting>& earlier) {
+  std::vector<std::vector<Edge>> edges = all_edges(now);
+  for (std::size_t rank = 0; rank < edges.size(); ++rank) {
+    const bool stands = rank < earlier.size() && !edges_of(earlier[rank]).empty() &&
+                        earlier[rank].moves == now[rank].moves;
+    if (!stands) edges[rank].clear();
+  }
+  return find_circle(edges);
+}
+
+void print_edges(std::string& page, const std::vector<Waiting>& now,
+                 const std::vector<Waiting>& earlier) {
+  const std::vector<std::vector<Edge>> edges = all_edges(now);
   std::string lines;
   for (std::size_t rank = 0; rank < edges.size(); ++rank)
     for (const Edge& edge : edges[rank])
       lines += fmt::format("    rank {} waits for rank {}: {}\n", rank, edge.to, edge.reason);
   if (!lines.empty()) page += "\n  who waits for whom\n" + lines;
-  if (const auto circle = find_circle(edges))
+  if (const auto circle = find_standing_circle(now, earlier))
     page += fmt::format("    rank {} -> rank {}: a circle, none of these can go on by itself\n",
                         fmt::join(*circle, " -> rank "), circle->front());
 }
@@ -263,13 +293,9 @@ void print_near_misses(std::string& page, const std::vector<Waiting>& ranks) {
 
 } // namespace
 
-std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks) {
-  std::vector<Waiting> waiting;
-  std::vector<std::vector<Edge>> edges;
-  for (const RankStatus& rank : ranks) {
-    waiting.push_back(rank.kind == Kind::answered ? read_waiting(rank.json) : Waiting{});
-    edges.push_back(edges_of(waiting.back()));
-  }
+std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks,
+                        const std::vector<RankStatus>& earlier) {
+  const std::vector<Waiting> waiting = read_all(ranks);
   const auto here = std::ranges::count_if(
       ranks, [](const RankStatus& rank) { return rank.kind != Kind::elsewhere; });
   std::string page = fmt::format("mpiexec: what {} rank{} on host {} {} waiting for\n", here,
@@ -278,12 +304,16 @@ std::string hang_report(const std::string& host, const std::vector<RankStatus>& 
     page += fmt::format("\n  rank {} {}\n", rank, show_state(ranks[rank], waiting[rank]));
     print_waiting(page, waiting[rank]);
   }
-  print_edges(page, edges);
+  print_edges(page, waiting, read_all(earlier));
   print_near_misses(page, waiting);
   return page;
 }
 
-std::string hang_report(const boot::JobMemory& memory) {
+bool shows_circle(const std::vector<RankStatus>& ranks) {
+  return find_circle(all_edges(read_all(ranks))).has_value();
+}
+
+std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
   using boot::RankState;
   const boot::JobHeader& header = memory.header();
   const std::uint32_t wanted = header.reports_wanted.load();
@@ -317,7 +347,7 @@ std::string hang_report(const boot::JobMemory& memory) {
       break;
     }
   }
-  return hang_report(memory.own_node().host.data(), ranks);
+  return ranks;
 }
 
 } // namespace macadam::tools

@@ -20,6 +20,7 @@ struct RankStatus {
 //
 //   {"waiting_in": "MPI_Recv",
 //    "waiting_for": "rank 2 to call MPI_Init",      what no row below says
+//    "moves":       1234,                           grows whenever the rank goes on
 //    "posted":      [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 5, "bytes": 8,
 //                     "announced": false}, ...],
 //    "unexpected":  [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 6, "bytes": 8}, ...],
@@ -29,9 +30,17 @@ struct RankStatus {
 //
 // `source` and `peer` are ranks of the job; a source or tag of -1, or none, stands for any. `comm`
 // is a name or a number that is the same on all ranks.
-std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks);
+//
+// Ranks are looked at at different moments, so that of a job that runs each may be seen waiting for
+// the next: that a circle of ranks cannot go on is said only if those of the look before,
+// `earlier`, had all answered before this one began, and none of the circle has moved since.
+std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks,
+                        const std::vector<RankStatus>& earlier = {});
 
-// The same from the memory of a running job.
-std::string hang_report(const boot::JobMemory& memory);
+// Whether the ranks wait in a circle as they were seen: a second look is needed.
+bool shows_circle(const std::vector<RankStatus>& ranks);
+
+// The ranks of a running job, as they stand now.
+std::vector<RankStatus> look_at(const boot::JobMemory& memory);
 
 } // namespace macadam::tools

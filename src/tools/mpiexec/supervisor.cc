@@ -33,7 +33,8 @@ constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
 constexpr auto time_to_answer = 1s;         // for the hang report
 constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
 constexpr auto time_to_blame_afar = 1500ms; // ... if it may be on another machine
-constexpr auto pause_between_looks = 10ms;  // while answers come in
+constexpr auto pause_between_polls = 10ms;  // while answers come in
+constexpr auto time_between_looks = 200ms;  // at ranks that seem to stand; longer than they sleep
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
 constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
@@ -89,7 +90,7 @@ int Supervisor::run() {
   keeper_.reset();    // ends what ranks have left running,
   descendants_.end(); // and what of it has left the group
   output_.drain();
-  if (report_) print_hang_report();
+  if (is_reporting()) print_hang_report();
   print_job_report();
   flush();
   if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
@@ -136,10 +137,10 @@ void Supervisor::wait_for_events() {
   output_.list(polled);
 
   Clock::duration longest = 1h;
-  if (timeout_ && !report_) longest = std::min(longest, *timeout_ - Clock::now());
-  for (const Deadline& deadline : {kill_, blame_, exchange_})
+  if (timeout_ && !is_reporting()) longest = std::min(longest, *timeout_ - Clock::now());
+  for (const Deadline& deadline : {kill_, blame_, exchange_, look_again_})
     if (deadline) longest = std::min(longest, *deadline - Clock::now());
-  if (report_ || terminate_) longest = std::min<Clock::duration>(longest, pause_between_looks);
+  if (report_ || terminate_) longest = std::min<Clock::duration>(longest, pause_between_polls);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
   if (poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(0, ms))) <= 0) return;
@@ -155,24 +156,12 @@ void Supervisor::wait_for_events() {
 void Supervisor::on_deadlines() {
   const auto now = Clock::now();
   if (exchange_ && now >= *exchange_) exchange();
-  if (timeout_ && now >= *timeout_ && !report_) {
-    ask_for_reports();
+  if (timeout_ && now >= *timeout_) ask_for_reports();
+  if (look_again_ && now >= *look_again_) {
+    look_again_.reset();
+    look_at_ranks();
   }
-  if (report_ && (all_have_answered() || now >= *report_)) {
-    print_hang_report();
-    report_.reset();
-    if (timeout_ && now >= *timeout_) {
-      timeout_.reset();
-      const std::string cause =
-          fmt::format("the job has not ended within {} s", options_.timeout_seconds);
-      if (!failed_) {
-        say(cause + "; ending " + plural(alive_, "rank"));
-        failed_ = true;
-        status_ = timeout_status;
-      }
-      end_ranks(cause);
-    }
-  }
+  if (report_ && (all_have_answered() || now >= *report_)) take_look();
   if (blame_ && now >= *blame_) {
     blame_.reset();
     fail_by_abort(*follower_);
@@ -399,7 +388,10 @@ std::string Supervisor::name(int rank) const {
 }
 
 void Supervisor::ask_for_reports() {
-  if (report_) return;
+  if (!is_reporting()) look_at_ranks();
+}
+
+void Supervisor::look_at_ranks() {
   memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
   report_ = Clock::now() + time_to_answer;
 }
@@ -415,8 +407,33 @@ bool Supervisor::all_have_answered() const {
   return true;
 }
 
+// All have answered that will. Ranks that seem to wait in a circle are looked at twice.
+void Supervisor::take_look() {
+  report_.reset();
+  if (earlier_look_.empty()) {
+    std::vector<RankStatus> look = look_at(memory_);
+    if (shows_circle(look)) {
+      earlier_look_ = std::move(look);
+      look_again_ = Clock::now() + time_between_looks;
+      return;
+    }
+  }
+  print_hang_report();
+  if (!timeout_ || Clock::now() < *timeout_) return;
+  timeout_.reset();
+  const std::string cause =
+      fmt::format("the job has not ended within {} s", options_.timeout_seconds);
+  if (!failed_) {
+    say(cause + "; ending " + plural(alive_, "rank"));
+    failed_ = true;
+    status_ = timeout_status;
+  }
+  end_ranks(cause);
+}
+
 void Supervisor::print_hang_report() {
-  error_.append(hang_report(memory_));
+  error_.append(hang_report(memory_.own_node().host.data(), look_at(memory_), earlier_look_));
+  earlier_look_.clear();
 }
 
 void Supervisor::print_job_report() {

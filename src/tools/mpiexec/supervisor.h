@@ -3,6 +3,7 @@
 
 #include "boot/job_memory.h"
 #include "tools/mpiexec/descendants.h"
+#include "tools/mpiexec/hang_report.h"
 #include "tools/mpiexec/input.h"
 #include "tools/mpiexec/neighbours.h"
 #include "tools/mpiexec/options.h"
@@ -65,6 +66,9 @@ class Supervisor {
   }
 
   void ask_for_reports();
+  void look_at_ranks();
+  void take_look();
+  [[nodiscard]] bool is_reporting() const { return report_ || look_again_; }
   [[nodiscard]] bool all_have_answered() const;
   void print_hang_report();
   void print_job_report();
@@ -93,7 +97,10 @@ class Supervisor {
   int end_signal_ = 0; // the last one passed on of those that users end programs with
   bool lost_output_told_ = false;
   std::optional<int> follower_; // a rank that aborted because another one was gone
-  Deadline timeout_, terminate_, kill_, report_, blame_, exchange_;
+  Deadline timeout_, terminate_, kill_, blame_, exchange_;
+  Deadline report_;                      // of the look that the ranks are asked for
+  Deadline look_again_;                  // when they will be asked a second time
+  std::vector<RankStatus> earlier_look_; // of two
 };
 
 } // namespace macadam::tools
