@@ -126,6 +126,9 @@ KINDS = {
     "detached": same("void *{}", value_check("output")),  # address of a pointer to the buffer
     "attribute": same("void *{}"),
     "out_attribute": same("void *{}", value_check("output")),
+    "integer_attribute": same("void *{}"),  # those of MPI 1: default integers in Fortran
+    "out_integer_attribute": same("void *{}", value_check("output")),
+    "integer_state": same("void *{}"),
     "logical_value": same("void *{}"),  # a LOGICAL of whatever size
     "state": same("void *{}"),
 

@@ -37,6 +37,21 @@ contains
     deleted = deleted + 1
     ierror = MPI_SUCCESS
   end subroutine
+
+  subroutine copy_comm(old, keyval, state, value_in, value_out, flag, ierror)
+    integer :: old, keyval, state, value_in, value_out, ierror
+    logical :: flag
+    call check(old /= MPI_COMM_NULL .and. state == 6, 'what a copy callback of MPI 1 gets')
+    value_out = 2 * value_in
+    flag = .true.
+    ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine delete_comm(comm, keyval, value, state, ierror)
+    integer :: comm, keyval, value, state, ierror
+    deleted = deleted + 1
+    ierror = MPI_SUCCESS
+  end subroutine
 end module
 
 program older
@@ -49,6 +64,7 @@ program older
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
   call reductions()
   call attributes()
+  call integer_attributes()
   call memory()
   call error_handlers()
   call MPI_Finalize(ierr)
@@ -93,6 +109,26 @@ contains
     call MPI_Comm_free(comm, ierr)
     call MPI_Comm_delete_attr(MPI_COMM_WORLD, comm_keyval, ierr)
     call MPI_Comm_free_keyval(comm_keyval, ierr)
+  end subroutine
+
+  ! Those of MPI 1: values are default integers, in the callbacks too.
+  subroutine integer_attributes()
+    integer :: keyval, comm, copy, value
+    logical :: found
+    call MPI_Comm_dup(MPI_COMM_SELF, comm, ierr)
+    call MPI_Keyval_create(copy_comm, delete_comm, keyval, 6, ierr)
+    deleted = 0
+    call MPI_Attr_put(comm, keyval, -21, ierr)
+    call MPI_Comm_dup(comm, copy, ierr)
+    call MPI_Attr_get(copy, keyval, value, found, ierr)
+    call check(found .and. value == -42, 'an integer attribute copied')
+    call MPI_Attr_delete(copy, keyval, ierr)
+    call MPI_Attr_get(copy, keyval, value, found, ierr)
+    call check(deleted == 1 .and. .not. found, 'MPI_Attr_delete')
+    call MPI_Comm_free(copy, ierr)
+    call MPI_Comm_free(comm, ierr)
+    call MPI_Keyval_free(keyval, ierr)
+    call check(deleted == 2 .and. keyval == MPI_KEYVAL_INVALID, 'MPI_Keyval_free')
   end subroutine
 
   subroutine memory()

@@ -19,7 +19,8 @@ RESULTS = {"double": "double precision", "MPI_Aint": INTEGERS["MPI_Aint"]}  # of
 
 # Kinds whose functions are glued by hand (src/fortran): conversions that need several parameters.
 CALLBACK = re.compile(r"(MPI_\w+_function(?:_c)?) \*")
-BY_HAND = {"attribute", "out_attribute", "strings", "main_argc", "new_session"}
+BY_HAND = {"attribute", "out_attribute", "integer_attribute", "out_integer_attribute", "strings",
+           "main_argc", "new_session"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,9 @@ SPECIAL = {
     "attribute": Special("integer(MPI_ADDRESS_KIND)", "", "", "in"),
     "out_attribute": Special("integer(MPI_ADDRESS_KIND)", "", "", "out"),
     "state": Special("integer(MPI_ADDRESS_KIND)", "", "", "in"),
+    "integer_attribute": Special("integer", "", "", "in"),
+    "out_integer_attribute": Special("integer", "", "", "out"),
+    "integer_state": Special("integer", "", "", "in"),
     "logical_value": Special("logical", "Fint* {name}", "{name}", "inout"),
     "logical": Special("logical", "const Fint* {name}", "truth(*{name})", "in"),
     "out_logical": Special("logical", "Fint* {name}", "Flag({name})", "out"),
