@@ -80,7 +80,8 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
 std::size_t pinned_bytes(const Shape& shape, std::size_t connections, std::size_t sends) {
   const std::size_t buffer = buffer_bytes(shape.eager);
   std::size_t sum = datagram_packets() + pool_buffers(shape, connections, sends) * buffer +
-                    round_up(connections * sizeof(Permits::Row), page);
+                    round_up(std::max<std::size_t>(connections, 1) * sizeof(Permits::Row),
+                             PermitRows::chunk_bytes);
   if (shape.mode == base::ReceiveMode::ring)
     sum += connections * round_up(shape.window * buffer, page);
   return sum;

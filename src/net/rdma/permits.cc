@@ -10,24 +10,21 @@
 #include <tuple>
 
 namespace macadam::net::rdma {
-namespace {
 
-constexpr std::size_t rows_together = model::page / sizeof(Permits::Row);
-
-} // namespace
+void PermitRows::grow() {
+  Chunk chunk;
+  chunk.memory = allocate_pages(chunk_bytes, "permits");
+  chunk.region = device_.register_memory(chunk.memory.get(), chunk_bytes, Access::remote);
+  for (std::size_t at = chunk_bytes; at > 0; at -= sizeof(Permits::Row)) {
+    auto* const row = new (chunk.memory.get() + at - sizeof(Permits::Row)) Permits::Row();
+    free_.emplace_back(
+        row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row), chunk.region->remote_key});
+  }
+  chunks_.push_back(std::move(chunk));
+}
 
 std::unique_ptr<Permits> PermitRows::make() {
-  if (free_.empty()) {
-    Chunk chunk;
-    chunk.memory = allocate_pages(model::page, "permits");
-    chunk.region = device_.register_memory(chunk.memory.get(), model::page, Access::remote);
-    for (std::size_t at = rows_together; at-- > 0;) {
-      auto* const row = new (chunk.memory.get() + at * sizeof(Permits::Row)) Permits::Row();
-      free_.emplace_back(row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row),
-                                                   chunk.region->remote_key});
-    }
-    chunks_.push_back(std::move(chunk));
-  }
+  if (free_.empty()) grow();
   ++made_;
   auto permits = std::make_unique<Permits>();
   std::tie(permits->row, permits->ours) = free_.back();
@@ -41,7 +38,7 @@ void PermitRows::give(std::unique_ptr<Permits> unused) {
 }
 
 std::size_t PermitRows::bytes() const {
-  return chunks_.size() * model::page + made_ * sizeof(Permits);
+  return chunks_.size() * chunk_bytes + made_ * sizeof(Permits);
 }
 
 std::uint64_t Permits::issue() {

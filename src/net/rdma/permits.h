@@ -52,10 +52,13 @@ struct Permits {
   static std::uint64_t number(std::uint64_t permit) { return permit / most; }
 };
 
-// Memory for rows, registered by the page.
+// Memory for rows, registered together.
 class PermitRows {
  public:
-  explicit PermitRows(Device& device) : device_(device) {}
+  static constexpr std::size_t chunk_bytes = 64 * sizeof(Permits::Row);
+
+  // Has the first ones: later the device may have no region left.
+  explicit PermitRows(Device& device) : device_(device) { grow(); }
   std::unique_ptr<Permits> make();
   void give(std::unique_ptr<Permits> unused);
   [[nodiscard]] std::size_t bytes() const;
@@ -65,6 +68,8 @@ class PermitRows {
     PageMemory memory;
     std::unique_ptr<MemoryRegion> region;
   };
+  void grow();
+
   Device& device_;
   std::vector<Chunk> chunks_;
   std::vector<std::pair<Permits::Row*, engine::RemoteMemory>> free_;
