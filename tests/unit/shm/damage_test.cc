@@ -13,9 +13,9 @@ std::string complaint(Kind kind, const Parts& parts, Rank source = 1, std::uint1
   Job job(2);
   Job::View views[] = {{job, 0}, {job, 1}};
   Endpoint self(views[0], {}), peer(views[1], {});
-  Segment segment(views[1].open_segment(0));
-  const Lane lane(segment.at(segment.header().queue_offset), segment.header().queue_lines);
-  SharedQueueWriter writer(segment.header(), lane, intents_in(segment, 2)[1]);
+  const Mapping front = map_front(views[1], 0);
+  const Lane lane(front.at(front.header().queue_offset), front.header().queue_lines);
+  SharedQueueWriter writer(front.header(), lane, intents_in(front.base(), 2)[1]);
   EXPECT_TRUE(writer.write(kind, source, parts));
   if (bytes > 0) lane.at(0).bytes = bytes;
   try {
@@ -97,13 +97,23 @@ TEST(Damage, OfACell) {
 }
 
 TEST(Damage, OfARing) {
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{512, std::uint64_t{1} << 40, 0}));
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{512, 8192 + 8, 0}));
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{500, 8192, 0}));
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{0, 8192, 0}));
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{4, 8192, 0}));
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{std::uint32_t{1} << 31, 8192, 0}));
-  EXPECT_TRUE(is_refused(Kind::grant, Grant{512, 8192, ~std::uint64_t{63}}));
+  const Extent arena{16 * Extent::grain, 16 * Extent::grain};
+  const auto at = [&](std::uint64_t address) { return engine::RemoteMemory{address, arena.key()}; };
+  const engine::RemoteMemory none{};
+  const auto is_refused_grant = [&](std::uint32_t lines, engine::RemoteMemory ring,
+                                    engine::RemoteMemory turn_block) {
+    return is_refused(Kind::grant, Grant{lines, ring, turn_block});
+  };
+  const engine::RemoteMemory sound = at(arena.offset);
+  EXPECT_FALSE(is_refused_grant(512, sound, none));
+  EXPECT_TRUE(is_refused_grant(512, at(std::uint64_t{1} << 40), none));
+  EXPECT_TRUE(is_refused_grant(512, at(arena.offset + 8), none));
+  EXPECT_TRUE(is_refused_grant(512, at(arena.end() - 64), none));
+  EXPECT_TRUE(is_refused_grant(500, sound, none));
+  EXPECT_TRUE(is_refused_grant(0, sound, none));
+  EXPECT_TRUE(is_refused_grant(4, sound, none));
+  EXPECT_TRUE(is_refused_grant(std::uint32_t{1} << 31, sound, none));
+  EXPECT_TRUE(is_refused_grant(512, sound, at(~std::uint64_t{63})));
 }
 
 TEST(Damage, OfAClaim) {
@@ -123,8 +133,7 @@ TEST(Damage, OfAHeader) {
     Job job(2);
     Job::View views[] = {{job, 0}, {job, 1}};
     Endpoint self(views[0], {}), peer(views[1], {});
-    Segment segment(views[1].open_segment(1));
-    damage(segment.header());
+    damage(map_front(views[1], 1).header());
     try {
       self.link(1);
     } catch (const base::Error& error) {
@@ -142,6 +151,9 @@ TEST(Damage, OfAHeader) {
   EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cell_count = 100; }));
   EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cell_bytes = 1 << 31; }));
   EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cells_offset = ~0ull; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.front_bytes = 100; }));
+  EXPECT_TRUE(
+      is_refused_with([](SegmentHeader& header) { header.front_bytes = std::uint64_t{1} << 50; }));
 }
 
 } // namespace

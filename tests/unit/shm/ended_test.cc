@@ -20,12 +20,6 @@ base::Settings queue_only() {
   return settings;
 }
 
-Mapping map_front(Directory& self, engine::Rank rank) {
-  const SharedMemory memory = self.open_segment(rank);
-  const Mapping first(memory, {0, Extent::grain});
-  return {memory, {0, first.header().front_bytes}};
-}
-
 // Writes into the queue of rank 0 as rank 1 does, step by step.
 class SlowSender {
  public:

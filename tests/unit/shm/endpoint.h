@@ -21,6 +21,13 @@
 
 namespace macadam::net::shm::test {
 
+// The front of a rank's memory, mapped once more.
+inline Mapping map_front(Directory& self, Rank rank) {
+  const SharedMemory memory = self.open_segment(rank);
+  const Mapping first(memory, {0, Extent::grain});
+  return {memory, {0, first.header().front_bytes}};
+}
+
 // One rank: its transport, and a record of what was delivered.
 class Endpoint final : public Sink {
  public:
