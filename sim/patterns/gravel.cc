@@ -30,8 +30,8 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
       : rank_(static_cast<gravel::Rank>(context.rank)), adapter(Rank::current()->make_adapter()),
         settings_(Rank::current()->process()->settings) {
     net::rdma::Directory& addresses = *this;
-    transport_ =
-        std::make_unique<net::rdma::RdmaTransport>(*adapter, addresses, settings_, nullptr);
+    transport_ = std::make_unique<net::rdma::RdmaTransport>(*adapter, addresses, settings_, nullptr,
+                                                            nullptr, false);
     const gravel::Directory& directory = *this;
     driver_.emplace(engine::Networks(*transport_), directory, slots);
     own_.ledgers = driver_->core().ledgers(0);

@@ -75,7 +75,7 @@ void Library::make_networks() {
     // Registration is explicit, so nothing watches the program's memory.
     net::rdma::Directory& addresses = *this;
     rdma_ = std::make_unique<net::rdma::RdmaTransport>(*device_, addresses, settings_, nullptr,
-                                                       shm_.get());
+                                                       shm_.get(), false);
     nearest_first.push_back(rdma_.get());
   }
   const gravel::Directory& directory = *this;

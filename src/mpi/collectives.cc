@@ -89,9 +89,20 @@ CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCal
   return request;
 }
 
+// The operation lives with the caller, and the engine knows it until it is complete. So what
+// progress throws meanwhile about something else, such as a message for which there is no memory,
+// has to wait.
 void wait(Process& self, const Collective& operation) {
-  self.wait_until([&] { return operation.complete(); });
+  std::exception_ptr meanwhile;
+  while (!operation.complete()) {
+    try {
+      self.wait_until([&] { return operation.complete(); });
+    } catch (...) {
+      if (!meanwhile) meanwhile = std::current_exception();
+    }
+  }
   operation.rethrow();
+  if (meanwhile) std::rethrow_exception(meanwhile);
 }
 
 } // namespace

@@ -31,12 +31,14 @@ std::uint32_t qkey_of(const std::array<std::uint8_t, 16>& secret) {
 
 Connector::Connector(Device& device, Directory& directory, const base::Settings& settings,
                      Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
-                     std::uint32_t most)
+                     std::uint32_t most, bool permits)
     : device_(device), directory_(directory), settings_(settings), receiver_(receiver),
       queues_(queues), options_(options), rank_(directory.rank()), size_(directory.size()),
-      secret_(directory.secret()), most_(most), permit_rows_(device),
+      secret_(directory.secret()), most_(most),
       in_order_(settings.rdma_connections == base::ConnectMode::serial), expected_(rank_),
-      datagrams_(device, qkey_of(secret_)) {}
+      datagrams_(device, qkey_of(secret_)) {
+  if (permits) permit_rows_.emplace(device);
+}
 
 Connector::~Connector() {
   for (auto& [rank, connection] : connections_) {
@@ -65,7 +67,7 @@ Permits& Connector::permits(Connection& connection) {
 }
 
 Permits& Connector::permits_locked(Connection& connection) {
-  if (connection.permits == nullptr) connection.permits = permit_rows_.make();
+  if (connection.permits == nullptr) connection.permits = permit_rows_->make();
   return *connection.permits;
 }
 
@@ -95,7 +97,8 @@ void Connector::close(Connection& connection) {
   const std::scoped_lock guard(lock_);
   ++counters_.closed;
   drop_queue_pair(connection);
-  if (connection.permits->unused()) permit_rows_.give(std::move(connection.permits));
+  if (permit_rows_ && connection.permits->unused())
+    permit_rows_->give(std::move(connection.permits));
   set_state(connection, ConnectState::idle);
   serve_waiting();
 }
@@ -209,7 +212,7 @@ bool Connector::make_queue_pair(Connection& connection) {
   connection.peer_closed = false;
   try {
     receiver_.open(connection);
-    permits_locked(connection);
+    if (permit_rows_) permits_locked(connection);
   } catch (const base::Error&) {
     drop_queue_pair(connection);
     throw;
@@ -337,7 +340,7 @@ void Connector::pair(Connection& connection, const ConnectPacket& packet) {
   const Retries retries{.receiver_not_ready =
                             static_cast<std::uint8_t>(settings_.rdma_rnr_retries)};
   connection.peer_attempt = packet.attempt;
-  connection.permits->theirs = {packet.permits, packet.permits_key};
+  if (permit_rows_) connection.permits->theirs = {packet.permits, packet.permits_key};
   receiver_.join(connection, packet.reception);
   connection.queue_pair->accept(wire::address_of(packet.queue_pair), retries);
   connection.queue_pair->establish();
@@ -417,8 +420,10 @@ void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answ
   if (connection.queue_pair != nullptr) {
     packet.queue_pair = wire::endpoint_of({device_.address(), connection.queue_pair->number()});
     if (connection.window != nullptr) packet.reception = connection.window->ours;
-    packet.permits = connection.permits->ours.address;
-    packet.permits_key = static_cast<std::uint32_t>(connection.permits->ours.key);
+    if (permit_rows_) {
+      packet.permits = connection.permits->ours.address;
+      packet.permits_key = static_cast<std::uint32_t>(connection.permits->ours.key);
+    }
   }
   datagrams_.send(*connection.to, connection.to_number, packet); // if lost, it is asked for again
 }
@@ -557,7 +562,7 @@ std::size_t Connector::used() const {
 
 std::size_t Connector::permit_bytes() const {
   const std::scoped_lock guard(lock_);
-  return permit_rows_.bytes();
+  return permit_rows_ ? permit_rows_->bytes() : 0;
 }
 
 std::size_t Connector::known() const {

@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,10 +51,10 @@ struct News {
 class Connector {
  public:
   // Queue pairs are made by `options`, to which `receiver` adds; their completions go to `queues`.
-  // At most `most` at a time.
+  // At most `most` at a time. `permits` as for RdmaTransport.
   Connector(Device& device, Directory& directory, const base::Settings& settings,
             Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
-            std::uint32_t most);
+            std::uint32_t most, bool permits);
   Connector(const Connector&) = delete;
   Connector& operator=(const Connector&) = delete;
   ~Connector();
@@ -156,9 +157,9 @@ class Connector {
   const std::array<std::uint8_t, 16> secret_;
 
   mutable std::mutex lock_;
-  std::uint32_t most_;     // queue pairs
-  std::uint32_t used_ = 0; // of them
-  PermitRows permit_rows_;
+  std::uint32_t most_;                    // queue pairs
+  std::uint32_t used_ = 0;                // of them
+  std::optional<PermitRows> permit_rows_; // none: this process has no permits
   std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
   base::List<Connection, OpeningList> opening_; // waiting, requesting, accepted; oldest first
   std::vector<Connection*> news_;

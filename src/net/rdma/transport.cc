@@ -45,7 +45,8 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
 } // namespace
 
 RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
-                             mem::InvalidationSource* invalidation, engine::Transport* sleeper)
+                             mem::InvalidationSource* invalidation, engine::Transport* sleeper,
+                             bool permits)
     : device_(device), directory_(directory), settings_(settings), sleeper_(sleeper),
       rank_(directory.rank()), size_(directory.size()),
       shape_(model::shape_of(settings, device.limits(), fallbacks_)),
@@ -95,7 +96,7 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
   options.send_depth = shape_.send_depth;
   options.inline_bytes = shape_.inline_bytes;
   connector_ = std::make_unique<Connector>(device, directory, settings, *receiver_, queues_,
-                                           options, most - 1);
+                                           options, most - 1, permits);
   device.attend(this);
   try {
     directory.publish(connector_->endpoint());

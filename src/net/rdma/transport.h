@@ -67,9 +67,11 @@ class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
   // Publishes where this process listens. All arguments outlive the transport; `invalidation` may
   // be null, then no user memory stays registered after its use. A process that has another
   // network too sleeps on that one, the `sleeper`: then idle() is not called, and the attendant
-  // wakes it. Throws base::Error if the device cannot do what the settings ask for.
+  // wakes it. Without `permits` none may be issued to this process or by it, nor is memory
+  // registered for them. Throws base::Error if the device cannot do what the settings ask for.
   RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
-                mem::InvalidationSource* invalidation, engine::Transport* sleeper = nullptr);
+                mem::InvalidationSource* invalidation, engine::Transport* sleeper = nullptr,
+                bool permits = true);
   RdmaTransport(const RdmaTransport&) = delete;
   RdmaTransport& operator=(const RdmaTransport&) = delete;
   // What has not arrived (see drain()) is lost.

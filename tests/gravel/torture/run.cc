@@ -115,8 +115,8 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
   // As gravel_init(): nobody goes on before all have told where they are.
   void start() {
     net::rdma::Directory& addresses = *this;
-    transport_ =
-        std::make_unique<RdmaTransport>(*device_, addresses, run_.setup_.settings, nullptr);
+    transport_ = std::make_unique<RdmaTransport>(*device_, addresses, run_.setup_.settings, nullptr,
+                                                 nullptr, false);
     const gravel::Directory& directory = *this;
     driver_.emplace(engine::Networks(*transport_), directory, run_.setup_.slots);
     ledgers_ = driver_->core().ledgers(0);
