@@ -78,9 +78,8 @@ void Parameters::all_known() const {
 std::span<const Pattern> patterns() {
   static const std::vector<Pattern> all = [] {
     std::vector<Pattern> result;
-    for (const auto& part :
-         {collective_patterns(), nas_patterns(), experiment_patterns(), gravel_patterns(),
-          topology_patterns()})
+    for (const auto& part : {collective_patterns(), nas_patterns(), experiment_patterns(),
+                             gravel_patterns(), topology_patterns()})
       result.insert(result.end(), part.begin(), part.end());
     return result;
   }();

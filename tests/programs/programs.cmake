@@ -74,6 +74,7 @@ macadam_program(errors/unsupported RANKS 1 2)
 macadam_program(errors/exceptions RANKS 0)
 macadam_program(errors/threads RANKS 1 LABELS threads)
 macadam_program(errors/threads RANKS 1 AS funneled ARGUMENTS funneled LABELS threads)
+macadam_program(errors/no_memory RANKS 3 AS flooded SETTINGS UNEXPECTED_LIMIT=1G)
 macadam_program(errors/fatal RANKS 2 EXIT_CODE failure TIMEOUT 20)
 
 macadam_program(progress/early_data RANKS 2 LABELS quick)
