@@ -152,8 +152,9 @@ void cancel_a_send() {
       OK(MPI_Test_cancelled(&status, &flag));
       CHECK(!flag);
     } else {
-      std::vector<unsigned char> data(n);
       OK(MPI_Barrier(MPI_COMM_WORLD));
+      if (check::rank > 1) continue;
+      std::vector<unsigned char> data(n);
       OK(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
       HOLDS(data.data(), bytes, 2);
       check::token_send(0);
