@@ -82,7 +82,7 @@ const Basic table[] = {
     integer<unsigned>(MPI_UNSIGNED, "MPI_UNSIGNED", c_integer),
     integer<long>(MPI_LONG, "MPI_LONG", c_integer, 4),
     integer<unsigned long>(MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", c_integer, 4),
-    integer<long long>(MPI_LONG_LONG, "MPI_LONG_LONG", c_integer),
+    integer<long long>(MPI_LONG_LONG, "MPI_LONG_LONG_INT", c_integer),
     integer<unsigned long long>(MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", c_integer),
     integer<std::int8_t>(MPI_INT8_T, "MPI_INT8_T", c_integer),
     integer<std::uint8_t>(MPI_UINT8_T, "MPI_UINT8_T", c_integer),

@@ -53,7 +53,7 @@ bool allowed(MPI_Op op, const std::string& type) {
   };
   const bool c_integer =
       among({"MPI_INT", "MPI_LONG", "MPI_SHORT", "MPI_UNSIGNED_SHORT", "MPI_UNSIGNED",
-             "MPI_UNSIGNED_LONG", "MPI_LONG_LONG", "MPI_UNSIGNED_LONG_LONG", "MPI_SIGNED_CHAR",
+             "MPI_UNSIGNED_LONG", "MPI_LONG_LONG_INT", "MPI_UNSIGNED_LONG_LONG", "MPI_SIGNED_CHAR",
              "MPI_UNSIGNED_CHAR", "MPI_CHAR", "MPI_INT8_T", "MPI_INT16_T", "MPI_INT32_T",
              "MPI_INT64_T", "MPI_UINT8_T", "MPI_UINT16_T", "MPI_UINT32_T", "MPI_UINT64_T"});
   const bool fortran_integer = among({"MPI_INTEGER", "MPI_INTEGER1", "MPI_INTEGER2", "MPI_INTEGER4",
