@@ -59,9 +59,9 @@ bool Permits::use(std::uint64_t permit) {
   const std::atomic_ref used(word.used), revoked(word.revoked);
   // The word is in use for a later one perhaps.
   if (revoked.load(std::memory_order_relaxed) >= its) return false;
-  used.store(2 * its + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool mine = revoked.load(std::memory_order_relaxed) < its;
+  // Visible to the adapter before the other word is read.
+  used.store(2 * its + 1, std::memory_order_seq_cst);
+  const bool mine = revoked.load(std::memory_order_seq_cst) < its;
   used.store(mine ? 2 * its : 0, std::memory_order_release);
   return mine;
 }
