@@ -233,7 +233,10 @@ def run_boost(place):
     for name, _, wanted in boost_tests(place):
         for ranks in sorted({min(count, place.ranks) for count in wanted}):
             code, output = place.job(ranks, 60, place.folder / name)
-            yield f"{name}, {ranks} ranks", place.judge(code == 0, output, name), output
+            verdict = place.judge(code == 0, output, name)
+            if verdict == "failed" and ranks < min(wanted):
+                verdict = "more ranks"  # and does not say so
+            yield f"{name}, {ranks} ranks", verdict, output
 
 
 # ---------------------------------------------------------------- HPCC
@@ -340,13 +343,13 @@ class Suite:
     lacks: str
 
 
-OPEN = "files, topologies and their collectives, spawn and connect, sessions and partitioned communication"
+OPEN = "files, spawn and connect, sessions and partitioned communication"
 SUITES = {
     "mpi4py": Suite(MPI4PY, build_mpi4py, run_mpi4py, 60, OPEN),
     "mpich": Suite(MPICH, build_mpich, run_mpich, 120,
                    OPEN + "; `nonblocking2`, `nonblocking3` and `pack_external` hold handles in integers, "
                    "which the standard ABI rules out"),
-    "boost": Suite(BOOST, build_boost, run_boost, 60, "Cartesian and graph topologies"),
+    "boost": Suite(BOOST, build_boost, run_boost, 60, "nothing"),
     "hpcc": Suite(HPCC, build_hpcc, run_hpcc, 30, "nothing"),
     "fftw": Suite(FFTW, build_fftw, run_fftw, 40, "nothing"),
     "scalapack": Suite(SCALAPACK, build_scalapack, run_scalapack, 90, "nothing"),
