@@ -234,8 +234,8 @@ def run_boost(place):
         for ranks in sorted({min(count, place.ranks) for count in wanted}):
             code, output = place.job(ranks, 60, place.folder / name)
             verdict = place.judge(code == 0, output, name)
-            if verdict == "failed" and ranks < min(wanted):
-                verdict = "more ranks"  # and does not say so
+            if verdict == FAILED and ranks < min(wanted):
+                verdict = RANKS  # though it does not say so
             yield f"{name}, {ranks} ranks", verdict, output
 
 
