@@ -22,8 +22,10 @@ class Entry {
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   [[gnu::always_inline]] ~Entry() {
-    if (locked_ != nullptr) [[unlikely]]
+    if (locked_ != nullptr) [[unlikely]] {
       locked_->lock.unlock();
+      locked_->post_left();
+    }
   }
 
  private:

@@ -6,11 +6,11 @@
 
 namespace macadam::base {
 
-// An id shortened to 28 bits, for where there is room for no more: unique as long as fewer than 256
+// An id shortened to 27 bits, for where there is room for no more: unique as long as fewer than 128
 // objects took the same place one after the other. 0 if the index is too large.
 constexpr std::uint32_t short_id(std::uint64_t id) {
   const auto index = static_cast<std::uint32_t>(id);
-  return index >> 20 != 0 ? 0 : static_cast<std::uint32_t>(id >> 32 & 0xff) << 20 | index;
+  return index >> 20 != 0 ? 0 : static_cast<std::uint32_t>(id >> 32 & 0x7f) << 20 | index;
 }
 
 // Names for objects that travel on the wire: index and generation, never a pointer. A late packet
@@ -43,7 +43,7 @@ class IdTable {
     const std::uint32_t index = name & 0xfffff;
     if (index >= rows_.size()) return nullptr;
     const Row& row = rows_[index];
-    return (row.generation & 0xff) == name >> 20 ? row.object : nullptr;
+    return (row.generation & 0x7f) == name >> 20 ? row.object : nullptr;
   }
 
   void remove(std::uint64_t id) {

@@ -103,6 +103,7 @@ bool Engine::quiet() const {
 void Engine::drop_context(std::uint64_t context) {
   dropped_.add(context);
   peers_.for_each([&](Peer& peer) { peer.channels.drop(context); });
+  partitioned_.drop_context(context);
 }
 
 void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) {
@@ -141,6 +142,16 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     return on_pull(from, header(wire::Pull{}));
   case wire::Kind::piece:
     return on_piece(message, bytes);
+  case wire::Kind::partitioned_send:
+    return partitioned_.on_send(from, header(wire::PartitionedSend{}));
+  case wire::Kind::partitioned_ready:
+    return partitioned_.on_ready(header(wire::PartitionedReady{}));
+  case wire::Kind::partition_fin:
+    return partitioned_.on_fin(header(wire::Fin{}));
+  case wire::Kind::partition_piece:
+    return partitioned_.on_piece(message, bytes);
+  case wire::Kind::partitioned_done:
+    return partitioned_.on_done(header(wire::PartitionedDone{}));
   case wire::Kind::demote:
     from.demoted = header(wire::Demote{}).on;
     return update_short_limit(from);
@@ -151,6 +162,7 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
 
 // A receive that announced itself names its source, so the notice needs not.
 void Engine::on_put(Rank source, std::uint32_t notice, std::size_t bytes) {
+  if ((notice & PartitionedTable::notice_bit) != 0) return partitioned_.on_notice(notice);
   ReceiveRequest* const receive = receive_ids_.find_short(notice);
   if (receive != nullptr && receive->stage == ReceiveStage::posted && !watched_.empty())
       [[unlikely]]
@@ -214,6 +226,7 @@ void Engine::fail_peer(Peer& peer) {
     finish_send(sends.front(), MPI_ERR_PROC_ABORTED);
   while (!receives.empty())
     finish_receive(receives.front(), 0, MPI_ERR_PROC_ABORTED);
+  partitioned_.fail_peer(peer);
 }
 
 std::size_t Engine::memory_bytes() const {
@@ -222,7 +235,8 @@ std::size_t Engine::memory_bytes() const {
     peers += sizeof(Peer) + peer.channels.size() * (sizeof(Channel) + 2 * sizeof(void*));
   });
   return sizeof(Engine) + dropped_.memory_bytes() + peers + buffers_.bytes() + send_slab_.bytes() +
-         receive_slab_.bytes() + message_slab_.bytes() + deferred_slab_.bytes();
+         receive_slab_.bytes() + message_slab_.bytes() + deferred_slab_.bytes() +
+         partitioned_.memory_bytes();
 }
 
 void Engine::list_counters(base::CounterList& list) const {
@@ -256,6 +270,9 @@ void Engine::list_counters(base::CounterList& list) const {
       "times that a message or receive had a tag beyond MACADAM_TAGS_PER_PEER, so that it goes "
       "unannounced",
       c.uncounted);
+  list.add("partitioned", "partitions_sent", "partitions of partitioned sends", c.partitions_sent);
+  list.add("partitioned", "partitions_received", "... and those that came from others",
+           c.partitions_received);
   list.add("unexpected", "unexpected", "messages that came before their receive", c.unexpected);
   list.add("unexpected", "unexpected_bytes_most", "most bytes of unexpected data held at a time",
            c.unexpected_bytes_most);

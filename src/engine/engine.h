@@ -10,6 +10,7 @@
 #include "engine/eager_view.h"
 #include "engine/match.h"
 #include "engine/networks.h"
+#include "engine/partitioned.h"
 #include "engine/peer.h"
 #include "engine/request.h"
 #include "engine/transport.h"
@@ -45,6 +46,8 @@ struct EngineCounters {
   std::uint64_t demotions = 0;
   std::uint64_t backlogged = 0;
   std::uint64_t peers = 0;
+  std::uint64_t partitions_sent = 0;
+  std::uint64_t partitions_received = 0;
 };
 
 // Who waits for operations on a peer's memory, posted to a transport by a layer above with
@@ -139,6 +142,8 @@ class Engine final : public Sink {
       moved = continue_cancels() || moved;
     if (!backlogged_.empty()) [[unlikely]]
       moved = flush_backlogs() || moved;
+    if (partitioned_.any_left()) [[unlikely]]
+      partitioned_.post_left();
     moves_ += moved ? 1 : 0;
     return moved;
   }
@@ -154,6 +159,8 @@ class Engine final : public Sink {
   // way make none again.
   void drop_context(std::uint64_t context);
 
+  [[nodiscard]] PartitionedTable& partitioned() { return partitioned_; }
+  [[nodiscard]] const PartitionedTable& partitioned() const { return partitioned_; }
   [[nodiscard]] const Networks& networks() const { return networks_; }
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
   void list_counters(base::CounterList& list) const;
@@ -324,6 +331,8 @@ class Engine final : public Sink {
   static bool use(Peer& peer, Announcement& announcement);
   void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
   void write_to(SendRequest& send, const Announcement& target);
+  void write_and_tell(SendRequest& send, RemoteMemory to, std::size_t bytes, std::uint32_t notice,
+                      const wire::Fin& fin);
   void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
   void finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
                       std::uint64_t bytes);
@@ -409,6 +418,7 @@ class Engine final : public Sink {
   static constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
   static constexpr std::uint64_t waiter_cookie = std::uint64_t{1} << 62;
   friend class MemoryWaiter;
+  friend class PartitionedTable;
 
   // Marks that the transport is being polled, which it may not be twice.
   struct Progressing {
@@ -444,6 +454,7 @@ class Engine final : public Sink {
   std::vector<Revoking> revoking_;
   ContextSet dropped_; // of communicators that were freed
   mem::Buffers buffers_;
+  PartitionedTable partitioned_{*this};
   std::size_t unexpected_bytes_ = 0;
   bool progressing_ = false;
   std::uint64_t moves_ = 0;

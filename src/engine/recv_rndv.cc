@@ -136,26 +136,34 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
   write_to(send, target);
 }
 
-// Writes a message to the receiver's buffer. The put goes first, then FIN, unless the put brings
-// the whole message and can say so itself; only then may the send be complete, since its completion
-// can start other sends.
+// Writes a message to the receiver's buffer.
 void Engine::write_to(SendRequest& send, const Announcement& target) {
-  Peer& peer = *send.peer;
   const std::size_t fits = std::min<std::size_t>(send.bytes, target.capacity);
-  const bool seen = target.watched && is_seen_by_last_byte(send, target);
-  const bool tells =
-      !seen && fits != 0 && fits == send.bytes && fits <= peer.transport->limits().noticed_put;
-  std::uint32_t notice = tells ? base::short_id(target.receive_id) : 0;
-  const wire::Fin fin{.kind = wire::Kind::fin_to_receiver,
-                      .source = send.envelope.source,
-                      .id = target.receive_id,
-                      .bytes = send.bytes};
-  send.stage = SendStage::written;
-  if (fits != 0) post_put(peer, send, target.memory, fits, notice, fin);
-  if (seen)
+  if (target.watched && is_seen_by_last_byte(send, target)) {
+    std::uint32_t none = 0;
+    send.stage = SendStage::written;
+    post_put(*send.peer, send, target.memory, fits, none, {});
     ++counters_.last_byte;
-  else if (notice == 0)
-    post_control(peer, &fin, sizeof fin);
+    if (send.stage == SendStage::written) finish_send(send, MPI_SUCCESS);
+    return;
+  }
+  const bool tells =
+      fits != 0 && fits == send.bytes && fits <= send.peer->transport->limits().noticed_put;
+  write_and_tell(send, target.memory, fits, tells ? base::short_id(target.receive_id) : 0,
+                 {.kind = wire::Kind::fin_to_receiver,
+                  .source = send.envelope.source,
+                  .id = target.receive_id,
+                  .bytes = send.bytes});
+}
+
+// Writes the data of a send. The put goes first, then FIN, unless the put can say itself by
+// `notice` (0: it must not) that it is there; only then may the send be complete, since its
+// completion can start other sends.
+void Engine::write_and_tell(SendRequest& send, RemoteMemory to, std::size_t bytes,
+                            std::uint32_t notice, const wire::Fin& fin) {
+  send.stage = SendStage::written;
+  if (bytes != 0) post_put(*send.peer, send, to, bytes, notice, fin);
+  if (notice == 0) post_control(*send.peer, &fin, sizeof fin);
   if (send.stage == SendStage::written) finish_send(send, MPI_SUCCESS);
 }
 

@@ -22,6 +22,11 @@ enum class Kind : std::uint8_t {
   demote,
   pull,
   piece,
+  partitioned_send,
+  partitioned_ready,
+  partition_fin,
+  partition_piece,
+  partitioned_done,
 };
 
 // EAGER: the payload follows. For eager_synchronous an 8-byte send id stands before the payload.
@@ -91,7 +96,8 @@ static_assert(sizeof(ReceiverReady) == 64);
 
 // FIN: to a receiver, the data of its announced or answered receive are there (`bytes` is the size
 // of the message, which may be more than was written); to a sender, its data have been read, or its
-// synchronous message was matched.
+// synchronous message was matched; to a partitioned receive, partition `source` of the sender is
+// there.
 struct Fin {
   Kind kind = Kind::fin_to_receiver;
   std::uint8_t pad[3] = {};
@@ -140,6 +146,55 @@ struct Demote {
   std::uint8_t pad[2] = {};
 };
 static_assert(sizeof(Demote) == 4);
+
+// PARTITIONED_SEND: a partitioned send was made, of `partitions` of `bytes` each. Once.
+struct PartitionedSend {
+  Kind kind = Kind::partitioned_send;
+  std::uint8_t pad[3] = {};
+  std::int32_t source = 0;
+  std::int32_t tag = 0;
+  std::uint32_t partitions = 0;
+  std::uint64_t context = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t send_id = 0;
+};
+static_assert(sizeof(PartitionedSend) == 40);
+
+// PARTITIONED_READY: the receiver has begun a round. Each partition of the sender may be written to
+// its place in `memory`, with the notice `first_notice` + its number (0: with a FIN). If
+// `by_messages`, the memory has no name and the data come as PARTITION_PIECEs; if `refused`, there
+// is too little.
+struct PartitionedReady {
+  Kind kind = Kind::partitioned_ready;
+  bool by_messages = false;
+  bool refused = false;
+  std::uint8_t pad = 0;
+  std::uint32_t first_notice = 0;
+  std::uint64_t send_id = 0;
+  std::uint64_t receive_id = 0;
+  RemoteMemory memory;
+};
+static_assert(sizeof(PartitionedReady) == 40);
+
+// PARTITION_PIECE: data of a partition follow, to be put at `offset` of the receiver's data.
+// `last`: the partition is there.
+struct PartitionPiece {
+  Kind kind = Kind::partition_piece;
+  bool last = false;
+  std::uint8_t pad[2] = {};
+  std::uint32_t partition = 0;
+  std::uint64_t receive_id = 0;
+  std::uint64_t offset = 0;
+};
+static_assert(sizeof(PartitionPiece) == 24);
+
+// PARTITIONED_DONE: all PARTITION_PIECEs of a round are there, so the sender's data are free.
+struct PartitionedDone {
+  Kind kind = Kind::partitioned_done;
+  std::uint8_t pad[7] = {};
+  std::uint64_t send_id = 0;
+};
+static_assert(sizeof(PartitionedDone) == 16);
 
 inline constexpr std::size_t longest_control = sizeof(ReceiverReady);
 

@@ -207,6 +207,9 @@ bool communicates(const engine::Engine& engine, const Communicator& comm) {
   engine.for_each_send([&](const auto& send) { look(send, send.envelope); });
   engine.matcher().for_each_posted([&](const auto& receive) { look(receive, receive.envelope); });
   engine.for_each_rendezvous_receive([&](const auto& receive) { look(receive, receive.envelope); });
+  engine.partitioned().for_each_running([&](const engine::Partitioned& round, bool) {
+    found = found || round.envelope.context - comm.p2p.context < lanes;
+  });
   return found;
 }
 

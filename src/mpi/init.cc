@@ -60,6 +60,7 @@ void finalize(Process& self) {
   if (self.settings.report) self.job->write_final_report(final_report(self));
   const std::lock_guard held(self.lock); // functions that may be called at any time still are
   running = nullptr;
+  self.marks_partitions.store(false, std::memory_order_relaxed);
   self.phase = Phase::finalized;
   stop(self);
 }

@@ -23,6 +23,17 @@ class Lock {
     ++depth_;
   }
 
+  // Takes the lock if that is possible without waiting.
+  bool try_lock() {
+    const auto me = std::this_thread::get_id();
+    if (owner_.load(std::memory_order_relaxed) != me) {
+      if (!mutex_.try_lock()) return false;
+      owner_.store(me, std::memory_order_relaxed);
+    }
+    ++depth_;
+    return true;
+  }
+
   void unlock() {
     if (--depth_ != 0) return;
     owner_.store(std::thread::id(), std::memory_order_relaxed);

@@ -21,6 +21,7 @@
 #include "mpi/requests.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -100,6 +101,14 @@ class Process {
     }
     if (idled) engine->networks().resume();
   }
+
+  // Sends partitions that threads without the lock left to its holder (mpi/partitioned.cc). To be
+  // called by a thread that has just let the lock go.
+  [[gnu::always_inline]] void post_left() noexcept {
+    if (marks_partitions.load(std::memory_order_relaxed)) [[unlikely]]
+      post_left_partitions();
+  }
+  std::atomic<bool> marks_partitions = false; // there are, or were, partitioned sends
 
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
@@ -189,6 +198,7 @@ class Process {
 
  private:
   [[gnu::cold]] void write_hang_report();
+  [[gnu::noinline]] void post_left_partitions() noexcept;
   [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
 
   unsigned polls_before_idle_ = 0; // of the nearest network

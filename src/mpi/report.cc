@@ -164,6 +164,16 @@ std::string hang_report(Process& self) {
     row["sending"] = false;
     rendezvous.push_back(std::move(row));
   });
+  engine.partitioned().for_each_running([&](const engine::Partitioned& round, bool sending) {
+    if (rendezvous.size() == most_rows) return;
+    const std::size_t bytes = round.data.number * round.data.bytes();
+    Json row = describe(self, round.envelope, round.peer, bytes, "peer");
+    row["protocol"] = "partitioned";
+    row["stage"] = fmt::format("{} of {} partitions are still to be {}", round.left,
+                               round.data.number, sending ? "sent" : "received");
+    row["sending"] = sending;
+    rendezvous.push_back(std::move(row));
+  });
   engine.peers().for_each([&](const engine::Peer& peer) {
     if (connections.size() == most_rows) return;
     connections.push_back({{"peer", peer.rank}, {"state", text(peer.state)}});

@@ -139,7 +139,8 @@ std::string describe_failure(const Request& request) {
     return fmt::format("a {} on {} cannot finish: the other process has ended", sort_name(request),
                        where);
   }
-  if (request.role == Role::collective || request.role == Role::persistent) {
+  if (request.role == Role::collective || request.role == Role::persistent ||
+      request.role == Role::partitioned) {
     const auto& layered = static_cast<const LayerRequest&>(request);
     if (layered.sort->failure != nullptr) return layered.sort->failure(layered);
   }
@@ -166,6 +167,13 @@ void free(Process& self, MPI_Request* handle) {
       give_up(*static_cast<Process*>(process), done);
     };
     return;
+  case Role::partitioned: // its buffer is the sender's to write to until the round is over
+    if (!idle(*handle)) {
+      base::fail(MPI_ERR_REQUEST,
+                 "the {} is active; complete it with MPI_Wait or MPI_Test before it is freed",
+                 sort_name(request));
+    }
+    [[fallthrough]];
   default:
     if (request.complete) return destroy(self, static_cast<LayerRequest&>(request));
     request.detached = true;

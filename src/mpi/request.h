@@ -34,7 +34,7 @@ struct RequestClass {
   const char* name; // "persistent send", for messages and the hang report
   // Takes the memory back. The request is neither active nor in use by anybody.
   void (*destroy)(Process&, LayerRequest&);
-  // Role::persistent: starts the operation; see started(). Null for all others.
+  // Role::persistent and partitioned: starts the operation. Null for all others.
   void (*start)(Process&, LayerRequest&) = nullptr;
   // MPI_Cancel of an active one. Null if it must not be cancelled (collectives).
   void (*cancel)(Process&, LayerRequest&) = nullptr;
@@ -49,8 +49,9 @@ struct RequestClass {
 struct LayerRequest : engine::Request {
   LayerRequest(engine::Role what, const RequestClass& how) : engine::Request(what), sort(&how) {}
   const RequestClass* sort;
-  // Role::persistent: between MPI_Start and the MPI_Wait or MPI_Test that completes the run. An
-  // inactive one is `complete` with an empty status, so waiting for it is no special case.
+  // Role::persistent and partitioned: between MPI_Start and the MPI_Wait or MPI_Test that completes
+  // the run. An inactive one is `complete` with an empty status, so waiting for it is no special
+  // case.
   bool active = false;
   // What went wrong with an operation inside, if one failed: for describe_failure().
   std::string failure;
@@ -78,8 +79,10 @@ void complete(Process& self, LayerRequest& request, const engine::Status& status
 // Nothing to wait for, and not counted by MPI_Waitany and its like: null, or persistent and
 // inactive.
 [[nodiscard]] inline bool idle(MPI_Request request) {
-  return request == MPI_REQUEST_NULL || (object(request).role == engine::Role::persistent &&
-                                         !static_cast<LayerRequest&>(object(request)).active);
+  if (request == MPI_REQUEST_NULL) return true;
+  const engine::Role role = object(request).role;
+  return (role == engine::Role::persistent || role == engine::Role::partitioned) &&
+         !static_cast<LayerRequest&>(object(request)).active;
 }
 
 // Ends a request that is complete: `status` (unless MPI_STATUS_IGNORE) says how; a persistent

@@ -8,6 +8,7 @@
 #include "mpi/collectives.h"
 #include "mpi/generalized.h"
 #include "mpi/p2p.h"
+#include "mpi/partitioned.h"
 #include "mpi/request.h"
 
 namespace macadam::mpi {
@@ -24,6 +25,7 @@ struct Requests {
   engine::Request done{engine::Role::done};        // a send that has finished inside its call
   engine::Request from_nobody{engine::Role::done}; // a receive from MPI_PROC_NULL
   base::Slab<PersistentMessage> persistent;
+  base::Slab<PartitionedRequest> partitioned;
   base::Slab<Exchange> exchanges;
   base::Slab<CollectiveRequest> collectives;
   base::Slab<Generalized> generalized;

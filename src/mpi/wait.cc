@@ -20,12 +20,25 @@ void Process::write_hang_report() {
   job->write_report(hang_report(*this));
 }
 
+// Either this thread sees what others left before they found the lock taken, or they find it free.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"
+void Process::post_left_partitions() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (engine->partitioned().any_left() && lock.try_lock()) {
+    engine->partitioned().post_left();
+    lock.unlock();
+  }
+}
+#pragma GCC diagnostic pop
+
 void Process::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   // Another one may finish what this one sleeps for: look again soon.
   constexpr unsigned threads_us = 1'000;
   const char* const waiting_in = function;
   const bool contended = lock.contended();
   const unsigned depth = lock.release();
+  post_left();
   if (contended) {
     std::this_thread::yield();
   } else {

@@ -45,6 +45,8 @@ macadam_program(coll/gathers RANKS 1 3 4 TIMEOUT 120)
 macadam_program(coll/outstanding RANKS 2 3 4)
 macadam_program(coll/intercommunicators RANKS 2 3 5)
 
+macadam_program(partitioned/rounds RANKS 1 2 3 LABELS quick)
+
 macadam_program(topology/cartesian RANKS 1 2 4 6 LABELS quick)
 macadam_program(topology/graphs RANKS 1 2 5 LABELS quick)
 macadam_program(topology/neighbors RANKS 1 2 3 4 6 LABELS quick)

@@ -248,7 +248,8 @@ def entry_point(entry: Entry) -> str:
         body += (f'  if (running == nullptr) [[unlikely]] return not_running("{name}");\n'
                  "  Process& self = *running;\n")
     body += "  try {\n"
-    body += f"    {lock(name, anytime)}\n"
+    if "lockless" not in function:
+        body += f"    {lock(name, anytime)}\n"
     body += indented(statements, 4)
     body += f"    return MPI_SUCCESS;\n  }} catch (...) {{\n    {failed}\n  }}\n"
     return f"\n{wrapped(opening)}\n{body}}}\n{alias}"

@@ -21,6 +21,7 @@ A function is one statement; continuation lines are indented:
     form        the implementation is told which form was called (`bool large`)
     collective  the forms MPI_Iname and MPI_Name_init exist as well
     anytime     may be called before MPI_Init and after MPI_Finalize
+    lockless    takes the library's lock itself where it needs it
     deprecated  by the standard
     removed     from the standard long ago: exported for programs that still call it, as the other
                 libraries with the standard ABI do, and nothing more: not in mpi.h, not in Fortran
@@ -36,7 +37,7 @@ from .kinds import KINDS, Kind, plain
 
 FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "communicator",
                   "environment", "file", "tool")
-WORDS = {"large", "x", "form", "collective", "anytime", "deprecated", "removed", "written"}
+WORDS = {"large", "x", "form", "collective", "anytime", "lockless", "deprecated", "removed", "written"}
 SIDES = {"root", "leaf", "member", "op"}
 LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 

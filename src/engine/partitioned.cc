@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/partitioned.h"
+
+#include "base/error.h"
+#include "datatype/cursor.h"
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace macadam::engine {
+
+PartitionedTable::~PartitionedTable() {
+  while (!sends_.empty())
+    send_slab_.free(&sends_.pop_front());
+  while (!receives_.empty()) {
+    PartitionedReceive& receive = receives_.pop_front();
+    if (receive.staged != nullptr)
+      engine_.buffers_.give(receive.staged, receive.data.number * receive.data.bytes());
+    receive_slab_.free(&receive);
+  }
+}
+
+// ---------------------------------------------------------------- made and taken back
+
+void PartitionedTable::init(Partitioned& made, Peer& peer, const Envelope& envelope,
+                            const Partitions& data, Partitioned::Ended ended, void* argument) {
+  made.table = this;
+  made.peer = &peer;
+  made.envelope = envelope;
+  made.data = data;
+  made.type = datatype::TypeRef(*data.type);
+  made.ended = ended;
+  made.argument = argument;
+}
+
+PartitionedSend& PartitionedTable::make_send(Peer& peer, const Envelope& envelope,
+                                             const Partitions& data, Partitioned::Ended ended,
+                                             void* argument) {
+  PartitionedSend& send = *send_slab_.make();
+  sends_.push_back(send);
+  init(send, peer, envelope, data, ended, argument);
+  send.marked = std::make_unique<std::atomic<std::uint64_t>[]>(send.words());
+  send.posted.resize(send.words());
+  send.id = send_ids_.add(&send);
+  const wire::PartitionedSend offer{.source = envelope.source,
+                                    .tag = envelope.tag,
+                                    .partitions = data.number,
+                                    .context = envelope.context,
+                                    .bytes = data.bytes(),
+                                    .send_id = send.id};
+  engine_.post_control(peer, &offer, sizeof offer);
+  return send;
+}
+
+PartitionedReceive& PartitionedTable::make_receive(Peer& peer, const Envelope& envelope,
+                                                   const Partitions& data, Partitioned::Ended ended,
+                                                   void* argument) {
+  PartitionedReceive& receive = *receive_slab_.make();
+  receives_.push_back(receive);
+  init(receive, peer, envelope, data, ended, argument);
+  receive.missing = std::make_unique<std::atomic<std::uint64_t>[]>(data.number);
+  receive.id = receive_ids_.add(&receive);
+  const auto offer = std::ranges::find_if(offers_, [&](const Offer& o) {
+    return o.peer == &peer && o.send.context == envelope.context && o.send.tag == envelope.tag;
+  });
+  if (offer != offers_.end()) {
+    match(receive, offer->send);
+    offers_.erase(offer);
+  }
+  return receive;
+}
+
+void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) {
+  for (PartitionedReceive& receive : receives_) {
+    if (receive.matched || receive.peer != &peer || receive.envelope.context != offer.context ||
+        receive.envelope.tag != offer.tag)
+      continue;
+    match(receive, offer);
+    if (receive.running) open(receive);
+    return;
+  }
+  if (!engine_.dropped_.contains(offer.context)) offers_.push_back({&peer, offer});
+}
+
+void PartitionedTable::match(PartitionedReceive& receive, const wire::PartitionedSend& offer) {
+  receive.matched = true;
+  receive.peer_id = offer.send_id;
+  receive.sent_number = offer.partitions;
+  receive.sent_bytes = offer.bytes;
+}
+
+void PartitionedTable::release(PartitionedSend& send) {
+  send_ids_.remove(send.id);
+  base::List<PartitionedSend, Sending>::erase(send);
+  send_slab_.free(&send);
+}
+
+void PartitionedTable::release(PartitionedReceive& receive) {
+  receive_ids_.remove(receive.id);
+  if (receive.first_notice != 0) notices_.erase(receive.first_notice & ~notice_bit);
+  if (receive.is_registered) receive.peer->transport->release_memory(receive.memory);
+  if (receive.staged != nullptr)
+    engine_.buffers_.give(receive.staged, receive.data.number * receive.data.bytes());
+  base::List<PartitionedReceive, Receiving>::erase(receive);
+  receive_slab_.free(&receive);
+}
+
+void PartitionedTable::drop_context(std::uint64_t context) {
+  std::erase_if(offers_, [&](const Offer& offer) { return offer.send.context == context; });
+}
+
+// ---------------------------------------------------------------- sending
+
+void PartitionedTable::start(PartitionedSend& send) {
+  ++send.started;
+  for (std::size_t i = 0; i < send.words(); ++i)
+    send.marked[i].store(0, std::memory_order_relaxed);
+  std::ranges::fill(send.posted, 0);
+  send.left = send.data.number;
+  send.error = send.peer->state == PeerState::failed ? MPI_ERR_PROC_ABORTED : MPI_SUCCESS;
+  send.running = true;
+  if (send.left == 0 || send.error != MPI_SUCCESS) end(send);
+}
+
+void PartitionedTable::on_ready(const wire::PartitionedReady& ready) {
+  PartitionedSend* const send = send_ids_.find(ready.send_id);
+  if (send == nullptr) return; // freed before its first round
+  ++send->opened;
+  send->peer_id = ready.receive_id;
+  send->memory = ready.memory;
+  send->first_notice = ready.first_notice;
+  send->by_messages = ready.by_messages;
+  send->refused = ready.refused;
+  post_marked(*send);
+}
+
+void PartitionedTable::post_marked(PartitionedSend& send) noexcept {
+  if (!send.running || static_cast<std::int32_t>(send.opened - send.started) < 0) return;
+  const std::uint32_t round = send.started;
+  for (std::size_t word = 0; word < send.words(); ++word) {
+    std::uint64_t fresh = send.marked[word].load(std::memory_order_acquire) & ~send.posted[word];
+    send.posted[word] |= fresh;
+    for (; fresh != 0; fresh &= fresh - 1) {
+      post(send, static_cast<std::uint32_t>(word * 64) +
+                     static_cast<std::uint32_t>(std::countr_zero(fresh)));
+      if (!send.running || send.started != round) return; // that was the last
+    }
+  }
+}
+
+void PartitionedTable::post_marked(std::uint64_t id) {
+  const auto is_open = [this, id] {
+    const PartitionedSend* const send = send_ids_.find(id);
+    return send == nullptr || static_cast<std::int32_t>(send->opened - send->started) >= 0;
+  };
+  if (!is_open()) engine_.progress();
+  if (PartitionedSend* const send = send_ids_.find(id)) post_marked(*send);
+}
+
+void PartitionedTable::post_left() noexcept {
+  if (!left_.exchange(false)) return;
+  for (auto at = sends_.begin(); at != sends_.end();) {
+    PartitionedSend& send = *at;
+    ++at;
+    post_marked(send);
+  }
+}
+
+// A partition that cannot be sent ends the round with its error; the others go their way.
+void PartitionedTable::post(PartitionedSend& whole, std::uint32_t partition) noexcept {
+  if (whole.refused) {
+    whole.error = MPI_ERR_TRUNCATE;
+    return count(whole);
+  }
+  SendRequest* send = nullptr;
+  std::int32_t error = MPI_ERR_NO_MEM;
+  try {
+    send = engine_.send_slab_.make();
+    send->peer = whole.peer;
+    send->envelope = whole.envelope;
+    send->data = whole.data.partition(partition);
+    send->bytes = whole.data.bytes();
+    if (!whole.type->contiguous()) send->gaps = whole.type;
+    send->argument = &whole;
+    send->continuation = on_written;
+    engine_.sends_.push_back(*send);
+    send->id = engine_.send_ids_.add(send);
+    return transmit(whole, *send, partition);
+  } catch (const base::Error& failed) {
+    error = failed.error_class;
+  } catch (const std::bad_alloc&) {
+  }
+  if (send != nullptr) return engine_.finish_send(*send, error);
+  whole.error = error;
+  count(whole);
+}
+
+void PartitionedTable::transmit(PartitionedSend& whole, SendRequest& send,
+                                std::uint32_t partition) {
+  Peer& peer = *whole.peer;
+  const std::size_t bytes = send.bytes;
+  const std::uint64_t offset = std::uint64_t{partition} * bytes;
+  ++engine_.counters_.partitions_sent;
+  engine_.counters_.bytes_sent += bytes;
+  if (!whole.by_messages) {
+    const wire::Fin fin{.kind = wire::Kind::partition_fin,
+                        .source = static_cast<std::int32_t>(partition),
+                        .id = whole.peer_id,
+                        .bytes = bytes};
+    const std::uint32_t notice = whole.first_notice != 0 ? whole.first_notice + partition : 0;
+    return engine_.write_and_tell(send, {whole.memory.address + offset, whole.memory.key}, bytes,
+                                  notice, fin);
+  }
+  send.stage = SendStage::awaits_ack;
+  const std::byte* const data = engine_.flat(send);
+  const std::size_t most = peer.transport->limits().message - sizeof(wire::PartitionPiece);
+  std::size_t sent = 0;
+  do {
+    const std::size_t now = std::min(most, bytes - sent);
+    const wire::PartitionPiece piece{.last = sent + now == bytes,
+                                     .partition = partition,
+                                     .receive_id = whole.peer_id,
+                                     .offset = offset + sent};
+    engine_.post_control(peer, &piece, sizeof piece, data + sent, now);
+    sent += now;
+  } while (sent < bytes);
+}
+
+// The data of one partition are free, or will not be sent.
+void PartitionedTable::on_written(Request& request, void* argument) {
+  auto& whole = *static_cast<PartitionedSend*>(argument);
+  if (request.status.error != MPI_SUCCESS) whole.error = request.status.error;
+  whole.table->engine_.release(&request);
+  whole.table->count(whole);
+}
+
+void PartitionedTable::on_done(const wire::PartitionedDone& done) {
+  PartitionedSend* const whole = send_ids_.find(done.send_id);
+  if (whole == nullptr) return;
+  for (auto at = engine_.sends_.begin(); at != engine_.sends_.end();) {
+    SendRequest& send = *at;
+    ++at;
+    if (send.argument == whole && send.continuation == on_written)
+      engine_.finish_send(send, MPI_SUCCESS);
+  }
+}
+
+// ---------------------------------------------------------------- receiving
+
+void PartitionedTable::start(PartitionedReceive& receive) {
+  // None is there before the round is open, even if it has no bytes.
+  for (std::uint32_t i = 0; i < receive.data.number; ++i)
+    receive.missing[i].store(std::max<std::size_t>(receive.data.bytes(), 1),
+                             std::memory_order_relaxed);
+  receive.error = receive.peer->state == PeerState::failed ? MPI_ERR_PROC_ABORTED : MPI_SUCCESS;
+  receive.running = true;
+  if (receive.error != MPI_SUCCESS) return end(receive);
+  if (receive.matched) open(receive);
+}
+
+// The sender may write.
+void PartitionedTable::open(PartitionedReceive& receive) {
+  if (!receive.prepared) prepare(receive);
+  const std::size_t room = receive.data.bytes();
+  const std::size_t sent = receive.sent_number * receive.sent_bytes;
+  const bool refused = sent > receive.data.number * room;
+  if (room == 0 || sent < receive.data.number * room) {
+    for (std::size_t i = 0; i < receive.data.number; ++i)
+      receive.missing[i].store(sent <= i * room ? 0 : std::min(room, sent - i * room),
+                               std::memory_order_release);
+  }
+  receive.left = receive.sent_number;
+  const wire::PartitionedReady ready{.by_messages = !receive.is_registered && sent != 0,
+                                     .refused = refused,
+                                     .first_notice = receive.first_notice,
+                                     .send_id = receive.peer_id,
+                                     .receive_id = receive.id,
+                                     .memory = receive.memory};
+  engine_.post_control(*receive.peer, &ready, sizeof ready);
+  if (refused) receive.error = MPI_ERR_TRUNCATE;
+  if (refused || receive.left == 0) end(receive);
+}
+
+// For all rounds: where the data land, its name, and notices.
+void PartitionedTable::prepare(PartitionedReceive& receive) {
+  const std::size_t room = receive.data.number * receive.data.bytes();
+  if (room != 0) {
+    if (!receive.type->contiguous()) receive.staged = engine_.buffers_.take(room);
+    const std::byte* const landing =
+        receive.staged != nullptr ? receive.staged : receive.data.address;
+    receive.is_registered = engine_.name(*receive.peer, landing, room, receive.memory);
+    if (receive.is_registered && receive.sent_bytes != 0 &&
+        receive.sent_bytes <= receive.peer->transport->limits().noticed_put)
+      take_notices(receive);
+  }
+  receive.prepared = true;
+}
+
+// A row of notices that no other receive has, one for each partition of the sender; none if there
+// is no such row.
+void PartitionedTable::take_notices(PartitionedReceive& receive) {
+  std::uint32_t first = 0;
+  for (const auto& [other, its] : notices_) {
+    if (other - first >= receive.sent_number) break;
+    first = other + its->sent_number;
+  }
+  if (receive.sent_number > notice_bit - first) return;
+  notices_.emplace(first, &receive);
+  receive.first_notice = notice_bit | first;
+}
+
+void PartitionedTable::on_notice(std::uint32_t notice) {
+  const std::uint32_t number = notice & ~notice_bit;
+  auto at = notices_.upper_bound(number);
+  if (at == notices_.begin()) return;
+  --at;
+  arrived(*at->second, number - at->first);
+}
+
+void PartitionedTable::on_fin(const wire::Fin& fin) {
+  if (PartitionedReceive* const receive = receive_ids_.find(fin.id))
+    arrived(*receive, static_cast<std::uint32_t>(fin.source));
+}
+
+void PartitionedTable::on_piece(const std::byte* packet, std::size_t bytes) {
+  wire::PartitionPiece piece;
+  std::memcpy(&piece, packet, sizeof piece);
+  PartitionedReceive* const receive = receive_ids_.find(piece.receive_id);
+  if (receive == nullptr || !receive->running) return;
+  const std::size_t data = bytes - sizeof piece;
+  const std::size_t room = receive->data.number * receive->data.bytes();
+  if (piece.offset > room || data > room - piece.offset) {
+    base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes at {} to a partitioned receive of {} bytes",
+               receive->peer->rank, data, piece.offset, room);
+  }
+  std::byte* const landing = receive->staged != nullptr ? receive->staged : receive->data.address;
+  if (data != 0) std::memcpy(landing + piece.offset, packet + sizeof piece, data);
+  if (piece.last) arrived(*receive, piece.partition);
+}
+
+// A partition of the sender is in place: those of ours that it touches miss fewer bytes.
+void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partition) {
+  if (!receive.running || partition >= receive.sent_number) return;
+  const std::size_t ours = receive.data.bytes();
+  std::size_t at = partition * receive.sent_bytes;
+  for (const std::size_t end = at + receive.sent_bytes; at < end;) {
+    const std::size_t i = at / ours;
+    const std::size_t here = std::min(end, (i + 1) * ours) - at;
+    const std::uint64_t missing = receive.missing[i].load(std::memory_order_relaxed) - here;
+    if (missing == 0 && receive.staged != nullptr) unpack(receive, static_cast<std::uint32_t>(i));
+    receive.missing[i].store(missing, std::memory_order_release);
+    at += here;
+  }
+  ++engine_.counters_.partitions_received;
+  if (receive.left == 1 && !receive.is_registered && receive.sent_bytes != 0) {
+    const wire::PartitionedDone done{.send_id = receive.peer_id};
+    engine_.post_control(*receive.peer, &done, sizeof done);
+  }
+  count(receive);
+}
+
+void PartitionedTable::unpack(PartitionedReceive& receive, std::uint32_t partition) {
+  const Data data = receive.data.partition(partition);
+  const std::size_t bytes = receive.data.bytes();
+  datatype::PackCursor(*data.type, data.address, data.count)
+      .unpack(receive.staged + partition * bytes, bytes);
+}
+
+// ---------------------------------------------------------------- the end of a round
+
+// One partition less to come or to go.
+void PartitionedTable::count(Partitioned& operation) {
+  if (--operation.left == 0) end(operation);
+}
+
+void PartitionedTable::end(Partitioned& operation) {
+  operation.running = false;
+  operation.ended(operation.argument, {.source = operation.envelope.source,
+                                       .tag = operation.envelope.tag,
+                                       .error = operation.error,
+                                       .bytes = operation.data.number * operation.data.bytes()});
+}
+
+// What was on its way to the peer has ended already.
+void PartitionedTable::fail_peer(const Peer& peer) {
+  std::erase_if(offers_, [&](const Offer& offer) { return offer.peer == &peer; });
+  std::vector<Partitioned*> lost;
+  for_each_running([&](Partitioned& operation, bool) {
+    if (operation.peer == &peer) lost.push_back(&operation);
+  });
+  for (Partitioned* const operation : lost) {
+    operation->error = MPI_ERR_PROC_ABORTED;
+    end(*operation);
+  }
+}
+
+} // namespace macadam::engine

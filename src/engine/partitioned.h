@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/id_table.h"
+#include "base/list.h"
+#include "base/slab.h"
+#include "datatype/type.h"
+#include "engine/request.h"
+#include "engine/wire.h"
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace macadam::engine {
+
+class Engine;
+class PartitionedTable;
+
+// Partitioned communication (MPI 5.0, section 4.2), with the explicit rendezvous of Danalis et al.
+// inside: a send and a receive are matched once, when they are made; from then on the receiver only
+// says that its buffer is open for the next round, and each partition that is ready there is one
+// put with a notice to its place. Nothing is matched, and no partition waits for another.
+//
+//   sender                                  receiver
+//   made: PARTITIONED_SEND (shape)  ------> matched with the receive that was made for it
+//   partition ready: waits          <------ started: PARTITIONED_READY (memory), each round
+//   ... put, notice (or FIN)        ------> counts the bytes of its own partitions
+//
+// The two sides may cut the buffer into different numbers of partitions: a notice names the
+// sender's, and the receiver counts what is missing of its own.
+
+// The buffer of one side: `number` partitions in a row, each of `count` elements of `type`.
+struct Partitions {
+  std::byte* address = nullptr;
+  std::uint32_t number = 0;
+  MPI_Count count = 0;
+  const datatype::Type* type = nullptr;
+
+  // Bytes of data in one.
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(count) * static_cast<std::size_t>(type->size());
+  }
+  [[nodiscard]] Data partition(std::uint32_t i) const {
+    return {address + static_cast<std::ptrdiff_t>(i) * count * type->extent(), count, type};
+  }
+};
+
+// What a send and a receive have in common.
+struct Partitioned {
+  // Called at the end of each round.
+  using Ended = void (*)(void* argument, const Status& status);
+
+  PartitionedTable* table = nullptr;
+  Peer* peer = nullptr;
+  Envelope envelope;
+  Partitions data;
+  datatype::TypeRef type; // keeps data.type
+  std::uint64_t id = 0;   // its name on the wire
+  Ended ended = nullptr;
+  void* argument = nullptr;
+  bool running = false;           // between start() and `ended`
+  std::int32_t error = 0;         // of this round
+  std::uint32_t left = 0;         // the sender's partitions that are still to be sent, or to arrive
+  std::uint64_t peer_id = 0;      // the other side's, once known
+  RemoteMemory memory;            // the receiver's
+  std::uint32_t first_notice = 0; // of the sender's partition 0; 0: FIN instead
+};
+
+struct Sending; // tag: partitioned sends
+
+struct PartitionedSend : Partitioned, base::ListNode<Sending> {
+  // Marks a partition as ready; false if it was already. The one thing that threads do without the
+  // lock: the last access of the caller to this object.
+  bool mark(std::uint32_t partition) {
+    const std::uint64_t bit = std::uint64_t{1} << partition % 64;
+    return (marked[partition / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0;
+  }
+  [[nodiscard]] std::size_t words() const { return (std::size_t{data.number} + 63) / 64; }
+
+  std::unique_ptr<std::atomic<std::uint64_t>[]> marked; // a bit for each partition, of this round
+  std::vector<std::uint64_t> posted;                    // those that are on their way
+  std::uint32_t started = 0;                            // rounds begun here
+  std::uint32_t opened = 0;                             // ... and by the receiver: may be one ahead
+  bool by_messages = false;                             // the receiver cannot name its memory
+  bool refused = false;                                 // ... or has too little
+};
+
+struct Receiving; // tag: partitioned receives
+
+struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
+  // Whether all of a partition is there. For any thread.
+  [[nodiscard]] bool has_arrived(std::uint32_t partition) const {
+    return missing[partition].load(std::memory_order_acquire) == 0;
+  }
+
+  std::unique_ptr<std::atomic<std::uint64_t>[]> missing; // bytes of each partition
+  std::uint32_t sent_number = 0;                         // the sender's partitions,
+  std::size_t sent_bytes = 0;                            // ... and bytes in each
+  std::byte* staged = nullptr; // where data with gaps land, until a partition is complete
+  bool matched = false;
+  bool prepared = false; // memory and notices are as the sender knows them
+  bool is_registered = false;
+};
+
+// All partitioned operations of a process. Not thread safe but where it says so.
+class PartitionedTable {
+ public:
+  explicit PartitionedTable(Engine& engine) : engine_(engine) {}
+  PartitionedTable(const PartitionedTable&) = delete;
+  PartitionedTable& operator=(const PartitionedTable&) = delete;
+  ~PartitionedTable();
+
+  // Makes one, inactive. Sends and receives of one envelope are matched in the order of these calls
+  // on either side. `ended` is called at the end of each round.
+  PartitionedSend& make_send(Peer& peer, const Envelope& envelope, const Partitions& data,
+                             Partitioned::Ended ended, void* argument);
+  PartitionedReceive& make_receive(Peer& peer, const Envelope& envelope, const Partitions& data,
+                                   Partitioned::Ended ended, void* argument);
+  // Takes one back that is inactive.
+  void release(PartitionedSend& send);
+  void release(PartitionedReceive& receive);
+
+  // Begins a round.
+  void start(PartitionedSend& send);
+  void start(PartitionedReceive& receive);
+  // Sends what is marked and not yet on its way, if the receiver is ready for this round.
+  void post_marked(PartitionedSend& send) noexcept;
+  // The same for a send by its id, which may be gone. If the receiver is not known to be ready,
+  // that is looked for once.
+  void post_marked(std::uint64_t id);
+
+  // Threads that marked partitions and did not get the lock leave the rest to whoever has it.
+  // leave() is for any thread.
+  void leave() { left_.store(true); }
+  [[nodiscard]] bool any_left() const { return left_.load(); }
+  void post_left() noexcept;
+
+  // For the engine.
+  void on_send(Peer& peer, const wire::PartitionedSend& offer);
+  void on_ready(const wire::PartitionedReady& ready);
+  void on_fin(const wire::Fin& fin);
+  void on_done(const wire::PartitionedDone& done);
+  void on_piece(const std::byte* packet, std::size_t bytes);
+  void on_notice(std::uint32_t notice);
+  void fail_peer(const Peer& peer);
+  void drop_context(std::uint64_t context);
+
+  template <class Visit>
+  void for_each_running(Visit&& visit) const {
+    for (PartitionedSend& send : sends_) {
+      if (send.running) visit(send, true);
+    }
+    for (PartitionedReceive& receive : receives_) {
+      if (receive.running) visit(receive, false);
+    }
+  }
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return send_slab_.bytes() + receive_slab_.bytes();
+  }
+
+  // Notices of partitions are told from those of receives by this bit.
+  static constexpr std::uint32_t notice_bit = 1U << (notice_bits - 1);
+
+ private:
+  // A send of a peer for which no receive was made yet.
+  struct Offer {
+    Peer* peer;
+    wire::PartitionedSend send;
+  };
+
+  void init(Partitioned& made, Peer& peer, const Envelope& envelope, const Partitions& data,
+            Partitioned::Ended ended, void* argument);
+  void match(PartitionedReceive& receive, const wire::PartitionedSend& offer);
+  void open(PartitionedReceive& receive);
+  void prepare(PartitionedReceive& receive);
+  void take_notices(PartitionedReceive& receive);
+  void post(PartitionedSend& send, std::uint32_t partition) noexcept;
+  void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
+  void count(Partitioned& operation);
+  void arrived(PartitionedReceive& receive, std::uint32_t partition);
+  void unpack(PartitionedReceive& receive, std::uint32_t partition);
+  void end(Partitioned& operation);
+  static void on_written(Request& request, void* argument);
+
+  Engine& engine_;
+  base::Slab<PartitionedSend> send_slab_;
+  base::Slab<PartitionedReceive> receive_slab_;
+  base::IdTable<PartitionedSend> send_ids_;
+  base::IdTable<PartitionedReceive> receive_ids_;
+  base::List<PartitionedSend, Sending> sends_;
+  base::List<PartitionedReceive, Receiving> receives_;   // in the order in which they were made
+  std::vector<Offer> offers_;                            // in the order of arrival
+  std::map<std::uint32_t, PartitionedReceive*> notices_; // by the first of each
+  std::atomic<bool> left_ = false;
+};
+
+} // namespace macadam::engine

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Partitioned communication (MPI 5.0, section 4.2). MPI_Pready and MPI_Parrived are called by many
+// threads at a time, and their entry points take no lock: a bit says that a partition is ready, and
+// whoever has the lock, or gets it without waiting, sends what is ready.
+#include "mpi/partitioned.h"
+
+#include "mpi/calls.h"
+#include "mpi/communicator.h"
+#include "mpi/p2p.h"
+#include "mpi/process.h"
+
+#include <limits>
+#include <mutex>
+
+namespace macadam::mpi {
+
+using datatype::Type;
+using engine::Envelope;
+using engine::Partitions;
+
+namespace {
+
+void start_send(Process& self, LayerRequest& request) {
+  auto& made = static_cast<PartitionedRequest&>(request);
+  if (made.send == nullptr) return complete(self, made, {});
+  self.engine->partitioned().start(*made.send);
+}
+
+void start_receive(Process& self, LayerRequest& request) {
+  auto& made = static_cast<PartitionedRequest&>(request);
+  if (made.receive == nullptr) return complete(self, made, self.requests.from_nobody.status);
+  self.engine->partitioned().start(*made.receive);
+}
+
+void destroy_partitioned(Process& self, LayerRequest& request) {
+  auto& made = static_cast<PartitionedRequest&>(request);
+  engine::PartitionedTable& table = self.engine->partitioned();
+  if (made.send != nullptr) table.release(*made.send);
+  if (made.receive != nullptr) table.release(*made.receive);
+  give_back(self.requests.partitioned, made);
+}
+
+std::string describe_partitioned(const LayerRequest& request) {
+  const auto& made = static_cast<const PartitionedRequest&>(request);
+  const std::string where = describe(*static_cast<const Communicator*>(made.owner));
+  if (made.receive != nullptr && request.status.error == MPI_ERR_TRUNCATE) {
+    const engine::PartitionedReceive& it = *made.receive;
+    return fmt::format(
+        "message truncated: rank {} of {} sends {} partitions of {} bytes with tag {}, "
+        "the partitioned receive has room for {} of {} bytes; both sides must name "
+        "the same amount of data",
+        it.envelope.source, where, it.sent_number, it.sent_bytes, it.envelope.tag, it.data.number,
+        it.data.bytes());
+  }
+  if (made.send != nullptr && request.status.error == MPI_ERR_TRUNCATE) {
+    const engine::PartitionedSend& it = *made.send;
+    return fmt::format(
+        "message truncated: {} partitions of {} bytes with tag {} on {} are more than "
+        "the partitioned receive has room for; both sides must name the same amount "
+        "of data",
+        it.data.number, it.data.bytes(), it.envelope.tag, where);
+  }
+  return fmt::format("a {} on {} failed", request.sort->name, where);
+}
+
+constexpr RequestClass partitioned_send{.name = "partitioned send",
+                                        .destroy = destroy_partitioned,
+                                        .start = start_send,
+                                        .failure = describe_partitioned};
+constexpr RequestClass partitioned_receive{.name = "partitioned receive",
+                                           .destroy = destroy_partitioned,
+                                           .start = start_receive,
+                                           .failure = describe_partitioned};
+
+void end_round(void* argument, const engine::Status& status) {
+  auto& made = *static_cast<PartitionedRequest*>(argument);
+  complete(made.process, made, status);
+}
+
+Partitions partitions_of(const void* buf, int partitions, MPI_Count count, const Type& type) {
+  if (partitions < 0) {
+    base::fail(MPI_ERR_ARG, "partitions is {}; it must be at least 0", partitions);
+  }
+  MPI_Count bytes = 0;
+  if (__builtin_mul_overflow(count, type.size(), &bytes) ||
+      __builtin_mul_overflow(bytes, MPI_Count{partitions}, &bytes)) {
+    base::fail(MPI_ERR_COUNT,
+               "count is {}: {} partitions of so many elements of {} bytes are more "
+               "than memory can hold",
+               count, partitions, type.size());
+  }
+  return {static_cast<std::byte*>(const_cast<void*>(buf)), static_cast<std::uint32_t>(partitions),
+          count, &type};
+}
+
+PartitionedRequest& make(Process& self, const RequestClass& sort, int partitions,
+                         Communicator& comm) {
+  PartitionedRequest& made = *self.requests.partitioned.make(sort, self, partitions);
+  belongs_to(made, comm);
+  return made;
+}
+
+// The request of MPI_Pready and its like, with partitions `first` to `last`.
+PartitionedRequest& find_partitions(MPI_Request handle, int first, int last,
+                                    const RequestClass& sort, const char* name) {
+  if (handle == MPI_REQUEST_NULL) {
+    base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; needed is that of a {}", sort.name);
+  }
+  engine::Request& found = object(handle);
+  if (found.role != engine::Role::partitioned || static_cast<LayerRequest&>(found).sort != &sort) {
+    base::fail(MPI_ERR_REQUEST, "request is not that of a {}", sort.name);
+  }
+  auto& request = static_cast<PartitionedRequest&>(found);
+  const int wrong = first < 0 || first >= request.partitions ? first : last;
+  if (wrong < 0 || wrong >= request.partitions) {
+    base::fail(MPI_ERR_ARG, "{} is {}; the request has {} partitions, from 0 on", name, wrong,
+               request.partitions);
+  }
+  return request;
+}
+
+// The same for sending, in a round.
+PartitionedRequest& find_ready(MPI_Request handle, int first, int last, const char* name) {
+  PartitionedRequest& request = find_partitions(handle, first, last, partitioned_send, name);
+  if (!request.active) {
+    base::fail(MPI_ERR_REQUEST, "the partitioned send is not active; MPI_Start comes before "
+                                "MPI_Pready");
+  }
+  return request;
+}
+
+// Sends partitions that the caller has marked. The send may have ended and be gone already, unless
+// its id finds it.
+void send_marked(Process& self, std::uint64_t id) {
+  engine::PartitionedTable& table = self.engine->partitioned();
+  if (!self.thread_multiple) return table.post_marked(id);
+  if (std::unique_lock held(self.lock, std::try_to_lock); held)
+    table.post_marked(id);
+  else
+    table.leave();
+  self.post_left();
+}
+
+// Marks partitions and sends them. One that was ready before is refused, after the others are sent.
+class Marking {
+ public:
+  explicit Marking(PartitionedRequest& request)
+      : self_(request.process), send_(request.send), id_(send_ != nullptr ? send_->id : 0) {}
+  void add(int partition) {
+    if (send_ != nullptr && !send_->mark(static_cast<std::uint32_t>(partition)))
+      refused_ = partition;
+  }
+  void end() {
+    if (id_ != 0) send_marked(self_, id_);
+    if (refused_ < 0) return;
+    base::fail(MPI_ERR_ARG,
+               "partition {} is ready already; each is to be marked once between "
+               "MPI_Start and the end of the round",
+               refused_);
+  }
+
+ private:
+  Process& self_;
+  engine::PartitionedSend* send_; // until the last partition is marked
+  std::uint64_t id_;
+  int refused_ = -1;
+};
+
+} // namespace
+
+void psend_init(Process& self, const void* buf, int partitions, MPI_Count count, const Type& type,
+                int dest, int tag, Communicator& comm, Info*, MPI_Request* request) {
+  const Partitions data = partitions_of(buf, partitions, count, type);
+  PartitionedRequest& made = make(self, partitioned_send, partitions, comm);
+  if (dest != MPI_PROC_NULL) {
+    made.send = &self.engine->partitioned().make_send(comm.peer(*self.engine, dest),
+                                                      {comm.p2p.context, comm.p2p.rank, tag}, data,
+                                                      end_round, &made);
+    self.marks_partitions.store(true, std::memory_order_relaxed);
+  }
+  *request = handle(made);
+}
+
+void precv_init(Process& self, void* buf, int partitions, MPI_Count count, const Type& type,
+                int source, int tag, Communicator& comm, Info*, MPI_Request* request) {
+  const Partitions data = partitions_of(buf, partitions, count, type);
+  PartitionedRequest& made = make(self, partitioned_receive, partitions, comm);
+  if (source != MPI_PROC_NULL) {
+    made.receive = &self.engine->partitioned().make_receive(
+        comm.peer(*self.engine, source), {comm.p2p.context, source, tag}, data, end_round, &made);
+  }
+  *request = handle(made);
+}
+
+void pready(Process&, int partition, MPI_Request request) {
+  Marking marking(find_ready(request, partition, partition, "partition"));
+  marking.add(partition);
+  marking.end();
+}
+
+void pready_range(Process&, int low, int high, MPI_Request request) {
+  if (low > high) {
+    base::fail(MPI_ERR_ARG, "partition_low is {}, partition_high {}; it must not be less", low,
+               high);
+  }
+  Marking marking(find_ready(request, low, high, low < 0 ? "partition_low" : "partition_high"));
+  for (int i = low; i <= high; ++i)
+    marking.add(i);
+  marking.end();
+}
+
+void pready_list(Process&, int length, const int* partitions, MPI_Request request) {
+  for (int i = 0; i < length; ++i)
+    find_ready(request, partitions[i], partitions[i], "a number in array_of_partitions");
+  if (length == 0) return;
+  Marking marking(find_ready(request, partitions[0], partitions[0], "array_of_partitions"));
+  for (int i = 0; i < length; ++i)
+    marking.add(partitions[i]);
+  marking.end();
+}
+
+void parrived(Process& self, MPI_Request handle, int partition, int* flag) {
+  *flag = 1;
+  if (handle == MPI_REQUEST_NULL) return;
+  const PartitionedRequest& request =
+      find_partitions(handle, partition, partition, partitioned_receive, "partition");
+  if (!request.active || request.receive == nullptr) return;
+  const auto number = static_cast<std::uint32_t>(partition);
+  if (request.receive->has_arrived(number)) return;
+  if (!self.thread_multiple) {
+    self.look();
+  } else if (std::unique_lock held(self.lock, std::try_to_lock); held) { // else another looks
+    self.look();
+  }
+  self.post_left();
+  *flag = request.receive->has_arrived(number) ? 1 : 0;
+}
+
+} // namespace macadam::mpi
