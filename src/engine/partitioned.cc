@@ -31,6 +31,7 @@ void PartitionedTable::init(Partitioned& made, Peer& peer, const Envelope& envel
   made.peer = &peer;
   made.envelope = envelope;
   made.data = data;
+  made.bytes = data.number * data.bytes();
   made.type = datatype::TypeRef(*data.type);
   made.ended = ended;
   made.argument = argument;
@@ -90,6 +91,7 @@ void PartitionedTable::match(PartitionedReceive& receive, const wire::Partitione
   receive.peer_id = offer.send_id;
   receive.sent_number = offer.partitions;
   receive.sent_bytes = offer.bytes;
+  receive.bytes = std::min(receive.bytes, std::size_t{offer.partitions} * offer.bytes);
 }
 
 void PartitionedTable::release(PartitionedSend& send) {
@@ -381,7 +383,7 @@ void PartitionedTable::end(Partitioned& operation) {
   operation.ended(operation.argument, {.source = operation.envelope.source,
                                        .tag = operation.envelope.tag,
                                        .error = operation.error,
-                                       .bytes = operation.data.number * operation.data.bytes()});
+                                       .bytes = operation.bytes});
 }
 
 // What was on its way to the peer has ended already.

@@ -65,6 +65,7 @@ struct Partitioned {
   void* argument = nullptr;
   bool running = false;           // between start() and `ended`
   std::int32_t error = 0;         // of this round
+  std::size_t bytes = 0;          // that a round moves
   std::uint32_t left = 0;         // the sender's partitions that are still to be sent, or to arrive
   std::uint64_t peer_id = 0;      // the other side's, once known
   RemoteMemory memory;            // the receiver's

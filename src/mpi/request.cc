@@ -167,13 +167,6 @@ void free(Process& self, MPI_Request* handle) {
       give_up(*static_cast<Process*>(process), done);
     };
     return;
-  case Role::partitioned: // its buffer is the sender's to write to until the round is over
-    if (!idle(*handle)) {
-      base::fail(MPI_ERR_REQUEST,
-                 "the {} is active; complete it with MPI_Wait or MPI_Test before it is freed",
-                 sort_name(request));
-    }
-    [[fallthrough]];
   default:
     if (request.complete) return destroy(self, static_cast<LayerRequest&>(request));
     request.detached = true;
@@ -183,6 +176,12 @@ void free(Process& self, MPI_Request* handle) {
 void request_free(Process& self, MPI_Request* request) {
   if (*request == MPI_REQUEST_NULL) {
     base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; there is nothing to free");
+  }
+  // The buffer is the sender's to write to until the round is over.
+  if (object(*request).role == Role::partitioned && !idle(*request)) {
+    base::fail(MPI_ERR_REQUEST,
+               "the {} is active; complete it with MPI_Wait or MPI_Test before it is freed",
+               sort_name(object(*request)));
   }
   free(self, request);
 }

@@ -46,6 +46,9 @@ macadam_program(coll/outstanding RANKS 2 3 4)
 macadam_program(coll/intercommunicators RANKS 2 3 5)
 
 macadam_program(partitioned/rounds RANKS 1 2 3 LABELS quick)
+macadam_program(partitioned/rounds RANKS 2 AS pipeline SETTINGS SHM_COPY=pipeline)
+macadam_program(partitioned/errors RANKS 1 2 LABELS quick)
+macadam_program(partitioned/threads RANKS 2 3 LABELS threads)
 
 macadam_program(topology/cartesian RANKS 1 2 4 6 LABELS quick)
 macadam_program(topology/graphs RANKS 1 2 5 LABELS quick)

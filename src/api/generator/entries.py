@@ -24,7 +24,7 @@ using namespace macadam::mpi;
 
 SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || sides.leaf)",
          "op": "op != MPI_NO_OP"}
-COMPANIONS = {"count", "counts", "displs", "datatype", "datatypes"}
+COMPANIONS = {"count", "wide_count", "counts", "displs", "datatype", "datatypes"}
 
 
 def in_place(parameter: Parameter) -> bool:
@@ -76,8 +76,8 @@ class Body:
             name = p.kind_name
             if name in ("counts", "datatypes"):
                 return None, None
-            if name in ("count", "datatype"):
-                found.setdefault(name, p)
+            if name in ("count", "wide_count", "datatype"):
+                found.setdefault(name.removeprefix("wide_"), p)
         return found.get("count"), found.get("datatype")
 
     def length(self, parameter: Parameter) -> str | None:

@@ -134,6 +134,7 @@ KINDS = {
 
     # Counts and sizes.
     "count": number('check::count({name}, "{name}");'),
+    "wide_count": same("MPI_Count {}", value_check("count")),  # in a function that has no large form
     "bytes": Kind("int {}", "MPI_Count {}", "MPI_Count {}", Passing(value_check("not_negative"))),
     "stride": Kind("int {}", "MPI_Count {}", "MPI_Count {}"),
     "aint_count": Kind("MPI_Aint {}", "MPI_Count {}", "MPI_Count {}"),

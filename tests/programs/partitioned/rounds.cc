@@ -303,13 +303,13 @@ void inactive() {
   CHECK_EQUAL(index, MPI_UNDEFINED);
 }
 
-void large_form() {
+void of_doubles() {
   std::vector<double> out(1000), in(1000);
   MPI_Request send, receive;
-  OK(MPI_Psend_init_c(out.data(), 10, 100, MPI_DOUBLE, next(), 1, MPI_COMM_WORLD, MPI_INFO_NULL,
-                      &send));
-  OK(MPI_Precv_init_c(in.data(), 4, 250, MPI_DOUBLE, previous(), 1, MPI_COMM_WORLD, MPI_INFO_NULL,
-                      &receive));
+  OK(MPI_Psend_init(out.data(), 10, 100, MPI_DOUBLE, next(), 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                    &send));
+  OK(MPI_Precv_init(in.data(), 4, 250, MPI_DOUBLE, previous(), 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                    &receive));
   std::iota(out.begin(), out.end(), check::rank);
   OK(MPI_Start(&receive));
   OK(MPI_Start(&send));
@@ -334,5 +334,5 @@ int main(int argc, char** argv) {
                      {"gaps", gaps},
                      {"nothing_to_send", nothing_to_send},
                      {"inactive", inactive},
-                     {"large_form", large_form}});
+                     {"of_doubles", of_doubles}});
 }
