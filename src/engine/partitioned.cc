@@ -140,7 +140,7 @@ void PartitionedTable::on_ready(const wire::PartitionedReady& ready) {
 }
 
 void PartitionedTable::post_marked(PartitionedSend& send) noexcept {
-  if (!send.running || static_cast<std::int32_t>(send.opened - send.started) < 0) return;
+  if (!send.running || !send.is_open()) return;
   const std::uint32_t round = send.started;
   for (std::size_t word = 0; word < send.words(); ++word) {
     std::uint64_t fresh = send.marked[word].load(std::memory_order_acquire) & ~send.posted[word];
@@ -154,11 +154,8 @@ void PartitionedTable::post_marked(PartitionedSend& send) noexcept {
 }
 
 void PartitionedTable::post_marked(std::uint64_t id) {
-  const auto is_open = [this, id] {
-    const PartitionedSend* const send = send_ids_.find(id);
-    return send == nullptr || static_cast<std::int32_t>(send->opened - send->started) >= 0;
-  };
-  if (!is_open()) engine_.progress();
+  if (PartitionedSend* const send = send_ids_.find(id); send != nullptr && !send->is_open())
+    engine_.progress();
   if (PartitionedSend* const send = send_ids_.find(id)) post_marked(*send);
 }
 

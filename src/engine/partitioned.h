@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/slab.h"
 #include "datatype/type.h"
+#include "engine/plant.h"
 #include "engine/request.h"
 #include "engine/wire.h"
 
@@ -75,6 +76,12 @@ struct Partitioned {
 struct Sending; // tag: partitioned sends
 
 struct PartitionedSend : Partitioned, base::ListNode<Sending> {
+  // The receiver has begun the round that runs here.
+  [[nodiscard]] bool is_open() const {
+    return static_cast<std::int32_t>(opened - started) >= 0 ||
+           (planted(Plant::partition_too_early) && opened != 0);
+  }
+
   // Marks a partition as ready; false if it was already. The one thing that threads do without the
   // lock: the last access of the caller to this object.
   bool mark(std::uint32_t partition) {
@@ -159,6 +166,12 @@ class PartitionedTable {
     for (PartitionedReceive& receive : receives_) {
       if (receive.running) visit(receive, false);
     }
+  }
+  // Sends of others that wait for their receive to be made.
+  template <class Visit>
+  void for_each_offer(Visit&& visit) const {
+    for (const Offer& offer : offers_)
+      visit(*offer.peer, offer.send);
   }
   [[nodiscard]] std::size_t memory_bytes() const {
     return send_slab_.bytes() + receive_slab_.bytes();

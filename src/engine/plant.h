@@ -14,6 +14,7 @@ enum class Plant : std::uint8_t {
   probe_without_ordinal, // a matched probe does not count as a match
   stale_ready,           // the sender uses an announcement of an earlier ordinal
   revoked_permit,        // ... and one that was taken back
+  partition_too_early,   // a partition is sent before the receiver has begun the round
 };
 
 #ifdef MACADAM_PLANT

@@ -45,7 +45,7 @@ std::vector<Word> words_of(const Sequences& sequences) {
 // A cancel, withdrawal or wait names an operation that stands before it, a matched receive has its
 // probe, and what is freed is not used again.
 bool sensible(const Word& steps) {
-  int receives = 0, sends = 0;
+  int receives = 0, sends = 0, partitioned = 0;
   bool probed = false;
   std::vector<int> freed;
   for (const Step& step : steps) {
@@ -73,6 +73,16 @@ bool sensible(const Word& steps) {
     case Step::What::cancel:
     case Step::What::wait:
       if (step.number >= receives) return false;
+      break;
+    case Step::What::partitioned_send:
+    case Step::What::partitioned_receive:
+      ++partitioned;
+      break;
+    case Step::What::start_round:
+    case Step::What::mark_ready:
+    case Step::What::mark_only:
+    case Step::What::end_round:
+      if (step.number >= partitioned) return false;
       break;
     case Step::What::free_context:
       freed.push_back(step.context);
@@ -325,6 +335,34 @@ std::span<const Family> families() {
        .ranks = {{1, 2, "send 1 0 4"},
                  {1, 2, "recv {0 *} 0 24;mprobe * *,mrecv 24"},
                  {1, 1, "send 1 0 {4 20}"}},
+       .quick = false},
+      {.name = "partitions",
+       .about = "partitions in every order, cut otherwise by the receiver, two rounds in flight",
+       .conditions = "read {at_once blocking ordered};read {at_once ordered} notices;"
+                     "read blocking notices refusals=1;read {at_once ordered} scarce=1;"
+                     "read ordered notices late bursts",
+       .ranks =
+           {{1, 1,
+             "psend 1 0 2 6,start 0,ready 0 1,ready 0 0,end 0,start 0,ready 0 0,ready 0 1;"
+             "psend 1 0 3 4,start 0,ready 0 2,mark 0 0,ready 0 1,end 0,start 0,{ready mark} 0 1;"
+             "psend 1 0 1 12g,start 0,mark 0 0,end 0,start 0,mark 0 0"},
+            {1, 1,
+             "precv 0 0 1 12,start 0,end 0,start 0;precv 0 0 2 6,start 0,end 0,start 0;"
+             "precv 0 0 3 4,start 0,end 0,start 0;"
+             "precv 0 0 1 12g,start 0,end 0,start 0,end 0"}},
+       .quick = true},
+      {.name = "partitioned",
+       .about = "several partitioned operations of one tag, messages among them",
+       .conditions = "{read write} {at_once blocking};read ordered notices;write ordered scarce=1",
+       .ranks =
+           {{1, 1,
+             "psend 1 0 1 8,psend 1 0 2 4,start 1,ready 1 1,start 0,ready 0 0,ready 1 0;"
+             "psend 1 0 2 4,start 0,ready 0 0,send 1 0 {4 20},ready 0 1,end 0,start 0,ready 0 0;"
+             "psend 1 0 1 8,start 0,ready 0 0,precv 1 0 1 8,start 1"},
+            {1, 1,
+             "precv 0 0 2 4,precv 0 0 1 8,start 0,start 1,end 0,start 0;"
+             "precv 0 0 2 4,start 0,recv 0 0 24,end 0,start 0;"
+             "precv 0 0 1 8,start 0,psend 0 0 1 8,start 1,ready 1 0"}},
        .quick = false},
       {.name = "bounds",
        .about = "ordinals for one tag only, room for one unexpected message, types with gaps",

@@ -5,6 +5,7 @@
 #include "datatype/constructors.h"
 #include "engine/wire.h"
 #include "fmt/format.h"
+#include "prove/content.h"
 
 #include <cstring>
 
@@ -12,23 +13,6 @@ namespace macadam::prove {
 namespace {
 
 using engine::Envelope;
-
-constexpr unsigned char untouched = 0xee, reused = 0xdd;
-constexpr std::uint64_t first_context = 4;
-
-std::uint64_t context_of(const Step& step) {
-  return first_context + static_cast<std::uint64_t>(step.context);
-}
-
-// The bytes of a message; neighbours differ, and so do messages.
-unsigned char content(int message, std::size_t i) {
-  return static_cast<unsigned char>((static_cast<std::size_t>(message) * 37 + i * 5 + 1) % 200);
-}
-
-// Where byte `i` of the data lies in the user's memory.
-std::size_t place(std::size_t i, bool gaps) {
-  return gaps ? i / 4 * 6 + i % 4 + (i % 4 >= 2 ? 2 : 0) : i;
-}
 
 } // namespace
 
@@ -68,6 +52,8 @@ bool Job::may_call(int rank) const {
     return index(step.number) < process.receives.size() &&
            process.receives[index(step.number)]->request == nullptr;
   }
+  if (step.what == Step::What::end_round)
+    return !process.partitioned[index(step.number)]->running();
   if (step.what == Step::What::free_context) {
     return std::none_of(process.operations.begin(), process.operations.end(), [&](const auto& o) {
       return o->step.context == step.context && o->request != nullptr;
@@ -105,6 +91,16 @@ void Job::call(int rank) {
     return;
   case Step::What::free_context:
     return free_context(rank, step.context);
+  case Step::What::partitioned_send:
+  case Step::What::partitioned_receive:
+    return make_partitioned(rank, step);
+  case Step::What::start_round:
+    return start_round(rank, step.number);
+  case Step::What::mark_ready:
+  case Step::What::mark_only:
+    return mark_partition(rank, step);
+  case Step::What::end_round:
+    return;
   }
 }
 
@@ -158,6 +154,7 @@ void Job::send(int rank, const Step& step) {
 }
 
 void Job::polled(int rank) {
+  check_partitions(rank);
   const Process& process = processes_[index(rank)];
   if (process.sending == nullptr) return;
   process.sending->receiver_early = process.engine->counters().receiver_early;
@@ -382,6 +379,7 @@ void Job::sees(int at, int from, const std::byte* packet, std::size_t all) {
 }
 
 void Job::sees_notice(int at, int from, std::uint32_t notice, std::size_t bytes) {
+  if ((notice & engine::PartitionedTable::notice_bit) != 0) return;
   sees_end(at, from, bytes, [&](const engine::ReceiveRequest& receive) {
     return base::short_id(receive.id) == notice;
   });
@@ -432,6 +430,7 @@ std::string Job::name_of(const Operation& operation) {
 // Nothing moves any more: what MPI's rules have matched must be complete, and sends that need no
 // receiver too.
 void Job::check_rest() {
+  check_partitions_at_rest();
   for (Process& process : processes_) {
     const bool copied = settings_.protocols == base::Protocols::customized &&
                         program_.conditions.scarce == 0; // then the library may have no memory
@@ -477,6 +476,7 @@ bool Job::receive_rest(int rank) {
 
 void Job::check_end() {
   if (!wrong().empty()) return;
+  release_partitioned();
   for (Process& process : processes_) {
     for (auto& operation : process.operations) {
       if (operation->request != nullptr) return say(name_of(*operation) + " hangs");
@@ -485,7 +485,11 @@ void Job::check_end() {
                                             rest) != std::ssize(operation->memory))
         return say("a send's memory was written to");
     }
-    if (!process.engine->quiet()) return say("something is left in flight");
+    // What goes by messages is kept until its round is over.
+    const bool in_round = std::ranges::any_of(process.partitioned, [](const auto& operation) {
+      return operation->sends() && operation->running();
+    });
+    if (!in_round && !process.engine->quiet()) return say("something is left in flight");
   }
   for (const auto& [rank, peer] : broken_off_) {
     if (!processes_[index(rank)].has_lost(peer))

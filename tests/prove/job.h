@@ -4,6 +4,7 @@
 #include "datatype/type.h"
 #include "engine/engine.h"
 #include "prove/oracle.h"
+#include "prove/partitions.h"
 #include "prove/program.h"
 
 #include <algorithm>
@@ -98,7 +99,8 @@ class Job {
     std::vector<std::unique_ptr<Operation>> operations; // in the order of the calls
     std::vector<Operation*> receives;                   // as the oracle numbers them
     std::vector<Operation*> sends;
-    engine::Message* probed = nullptr; // by the last matched probe
+    std::vector<std::unique_ptr<PartitionedOperation>> partitioned; // in the order of the calls
+    engine::Message* probed = nullptr;                              // by the last matched probe
     int probed_message = Oracle::none;
     std::vector<std::uint64_t> freed; // contexts
     std::vector<int> lost;            // peers that have failed, as the process was told
@@ -134,6 +136,17 @@ class Job {
   void sees_end(int at, int from, std::uint64_t bytes, Is&& is);
   void arrive_silently(int from, int at);
   void check_channels();
+
+  // partitions.cc
+  void make_partitioned(int rank, const Step& step);
+  void start_round(int rank, int number);
+  void mark_partition(int rank, const Step& step);
+  void ended_round(PartitionedOperation& operation, const engine::Status& status);
+  void check_inactive(PartitionedOperation& operation);
+  void check_partitions(int rank);
+  void check_partitions_at_rest();
+  [[nodiscard]] PartitionedOperation* other_side(const PartitionedOperation& operation) const;
+  void release_partitioned();
   void check_channel(int rank, const engine::Peer& peer, const engine::Channel& channel);
 
   const Program& program_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A proof that finds nothing must be able to find something: four bugs, each a rule left out, are
+// A proof that finds nothing must be able to find something: five bugs, each a rule left out, are
 // planted in an engine built for this test, and each must be found.
 #include "engine/plant.h"
 #include "fmt/format.h"
@@ -56,6 +56,10 @@ TEST_F(Planted, StaleReadyIsFound) {
 
 TEST_F(Planted, RevokedPermitThatIsUsedIsFound) {
   expect_found(Plant::revoked_permit, "retractions");
+}
+
+TEST_F(Planted, PartitionThatIsSentTooEarlyIsFound) {
+  expect_found(Plant::partition_too_early, "partitions");
 }
 
 // Random programs are no weaker: each bug shows within some hundred of them.

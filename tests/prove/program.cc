@@ -15,14 +15,26 @@ using What = Step::What;
 struct Name {
   What what;
   const char* text;
-  const char* operands; // p: peer, t: tag, b: bytes, n: number
+  // p: peer, t: tag, c: partitions, b: bytes, n: number, k: partition
+  const char* operands;
 };
 constexpr std::array names = {
-    Name{What::send, "send", "ptb"},         Name{What::synchronous_send, "ssend", "ptb"},
-    Name{What::receive, "recv", "ptb"},      Name{What::probe, "probe", "pt"},
-    Name{What::match_probe, "mprobe", "pt"}, Name{What::receive_matched, "mrecv", "b"},
-    Name{What::cancel, "cancel", "n"},       Name{What::withdraw, "withdraw", "n"},
-    Name{What::wait, "wait", "n"},           Name{What::free_context, "free", ""},
+    Name{What::send, "send", "ptb"},
+    Name{What::synchronous_send, "ssend", "ptb"},
+    Name{What::receive, "recv", "ptb"},
+    Name{What::probe, "probe", "pt"},
+    Name{What::match_probe, "mprobe", "pt"},
+    Name{What::receive_matched, "mrecv", "b"},
+    Name{What::cancel, "cancel", "n"},
+    Name{What::withdraw, "withdraw", "n"},
+    Name{What::wait, "wait", "n"},
+    Name{What::free_context, "free", ""},
+    Name{What::partitioned_send, "psend", "ptcb"},
+    Name{What::partitioned_receive, "precv", "ptcb"},
+    Name{What::start_round, "start", "n"},
+    Name{What::mark_ready, "ready", "nk"},
+    Name{What::mark_only, "mark", "nk"},
+    Name{What::end_round, "end", "n"},
 };
 
 const Name& name_of(What what) {
@@ -94,6 +106,12 @@ Step parse_step(std::string_view text) {
         }
         step.bytes = static_cast<std::size_t>(number(value, text));
         break;
+      case 'c':
+        step.partitions = static_cast<std::size_t>(number(value, text));
+        break;
+      case 'k':
+        step.partition = static_cast<std::size_t>(number(value, text));
+        break;
       default:
         step.number = number(value, text);
       }
@@ -101,8 +119,8 @@ Step parse_step(std::string_view text) {
     return step;
   }
   throw std::invalid_argument(fmt::format("\"{}\": a step is needed: send, ssend, recv, probe, "
-                                          "mprobe, mrecv, cancel, withdraw, wait or "
-                                          "free",
+                                          "mprobe, mrecv, cancel, withdraw, wait, "
+                                          "free, psend, precv, start, ready, mark or end",
                                           text));
 }
 
@@ -177,6 +195,12 @@ std::string show(const Step& step) {
       break;
     case 'b':
       text += std::to_string(step.bytes) + (step.gaps ? "g" : "");
+      break;
+    case 'c':
+      text += std::to_string(step.partitions);
+      break;
+    case 'k':
+      text += std::to_string(step.partition);
       break;
     default:
       text += std::to_string(step.number);

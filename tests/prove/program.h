@@ -28,11 +28,19 @@ struct Step {
     withdraw,        // ... of its send `number`
     wait,            // until that receive is complete
     free_context,    // as MPI_Comm_free: waits until the process has nothing in flight there
+    partitioned_send,
+    partitioned_receive,
+    start_round, // of the process's partitioned operation `number`
+    mark_ready,  // ... its partition `partition`
+    mark_only,   // the same by a thread that does not get the lock
+    end_round,   // until the round is over
   } what = What::send;
   int peer = 0;
   int tag = 0;
   std::size_t bytes = 0; // of the message, or room of a receive
   int number = 0;
+  std::size_t partitions = 0; // of `bytes` each
+  std::size_t partition = 0;
   bool gaps = false; // the data are of a type with gaps
   int context = 0;
 

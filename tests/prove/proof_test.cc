@@ -53,6 +53,10 @@ TEST(Keys, StandForExactlyTheRunsThatTheySave) {
            "read demote / send 1 0 4, send 1 0 4, send 1 0 20 / recv 0 0 24",
            "write tags=1 / send 1 0 20, send 1 1 20g / recv 0 0 24g, recv 0 1 24",
            "write / send 1 0 20 / recv * 0 24, recv 2 0 24 / send 1 0 20",
+           "read ordered notices / psend 1 0 2 6, start 0, ready 0 1, mark 0 0, end 0, start 0, "
+           "ready 0 0 / precv 0 0 3 4, start 0, end 0, start 0",
+           "read at_once scarce=1 / psend 1 0 2 4g, start 0, ready 0 0, ready 0 1 / "
+           "precv 0 0 1 8g, start 0",
        }) {
     Explorer with_keys, without(false);
     const Program program = parse(text);

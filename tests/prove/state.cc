@@ -67,7 +67,26 @@ class StateHash {
     for (std::size_t i = 0; i < operations.size(); ++i) {
       if (operations[i]->memory.data() == address) return i;
     }
+    const auto& partitioned = process(rank).partitioned; // by a place inside
+    for (std::size_t i = 0; i < partitioned.size(); ++i) {
+      const auto& memory = partitioned[i]->memory;
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+      if (at >= begin && at < begin + memory.size()) return (i + 1) << 32 | (at - begin);
+    }
     return gone;
+  }
+  // A partitioned operation of a process by its id on the wire.
+  [[nodiscard]] std::uint64_t partitioned_named(int rank, std::uint64_t id, bool sends) const {
+    const auto& partitioned = process(rank).partitioned;
+    for (std::size_t i = 0; i < partitioned.size(); ++i) {
+      if (partitioned[i]->sends() == sends && common(*partitioned[i]).id == id) return i;
+    }
+    return gone;
+  }
+  static const engine::Partitioned& common(const PartitionedOperation& operation) {
+    if (operation.sends()) return *operation.send;
+    return *operation.receive;
   }
   [[nodiscard]] std::uint64_t name(int rank, const engine::Request* request) const {
     if (request == nullptr) return gone;
@@ -97,6 +116,12 @@ class StateHash {
       if (notice == 0 || receive->request == nullptr) continue;
       const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
       if (base::short_id(request.id) == notice) return name(rank, &request);
+    }
+    const auto& partitioned = process(rank).partitioned;
+    for (std::size_t i = 0; i < partitioned.size(); ++i) {
+      if (partitioned[i]->sends() || partitioned[i]->receive->first_notice == 0) continue;
+      const std::uint32_t partition = notice - partitioned[i]->receive->first_notice;
+      if (partition < partitioned[i]->receive->sent_number) return (i + 1) << 32 | partition;
     }
     return notice == 0 ? gone - 1 : gone;
   }
@@ -128,6 +153,10 @@ class StateHash {
         const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
         if (is(request.staged)) found = name(owner, &request) + 1000;
       }
+      const auto& partitioned = process(owner).partitioned;
+      for (std::size_t i = 0; i < partitioned.size(); ++i) {
+        if (!partitioned[i]->sends() && is(partitioned[i]->receive->staged)) found = i + 2000;
+      }
     }
     add_all(found, memory.address - region->address, region->bytes);
   }
@@ -148,6 +177,33 @@ class StateHash {
     add(at.probed != nullptr);
     if (at.probed != nullptr) add_message(*at.probed);
     add(at.probed_message);
+    add(at.partitioned.size());
+    for (const auto& operation : at.partitioned)
+      add_partitioned(*operation);
+  }
+  void add_partitioned(const PartitionedOperation& operation) {
+    const engine::Partitioned& its = common(operation);
+    add_all(operation.started, operation.ended, operation.filled, operation.marked, its.left,
+            its.running, its.error, its.first_notice != 0);
+    add_bytes(operation.memory.data(), operation.memory.size());
+    if (operation.sends()) {
+      const engine::PartitionedSend& send = *operation.send;
+      add_all(send.marked[0].load(), send.posted[0], send.started, send.opened, send.by_messages,
+              send.refused);
+      if (send.opened != 0) {
+        add(partitioned_named(operation.step.peer, send.peer_id, false));
+        add_memory(operation.step.peer, send.memory);
+      }
+      return;
+    }
+    const engine::PartitionedReceive& receive = *operation.receive;
+    add_all(receive.matched, receive.prepared, receive.is_registered, receive.sent_number,
+            receive.sent_bytes);
+    if (receive.matched) add(partitioned_named(operation.step.peer, receive.peer_id, true));
+    for (std::uint32_t i = 0; i < receive.data.number; ++i)
+      add(receive.missing[i].load());
+    add(receive.staged != nullptr);
+    if (receive.staged != nullptr) add_bytes(receive.staged, operation.bytes());
   }
   void add_oracle() {
     const Oracle& oracle = run_.job_.oracle_;
@@ -218,6 +274,12 @@ class StateHash {
   void add_engine(int rank) {
     const engine::Engine& at = *process(rank).engine;
     add(at.counters().demotions != 0);
+    add(at.partitioned().any_left());
+    at.partitioned().for_each_offer(
+        [&](const engine::Peer& peer, const wire::PartitionedSend& offer) {
+          add_all(peer.rank, offer.tag,
+                  partitioned_named(static_cast<int>(peer.rank), offer.send_id, true));
+        });
     at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
     at.matcher().for_each_unexpected([&](const engine::Message& m) { add_message(m); });
     at.peers().for_each([&](const engine::Peer& peer) { add_peer(rank, at, peer); });
@@ -359,6 +421,31 @@ class StateHash {
       return add_bytes(packet + sizeof(wire::Piece), bytes - sizeof(wire::Piece));
     case wire::Kind::demote:
       return add(read(wire::Demote{}).on);
+    case wire::Kind::partitioned_send: {
+      const auto offer = read(wire::PartitionedSend{});
+      add_all(offer.tag, offer.partitions, offer.bytes,
+              partitioned_named(from, offer.send_id, true));
+      return;
+    }
+    case wire::Kind::partitioned_ready: {
+      const auto ready = read(wire::PartitionedReady{});
+      add_all(ready.by_messages, ready.refused, receive_noticed(from, ready.first_notice),
+              partitioned_named(to, ready.send_id, true),
+              partitioned_named(from, ready.receive_id, false));
+      return add_memory(from, ready.memory);
+    }
+    case wire::Kind::partition_fin: {
+      const auto fin = read(wire::Fin{});
+      return add_all(fin.source, fin.bytes, partitioned_named(to, fin.id, false));
+    }
+    case wire::Kind::partition_piece: {
+      const auto piece = read(wire::PartitionPiece{});
+      add_all(piece.last, piece.partition, piece.offset,
+              partitioned_named(to, piece.receive_id, false));
+      return add_bytes(packet + sizeof piece, bytes - sizeof piece);
+    }
+    case wire::Kind::partitioned_done:
+      return add(partitioned_named(to, read(wire::PartitionedDone{}).send_id, true));
     }
   }
 
