@@ -41,17 +41,35 @@ def memory(data):
 
 def connections(data):
     programs = list(dict.fromkeys(row["program"] for row in data["rows"]))
-    figure, axes = plt.subplots(figsize=(6.5, 4.5))
+    presets = list(dict.fromkeys(row["preset"] for row in data["barriers"]))
+    figure = plt.figure(figsize=(9.5, 7.5))
+    above, below = figure.subfigures(2, 1, height_ratios=[3, 2])
+    axes = above.subplots()
     for program in programs:
         rows = [row for row in data["rows"] if row["program"] == program]
+        axes.plot([row["ranks"] for row in rows if row["paper"]],
+                  [row["paper"] for row in rows if row["paper"]], "x",
+                  color=f"C{programs.index(program) % 10}")
         axes.plot([row["ranks"] for row in rows], [row["on_demand"] for row in rows], marker="o",
                   color=f"C{programs.index(program) % 10}", label=program,
                   linestyle="--" if programs.index(program) >= 10 else "-")
     ranks = sorted({row["ranks"] for row in data["rows"]})
     axes.plot(ranks, [r - 1 for r in ranks], "k:", label="static")
+    axes.plot([], [], "kx", label="the paper's")
     axes.set(xscale="log", yscale="log", xlabel="ranks", ylabel="mean connections per process",
              title="Connections on demand (Wu et al., Table 2)")
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    for axes, preset in zip(below.subplots(1, len(presets)), presets):
+        for mode in ("all", "on-demand"):
+            rows = [row for row in data["barriers"]
+                    if row["preset"] == preset and row["connections"] == mode]
+            line(axes, mode, [row["ranks"] for row in rows], [row["barrier_us"] for row in rows])
+            axes.plot([row["ranks"] for row in rows if row["paper_us"]],
+                      [row["paper_us"] for row in rows if row["paper_us"]], f"{LINES[mode][0]}x",
+                      label=f"{mode}, the paper's" if any(row["paper_us"] for row in rows) else None)
+        axes.set(title=preset, xlabel="ranks", ylabel="us for a barrier", ylim=(0, None))
+        axes.legend(fontsize=7)
+    below.suptitle("Barriers (Wu et al., Figure 4)")
     return figure
 
 

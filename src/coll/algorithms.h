@@ -16,6 +16,7 @@ namespace macadam::coll {
 
 Task barrier_direct(Comm& comm);
 Task barrier_dissemination(Comm& comm);
+Task barrier_recursive_doubling(Comm& comm);
 
 Task bcast_direct(Comm& comm, Data data, int root);
 Task bcast_binomial(Comm& comm, Data data, int root);
@@ -60,6 +61,7 @@ Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root);
 // `all` has this rank's block in it already.
 Task allgather_direct(Comm& comm, Blocks all);
 Task allgather_bruck(Comm& comm, Blocks all);
+Task allgather_recursive_doubling(Comm& comm, Blocks all);
 Task allgather_ring(Comm& comm, Blocks all);
 
 // A rank's block for itself is dealt with already.

@@ -3,6 +3,7 @@
 #include "coll/batch.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
+#include "coll/reduction.h"
 
 #include <algorithm>
 
@@ -23,12 +24,13 @@ Task allgather(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_allgather(self);
   const Arguments& a = self.arguments;
   if (!a.in_place) copy(a.send[0], a.receive[self.rank()]);
-  switch (
-      select(self.shared->rules, Kind::allgather, self.size(), average_block(self, a.receive))) {
+  switch (self.choose(Kind::allgather, average_block(self, a.receive))) {
   case Algorithm::direct:
     return allgather_direct(self, a.receive);
   case Algorithm::bruck:
     return allgather_bruck(self, a.receive);
+  case Algorithm::recursive_doubling:
+    return allgather_recursive_doubling(self, a.receive);
   default:
     return allgather_ring(self, a.receive);
   }
@@ -84,6 +86,64 @@ Task allgather_bruck(Comm& comm, Blocks all) {
     copy(comm.bytes(packed.bytes() + at, block.bytes()), block);
     at += block.bytes();
   }
+}
+
+// Pairs at distance 1, 2, 4, ... exchange all blocks they have: log2(n) steps and partners, two
+// more steps where n is not a power of two, and all data copied once more. Blocks stand in a packed
+// copy in the order of the places, each followed by that of who has handed his to it.
+Task allgather_recursive_doubling(Comm& comm, Blocks all) {
+  const Fold fold(comm.size(), Fold::Who::last);
+  const int place = fold.place(comm.rank());
+  const int partner = fold.partner(comm.rank());
+  const auto bytes_of = [&](int rank) { return rank < 0 ? 0 : all[rank].bytes(); };
+  const auto bytes_at = [&](int from, int to) {
+    std::size_t sum = 0;
+    for (int i = from; i < to; ++i)
+      sum += bytes_of(fold.rank(i)) + bytes_of(fold.partner(fold.rank(i)));
+    return sum;
+  };
+  const std::size_t total = bytes_at(0, fold.size);
+  const Data mine = all[comm.rank()];
+  Scratch packed(comm, total);
+  Batch batch(comm);
+  if (place < 0) {
+    if (mine.bytes() > 0) batch.send(partner, mine);
+    if (total > 0) batch.receive(partner, comm.bytes(packed.bytes(), total));
+    co_await batch;
+  } else {
+    std::size_t at =
+        bytes_at(0, place); // where the blocks of the places [first, first + bit) begin
+    std::size_t have = bytes_at(place, place + 1);
+    copy(mine, comm.bytes(packed.bytes() + at, mine.bytes()));
+    if (bytes_of(partner) > 0)
+      batch.receive(partner, comm.bytes(packed.bytes() + at + mine.bytes(), bytes_of(partner)));
+    co_await batch;
+    for (int bit = 1; bit < fold.size; bit *= 2) {
+      const int other = fold.rank(place ^ bit);
+      const int first = (place ^ bit) & -bit;
+      const std::size_t in = bytes_at(first, first + bit);
+      const bool below = (place & bit) != 0;
+      if (have > 0) batch.send(other, comm.bytes(packed.bytes() + at, have));
+      if (in > 0)
+        batch.receive(other, comm.bytes(packed.bytes() + (below ? at - in : at + have), in));
+      co_await batch;
+      at -= below ? in : 0;
+      have += in;
+    }
+    if (partner >= 0 && total > 0) batch.send(partner, comm.bytes(packed.bytes(), total));
+  }
+  std::size_t at = 0;
+  const auto put_back = [&](int rank) {
+    if (rank < 0) return;
+    const Data block = all[rank];
+    if (rank != comm.rank()) copy(comm.bytes(packed.bytes() + at, block.bytes()), block);
+    at += block.bytes();
+  };
+  for (int i = 0; i < fold.size; ++i) {
+    put_back(fold.rank(i));
+    put_back(fold.partner(fold.rank(i)));
+  }
+  co_await batch;
 }
 
 // Blocks go round a ring: n - 1 steps of m, always to the same neighbour, nothing copied.

@@ -12,8 +12,7 @@ Task allreduce(Collective& self) {
   const Arguments& a = self.arguments;
   const Data result = a.receive[0];
   const Data mine = a.in_place ? result : a.send[0];
-  switch (select(self.shared->rules, Kind::allreduce, self.size(), result.bytes(),
-                 !a.op->commutative())) {
+  switch (self.choose(Kind::allreduce, result.bytes(), !a.op->commutative())) {
   case Algorithm::direct:
     return allreduce_direct(self, mine, result, *a.op);
   case Algorithm::rabenseifner:
@@ -53,38 +52,37 @@ Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op
 // Pairs at distance 1, 2, 4, ... exchange what they have: log2(n) steps of m, two more where n is
 // not a power of two.
 Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op) {
-  const Fold fold(comm.size());
+  const Fold fold(comm.size(), op.commutative() ? Fold::Who::last : Fold::Who::neighbours);
   const int rank = comm.rank();
   const int place = fold.place(rank);
+  const int partner = fold.partner(rank);
   if (mine.bytes() == 0) co_return;
   if (mine.address != result.address) copy(mine, result);
   Batch batch(comm);
   if (place < 0) {
-    batch.send(rank + 1, result);
+    batch.send(partner, result);
     co_await batch;
-    batch.receive(rank + 1, result);
+    batch.receive(partner, result);
     co_await batch;
     co_return;
   }
   Scratch spare(comm, *mine.type, mine.count);
   Partial partial(op, result, spare.data());
-  if (rank < fold.paired) {
-    batch.receive(rank - 1, partial.spare());
+  const auto add = [&](int from) { from < rank ? partial.add_below() : partial.add_above(); };
+  if (partner >= 0) {
+    batch.receive(partner, partial.spare());
     co_await batch;
-    partial.add_below();
+    add(partner);
   }
   for (int bit = 1; bit < fold.size; bit *= 2) {
-    const int partner = place ^ bit;
-    batch.send(fold.rank(partner), partial.value());
-    batch.receive(fold.rank(partner), partial.spare());
+    const int other = fold.rank(place ^ bit);
+    batch.send(other, partial.value());
+    batch.receive(other, partial.spare());
     co_await batch;
-    if (partner < place)
-      partial.add_below();
-    else
-      partial.add_above();
+    add(other);
   }
-  if (rank < fold.paired) {
-    batch.send(rank - 1, partial.value());
+  if (partner >= 0) {
+    batch.send(partner, partial.value());
     co_await batch;
   }
   partial.store(result);
@@ -93,22 +91,23 @@ Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const data
 // Reduce-scatter by recursive halving, then allgather by recursive doubling: 2 log2(n) steps, about
 // 2m bytes a rank. Combines ranks out of order.
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op) {
-  const Fold fold(comm.size());
+  const Fold fold(comm.size(), Fold::Who::last);
   const int rank = comm.rank();
   const int place = fold.place(rank);
+  const int partner = fold.partner(rank);
   if (mine.bytes() == 0) co_return;
   if (mine.address != result.address) copy(mine, result);
   Batch batch(comm);
   if (place < 0) {
-    batch.send(rank + 1, result);
+    batch.send(partner, result);
     co_await batch;
-    batch.receive(rank + 1, result);
+    batch.receive(partner, result);
     co_await batch;
     co_return;
   }
   Scratch spare(comm, *mine.type, mine.count);
-  if (rank < fold.paired) {
-    batch.receive(rank - 1, spare.data());
+  if (partner >= 0) {
+    batch.receive(partner, spare.data());
     co_await batch;
     op.apply(spare.data().address, result.address, result.count, *result.type);
   }
@@ -116,17 +115,17 @@ Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::
   co_await scatter_halving(comm, fold, pieces, result, spare.data(), op);
   int first = place; // the pieces [first, first + bit) are finished here
   for (int bit = 1; bit < fold.size; bit *= 2) {
-    const int partner = place ^ bit;
+    const int other = fold.rank(place ^ bit);
     const int theirs = first ^ bit;
     const Data out = pieces(result, first, first + bit);
     const Data in = pieces(result, theirs, theirs + bit);
-    if (in.bytes() > 0) batch.receive(fold.rank(partner), in);
-    if (out.bytes() > 0) batch.send(fold.rank(partner), out);
+    if (in.bytes() > 0) batch.receive(other, in);
+    if (out.bytes() > 0) batch.send(other, out);
     co_await batch;
     first &= ~bit;
   }
-  if (rank < fold.paired) {
-    batch.send(rank - 1, result);
+  if (partner >= 0) {
+    batch.send(partner, result);
     co_await batch;
   }
 }

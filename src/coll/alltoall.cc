@@ -5,6 +5,7 @@
 #include "coll/operations.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace macadam::coll {
 
@@ -13,7 +14,7 @@ Task alltoall(Collective& self) {
   const Arguments& a = self.arguments;
   if (a.in_place) return alltoall_in_place(self, a.receive);
   copy(a.send[self.rank()], a.receive[self.rank()]);
-  switch (select(self.shared->rules, Kind::alltoall, self.size(), a.receive[0].bytes())) {
+  switch (self.choose(Kind::alltoall, a.receive[0].bytes())) {
   case Algorithm::direct:
     return alltoall_direct(self, a.send, a.receive);
   case Algorithm::bruck:
@@ -30,7 +31,7 @@ Task alltoallv(Collective& self) {
   const Arguments& a = self.arguments;
   if (a.in_place) return alltoall_in_place(self, a.receive);
   copy(a.send[self.rank()], a.receive[self.rank()]);
-  switch (select(self.shared->rules, Kind::alltoall, self.size(), UINT64_MAX)) {
+  switch (self.choose(Kind::alltoall, UINT64_MAX)) {
   case Algorithm::direct:
     return alltoall_direct(self, a.send, a.receive);
   default:
@@ -71,7 +72,8 @@ Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in) {
 }
 
 // A block with i ranks to go travels the bits of i, together with all others that take the same
-// hop: log2(n) steps of n m / 2. Regular blocks only.
+// hop: log2(n) steps of n m / 2. On a power of two of ranks, i is what both ranks differ in
+// instead, so that a rank has one partner for each bit and not two. Regular blocks only.
 Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
   const int n = comm.size();
   const int rank = comm.rank();
@@ -81,11 +83,14 @@ Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
   Scratch held(comm, slots * block); // slot i: a block that has i ranks to go, or had
   Scratch leaving(comm, (slots + 1) / 2 * block);
   Scratch coming(comm, (slots + 1) / 2 * block);
+  const bool pairs = std::has_single_bit(static_cast<unsigned>(n));
+  const auto ahead = [&](int i) { return pairs ? rank ^ i : (rank + i) % n; };
+  const auto behind = [&](int i) { return pairs ? rank ^ i : (rank + n - i) % n; };
   const auto slot = [&](const Scratch& scratch, int i) {
     return comm.bytes(scratch.bytes() + static_cast<std::size_t>(i) * block, block);
   };
   for (int i = 1; i < n; ++i)
-    copy(out[(rank + i) % n], slot(held, i));
+    copy(out[ahead(i)], slot(held, i));
   Batch batch(comm);
   for (int bit = 1; bit < n; bit *= 2) {
     int count = 0;
@@ -93,8 +98,8 @@ Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
       if ((i & bit) != 0) copy(slot(held, i), slot(leaving, count++));
     }
     const std::size_t bytes = static_cast<std::size_t>(count) * block;
-    batch.receive((rank + n - bit) % n, comm.bytes(coming.bytes(), bytes));
-    batch.send((rank + bit) % n, comm.bytes(leaving.bytes(), bytes));
+    batch.receive(behind(bit), comm.bytes(coming.bytes(), bytes));
+    batch.send(ahead(bit), comm.bytes(leaving.bytes(), bytes));
     co_await batch;
     count = 0;
     for (int i = bit; i < n; ++i) {
@@ -102,7 +107,7 @@ Task alltoall_bruck(Comm& comm, Blocks out, Blocks in) {
     }
   }
   for (int i = 1; i < n; ++i)
-    copy(slot(held, i), in[(rank + n - i) % n]);
+    copy(slot(held, i), in[behind(i)]);
 }
 
 // In step s, ranks whose sum is s modulo n swap their blocks: n steps of m.

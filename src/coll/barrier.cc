@@ -3,16 +3,19 @@
 #include "coll/batch.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
+#include "coll/reduction.h"
 
 namespace macadam::coll {
 
 Task barrier(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_barrier(self);
-  switch (select(self.shared->rules, Kind::barrier, self.size(), 0)) {
+  switch (self.choose(Kind::barrier, 0)) {
   case Algorithm::direct:
     return barrier_direct(self);
-  default:
+  case Algorithm::dissemination:
     return barrier_dissemination(self);
+  default:
+    return barrier_recursive_doubling(self);
   }
 }
 
@@ -40,6 +43,34 @@ Task barrier_dissemination(Comm& comm) {
     batch.receive((comm.rank() + n - distance) % n, nothing);
     co_await batch;
   }
+}
+
+// Pairs at distance 1, 2, 4, ... tell each other: log2(n) steps and partners, two more steps where
+// n is not a power of two.
+Task barrier_recursive_doubling(Comm& comm) {
+  const Fold fold(comm.size(), Fold::Who::last);
+  const int place = fold.place(comm.rank());
+  const int partner = fold.partner(comm.rank());
+  const Data nothing = comm.bytes(nullptr, 0);
+  Batch batch(comm);
+  if (place < 0) {
+    batch.send(partner, nothing);
+    batch.receive(partner, nothing);
+    co_await batch;
+    co_return;
+  }
+  if (partner >= 0) {
+    batch.receive(partner, nothing);
+    co_await batch;
+  }
+  for (int bit = 1; bit < fold.size; bit *= 2) {
+    const int other = fold.rank(place ^ bit);
+    batch.send(other, nothing);
+    batch.receive(other, nothing);
+    co_await batch;
+  }
+  if (partner >= 0) batch.send(partner, nothing);
+  co_await batch;
 }
 
 } // namespace macadam::coll

@@ -14,7 +14,7 @@ Task bcast(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_bcast(self);
   const Data data = self.arguments.receive[0];
   const int root = self.arguments.root;
-  switch (select(self.shared->rules, Kind::bcast, self.size(), data.bytes())) {
+  switch (self.choose(Kind::bcast, data.bytes())) {
   case Algorithm::direct:
     return bcast_direct(self, data, root);
   case Algorithm::scatter_allgather:

@@ -33,6 +33,10 @@ struct Comm {
 
   [[nodiscard]] int rank() const { return team->rank; }
   [[nodiscard]] int size() const { return team->size(); }
+  // By which algorithm; the same answer on all ranks.
+  [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false) const {
+    return select(shared->rules, kind, size(), team->connected, bytes, ordered);
+  }
   // `bytes` gap-free bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
     return {const_cast<void*>(address), static_cast<MPI_Count>(count), &shared->byte};

@@ -27,7 +27,7 @@ Task gather(Collective& self) {
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = contribution(self);
-  switch (select(self.shared->rules, Kind::gather, self.size(), mine.bytes())) {
+  switch (self.choose(Kind::gather, mine.bytes())) {
   case Algorithm::binomial:
     return gather_binomial(self, mine, a.receive, a.root);
   default:

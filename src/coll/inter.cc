@@ -21,14 +21,14 @@ int remote_size(const Collective& self) {
 
 Task inter_barrier(Collective& self) {
   Comm local = inside(self);
-  co_await barrier_dissemination(local);
+  co_await barrier_recursive_doubling(local);
   if (self.rank() == 0) {
     Batch batch(self);
     batch.send(0, self.bytes(nullptr, 0));
     batch.receive(0, self.bytes(nullptr, 0));
     co_await batch;
   }
-  co_await barrier_dissemination(local);
+  co_await barrier_recursive_doubling(local);
 }
 
 Task inter_bcast(Collective& self) {

@@ -13,8 +13,7 @@ Task reduce(Collective& self) {
   const Data mine = a.in_place ? a.receive[0] : a.send[0];
   // Only the root has a place for the result.
   const Data result = self.rank() == a.root ? a.receive[0] : Data{nullptr, mine.count, mine.type};
-  switch (
-      select(self.shared->rules, Kind::reduce, self.size(), mine.bytes(), !a.op->commutative())) {
+  switch (self.choose(Kind::reduce, mine.bytes(), !a.op->commutative())) {
   case Algorithm::direct:
     return reduce_direct(self, mine, result, *a.op, a.root);
   case Algorithm::rabenseifner:
@@ -101,19 +100,20 @@ Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op&
   // The root may be one of those that wait; then the gather ends at its partner.
   const int place = fold.place(rank);
   const bool root_waits = fold.place(root) < 0;
-  const int top = fold.place(root_waits ? root + 1 : root);
+  const int top = fold.place(root_waits ? fold.partner(root) : root);
+  const int partner = fold.partner(rank);
   if (place < 0) {
-    batch.send(rank + 1, sum);
+    batch.send(partner, sum);
     co_await batch;
     if (rank == root) {
-      batch.receive(rank + 1, result);
+      batch.receive(partner, result);
       co_await batch;
     }
     co_return;
   }
   Scratch spare(comm, *mine.type, mine.count);
-  if (rank < fold.paired) {
-    batch.receive(rank - 1, spare.data());
+  if (partner >= 0) {
+    batch.receive(partner, spare.data());
     co_await batch;
     op.apply(spare.data().address, sum.address, sum.count, *sum.type);
   }
@@ -123,15 +123,15 @@ Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op&
   // Whoever has the bit of `top` that is looked at has the other half sent to it.
   int first = place;
   for (int bit = 1; bit < fold.size; bit *= 2) {
-    const int partner = place ^ bit;
+    const int other = fold.rank(place ^ bit);
     if ((place & bit) != (top & bit)) {
       const Data given = pieces(sum, first, first + bit);
-      if (given.bytes() > 0) batch.send(fold.rank(partner), given);
+      if (given.bytes() > 0) batch.send(other, given);
       co_await batch;
       break;
     }
     const Data taken = pieces(sum, first ^ bit, (first ^ bit) + bit);
-    if (taken.bytes() > 0) batch.receive(fold.rank(partner), taken);
+    if (taken.bytes() > 0) batch.receive(other, taken);
     co_await batch;
     first &= ~bit;
   }

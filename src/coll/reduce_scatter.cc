@@ -49,8 +49,7 @@ Task reduce_scatter(Collective& self) {
   const Data mine{a.in_place ? a.receive.address : blocks.address, count, blocks.type};
   const MPI_Count share = blocks.regular() ? blocks.count : blocks.counts[self.rank()];
   const Data result{a.receive.address, share, blocks.type};
-  switch (select(self.shared->rules, Kind::reduce_scatter, self.size(), mine.bytes(),
-                 !a.op->commutative())) {
+  switch (self.choose(Kind::reduce_scatter, mine.bytes(), !a.op->commutative())) {
   case Algorithm::recursive_halving:
     return reduce_scatter_recursive_halving(self, mine, blocks, result, *a.op);
   case Algorithm::pairwise:
@@ -124,18 +123,19 @@ Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data
   if (mine.bytes() == 0) co_return;
   const Starts starts(comm, blocks);
   Batch batch(comm);
+  const int partner = fold.partner(rank);
   if (place < 0) {
-    batch.send(rank + 1, mine);
+    batch.send(partner, mine);
     co_await batch;
-    if (result.bytes() > 0) batch.receive(rank + 1, result);
+    if (result.bytes() > 0) batch.receive(partner, result);
     co_await batch;
     co_return;
   }
   Scratch sum(comm, *mine.type, mine.count);
   Scratch spare(comm, *mine.type, mine.count);
   copy(mine, sum.data());
-  if (rank < fold.paired) {
-    batch.receive(rank - 1, spare.data());
+  if (partner >= 0) {
+    batch.receive(partner, spare.data());
     co_await batch;
     op.apply(spare.data().address, sum.data().address, mine.count, *mine.type);
   }
@@ -144,14 +144,14 @@ Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data
   auto* bounds = reinterpret_cast<MPI_Count*>(memory.bytes());
   for (int i = 0; i < fold.size; ++i) {
     const int top = fold.rank(i);
-    bounds[i] = starts[top < fold.paired ? top - 1 : top];
+    bounds[i] = starts[fold.partner(top) >= 0 ? fold.partner(top) : top];
   }
   bounds[fold.size] = mine.count;
   co_await scatter_halving(comm, fold, Pieces{mine.count, fold.size, bounds}, sum.data(),
                            spare.data(), op);
-  if (rank < fold.paired) {
-    const Data theirs = starts.block(sum.data(), rank - 1);
-    if (theirs.bytes() > 0) batch.send(rank - 1, theirs);
+  if (partner >= 0) {
+    const Data theirs = starts.block(sum.data(), partner);
+    if (theirs.bytes() > 0) batch.send(partner, theirs);
   }
   copy(starts.block(sum.data(), rank), result);
   co_await batch;

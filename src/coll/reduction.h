@@ -4,6 +4,7 @@
 #include "coll/buffers.h"
 #include "datatype/op.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace macadam::coll {
@@ -36,24 +37,39 @@ class Partial {
   Data spare_;
 };
 
-// n ranks folded to a power of two of them, `size`: of the first 2 * (n - size) ranks, the even
-// ones hand their part to the odd ones above them and wait. Order is kept.
+// n ranks folded to a power of two of them, `size`: n - size ranks hand their part to a partner and
+// wait.
 struct Fold {
-  explicit Fold(int n) {
+  enum class Who : std::uint8_t {
+    neighbours, // of the first 2 * (n - size) ranks, the even ones to the odd ones above: keeps
+                // order
+    last, // the last ones to the first ones, so that the partners of a rank are those that it has
+          // in a binomial tree, too
+  };
+  explicit Fold(int n, Who hands_over = Who::neighbours) : who(hands_over) {
     while (size * 2 <= n)
       size *= 2;
-    paired = 2 * (n - size);
+    pairs = n - size;
   }
   // The place of a rank among the active ones; -1: it waits.
   [[nodiscard]] int place(int rank) const {
-    if (rank >= paired) return rank - paired / 2;
+    if (who == Who::last) return rank < size ? rank : -1;
+    if (rank >= 2 * pairs) return rank - pairs;
     return rank % 2 == 0 ? -1 : rank / 2;
   }
   [[nodiscard]] int rank(int place_) const {
-    return place_ < paired / 2 ? 2 * place_ + 1 : place_ + paired / 2;
+    if (who == Who::last) return place_;
+    return place_ < pairs ? 2 * place_ + 1 : place_ + pairs;
   }
+  // Whom a rank hands its part to, or who hands it to this rank; -1: nobody.
+  [[nodiscard]] int partner(int rank) const {
+    if (who == Who::neighbours) return rank < 2 * pairs ? rank ^ 1 : -1;
+    if (rank >= size) return rank - size;
+    return rank < pairs ? rank + size : -1;
+  }
+  Who who;
   int size = 1;
-  int paired = 0;
+  int pairs = 0;
 };
 
 // Elements [begin(i), begin(i + 1)) of `count` are the i-th of n pieces: even ones, unless `bounds`

@@ -11,7 +11,7 @@ Task choose(Collective& self, bool inclusive) {
   const Arguments& a = self.arguments;
   const Data result = a.receive[0];
   const Data mine = a.in_place ? result : a.send[0];
-  switch (select(self.shared->rules, Kind::scan, self.size(), result.bytes())) {
+  switch (self.choose(Kind::scan, result.bytes())) {
   case Algorithm::direct:
     return scan_direct(self, mine, result, *a.op, inclusive);
   default:

@@ -27,7 +27,7 @@ Task scatter(Collective& self) {
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = share(self);
-  switch (select(self.shared->rules, Kind::scatter, self.size(), mine.bytes())) {
+  switch (self.choose(Kind::scatter, mine.bytes())) {
   case Algorithm::binomial:
     return scatter_binomial(self, a.send, mine, a.root);
   default:

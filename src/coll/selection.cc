@@ -13,10 +13,15 @@ constexpr int any = INT_MAX;
 constexpr std::uint64_t all = UINT64_MAX;
 
 // A direct exchange has the shortest critical path, one message, and every rank has to be scheduled
-// only once, which decides where ranks share cores. Its cost is the number of messages.
+// only once, which decides where ranks share cores. Its cost is the number of messages, and of
+// connections where they are made on demand: there, what everybody tells everybody goes by
+// recursive doubling, log2(n) partners a rank, unless the data themselves have to go straight (Wu
+// et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many.
+constexpr Among near = Among::connected;
 constexpr std::array table = {
-    Rule{Kind::barrier, 8, all, Algorithm::direct},
-    Rule{Kind::barrier, any, all, Algorithm::dissemination},
+    Rule{Kind::barrier, 8, all, Algorithm::direct, near},
+    Rule{Kind::barrier, any, all, Algorithm::dissemination, near},
+    Rule{Kind::barrier, any, all, Algorithm::recursive_doubling},
 
     Rule{Kind::bcast, 4, all, Algorithm::direct},
     Rule{Kind::bcast, any, 32 << 10, Algorithm::binomial},
@@ -28,7 +33,7 @@ constexpr std::array table = {
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
-    Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct},
+    Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, near},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
     Rule{Kind::allreduce, any, all, Algorithm::ring},
@@ -40,20 +45,22 @@ constexpr std::array table = {
     Rule{Kind::scatter, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::scatter, any, all, Algorithm::direct},
 
-    Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct},
-    Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck},
+    Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, near},
+    Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck, near},
+    Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
-    Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
+    Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, near},
     Rule{Kind::alltoall, any, 256, Algorithm::bruck},
+    Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
-    Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct},
+    Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, near},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
     Rule{Kind::reduce_scatter, any, all, Algorithm::direct},
 
-    Rule{Kind::scan, 8, 1 << 10, Algorithm::direct},
+    Rule{Kind::scan, 8, 1 << 10, Algorithm::direct, near},
     Rule{Kind::scan, any, all, Algorithm::recursive_doubling},
 };
 
@@ -64,7 +71,7 @@ struct Row {
 };
 
 constexpr std::array<Row, kinds> rows = {{
-    {"barrier", {Algorithm::direct, Algorithm::dissemination}, 2},
+    {"barrier", {Algorithm::direct, Algorithm::dissemination, Algorithm::recursive_doubling}, 3},
     {"bcast",
      {Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather, Algorithm::chain},
      4},
@@ -74,7 +81,9 @@ constexpr std::array<Row, kinds> rows = {{
      4},
     {"gather", {Algorithm::direct, Algorithm::binomial}, 2},
     {"scatter", {Algorithm::direct, Algorithm::binomial}, 2},
-    {"allgather", {Algorithm::direct, Algorithm::bruck, Algorithm::ring}, 3},
+    {"allgather",
+     {Algorithm::direct, Algorithm::bruck, Algorithm::recursive_doubling, Algorithm::ring},
+     4},
     {"alltoall", {Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 3},
     {"reduce_scatter", {Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise}, 3},
     {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
@@ -94,9 +103,11 @@ const Rules& default_rules() {
   return rules;
 }
 
-Algorithm select(const Rules& rules, Kind kind, int ranks, std::uint64_t bytes, bool ordered) {
+Algorithm select(const Rules& rules, Kind kind, int ranks, bool connected, std::uint64_t bytes,
+                 bool ordered) {
   for (const Rule& rule : rules[static_cast<std::size_t>(kind)]) {
     if (ranks > rule.ranks || bytes > rule.bytes) continue;
+    if (rule.among == Among::connected && !connected) continue;
     if (ordered && !keeps_order(kind, rule.algorithm)) continue;
     return rule.algorithm;
   }
@@ -127,8 +138,9 @@ std::string describe(const Rules& rules) {
       const std::string ranks = rule.ranks == any ? "any" : fmt::format("up to {}", rule.ranks);
       const std::string bytes = rule.bytes == all ? "any" : fmt::format("up to {}", rule.bytes);
       text +=
-          fmt::format("  {:<16}{:<12}{:<16}{}{}\n", &rule == its.data() ? name(rule.kind) : "",
+          fmt::format("  {:<16}{:<12}{:<16}{}{}{}\n", &rule == its.data() ? name(rule.kind) : "",
                       ranks, bytes, name(rule.algorithm),
+                      rule.among == Among::connected ? " (if none has to be connected first)" : "",
                       keeps_order(rule.kind, rule.algorithm) ? "" : " (if the operation commutes)");
     }
   }

@@ -39,6 +39,12 @@ enum class Algorithm : std::uint8_t {
   pairwise,
 };
 
+// Who may take a rule.
+enum class Among : std::uint8_t {
+  all,
+  connected, // ranks of whom none has to be connected to another first (Team::connected)
+};
+
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
 // for bcast and reductions, of one rank's block elsewhere; v and w forms count an average block).
 struct Rule {
@@ -46,6 +52,7 @@ struct Rule {
   int ranks;
   std::uint64_t bytes;
   Algorithm algorithm;
+  Among among = Among::all;
 };
 
 // The rules of each collective, in order; the first one that fits is taken. The last one fits
@@ -54,10 +61,10 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 [[nodiscard]] const Rules& default_rules();
 
-// The algorithm for a call. `ordered`: the reduction must not change the order of its operands, so
-// algorithms that would are passed over.
-[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, std::uint64_t bytes,
-                               bool ordered = false);
+// The algorithm for a call; the same on all its ranks. `connected` as in Team. `ordered`: the
+// reduction must not change the order of its operands, so algorithms that would are passed over.
+[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, bool connected,
+                               std::uint64_t bytes, bool ordered = false);
 
 // The algorithms that a collective has, for tests and tuning.
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);

@@ -15,6 +15,13 @@ Transport& Networks::reaching(Rank rank) const {
              rank, list_.back()->limits().name);
 }
 
+bool Networks::connects_none(const RankMap& group, int own) const {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (rank != own && reaching(group[rank]).limits().connects) return false;
+  }
+  return true;
+}
+
 bool Networks::drain() const {
   bool drained = true;
   for (Transport* const network : list_)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "engine/team.h"
 #include "engine/transport.h"
 
 #include <utility>
@@ -26,6 +27,10 @@ class Networks {
   [[nodiscard]] Transport& reaching(Rank rank) const;
   [[nodiscard]] auto begin() const { return list_.begin(); }
   [[nodiscard]] auto end() const { return list_.end(); }
+
+  // Whether none of a group, of which rank `own` is this process, has to be connected before it is
+  // talked to.
+  [[nodiscard]] bool connects_none(const RankMap& group, int own) const;
 
   // As in Transport, for all of them.
   bool poll(Sink& sink) const {

@@ -43,6 +43,9 @@ struct Team {
   int rank = 0; // of this process, in the local group
   const RankMap* local = nullptr;
   const RankMap* peers = nullptr;
+  // It costs nothing to talk to one more of the local group: they share memory, or all were
+  // connected at the start. The same on all its ranks.
+  bool connected = false;
 
   [[nodiscard]] int size() const { return local->size(); }
 };

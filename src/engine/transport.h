@@ -72,9 +72,10 @@ struct Limits {
   // A put is there before the notice of a later one to the same peer. If not, it is there once it
   // is done or complete.
   bool orders_puts = false;
-  bool atomics = false;           // has atomic()
-  bool maps = false;              // all it reaches have mapped what allocate() gives
-  std::size_t blocks = 1;         // on each side of write_blocks() and read_blocks(); 1: has none
+  bool atomics = false;   // has atomic()
+  bool maps = false;      // all it reaches have mapped what allocate() gives
+  bool connects = false;  // a peer's first message makes a connection, which costs something
+  std::size_t blocks = 1; // on each side of write_blocks() and read_blocks(); 1: has none
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
 };
 

@@ -36,8 +36,9 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
   comm.errhandler = &share(self, errhandler);
   const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
   comm.p2p = {0, local.rank, &local.ranks, peers};
-  comm.collective = comm.p2p;
-  comm.inside = {0, local.rank, &local.ranks, &local.ranks};
+  comm.p2p.connected = self.engine->networks().connects_none(local.ranks, local.rank);
+  comm.collective = comm.inside = comm.p2p;
+  comm.inside.peers = &local.ranks;
   set_context(comm, context);
   self.live_communicators.push_back(comm);
   return comm;

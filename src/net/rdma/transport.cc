@@ -39,6 +39,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .noticed_put = longest_piece(device),
           .orders_puts = true, // one queue pair
           .atomics = device.atomics,
+          .connects = settings.rdma_connections == base::ConnectMode::on_demand,
           .polls_before_idle = 0}; // a look at a completion queue costs as much as a yield
 }
 

@@ -40,6 +40,9 @@ class World {
   [[nodiscard]] coll::Sequence& sequence(int rank) { return at(rank).sequence; }
   [[nodiscard]] LoopbackNetwork& network() { return network_; }
 
+  // As Team::connected; false at first.
+  void set_connected(int rank, bool connected) { at(rank).team.connected = connected; }
+
   // All collectives of this kind take this algorithm from now on.
   void force(coll::Kind kind, coll::Algorithm algorithm);
 

@@ -82,6 +82,8 @@ class LoopbackNetwork {
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t puts() const { return puts_; }
   [[nodiscard]] std::uint64_t gets() const { return gets_; }
+  // How many a rank has sent to, or heard of.
+  [[nodiscard]] std::size_t partners(int rank) const { return nodes_[index(rank)]->partners(); }
   // Memory registered and not released: 0 when all engines are at rest.
   [[nodiscard]] std::size_t registered() const {
     std::size_t sum = 0;
@@ -223,6 +225,8 @@ class LoopbackNetwork {
       }
       return true;
     }
+
+    [[nodiscard]] std::size_t partners() const { return links_.size(); }
 
     void peer_died(engine::Rank peer) {
       const auto found = links_.find(peer);
