@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accumulates, done by the origin alone (Jiang et al., "Mapping MPI_Accumulate to RDMA
-// operations"), in one of two ways, which exclude each other (words.h):
+// operations"), in one of two ways, which exclude each other (words.h, far_atomics.cc):
 //  - where all memory of the window is mapped by all its ranks, a few elements of 1, 2, 4 or 8
-//    bytes are changed by the processor's atomics;
+//    bytes are changed by the processor's atomics; elsewhere a few integers of 8 bytes are by the
+//    network's;
 //  - all else is done while the target's accumulate lock is held: in place by the loops of the
 //    reductions where the memory is mapped, otherwise read, changed and written back. An origin
 //    holds the lock inside a call only, so it is never held by a process that computes; and not at
@@ -34,6 +35,7 @@ namespace {
 // Bytes that are worked on at a time, so for which the lock is held.
 constexpr std::size_t chunk_bytes = 16 << 10;
 // Elements up to which the processor's atomics are faster, each a fourth of what the lock takes.
+// The network's take a round trip for all of them, for which the lock takes three.
 constexpr std::size_t few_elements = 4;
 constexpr std::size_t line = 64;
 
@@ -182,7 +184,10 @@ void Window::combine_chunk(Target& target, Accumulation& what, std::size_t bytes
   const bool alone = is_alone(target);
   const auto alignment = static_cast<std::size_t>(what.element.alignment());
   std::uint64_t ticket = 0;
-  if (!alone) take_bulk(target, ticket);
+  if (!alone) {
+    take_bulk(target, ticket);
+    if (by_network(target, what.element)) bar_atomics(target);
+  }
   if (what.to.here == nullptr) {
     combine_copied(target, what, bytes);
   } else {
@@ -239,7 +244,9 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   const bool is_here = to.here != nullptr;
   Side ours(sends ? &origin : nullptr, element, is_here);
   Side results(result, element, is_here);
-  const bool few = by_processor(element) && static_cast<std::size_t>(bytes) <= few_elements * size;
+  const bool few = static_cast<std::size_t>(bytes) <= few_elements * size;
+  const bool near = few && by_processor(element);
+  const bool far = few && by_network(target, element) && !(is_here && is_alone(target));
   bool by_atomics = false;
   while (!what.theirs.done()) {
     const std::size_t chunk = std::min(most, static_cast<std::size_t>(what.theirs.remaining()));
@@ -252,8 +259,11 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
       left -= target.pieces.back().bytes;
     }
     what.pieces = target.pieces;
-    by_atomics = few && lie_aligned(what.pieces, to.here, size);
-    if (by_atomics)
+    by_atomics = near ? lie_aligned(what.pieces, to.here, size)
+                      : far && find_words(target, to, what.pieces, target.word_places) &&
+                            combine_by_network(target, op, element, target.word_places,
+                                               what.chunk.ours, what.chunk.old);
+    if (by_atomics && near)
       atomically(target, [&] {
         std::byte* old = what.chunk.old;
         what.for_each_piece(
@@ -262,7 +272,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
               old += length;
             });
       });
-    else
+    else if (!by_atomics)
       combine_chunk(target, what, chunk);
     results.unpack(what.chunk.old, chunk);
   }
@@ -308,10 +318,19 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     return;
   }
   const Turn turn(*this, target);
-  ++counters_.under_lock;
   const bool alone = is_alone(target);
+  const bool far = by_network(target, *place.type);
+  if (far && !(alone && to.here != nullptr) &&
+      swap_by_network(target, to, origin, compare, result)) {
+    ++counters_.by_atomics;
+    return;
+  }
+  ++counters_.under_lock;
   std::uint64_t ticket = 0;
-  if (!alone) take_bulk(target, ticket);
+  if (!alone) {
+    take_bulk(target, ticket);
+    if (far) bar_atomics(target);
+  }
   std::byte found[line];
   const auto move = [&](bool writes) {
     if (to.here != nullptr) {

@@ -38,8 +38,10 @@ struct Control {
   alignas(64) TicketLock window;     // MPI_Win_lock
   alignas(64) TicketLock accumulate; // held while an origin reads, computes and writes
   std::uint32_t in_bulk = 0;         // by its holder, without atomics (words.h)
+  std::uint64_t bar = 0;             // of the network's atomics: a Bar (far_atomics.cc)
   alignas(64) Attachments attachments;
-  // Behind it, for each rank of the window: Signals; and AtAtomics, if all share memory.
+  // Behind it, for each rank of the window: Signals; and AtAtomics, if all share memory, else
+  // FarAtomics.
 };
 
 // The bit vectors of Jiang et al., section "Synchronization": what one rank tells another. They are
@@ -58,6 +60,14 @@ struct alignas(64) AtAtomics {
   std::uint32_t now = 0;
 };
 
+// Where the window's atomics are the network's: what keeps elements that are changed by them apart
+// from those that are changed in bulk (far_atomics.cc).
+struct FarAtomics {
+  std::uint64_t uses = 0;   // by that rank: it changes elements of ours by atomics, or has done
+  std::uint64_t now = 0;    // by us: elements of that rank are being changed so
+  std::uint64_t barred = 0; // by whoever is in bulk with that rank: they must not be any more
+};
+
 constexpr std::size_t signals_offset(int rank) {
   return sizeof(Control) + static_cast<std::size_t>(rank) * sizeof(Signals);
 }
@@ -65,8 +75,11 @@ constexpr std::size_t atomics_offset(int ranks, int rank) {
   constexpr std::size_t line = sizeof(AtAtomics);
   return (signals_offset(ranks) + line - 1) / line * line + static_cast<std::size_t>(rank) * line;
 }
+constexpr std::size_t far_atomics_offset(int ranks, int rank) {
+  return signals_offset(ranks) + static_cast<std::size_t>(rank) * sizeof(FarAtomics);
+}
 constexpr std::size_t control_bytes(int ranks, bool share_memory) {
-  return share_memory ? atomics_offset(ranks, ranks) : signals_offset(ranks);
+  return share_memory ? atomics_offset(ranks, ranks) : far_atomics_offset(ranks, ranks);
 }
 
 } // namespace macadam::rma

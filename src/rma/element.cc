@@ -22,18 +22,6 @@ Word word_at(const void* memory, std::size_t i) {
   return word;
 }
 
-bool is_integer(const Type& element) {
-  using enum datatype::BasicClass;
-  switch (element.basic()->type_class) {
-  case c_integer:
-  case fortran_integer:
-  case multi_language:
-    return true;
-  default:
-    return false;
-  }
-}
-
 template <class Word>
 void combine_words(const Op& op, const Type& element, std::byte* there, const std::byte* ours,
                    std::byte* old, std::size_t count) {
@@ -69,6 +57,18 @@ void swap_word(std::byte* there, const void* ours, const void* compare, void* ol
 }
 
 } // namespace
+
+bool is_integer(const Type& element) {
+  using enum datatype::BasicClass;
+  switch (element.basic()->type_class) {
+  case c_integer:
+  case fortran_integer:
+  case multi_language:
+    return true;
+  default:
+    return false;
+  }
+}
 
 void combine_atomically(const Op& op, const Type& element, std::byte* there, const std::byte* ours,
                         std::byte* old, std::size_t count) {

@@ -14,6 +14,9 @@ constexpr bool is_atomic_width(MPI_Count bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
 }
 
+// Whether elements are added as words are.
+bool is_integer(const datatype::Type& element);
+
 // there[i] = ours[i] op there[i] for `count` elements of an atomic width, each in one step that no
 // other breaks; the values before go to `old`. All arrays are aligned to the element.
 void combine_atomically(const datatype::Op& op, const datatype::Type& element, std::byte* there,

@@ -98,9 +98,11 @@ struct Target final : Waiter {
   bool unlanded = false; // something was written that flush() has not seen land
   bool words_unlanded = false;
   bool failed = false;
-  bool is_near = false;     // reached by another network than the farthest
-  bool by_messages = false; // its memory is reached by them alone
-  bool busy = false;        // see Window::Turn
+  bool is_near = false;      // reached by another network than the farthest
+  bool by_messages = false;  // its memory is reached by them alone
+  bool busy = false;         // see Window::Turn
+  bool uses_atomics = false; // ours, of the network, and it knows (FarAtomics)
+  bool barred = false;       // nobody uses them on its elements any more
   Held held = Held::nothing;
   std::uint32_t pending = 0; // operations under way that use our memory
   // Of the signals between it and us: how many we have sent, and how many of its we have used up.
@@ -127,6 +129,7 @@ struct Target final : Waiter {
   // Of an accumulate: room for a chunk, and where it belongs.
   std::vector<std::byte> chunk;
   std::vector<datatype::Segment> pieces;
+  std::vector<engine::RemoteMemory> word_places; // the same, for the network's atomics
   // Of a dynamic window: what was attached when `version` was read, by address.
   std::uint64_t version = 0;
   std::vector<Attached> attached;

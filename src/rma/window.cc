@@ -22,7 +22,8 @@ void Counters::list(base::CounterList& list) const {
   add("rma_mapped", "puts, gets and atomics done by loads and stores", mapped);
   add("rma_network", "puts and gets done by RDMA or a copy of the kernel", by_network);
   add("rma_by_target", "puts and gets done by messages, which the target serves", by_target);
-  add("rma_atomics", "short accumulates done by the processor's atomics", by_atomics);
+  add("rma_atomics", "short accumulates done by atomics of the processor or the network",
+      by_atomics);
   add("rma_under_lock", "accumulates done under the lock of the target", under_lock);
   add("rma_locks_waited", "locks of windows that others held", locks_waited);
 }

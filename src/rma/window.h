@@ -240,6 +240,23 @@ class Window {
   void give_bulk(Target& target, std::uint64_t ticket);
   void await_atomics(Target& target, int rank);
 
+  // far_atomics.cc
+  class AtFarAtomics;
+  [[nodiscard]] FarAtomics& far_atomics(int rank) const;
+  [[nodiscard]] bool by_network(const Target& target, const datatype::Type& element) const;
+  bool find_words(const Target& target, const Reach& to, std::span<const datatype::Segment> pieces,
+                  std::vector<engine::RemoteMemory>& words) const;
+  void post_atomic(Target& target, const engine::Atomic& what, engine::RemoteMemory at,
+                   std::uint64_t& result);
+  [[nodiscard]] bool combine_by_network(Target& target, const datatype::Op& op,
+                                        const datatype::Type& element,
+                                        std::span<const engine::RemoteMemory> words,
+                                        const std::byte* ours, std::byte* old);
+  [[nodiscard]] bool swap_by_network(Target& target, const Reach& to, const void* origin,
+                                     const void* compare, void* result);
+  void bar_atomics(Target& target);
+  void keep_out(Target& target, int origin);
+
   // post.h
   class Turn;
   void wait_idle(const Target& target);

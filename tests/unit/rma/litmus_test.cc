@@ -23,21 +23,39 @@ struct Litmus : testing::TestWithParam<bool> {
   Data data(std::uint64_t& value, MPI_Count count = 1) { return {&value, count, &word()}; }
   Place place(int rank, MPI_Aint at, MPI_Count count = 1) { return {rank, at, count, &word()}; }
 
+  static constexpr MPI_Count bulk = 5; // elements: more than go by atomics
+
   // Every order; `check` after each. Returns the first failure.
   std::string explore(int ranks, const Sea::Program& program,
                       const std::function<std::string(Sea&)>& check, bool torn = false,
                       Window::Memory memory = Window::Memory::own) {
     Choices choices;
     do {
-      Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn, .neighbours = neighbours},
-              choices, types[MPI_BYTE], memory);
-      std::string wrong = sea.run(program);
-      ++runs;
-      if (wrong.empty()) wrong = check(sea);
+      const std::string wrong = run_once(ranks, program, check, choices, torn, memory);
       if (!wrong.empty()) return wrong;
     } while (choices.advance());
     RecordProperty("runs", std::to_string(runs));
     return {};
+  }
+  // So many orders, taken at random.
+  std::string sample(int orders, int ranks, const Sea::Program& program,
+                     const std::function<std::string(Sea&)>& check) {
+    std::mt19937_64 random(1);
+    Choices choices;
+    choices.random = &random;
+    std::string wrong;
+    for (int i = 0; i < orders && wrong.empty(); ++i)
+      wrong = run_once(ranks, program, check, choices, false, Window::Memory::own);
+    return wrong;
+  }
+  std::string run_once(int ranks, const Sea::Program& program,
+                       const std::function<std::string(Sea&)>& check, Choices& choices, bool torn,
+                       Window::Memory memory) {
+    Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn, .neighbours = neighbours},
+            choices, types[MPI_BYTE], memory);
+    const std::string wrong = sea.run(program);
+    ++runs;
+    return wrong.empty() ? check(sea) : wrong;
   }
 
   static std::string equal(const char* what, std::uint64_t found, std::uint64_t expected) {
@@ -95,6 +113,82 @@ TEST_P(Litmus, accumulates_of_every_kind_are_atomic_to_each_other) {
     }
   }
   EXPECT_GT(runs, 1000u);
+}
+
+// A few integers go by atomics of the network until the first ones come in bulk, and never again:
+// at no moment both.
+TEST_P(Litmus, integers_in_bulk_and_few_are_atomic_to_each_other) {
+  for (const int near : {0, 2}) {    // ranks 0 and 1 share memory, or none do
+    for (const int times : {1, 3}) { // the one with few knows the target already the second time
+      for (const int few : {0, 1, 2}) {
+        neighbours = near;
+        const auto wrong = sample(
+            1500, 3,
+            [&](Window& window, int rank) {
+              if (rank == 0) return;
+              std::vector<std::uint64_t> ones(bulk, 1);
+              window.lock_all(true);
+              for (int i = 0; i < times && rank == 2; ++i) {
+                add_one(window, few, 0);
+                std::uint64_t value = 0; // something else that takes time
+                window.get(data(value), place(1, 0), nullptr);
+                window.flush(1);
+              }
+              if (rank == 1)
+                window.accumulate(data(ones[0], bulk), nullptr, place(0, 0, bulk), ops[MPI_SUM]);
+              window.unlock_all();
+            },
+            [&](Sea& sea) {
+              const auto first =
+                  equal("the sum", sea.word(0, 0), static_cast<std::uint64_t>(times) + 1);
+              return first.empty() ? equal("the last sum", sea.word(0, bulk - 1), 1) : first;
+            });
+        EXPECT_EQ(wrong, "") << near << " neighbours, " << times << " times way " << few;
+      }
+    }
+  }
+}
+
+// Once they are barred, all take the lock, whoever comes; two may be the first in bulk.
+TEST_P(Litmus, atomics_stay_barred) {
+  const auto wrong = sample(
+      3000, 3,
+      [&](Window& window, int rank) {
+        std::vector<std::uint64_t> ones(bulk, 1);
+        window.lock_all(true);
+        add_one(window, rank, 0);
+        if (rank != 0)
+          window.accumulate(data(ones[0], bulk), nullptr, place(0, 0, bulk), ops[MPI_SUM]);
+        add_one(window, rank, 0);
+        window.unlock_all();
+      },
+      [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 8); });
+  EXPECT_EQ(wrong, "");
+}
+
+// What an operation of each kind takes: sums and swaps are one atomic and nothing else once the
+// origin is known to the target.
+TEST_P(Litmus, few_integers_take_one_atomic_each) {
+  std::size_t operations = 0;
+  const auto wrong = explore(
+      2,
+      [&](Window& window, int rank) {
+        if (rank == 0) return;
+        std::uint64_t one = 1, old = 0, compare = 2, three = 3;
+        const Data result = data(old);
+        window.lock_all(true);
+        window.accumulate(data(one), &result, place(0, 0), ops[MPI_SUM]);
+        const std::size_t before = Sea::posted();
+        window.accumulate(data(one), &result, place(0, 0), ops[MPI_SUM]);
+        window.compare_and_swap(&three, &compare, &old, place(0, 0));
+        window.accumulate(data(one), &result, place(0, 0), ops[MPI_NO_OP]);
+        operations = Sea::posted() - before;
+        if (old != 3) base::fail(MPI_ERR_INTERN, "found {}", old);
+        window.unlock_all();
+      },
+      [&](Sea& sea) { return equal("the word", sea.word(0, 0), 3); });
+  EXPECT_EQ(wrong, "");
+  EXPECT_EQ(operations, 3u);
 }
 
 TEST_P(Litmus, an_adapter_without_atomicity_is_found_out) {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,13 +24,16 @@
 // pair's is next. What one rank does by itself between two operations takes no time.
 namespace macadam::rma::test {
 
-// The choices of a run: past the end of `taken` the first alternative, and written down.
+// The choices of a run: past the end of `taken` the first alternative, and written down. With
+// `random`: any, for programs that have too many orders to try all.
 struct Choices {
+  std::mt19937_64* random = nullptr;
   std::vector<std::pair<unsigned, unsigned>> taken; // which, of how many
   std::size_t at = 0;
 
   unsigned choose(unsigned of) {
     if (of < 2) return 0;
+    if (random != nullptr) return static_cast<unsigned>((*random)() % of);
     if (at == taken.size()) taken.emplace_back(0, of);
     return taken[at++].first;
   }
@@ -62,6 +66,11 @@ class Sea {
   std::string run(const Program& program);
   // Of the window of a rank.
   std::uint64_t& word(int rank, std::size_t i);
+  // Operations that were handed to the network, of all seas.
+  static std::size_t& posted() {
+    static std::size_t count = 0;
+    return count;
+  }
 
  private:
   struct Operation {
@@ -190,6 +199,7 @@ class Sea::Network final : public macadam::test::StillTransport {
 
  private:
   Posted post(engine::Link& link, Operation operation, Posted result) {
+    ++posted();
     sea_.queues_[{rank_, static_cast<int>(link.rank)}].push_back(std::move(operation));
     return result;
   }
