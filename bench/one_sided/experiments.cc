@@ -11,6 +11,7 @@
 #include "../bench.h"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <sys/prctl.h>
 
@@ -71,6 +72,18 @@ double us_per_round(int rounds, Round&& round) {
   return bench::median(times) * 1e6;
 }
 
+// The same for what only this rank does.
+template <class Round>
+double us_alone(int rounds, Round&& round) {
+  std::vector<double> times;
+  for (int i = -warm_up; i < rounds; ++i) {
+    const double start = MPI_Wtime();
+    round();
+    if (i >= 0) times.push_back(MPI_Wtime() - start);
+  }
+  return bench::median(times) * 1e6;
+}
+
 void put_epoch(const Windows& windows, int to, const char* data, int bytes) {
   MPI_Win_start(windows.peer, 0, windows.win);
   MPI_Put(data, bytes, MPI_BYTE, to, 0, bytes, MPI_BYTE, windows.win);
@@ -113,6 +126,39 @@ void latency(const Options& options) {
                    MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     });
   }
+}
+
+// What an accumulate takes, of one element and of four: integers of 8 bytes by the network's
+// atomics, of 4 under the lock. The target is inside MPI only to wait.
+template <class Integer>
+void atomics_of(const Options& options, MPI_Datatype type, const char* width) {
+  constexpr int most = 4;
+  Integer ours[most] = {1, 1, 1, 1}, old[most] = {}, compare = 0;
+  Integer* memory = nullptr;
+  MPI_Win win;
+  MPI_Win_allocate(sizeof ours, sizeof(Integer), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+  std::fill_n(memory, most, Integer{0});
+  MPI_Barrier(MPI_COMM_WORLD);
+  const auto measure = [&](const char* name, int count, auto&& operation) {
+    const double us = bench::rank != 0 ? 0 : us_alone(options.rounds, operation);
+    bench::figure((std::string(name) + width + "_us").c_str(), count, us);
+  };
+  if (bench::rank == 0) MPI_Win_lock_all(0, win);
+  measure("fetch_and_add_", 1, [&] { MPI_Fetch_and_op(ours, old, type, 1, 0, MPI_SUM, win); });
+  measure("fetch_", 1, [&] { MPI_Fetch_and_op(ours, old, type, 1, 0, MPI_NO_OP, win); });
+  measure("fetch_and_replace_", 1,
+          [&] { MPI_Fetch_and_op(ours, old, type, 1, 0, MPI_REPLACE, win); });
+  measure("compare_and_swap_", 1,
+          [&] { MPI_Compare_and_swap(ours, &compare, old, type, 1, 0, win); });
+  for (const int count : {1, most})
+    measure("accumulate_", count,
+            [&] { MPI_Accumulate(ours, count, type, 1, 0, count, type, MPI_SUM, win); });
+  if (bench::rank == 0) MPI_Win_unlock_all(win);
+  MPI_Win_free(&win);
+}
+void atomics(const Options& options) {
+  atomics_of<std::int64_t>(options, MPI_INT64_T, "8");
+  atomics_of<std::int32_t>(options, MPI_INT32_T, "4");
 }
 
 // Windows of 64 puts or gets in an epoch; two-sided, of sends into receives that are posted, with a
@@ -252,7 +298,8 @@ struct Experiment {
 };
 constexpr Experiment experiments[] = {
     {"latency", latency, 2}, {"bandwidth", bandwidth, 2}, {"synchronization", synchronization, 2},
-    {"overlap", overlap, 2}, {"skew", skew, 2},           {"origins", origins, 0}};
+    {"overlap", overlap, 2}, {"skew", skew, 2},           {"origins", origins, 0},
+    {"atomics", atomics, 2}};
 
 const Experiment* find(std::string_view name) {
   for (const Experiment& each : experiments)
@@ -278,8 +325,9 @@ int main(int argc, char** argv) {
     if (bench::rank == 0)
       std::fprintf(stderr,
                    "experiments: found '%s' on %d ranks, %d rounds, largest message %d; needed "
-                   "latency, bandwidth, synchronization, overlap or skew on 2 ranks, or origins on "
-                   "2 or more; then, if not 20 and 262144, positive numbers of rounds and bytes\n",
+                   "latency, bandwidth, synchronization, overlap, skew or atomics on 2 ranks, or "
+                   "origins on 2 or more; then, if not 20 and 262144, positive numbers of rounds "
+                   "and bytes\n",
                    argc > 1 ? argv[1] : "", bench::size, options.rounds, options.largest);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }

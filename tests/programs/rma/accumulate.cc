@@ -376,6 +376,47 @@ void long_ones_by_loops() {
     CHECK_EQUAL(win[i], 1.5);
 }
 
+// A few integers of 8 bytes go by atomics, whichever network connects the ranks; over one that is
+// not shared memory until some are accumulated in bulk. What they compute stays the same. Told by
+// counters.
+void words_by_atomics() {
+  if (!check::is_macadam() || check::size < 2 || std::getenv("MACADAM_PROTOCOLS") != nullptr)
+    return;
+  rma::Window<std::int64_t> win(Kind::allocated, 100);
+  const check::Counter mapped("rma_mapped"), atomics("rma_atomics"), under_lock("rma_under_lock");
+  const std::int64_t ours[4] = {5, 6, 7, 8};
+  std::int64_t old = 0, found[4] = {};
+  OK(MPI_Win_lock(MPI_LOCK_SHARED, rma::right(), 0, win));
+  const auto fetch = [&](const std::int64_t& value, MPI_Op op) {
+    OK(MPI_Fetch_and_op(&value, &old, MPI_INT64_T, rma::right(), 1, op, win));
+    return old;
+  };
+  CHECK_EQUAL(fetch(3, MPI_SUM), 0);
+  CHECK_EQUAL(fetch(9, MPI_REPLACE), 3);
+  CHECK_EQUAL(fetch(6, MPI_BXOR), 9);
+  CHECK_EQUAL(fetch(-4, MPI_MIN), 15);
+  CHECK_EQUAL(fetch(-1, MPI_PROD), -4);
+  const std::int64_t four = 4, eight = 8;
+  OK(MPI_Compare_and_swap(&eight, &four, &old, MPI_INT64_T, rma::right(), 1, win));
+  CHECK_EQUAL(old, 4);
+  CHECK_EQUAL(fetch(0, MPI_NO_OP), 8);
+  OK(MPI_Get_accumulate(ours, 4, MPI_INT64_T, found, 4, MPI_INT64_T, rma::right(), 1, 4,
+                        MPI_INT64_T, MPI_SUM, win));
+  CHECK_EQUAL(found[0], 8);
+  CHECK_EQUAL(found[3], 0);
+  CHECK_EQUAL(mapped.since() + atomics.since(), 8u);
+  CHECK_EQUAL(under_lock.since(), 0u);
+  const std::vector<std::int64_t> ones(100, 1);
+  OK(MPI_Accumulate(ones.data(), 100, MPI_INT64_T, rma::right(), 0, 100, MPI_INT64_T, MPI_SUM,
+                    win));
+  CHECK_EQUAL(fetch(1, MPI_SUM), 14);
+  OK(MPI_Win_unlock(rma::right(), win));
+  CHECK_EQUAL(under_lock.since(), rma::one_node() ? 1u : 2u);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  CHECK_EQUAL(win[1], 15);
+  CHECK_EQUAL(win[4], 9);
+}
+
 void tickets_are_unique() {
   rma::for_each_kind([](Kind kind) {
     rma::Window<int> win(kind, 1);
@@ -553,6 +594,7 @@ int main(int argc, char** argv) {
                      {"long_against_short", long_against_short},
                      {"order_is_kept", order_is_kept},
                      {"long_ones_by_loops", long_ones_by_loops},
+                     {"words_by_atomics", words_by_atomics},
                      {"tickets_are_unique", tickets_are_unique},
                      {"derived_types", derived_types},
                      {"of_nothing", of_nothing},
