@@ -88,6 +88,12 @@ TABLE_2 = {
 
 def connections(programs, largest):
     """Wu et al., Table 2 and Figure 4."""
+    return {"rows": connections_of_programs(programs, largest),
+            "barriers": barriers(programs, largest)}
+
+
+def connections_of_programs(programs, largest):
+    """Table 2."""
     rows = []
     for name, (pattern, parameters, sizes, *options) in TABLE_2.items():
         for size in up_to(largest, sizes):
@@ -97,7 +103,7 @@ def connections(programs, largest):
                          "most": result["connections"]["most"],
                          "paper": PAPER_2.get(name, {}).get(size), "run": result["run"]})
             say(f"connections: {name}, {size} ranks: {rows[-1]['on_demand']:.2f}")
-    return {"rows": rows, "barriers": barriers(programs, largest)}
+    return rows
 
 
 # What Figure 4 (b) says in words: us on 8 ranks of Berkeley VIA. Its other points are only drawn.

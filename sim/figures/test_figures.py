@@ -31,11 +31,20 @@ class Figures(unittest.TestCase):
         self.assertLessEqual(more["bytes_per_idle_rank"], 256)
 
     def test_connections_on_demand_are_fewer(self):
-        rows = {row["program"]: row for row in self.measured("connections")["rows"]}
+        rows = {row["program"]: row
+                for row in measure.connections_of_programs(self.programs, LARGEST)}
         self.assertEqual(rows.keys(), measure.TABLE_2.keys())
         self.assertEqual(rows["Ring"]["on_demand"], 2)
         self.assertEqual(rows["Alltoall, 512 bytes"]["on_demand"], 15)
+        for name in ("Barrier", "Allreduce", "Allgather", "Alltoall, 64 bytes"):
+            self.assertEqual(rows[name]["on_demand"], 4, name)  # log2 of 16 ranks
         self.assertLess(rows["EP"]["on_demand"], rows["EP"]["static"])
+
+    def test_barriers_take_few_connections_on_demand(self):
+        partners = {(row["connections"], row["ranks"]): row["partners"]
+                    for row in measure.barriers(self.programs, 8)}
+        self.assertEqual(partners["all", 8], 7)
+        self.assertEqual(partners["on-demand", 8], 3)
 
     def test_startup_is_fastest_on_demand(self):
         took = {(row["preset"], row["ranks"], row["connections"]): row["init_us"]
