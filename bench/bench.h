@@ -22,12 +22,19 @@ inline int size = 1;
 // Binds the rank to a core, whatever the launcher did: all libraries are measured on the same
 // cores, and where ranks share them on as many each. (Left to the system, four ranks run two and
 // two on two cores or three and one, which takes nearly twice as long.)
+inline int cores() {
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
 inline void bind_to_core() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  CPU_SET(static_cast<unsigned>(rank % cores), &allowed);
+  CPU_SET(static_cast<unsigned>(rank % cores()), &allowed);
   sched_setaffinity(0, sizeof allowed, &allowed); // in a container it may be refused: no harm
+}
+
+// How many ranks share the fullest core.
+inline int ranks_per_core() {
+  return (size + cores() - 1) / cores();
 }
 
 inline void start(int& argc, char**& argv) {
@@ -52,11 +59,14 @@ inline int batches() {
 
 // Seconds for one call of `body(n)` per n, as the median of batches, all together of 50 ms: so
 // short ones that a core which is taken away for a few milliseconds, as in a virtual machine,
-// spoils few of them. All ranks call it, and all run the same number of iterations.
+// spoils few of them. Where a single iteration takes milliseconds, a few batches do. All ranks call
+// it, and all run the same number of iterations.
 template <class Body>
 double seconds_per_iteration(Body body) {
-  const int count = batches();
+  int count = batches();
   const double batch = 50e-3 / count;
+  constexpr double longest = 500e-3; // all batches together
+  constexpr int fewest = 11;
   const auto time = [&](int n) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
@@ -67,12 +77,40 @@ double seconds_per_iteration(Body body) {
   for (double took = 0; took < batch && n < 1 << 24;) { // also warms everything up
     took = std::min({time(n), time(n), time(n)});
     MPI_Bcast(&took, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    if (took < batch) n *= 2;
+    if (took < batch)
+      n *= 2;
+    else
+      count = std::min(count, std::max(fewest, static_cast<int>(longest / took)));
   }
   std::vector<double> times;
   for (int b = 0; b < count; ++b)
     times.push_back(time(n) / n);
   return median(times);
+}
+
+inline volatile double spun;
+
+// Computation: a loop whose length is fixed, not its duration, since waiting for a clock would hide
+// stolen time.
+inline void spin(long iterations) {
+  double x = 1;
+  for (long i = 0; i < iterations; ++i)
+    x = x * 1.0000001 + 1e-9;
+  spun = x;
+}
+
+// How long a loop takes so many seconds. All ranks call it, and all get rank 0's answer.
+inline long iterations_for(double seconds) {
+  constexpr long sample = 100000;
+  std::vector<double> times;
+  for (int i = 0; i < 21; ++i) {
+    const double begin = MPI_Wtime();
+    spin(sample);
+    times.push_back(MPI_Wtime() - begin);
+  }
+  auto iterations = static_cast<long>(static_cast<double>(sample) * seconds / median(times));
+  MPI_Bcast(&iterations, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  return iterations;
 }
 
 inline void figure(const char* name, long parameter, double value) {

@@ -16,6 +16,7 @@ SKIPPED = 77  # the virtual machine's exit code where it cannot run
 # Seconds for one run of one program.
 TIME_LIMIT = int(os.environ.get("BENCH_TIME_LIMIT", "180"))
 
+HALO_SIZES = (8, 1024, 65536)
 # figure: (title, unit, whether less is better)
 FIGURES = {
     "half_round_trip_us": ("Half round trip", "us", True),
@@ -24,6 +25,13 @@ FIGURES = {
     "message_rate_millions": ("Message rate, windows of 64", "million/s", False),
     "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),
     "barrier_us": ("Barrier, by ranks", "us", True),
+    **{f"halo_{dimensions}d_{size}_{manner}": (
+        f"{dimensions}-D halo, {size} bytes per neighbour, {how}, by ranks", unit, True)
+       for dimensions in (2, 3) for size in HALO_SIZES
+       for manner, how, unit in (
+           ("blocking_us", "blocking", "us"),
+           ("persistent_us", "persistent", "us"),
+           ("overlapped", "overlapped with computation, time over computation", "ratio"))},
     "put_flush_us": ("Put of 8 bytes and flush, allocated window", "us", True),
     "get_flush_us": ("Get of 8 bytes and flush, allocated window", "us", True),
     "fetch_and_op_us": ("Fetch-and-op and flush, two ranks on one word", "us", True),
@@ -83,7 +91,7 @@ class Library:
 def compile_with(compiler, folder):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "startup", "progress", "onesided"):
+    for source in ("pingpong", "rate", "collective", "halo", "startup", "progress", "onesided"):
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:

@@ -23,30 +23,9 @@ namespace {
 // Spends some units of time in computation.
 using Compute = std::function<void(int units)>;
 
-volatile double sink;
-
-// A loop whose length is fixed, not its duration: waiting for a clock would hide stolen time.
-void spin(long iterations) {
-  double x = 1;
-  for (long i = 0; i < iterations; ++i)
-    x = x * 1.0000001 + 1e-9;
-  sink = x;
-}
-
-long iterations_per_unit(double unit_us) {
-  std::vector<double> times;
-  for (int i = 0; i < 21; ++i) {
-    const double begin = MPI_Wtime();
-    spin(100000);
-    times.push_back(MPI_Wtime() - begin);
-  }
-  return static_cast<long>(100000 * unit_us * 1e-6 / bench::median(times));
-}
-
 Compute on_this_processor(double unit_us) {
-  long unit = iterations_per_unit(unit_us);
-  MPI_Bcast(&unit, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-  return [unit](int units) { spin(units * unit); };
+  const long unit = bench::iterations_for(unit_us * 1e-6);
+  return [unit](int units) { bench::spin(units * unit); };
 }
 
 Compute elsewhere(double unit_us) {

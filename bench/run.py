@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 
-from harness import (FIGURES, IDEAL_UNITS, TIME_LIMIT, Library, Results, compile_with, full_overlap,
-                     measure_startup, processor, table, versions)
+from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, compile_with,
+                     full_overlap, measure_startup, processor, table, versions)
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 # What the processor needs for the same: the figure that the benchmark prints beside it.
@@ -74,6 +74,22 @@ def libraries(arguments):
     return result, sender
 
 
+def measure_halo(results, all_libraries, ranks):
+    """Halo exchanges; beside them as much computation as the fastest took in the first round, for
+    all libraries and in all rounds the same."""
+    for library in all_libraries:
+        results.measure(library, ranks, "halo")
+    beside = []
+    for dimensions in (2, 3):
+        for size in HALO_SIZES:
+            figure = results.values.get((f"halo_{dimensions}d_{size}_blocking_us", ranks), {})
+            if figure:
+                fastest = min(values[0] for values in figure.values())
+                beside += [str(dimensions), str(size), f"{fastest:.3g}"]
+    for library in all_libraries:
+        results.measure(library, ranks, "halo", "overlap", *beside)
+
+
 def measure_round(results, all_libraries, sender, arguments):
     sizes = [str(size) for size in SIZES]
     if {"pingpong", "onesided"} & set(arguments.only):
@@ -89,6 +105,9 @@ def measure_round(results, all_libraries, sender, arguments):
         if "collective" in arguments.only:
             for ranks in (2, 4, 8):
                 results.measure(library, ranks, "collective")
+    if "halo" in arguments.only:
+        for ranks in (2, 4, 8):
+            measure_halo(results, all_libraries, ranks)
     if "onesided" in arguments.only:
         for library in all_libraries:
             results.measure(library, 2, "onesided", *sizes)
@@ -162,7 +181,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,onesided,progress,startup"
+    everything = "pingpong,rate,collective,halo,onesided,progress,startup"
     names = lambda text: [word for word in text.split(",") if word and word != "none"]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
