@@ -2,6 +2,7 @@
 #include "coll/batch.h"
 
 #include "base/error.h"
+#include "coll/buffers.h"
 
 #include <utility>
 
@@ -26,6 +27,14 @@ void Batch::receive(int from, const Data& data) noexcept {
   try {
     engine::Peer& peer = engine.peer((*team.peers)[from]);
     add(*engine.receive(&peer, {team.context, from, comm_.tag}, data));
+  } catch (const base::Error& error) {
+    note(error.error_class, error.text);
+  }
+}
+
+void Batch::copy(const Data& from, const Data& to) noexcept {
+  try {
+    coll::copy(from, to);
   } catch (const base::Error& error) {
     note(error.error_class, error.text);
   }

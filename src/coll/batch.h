@@ -22,6 +22,10 @@ class Batch {
   // Starts one. An error of the start is thrown by co_await as well.
   void send(int to, const Data& data) noexcept;
   void receive(int from, const Data& data) noexcept;
+  // This rank's own data, at once; see coll::copy().
+  void copy(const Data& from, const Data& to) noexcept;
+  // What else has gone wrong, for co_await to throw.
+  void note(int error_class, std::string text);
 
   bool await_ready() const noexcept { return active_ == 0; }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
@@ -34,7 +38,6 @@ class Batch {
   void add(engine::Request& request);
   void check(const engine::Request& request);
   static void on_complete(engine::Request& request, void* batch);
-  void note(int error_class, std::string text);
   [[noreturn]] void throw_error();
 
   const Comm& comm_;
