@@ -144,4 +144,5 @@ endfunction()
 
 add_custom_target(check_layers ALL
   COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/check_layers.py ${PROJECT_SOURCE_DIR}
-  COMMENT "Checking the include order of the layers")
+  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/check_copies.py ${PROJECT_SOURCE_DIR}
+  COMMENT "Checking the include order of the layers, and their copies")

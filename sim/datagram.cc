@@ -150,7 +150,7 @@ void DatagramQueuePair::arrive(const Datagram& datagram) {
   completion.bytes = static_cast<std::uint32_t>(bytes);
   completion.immediate = datagram.immediate;
   scheduler().trace(std::uint64_t{device_.lid()} << 32 | bytes);
-  push_receive(completion, transfer_time(bytes, device_.fabric().model().copy_mb_per_s));
+  push_receive(completion);
 }
 
 } // namespace macadam::sim

@@ -145,6 +145,11 @@ void SimulatedDevice::spend(Time cost) const {
     processor_.spend(cost);
 }
 
+void SimulatedDevice::spend_posting(std::size_t receives) const {
+  const Model& model = fabric_.model();
+  spend(from_ns(model.post_ns + model.receive_ns * static_cast<double>(receives)));
+}
+
 double SimulatedDevice::now() const {
   spend(from_ns(fabric_.model().clock_ns));
   return seconds(time());

@@ -89,6 +89,8 @@ class SimulatedDevice final : public net::rdma::Device {
 
   [[nodiscard]] Time time() const;
   void spend(Time cost) const;
+  // What it takes to post so many receives at once.
+  void spend_posting(std::size_t receives) const;
   void enter_poll(bool attendant_may_come);
   void release_places(std::uint32_t queue_pair, std::uint32_t places);
   // Throws if memory of a receive is not registered.

@@ -52,7 +52,9 @@ Fabric::Trip Fabric::transmit(std::uint32_t from, std::uint32_t to, std::uint64_
   if (to - 1 < ports_.size()) {
     Port& target = port(to);
     if (source.node != target.node || source.node < 0) counters.bytes_between_nodes += bytes;
-    arrived = std::max(arrived, target.receives_until + wire);
+    const Time taking_in =
+        model_.incoming_mb_per_s > 0 ? transfer_time(bytes, model_.incoming_mb_per_s) : wire;
+    arrived = std::max(arrived, target.receives_until + taking_in);
     target.receives_until = arrived;
   }
   return {source.sends_until, arrived};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -26,10 +27,13 @@ constexpr std::array keys = {
     Key<ModelValue>{"message_gap_ns", &Model::message_gap_ns, 0, longest_ns},
     Key<ModelValue>{"gap_per_queue_pair_ns", &Model::gap_per_queue_pair_ns, 0, longest_ns},
     Key<ModelValue>{"bandwidth_mb_per_s", &Model::bandwidth_mb_per_s, 1e-3, most},
+    Key<ModelValue>{"incoming_mb_per_s", &Model::incoming_mb_per_s, 0, most},
     Key<ModelValue>{"post_ns", &Model::post_ns, 0, longest_ns},
+    Key<ModelValue>{"receive_ns", &Model::receive_ns, 0, longest_ns},
     // A poll that took no time would let a process wait for ever without time going on.
     Key<ModelValue>{"poll_ns", &Model::poll_ns, 1, longest_ns},
     Key<ModelValue>{"completion_ns", &Model::completion_ns, 0, longest_ns},
+    Key<ModelValue>{"call_ns", &Model::call_ns, 0, longest_ns},
     Key<ModelValue>{"matching_ns", &Model::matching_ns, 0, longest_ns},
     Key<ModelValue>{"copy_mb_per_s", &Model::copy_mb_per_s, 1e-3, most},
     Key<ModelValue>{"spin_ns", &Model::spin_ns, 1, longest_ns},
@@ -37,6 +41,7 @@ constexpr std::array keys = {
     Key<ModelValue>{"attendant_ns", &Model::attendant_ns, 0, longest_ns},
     Key<ModelValue>{"interrupt_ns", &Model::interrupt_ns, 0, longest_ns},
     Key<ModelValue>{"clock_ns", &Model::clock_ns, 1, longest_ns},
+    Key<ModelValue>{"compute_factor", &Model::compute_factor, 0, 1e6},
     Key<ModelValue>{"registration_ns", &Model::registration_ns, 0, longest_ns},
     Key<ModelValue>{"registration_page_ns", &Model::registration_page_ns, 0, longest_ns},
     Key<ModelValue>{"deregistration_ns", &Model::deregistration_ns, 0, longest_ns},
@@ -110,6 +115,27 @@ void set(Object& object, const Key<Value>& key, const Json& found, const std::st
       key.value);
 }
 
+// Every number of the file has one source, and every source is one of numbers of the file.
+void check_sources(const Json& sources, const Json& object, const std::string& where) {
+  if (!sources.is_object())
+    base::fail(MPI_ERR_ARG, "{}: \"sources\" is {}, needed texts, each with a list of keys", where,
+               sources.dump());
+  std::map<std::string, int> named;
+  for (const auto& [text, list] : sources.items()) {
+    for (const Json& key : list) {
+      const std::string name = key.is_string() ? key.get<std::string>() : key.dump();
+      static_cast<void>(find_key(model_keys(), name, where));
+      if (++named[name] > 1)
+        base::fail(MPI_ERR_ARG, "{}: \"{}\" has two sources, needed one", where, name);
+    }
+  }
+  for (const Key<ModelValue>& key : keys) {
+    if (object.contains(key.name) != named.contains(key.name))
+      base::fail(MPI_ERR_ARG, "{}: \"{}\" has {}, needed both", where, key.name,
+                 object.contains(key.name) ? "a value and no source" : "a source and no value");
+  }
+}
+
 // A value on the command line as JSON: yes and no are booleans, the rest is what it looks like.
 Json as_json(const std::string& text) {
   if (text == "yes" || text == "true") return true;
@@ -139,7 +165,12 @@ Model read_model(const std::string& json, const std::string& where) {
                object.type_name());
   Model model;
   for (const auto& [name, value] : object.items()) {
-    if (name == "name" || name == "description" || name == "source") {
+    if (name == "sources") {
+      check_sources(value, object, where);
+      continue;
+    }
+    if (name == "predictions") continue; // for docs/figures.md
+    if (name == "name" || name == "description") {
       if (!value.is_string())
         base::fail(MPI_ERR_ARG, "{}: \"{}\" is {}, needed a text", where, name, value.dump());
       if (name == "name") model.name = value.get<std::string>();

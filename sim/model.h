@@ -22,18 +22,22 @@ struct Model {
   double message_gap_ns = 100;      // that an adapter needs between two messages
   double gap_per_queue_pair_ns = 0; // more of it for every connected queue pair of the adapter
   double bandwidth_mb_per_s = 1000; // of a port, each way (10^6 bytes)
+  double incoming_mb_per_s = 0;     // if it takes in more than one sender gives; 0: as much
 
   // The processor's work on one side of a message.
-  double post_ns = 100;        // to post one work request
+  double post_ns = 100;        // to post one work request, or a list of receives
+  double receive_ns = 20;      // more for each receive of such a list
   double poll_ns = 50;         // to find a completion queue empty
   double completion_ns = 50;   // to take one completion
-  double matching_ns = 0;      // to receive one message, beside all else: header and matching
-  double copy_mb_per_s = 1000; // between the user's memory and the library's buffers
+  double call_ns = 50;         // of a call of MPI or Gravel, beside all else: arguments, requests
+  double matching_ns = 50;     // to receive one message, beside all else: header and matching
+  double copy_mb_per_s = 1000; // of whatever the library copies, packs or reduces
   double spin_ns = 5000;       // how long a spinning wait looks elsewhere at most (Device::yield)
   double wake_ns = 10000;      // from a completion to a process that sleeps in wait()
   double attendant_ns = 12000; // from an event to the thread that attends the device
   double interrupt_ns = 3000;  // of the computing process's time that such an event takes
   double clock_ns = 20;        // to read the clock
+  double compute_factor = 1;   // what a program computes takes so many times what it took here
 
   // Things made and unmade.
   double registration_ns = 10000;
@@ -95,7 +99,8 @@ struct Key {
 std::span<const Key<ModelValue>> model_keys();
 std::span<const Key<FaultValue>> fault_keys();
 
-// Reads a model from the text of a JSON file; what a key leaves out keeps its default above. Throws
+// Reads a model from the text of a JSON file; what a key leaves out keeps its default above.
+// "sources" says where the numbers are from: texts, each with a list of keys. Throws
 // base::Error (MPI_ERR_ARG) naming `where`, the key, what was found and what is needed; an unknown
 // key with the nearest one.
 Model read_model(const std::string& json, const std::string& where);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sim/queue_pair.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 
 #include <cstring>
@@ -31,7 +32,7 @@ bool SimulatedQueuePair::post_receive(std::span<const ReceiveWork> work) {
     base::fail(MPI_ERR_INTERN, "{}: queue pair {} takes its receives from a shared queue",
                device_.name(), number_);
   device_.check_receives(work);
-  device_.spend(from_ns(device_.fabric().model().post_ns));
+  device_.spend_posting(work.size());
   return receives_.post(work);
 }
 
@@ -41,13 +42,8 @@ std::optional<ReceiveWork> SimulatedQueuePair::pop_receive() {
              : receives_.pop();
 }
 
-void SimulatedQueuePair::push_receive(const Completion& completion, Time work) {
-  static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0, work);
-}
-
-Time SimulatedQueuePair::to_handle_message(std::uint64_t bytes) const {
-  const Model& model = device_.fabric().model();
-  return from_ns(model.matching_ns) + transfer_time(bytes, model.copy_mb_per_s);
+void SimulatedQueuePair::push_receive(const Completion& completion) {
+  static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0);
 }
 
 void SimulatedQueuePair::push_send(const Work& work, WorkStatus status, std::uint32_t released) {
@@ -101,7 +97,7 @@ void SimulatedQueuePair::take_data(Work& work, const SendWork& from) const {
   work.data = std::make_unique_for_overwrite<std::byte[]>(work.bytes);
   std::byte* to = work.data.get();
   for (const Segment& segment : from.segments) {
-    if (segment.bytes > 0) std::memcpy(to, segment.memory, segment.bytes);
+    base::copy(to, segment.memory, segment.bytes); // by the processor
     to += segment.bytes;
   }
 }

@@ -30,10 +30,7 @@ class SimulatedQueuePair : public net::rdma::QueuePair {
 
  protected:
   std::optional<net::rdma::ReceiveWork> pop_receive();
-  // `work`: of the process that polls the completion, beside taking it.
-  void push_receive(const net::rdma::Completion& completion, Time work);
-  // What a message costs the process that it came to: it is matched, and copied out of its buffer.
-  [[nodiscard]] Time to_handle_message(std::uint64_t bytes) const;
+  void push_receive(const net::rdma::Completion& completion);
   void push_send(const Work& work, net::rdma::WorkStatus status, std::uint32_t released);
   // Checks that the request may be made; throws if not.
   void check(const net::rdma::SendWork& work, std::uint64_t longest) const;

@@ -54,8 +54,7 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   void arm() override;
 
   // `released`: places of the queue pair's send queue that are free once this has been polled.
-  // `work`: of the process that polls it, beside taking it.
-  void push(const net::rdma::Completion& completion, std::uint32_t released, Time work = 0);
+  void push(const net::rdma::Completion& completion, std::uint32_t released);
   // Forgets what has not been polled of a queue pair that goes away.
   void forget(std::uint32_t queue_pair);
 
@@ -66,7 +65,6 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   struct Entry {
     net::rdma::Completion completion;
     std::uint32_t released;
-    Time work;
   };
   SimulatedDevice& device_;
   Fifo<Entry> entries_;
@@ -99,6 +97,8 @@ class ReceiveQueue {
   std::uint32_t depth_;
 };
 
+// What is posted serves from the moment at which whoever posts it has got so far, the attendant or
+// the application: not before the memory of a refill is registered and the work of posting is done.
 class SimulatedSharedReceiveQueue final : public net::rdma::SharedReceiveQueue {
  public:
   SimulatedSharedReceiveQueue(SimulatedDevice& device, std::uint32_t depth);
@@ -108,14 +108,24 @@ class SimulatedSharedReceiveQueue final : public net::rdma::SharedReceiveQueue {
   void arm_limit(std::uint32_t watermark) override;
 
   std::optional<net::rdma::ReceiveWork> pop();
+  // What has been posted up to now is there.
+  void catch_up();
 
  private:
+  struct Coming {
+    Time when;
+    net::rdma::ReceiveWork work;
+  };
+  void at_its_time();
   void check_limit();
 
   SimulatedDevice& device_;
   ReceiveQueue queue_;
+  std::vector<Coming> coming_;
   std::uint64_t id_;
   std::uint32_t watermark_ = 0;
+  std::uint32_t armed_ = 0; // the watermark from `armed_at_` on, if not 0
+  Time armed_at_ = 0;
 };
 
 } // namespace macadam::sim

@@ -2,9 +2,12 @@
 #include "sim/rank.h"
 
 #include "base/error.h"
+#include "sim/charges.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <dlfcn.h>
 #include <utility>
 
 namespace macadam::sim {
@@ -81,6 +84,7 @@ void Rank::start() {
   }
   fiber_ = std::make_unique<RankFiber>(*this, environment_.stack_bytes, [this] {
     int code = 0;
+    if (environment_.compute_times != nullptr) computes_since_ = ComputeTimes::now();
     try {
       code = body_();
     } catch (const std::exception& error) {
@@ -124,6 +128,37 @@ void Rank::compute(Time duration) {
   environment_.scheduler.touch();
 }
 
+void Rank::charge(Time cost) {
+  if (device_)
+    device_->spend(cost);
+  else
+    processor_.spend(cost);
+}
+
+// Where it is in its file: each rank may have a copy of its own.
+static std::uint64_t offset_of(const void* place) {
+  Dl_info info;
+  const void* const base = ::dladdr(place, &info) != 0 ? info.dli_fbase : nullptr;
+  return static_cast<std::uint64_t>(static_cast<const char*>(place) -
+                                    static_cast<const char*>(base));
+}
+
+void Rank::leave_program(const void* place) {
+  ComputeTimes* const times = environment_.compute_times;
+  if (times == nullptr || away_++ > 0) return;
+  static const Time cost = ComputeTimes::cost_of_now();
+  const Time measured =
+      times->measures() ? std::max<Time>(ComputeTimes::now() - computes_since_ - cost, 0) : 0;
+  const std::uint64_t from = std::exchange(place_, offset_of(place));
+  const Time took = times->between(number_, from, place_, measured);
+  if (took > 0) compute(static_cast<Time>(static_cast<double>(took) * model().compute_factor));
+}
+
+void Rank::enter_program() {
+  if (environment_.compute_times == nullptr || --away_ > 0) return;
+  if (environment_.compute_times->measures()) computes_since_ = ComputeTimes::now();
+}
+
 std::unique_ptr<SimulatedDevice> Rank::make_adapter() {
   return std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
                                            fmt::format("sim1:1 of rank {}", number_));
@@ -154,7 +189,7 @@ std::vector<std::unique_ptr<engine::Transport>>
 Rank::make_transports(const base::Settings& settings) {
   net::rdma::Directory& directory = *this;
   auto transport =
-      std::make_unique<net::rdma::RdmaTransport>(*device_, directory, settings, &invalidation_);
+      std::make_unique<ChargedTransport>(*device_, directory, settings, &invalidation_);
   transport_ = transport.get();
   transport->connect_all();
   std::vector<std::unique_ptr<engine::Transport>> transports;

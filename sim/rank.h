@@ -5,6 +5,7 @@
 #include "mpi/process.h"
 #include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
+#include "sim/compute_times.h"
 #include "sim/device.h"
 #include "sim/fiber.h"
 #include "sim/launcher.h"
@@ -36,6 +37,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
     std::size_t stack_bytes;
     int size;
     int ranks_per_node;
+    ComputeTimes* compute_times; // null: what a program computes takes no virtual time
   };
   // `body` is the program; its result is the exit code.
   Rank(const Environment& environment, int number, std::function<int()> body);
@@ -65,6 +67,11 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   static Rank* current();
   [[nodiscard]] Time now() const { return processor_.now(); }
   void compute(Time duration);
+  // The library's own work took so long.
+  void charge(Time cost);
+  // The program calls a function of the process's from this place, and comes back from it.
+  void leave_program(const void* place);
+  void enter_program();
   [[nodiscard]] const Model& model() const { return environment_.fabric.model(); }
   // One more adapter of this process, with a port of its own; goes before the rank does.
   [[nodiscard]] std::unique_ptr<SimulatedDevice> make_adapter();
@@ -123,6 +130,9 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   std::unique_ptr<mpi::Process> process_;
   net::rdma::RdmaTransport* transport_ = nullptr; // owned by the process
   mpi::Process* running_ = nullptr;               // mpi::running while this rank stands
+  int away_ = 0;                                  // calls inside of each other
+  std::uint64_t place_ = 0;                       // in the program, of the outermost
+  Time computes_since_ = 0;                       // as ComputeTimes::now()
 };
 
 } // namespace macadam::sim

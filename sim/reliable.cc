@@ -93,8 +93,6 @@ std::size_t ReliableQueuePair::post(std::span<const SendWork> work) {
     --places_;
     Work* added = add(work[taken]);
     device_.spend(from_ns(model.post_ns));
-    // A send goes through a buffer of the library, which has copied the data there.
-    if (added->is_send()) device_.spend(transfer_time(added->bytes, model.copy_mb_per_s));
     added->ready = device_.time();
     if (state_ == State::failed) {
       added->state = Work::State::done;
@@ -255,7 +253,7 @@ void ReliableQueuePair::break_with(WorkStatus status, Work* failed) {
     completion.id = receive->id;
     completion.queue_pair = number_;
     completion.status = WorkStatus::flushed;
-    push_receive(completion, 0);
+    push_receive(completion);
   }
 }
 
@@ -400,8 +398,7 @@ ReliableQueuePair::Outcome ReliableQueuePair::receive(Work& work, ReliableQueueP
   completion.queue_pair = other.number_;
   completion.bytes = work.bytes;
   completion.immediate = work.immediate;
-  // A write with immediate is no message: nothing is matched or copied.
-  other.push_receive(completion, work.is_send() ? to_handle_message(work.bytes) : 0);
+  other.push_receive(completion);
   return Outcome::done;
 }
 

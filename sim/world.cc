@@ -29,7 +29,8 @@ World::World(WorldOptions options)
                                               options_.settings ? &*options_.settings : nullptr,
                                               options_.stack_bytes,
                                               options_.ranks,
-                                              options_.ranks_per_node} {
+                                              options_.ranks_per_node,
+                                              options_.compute_times} {
   Random random(scramble(options_.seed));
   for (std::uint8_t& byte : launcher_.secret)
     byte = static_cast<std::uint8_t>(random.next());

@@ -24,6 +24,7 @@ struct WorldOptions {
   std::uint64_t seed = 1;
   std::optional<base::Settings> settings; // of all ranks; none: from the environment variables
   std::size_t stack_bytes = 256 << 10;    // of each rank
+  ComputeTimes* compute_times = nullptr;  // null: what a program computes takes no virtual time
   double quiet_s = 10; // virtual seconds without a message or computation until it counts as a hang
 };
 

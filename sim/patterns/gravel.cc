@@ -6,6 +6,7 @@
 #include "gravel/driver.h"
 #include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
+#include "sim/charges.h"
 #include "sim/patterns/pattern.h"
 #include "sim/rank.h"
 
@@ -30,8 +31,8 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
       : rank_(static_cast<gravel::Rank>(context.rank)), adapter(Rank::current()->make_adapter()),
         settings_(Rank::current()->process()->settings) {
     net::rdma::Directory& addresses = *this;
-    transport_ = std::make_unique<net::rdma::RdmaTransport>(*adapter, addresses, settings_, nullptr,
-                                                            nullptr, false);
+    transport_ =
+        std::make_unique<ChargedTransport>(*adapter, addresses, settings_, nullptr, nullptr, false);
     const gravel::Directory& directory = *this;
     driver_.emplace(engine::Networks(*transport_), directory, slots);
     own_.ledgers = driver_->core().ledgers(0);
@@ -45,22 +46,28 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
 
   [[nodiscard]] gravel::Core& core() { return driver_->core(); }
 
+  // Each of these is a call of Gravel, and charged as one of MPI.
   gravel::RequestId begun(gravel::RequestId request) {
+    const Call call(__builtin_return_address(0));
     driver_->push();
     return request;
   }
   gravel::BufferId wait_for_receive_buffer(int consumer) {
+    const Call call(__builtin_return_address(0));
     return driver_->wait_for(consumer, [&] { return core().take_receive_buffer(consumer, tag); });
   }
   gravel::BufferId wait_for_send_buffer(int producer) {
+    const Call call(__builtin_return_address(0));
     return driver_->wait_for(producer, [&] { return core().take_send_buffer(producer, tag); });
   }
   // A piece whose request is the FIN's.
   void moved(gravel::RequestId request) {
+    const Call call(__builtin_return_address(0));
     core().release(request);
     driver_->push();
   }
   void wait(std::vector<gravel::RequestId>& requests) {
+    const Call call(__builtin_return_address(0));
     for (const gravel::RequestId id : requests)
       driver_->finish(id);
     requests.clear();

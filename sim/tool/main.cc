@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct Command {
   WorldOptions world;
   std::string preset = "ndr";
   std::string faults;
+  std::string measure; // files of compute times
+  std::string repeat;
   std::size_t stack_kb = 256;
   bool quiet = false;
   bool json = false;
@@ -94,6 +97,11 @@ int simulate(const Command& command) {
   options.faults = read_faults(command.faults);
   options.stack_bytes = command.stack_kb << 10;
 
+  std::optional<ComputeTimes> times;
+  if (!command.measure.empty()) times.emplace(options.ranks);
+  if (!command.repeat.empty()) times.emplace(command.repeat, options.ranks);
+  if (times) options.compute_times = &*times;
+
   World world(options);
   const auto began = std::chrono::steady_clock::now();
   if (!command.quiet && ::isatty(STDERR_FILENO) != 0) show_progress(world);
@@ -101,6 +109,12 @@ int simulate(const Command& command) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::fflush(nullptr);
   print_reports(world);
+  if (!command.measure.empty()) times->write(command.measure);
+  if (times && times->missing() > 0)
+    fmt::print(stderr,
+               "macadam simulate: {} has no times for {} computations, which took none; was it "
+               "measured with this program and its arguments?\n",
+               command.repeat, times->missing());
   if (outcome.end != Outcome::End::finished)
     fmt::print(stderr, "macadam simulate: {}{}\n",
                outcome.end == Outcome::End::hung ? "nothing moves any more\n" : "", outcome.text);
@@ -162,6 +176,12 @@ int main(int argc, char** argv) {
   app.add_option("-s,--seed", command.world.seed, "All that is random follows from it")
       ->capture_default_str();
   app.add_option("-f,--faults", command.faults, "For example datagram_loss=0.1,jitter=2,shuffle");
+  CLI::Option* const measure = app.add_option(
+      "--measure", command.measure,
+      "What the program computes takes the processor time that it took; written to this file");
+  app.add_option("--repeat", command.repeat,
+                 "... takes what this file of an earlier run says: the same times in every run")
+      ->excludes(measure);
   app.add_option("--stack", command.stack_kb, "KiB of stack for each rank")->capture_default_str();
   app.add_option("--quiet-seconds", command.world.quiet_s,
                  "Virtual time without a message until it counts as a hang")

@@ -2,6 +2,7 @@
 // Functions of the C library whose meaning is different in a simulated process: time is virtual, to
 // sleep is to compute, and exit() ends one rank. The simulator exports them; programs that it loads
 // find them before the C library's. Outside of a rank they do what they always do.
+#include "sim/charges.h"
 #include "sim/rank.h"
 
 #include <cerrno>
@@ -15,6 +16,7 @@
 
 namespace {
 
+using macadam::sim::Away;
 using macadam::sim::Rank;
 using macadam::sim::Time;
 
@@ -42,6 +44,7 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
   Rank* rank = Rank::current();
   if (rank == nullptr || !is_of_time(clock))
     return static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
+  const Away away(__builtin_return_address(0));
   rank->tick();
   *time = as_timespec(rank->now());
   return 0;
@@ -57,6 +60,7 @@ int gettimeofday(timeval* __restrict time, void* __restrict) noexcept {
 int nanosleep(const timespec* duration, timespec* left) {
   Rank* rank = Rank::current();
   if (rank == nullptr) return static_cast<int>(::syscall(SYS_nanosleep, duration, left));
+  const Away away(__builtin_return_address(0));
   rank->compute(duration->tv_sec * second + duration->tv_nsec * macadam::sim::nanosecond);
   return 0;
 }
@@ -65,6 +69,7 @@ int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* 
   Rank* rank = Rank::current();
   if (rank == nullptr)
     return static_cast<int>(::syscall(SYS_clock_nanosleep, clock, flags, time, left));
+  const Away away(__builtin_return_address(0));
   const Time given = time->tv_sec * second + time->tv_nsec * macadam::sim::nanosecond;
   const Time duration = flags == TIMER_ABSTIME ? given - rank->now() : given;
   if (duration > 0) rank->compute(duration);
@@ -84,6 +89,7 @@ unsigned sleep(unsigned seconds) {
 
 int sched_yield() noexcept {
   if (Rank* rank = Rank::current()) {
+    const Away away(__builtin_return_address(0));
     rank->tick();
     return 0;
   }

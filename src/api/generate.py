@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points, api.json and MPI in
-Fortran.
+"""Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points, the same for simulated
+programs, api.json and MPI in Fortran.
 
 Usage: generate.py --out DIR. A file is touched only if its content changes.
 """
@@ -9,7 +9,7 @@ import argparse
 import pathlib
 import sys
 
-from generator import calls, entries, header, report, table
+from generator import calls, entries, header, report, simulated, table
 from generator.fortran import glue, modules, mpif
 
 
@@ -39,6 +39,7 @@ def main() -> int:
         return 1
     files["include/mpi.h"] = header.header(types, constants, functions)
     files["generated/mpi/calls.h"] = calls.calls(functions)
+    files["generated/sim/calls.cc"] = simulated.calls(functions)
     files["generated/api.json"] = report.report(functions)
     files["include/mpif.h"] = mpif.mpif(constants, functions)
     for name, text in files.items():

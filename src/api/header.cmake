@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Generates mpi.h, mpi/calls.h, the entry points and MPI in Fortran from the table. Included before
-# all layers, since all of them include mpi.h. Sets MACADAM_ENTRY_POINTS, the generated sources, and
+# all layers, since all of them include mpi.h. Sets MACADAM_ENTRY_POINTS, the generated sources,
+# MACADAM_SIMULATED_CALLS, what simulated programs call in their place, and
 # MACADAM_FORTRAN_GLUE and MACADAM_FORTRAN_MODULES, those of src/fortran.
 
 set(api ${PROJECT_SOURCE_DIR}/src/api)
 file(GLOB api_inputs CONFIGURE_DEPENDS ${api}/table/*.table ${api}/generator/*.py
      ${api}/generator/fortran/*.py)
 set(MACADAM_ENTRY_POINTS ${PROJECT_BINARY_DIR}/generated/api/tool.cc)
+set(MACADAM_SIMULATED_CALLS ${PROJECT_BINARY_DIR}/generated/sim/calls.cc)
 set(MACADAM_FORTRAN_GLUE "")
 set(MACADAM_FORTRAN_MODULES "")
 foreach(file point_to_point collective one_sided datatype communicator environment file)
@@ -22,7 +24,7 @@ list(TRANSFORM MACADAM_FORTRAN_MODULES APPEND .f90)
 add_custom_command(
   OUTPUT ${PROJECT_BINARY_DIR}/include/mpi.h ${PROJECT_BINARY_DIR}/generated/mpi/calls.h
          ${PROJECT_BINARY_DIR}/generated/api.json ${MACADAM_ENTRY_POINTS}
-         ${PROJECT_BINARY_DIR}/include/mpif.h ${MACADAM_FORTRAN_GLUE} ${MACADAM_FORTRAN_MODULES}
+         ${MACADAM_SIMULATED_CALLS} ${PROJECT_BINARY_DIR}/include/mpif.h ${MACADAM_FORTRAN_GLUE} ${MACADAM_FORTRAN_MODULES}
   COMMAND ${Python3_EXECUTABLE} -B ${api}/generate.py --out ${PROJECT_BINARY_DIR}
   DEPENDS ${api}/generate.py ${api_inputs}
   COMMENT "Generating mpi.h, the entry points and Fortran from the table of MPI"

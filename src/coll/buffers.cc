@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/buffers.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace macadam::coll {
 
@@ -19,7 +19,7 @@ void copy(const Data& from, const Data& to) {
   }
   if (bytes == 0) return;
   if (from.type->contiguous() && to.type->contiguous()) {
-    std::memcpy(to.address, from.address, bytes);
+    base::copy(to.address, from.address, bytes);
   } else if (to.type->contiguous()) {
     datatype::PackCursor(*from.type, from.address, from.count).pack(to.address, bytes);
   } else {

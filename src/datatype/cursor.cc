@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "datatype/cursor.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -238,6 +239,7 @@ std::size_t PackCursor::move(std::byte* stream, std::size_t bytes) {
     left -= moved;
   }
   position_ += static_cast<MPI_Count>(todo);
+  base::touched(todo);
   return todo;
 }
 

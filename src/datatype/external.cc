@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "datatype/external.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/wide.h"
 
@@ -97,7 +98,7 @@ void extended_in(std::byte* to, const std::byte* from) {
   std::memcpy(&value, bytes, sizeof value);
   const auto native = static_cast<long double>(value);
   std::memset(to, 0, sizeof native);
-  std::memcpy(to, &native, extended_bytes);
+  base::copy(to, &native, extended_bytes);
 }
 
 void to_external(const Basic& basic, const std::byte* from, MPI_Count count, std::byte* to) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "datatype/op.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/op_kernels.h"
 
@@ -115,7 +116,7 @@ void Op::apply(const void* in, void* inout, MPI_Count count, const Type& type) c
   if (accumulate_only_) {
     check(type);
     if (handle() == MPI_REPLACE) {
-      std::memcpy(inout, in, static_cast<std::size_t>(count * type.extent()));
+      base::copy(inout, in, static_cast<std::size_t>(count * type.extent()));
     }
     return;
   }
@@ -123,6 +124,7 @@ void Op::apply(const void* in, void* inout, MPI_Count count, const Type& type) c
   if (!combine) [[unlikely]]
     check(type);
   combine(in, inout, static_cast<std::size_t>(count));
+  base::touched(static_cast<std::size_t>(count * type.extent()));
 }
 
 Kernel Op::kernel(const Type& type) const {

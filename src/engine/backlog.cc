@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the transport could not take at once waits here, in order, per peer. Transports keep no such
 // queues of their own.
+#include "base/copy.h"
 #include "engine/engine.h"
-
-#include <cstring>
 
 namespace macadam::engine {
 
@@ -23,7 +22,7 @@ namespace {
 
 void set_control(Deferred& waiting, const void* header, std::size_t bytes) {
   waiting.control_bytes = static_cast<std::uint8_t>(bytes);
-  std::memcpy(waiting.control.data(), header, bytes);
+  base::copy(waiting.control.data(), header, bytes);
 }
 
 } // namespace

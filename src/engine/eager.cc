@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // EAGER: the data travel with the header (Small & Yuan, section 3.1). The sender is done once the
 // transport has copied them. A synchronous send waits for a FIN that says it was matched.
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace macadam::engine {
 
@@ -58,7 +58,7 @@ void Engine::acknowledge(Peer& peer, std::uint64_t send_id) {
 // No receive was posted.
 void Engine::keep_eager(Peer& peer, EagerView view) {
   Message& kept = keep_data(peer, view, view.bytes);
-  if (view.bytes != 0) std::memcpy(kept.data, view.data, view.bytes);
+  base::copy(kept.data, view.data, view.bytes);
 }
 
 // A message of `bytes` that was not expected: its memory is had before anything can find it.
@@ -78,9 +78,9 @@ Message& Engine::keep_data(Peer& peer, const EagerView& view, std::size_t bytes)
 void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
   const std::size_t fits = std::min(bytes, receive.capacity);
   if (!receive.gaps) {
-    if (fits != 0) std::memcpy(receive.data.address, data, fits);
+    base::copy(receive.data.address, data, fits);
   } else if (receive.staged != nullptr) { // announced: finish_receive() unpacks its landing
-    std::memcpy(receive.staged, data, fits);
+    base::copy(receive.staged, data, fits);
   } else {
     datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
     cursor.unpack(data, fits);

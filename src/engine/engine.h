@@ -284,7 +284,7 @@ class Engine final : public Sink {
     if (receive.gaps || receive.is_registered || bytes > receive.capacity || !whole(receive, bytes))
         [[unlikely]]
       return deliver_long(receive, data, bytes);
-    base::copy_small(static_cast<std::byte*>(receive.data.address), data, bytes);
+    base::copy(receive.data.address, data, bytes);
     receive.status.bytes = bytes;
     receive.stage = ReceiveStage::awaits_fin;
     complete(receive);

@@ -4,8 +4,9 @@
 // like a rendezvous whose data are on the way; one that was not expected is kept and filled.
 #include "engine/engine.h"
 
+#include "base/copy.h"
+
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace macadam::engine {
@@ -57,7 +58,7 @@ void Engine::add_part(Peer& peer, const std::byte* part, std::size_t bytes) {
   const std::size_t room =
       arriving.receive != nullptr ? arriving.receive->capacity : arriving.bytes;
   if (arriving.arrived < room) {
-    std::memcpy(to + arriving.arrived, part, std::min(bytes, room - arriving.arrived));
+    base::copy(to + arriving.arrived, part, std::min(bytes, room - arriving.arrived));
   }
   arriving.arrived += bytes;
   if (arriving.arrived < arriving.bytes) return;

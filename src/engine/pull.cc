@@ -2,6 +2,7 @@
 // Where no more memory can be registered, a program goes on, slower. A receive that cannot name its
 // memory does not announce itself, and a send that cannot name its own is offered in the write
 // form. If both can't, the receiver asks for the data piece by piece and they come as messages.
+#include "base/copy.h"
 #include "base/error.h"
 #include "engine/engine.h"
 
@@ -46,7 +47,7 @@ void Engine::on_piece(const std::byte* packet, std::size_t bytes) {
   if (receive == nullptr || receive->stage != ReceiveStage::reading) return;
   const std::size_t fits = std::min<std::size_t>(receive->incoming, receive->capacity);
   const std::size_t more = std::min(bytes - sizeof piece, fits - receive->pulled);
-  std::memcpy(landing(*receive) + receive->pulled, packet + sizeof piece, more);
+  base::copy(landing(*receive) + receive->pulled, packet + sizeof piece, more);
   receive->pulled += more;
   if (receive->pulled < fits) return pull(*receive);
   finish_reading(*receive, true);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/fortran.h"
 
+#include "base/copy.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 
-#include <cstring>
 #include <string_view>
 
 namespace macadam::mpi {
@@ -24,14 +24,14 @@ void check_size(int bytes) {
 std::int64_t read(const void* logical, int bytes) {
   std::int64_t value = 0;
   const int read_bytes = bytes < 8 ? bytes : 8; // little endian: the rest is the sign
-  std::memcpy(&value, logical, static_cast<std::size_t>(read_bytes));
+  base::copy(&value, logical, static_cast<std::size_t>(read_bytes));
   const int above = 64 - 8 * read_bytes;
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << above) >> above;
 }
 
 void write(std::int64_t value, void* logical, int bytes) {
   std::int64_t words[2] = {value, value < 0 ? -1 : 0};
-  std::memcpy(logical, words, static_cast<std::size_t>(bytes));
+  base::copy(logical, words, static_cast<std::size_t>(bytes));
 }
 
 // The sizes that the predefined datatypes have here (datatype/basic.cc).

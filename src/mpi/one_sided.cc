@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put, get, accumulate and their like.
+#include "base/copy.h"
 #include "datatype/op.h"
 #include "mpi/calls.h"
 #include "mpi/communicator.h"
@@ -39,7 +40,7 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, 4);
     return;
   default:
-    std::memmove(to, from, bytes);
+    base::copy(to, from, bytes);
   }
 }
 

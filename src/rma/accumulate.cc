@@ -8,6 +8,7 @@
 //    reductions where the memory is mapped, otherwise read, changed and written back. An origin
 //    holds the lock inside a call only, so it is never held by a process that computes; and not at
 //    all where nobody else may access the target.
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/op.h"
@@ -137,10 +138,10 @@ void Window::Accumulation::combine_in_place() const {
   std::byte* old = chunk.old;
   for_each_piece(chunk.ours, [&](const std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
     std::byte* const there = to.here + at;
-    if (wants_old) std::memcpy(old, there, bytes);
+    if (wants_old) base::copy(old, there, bytes);
     old += bytes;
     if (replaces())
-      std::memmove(there, ours, bytes);
+      base::copy(there, ours, bytes);
     else if (changes())
       op.apply(ours, there, static_cast<MPI_Count>(bytes) / element.size(), element);
   });
@@ -163,7 +164,7 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
     }
     what.for_each_piece(packed, [&](std::byte* ours, std::ptrdiff_t at, std::size_t size) {
       if (here != nullptr)
-        reads ? std::memcpy(ours, here + at, size) : std::memcpy(here + at, ours, size);
+        reads ? base::copy(ours, here + at, size) : base::copy(here + at, ours, size);
       else if (reads)
         read(target, ours, what.to, at, size, target.batch);
       else
@@ -335,9 +336,9 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
   const auto move = [&](bool writes) {
     if (to.here != nullptr) {
       if (writes)
-        std::memcpy(to.here, origin, size);
+        base::copy(to.here, origin, size);
       else
-        std::memcpy(found, to.here, size);
+        base::copy(found, to.here, size);
       return;
     }
     if (writes)
@@ -352,7 +353,7 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     land_before_word(target);
   }
   if (!alone) give_bulk(target, ticket);
-  std::memcpy(result, found, size);
+  base::copy(result, found, size);
 }
 
 } // namespace macadam::rma

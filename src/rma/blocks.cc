@@ -4,6 +4,7 @@
 // is in it, as its page is looked up) and each of ours (25 ns). So a call takes as many as it can;
 // our pieces are packed where they are small; and of a target's memory that is read, small gaps
 // are read with it. (What is written has no such way: others may write the gaps meanwhile.)
+#include "base/copy.h"
 #include "datatype/cursor.h"
 #include "rma/post.h"
 #include "rma/window.h"
@@ -96,7 +97,7 @@ bool Window::move_packed(Target& target, Direction direction, std::byte* packed,
       const Block into{reinterpret_cast<std::uint64_t>(room.get()), whole.bytes};
       if (!move_list(target, direction, {&into, 1}, {&whole, 1}, key, waiter)) return false;
       for (const Block& block : now) {
-        std::memcpy(packed, room.get() + (block.address - whole.address), block.bytes);
+        base::copy(packed, room.get() + (block.address - whole.address), block.bytes);
         packed += block.bytes;
       }
       continue;

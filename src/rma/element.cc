@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma/element.h"
 
+#include "base/copy.h"
 #include "datatype/cursor.h"
 
 #include <atomic>
@@ -101,7 +102,7 @@ void compare_and_swap_atomically(std::byte* there, const void* ours, const void*
 void combine(const Op& op, const Type& element, std::size_t bytes, const Operands& operands) {
   const auto count = static_cast<MPI_Count>(bytes) / element.size();
   if (element.contiguous()) {
-    std::memcpy(operands.result, operands.old, bytes);
+    base::copy(operands.result, operands.old, bytes);
     op.apply(operands.ours, operands.result, count, element);
     return;
   }

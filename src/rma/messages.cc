@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma/messages.h"
 
+#include "base/copy.h"
+
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -94,7 +96,7 @@ void Messages::request(int to, Header header, const void* data) {
   auto out = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
   out->copy.resize(sizeof header + with);
   std::memcpy(out->copy.data(), &header, sizeof header);
-  if (with > 0) std::memcpy(out->copy.data() + sizeof header, data, with);
+  base::copy(out->copy.data() + sizeof header, data, with);
   const engine::Data message = bytes_of(out->copy.data(), out->copy.size());
   Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, request_tag},
                                      message, engine::SendMode::standard);
@@ -189,7 +191,7 @@ void Messages::serve(int from, const std::byte* request) {
 void Messages::serve(int from, const Header& header, const std::byte* data) {
   switch (header.kind) {
   case Kind::put:
-    std::memcpy(at(header.place), data, header.bytes);
+    base::copy(at(header.place), data, header.bytes);
     return;
   case Kind::put_long: {
     ++arriving_[from].puts;

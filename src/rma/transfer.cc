@@ -2,6 +2,7 @@
 // Put and get: an RDMA write or read for each gap-free piece of both sides (Jiang et al., "Mapping
 // MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Copies by the kernel take many
 // pieces at once (blocks.cc).
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/wide.h"
@@ -172,7 +173,7 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
     ++counters_.mapped;
     stored_ = true;
     for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-      std::memmove(to.here + at, from, bytes);
+      base::copy(to.here + at, from, bytes);
     });
     return true;
   }
@@ -197,7 +198,7 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   if (from.here != nullptr) {
     ++counters_.mapped;
     for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
-      std::memmove(to, from.here + at, bytes);
+      base::copy(to, from.here + at, bytes);
     });
     return true;
   }

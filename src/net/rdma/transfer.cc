@@ -5,11 +5,11 @@
 // time, if they can't be registered.
 #include "net/rdma/transport.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "net/rdma/model.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace macadam::net::rdma {
 namespace {
@@ -65,7 +65,7 @@ void RdmaTransport::release_memory(RemoteMemory memory) {
 Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory target,
                           std::size_t bytes, std::uint64_t cookie) {
   if (is_self(link)) [[unlikely]] {
-    std::memmove(reinterpret_cast<void*>(target.address), local, bytes);
+    base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     return Posted::done;
   }
   return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
@@ -75,7 +75,7 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
 Posted RdmaTransport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
                                   std::size_t bytes, std::uint64_t cookie, std::uint32_t notice) {
   if (is_self(link)) [[unlikely]] {
-    std::memmove(reinterpret_cast<void*>(target.address), local, bytes);
+    base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     to_self_.push_back({{}, notice, bytes});
     chores_ = true;
     return Posted::done;
@@ -87,7 +87,7 @@ Posted RdmaTransport::put_noticed(engine::Link& link, const void* local, RemoteM
 Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
                           std::uint64_t cookie) {
   if (is_self(link)) [[unlikely]] {
-    std::memmove(local, reinterpret_cast<const void*>(target.address), bytes);
+    base::copy(local, reinterpret_cast<const void*>(target.address), bytes);
     return Posted::done;
   }
   return transfer(static_cast<Connection&>(link), true, local, target, bytes, cookie, 0);
@@ -141,7 +141,7 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   } else {
     buffer = take_buffer();
     if (buffer == nullptr) return false;
-    std::memcpy(buffer->memory, local, bytes);
+    base::copy(buffer->memory, local, bytes);
     segment.memory = buffer->memory;
     segment.local_key = buffer->local_key;
     ++counters_.bounced;
@@ -174,7 +174,7 @@ bool RdmaTransport::post_pieces(Transfer& transfer) {
     const auto bytes = static_cast<std::uint32_t>(std::min(most, transfer.bytes - transfer.posted));
     Segment segment{transfer.local + transfer.posted, bytes, 0};
     if (bounce != nullptr) {
-      if (!transfer.is_get) std::memcpy(bounce->memory, segment.memory, bytes);
+      if (!transfer.is_get) base::copy(bounce->memory, segment.memory, bytes);
       segment.memory = bounce->memory;
       segment.local_key = bounce->local_key;
       transfer.bounced = bytes;
@@ -199,8 +199,8 @@ bool RdmaTransport::post_pieces(Transfer& transfer) {
 // The last piece is complete, or the one in the message buffer: the next may be posted then.
 void RdmaTransport::on_posted(Transfer& transfer, Sink& sink) {
   if (transfer.is_get && transfer.bounce != nullptr) {
-    std::memcpy(transfer.local + transfer.posted - transfer.bounced, transfer.bounce->memory,
-                transfer.bounced);
+    base::copy(transfer.local + transfer.posted - transfer.bounced, transfer.bounce->memory,
+               transfer.bounced);
   }
   transfer.bounced = 0;
   if (transfer.posted == transfer.bytes) finish(transfer, true, sink);

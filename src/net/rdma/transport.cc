@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/transport.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "engine/wire.h"
 #include "net/rdma/credit.h"
@@ -153,8 +154,8 @@ Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
   chores_ = true;
   std::vector<std::byte>& copy = to_self_.emplace_back().message;
   copy.resize(header_bytes + payload_bytes);
-  std::memcpy(copy.data(), header, header_bytes);
-  if (payload_bytes != 0) std::memcpy(copy.data() + header_bytes, payload, payload_bytes);
+  base::copy(copy.data(), header, header_bytes);
+  base::copy(copy.data() + header_bytes, payload, payload_bytes);
   return Posted::done;
 }
 
@@ -218,8 +219,8 @@ Buffer* RdmaTransport::copy_to_buffer(const void* header, std::size_t header_byt
                limits_.message);
   Buffer* const buffer = take_buffer();
   if (buffer == nullptr) return nullptr;
-  std::memcpy(buffer->memory, header, header_bytes);
-  if (payload_bytes != 0) std::memcpy(buffer->memory + header_bytes, payload, payload_bytes);
+  base::copy(buffer->memory, header, header_bytes);
+  base::copy(buffer->memory + header_bytes, payload, payload_bytes);
   return buffer;
 }
 

@@ -62,7 +62,7 @@ inline std::uint32_t device_key(RemoteMemory memory) {
 // A network of RDMA adapters (or the simulated one). One instance a process. Messages go through
 // reliable connections made at first use; how they are received is a strategy (receiver.h). Puts
 // and gets are RDMA writes and reads, in one queue with the messages, which keeps them in order.
-class RdmaTransport final : public engine::Transport, EventSink, mem::Pinner {
+class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
  public:
   // Publishes where this process listens. All arguments outlive the transport; `invalidation` may
   // be null, then no user memory stays registered after its use. A process that has another

@@ -258,11 +258,11 @@ inline void fill(Line& line, Kind kind, Mark mark, const Parts& parts) {
   line.kind = kind;
   line.seen = mark.seen;
   line.place = mark.place;
-  base::copy_small(line.body(), static_cast<const std::byte*>(parts.header), parts.header_bytes);
+  base::copy(line.body(), parts.header, parts.header_bytes);
   std::byte* const to = line.body() + parts.header_bytes;
   const auto* const from = static_cast<const std::byte*>(parts.payload);
   if (parts.payload_bytes < long_payload)
-    base::copy_small(to, from, parts.payload_bytes);
+    base::copy(to, from, parts.payload_bytes);
   else
     copy_ahead(to, from, parts.payload_bytes);
 }

@@ -31,6 +31,12 @@ TEST(Model, what_is_wrong_is_told_with_file_key_and_need) {
   EXPECT_EQ(text(R"({"atomics": 1})"), "x.json: \"atomics\" is 1, needed true or false");
   EXPECT_EQ(text(R"({"poll_ns": "fast"})"),
             "x.json: \"poll_ns\" is \"fast\", needed a number from 1 to 1000000000000");
+  EXPECT_EQ(text(R"({"poll_ns": 1, "sources": {}})"),
+            "x.json: \"poll_ns\" has a value and no source, needed both");
+  EXPECT_EQ(text(R"({"sources": {"a manual": ["poll_ns"]}})"),
+            "x.json: \"poll_ns\" has a source and no value, needed both");
+  EXPECT_EQ(text(R"({"poll_ns": 1, "sources": {"a manual": ["poll_ns"], "a paper": ["poll_ns"]}})"),
+            "x.json: \"poll_ns\" has two sources, needed one");
   EXPECT_EQ(text("[]"), "x.json: found array, needed an object of keys and numbers");
   EXPECT_NE(text("{").find("x.json: this is no JSON"), std::string::npos);
 }
@@ -60,6 +66,10 @@ TEST(Presets, are_whole) {
     for (const auto& key : sim::model_keys())
       EXPECT_NE(text.str().find('"' + std::string(key.name) + '"'), std::string::npos)
           << entry.path() << " leaves out " << key.name;
+    // The library's own work is free nowhere.
+    for (const double cost : {model.post_ns, model.receive_ns, model.poll_ns, model.completion_ns,
+                              model.call_ns, model.matching_ns})
+      EXPECT_GT(cost, 0) << entry.path();
     ++count;
   }
   EXPECT_GE(count, 4);
