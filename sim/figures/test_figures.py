@@ -4,6 +4,7 @@ import os
 import unittest
 
 import measure
+import presets
 from runs import Programs, RunFailed
 
 LARGEST = 16
@@ -53,8 +54,16 @@ class Figures(unittest.TestCase):
             self.assertLess(took[preset, ranks, "on-demand"], took[preset, ranks, "all"])
 
     def test_watermark_keeps_waitall_short(self):
-        longest = {row["watermark"]: row["waitall_us"] for row in self.measured("burst")["rows"]}
-        self.assertLess(2 * longest[300], longest[0])  # the longest burst comes last
+        longest = {(row["burst"], row["watermark"]): row for row in self.measured("burst")["rows"]}
+        for burst in ("first", "second"):  # of the longest, which comes last
+            with_it, without = longest[burst, 300], longest[burst, 0]
+            self.assertLess(with_it["waitall_us"], without["waitall_us"])
+            self.assertLess(2 * with_it["sender_us"], without["sender_us"])
+            # The computation pays.
+            self.assertEqual(without["taken_us"], 0)
+            self.assertGreater(with_it["taken_us"], 0)
+        # Less than it saves, once the memory is registered.
+        self.assertLess(longest["second", 300]["total_us"], longest["second", 0]["total_us"])
 
     def test_customized_protocols_overlap(self):
         for name, figure in self.measured("protocols")["figures"].items():
@@ -65,23 +74,32 @@ class Figures(unittest.TestCase):
     def test_one_sided_by_rdma_needs_no_target(self):
         rdma, messages = (self.measured("one_sided")["by"][name] for name in ("RDMA", "messages"))
         saved = lambda figure, at: 1 - rdma[figure][at] / messages[figure][at]
-        self.assertGreater(saved("epoch_us", "0"), 0.13)
-        self.assertGreater(saved("pingpong_us", "64"), 0.19)
+        # Shapes. By how much is in docs/figures.md, beside what the paper has.
+        self.assertGreater(saved("epoch_us", "0"), 0)
         gains = [fast / slow for fast, slow in zip(rdma["put_mb_per_s"].values(),
                                                    messages["put_mb_per_s"].values(), strict=True)]
-        self.assertGreater(max(gains), 1.77)
         self.assertGreater(min(gains), 1)
+        self.assertEqual(max(gains), max(gains[:len(gains) // 2]))  # the most at small sizes
         for figure in ("pingpong_us", "bidirectional_us"):
             for size in rdma[figure]:
                 self.assertGreater(saved(figure, size), 0, f"{figure}, {size} bytes")
         self.assertLessEqual(rdma["skew_us"]["800"], rdma["skew_us"]["0"])  # flat
         self.assertGreater(messages["skew_us"]["800"], 800)
         self.assertEqual(len(rdma["origins_mb_per_s"]), 7)
+        self.assertGreater(max(rdma["origins_mb_per_s"].values()), max(rdma["put_mb_per_s"].values()))
+        # What is not overlapped grows with the computation, but not by RDMA.
+        left = lambda by, us: by["overlap_us"][us] - int(us)
+        self.assertGreater(left(messages, "200"), 2 * max(left(rdma, "200"), 1))
 
     def test_scale_tells_what_a_run_takes(self):
         run = self.programs.simulate(16, "halo")
         self.assertEqual([row["what"] for row in run["rows"]], ["halo exchange", "allreduce"])
         self.assertGreater(run["run"]["most_resident_bytes"], 1 << 20)
+
+    def test_the_page_has_the_table_of_the_presets(self):
+        page = presets.PAGE.read_text()
+        self.assertEqual(page, presets.page_with(page, presets.table()),
+                         "sim/figures/presets.py --write")
 
     def test_a_failed_run_says_which(self):
         with self.assertRaisesRegex(RunFailed, r"(?s)MACADAM_X=1 .*pattern:rign.*no pattern"):

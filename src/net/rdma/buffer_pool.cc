@@ -25,15 +25,25 @@ Buffer* BufferPool::take() {
   return take_locked(1, 0);
 }
 
-std::size_t BufferPool::take(std::size_t count, std::vector<Buffer*>& buffers) {
+std::size_t BufferPool::take(std::size_t count, std::vector<Buffer*>& buffers,
+                             std::size_t registering) {
   const std::scoped_lock guard(lock_);
   std::size_t got = 0;
   for (; got < count; ++got) {
-    Buffer* const buffer = take_locked(count - got, model::spare_buffers);
+    if (registering == 0 && made_ - taken_ <= model::spare_buffers) break;
+    Buffer* const buffer = take_locked(std::max(count - got, registering), model::spare_buffers);
     if (buffer == nullptr) break;
     buffers.push_back(buffer);
   }
   return got;
+}
+
+void BufferPool::reserve(std::size_t count) {
+  const std::scoped_lock guard(lock_);
+  const std::size_t free = made_ - taken_;
+  const std::size_t wanted =
+      std::min(count, limit_ - std::min(taken_, limit_)) + model::spare_buffers;
+  if (wanted > free) grow(wanted - free);
 }
 
 void BufferPool::give(Buffer* buffer) {

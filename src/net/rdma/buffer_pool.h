@@ -43,8 +43,11 @@ class BufferPool {
   // very first ones.
   Buffer* take();
   // Takes up to `count` buffers in one go, as a list; how many. For receives: they hold them for
-  // long, so some are left for sends even if the device registers no more.
-  std::size_t take(std::size_t count, std::vector<Buffer*>& buffers);
+  // long, so some are left for sends even if the device registers no more. If there are too few, so
+  // many are registered at once, or as many as it takes; with 0 none.
+  std::size_t take(std::size_t count, std::vector<Buffer*>& buffers, std::size_t registering);
+  // Registers, unless it is, what take() of so many for receives needs, so that it is quick.
+  void reserve(std::size_t count);
   void give(Buffer* buffer);
   void give(const std::vector<Buffer*>& buffers);
 

@@ -28,7 +28,12 @@ std::size_t pool_buffers(const Shape& shape, std::size_t connections, std::size_
   if (shape.mode == base::ReceiveMode::shared) receives = shape.shared;
   if (shape.mode == base::ReceiveMode::credit) receives = connections * shape.receive_depth();
   if (receives + sends == 0) return 0;
-  const std::size_t chunked = receives + sends - std::min(sends, spare_buffers);
+  const std::size_t reserved =
+      shape.mode == base::ReceiveMode::shared && connections > 0
+          ? reserved_receives(shape.shared, shape.watermark, shape.most_receives)
+          : 0;
+  const std::size_t chunked =
+      receives + std::max<std::size_t>(sends - std::min(sends, spare_buffers), reserved);
   return spare_buffers + round_up(std::max<std::size_t>(chunked, 1), pool_chunk);
 }
 

@@ -27,6 +27,7 @@ inline constexpr std::size_t spare_buffers = 2; // beyond the first chunk, never
 inline constexpr std::uint32_t unsignalled_buffers = 7;
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
+inline constexpr std::size_t refill_chunk = 128;  // buffers that the attendant registers together
 inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use
 
 // Datagram queue pair: requests of many peers at once, and our answers.
@@ -81,6 +82,13 @@ constexpr std::uint32_t queue_depth(unsigned index, std::uint32_t per_connection
   const std::uint64_t depth = std::uint64_t{queue_connections_first * per_connection}
                               << std::min(index, 24u);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(depth, most));
+}
+
+// Buffers that are registered beside the shared receives, once somebody is connected: those that
+// the attendant posts when it is first woken.
+constexpr std::uint32_t reserved_receives(std::uint32_t shared, std::uint32_t watermark,
+                                          std::uint32_t most) {
+  return watermark == 0 ? 0 : std::min(shared, most - shared);
 }
 
 // What settings and device together come to: the numbers that the transport works with.

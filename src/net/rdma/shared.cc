@@ -29,11 +29,16 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
   completions_ = device.make_completion_queue(most_, attended);
   // A receive may keep its place until its completion is read: room for all that may be so.
   queue_ = device.make_shared_receive_queue(depth_);
-  post_new(kept_);
+  post_new(kept_, kept_);
   if (watermark_ != 0) queue_->arm_limit(watermark_);
 }
 
 SharedReceiver::~SharedReceiver() = default;
+
+void SharedReceiver::open(Connection&) {
+  if (std::exchange(reserved_, true)) return;
+  pool_.reserve(model::reserved_receives(kept_, watermark_, most_));
+}
 
 void SharedReceiver::configure(QueuePairOptions& options) const {
   options.shared = queue_.get();
@@ -42,9 +47,9 @@ void SharedReceiver::configure(QueuePairOptions& options) const {
 }
 
 // Posts receives with buffers that were not in use, as far as there are any.
-std::size_t SharedReceiver::post_new(std::uint32_t count) {
+std::size_t SharedReceiver::post_new(std::uint32_t count, std::size_t registering) {
   std::vector<Buffer*> buffers;
-  pool_.take(count, buffers);
+  pool_.take(count, buffers, registering);
   if (buffers.empty()) return 0;
   std::vector<ReceiveWork> work;
   for (const Buffer* const buffer : buffers)
@@ -66,6 +71,8 @@ std::size_t SharedReceiver::post(std::span<const ReceiveWork> work) {
 // The attendant: the application has not read for so long that the queue runs low (section 4.1.3).
 // How many are left is not told: fewer than the watermark at the event, and by equation 5 none when
 // the attendant has woken up. So it posts what is kept, in batches so that the first soon serve.
+// Registering more is the computation's time: no more than it takes until the next event, and some
+// batches together.
 // Nor more than may be held: completions that nobody reads stay fewer than their queue has room
 // for, and the rest of the pool is left to sends. Buffers that were read and wait to be posted
 // count, or nobody would free one for a send when no further message comes.
@@ -75,7 +82,8 @@ void SharedReceiver::on_limit() {
   while (posted < kept_) {
     const std::uint32_t room = most_ - held_.load(std::memory_order_relaxed);
     const auto left = static_cast<std::uint32_t>(kept_ - posted);
-    const std::size_t count = post_new(std::min({room, left, batch_}));
+    const std::size_t count =
+        post_new(std::min({room, left, batch_}), posted < watermark_ ? model::refill_chunk : 0);
     if (count == 0) break;
     posted += count;
   }

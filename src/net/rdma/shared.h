@@ -15,8 +15,10 @@ namespace macadam::net::rdma {
 
 // `shared`: one queue of receives for all connections (Sur et al., section 4). Senders are not
 // throttled. `kept` receives are posted; when fewer than `watermark` are left because the
-// application computes, the device wakes the attendant, which posts more from the pool. A sender
-// that comes faster still is refused by the network and tries again: nothing is lost.
+// application computes, the device wakes the attendant, which posts more from the pool. Equation 5
+// gives it the time to wake up and to post, not to register memory: so the first refill's is
+// registered with the first connection. A sender that comes faster still is refused by the network
+// and tries again: nothing is lost.
 class SharedReceiver final : public Receiver {
  public:
   // With a watermark of 0 the attendant posts nothing (Figure 10, without flow control).
@@ -26,7 +28,7 @@ class SharedReceiver final : public Receiver {
   ~SharedReceiver() override;
 
   void configure(QueuePairOptions& options) const override;
-  void open(Connection&) override {}
+  void open(Connection&) override;
   void join(Connection&, const wire::Reception&) override {}
   void close(Connection&) override {}
   void take_receive(Connection&) override {}
@@ -46,7 +48,7 @@ class SharedReceiver final : public Receiver {
   [[nodiscard]] std::size_t bytes() const override;
 
  private:
-  std::size_t post_new(std::uint32_t count);
+  std::size_t post_new(std::uint32_t count, std::size_t registering);
   std::size_t post(std::span<const ReceiveWork> work);
   [[nodiscard]] ReceiveWork receive_into(const Buffer& buffer) const {
     return {.id = receive_id(&buffer), .segment = pool_.landing_in(buffer)};
@@ -66,7 +68,8 @@ class SharedReceiver final : public Receiver {
   // Buffers of this: left in the queue, completed and not yet read, or in `unposted_`. Never more
   // than `most_`, as the attendant alone adds to them, once the constructor has.
   std::atomic<std::uint32_t> held_ = 0;
-  std::atomic<bool> limit_due_ = false;                   // the watermark is to be armed again
+  bool reserved_ = false;               // for the first refill; under the connector's lock
+  std::atomic<bool> limit_due_ = false; // the watermark is to be armed again
   std::array<ReceiveWork, model::shared_batch> unposted_; // read, not yet posted again: the first
   std::size_t unposted_count_ = 0;                        // ... of these
   std::uint64_t limit_events_ = 0;                        // the attendant's

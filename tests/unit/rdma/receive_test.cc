@@ -125,12 +125,14 @@ TEST_P(Modes, the_memory_model_is_within_one_percent) {
 
 TEST(Shared, the_attendant_refills_while_the_receiver_computes) {
   Settings settings = small_settings();
-  settings.rdma_shared = 64;
-  // Half a microsecond a message, twelve for the attendant to wake up, and as many again.
-  settings.rdma_watermark = 2 * model::watermark(1e9, 500, 12e-6);
+  settings.rdma_buffers = 768;
+  settings.rdma_shared = 128;
+  // Half a microsecond a message, twelve for the attendant to wake up, and twice as many again, as
+  // refills beyond the first register memory.
+  settings.rdma_watermark = 3 * model::watermark(1e9, 500, 12e-6);
   World world(2, settings);
   world.start();
-  Stream stream(world, 0, 1, 200);
+  Stream stream(world, 0, 1, 500);
   ASSERT_TRUE(world.until([&] { return stream.push(); }, 20000, 1));
   world.until([] { return false; }, 100, 1);
   EXPECT_GT(world[1].counter("limit_events"), 2u);
