@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,23 +21,18 @@ using Json = nlohmann::json;
 
 constexpr const char* format = "macadam compute times 1";
 
-int octave(Time time) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(time)));
-}
-
 std::vector<Time> smoothed(const std::vector<Time>& times) {
-  std::map<int, std::vector<Time>> like;
-  for (const Time time : times)
-    like[octave(time)].push_back(time);
-  std::map<int, Time> median;
-  for (auto& [which, all] : like) {
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-    std::nth_element(all.begin(), middle, all.end());
-    median[which] = *middle;
+  std::vector<Time> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  std::map<Time, Time> median; // of each group, by the least of it
+  for (auto first = sorted.begin(); first != sorted.end();) {
+    const auto last = std::upper_bound(first, sorted.end(), 2 * *first);
+    median[*first] = *(first + (last - first) / 2);
+    first = last;
   }
   std::vector<Time> result;
   for (const Time time : times)
-    result.push_back(median[octave(time)]);
+    result.push_back(std::prev(median.upper_bound(time))->second);
   return result;
 }
 

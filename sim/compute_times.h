@@ -32,9 +32,10 @@ class ComputeTimes {
   // took now; a measurement is kept.
   Time between(int rank, std::uint64_t from, std::uint64_t to, Time measured);
 
-  // Writes what was measured, smoothed: each time becomes the median of those of its rank and place
-  // that are within the same power of two, so that the machine's own unrest goes and the different
-  // work that a place may have remains. Throws base::Error (MPI_ERR_OTHER) if it cannot be written.
+  // Writes what was measured, smoothed: the times of a rank and place are put in groups, each of
+  // those up to twice the least that is left, and become the median of their group. So the
+  // machine's own unrest goes, and the different work that a place may have remains. Throws
+  // base::Error (MPI_ERR_OTHER) if it cannot be written.
   void write(const std::string& path) const;
 
   // Times that a file did not have: of places where the program had not been.

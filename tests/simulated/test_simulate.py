@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`macadam simulate` from outside: what it prints, how it ends, what it refuses.
 
-Usage: test_simulate.py MACADAM PROGRAM MODULE. PROGRAM is an ordinary executable, MODULE the shared
-object of tests/programs/env/hello.c.
+Usage: test_simulate.py MACADAM PROGRAM MODULE COMPUTES. PROGRAM is an ordinary executable, MODULE the
+shared object of tests/programs/env/hello.c, COMPUTES that of computes.cc.
 """
 import json
 import os
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-MACADAM, PROGRAM, MODULE = sys.argv[1:4]
+MACADAM, PROGRAM, MODULE, COMPUTES = sys.argv[1:5]
 
 
 def simulate(*arguments, **variables):
@@ -72,6 +72,53 @@ class Running(unittest.TestCase):
             file.flush()
             slow = simulate("-n", "2", "-p", file.name, MODULE)
         self.assertEqual(slow.returncode, 0, slow.stderr)
+
+
+class Computing(unittest.TestCase):
+    """What a program computes takes no virtual time, or what it took, or what a file says."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file, self.slow = (os.path.join(folder.name, name) for name in ("times", "slow.json"))
+        with open(self.slow, "w") as preset:
+            preset.write('{"compute_factor": 10}')
+
+    def run_of(self, *arguments):
+        """The result, and how long the ring took."""
+        result = simulate("-n", "4", *arguments, COMPUTES)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result, float(re.search(r" in ([0-9.]+) s", result.stdout).group(1))
+
+    def test_a_run_repeats_to_the_digit_from_its_file(self):
+        first, took = self.run_of("--measure", self.file)
+        self.assertGreater(took, 5 * self.run_of()[1])
+        again = [self.run_of("--repeat", self.file) for _ in range(2)]
+        self.assertEqual(again[0][0].stdout, again[1][0].stdout)
+        without_real_time = [re.sub(r"in [0-9.]+ s,", "", run.stderr) for run, _ in again]
+        self.assertEqual(*without_real_time)
+        # As long as what was measured, but for what was smoothed.
+        self.assertLess(abs(again[0][1] - took), took)
+        self.assertEqual(first.stdout.split()[0], again[0][0].stdout.split()[0])
+
+    def test_a_slower_processor(self):
+        self.run_of("--measure", self.file)
+        times = [self.run_of("--repeat", self.file, *more)[1] for more in ((), ("-p", self.slow))]
+        self.assertGreater(times[1], 5 * times[0])
+        self.assertLess(times[1], 11 * times[0])
+
+    def test_what_is_wrong_with_a_file(self):
+        for text, file in (("cannot be read: No such file", "nothing"), ("is no file of compute "
+                           "times", __file__)):
+            result = simulate("-n", "4", "--repeat", file, COMPUTES)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(text, result.stderr)
+            self.assertIn("--measure writes", result.stderr)
+        self.run_of("--measure", self.file)
+        self.assertIn("was measured with 4 ranks, not 2; --measure writes another",
+                      simulate("-n", "2", "--repeat", self.file, COMPUTES).stderr)
+        self.assertIn("times has no times for", simulate("-n", "4", "--repeat", self.file,
+                                                         MODULE).stderr)
 
 
 class Refusing(unittest.TestCase):
