@@ -146,6 +146,22 @@ def startup(programs, largest):
     return {"rows": rows}
 
 
+def barrier(programs, largest):
+    """Wu et al., Figure 4: barriers with the connections that they need, and with all."""
+    rows = []
+    for preset, sizes in (("clan-2002", [2, 4, 8, 16, 32]), ("berkeley-via-2002", [2, 4, 8])):
+        for mode in ("all", "on-demand"):
+            for size in up_to(largest, sizes):
+                result = programs.simulate(size, "barrier", "iterations=1000", preset=preset,
+                                           settings={"MACADAM_RDMA_CONNECTIONS": mode,
+                                                     "MACADAM_RDMA_RECEIVE": "credit", **POLLING})
+                rows.append({"preset": preset, "connections": mode, "ranks": size,
+                             "barrier_us": result["rows"][0]["time_us"],
+                             "held": result["connections"]["mean"]})
+        say(f"barrier: {rows[-1]}")
+    return {"rows": rows}
+
+
 # Of the burst pattern: in MPI_Waitall; by how much the attendant lengthens the computation; the
 # receiver's whole time, computation and Waitall; the sender's.
 BURST_TIMES = ["waitall_us", "taken_us", "total_us", "sender_us"]
@@ -250,5 +266,6 @@ def one_sided(programs, largest):
     return {"preset": preset, "by": by}
 
 
-FIGURES = {"one_sided": one_sided, "burst": burst, "protocols": protocols, "startup": startup, "memory": memory,
+FIGURES = {"one_sided": one_sided, "burst": burst, "protocols": protocols, "startup": startup,
+           "barrier": barrier, "memory": memory,
            "connections": connections, "scale": scale}

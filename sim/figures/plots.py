@@ -24,6 +24,11 @@ def line(axes, name, x, y, **more):
     axes.plot(x, y, **{"color": colour, "marker": marker, "label": name, **more})
 
 
+def paper(axes, x, y, label="paper"):
+    """Points that the paper's text gives."""
+    axes.plot(x, y, "k*", markersize=9, label=label, linestyle="none", zorder=5)
+
+
 def memory(data):
     figure, axes = plt.subplots(figsize=(6, 4))
     for receive, held in data["model"]["bytes"].items():
@@ -32,6 +37,7 @@ def memory(data):
         runs = [run for run in data["runs"] if run["receive"] == receive]
         axes.plot([run["ranks"] for run in runs], [run["held_bytes"] / 1e6 for run in runs],
                   LINES[receive][1], color=LINES[receive][0], label=f"{receive}, held in a run")
+    paper(axes, [16000, 16000], [14000, 1800], "paper: ring, shared")
     axes.set(xscale="log", yscale="log", xlabel="ranks, all connected",
              ylabel="MB per process for the transport",
              title="Memory by receive mode (Sur et al., Figure 9)")
@@ -88,6 +94,21 @@ def startup(data):
     return figure
 
 
+def barrier(data):
+    presets = list(dict.fromkeys(row["preset"] for row in data["rows"]))
+    figure, all_axes = plt.subplots(1, len(presets), figsize=(3.6 * len(presets), 3.2))
+    for axes, preset in zip(all_axes, presets):
+        for mode in ("all", "on-demand"):
+            rows = [row for row in data["rows"]
+                    if row["preset"] == preset and row["connections"] == mode]
+            line(axes, mode, [row["ranks"] for row in rows], [row["barrier_us"] for row in rows])
+        axes.set(title=preset, xlabel="ranks", ylabel="us for a barrier", ylim=(0, None))
+    paper(all_axes[-1], [8, 8], [196, 161], "paper: all, on-demand")
+    all_axes[-1].legend()
+    figure.suptitle("Barrier (Wu et al., Figure 4)")
+    return figure
+
+
 def burst(data):
     figure, all_axes = plt.subplots(1, 3, figsize=(12, 3.5))
     for axes, field, title in zip(all_axes, ("waitall_us", "taken_us", "sender_us"),
@@ -106,6 +127,28 @@ def burst(data):
     return figure
 
 
+# Small & Yuan, section 5: the round trips of 16 KB, and the formulas of section 5.2 with one unit of 18 us
+# and 90 us for 100 KB.
+def us(kb):
+    return 90 * kb / 100
+
+
+def same(x):
+    return x
+
+
+PROTOCOL_POINTS = {
+    "7": [(lambda x: [16, 16], lambda x: [67, 55], "paper: MVAPICH, customized")],
+    "9a": [(same, lambda xs: [60 * 18 for x in xs], "paper: customized"),
+           (same, lambda xs: [(60 + x) * 18 + us(30) for x in xs], "paper: MVAPICH")],
+    "9b": [(same, lambda xs: [30 * 18 for x in xs], "paper: customized"),
+           (same, lambda xs: [40 * 18 + us(x) for x in xs], "paper: MVAPICH")],
+    "10a": [(same, lambda xs: [40 * 18 + max(20 * 18, us(x)) for x in xs], "paper: customized"),
+            (same, lambda xs: [60 * 18 + us(x) for x in xs], "paper: MVAPICH")],
+    "10b": [(same, lambda xs: [47 * 18 + max(13 * 18, us(x)) for x in xs], "paper: customized"),
+            (same, lambda xs: [60 * 18 + us(x) for x in xs], "paper: MVAPICH")]}
+
+
 def protocols(data):
     titles = {"7": ("7: ping-pong", "KB", "round trip, us"),
               "9a": ("9 (a): (0,0,60,X,0,0), 30 KB", "X", "iteration, us"),
@@ -117,11 +160,19 @@ def protocols(data):
         values = data["figures"][name]
         for which in ("sender", "customized"):
             line(axes, which, values["x"], values[which])
+        for x_of, y_of, label in PROTOCOL_POINTS.get(name, []):
+            paper(axes, x_of(values["x"]), y_of(values["x"]), label)
+            axes.legend(fontsize=7)
         axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, None))
     all_axes.flat[0].legend()
     all_axes.flat[-1].axis("off")
     figure.suptitle("Protocols (Small & Yuan, Figures 7, 9 and 10)")
     return figure
+
+
+# Jiang et al.: of small messages, the peaks (where they are read at the largest), empty epochs.
+ONE_SIDED_POINTS = {"pingpong_us": ([4, 4], [12.6, 15.6]), "put_mb_per_s": ([262144] * 2, [865, 748]),
+                    "origins_mb_per_s": ([7, 7], [920, 895]), "epoch_us": ([0, 1], [14.78, 16.52])}
 
 
 def one_sided(data, network="a model of InfiniBand of 2004"):
@@ -140,6 +191,8 @@ def one_sided(data, network="a model of InfiniBand of 2004"):
         if over is None:
             axes.bar(list(data["by"]), [each[field]["0"] for each in data["by"].values()],
                      color=["C0", "C3"], width=0.5)
+            paper(axes, [0, 1], ONE_SIDED_POINTS[field][1])
+            axes.legend()
             continue
         for name, colour in (("RDMA", "C0"), ("messages", "C3")):
             values = data["by"][name][field]
@@ -147,6 +200,8 @@ def one_sided(data, network="a model of InfiniBand of 2004"):
         other = data["by"]["RDMA"].get(two_sided.get(field, f"two_sided_{field}"))
         if other:
             axes.plot([int(x) for x in other], list(other.values()), "k:", label="send and receive")
+        if field in ONE_SIDED_POINTS:
+            paper(axes, *ONE_SIDED_POINTS[field])
         axes.set(xlabel=over)
         if over == "bytes":
             axes.set(xscale="log")

@@ -16,7 +16,7 @@ void CreditReceiver::open(Connection& connection) {
   Window& window = *connection.window;
   window.ours.window = window_;
   pool_.resize_limit(count);
-  held_ += pool_.take(count, window.buffers, count);
+  held_ += pool_.take(count, window.buffers, 1);
   if (window.buffers.size() != count) {
     close(connection);
     base::fail(MPI_ERR_NO_MEM,

@@ -29,7 +29,7 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
   completions_ = device.make_completion_queue(most_, attended);
   // A receive may keep its place until its completion is read: room for all that may be so.
   queue_ = device.make_shared_receive_queue(depth_);
-  post_new(kept_, kept_);
+  post_new(kept_, 1);
   if (watermark_ != 0) queue_->arm_limit(watermark_);
 }
 
