@@ -2,8 +2,10 @@
 ! What the kernels share: arguments, messages that are counted and timed, the random numbers of
 ! NAS-95-020, and the line that each kernel prints.
 !
-!     cg CLASS [iterations=N] [serial] [plant]
+!     cg CLASS [iterations=N] [asleep=N] [serial] [plant]
 !
+! `asleep`: after each piece of computation the rank sleeps N times as long, as if it computed on a slower
+! processor of its own: for ranks that share one, where otherwise nothing could overlap.
 ! `serial`: every rank also solves the whole problem alone, and its part must be equal. `plant`:
 ! received values are spoilt on one rank, which the verification has to notice.
 module nas
@@ -17,11 +19,12 @@ module nas
   integer :: rank, ranks            ! in it
   character(len=1) :: class
   integer :: iterations = 0         ! asked for; 0: those of the class
+  integer, private :: asleep = 0
   logical :: with_serial = .false.
 
   ! Of this rank: all its messages to others and to itself, and, while the clock runs, the seconds in MPI.
   integer(int64) :: messages = 0, bytes = 0
-  real(dp), private :: mpi_seconds = 0, entered, started, seconds = 0
+  real(dp), private :: mpi_seconds = 0, entered, started, computed, seconds = 0
   logical, private :: running = .false., plant = .false.
   character(len=2), private :: kernel
 
@@ -47,18 +50,29 @@ contains
       case ('plant')
         plant = .true.
       case default
-        if (word(:11) /= 'iterations=') call refuse('unknown argument '//trim(word))
-        read (word(12:), *) iterations
-        if (iterations < 1) call refuse('iterations: needed 1 or more')
+        if (word(:11) == 'iterations=') then
+          iterations = number_in(word(12:))
+        else if (word(:7) == 'asleep=') then
+          asleep = number_in(word(8:))
+        else
+          call refuse('unknown argument '//trim(word))
+        end if
       end select
     end do
     if (class == ' ') call refuse('needed a class: S, W or A')
   end subroutine
 
+  integer function number_in(text)
+    character(len=*), intent(in) :: text
+    integer :: status
+    read (text, *, iostat=status) number_in
+    if (status /= 0 .or. number_in < 1) call refuse('needed a number from 1 on, found '//text)
+  end function
+
   subroutine refuse(why)
     character(len=*), intent(in) :: why
     if (rank == 0) write (error_unit, '(4a)') kernel, ': ', why, &
-      '; usage: CLASS [iterations=N] [serial] [plant]'
+      '; usage: CLASS [iterations=N] [asleep=N] [serial] [plant]'
     call MPI_Abort(MPI_COMM_WORLD, 2)
   end subroutine
 
@@ -79,6 +93,7 @@ contains
     if (comm /= MPI_COMM_WORLD) return
     call MPI_Barrier(comm)
     started = MPI_Wtime()
+    call cpu_time(computed)
     running = .true.
   end subroutine
 
@@ -131,11 +146,31 @@ contains
 
   ! Around every call of MPI while the clock runs.
   subroutine enter()
+    real(dp) :: now
+    if (running .and. asleep > 0) then
+      call cpu_time(now)
+      call sleep_for(asleep * (now - computed))
+    end if
     entered = MPI_Wtime()
   end subroutine
 
   subroutine leave()
-    if (running) mpi_seconds = mpi_seconds + (MPI_Wtime() - entered)
+    if (.not. running) return
+    mpi_seconds = mpi_seconds + (MPI_Wtime() - entered)
+    if (asleep > 0) call cpu_time(computed)
+  end subroutine
+
+  subroutine sleep_for(time)
+    use, intrinsic :: iso_c_binding, only: c_int
+    real(dp), intent(in) :: time
+    integer(c_int) :: status
+    interface
+      integer(c_int) function usleep(microseconds) bind(c)
+        import c_int
+        integer(c_int), value :: microseconds
+      end function
+    end interface
+    status = usleep(int(time * 1e6))
   end subroutine
 
   subroutine count_message(n)
