@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs suites bench bench-verbs figures gravel-figure install setup configure library
+.PHONY: help run test check prove torture verbs suites bench bench-verbs nas figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -25,6 +25,7 @@ help:
 	@echo 'make suites                  suites of tests that others wrote, fetched and built (two hours)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
+	@echo 'make nas NPB=folder CLASS=W  your copy of the NAS benchmarks; without NPB kernels of our own'
 	@echo 'make figures                 the figures of the papers, on the simulator'
 	@echo 'make gravel-figure           the figure of the Gravel paper, over three networks'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
@@ -126,6 +127,16 @@ bench: library
 bench-verbs: library
 	@cmake --build --preset release -j $(JOBS) --target bench_programs
 	python3 -B bench/verbs/run.py --build $(release) $(ARGS)
+
+# NPB 3.4 with MPI, from a folder, or our kernels with its communication (docs/nas.md). KERNELS=cg,lu
+# for some, ARGS='--over soft-roce' for the virtual machine.
+NPB ?=
+CLASS ?= S
+KERNELS ?= cg,lu,mg,sp,bt,ft,is
+nas: library
+	@cmake --build --preset release -j $(JOBS) --target nas_kernels mpifort_abi
+	python3 -B bench/nas/run.py --build $(release) --class $(CLASS) --ranks $(NP) --kernels $(KERNELS) \
+	  $(if $(NPB),--npb $(NPB)) $(ARGS)
 
 # The papers' figures on the simulator (docs/figures.md). FIGURE=burst for one, ARGS='--largest 1024'.
 FIGURE ?= all

@@ -4,8 +4,8 @@
 !
 ! Messages (NPB's): in each plane and sweep, a blocking receive from the two ranks before, and a blocking
 ! send to the two behind, of five values for each point of the line between them. After each iteration the
-! faces, two points deep, in both directions of x and then y: a receive from any source started, a
-! blocking send, a wait.
+! faces, two points deep, in both directions of x and then y: a receive started (from any source, as in NPB
+! 2; NPB 3.4 names the rank), a blocking send, a wait.
 program lu
   use nas
   use equations

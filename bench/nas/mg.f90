@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! MG: V-cycles for Poisson's equation on a periodic cube, whose right side is +1 at ten points and -1 at
-! ten others. Blocks of the grid are on a grid of ranks, two or more along the last axis first.
+! ten others. Blocks of the grid are on a grid of ranks; the last axis is cut first.
 !
 ! Messages (NPB's): after each operator, on each level, the borders of the blocks, axis after axis, each
 ! with the borders of the axes before: two receives from any source started, a blocking send in

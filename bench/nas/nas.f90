@@ -37,9 +37,9 @@ contains
     character(len=40) :: word
     integer :: i
     kernel = name
+    class = ' '
     call MPI_Init()
     call everyone()
-    class = ' '
     do i = 1, command_argument_count()
       call get_command_argument(i, word)
       select case (word)
@@ -71,8 +71,8 @@ contains
 
   subroutine refuse(why)
     character(len=*), intent(in) :: why
-    if (rank == 0) write (error_unit, '(4a)') kernel, ': ', why, &
-      '; usage: CLASS [iterations=N] [asleep=N] [serial] [plant]'
+    if (rank /= 0) call MPI_Barrier(MPI_COMM_WORLD)  ! until rank 0 has said it and ended all
+    write (error_unit, '(4a)') kernel, ': ', why, '; usage: CLASS [iterations=N] [asleep=N] [serial] [plant]'
     call MPI_Abort(MPI_COMM_WORLD, 2)
   end subroutine
 
