@@ -66,7 +66,7 @@ contains
     character(len=*), intent(in) :: text
     integer :: status
     read (text, *, iostat=status) number_in
-    if (status /= 0 .or. number_in < 1) call refuse('needed a number from 1 on, found '//text)
+    if (status /= 0 .or. number_in < 1) call refuse('needed a number from 1 on, found '//trim(text))
   end function
 
   subroutine refuse(why)
