@@ -32,6 +32,9 @@ FIGURES = {
            ("blocking_us", "blocking", "us"),
            ("persistent_us", "persistent", "us"),
            ("overlapped", "overlapped with computation, time over computation", "ratio"))},
+    "partitioned_overlap": ("Partitioned: 1 MiB in 16 partitions by 2 threads, time over full overlap, by "
+                            "microseconds computed for each", "ratio", True),
+    "send_after_overlap": ("The same with one send behind all", "ratio", True),
     "put_flush_us": ("Put of 8 bytes and flush, allocated window", "us", True),
     "get_flush_us": ("Get of 8 bytes and flush, allocated window", "us", True),
     "fetch_and_op_us": ("Fetch-and-op and flush, two ranks on one word", "us", True),
@@ -91,11 +94,11 @@ class Library:
 def compile_with(compiler, folder):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "halo", "startup", "progress", "onesided"):
+    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "progress", "onesided"):
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:
-            subprocess.run([*compiler[:1], "-std=c++20", "-O2", files[0], "-o", target,
+            subprocess.run([*compiler[:1], "-std=c++20", "-O2", "-pthread", files[0], "-o", target,
                             *compiler[1:]], check=True)
     return folder
 

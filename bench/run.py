@@ -108,6 +108,9 @@ def measure_round(results, all_libraries, sender, arguments):
     if "halo" in arguments.only:
         for ranks in (2, 4, 8):
             measure_halo(results, all_libraries, ranks)
+    if "partitioned" in arguments.only:
+        for library in all_libraries:
+            results.measure(library, 2, "partitioned", "20", "100", "400")
     if "onesided" in arguments.only:
         for library in all_libraries:
             results.measure(library, 2, "onesided", *sizes)
@@ -181,7 +184,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,halo,onesided,progress,startup"
+    everything = "pingpong,rate,collective,halo,partitioned,onesided,progress,startup"
     names = lambda text: [word for word in text.split(",") if word and word != "none"]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",

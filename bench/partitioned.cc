@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Partitioned communication beside computation: both ranks compute with two threads, as long for
+// each of 16 partitions; rank 0 fills the partition of 1 MiB behind each step and marks it, rank 1
+// receives. Prints the time from a barrier until both sides have ended, over that of the
+// computation alone (full overlap): with partitioned communication (`partitioned_overlap`), and
+// with one ordinary send behind all (`send_after_overlap`). The parameter is the computation of a
+// step, in microseconds.
+//
+//   partitioned US ...
+#include "bench.h"
+
+#include <thread>
+
+// Not every library has it.
+extern "C" [[gnu::weak]] int MPI_Psend_init(const void*, int, MPI_Count, MPI_Datatype, int, int,
+                                            MPI_Comm, MPI_Info, MPI_Request*);
+
+namespace {
+
+constexpr int partitions = 16, threads = 2, bytes = (1 << 20) / partitions;
+constexpr int rounds = 61;
+
+// Fills all partitions with two threads, and calls ready(partition) after each.
+template <class Ready>
+void compute(std::vector<char>& data, long iterations, Ready ready) {
+  const auto part = [&](int thread) {
+    for (int i = thread; i < partitions; i += threads) {
+      bench::spin(iterations);
+      std::memset(data.data() + static_cast<std::ptrdiff_t>(i) * bytes, i + 1, bytes);
+      ready(i);
+    }
+  };
+  std::thread other(part, 1);
+  part(0);
+  other.join();
+}
+
+// Seconds of a round: the slower side's, from a barrier on.
+template <class Round>
+double time(Round round) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = MPI_Wtime();
+  round();
+  double took = MPI_Wtime() - begin, slower = 0;
+  MPI_Allreduce(&took, &slower, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slower;
+}
+
+void measure(double us) {
+  const long iterations = bench::iterations_for(us * 1e-6);
+  std::vector<char> data(std::size_t{partitions} * bytes, 0), other(data);
+  std::vector<char>& mine = bench::rank == 0 ? data : other; // what is received is not computed on
+  MPI_Request request;
+  if (bench::rank == 0)
+    MPI_Psend_init(data.data(), partitions, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request);
+  else
+    MPI_Precv_init(data.data(), partitions, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request);
+  // The three in turn, so that what disturbs one disturbs all.
+  std::vector<double> alone, partitioned, after;
+  for (int round = 0; round < rounds; ++round) {
+    alone.push_back(time([&] { compute(mine, iterations, [](int) {}); }));
+    partitioned.push_back(time([&] {
+      MPI_Start(&request);
+      compute(mine, iterations, [&](int i) {
+        if (bench::rank == 0) MPI_Pready(i, request);
+      });
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }));
+    after.push_back(time([&] {
+      MPI_Request ordinary = MPI_REQUEST_NULL;
+      if (bench::rank == 1)
+        MPI_Irecv(data.data(), partitions * bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &ordinary);
+      compute(mine, iterations, [](int) {});
+      if (bench::rank == 0)
+        MPI_Isend(data.data(), partitions * bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &ordinary);
+      MPI_Wait(&ordinary, MPI_STATUS_IGNORE);
+    }));
+  }
+  MPI_Request_free(&request);
+  const double full = bench::median(alone);
+  bench::figure("partitioned_overlap", static_cast<long>(us), bench::median(partitioned) / full);
+  bench::figure("send_after_overlap", static_cast<long>(us), bench::median(after) / full);
+}
+
+} // namespace
+
+// Not bound to cores: the threads of rank 0 take both.
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &bench::rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &bench::size);
+  if (&MPI_Psend_init != nullptr && provided == MPI_THREAD_MULTIPLE) {
+    for (int i = 1; i < argc; ++i)
+      measure(std::atof(argv[i]));
+  }
+  MPI_Finalize();
+}
