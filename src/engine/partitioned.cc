@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/partitioned.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
@@ -263,14 +264,12 @@ void PartitionedTable::start(PartitionedReceive& receive) {
 // The sender may write.
 void PartitionedTable::open(PartitionedReceive& receive) {
   if (!receive.prepared) prepare(receive);
-  const std::size_t room = receive.data.bytes();
   const std::size_t sent = receive.sent_number * receive.sent_bytes;
-  const bool refused = sent > receive.data.number * room;
-  if (room == 0 || sent < receive.data.number * room) {
-    for (std::size_t i = 0; i < receive.data.number; ++i)
-      receive.missing[i].store(sent <= i * room ? 0 : std::min(room, sent - i * room),
-                               std::memory_order_release);
-  }
+  const bool refused = sent > receive.data.number * receive.data.bytes();
+  const std::size_t units = receive.units(), coming = receive.sent_number * receive.sent_units();
+  for (std::size_t i = 0; i < receive.data.number; ++i)
+    receive.missing[i].store(coming <= i * units ? 0 : std::min(units, coming - i * units),
+                             std::memory_order_release);
   receive.left = receive.sent_number;
   const wire::PartitionedReady ready{.by_messages = !receive.is_registered && sent != 0,
                                      .refused = refused,
@@ -336,16 +335,16 @@ void PartitionedTable::on_piece(const std::byte* packet, std::size_t bytes) {
                receive->peer->rank, data, piece.offset, room);
   }
   std::byte* const landing = receive->staged != nullptr ? receive->staged : receive->data.address;
-  if (data != 0) std::memcpy(landing + piece.offset, packet + sizeof piece, data);
+  base::copy(landing + piece.offset, packet + sizeof piece, data);
   if (piece.last) arrived(*receive, piece.partition);
 }
 
 // A partition of the sender is in place: those of ours that it touches miss fewer bytes.
 void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partition) {
   if (!receive.running || partition >= receive.sent_number) return;
-  const std::size_t ours = receive.data.bytes();
-  std::size_t at = partition * receive.sent_bytes;
-  for (const std::size_t end = at + receive.sent_bytes; at < end;) {
+  const std::size_t ours = receive.units();
+  std::size_t at = partition * receive.sent_units();
+  for (const std::size_t end = at + receive.sent_units(); at < end;) {
     const std::size_t i = at / ours;
     const std::size_t here = std::min(end, (i + 1) * ours) - at;
     const std::uint64_t missing = receive.missing[i].load(std::memory_order_relaxed) - here;

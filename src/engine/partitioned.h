@@ -106,10 +106,18 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
     return missing[partition].load(std::memory_order_acquire) == 0;
   }
 
-  std::unique_ptr<std::atomic<std::uint64_t>[]> missing; // bytes of each partition
+  std::unique_ptr<std::atomic<std::uint64_t>[]> missing; // bytes of each partition, or units
   std::uint32_t sent_number = 0;                         // the sender's partitions,
   std::size_t sent_bytes = 0;                            // ... and bytes in each
   std::byte* staged = nullptr; // where data with gaps land, until a partition is complete
+  // What is counted: bytes; where there are none, as many units as let either side's partitions be
+  // whole numbers of them, so that an empty partition too is there when those that it touches are.
+  [[nodiscard]] std::size_t units() const { // of one of ours
+    return bytes == 0 && data.bytes() == 0 ? sent_number : data.bytes();
+  }
+  [[nodiscard]] std::size_t sent_units() const {
+    return bytes == 0 && data.bytes() == 0 ? data.number : sent_bytes;
+  }
   bool matched = false;
   bool prepared = false; // memory and notices are as the sender knows them
   bool is_registered = false;

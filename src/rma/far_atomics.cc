@@ -15,6 +15,7 @@
 // Each writes before it reads, so of two that come together at least one sees the other: an origin
 // that was not seen finds itself barred, and one that did not is waited for. Nobody waits for a
 // process that computes: an origin is at atomics inside a call only.
+#include "base/copy.h"
 #include "base/error.h"
 #include "rma/element.h"
 #include "rma/post.h"
@@ -23,7 +24,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace macadam::rma {
 
@@ -42,7 +42,7 @@ enum class Bar : std::uint64_t { closing = 1, closed };
 
 std::uint64_t word_of(const std::byte* memory, std::size_t i) {
   std::uint64_t word;
-  std::memcpy(&word, memory + i * word_bytes, word_bytes);
+  base::copy(&word, memory + i * word_bytes, word_bytes);
   return word;
 }
 
@@ -157,7 +157,7 @@ bool Window::combine_by_network(Target& target, const Op& op, const Type& elemen
       guess[i] = found;
     }
   }
-  std::memcpy(old, guess.data(), words.size() * word_bytes);
+  base::copy(old, guess.data(), words.size() * word_bytes);
   return true;
 }
 
@@ -169,11 +169,11 @@ bool Window::swap_by_network(Target& target, const Reach& to, const void* origin
   const AtFarAtomics at_atomics(*this, target);
   if (!at_atomics) return false;
   Atomic what{Atomic::Kind::compare_and_swap, 0, 0};
-  std::memcpy(&what.operand, origin, word_bytes);
-  std::memcpy(&what.compare, compare, word_bytes);
+  base::copy(&what.operand, origin, word_bytes);
+  base::copy(&what.compare, compare, word_bytes);
   post_atomic(target, what, words.front(), target.scratch[0]);
   wait_for_batch(target);
-  std::memcpy(result, &target.scratch[0], word_bytes);
+  base::copy(result, &target.scratch[0], word_bytes);
   return true;
 }
 

@@ -29,9 +29,6 @@ program partitioned
   after = modulo(rank + 1, ranks)
   call rounds
   call one_partition_at_a_time
-#ifdef WITH_F08
-  call a_strided_section
-#endif
   call MPI_Finalize(ierror)
 
 contains
@@ -93,24 +90,5 @@ contains
     call MPI_Request_free(send, ierror)
     call MPI_Request_free(receive, ierror)
   end subroutine
-
-#ifdef WITH_F08
-  ! Partitions are filled one by one, so a copy of such a section would never be right.
-  subroutine a_strided_section
-    type(MPI_Request) :: send
-    integer, asynchronous :: out(8)
-    character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: version
-    integer :: length, code, error_class
-
-    call MPI_Get_library_version(version, length)
-    if (index(version, 'Macadam') == 0) return
-    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
-    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
-    call MPI_Psend_init(out(1:8:2), 4, 1_MPI_COUNT_KIND, MPI_INTEGER, after, 6, MPI_COMM_WORLD, &
-                        MPI_INFO_NULL, send, code)
-    call MPI_Error_class(code, error_class)
-    call check(error_class == MPI_ERR_BUFFER, 'a strided section is refused')
-  end subroutine
-#endif
 
 end program

@@ -304,10 +304,10 @@ contains
     call MPI_Isend(a(1:12:2), 1, gaps, right, 7, MPI_COMM_WORLD, request, code)
     call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'gaps in a section')
     call MPI_Type_free(gaps)
-    call MPI_Psend_init(a(1:12:2), 2, 3, MPI_INTEGER, right, 7, MPI_COMM_WORLD, &
+    call MPI_Psend_init(a(1:12:2), 2, 3_MPI_COUNT_KIND, MPI_INTEGER, right, 7, MPI_COMM_WORLD, &
                         MPI_INFO_NULL, request, code)
     call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'partitions of a section')
-    call MPI_Precv_init(a(12:1:-1), 2, 6, MPI_INTEGER, left, 7, MPI_COMM_WORLD, &
+    call MPI_Precv_init(a(12:1:-1), 2, 6_MPI_COUNT_KIND, MPI_INTEGER, left, 7, MPI_COMM_WORLD, &
                         MPI_INFO_NULL, request, code)
     call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'partitions backwards')
   end subroutine

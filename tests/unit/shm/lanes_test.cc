@@ -62,7 +62,7 @@ TEST(Slots, CopySmallCopiesExactlyAllBytes) {
     for (std::size_t i = 0; i < sizeof from; ++i)
       from[i] = static_cast<std::byte>(i + 1);
     std::memset(to, 0, sizeof to);
-    base::copy_small(to + 8, from, bytes);
+    base::copy(to + 8, from, bytes);
     ASSERT_EQ(std::memcmp(to + 8, from, bytes), 0) << bytes;
     for (std::size_t i = 0; i < 8; ++i)
       ASSERT_EQ(to[i], std::byte{0}) << bytes;
