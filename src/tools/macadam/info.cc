@@ -168,20 +168,23 @@ std::string api_page(const Installation& installation) {
   } catch (const Json::exception& error) {
     throw std::runtime_error(installation.functions + " is damaged: " + error.what());
   }
-  std::string page;
+  std::string page, families;
   for (const std::string& name : order) {
     const Chapter& chapter = chapters[name];
-    page += fmt::format("{}: {} of {} written\n", name, chapter.written.size(),
-                        chapter.written.size() + chapter.missing.size());
+    const std::size_t all = chapter.written.size() + chapter.missing.size();
+    page += fmt::format("{}: {} of {} written\n", name, chapter.written.size(), all);
+    if (!chapter.missing.empty())
+      families += fmt::format("  {:<28}{:>3} of {}\n", name, chapter.missing.size(), all);
     for (const std::string& function : chapter.written)
       page += "  written      " + function + "\n";
     for (const std::string& function : chapter.missing)
       page += "  not written  " + function + "\n";
     page += "\n";
   }
-  return page + fmt::format("{} of {} functions written, {} not written; those return "
-                            "MPI_ERR_UNSUPPORTED_OPERATION\n",
-                            written, total, total - written);
+  page += fmt::format("{} of {} functions written", written, total);
+  if (families.empty()) return page + "\n";
+  return page + fmt::format(", {} not written; those return MPI_ERR_UNSUPPORTED_OPERATION:\n{}",
+                            total - written, families);
 }
 
 } // namespace macadam::tools
