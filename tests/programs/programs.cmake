@@ -72,6 +72,7 @@ foreach(part addresses closed)
   macadam_program(env/limits RANKS 2 4 AS ${part} ARGUMENTS ${part} TIMEOUT 30)
 endforeach()
 macadam_program(env/tools RANKS 0 2 LABELS quick)
+macadam_program(env/threads RANKS 1 2 3 LABELS threads)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
