@@ -33,6 +33,7 @@ struct Peer final : engine::Link {
   pid_t pid = -1;
   SharedQueueWriter queue;
   Mappings mappings;                // of its memory; not for the process itself
+  std::uint32_t vain_graces = 0;    // in which it did not begin to wait (stream.cc)
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
   // Both ways, by rings and in turn.

@@ -22,6 +22,8 @@ constexpr double patience = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
+// Graces in vain, one after the other, after which a peer gets one only so often.
+constexpr std::uint32_t few_graces = 4, grace_every = 32;
 
 } // namespace
 
@@ -76,11 +78,17 @@ bool Transport::is_looking(const Peer& peer) {
 }
 
 // The same for a long transfer.
-bool Transport::will_stream(const Peer& peer) const {
+bool Transport::will_stream(Peer& peer) const {
   if (should_stream(peer)) return true;
   if (!has_choice(peer) || waiter_.oversubscribed()) return false;
-  for (const double begin = seconds(); seconds() - begin < grace; base::relax())
-    if (should_stream(peer)) return true;
+  // Not on their way to a wait are those who copy too, as in an exchange: they are asked seldom.
+  if (peer.vain_graces >= few_graces && ++peer.vain_graces % grace_every != 0) return false;
+  for (const double begin = seconds(); seconds() - begin < grace; base::relax()) {
+    if (!should_stream(peer)) continue;
+    peer.vain_graces = 0;
+    return true;
+  }
+  ++peer.vain_graces;
   return false;
 }
 

@@ -215,7 +215,7 @@ class Transport final : public engine::Transport {
   Copied cross_copied(Peer& peer, int error, std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
   [[nodiscard]] static bool is_looking(const Peer& peer);
-  [[nodiscard]] bool will_stream(const Peer& peer) const;
+  [[nodiscard]] bool will_stream(Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
