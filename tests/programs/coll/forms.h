@@ -36,6 +36,15 @@ void run_form(Form form, Blocking blocking, Nonblocking nonblocking, Init init) 
         return MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, request);                             \
       })
 
+// The same of the form with large counts: MPI_Bcast_c, MPI_Ibcast_c or MPI_Bcast_init_c.
+#define LARGE(form, name, lower_name, ...)                                                         \
+  run_form(                                                                                        \
+      form, [&] { return MPI_##name##_c(__VA_ARGS__); },                                           \
+      [&](MPI_Request* request) { return MPI_I##lower_name##_c(__VA_ARGS__, request); },           \
+      [&](MPI_Request* request) {                                                                  \
+        return MPI_##name##_init_c(__VA_ARGS__, MPI_INFO_NULL, request);                           \
+      })
+
 // The communicators on which a collective is tried: all ranks, all in reverse order, and a part. If
 // light, each of them with one of the forms.
 inline void on_communicators(const std::function<void(MPI_Comm, int rank, int size)>& test) {

@@ -225,6 +225,18 @@ void refused() {
   a = check::size;
   FAILS(MPI_ERR_ARG, MPI_Cart_rank(grid.comm, &a, &b));
   FAILS(MPI_ERR_ARG, MPI_Cart_rank(grid.comm, nullptr, &b));
+  a = -1;
+  FAILS(MPI_ERR_ARG, MPI_Cart_rank(grid.comm, &a, &b));
+  FAILS(MPI_ERR_RANK, MPI_Cart_coords(grid.comm, -1, 1, &a));
+  FAILS(MPI_ERR_ARG, MPI_Cart_get(grid.comm, 0, &a, &b, &c));
+  FAILS(MPI_ERR_ARG, MPI_Cart_sub(grid.comm, nullptr, &comm));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_sub(MPI_COMM_WORLD, periods, &comm));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_get(MPI_COMM_WORLD, 1, &a, &b, &c));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_coords(MPI_COMM_WORLD, 0, 1, &a));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_rank(MPI_COMM_WORLD, &c, &b));
+  FAILS(MPI_ERR_DIMS, MPI_Cart_map(MPI_COMM_WORLD, 1, bad, periods, &a));
+  FAILS(MPI_ERR_COMM, MPI_Topo_test(MPI_COMM_NULL, &a));
+  FAILS(MPI_ERR_ARG, MPI_Topo_test(grid.comm, nullptr));
 }
 
 } // namespace

@@ -198,6 +198,18 @@ void refused() {
   FAILS(MPI_ERR_RANK, MPI_Graph_neighbors_count(comm, beyond, &found));
   FAILS(MPI_ERR_ARG, MPI_Graph_neighbors(comm, 0, 2, Ring().edges.data()));
   FAILS(MPI_ERR_TOPOLOGY, MPI_Cartdim_get(comm, &found));
+  FAILS(MPI_ERR_RANK, MPI_Graph_neighbors(comm, -1, 3, Ring().edges.data()));
+  std::vector<int> room(static_cast<std::size_t>(4 * check::size));
+  FAILS(MPI_ERR_ARG, MPI_Graph_get(comm, 0, 3 * check::size, room.data(), room.data()));
+  FAILS(MPI_ERR_ARG, MPI_Graph_get(comm, check::size, 1, room.data(), room.data()));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Graphdims_get(world, &found, &found));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Graph_get(world, 1, 1, room.data(), room.data()));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Dist_graph_neighbors(comm, 0, room.data(), MPI_UNWEIGHTED, 0,
+                                                   room.data(), MPI_UNWEIGHTED));
+  MPI_Comm none = MPI_COMM_NULL;
+  FAILS(MPI_ERR_ARG, MPI_Graph_map(world, 1, &one, &beyond, &found));
+  FAILS(MPI_ERR_ARG, MPI_Graph_create(world, 1, &one, nullptr, 0, &none));
+  CHECK(none == MPI_COMM_NULL);
   OK(MPI_Comm_free(&comm));
 }
 

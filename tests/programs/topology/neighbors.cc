@@ -99,7 +99,9 @@ void on_topologies(const std::function<void(const Topology&)>& test) {
     all.push_back(grid({1, n}, periodic));
     all.push_back(grid({n, 1, 1}, periodic));
     if (n % 2 == 0) all.push_back(grid({2, n / 2}, periodic));
-    all.push_back(grid({1}, periodic)); // of one rank
+    if (n % 4 == 0) all.push_back(grid({2, 2, n / 4}, periodic));
+    if (n >= 2) all.push_back(grid({2, 1}, periodic)); // of two ranks
+    all.push_back(grid({1}, periodic));                // of one
   }
   all.push_back(grid({}, 0));
   all.push_back(whole_graph([](int rank) {
@@ -176,22 +178,47 @@ void alltoall() {
   });
 }
 
+// The forms with large counts; blocks are of three elements.
 void large_forms() {
   on_topologies([](const Topology& t) {
-    std::vector<int> out = memory(t.out(), 3), in = memory(t.in(), 3);
-    fill_blocks(out, t.out(), 3, -1);
-    OK(MPI_Neighbor_alltoall_c(out.data(), 3, MPI_INT, in.data(), 3, MPI_INT, t.comm));
-    verify(t, in, 3, false);
-    in = memory(t.in(), 3);
-    std::vector<MPI_Count> out_counts(t.destinations.size(), 3), in_counts(t.sources.size(), 3);
-    std::vector<MPI_Aint> out_at, in_at;
-    for (int i = 0; i < t.out(); ++i)
+    const std::vector<MPI_Count> out_counts(t.destinations.size(), 3),
+        in_counts(t.sources.size(), 3);
+    const std::vector<MPI_Datatype> out_types(t.destinations.size(), MPI_INT),
+        in_types(t.sources.size(), MPI_INT);
+    std::vector<MPI_Aint> out_at, in_at, out_bytes, in_bytes;
+    for (int i = 0; i < t.out(); ++i) {
       out_at.push_back(3 * i);
-    for (int i = 0; i < t.in(); ++i)
+      out_bytes.push_back(3 * i * static_cast<MPI_Aint>(sizeof(int)));
+    }
+    for (int i = 0; i < t.in(); ++i) {
       in_at.push_back(3 * i);
-    OK(MPI_Neighbor_alltoallv_c(out.data(), out_counts.data(), out_at.data(), MPI_INT, in.data(),
-                                in_counts.data(), in_at.data(), MPI_INT, t.comm));
-    verify(t, in, 3, false);
+      in_bytes.push_back(3 * i * static_cast<MPI_Aint>(sizeof(int)));
+    }
+    std::vector<int> out = memory(std::max(t.out(), 1), 3), in;
+    fill_blocks(out, std::max(t.out(), 1), 3, -1);
+    for (const Form form : forms) {
+      in = memory(t.in(), 3);
+      LARGE(form, Neighbor_allgather, neighbor_allgather, out.data(), 3, MPI_INT, in.data(), 3,
+            MPI_INT, t.comm);
+      verify(t, in, 3, true);
+      in = memory(t.in(), 3);
+      LARGE(form, Neighbor_allgatherv, neighbor_allgatherv, out.data(), 3, MPI_INT, in.data(),
+            in_counts.data(), in_at.data(), MPI_INT, t.comm);
+      verify(t, in, 3, true);
+      in = memory(t.in(), 3);
+      LARGE(form, Neighbor_alltoall, neighbor_alltoall, out.data(), 3, MPI_INT, in.data(), 3,
+            MPI_INT, t.comm);
+      verify(t, in, 3, false);
+      in = memory(t.in(), 3);
+      LARGE(form, Neighbor_alltoallv, neighbor_alltoallv, out.data(), out_counts.data(),
+            out_at.data(), MPI_INT, in.data(), in_counts.data(), in_at.data(), MPI_INT, t.comm);
+      verify(t, in, 3, false);
+      in = memory(t.in(), 3);
+      LARGE(form, Neighbor_alltoallw, neighbor_alltoallw, out.data(), out_counts.data(),
+            out_bytes.data(), out_types.data(), in.data(), in_counts.data(), in_bytes.data(),
+            in_types.data(), t.comm);
+      verify(t, in, 3, false);
+    }
   });
 }
 
@@ -356,6 +383,22 @@ void refused() {
   FAILS(MPI_ERR_COUNT, MPI_Neighbor_allgatherv(out, 0, MPI_INT, in, minus, zeros, MPI_INT, t.comm));
   FAILS(MPI_ERR_TYPE, MPI_Neighbor_alltoall(out, 1, MPI_DATATYPE_NULL, in, 1, MPI_INT, t.comm));
   FAILS(MPI_ERR_BUFFER, MPI_Neighbor_alltoall(MPI_IN_PLACE, 1, MPI_INT, in, 1, MPI_INT, t.comm));
+  FAILS(MPI_ERR_BUFFER, MPI_Neighbor_alltoall(nullptr, 1, MPI_INT, in, 1, MPI_INT, t.comm));
+  FAILS(MPI_ERR_BUFFER, MPI_Neighbor_alltoall(out, 1, MPI_INT, nullptr, 1, MPI_INT, t.comm));
+  FAILS(MPI_ERR_TYPE, MPI_Neighbor_allgather(out, 1, MPI_INT, in, 1, MPI_DATATYPE_NULL, t.comm));
+  FAILS(MPI_ERR_COMM, MPI_Neighbor_allgather(out, 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_NULL));
+  FAILS(MPI_ERR_ARG,
+        MPI_Neighbor_alltoallv(out, nullptr, zeros, MPI_INT, in, zeros, zeros, MPI_INT, t.comm));
+  const MPI_Aint starts[2] = {};
+  const int ones[2] = {1, 1};
+  const MPI_Datatype ints[2] = {MPI_INT, MPI_INT}, one_null[2] = {MPI_INT, MPI_DATATYPE_NULL};
+  FAILS(MPI_ERR_TYPE,
+        MPI_Neighbor_alltoallw(out, ones, starts, one_null, in, ones, starts, ints, t.comm));
+  MPI_Request request = MPI_REQUEST_NULL;
+  FAILS(MPI_ERR_COUNT, MPI_Ineighbor_alltoall(out, -1, MPI_INT, in, 1, MPI_INT, t.comm, &request));
+  FAILS(MPI_ERR_COUNT, MPI_Neighbor_alltoall_init(out, 1, MPI_INT, in, -1, MPI_INT, t.comm,
+                                                  MPI_INFO_NULL, &request));
+  FAILS(MPI_ERR_COUNT, MPI_Neighbor_alltoall_c(out, -1, MPI_INT, in, 1, MPI_INT, t.comm));
   OK(MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, t.comm));
   OK(MPI_Comm_free(&t.comm));
 }
