@@ -401,6 +401,14 @@ void refused() {
   FAILS(MPI_ERR_COUNT, MPI_Neighbor_alltoall_c(out, -1, MPI_INT, in, 1, MPI_INT, t.comm));
   OK(MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, t.comm));
   OK(MPI_Comm_free(&t.comm));
+
+  // An edge from the rank itself that is no edge to it.
+  MPI_Comm one_sided = MPI_COMM_NULL;
+  OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &check::rank, MPI_UNWEIGHTED, 0, nullptr,
+                                    MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &one_sided));
+  OK(MPI_Comm_set_errhandler(one_sided, MPI_ERRORS_RETURN));
+  FAILS(MPI_ERR_TOPOLOGY, MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, one_sided));
+  OK(MPI_Comm_free(&one_sided));
 }
 
 } // namespace
