@@ -5,7 +5,6 @@
 #include "mpi/process.h"
 
 #include <limits>
-#include <mutex>
 
 namespace macadam::api {
 
@@ -37,10 +36,10 @@ class Entry {
 // every level. None of them is worth a word in the hang report.
 class AnytimeEntry {
  public:
-  explicit AnytimeEntry(mpi::Process& self) : held_(self.lock) {}
+  explicit AnytimeEntry(mpi::Process& self) : held_(self) {}
 
  private:
-  std::lock_guard<mpi::Lock> held_;
+  mpi::Held held_;
 };
 
 // Called in a catch block: passes what was thrown to the error handler of `source` and returns the

@@ -81,6 +81,7 @@ void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) {
         receive.envelope.tag != offer.tag)
       continue;
     match(receive, offer);
+    if (receive.freed) return release(receive);
     if (receive.running) open(receive);
     return;
   }
@@ -101,7 +102,12 @@ void PartitionedTable::release(PartitionedSend& send) {
   send_slab_.free(&send);
 }
 
+// One that is not matched yet keeps its place in the order until its send has come.
 void PartitionedTable::release(PartitionedReceive& receive) {
+  receive.freed = true;
+  if (!receive.matched && receive.peer->state != PeerState::failed &&
+      !engine_.dropped_.contains(receive.envelope.context))
+    return;
   receive_ids_.remove(receive.id);
   if (receive.first_notice != 0) notices_.erase(receive.first_notice & ~notice_bit);
   if (receive.is_registered) receive.peer->transport->release_memory(receive.memory);
@@ -113,6 +119,11 @@ void PartitionedTable::release(PartitionedReceive& receive) {
 
 void PartitionedTable::drop_context(std::uint64_t context) {
   std::erase_if(offers_, [&](const Offer& offer) { return offer.send.context == context; });
+  for (auto at = receives_.begin(); at != receives_.end();) {
+    PartitionedReceive& receive = *at;
+    ++at;
+    if (receive.freed && receive.envelope.context == context) release(receive);
+  }
 }
 
 // ---------------------------------------------------------------- sending
@@ -137,13 +148,14 @@ void PartitionedTable::on_ready(const wire::PartitionedReady& ready) {
   send->first_notice = ready.first_notice;
   send->by_messages = ready.by_messages;
   send->refused = ready.refused;
-  post_marked(*send);
+  post_marked(*send, 0, send->words());
 }
 
-void PartitionedTable::post_marked(PartitionedSend& send) noexcept {
+void PartitionedTable::post_marked(PartitionedSend& send, std::size_t word,
+                                   std::size_t words) noexcept {
   if (!send.running || !send.is_open()) return;
   const std::uint32_t round = send.started;
-  for (std::size_t word = 0; word < send.words(); ++word) {
+  for (; word < words; ++word) {
     std::uint64_t fresh = send.marked[word].load(std::memory_order_acquire) & ~send.posted[word];
     send.posted[word] |= fresh;
     for (; fresh != 0; fresh &= fresh - 1) {
@@ -154,18 +166,19 @@ void PartitionedTable::post_marked(PartitionedSend& send) noexcept {
   }
 }
 
-void PartitionedTable::post_marked(std::uint64_t id) {
+void PartitionedTable::post_marked(std::uint64_t id, std::uint32_t first, std::uint32_t last) {
   if (PartitionedSend* const send = send_ids_.find(id); send != nullptr && !send->is_open())
     engine_.progress();
-  if (PartitionedSend* const send = send_ids_.find(id)) post_marked(*send);
+  if (PartitionedSend* const send = send_ids_.find(id))
+    post_marked(*send, first / 64, last / 64 + 1);
 }
 
 void PartitionedTable::post_left() noexcept {
-  if (!left_.exchange(false)) return;
+  if (!left_->exchange(false)) return;
   for (auto at = sends_.begin(); at != sends_.end();) {
     PartitionedSend& send = *at;
     ++at;
-    post_marked(send);
+    post_marked(send, 0, send.words());
   }
 }
 
@@ -362,9 +375,9 @@ void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partit
 
 void PartitionedTable::unpack(PartitionedReceive& receive, std::uint32_t partition) {
   const Data data = receive.data.partition(partition);
-  const std::size_t bytes = receive.data.bytes();
+  const std::size_t room = receive.data.bytes(), at = partition * room;
   datatype::PackCursor(*data.type, data.address, data.count)
-      .unpack(receive.staged + partition * bytes, bytes);
+      .unpack(receive.staged + at, std::min(room, receive.bytes - at)); // the last may be short
 }
 
 // ---------------------------------------------------------------- the end of a round

@@ -119,6 +119,7 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
     return bytes == 0 && data.bytes() == 0 ? data.number : sent_bytes;
   }
   bool matched = false;
+  bool freed = false;    // before it was matched, it keeps its place in the order
   bool prepared = false; // memory and notices are as the sender knows them
   bool is_registered = false;
 };
@@ -144,17 +145,18 @@ class PartitionedTable {
   // Begins a round.
   void start(PartitionedSend& send);
   void start(PartitionedReceive& receive);
-  // Sends what is marked and not yet on its way, if the receiver is ready for this round.
-  void post_marked(PartitionedSend& send) noexcept;
-  // The same for a send by its id, which may be gone. If the receiver is not known to be ready,
-  // that is looked for once.
-  void post_marked(std::uint64_t id);
+  // Sends what is marked of partitions `first` to `last` and not yet on its way, if the receiver
+  // has begun the round, for which is looked once. The send, named by its id, may be gone.
+  void post_marked(std::uint64_t id, std::uint32_t first, std::uint32_t last);
 
   // Threads that marked partitions and did not get the lock leave the rest to whoever has it.
   // leave() is for any thread.
-  void leave() { left_.store(true); }
-  [[nodiscard]] bool any_left() const { return left_.load(); }
+  void leave() { left_->store(true); }
+  [[nodiscard]] bool any_left() const { return left_->load(); }
   void post_left() noexcept;
+  // Where it stands that some were left: a word that outlives the table, for threads that look at
+  // it without the lock.
+  void keep_left_in(std::atomic<bool>& word) { left_ = &word; }
 
   // For the engine.
   void on_send(Peer& peer, const wire::PartitionedSend& offer);
@@ -201,6 +203,7 @@ class PartitionedTable {
   void open(PartitionedReceive& receive);
   void prepare(PartitionedReceive& receive);
   void take_notices(PartitionedReceive& receive);
+  void post_marked(PartitionedSend& send, std::size_t word, std::size_t words) noexcept;
   void post(PartitionedSend& send, std::uint32_t partition) noexcept;
   void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
   void count(Partitioned& operation);
@@ -218,7 +221,8 @@ class PartitionedTable {
   base::List<PartitionedReceive, Receiving> receives_;   // in the order in which they were made
   std::vector<Offer> offers_;                            // in the order of arrival
   std::map<std::uint32_t, PartitionedReceive*> notices_; // by the first of each
-  std::atomic<bool> left_ = false;
+  std::atomic<bool> own_left_ = false;
+  std::atomic<bool>* left_ = &own_left_;
 };
 
 } // namespace macadam::engine

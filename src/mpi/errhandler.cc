@@ -10,7 +10,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <unistd.h>
 
 namespace macadam::mpi {
@@ -48,7 +47,7 @@ std::string location(const Process& self) {
 }
 
 std::string code_name(Process& self, int code) {
-  const std::lock_guard held(self.lock);
+  const Held held(self);
   const ErrorClass* known = find_error_class(code);
   if (known != nullptr) return known->name;
   return self.error_codes.known(code)
@@ -103,7 +102,7 @@ int handle_error(Process& self, const char* function, const Errhandler& handler,
 
 // The text of an error code that the program gives.
 std::string text_of(Process& self, int errorcode) {
-  const std::lock_guard held(self.lock);
+  const Held held(self);
   if (!self.error_codes.known(errorcode)) {
     base::fail(MPI_ERR_ARG, "errorcode is {}, which is no error code in use", errorcode);
   }
@@ -112,7 +111,7 @@ std::string text_of(Process& self, int errorcode) {
 
 template <class Function>
 void make_handler(Process& self, Function* function, MPI_Errhandler* errhandler) {
-  const std::lock_guard held(self.lock);
+  const Held held(self);
   Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
   made->function = function;
   *errhandler = made->handle();
@@ -132,13 +131,13 @@ void escaped(const char* callback, const char* what, const char* function) {
 }
 
 Errhandler& share(Process& self, Errhandler& handler) {
-  const std::lock_guard held(self.lock);
+  const Held held(self);
   ++handler.references;
   return handler;
 }
 
 void drop(Process& self, Errhandler* handler) {
-  const std::lock_guard held(self.lock);
+  const Held held(self);
   if (handler == nullptr || handler->constant != MPI_ERRHANDLER_NULL) return;
   if (--handler->references != 0) return;
   self.anytime_handles.forget(handler->handle());
@@ -146,7 +145,7 @@ void drop(Process& self, Errhandler* handler) {
 }
 
 void remember(Process& self, int code, const char* function, const std::string& text) {
-  const std::lock_guard held(self.lock);
+  const Held held(self);
   self.error_codes.remember(code, fmt::format("{}: {}", function, text));
 }
 
@@ -160,7 +159,7 @@ int raise(Process& self, const char* function, const ErrorSource& source,
   MPI_Win win = MPI_WIN_NULL;
   {
     // Other threads may set another handler and free this one, but not while it is used here.
-    const std::lock_guard held(self.lock);
+    const Held held(self);
     if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
       handler = window->errhandler;
       win = window->handle();

@@ -10,7 +10,6 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <unistd.h>
 
 namespace macadam::mpi {
@@ -106,7 +105,7 @@ bool Info::remove(const char* key) {
 }
 
 MPI_Info make_info(Process& self, std::vector<std::pair<std::string, std::string>> entries) {
-  const std::lock_guard held(self.lock); // of functions that have no part in the lock as well
+  const Held held(self); // of functions that have no part in the lock as well
   Info* info = self.infos.make();
   info->entries = std::move(entries);
   return info->handle();

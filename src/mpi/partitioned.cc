@@ -9,6 +9,7 @@
 #include "mpi/p2p.h"
 #include "mpi/process.h"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
@@ -129,16 +130,29 @@ PartitionedRequest& find_ready(MPI_Request handle, int first, int last, const ch
   return request;
 }
 
+// What others left for the holder of the lock is looked after when this one has let it go.
+class ThenTheRest {
+ public:
+  explicit ThenTheRest(Process& self) : self_(self) {}
+  ThenTheRest(const ThenTheRest&) = delete;
+  ThenTheRest& operator=(const ThenTheRest&) = delete;
+  ~ThenTheRest() { self_.post_left(); }
+
+ private:
+  Process& self_;
+};
+
 // Sends partitions that the caller has marked. The send may have ended and be gone already, unless
 // its id finds it.
-void send_marked(Process& self, std::uint64_t id) {
+void send_marked(Process& self, std::uint64_t id, int first, int last) {
   engine::PartitionedTable& table = self.engine->partitioned();
-  if (!self.thread_multiple) return table.post_marked(id);
+  const auto from = static_cast<std::uint32_t>(first), to = static_cast<std::uint32_t>(last);
+  if (!self.thread_multiple) return table.post_marked(id, from, to);
+  const ThenTheRest then(self);
   if (std::unique_lock held(self.lock, std::try_to_lock); held)
-    table.post_marked(id);
+    table.post_marked(id, from, to);
   else
     table.leave();
-  self.post_left();
 }
 
 // Marks partitions and sends them. One that was ready before is refused, after the others are sent.
@@ -147,11 +161,13 @@ class Marking {
   explicit Marking(PartitionedRequest& request)
       : self_(request.process), send_(request.send), id_(send_ != nullptr ? send_->id : 0) {}
   void add(int partition) {
+    first_ = std::min(first_, partition);
+    last_ = std::max(last_, partition);
     if (send_ != nullptr && !send_->mark(static_cast<std::uint32_t>(partition)))
       refused_ = partition;
   }
   void end() {
-    if (id_ != 0) send_marked(self_, id_);
+    if (id_ != 0) send_marked(self_, id_, first_, last_);
     if (refused_ < 0) return;
     base::fail(MPI_ERR_ARG,
                "partition {} is ready already; each is to be marked once between "
@@ -163,6 +179,7 @@ class Marking {
   Process& self_;
   engine::PartitionedSend* send_; // until the last partition is marked
   std::uint64_t id_;
+  int first_ = std::numeric_limits<int>::max(), last_ = 0;
   int refused_ = -1;
 };
 
@@ -227,13 +244,12 @@ void parrived(Process& self, MPI_Request handle, int partition, int* flag) {
   if (!request.active || request.receive == nullptr) return;
   const auto number = static_cast<std::uint32_t>(partition);
   if (request.receive->has_arrived(number)) return;
-  if (!self.thread_multiple) {
-    self.look();
-  } else if (std::unique_lock held(self.lock, std::try_to_lock); held) { // else another looks
-    self.look();
-  }
-  self.post_left();
-  *flag = request.receive->has_arrived(number) ? 1 : 0;
+  const ThenTheRest then(self);
+  std::unique_lock<Lock> held(self.lock, std::defer_lock);
+  if (self.thread_multiple && !held.try_lock()) return void(*flag = 0); // another thread looks
+  self.look();
+  // A round that has failed is over for all partitions; MPI_Wait says how.
+  *flag = request.complete || request.receive->has_arrived(number) ? 1 : 0;
 }
 
 } // namespace macadam::mpi

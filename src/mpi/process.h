@@ -109,6 +109,7 @@ class Process {
       post_left_partitions();
   }
   std::atomic<bool> marks_partitions = false; // there are, or were, partitioned sends
+  std::atomic<bool> left_partitions = false;  // see above
 
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
@@ -205,6 +206,21 @@ class Process {
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
+};
+
+// The library's lock, where MPI wants thread safety at every level.
+class Held {
+ public:
+  explicit Held(Process& self) : self_(self) { self.lock.lock(); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    self_.lock.unlock();
+    self_.post_left();
+  }
+
+ private:
+  Process& self_;
 };
 
 // The process between MPI_Init and MPI_Finalize, else null: what every entry point looks at first.

@@ -98,6 +98,7 @@ void start(Process& self) {
   self.engine = std::make_unique<engine::Engine>(engine::Networks(std::move(networks)),
                                                  static_cast<Rank>(size), self.settings);
   self.coll = std::make_unique<coll::Resources>(*self.engine, self.types[MPI_BYTE]);
+  self.engine->partitioned().keep_left_in(self.left_partitions);
   self.engine->list_counters(self.counters);
   self.windows->counters.list(self.counters);
   for (const auto& transport : self.transports)

@@ -25,8 +25,11 @@ void Process::write_hang_report() {
 #pragma GCC diagnostic ignored "-Wtsan"
 void Process::post_left_partitions() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  while (engine->partitioned().any_left() && lock.try_lock()) {
-    engine->partitioned().post_left();
+  while (left_partitions.load() && lock.try_lock()) {
+    if (running == this)
+      engine->partitioned().post_left();
+    else
+      left_partitions.store(false); // MPI has ended meanwhile
     lock.unlock();
   }
 }

@@ -85,7 +85,8 @@ void Job::mark_partition(int rank, const Step& step) {
     say(title(operation) + " has a partition marked that is not");
   engine::PartitionedTable& table = process.engine->partitioned();
   if (step.what == Step::What::mark_ready)
-    table.post_marked(operation.send->id);
+    table.post_marked(operation.send->id, static_cast<std::uint32_t>(step.partition),
+                      static_cast<std::uint32_t>(step.partition));
   else
     table.leave();
 }
