@@ -242,7 +242,8 @@ TEST(World, a_receive_from_any_source_is_open_to_all) {
         }
         MPI_Wait(&request, &status);
         EXPECT_EQ(message.number, next.at(static_cast<std::size_t>(status.MPI_SOURCE))++);
-        EXPECT_LT(MPI_Wtime() - message.sent, 500e-6) << status.MPI_SOURCE << ' ' << message.number;
+        // The others send for 2 ms; making the queue pairs of those who come takes some of it.
+        EXPECT_LT(MPI_Wtime() - message.sent, 1e-3) << status.MPI_SOURCE << ' ' << message.number;
       }
     }
     MPI_Finalize();
