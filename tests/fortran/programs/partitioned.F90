@@ -63,9 +63,13 @@ contains
   subroutine one_partition_at_a_time
     HANDLE(MPI_Request) :: send, receive
     integer, asynchronous :: out(4), in(4)
+    character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: version
     logical :: there
-    integer :: i
+    integer :: i, length
 
+    ! MPICH 5.0 sends nothing before all partitions are ready.
+    call MPI_Get_library_version(version, length, ierror)
+    if (index(version, 'Macadam') == 0) return
     out = rank * 10 + [1, 2, 3, 4]
     in = 0
     call MPI_Psend_init(out, 4, 1_MPI_COUNT_KIND, MPI_INTEGER, after, 5, MPI_COMM_WORLD, &

@@ -101,6 +101,7 @@ void by_range_and_list() {
 // A partition of the receiver is there once all of the sender's that touch it are, and not before:
 // whatever became of the others.
 void parts_arrive() {
+  if (!check::is_macadam()) return; // MPICH 5.0 sends nothing before all partitions are ready
   const int parts = 6, bytes = 6 * 4096;
   Ring ring(bytes, parts, 3);
   for (int round = 0; round < 5; ++round) {
@@ -279,7 +280,7 @@ void nothing_to_send() {
     CHECK_EQUAL(flag, 0);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Pready(1, send));
-    for (flag = 0; flag == 0;)
+    for (flag = 0; flag == 0 && check::is_macadam();)
       OK(MPI_Parrived(receive, 2, &flag)); // the last third of the data, where the second half is
     for (int i = 0; i < 2; ++i) {
       OK(MPI_Parrived(receive, i, &flag));
