@@ -250,6 +250,7 @@ void gaps() {
 }
 
 void nothing_to_send() {
+  if (!check::is_macadam()) return; // MPICH 5.0 crashes
   int flag = 0;
   MPI_Request send, receive;
   char byte = 'a';
@@ -280,7 +281,7 @@ void nothing_to_send() {
     CHECK_EQUAL(flag, 0);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Pready(1, send));
-    for (flag = 0; flag == 0 && check::is_macadam();)
+    for (flag = 0; flag == 0;)
       OK(MPI_Parrived(receive, 2, &flag)); // the last third of the data, where the second half is
     for (int i = 0; i < 2; ++i) {
       OK(MPI_Parrived(receive, i, &flag));
