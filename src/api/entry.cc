@@ -11,8 +11,9 @@ using base::Error;
 
 namespace {
 
+// So short that it needs none.
 Error no_memory() {
-  return {MPI_ERR_NO_MEM, "out of memory inside the library"};
+  return {MPI_ERR_NO_MEM, "out of memory"};
 }
 
 Error internal(const std::exception& error) {

@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <unistd.h>
 
 namespace macadam::mpi {
@@ -146,7 +147,10 @@ void drop(Process& self, Errhandler* handler) {
 
 void remember(Process& self, int code, const char* function, const std::string& text) {
   const Held held(self);
-  self.error_codes.remember(code, fmt::format("{}: {}", function, text));
+  try {
+    self.error_codes.remember(code, fmt::format("{}: {}", function, text));
+  } catch (const std::bad_alloc&) { // then the code is told without words
+  }
 }
 
 int raise(Process& self, const char* function, const ErrorSource& source,
