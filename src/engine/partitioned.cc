@@ -8,18 +8,29 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <new>
 
 namespace macadam::engine {
+namespace {
+
+// Bytes that a receive has room for in all its partitions.
+std::size_t room_of(const PartitionedReceive& receive) {
+  return receive.data.number * receive.data.bytes();
+}
+
+// Where its data land: the user's memory, or what they are unpacked from.
+std::byte* landing_of(const PartitionedReceive& receive) {
+  return receive.staged != nullptr ? receive.staged : receive.data.address;
+}
+
+} // namespace
 
 PartitionedTable::~PartitionedTable() {
   while (!sends_.empty())
     send_slab_.free(&sends_.pop_front());
   while (!receives_.empty()) {
     PartitionedReceive& receive = receives_.pop_front();
-    if (receive.staged != nullptr)
-      engine_.buffers_.give(receive.staged, receive.data.number * receive.data.bytes());
+    if (receive.staged != nullptr) engine_.buffers_.give(receive.staged, room_of(receive));
     receive_slab_.free(&receive);
   }
 }
@@ -111,8 +122,7 @@ void PartitionedTable::release(PartitionedReceive& receive) {
   receive_ids_.remove(receive.id);
   if (receive.first_notice != 0) notices_.erase(receive.first_notice & ~notice_bit);
   if (receive.is_registered) receive.peer->transport->release_memory(receive.memory);
-  if (receive.staged != nullptr)
-    engine_.buffers_.give(receive.staged, receive.data.number * receive.data.bytes());
+  if (receive.staged != nullptr) engine_.buffers_.give(receive.staged, room_of(receive));
   base::List<PartitionedReceive, Receiving>::erase(receive);
   receive_slab_.free(&receive);
 }
@@ -278,7 +288,7 @@ void PartitionedTable::start(PartitionedReceive& receive) {
 void PartitionedTable::open(PartitionedReceive& receive) {
   if (!receive.prepared) prepare(receive);
   const std::size_t sent = receive.sent_number * receive.sent_bytes;
-  const bool refused = sent > receive.data.number * receive.data.bytes();
+  const bool refused = sent > room_of(receive);
   const std::size_t units = receive.units(), coming = receive.sent_number * receive.sent_units();
   for (std::size_t i = 0; i < receive.data.number; ++i)
     receive.missing[i].store(coming <= i * units ? 0 : std::min(units, coming - i * units),
@@ -297,12 +307,10 @@ void PartitionedTable::open(PartitionedReceive& receive) {
 
 // For all rounds: where the data land, its name, and notices.
 void PartitionedTable::prepare(PartitionedReceive& receive) {
-  const std::size_t room = receive.data.number * receive.data.bytes();
+  const std::size_t room = room_of(receive);
   if (room != 0) {
     if (!receive.type->contiguous()) receive.staged = engine_.buffers_.take(room);
-    const std::byte* const landing =
-        receive.staged != nullptr ? receive.staged : receive.data.address;
-    receive.is_registered = engine_.name(*receive.peer, landing, room, receive.memory);
+    receive.is_registered = engine_.name(*receive.peer, landing_of(receive), room, receive.memory);
     if (receive.is_registered && receive.sent_bytes != 0 &&
         receive.sent_bytes <= receive.peer->transport->limits().noticed_put)
       take_notices(receive);
@@ -342,13 +350,12 @@ void PartitionedTable::on_piece(const std::byte* packet, std::size_t bytes) {
   PartitionedReceive* const receive = receive_ids_.find(piece.receive_id);
   if (receive == nullptr || !receive->running) return;
   const std::size_t data = bytes - sizeof piece;
-  const std::size_t room = receive->data.number * receive->data.bytes();
+  const std::size_t room = room_of(*receive);
   if (piece.offset > room || data > room - piece.offset) {
     base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes at {} to a partitioned receive of {} bytes",
                receive->peer->rank, data, piece.offset, room);
   }
-  std::byte* const landing = receive->staged != nullptr ? receive->staged : receive->data.address;
-  base::copy(landing + piece.offset, packet + sizeof piece, data);
+  base::copy(landing_of(*receive) + piece.offset, packet + sizeof piece, data);
   if (piece.last) arrived(*receive, piece.partition);
 }
 
