@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wrong calls of partitioned communication: each has its error class, and the round that it was
 // made in goes on as if it had not been.
-#include "check.h"
+#include "partitioned/ring.h"
 
 namespace {
 
 constexpr int parts = 4, bytes = 4 * 512;
 unsigned char out[bytes], in[bytes];
-
-int next() {
-  return (check::rank + 1) % check::size;
-}
-int previous() {
-  return (check::rank + check::size - 1) % check::size;
-}
 
 void return_errors() {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));

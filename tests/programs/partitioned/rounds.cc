@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitioned sends and receives, round after round: numbers of partitions that differ, every
 // order, types with gaps, several between the same ranks, nobody on the other side.
-#include "check.h"
+#include "partitioned/ring.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 
 namespace {
-
-int next() {
-  return (check::rank + 1) % check::size;
-}
-int previous() {
-  return (check::rank + check::size - 1) % check::size;
-}
 
 // A ring: each rank sends to the next and receives from the one before.
 struct Ring {

@@ -2,6 +2,7 @@
 // Many threads mark partitions and look for them at once, some while another waits, sends or makes
 // progress: none is lost, and none has to wait for the library's lock.
 #include "threads.h"
+#include "partitioned/ring.h"
 
 #include <atomic>
 
@@ -9,13 +10,6 @@ namespace {
 
 using check::in_threads;
 using check::threads;
-
-int next() {
-  return (check::rank + 1) % check::size;
-}
-int previous() {
-  return (check::rank + check::size - 1) % check::size;
-}
 
 struct Ring {
   std::vector<unsigned char> out, in;
