@@ -11,10 +11,11 @@ namespace macadam::coll {
 void Batch::send(int to, const Data& data) noexcept {
   const engine::Team& team = *comm_.team;
   engine::Engine& engine = comm_.shared->engine;
+  using enum engine::SendMode;
   try {
     engine::Peer& peer = engine.peer((*team.peers)[to]);
-    engine::Request* request =
-        engine.send(peer, {team.context, team.rank, comm_.tag}, data, engine::SendMode::standard);
+    engine::Request* request = engine.send(peer, {team.context, team.rank, comm_.tag}, data,
+                                           receives_ ? exchange : standard);
     if (request != nullptr) add(*request);
   } catch (const base::Error& error) {
     note(error.error_class, error.text);
@@ -27,6 +28,7 @@ void Batch::receive(int from, const Data& data) noexcept {
   try {
     engine::Peer& peer = engine.peer((*team.peers)[from]);
     add(*engine.receive(&peer, {team.context, from, comm_.tag}, data));
+    receives_ = true;
   } catch (const base::Error& error) {
     note(error.error_class, error.text);
   }

@@ -30,6 +30,7 @@ class Batch {
   bool await_ready() const noexcept { return active_ == 0; }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
   void await_resume() {
+    receives_ = false;
     if (error_class_ != MPI_SUCCESS) [[unlikely]]
       throw_error();
   }
@@ -42,6 +43,7 @@ class Batch {
 
   const Comm& comm_;
   int active_ = 0;
+  bool receives_ = false; // since the last co_await
   int error_class_ = MPI_SUCCESS;
   std::coroutine_handle<> waiting_;
   std::string error_;

@@ -46,7 +46,8 @@ bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t
                      std::uint32_t& notice) {
   Posted posted = Posted::untold;
   if (notice != 0)
-    posted = peer.transport->put_noticed(*peer.link, flat(send), to, bytes, send.id, notice);
+    posted = peer.transport->put_noticed(*peer.link, flat(send), to, bytes, send.id, notice,
+                                         send.mode == SendMode::exchange);
   if (posted == Posted::untold) {
     notice = 0;
     posted = peer.transport->put(*peer.link, flat(send), to, bytes, send.id);
@@ -118,7 +119,7 @@ bool Engine::flush(Peer& peer) {
         continue;
       }
       if (!transmit_eager(*front.send)) return moved;
-      if (front.send->mode == SendMode::standard) finished = front.send;
+      if (front.send->mode != SendMode::synchronous) finished = front.send;
       break;
     case Deferred::Type::put:
       if (!try_put(peer, *front.send, front.remote, front.bytes, front.notice)) return moved;

@@ -12,7 +12,7 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   const bool fits_eager = bytes <= peer.transport->eager_to(*peer.link);
   // Only now it is known that the short path is open.
   if (bytes > peer.always_eager && fits_eager && peer.short_limit >= 0 &&
-      mode == SendMode::standard && data.type->contiguous() &&
+      mode != SendMode::synchronous && data.type->contiguous() &&
       send_short(peer, envelope, data.address, bytes))
     return nullptr;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.

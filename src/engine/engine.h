@@ -82,7 +82,7 @@ class Engine final : public Sink {
   // and the data are free again (EAGER, HYBRID): there is nothing to wait for.
   SendRequest* send(Peer& peer, const Envelope& envelope, const Data& data, SendMode mode) {
     const std::size_t bytes = data.bytes();
-    if (static_cast<std::int64_t>(bytes) <= peer.short_limit && mode == SendMode::standard &&
+    if (static_cast<std::int64_t>(bytes) <= peer.short_limit && mode != SendMode::synchronous &&
         data.type->contiguous()) [[likely]] {
       if (send_short(peer, envelope, data.address, bytes)) [[likely]]
         return nullptr;

@@ -72,7 +72,11 @@ struct Request : base::Object {
   void* owner = nullptr; // for the layer above (its communicator); the engine does not touch it
 };
 
-enum class SendMode : std::uint8_t { standard, synchronous };
+enum class SendMode : std::uint8_t {
+  standard,
+  synchronous, // complete only once it is matched
+  exchange,    // the sender waits for what others send it too: leaving early gains it nothing
+};
 
 // How far a send that could not finish at once has come.
 enum class SendStage : std::uint8_t {

@@ -73,6 +73,7 @@ struct Limits {
   // is done or complete.
   bool orders_puts = false;
   bool atomics = false;   // has atomic()
+  bool copies = false;    // puts and gets take the processor of the process that posts them
   bool maps = false;      // all it reaches have mapped what allocate() gives
   bool connects = false;  // a peer's first message makes a connection, which costs something
   std::size_t blocks = 1; // on each side of write_blocks() and read_blocks(); 1: has none
@@ -149,9 +150,11 @@ class Transport {
                      std::uint64_t cookie) = 0;
   // The same with a notice (of notice_bits, not 0) for Sink::on_put() of the target, if
   // Limits::noticed_put allows so many bytes: on verbs one write with immediate, no message. In
-  // shared memory the target's poll() writes the data.
+  // shared memory the target's poll() may take part; not in an `exchange`, where the target has
+  // data of its own to move.
   virtual Posted put_noticed(Link&, const void*, RemoteMemory, std::size_t,
-                             std::uint64_t /*cookie*/, std::uint32_t /*notice*/) {
+                             std::uint64_t /*cookie*/, std::uint32_t /*notice*/,
+                             bool /*exchange*/) {
     base::fail(MPI_ERR_INTERN, "{} has no puts that tell their target", limits().name);
   }
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,

@@ -31,7 +31,9 @@ namespace {
     buffer_for(self, transfer.comm).send(peer, envelope, transfer.data);
     return nullptr;
   }
-  const SendMode mode = form == SendForm::synchronous ? SendMode::synchronous : SendMode::standard;
+  const SendMode mode = form == SendForm::synchronous ? SendMode::synchronous
+                        : form == SendForm::exchange  ? SendMode::exchange
+                                                      : SendMode::standard;
   return engine.send(peer, envelope, transfer.data, mode);
 }
 

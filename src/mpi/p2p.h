@@ -11,8 +11,8 @@
 namespace macadam::mpi {
 
 // How a send ends: when the data may be reused, when the receive has begun, when it is known to be
-// posted (which we do not use), when a copy was made.
-enum class SendForm : std::uint8_t { standard, synchronous, ready, buffered };
+// posted (which we do not use), when a copy was made, when a receive has ended too.
+enum class SendForm : std::uint8_t { standard, synchronous, ready, buffered, exchange };
 
 // A message to or from a rank of a communicator, as the user's call describes it.
 struct Transfer {

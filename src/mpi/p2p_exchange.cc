@@ -62,7 +62,8 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
       receive = start_receive(self, in);
       follow(exchange, receive);
     }
-    follow(exchange, start_send(self, out, SendForm::standard));
+    const SendForm form = receive != nullptr ? SendForm::exchange : SendForm::standard;
+    follow(exchange, start_send(self, out, form));
   } catch (...) {
     // Nobody will wait for the receive any more.
     exchange.detached = true;

@@ -53,6 +53,7 @@ bool sensible(const Word& steps) {
     switch (step.what) {
     case Step::What::send:
     case Step::What::synchronous_send:
+    case Step::What::exchange_send:
       ++sends;
       break;
     case Step::What::withdraw:
@@ -280,6 +281,14 @@ std::span<const Family> families() {
        .ranks = {{1, 3, "send 1 0 {12 20};recv 1 0 24"},
                  {1, 3, "send 0 0 {12 20};recv {0 *} 0 24"}},
        .quick = false},
+      {.name = "exchanges",
+       .about = "both processes send parts of exchanges, among other messages",
+       .conditions = "read {at_once blocking ordered} copies;read ordered notices copies;"
+                     "sender read blocking copies;read blocking copies refusals=1;"
+                     "read at_once copies scarce=1",
+       .ranks = {{1, 2, "recv 1 0 24;xsend 1 0 {4 12 20};send 1 0 20"},
+                 {1, 2, "recv 0 0 24;xsend 0 0 {12 20};recv * 0 12"}},
+       .quick = true},
       {.name = "senders",
        .about = "three ranks: two senders, every size, one receiver with wildcards",
        .conditions = "{read write} blocking",

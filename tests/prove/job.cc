@@ -67,6 +67,7 @@ void Job::call(int rank) {
   switch (step.what) {
   case Step::What::send:
   case Step::What::synchronous_send:
+  case Step::What::exchange_send:
     return send(rank, step);
   case Step::What::receive:
     return receive(rank, step);
@@ -128,8 +129,10 @@ void Job::send(int rank, const Step& step) {
   if (processes_[index(step.peer)].has_lost(rank)) oracle_.lose(rank, step.peer);
   for (std::size_t i = 0; i < step.bytes; ++i)
     operation.memory[place(i, step.gaps)] = content(operation.number, i);
-  const auto mode = step.what == Step::What::synchronous_send ? engine::SendMode::synchronous
-                                                              : engine::SendMode::standard;
+  using enum engine::SendMode;
+  const auto mode = step.what == Step::What::synchronous_send ? synchronous
+                    : step.what == Step::What::exchange_send  ? exchange
+                                                              : standard;
   Sending sending;
   process.sending = &sending;
   polled(rank);

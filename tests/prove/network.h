@@ -181,7 +181,8 @@ class Network {
                                .always_eager = always_eager_limit,
                                .hybrid = hybrid_limit,
                                .orders_bytes = network.conditions_.last_byte,
-                               .noticed_put = network.conditions_.notices ? std::size_t{4096} : 0} {
+                               .noticed_put = network.conditions_.notices ? std::size_t{4096} : 0,
+                               .copies = network.conditions_.copies} {
       for (int peer = 0; peer < ranks; ++peer)
         links[index(peer)].rank = static_cast<engine::Rank>(peer);
     }
@@ -223,8 +224,8 @@ class Network {
       return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, 0, false});
     }
     engine::Posted put_noticed(engine::Link& to, const void* local, engine::RemoteMemory target,
-                               std::size_t bytes, std::uint64_t cookie,
-                               std::uint32_t notice) override {
+                               std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
+                               bool /*exchange*/) override {
       if (network_.lacks()) return engine::Posted::untold;
       return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, notice, false});
     }

@@ -21,6 +21,7 @@ struct Name {
 constexpr std::array names = {
     Name{What::send, "send", "ptb"},
     Name{What::synchronous_send, "ssend", "ptb"},
+    Name{What::exchange_send, "xsend", "ptb"},
     Name{What::receive, "recv", "ptb"},
     Name{What::probe, "probe", "pt"},
     Name{What::match_probe, "mprobe", "pt"},
@@ -152,6 +153,8 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.last_byte = true;
   else if (word == "demote")
     to.demote = true;
+  else if (word == "copies")
+    to.copies = true;
   else if (word == "less_out")
     to.less_out = true;
   else if (word == "less_in")
@@ -168,7 +171,7 @@ void parse_condition(std::string_view word, Conditions& to) {
     throw std::invalid_argument(
         fmt::format("\"{}\": a condition is needed: read, write, sender, "
                     "blocking, ordered, either, late, bursts, notices, last_byte, "
-                    "demote, less_out, less_in, parts, refusals=N, scarce=N or tags=N",
+                    "demote, copies, less_out, less_in, parts, refusals=N, scarce=N or tags=N",
                     word));
 }
 
@@ -222,6 +225,7 @@ std::string show(const Program& program) {
   if (c.notices) text += " notices";
   if (c.last_byte) text += " last_byte";
   if (c.demote) text += " demote";
+  if (c.copies) text += " copies";
   if (c.less_out) text += " less_out";
   if (c.less_in) text += " less_in";
   if (c.parts) text += " parts";

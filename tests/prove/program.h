@@ -20,6 +20,7 @@ struct Step {
   enum class What {
     send,
     synchronous_send,
+    exchange_send, // as of MPI_Sendrecv
     receive,
     probe,           // Iprobe: what it says is compared
     match_probe,     // Improbe
@@ -66,6 +67,7 @@ struct Conditions {
   bool notices = false;   // puts tell their target that they are there; not with `either`
   bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
   bool demote = false;    // room for one unexpected message
+  bool copies = false;    // puts and gets take the poster's processor
   bool less_out = false;  // senders take EAGER to its lower limit only,
   bool less_in = false;   // receivers think so
   bool parts = false;     // EAGER messages with data come in two parts

@@ -21,6 +21,7 @@ Conditions random_conditions(Random& random) {
                 c.refusals == 0 && !c.late && random.chance(50);
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
   c.parts = random.chance(30);
+  c.copies = random.chance(50);
   c.less_out = random.chance(30);
   c.less_in = random.chance(30);
   if (random.chance(30)) c.scarce = 1u << random.pick(8);
@@ -37,7 +38,9 @@ Step random_step(Random& random, int ranks, int receives, int sends,
   step.gaps = random.chance(25);
   const int what = random.pick(100);
   if (what < 45) {
-    step.what = random.chance(15) ? Step::What::synchronous_send : Step::What::send;
+    step.what = random.chance(15)   ? Step::What::synchronous_send
+                : random.chance(15) ? Step::What::exchange_send
+                                    : Step::What::send;
     step.bytes = size();
     return step;
   }
@@ -76,7 +79,7 @@ void add_random_steps(Program& program, Random& random, int ranks,
     const auto rank = static_cast<std::size_t>(random.pick(ranks));
     const Step step = random_step(random, ranks, receives[rank], sends[rank], sizes);
     if (step.what == Step::What::receive) ++receives[rank];
-    if (step.what == Step::What::send || step.what == Step::What::synchronous_send) ++sends[rank];
+    if (step.what <= Step::What::exchange_send) ++sends[rank];
     program.ranks[rank].push_back(step);
   }
 }

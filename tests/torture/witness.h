@@ -31,9 +31,9 @@ class Witness final : public engine::Transport, engine::Sink {
     return transport_.put(link, local, target, bytes, cookie);
   }
   engine::Posted put_noticed(engine::Link& link, const void* local, engine::RemoteMemory target,
-                             std::size_t bytes, std::uint64_t cookie,
-                             std::uint32_t notice) override {
-    return transport_.put_noticed(link, local, target, bytes, cookie, notice);
+                             std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
+                             bool exchange) override {
+    return transport_.put_noticed(link, local, target, bytes, cookie, notice, exchange);
   }
   engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
                      std::size_t bytes, std::uint64_t cookie) override {

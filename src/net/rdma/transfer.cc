@@ -73,7 +73,8 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
 }
 
 Posted RdmaTransport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
-                                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notice) {
+                                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
+                                  bool /*exchange*/) {
   if (is_self(link)) [[unlikely]] {
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     to_self_.push_back({{}, notice, bytes});

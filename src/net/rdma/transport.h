@@ -90,7 +90,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   Posted put_noticed(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                     std::uint64_t cookie, std::uint32_t notice) override;
+                     std::uint64_t cookie, std::uint32_t notice, bool exchange) override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;

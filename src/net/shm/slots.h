@@ -145,6 +145,7 @@ struct NoticedPut {
 struct Notice {
   std::uint32_t notice;
   Way way;             // in which the data came
+  bool wished;         // as the receiver wished
   double begin;        // as in Piece
   std::uint64_t bytes; // of the put, whose data are there
 };

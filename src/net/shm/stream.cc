@@ -125,11 +125,11 @@ std::byte* Transport::mapped_address(Peer& peer, RemoteMemory memory, std::size_
 
 Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                       std::uint64_t cookie) {
-  return put(static_cast<Peer&>(link), local, target, bytes, cookie, 0);
+  return put(static_cast<Peer&>(link), local, target, bytes, cookie, 0, false);
 }
 
 Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notice) {
+                      std::uint64_t cookie, std::uint32_t notice, bool exchange) {
   Stream& stream = *stream_slab_.make();
   stream.peer = &peer;
   stream.from = static_cast<const std::byte*>(local);
@@ -143,6 +143,7 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
     counters_.bytes_mapped += bytes;
     stream.bytes = 0;
   }
+  stream.exchange = exchange;
   const bool all = stream.bytes == 0 || start(stream);
   if (all && stream.ok && tell(stream) && stream.claim == no_claim) {
     stream_slab_.free(&stream);
@@ -161,11 +162,13 @@ void Transport::take_up_later(Stream& stream) {
 // Short data go the way of messages, behind all pieces of streams, and the target's poll() puts
 // them in their place: so they are ordered with everything, and wake it.
 Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
-                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notice) {
+                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
+                              bool exchange) {
   auto& peer = static_cast<Peer&>(link);
   const NoticedPut head{target.address, target.key != private_key, notice};
   if (peer.puts_under_way == 0) {
-    if (bytes > longest_noticed_put) return put(peer, local, target, bytes, cookie, notice);
+    if (bytes > longest_noticed_put)
+      return put(peer, local, target, bytes, cookie, notice, exchange);
     if (post(peer, Kind::noticed_put, {&head, sizeof head, local, bytes})) return Posted::done;
   }
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
@@ -186,11 +189,12 @@ void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
   sink.on_put(peer.rank, put.notice, bytes);
 }
 
-// The kernel has moved what the notice is of, unless a piece has told how it came.
+// The kernel has moved what the notice is of, or its end: what a stream that was cut has cost tells
+// of its way too.
 void Transport::on_notice(Peer& peer, const Line& line, Sink& sink) {
   const auto told = read_body<Notice>(line);
   if (lost_half(peer)) return;
-  if (by_kernel(told.way)) learn(reach(peer), told.bytes, told.way, told.begin);
+  if (told.wished) learn(reach(peer), told.bytes, told.way, told.begin);
   if (told.notice != 0) sink.on_put(peer.rank, told.notice, told.bytes);
 }
 
@@ -200,6 +204,7 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (peer.ended) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
+  if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
   Wish wish = wish_of(peer, stream.bytes);
   if (settings_.shm_copy == base::CopyPath::halves) wish.way = Way::halves;
   // The kernel on our core needs nobody, unless we shall tell how long it took.
@@ -256,7 +261,7 @@ bool Transport::advance(Stream& stream) {
     stream.bytes = 0;
   }
   if (was_waiting) waiter_.set_waiting(true);
-  stream.begin = 0; // what comes later says nothing about the way
+  if (stream.bytes > 0) stream.begin = 0; // what comes later says nothing about the way
   return stream.bytes == 0;
 }
 
@@ -268,7 +273,7 @@ bool Transport::tell(Stream& stream) {
   const bool wanted = stream.notice != 0;
   Peer& peer = *stream.peer;
   if (!wanted && (!by_kernel(stream.way) || !has_choice(peer) || !is_looking(peer))) return true;
-  const Notice notice{stream.notice, stream.way, stream.begin, stream.all};
+  const Notice notice{stream.notice, stream.way, !stream.exchange, stream.begin, stream.all};
   stream.told = post(peer, Kind::notice, only(notice)) || !wanted;
   return stream.told;
 }

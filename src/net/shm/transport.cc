@@ -59,6 +59,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .atomics = true,
+          .copies = true,
           .maps = true,
           .blocks = most_blocks};
 }

@@ -61,6 +61,7 @@ struct Stream : base::ListNode<> {
   std::size_t bytes = 0;          // of these still to go
   std::uint32_t notice = 0;       // 0: none
   bool told = false;              // the target has it
+  bool exchange = false;          // the target moves data too
   std::uint32_t claim = no_claim; // ours, until the target has copied its half
   Way way = Way::cells;
   double begin = 0; // if it is timed
@@ -104,7 +105,7 @@ class Transport final : public engine::Transport {
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   Posted put_noticed(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                     std::uint64_t cookie, std::uint32_t notice) override;
+                     std::uint64_t cookie, std::uint32_t notice, bool exchange) override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
   RemoteMemory register_memory(void* memory, std::size_t bytes) override;
@@ -219,7 +220,7 @@ class Transport final : public engine::Transport {
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie, std::uint32_t notice);
+             std::uint64_t cookie, std::uint32_t notice, bool exchange);
   bool start(Stream& stream);
   bool tell(Stream& stream);
   bool answer(const Stream& stream);

@@ -196,7 +196,7 @@ class Network {
           {.local = const_cast<void*>(local), .remote = target, .bytes = bytes, .cookie = cookie});
     }
     Posted put_noticed(engine::Link& to, const void* local, RemoteMemory target, std::size_t bytes,
-                       std::uint64_t cookie, std::uint32_t notice) override {
+                       std::uint64_t cookie, std::uint32_t notice, bool /*exchange*/) override {
       return begin(to, {.local = const_cast<void*>(local),
                         .remote = target,
                         .bytes = bytes,

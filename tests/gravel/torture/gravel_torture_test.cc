@@ -129,7 +129,7 @@ class Busy final : public test::StillTransport {
     return Posted::done;
   }
   Posted put_noticed(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t,
-                     std::uint32_t) override {
+                     std::uint32_t, bool /*exchange*/) override {
     return Posted::done;
   }
   int looks = 0;

@@ -79,6 +79,7 @@ class RecordingTransport final : public engine::Transport {
 
   // Before the first message: takes HYBRID up to more bytes.
   void raise_hybrid(std::size_t bytes) { limits_.hybrid = bytes; }
+  void copies() { limits_.copies = true; }
 
   const engine::Limits& limits() const override { return limits_; }
   std::size_t eager_to(const engine::Link&) const override { return eager_out; }

@@ -87,6 +87,18 @@ TEST_F(Hybrid, SynchronousSendDoesNotLeaveBeforeItsMatch) {
   expect_rest();
 }
 
+TEST_F(Hybrid, ExchangeMakesNoCopy) {
+  const Bytes data = pattern(medium);
+  SendRequest* request = send(data, tag, SendMode::exchange);
+  ASSERT_NE(request, nullptr);
+  const auto offer = expect_offer(wire::Offer::read);
+  EXPECT_EQ(net.allocated, 0u);
+  feed(fin_to_sender(offer.send_id));
+  EXPECT_TRUE(request->complete);
+  engine->release(request);
+  expect_rest();
+}
+
 class SendRndv : public OneEngine {
  protected:
   void write_form() {
@@ -95,6 +107,28 @@ class SendRndv : public OneEngine {
     start(wanted);
   }
 };
+
+// Whoever comes last would have to copy both ways.
+TEST_F(SendRndv, WhereProcessorsCopyAnExchangeIsWritten) {
+  net.copies();
+  const Bytes data = pattern(large);
+  SendRequest* alone = send(data);
+  const auto read = expect_offer(wire::Offer::read);
+  SendRequest* request = send(data, tag, SendMode::exchange);
+  ASSERT_NE(request, nullptr);
+  const auto offer = expect_offer(wire::Offer::write);
+  auto answer = announcement(0);
+  answer.answers = true;
+  answer.send_id = offer.send_id;
+  feed(answer);
+  expect_put(data, answer.memory);
+  expect_fin_to_receiver(500, large);
+  EXPECT_TRUE(request->complete);
+  feed(fin_to_sender(read.send_id));
+  engine->release(request);
+  engine->release(alone);
+  expect_rest();
+}
 
 TEST_F(SendRndv, WriteFormWaitsForTheAnswer) {
   write_form();

@@ -149,7 +149,7 @@ TEST_P(Sizes, put_and_get_without_a_registration) {
   ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
   EXPECT_EQ(back, source);
   if (bytes > 5000) {
-    EXPECT_EQ(transport.put_noticed(world[0].link(1), source.data(), remote, bytes, 9, 1),
+    EXPECT_EQ(transport.put_noticed(world[0].link(1), source.data(), remote, bytes, 9, 1, false),
               Posted::untold);
   }
   EXPECT_EQ(transport.in_use().transfers, 0u);
@@ -207,9 +207,9 @@ TEST(Put, with_a_notice_tells_its_target) {
       if (put < count && put == sent) {
         const RemoteMemory part{remote.address + put * bytes, remote.key};
         const std::size_t length = put % 3 == 0 ? 40 : put % 3 == 1 ? 700 : bytes;
-        const Posted posted =
-            world[0].transport->put_noticed(world[0].link(1), source.data() + put * bytes, part,
-                                            length, put, (1u << engine::notice_bits) - 1 - put);
+        const Posted posted = world[0].transport->put_noticed(
+            world[0].link(1), source.data() + put * bytes, part, length, put,
+            (1u << engine::notice_bits) - 1 - put, false);
         put += posted == Posted::busy ? 0 : 1;
       }
       if (sent < put && world[0].try_send(1, "x") == Posted::done) ++sent;
@@ -240,7 +240,7 @@ TEST(Put, with_a_notice_takes_a_place_in_the_window) {
   world.until(
       [&] {
         accepted += world[0].transport->put_noticed(world[0].link(1), &source, remote,
-                                                    sizeof source, 1, 1) == Posted::busy
+                                                    sizeof source, 1, 1, false) == Posted::busy
                         ? 0
                         : 1;
         return false;

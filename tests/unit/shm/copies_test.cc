@@ -337,7 +337,7 @@ void notices_follow_puts(const base::Settings& settings, bool mapped) {
           const std::size_t noticed = round % 2 == 0 ? longest_noticed_put : 1;
           self.wait([&] {
             return self.transport().put_noticed(self.link(0), data.data(), behind, noticed, 0,
-                                                round) == Posted::done;
+                                                round, false) == Posted::done;
           });
           EXPECT_TRUE(self.finished(posted, round));
           EXPECT_EQ(self.receive(), "seen");
@@ -479,7 +479,7 @@ void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& orig
       Posted posted = Posted::busy;
       self.wait([&] {
         posted = self.transport().put_noticed(self.link(target), data.data(), next.memory, bytes,
-                                              round, round);
+                                              round, round, false);
         return posted != Posted::busy;
       });
       EXPECT_TRUE(self.finished(posted, round));
@@ -515,6 +515,79 @@ TEST(Copies, AHalfThatTheTargetMayNoLongerCopyIsStreamed) {
 TEST(Copies, AHalfThatTheOriginMayNoLongerCopyIsStreamed) {
   put_in_halves(AfterHalves::origin_is_forbidden,
                 [](Endpoint& self) { EXPECT_FALSE(self.transport().fallbacks().empty()); });
+}
+
+// The target waits and polls, but is about to copy too.
+TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
+  constexpr std::size_t bytes = 200'000;
+  constexpr unsigned rounds = 100;
+  run_pair(
+      {}, Hindrance::none,
+      [&](Endpoint& self) {
+        std::vector<std::byte> memory(bytes);
+        unsigned seen = 0;
+        self.on_put_do = [&](Rank, std::uint32_t notice, std::size_t noticed) {
+          EXPECT_EQ(notice, ++seen);
+          EXPECT_EQ(noticed, bytes);
+          EXPECT_EQ(first_wrong(memory.data(), bytes, notice), bytes);
+          self.send_text(1, "seen");
+        };
+        send_note(self, 1, memory.data(), bytes);
+        self.wait([&] { return seen == rounds; });
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(bytes);
+        for (unsigned round = 1; round <= rounds; ++round) {
+          fill_pattern(data.data(), bytes, round);
+          EXPECT_EQ(self.transport().put_noticed(self.link(0), data.data(), memory, bytes, round,
+                                                 round, true),
+                    Posted::done);
+          EXPECT_EQ(self.receive(), "seen");
+        }
+        EXPECT_EQ(self.counter("bytes_cross_copied"), rounds * bytes);
+        EXPECT_EQ(self.counter("bytes_streamed"), 0u);
+      });
+}
+
+// A target that seems to wait, but takes nothing out: streams to it are cut, and are slow.
+TEST(Copies, StreamsThatAreCutAreNotWishedFor) {
+  constexpr std::size_t bytes = 1 << 20;
+  constexpr unsigned rounds = 256, last = 64;
+  Steps steps;
+  run_pair(
+      {}, Hindrance::none,
+      [&](Endpoint& self) {
+        std::vector<std::byte> memory(bytes);
+        unsigned seen = 0;
+        self.on_put_do = [&](Rank, std::uint32_t notice, std::size_t) { seen = notice; };
+        send_note(self, 1, memory.data(), bytes);
+        for (unsigned round = 1; round <= rounds; ++round) {
+          self.transport().idle(1, 0);
+          steps.reach(2 * static_cast<int>(round) - 1);
+          steps.await(2 * static_cast<int>(round));
+          self.wait([&] { return seen == round; });
+          EXPECT_EQ(self.receive(), "put"); // so that it is given a ring, which carries wishes
+          self.send_text(1, "seen");
+        }
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(bytes);
+        std::uint64_t cut = 0;
+        for (unsigned round = 1; round <= rounds; ++round) {
+          if (round == rounds - last) cut = self.counter("streams_cut");
+          steps.await(2 * static_cast<int>(round) - 1);
+          const Posted posted = self.transport().put_noticed(self.link(0), data.data(), memory,
+                                                             bytes, round, round, false);
+          steps.reach(2 * static_cast<int>(round));
+          EXPECT_TRUE(self.finished(posted, round));
+          self.send_text(0, "put");
+          EXPECT_EQ(self.receive(), "seen");
+        }
+        EXPECT_GT(cut, 0u);
+        EXPECT_LT(self.counter("streams_cut") - cut, last / 2);
+      });
 }
 
 // Of data that the kernel brings without a notice the target would not hear: it would go on wishing

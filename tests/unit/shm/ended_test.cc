@@ -149,7 +149,7 @@ TEST(Ended, WhatItHadSentComesBeforeTheNewsOfItsEnd) {
       self.send_text(0, "message");
     const std::vector<std::byte> data(memory.size(), std::byte{7});
     const RemoteMemory target{reinterpret_cast<std::uint64_t>(memory.data()), private_key};
-    self.transport().put_noticed(self.link(0), data.data(), target, data.size(), 1, 5);
+    self.transport().put_noticed(self.link(0), data.data(), target, data.size(), 1, 5, false);
     write(ready[1], "x", 1);
     for (;;)
       pause();
