@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace bench {
@@ -99,14 +100,22 @@ inline void spin(long iterations) {
   spun = x;
 }
 
-// How long a loop takes so many seconds. All ranks call it, and all get rank 0's answer.
+// What this thread has computed, in seconds: others that run on its core meanwhile do not count.
+inline double computed() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// How long a loop takes so many seconds of computation. All ranks call it, and all get rank 0's
+// answer.
 inline long iterations_for(double seconds) {
   constexpr long sample = 100000;
   std::vector<double> times;
   for (int i = 0; i < 21; ++i) {
-    const double begin = MPI_Wtime();
+    const double begin = computed();
     spin(sample);
-    times.push_back(MPI_Wtime() - begin);
+    times.push_back(computed() - begin);
   }
   auto iterations = static_cast<long>(static_cast<double>(sample) * seconds / median(times));
   MPI_Bcast(&iterations, 1, MPI_LONG, 0, MPI_COMM_WORLD);

@@ -12,7 +12,9 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) {
   // Where processors copy, the later side of an exchange would read one half of the data and write
   // the other (into the announced receives), while the earlier one waits: so each writes its own.
-  const bool shared_out = send.mode == SendMode::exchange && send.peer->transport->limits().copies;
+  const bool shared_out = send.mode == SendMode::exchange &&
+                          settings_.protocols == base::Protocols::customized &&
+                          send.peer->transport->limits().copies;
   const bool read = settings_.rendezvous == base::Rendezvous::read && !shared_out &&
                     name(*send.peer, flat(send), send.bytes, send.registered);
   send.is_registered = read;
