@@ -82,9 +82,12 @@ bool Engine::is_unsent(Peer& peer, const ReceiveRequest& receive) {
     wire::ReceiverReady ready;
     if (waiting.control_bytes != sizeof ready) continue;
     std::memcpy(&ready, waiting.control.data(), sizeof ready);
-    if (ready.kind != wire::Kind::receiver_ready || ready.receive_id != receive.id) continue;
+    if (ready.kind != wire::Kind::receiver_ready || ready.answers || ready.receive_id != receive.id)
+      continue;
     base::List<Deferred>::erase(waiting);
     deferred_slab_.free(&waiting);
+    base::ListNode<Backlogged>& node = peer;
+    if (peer.backlog.empty()) node.unlink();
     return true;
   }
   return false;

@@ -239,6 +239,12 @@ std::span<const Family> families() {
        .conditions = "{read write} {at_once blocking}",
        .ranks = {{1, 2, "send 1 0 {4 12 20}"}, {3, 4, "recv 0 0 {8 24};cancel {0 1}"}},
        .quick = true},
+      {.name = "uncounted",
+       .about = "receives that announce themselves and are cancelled, for messages that the sender "
+                "does not count",
+       .conditions = "write tags=1 {either ordered} refusals=1;write tags=1 blocking refusals=2",
+       .ranks = {{2, 2, "send 1 {0 1} {4 20}"}, {2, 3, "recv 0 {0 1} 24;cancel {0 1}"}},
+       .quick = true},
       {.name = "withdrawals",
        .about =
            "sends cancelled that wait for their receive, among receives that are cancelled too",
@@ -349,7 +355,9 @@ std::span<const Family> families() {
        .about = "partitions in every order, cut otherwise by the receiver, two rounds in flight",
        .conditions = "read {at_once blocking ordered};read {at_once ordered} notices;"
                      "read blocking notices refusals=1;read {at_once ordered} scarce=1;"
-                     "read ordered notices late bursts",
+                     "read ordered notices late bursts;read {at_once blocking} copies;"
+                     "read at_once notices copies;read ordered copies refusals=1;"
+                     "read blocking copies scarce=1",
        .ranks =
            {{1, 1,
              "psend 1 0 2 6,start 0,ready 0 1,ready 0 0,end 0,start 0,ready 0 0,ready 0 1;"
@@ -362,7 +370,8 @@ std::span<const Family> families() {
        .quick = true},
       {.name = "partitioned",
        .about = "several partitioned operations of one tag, messages among them",
-       .conditions = "{read write} {at_once blocking};read ordered notices;write ordered scarce=1",
+       .conditions = "{read write} {at_once blocking};read ordered notices;write ordered scarce=1;"
+                     "read {at_once ordered} copies",
        .ranks =
            {{1, 1,
              "psend 1 0 1 8,psend 1 0 2 4,start 1,ready 1 1,start 0,ready 0 0,ready 1 0;"
