@@ -152,6 +152,8 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     return partitioned_.on_piece(message, bytes);
   case wire::Kind::partitioned_done:
     return partitioned_.on_done(header(wire::PartitionedDone{}));
+  case wire::Kind::partition_offer:
+    return partitioned_.on_offer(from, header(wire::PartitionOffer{}));
   case wire::Kind::demote:
     from.demoted = header(wire::Demote{}).on;
     return update_short_limit(from);
@@ -273,6 +275,8 @@ void Engine::list_counters(base::CounterList& list) const {
   list.add("partitioned", "partitions_sent", "partitions of partitioned sends", c.partitions_sent);
   list.add("partitioned", "partitions_received", "... and those that came from others",
            c.partitions_received);
+  list.add("partitioned", "partitions_read", "... of these, read by the receiver, which waited",
+           c.partitions_read);
   list.add("unexpected", "unexpected", "messages that came before their receive", c.unexpected);
   list.add("unexpected", "unexpected_bytes_most", "most bytes of unexpected data held at a time",
            c.unexpected_bytes_most);

@@ -48,6 +48,7 @@ struct EngineCounters {
   std::uint64_t peers = 0;
   std::uint64_t partitions_sent = 0;
   std::uint64_t partitions_received = 0;
+  std::uint64_t partitions_read = 0;
 };
 
 // Who waits for operations on a peer's memory, posted to a transport by a layer above with
@@ -143,7 +144,9 @@ class Engine final : public Sink {
     if (!backlogged_.empty()) [[unlikely]]
       moved = flush_backlogs() || moved;
     if (partitioned_.any_left()) [[unlikely]]
-      partitioned_.post_left();
+      moved = partitioned_.post_left();
+    if (!moved && partitioned_.any_offered()) [[unlikely]]
+      moved = partitioned_.take_back();
     moves_ += moved ? 1 : 0;
     return moved;
   }

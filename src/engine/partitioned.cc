@@ -18,11 +18,6 @@ std::size_t room_of(const PartitionedReceive& receive) {
   return receive.data.number * receive.data.bytes();
 }
 
-// Where its data land: the user's memory, or what they are unpacked from.
-std::byte* landing_of(const PartitionedReceive& receive) {
-  return receive.staged != nullptr ? receive.staged : receive.data.address;
-}
-
 } // namespace
 
 PartitionedTable::~PartitionedTable() {
@@ -183,13 +178,14 @@ void PartitionedTable::post_marked(std::uint64_t id, std::uint32_t first, std::u
     post_marked(*send, first / 64, last / 64 + 1);
 }
 
-void PartitionedTable::post_left() noexcept {
-  if (!left_->exchange(false)) return;
+bool PartitionedTable::post_left() noexcept {
+  left_->store(false);
   for (auto at = sends_.begin(); at != sends_.end();) {
     PartitionedSend& send = *at;
     ++at;
     post_marked(send, 0, send.words());
   }
+  return true;
 }
 
 // A partition that cannot be sent ends the round with its error; the others go their way.
@@ -229,13 +225,8 @@ void PartitionedTable::transmit(PartitionedSend& whole, SendRequest& send,
   ++engine_.counters_.partitions_sent;
   engine_.counters_.bytes_sent += bytes;
   if (!whole.by_messages) {
-    const wire::Fin fin{.kind = wire::Kind::partition_fin,
-                        .source = static_cast<std::int32_t>(partition),
-                        .id = whole.peer_id,
-                        .bytes = bytes};
-    const std::uint32_t notice = whole.first_notice != 0 ? whole.first_notice + partition : 0;
-    return engine_.write_and_tell(send, {whole.memory.address + offset, whole.memory.key}, bytes,
-                                  notice, fin);
+    if (!offer(whole, send, partition)) write(whole, send, partition);
+    return;
   }
   send.stage = SendStage::awaits_ack;
   const std::byte* const data = engine_.flat(send);
@@ -252,9 +243,25 @@ void PartitionedTable::transmit(PartitionedSend& whole, SendRequest& send,
   } while (sent < bytes);
 }
 
+void PartitionedTable::write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) {
+  const wire::Fin fin{.kind = wire::Kind::partition_fin,
+                      .source = static_cast<std::int32_t>(partition),
+                      .id = whole.peer_id,
+                      .bytes = send.bytes};
+  const std::uint32_t notice = whole.first_notice != 0 ? whole.first_notice + partition : 0;
+  const RemoteMemory to{whole.memory.address + std::uint64_t{partition} * send.bytes,
+                        whole.memory.key};
+  engine_.write_and_tell(send, to, send.bytes, notice, fin);
+}
+
 // The data of one partition are free, or will not be sent.
 void PartitionedTable::on_written(Request& request, void* argument) {
   auto& whole = *static_cast<PartitionedSend*>(argument);
+  auto& send = static_cast<SendRequest&>(request);
+  if (send.permit != 0) {
+    std::erase(whole.table->offered_, &send);
+    send.peer->transport->discard(*send.peer->link, send.permit);
+  }
   if (request.status.error != MPI_SUCCESS) whole.error = request.status.error;
   whole.table->engine_.release(&request);
   whole.table->count(whole);
@@ -310,7 +317,7 @@ void PartitionedTable::prepare(PartitionedReceive& receive) {
   const std::size_t room = room_of(receive);
   if (room != 0) {
     if (!receive.type->contiguous()) receive.staged = engine_.buffers_.take(room);
-    receive.is_registered = engine_.name(*receive.peer, landing_of(receive), room, receive.memory);
+    receive.is_registered = engine_.name(*receive.peer, receive.landing(), room, receive.memory);
     if (receive.is_registered && receive.sent_bytes != 0 &&
         receive.sent_bytes <= receive.peer->transport->limits().noticed_put)
       take_notices(receive);
@@ -355,7 +362,7 @@ void PartitionedTable::on_piece(const std::byte* packet, std::size_t bytes) {
     base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes at {} to a partitioned receive of {} bytes",
                receive->peer->rank, data, piece.offset, room);
   }
-  base::copy(landing_of(*receive) + piece.offset, packet + sizeof piece, data);
+  base::copy(receive->landing() + piece.offset, packet + sizeof piece, data);
   if (piece.last) arrived(*receive, piece.partition);
 }
 

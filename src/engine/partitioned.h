@@ -32,6 +32,10 @@ class PartitionedTable;
 //   partition ready: waits          <------ started: PARTITIONED_READY (memory), each round
 //   ... put, notice (or FIN)        ------> counts the bytes of its own partitions
 //
+// Where the processor that posts a put copies it, a partition is offered instead (PARTITION_OFFER,
+// with a permit to read it): the thread that computes it need not copy it, and whichever side waits
+// does, the receiver by reading, or else the sender by taking the permit back and writing.
+//
 // The two sides may cut the buffer into different numbers of partitions: a notice names the
 // sender's, and the receiver counts what is missing of its own.
 
@@ -110,6 +114,8 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
   std::uint32_t sent_number = 0;                         // the sender's partitions,
   std::size_t sent_bytes = 0;                            // ... and bytes in each
   std::byte* staged = nullptr; // where data with gaps land, until a partition is complete
+  // Where data land: the user's memory, or what they are unpacked from.
+  [[nodiscard]] std::byte* landing() const { return staged != nullptr ? staged : data.address; }
   // What is counted: bytes; where there are none, as many units as let either side's partitions be
   // whole numbers of them, so that an empty partition too is there when those that it touches are.
   [[nodiscard]] std::size_t units() const { // of one of ours
@@ -153,7 +159,11 @@ class PartitionedTable {
   // leave() is for any thread.
   void leave() { left_->store(true); }
   [[nodiscard]] bool any_left() const { return left_->load(); }
-  void post_left() noexcept;
+  bool post_left() noexcept; // true
+  // Offered partitions that no receiver has begun to read. A process that has nothing else to do
+  // takes one back and writes it; false if the receiver was faster.
+  [[nodiscard]] bool any_offered() const { return !offered_.empty(); }
+  bool take_back() noexcept;
   // Where it stands that some were left: a word that outlives the table, for threads that look at
   // it without the lock.
   void keep_left_in(std::atomic<bool>& word) { left_ = &word; }
@@ -165,6 +175,7 @@ class PartitionedTable {
   void on_done(const wire::PartitionedDone& done);
   void on_piece(const std::byte* packet, std::size_t bytes);
   void on_notice(std::uint32_t notice);
+  void on_offer(Peer& peer, const wire::PartitionOffer& offer);
   void fail_peer(const Peer& peer);
   void drop_context(std::uint64_t context);
 
@@ -206,11 +217,15 @@ class PartitionedTable {
   void post_marked(PartitionedSend& send, std::size_t word, std::size_t words) noexcept;
   void post(PartitionedSend& send, std::uint32_t partition) noexcept;
   void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
+  void write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
+  bool offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
   void count(Partitioned& operation);
   void arrived(PartitionedReceive& receive, std::uint32_t partition);
   void unpack(PartitionedReceive& receive, std::uint32_t partition);
   void end(Partitioned& operation);
+  bool read_directly(Peer& peer, ReceiveRequest& read, RemoteMemory from);
   static void on_written(Request& request, void* argument);
+  static void on_read(Request& request, void* argument);
 
   Engine& engine_;
   base::Slab<PartitionedSend> send_slab_;
@@ -221,6 +236,7 @@ class PartitionedTable {
   base::List<PartitionedReceive, Receiving> receives_;   // in the order in which they were made
   std::vector<Offer> offers_;                            // in the order of arrival
   std::map<std::uint32_t, PartitionedReceive*> notices_; // by the first of each
+  std::vector<SendRequest*> offered_;                    // partitions, oldest first
   std::atomic<bool> own_left_ = false;
   std::atomic<bool>* left_ = &own_left_;
 };

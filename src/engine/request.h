@@ -81,7 +81,7 @@ enum class SendMode : std::uint8_t {
 // How far a send that could not finish at once has come.
 enum class SendStage : std::uint8_t {
   backlogged, // EAGER, waits for room or for the connection
-  awaits_ack, // synchronous EAGER, waits until it is matched
+  awaits_ack, // synchronous EAGER, waits until it is matched; or a partition that is being read
   announced,  // SENDER_READY sent, waits for the receiver
   writing,    // RECV_RNDV or write form: put in flight
   written,    // put done at once, FIN still to be posted
@@ -100,6 +100,7 @@ struct SendRequest : Request, base::ListNode<InFlight> {
   std::uint64_t id = 0;        // its name on the wire, 0: none
   std::uint64_t ordinal = 0;   // its place on its channel
   std::size_t bytes = 0;
+  std::uint64_t permit = 0; // of ours, to read the data; 0: none
   SendMode mode = SendMode::standard;
   SendStage stage = SendStage::backlogged;
   bool counted = false; // has an ordinal: announcements may be used

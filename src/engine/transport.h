@@ -73,10 +73,11 @@ struct Limits {
   // is done or complete.
   bool orders_puts = false;
   bool atomics = false;   // has atomic()
-  bool copies = false;    // puts and gets take the processor of the process that posts them
   bool maps = false;      // all it reaches have mapped what allocate() gives
   bool connects = false;  // a peer's first message makes a connection, which costs something
   std::size_t blocks = 1; // on each side of write_blocks() and read_blocks(); 1: has none
+  // Puts and gets take the processor of the process that posts them; permits are revoked at once.
+  bool copies = false;
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
 };
 

@@ -27,6 +27,7 @@ enum class Kind : std::uint8_t {
   partition_fin,
   partition_piece,
   partitioned_done,
+  partition_offer,
 };
 
 // EAGER: the payload follows. For eager_synchronous an 8-byte send id stands before the payload.
@@ -195,6 +196,19 @@ struct PartitionedDone {
   std::uint64_t send_id = 0;
 };
 static_assert(sizeof(PartitionedDone) == 16);
+
+// PARTITION_OFFER: a partition may be read from `memory`, if `permit` can still be used; a FIN to
+// the sender answers. If not, the sender has written it.
+struct PartitionOffer {
+  Kind kind = Kind::partition_offer;
+  std::uint8_t pad[3] = {};
+  std::uint32_t partition = 0;
+  std::uint64_t receive_id = 0;
+  std::uint64_t send_id = 0; // of the partition
+  std::uint64_t permit = 0;
+  RemoteMemory memory;
+};
+static_assert(sizeof(PartitionOffer) == 48);
 
 inline constexpr std::size_t longest_control = sizeof(ReceiverReady);
 

@@ -33,7 +33,8 @@ Execution::Execution(const Program& program, const Types& types, Decider& decide
 // A poll that finds nothing matters: something waits for room, and room there is; or a receive
 // waits for its last byte, which is there.
 bool Execution::may_poll(int rank) const {
-  bool found = job_.engine(rank).partitioned().any_left();
+  const engine::PartitionedTable& partitioned = job_.engine(rank).partitioned();
+  bool found = partitioned.any_left() || partitioned.any_offered();
   for (const Job::Operation* receive : job_.processes_[Job::index(rank)].receives) {
     if (receive->request == nullptr || !program_.conditions.last_byte) continue;
     const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);

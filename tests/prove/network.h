@@ -263,7 +263,7 @@ class Network {
       Permit& permit = permits[number - 1];
       if (std::find(asked.begin(), asked.end(), number) != asked.end())
         return engine::Revoked::unknown;
-      if (permit == Permit::open && !network_.at_once()) {
+      if (permit == Permit::open && !network_.conditions_.copies && !network_.at_once()) {
         asked.push_back(number);
         return engine::Revoked::unknown;
       }

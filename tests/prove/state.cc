@@ -128,13 +128,18 @@ class StateHash {
   [[nodiscard]] std::uint64_t permit_of(int issuer, std::uint64_t number) const {
     return number == 0 ? gone : static_cast<std::uint64_t>(run_.network_.permit(issuer, number));
   }
-  [[nodiscard]] std::uint64_t receive_permitted(int rank, std::uint64_t number) const {
+  // The receive, or the partition, that a permit is for.
+  [[nodiscard]] std::uint64_t permitted(int rank, std::uint64_t number) const {
     for (const Job::Operation* receive : process(rank).receives) {
       if (receive->request == nullptr) continue;
       const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
       if (request.permit == number) return name(rank, &request);
     }
-    return gone;
+    std::uint64_t found = gone;
+    process(rank).engine->for_each_send([&](const engine::SendRequest& send) {
+      if (send.permit == number) found = name(rank, &send);
+    });
+    return found;
   }
   // Registered memory: whether it still is, and whose data are to be there.
   void add_memory(int owner, engine::RemoteMemory memory) {
@@ -256,7 +261,8 @@ class StateHash {
   }
   void add_send(int rank, const engine::SendRequest& send) {
     add_all(name(rank, &send), send.peer->rank, send.stage, send.counted, send.ordinal, send.hybrid,
-            send.is_registered, send.mode, send.detached, send.cancelling, send.bytes);
+            send.is_registered, send.mode, send.detached, send.cancelling, send.bytes,
+            permit_of(rank, send.permit));
     add(send.staged != nullptr);
     if (send.staged != nullptr) add_bytes(send.staged, send.bytes);
   }
@@ -349,7 +355,7 @@ class StateHash {
       add_transfer(rank, peer, transfer);
     add(link.asked.size());
     for (const std::uint64_t permit : link.asked)
-      add(receive_permitted(rank, permit));
+      add(permitted(rank, permit));
     for (const Network::Item& item : link.inbox) {
       add_all(item.put.has_value(), item.given);
       if (item.put)
@@ -443,6 +449,12 @@ class StateHash {
       add_all(piece.last, piece.partition, piece.offset,
               partitioned_named(to, piece.receive_id, false));
       return add_bytes(packet + sizeof piece, bytes - sizeof piece);
+    }
+    case wire::Kind::partition_offer: {
+      const auto offer = read(wire::PartitionOffer{});
+      add_all(offer.partition, partitioned_named(to, offer.receive_id, false),
+              send_named(from, offer.send_id), permit_of(from, offer.permit));
+      return add_memory(from, offer.memory);
     }
     case wire::Kind::partitioned_done:
       return add(partitioned_named(to, read(wire::PartitionedDone{}).send_id, true));

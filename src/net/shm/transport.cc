@@ -59,9 +59,9 @@ engine::Limits make_limits(const base::Settings& settings) {
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .atomics = true,
-          .copies = true,
           .maps = true,
-          .blocks = most_blocks};
+          .blocks = most_blocks,
+          .copies = true};
 }
 
 // A message that is being delivered. Its lines are given back also if the sink throws: none is

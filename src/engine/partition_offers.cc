@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Partitions where the processor that posts a put copies it, as in shared memory: they are offered,
+// and the side that waits first moves them. A permit decides which one that is.
+#include "base/error.h"
+#include "engine/engine.h"
+#include "engine/partitioned.h"
+
+#include <new>
+
+namespace macadam::engine {
+
+// False if the partition is to be written at once: to say that a short one is there costs as much.
+bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) {
+  Peer& peer = *whole.peer;
+  const Limits& limits = peer.transport->limits();
+  if (!limits.copies || send.bytes <= limits.eager / 8) return false;
+  send.is_registered = engine_.name(peer, engine_.flat(send), send.bytes, send.registered);
+  if (!send.is_registered) return false;
+  offered_.reserve(offered_.size() + 1);
+  send.permit = peer.transport->issue(*peer.link);
+  if (send.permit == 0) return false; // there are too many
+  send.stage = SendStage::announced;
+  send.ordinal = partition;
+  offered_.push_back(&send);
+  const wire::PartitionOffer offer{.partition = partition,
+                                   .receive_id = whole.peer_id,
+                                   .send_id = send.id,
+                                   .permit = send.permit,
+                                   .memory = send.registered};
+  engine_.post_control(peer, &offer, sizeof offer);
+  return true;
+}
+
+// The youngest: the receiver begins with the oldest.
+bool PartitionedTable::take_back() noexcept {
+  SendRequest& send = *offered_.back();
+  Transport& transport = *send.peer->transport;
+  const Revoked revoked = transport.revoke(*send.peer->link, send.permit);
+  offered_.pop_back();
+  if (revoked != Revoked::yes) { // FIN will come
+    send.stage = SendStage::awaits_ack;
+    return false;
+  }
+  transport.discard(*send.peer->link, send.permit);
+  send.permit = 0;
+  send.mode = SendMode::exchange; // both move some
+  try {
+    write(*static_cast<PartitionedSend*>(send.argument), send,
+          static_cast<std::uint32_t>(send.ordinal));
+  } catch (const base::Error& failed) {
+    engine_.finish_send(send, failed.error_class);
+  } catch (const std::bad_alloc&) {
+    engine_.finish_send(send, MPI_ERR_NO_MEM);
+  }
+  return true;
+}
+
+void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) {
+  PartitionedReceive* const whole = receive_ids_.find(offer.receive_id);
+  if (whole == nullptr || !peer.transport->use(*peer.link, offer.permit)) return;
+  ReceiveRequest& read = *engine_.receive_slab_.make();
+  read.peer = &peer;
+  read.envelope = {whole->envelope.context, whole->envelope.source,
+                   static_cast<std::int32_t>(offer.partition)};
+  read.data.address = whole->landing() + std::size_t{offer.partition} * whole->sent_bytes;
+  read.capacity = read.incoming = whole->sent_bytes;
+  read.sender_id = offer.send_id;
+  read.stage = ReceiveStage::reading;
+  read.continuation = on_read;
+  read.argument = whole;
+  read.id = engine_.receive_ids_.add(&read);
+  engine_.receiving_.push_back(read);
+  if (!read_directly(peer, read, offer.memory))
+    engine_.post_get(peer, read, offer.memory, read.capacity);
+}
+
+// Without the sender, which has copies of its own to make; false if that cannot be.
+bool PartitionedTable::read_directly(Peer& peer, ReceiveRequest& read, RemoteMemory from) {
+  Transport& transport = *peer.transport;
+  if (!transport.why_not_direct(*peer.link).empty()) return false;
+  Posted posted = Posted::busy;
+  try {
+    posted = transport.read(*peer.link, read.data.address, from, read.capacity,
+                            read.id | Engine::receive_cookie);
+  } catch (const base::Error&) { // what was allowed is no more
+  }
+  if (posted == Posted::done) engine_.finish_reading(read, true);
+  return posted != Posted::busy;
+}
+
+void PartitionedTable::on_read(Request& request, void* argument) {
+  auto& whole = *static_cast<PartitionedReceive*>(argument);
+  const std::uint32_t partition =
+      static_cast<std::uint32_t>(static_cast<ReceiveRequest&>(request).envelope.tag);
+  const std::int32_t error = request.status.error;
+  PartitionedTable& table = *whole.table;
+  table.engine_.release(&request);
+  if (error != MPI_SUCCESS) return; // the peer has failed, and with it the round
+  ++table.engine_.counters_.partitions_read;
+  table.arrived(whole, partition);
+}
+
+} // namespace macadam::engine
