@@ -242,7 +242,7 @@ std::span<const Family> families() {
       {.name = "uncounted",
        .about = "receives that announce themselves and are cancelled, for messages that the sender "
                 "does not count",
-       .conditions = "write tags=1 {either ordered} refusals=1;write tags=1 blocking refusals=2",
+       .conditions = "write tags=1 {either ordered} refusals=1",
        .ranks = {{2, 2, "send 1 {0 1} {4 20}"}, {2, 3, "recv 0 {0 1} 24;cancel {0 1}"}},
        .quick = true},
       {.name = "withdrawals",
