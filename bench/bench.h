@@ -58,14 +58,13 @@ inline int batches() {
   return given != nullptr ? std::max(1, std::atoi(given)) : 101;
 }
 
-// Seconds for one call of `body(n)` per n, as the median of batches, all together of 50 ms: so
-// short ones that a core which is taken away for a few milliseconds, as in a virtual machine,
-// spoils few of them. Where a single iteration takes milliseconds, a few batches do. All ranks call
-// it, and all run the same number of iterations.
+// Seconds for one call of `body(n)` per n, as the median of batches, `together` so many seconds. By
+// default they are so short that a core which is taken away for a few milliseconds, as in a virtual
+// machine, spoils few of them. Where a single iteration takes milliseconds, a few batches do. All
+// ranks call it, and all run the same number of iterations.
 template <class Body>
-double seconds_per_iteration(Body body) {
-  int count = batches();
-  const double batch = 50e-3 / count;
+double seconds_per_iteration(Body body, int count = batches(), double together = 50e-3) {
+  const double batch = together / count;
   constexpr double longest = 500e-3; // all batches together
   constexpr int fewest = 11;
   const auto time = [&](int n) {

@@ -23,6 +23,8 @@ FIGURES = {
     "touched_us": ("Half round trip, data written and read", "us", True),
     "bandwidth_gb": ("Bandwidth, windows of 64", "GB/s", False),
     "message_rate_millions": ("Message rate, windows of 64", "million/s", False),
+    "thread_rate_millions": ("Message rate of threads, windows of 64 of 8 bytes, by threads per rank",
+                             "million/s", False),
     "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),
     "barrier_us": ("Barrier, by ranks", "us", True),
     **{f"halo_{dimensions}d_{size}_{manner}": (
@@ -94,7 +96,8 @@ class Library:
 def compile_with(compiler, folder):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "progress", "onesided"):
+    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "progress", "onesided",
+                   "threads"):
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:

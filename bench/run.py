@@ -111,6 +111,9 @@ def measure_round(results, all_libraries, sender, arguments):
     if "partitioned" in arguments.only:
         for library in all_libraries:
             results.measure(library, 2, "partitioned", "20", "100", "400")
+    if "threads" in arguments.only:
+        for library in all_libraries:
+            results.measure(library, 2, "threads", "1", "2", "4")
     if "onesided" in arguments.only:
         for library in all_libraries:
             results.measure(library, 2, "onesided", *sizes)
@@ -184,7 +187,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,halo,partitioned,onesided,progress,startup"
+    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup"
     names = lambda text: [word for word in text.split(",") if word and word != "none"]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
