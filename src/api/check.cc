@@ -59,8 +59,8 @@ namespace bad {
 
 void handle(const void* handle, ObjectKind kind, const char* name) {
   const KindFacts f = facts(kind);
-  if (handle == f.null) fail(f.error_class, "invalid {}: {} is {}", f.type, name, f.null_name);
-  fail(f.error_class, "invalid {0}: {1} is {2}, which is no {0}, or one that was freed", f.type,
+  if (handle == f.null) fail(f.error_class, "invalid {0}: {1} is {2}; give a valid {0}", f.type, name, f.null_name);
+  fail(f.error_class, "invalid {0}: {1} is {2}, which is no {0}, or one that was freed; give a valid one", f.type,
        name, handle);
 }
 
@@ -97,7 +97,7 @@ void disp_unit(MPI_Aint found, const char* name) {
 }
 
 void null(int error_class, const char* name) {
-  fail(error_class, "invalid argument: {} is a null pointer", name);
+  fail(error_class, "invalid argument: {} is a null pointer; give the address of memory for it", name);
 }
 
 void in_place(const char* name) {
@@ -106,7 +106,8 @@ void in_place(const char* name) {
 
 void null_buffer(MPI_Count count, const datatype::Type& type, const char* name) {
   fail(MPI_ERR_BUFFER,
-       "invalid buffer: {} is a null pointer, but {} elements of {} bytes are to be moved", name,
+       "invalid buffer: {} is a null pointer, but {} elements of {} bytes are to be moved; "
+       "give their address, or count 0", name,
        count, type.size());
 }
 
@@ -114,17 +115,17 @@ void too_long(MPI_Count count, const datatype::Type& type, const char* name) {
   fail(
       MPI_ERR_COUNT,
       "invalid count: {} is said to have {} elements of {} bytes (extent {}), more than 2^63 bytes "
-      "together",
+      "together; give fewer",
       name, count, type.size(), type.extent());
 }
 
 void too_many(MPI_Count length, const char* name) {
-  fail(MPI_ERR_COUNT, "invalid count: {} is said to have {} elements, more than memory can hold",
+  fail(MPI_ERR_COUNT, "invalid count: {} is said to have {} elements, more than memory can hold; give fewer",
        name, length);
 }
 
 void special_address(const void* found, const char* name) {
-  fail(MPI_ERR_BUFFER, "invalid buffer: {} is {}, which has no meaning here", name,
+  fail(MPI_ERR_BUFFER, "invalid buffer: {} is {}, which has no meaning here; give the address of memory", name,
        found == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC");
 }
 

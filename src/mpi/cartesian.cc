@@ -23,13 +23,15 @@ Dimensions checked(const Communicator& comm, int ndims, const int dims[], const 
   std::int64_t cells = 1;
   for (int i = 0; i < ndims; ++i) {
     if (dims[i] < 1) {
-      base::fail(MPI_ERR_DIMS, "dims[{}] is {}; a dimension has 1 position or more", i, dims[i]);
+      base::fail(MPI_ERR_DIMS,
+                 "dims[{}] is {}; give 1 position or more, or let MPI_Dims_create find sizes", i,
+                 dims[i]);
     }
     cells *= dims[i];
     if (cells > comm.size()) {
       base::fail(MPI_ERR_DIMS,
                  "the product of dims[0] to dims[{}] is {}, but {} has {} ranks; a grid needs a "
-                 "rank for every position",
+                 "rank for every position: give smaller dims, or start more ranks",
                  i, cells, describe(comm), comm.size());
     }
     dimensions.push_back({dims[i], periods[i] != 0});
@@ -53,8 +55,10 @@ std::vector<int> ranks_of_cells(Process& self, const Communicator& comm, bool re
 
 void check_room(int maxdims, const Grid& grid) {
   if (maxdims < static_cast<int>(grid.dimensions.size())) {
-    base::fail(MPI_ERR_ARG, "maxdims is {}, but the grid has {} dimensions", maxdims,
-               grid.dimensions.size());
+    base::fail(MPI_ERR_ARG,
+               "maxdims is {}, but the grid has {} dimensions; make room for as many as "
+               "MPI_Cartdim_get tells",
+               maxdims, grid.dimensions.size());
   }
 }
 
@@ -118,8 +122,8 @@ void cart_rank(Process&, Communicator& comm, const int coords[], int* rank) {
     const auto [size, periodic] = g.dimensions[i];
     if (!periodic && (coords[i] < 0 || coords[i] >= size)) {
       base::fail(MPI_ERR_ARG,
-                 "coords[{}] is {}; that dimension has positions 0 to {} and is not periodic", i,
-                 coords[i], size - 1);
+                 "coords[{}] is {}; that dimension is not periodic: give a position from 0 to {}",
+                 i, coords[i], size - 1);
     }
     inside.push_back((coords[i] % size + size) % size);
   }
@@ -130,7 +134,8 @@ void cart_shift(Process&, Communicator& comm, int direction, int disp, int* rank
                 int* rank_dest) {
   const Grid& g = grid(comm);
   if (direction < 0 || direction >= static_cast<int>(g.dimensions.size())) {
-    base::fail(MPI_ERR_ARG, "direction is {}; the grid has {} dimensions, numbered from 0",
+    base::fail(MPI_ERR_ARG,
+               "direction is {}; the grid has {} dimensions: give the number of one, from 0 on",
                direction, g.dimensions.size());
   }
   *rank_source = g.neighbor(at(direction), -std::int64_t{disp});

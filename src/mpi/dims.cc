@@ -87,7 +87,7 @@ std::vector<int> balanced_dims(int product, int n) {
 }
 
 void dims_create(Process&, int nnodes, int ndims, int dims[]) {
-  if (nnodes < 1) base::fail(MPI_ERR_DIMS, "nnodes is {}; a grid has 1 node or more", nnodes);
+  if (nnodes < 1) base::fail(MPI_ERR_DIMS, "nnodes is {}; give 1 node or more", nnodes);
   const std::size_t n = static_cast<std::size_t>(ndims);
   std::int64_t given = 1;
   int open = 0;

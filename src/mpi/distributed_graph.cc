@@ -34,8 +34,8 @@ struct Side {
 void check(const Communicator& comm, const Side& side) {
   for (std::size_t i = 0; i < side.ranks.size(); ++i) {
     if (side.ranks[i] < 0 || side.ranks[i] >= comm.size()) {
-      base::fail(MPI_ERR_RANK, "{}[{}] is {}; {} has ranks 0 to {}", side.name, i, side.ranks[i],
-                 describe(comm), comm.size() - 1);
+      base::fail(MPI_ERR_RANK, "{}[{}] is {}; give a rank of {}, 0 to {}", side.name, i,
+                 side.ranks[i], describe(comm), comm.size() - 1);
     }
   }
   if (side.weights == MPI_UNWEIGHTED || side.ranks.empty()) return;
@@ -47,7 +47,7 @@ void check(const Communicator& comm, const Side& side) {
   }
   for (std::size_t i = 0; i < side.ranks.size(); ++i) {
     if (side.weight(i) < 0) {
-      base::fail(MPI_ERR_ARG, "{}[{}] is {}; weights must not be negative", side.weights_name, i,
+      base::fail(MPI_ERR_ARG, "{}[{}] is {}; give a weight of 0 or more", side.weights_name, i,
                  side.weight(i));
     }
   }
@@ -141,7 +141,10 @@ void hand_out(const std::vector<int>& ranks, const std::vector<int>& weights, in
   std::copy_n(ranks.begin(), n, ranks_out);
   if (weights.empty() || n == 0 || weights_out == MPI_UNWEIGHTED) return;
   if (weights_out == nullptr || weights_out == MPI_WEIGHTS_EMPTY)
-    base::fail(MPI_ERR_ARG, "{} has no room for the weights of {} edges", name, n);
+    base::fail(
+        MPI_ERR_ARG,
+        "{} is {}, but there are weights of {} edges; make room for them, or give MPI_UNWEIGHTED",
+        name, weights_out == nullptr ? "a null pointer" : "MPI_WEIGHTS_EMPTY", n);
   std::copy_n(weights.begin(), n, weights_out);
 }
 
@@ -176,11 +179,13 @@ void dist_graph_create(Process& self, Communicator& comm_old, int n, const int s
   std::size_t total = 0;
   for (int i = 0; i < n; ++i) {
     if (degrees[i] < 0)
-      base::fail(MPI_ERR_ARG, "degrees[{}] is {}; it must not be negative", i, degrees[i]);
+      base::fail(MPI_ERR_ARG, "degrees[{}] is {}; give 0 edges or more", i, degrees[i]);
     total += static_cast<std::size_t>(degrees[i]);
   }
   if (total > 0 && destinations == nullptr) {
-    base::fail(MPI_ERR_ARG, "destinations is a null pointer, but degrees counts {} edges", total);
+    base::fail(MPI_ERR_ARG,
+               "destinations is a null pointer, but degrees counts {} edges; give a rank for each",
+               total);
   }
   check(comm_old, {"sources", "", {sources, static_cast<std::size_t>(n)}, MPI_UNWEIGHTED});
   const Side side{"destinations", "weights", {destinations, total}, weights};

@@ -13,25 +13,27 @@ namespace {
 Graph checked(const Communicator& comm, int nnodes, const int indx[], const int edges[]) {
   if (nnodes > comm.size()) {
     base::fail(MPI_ERR_ARG,
-               "nnodes is {}, but {} has {} ranks; a graph needs a rank for every node", nnodes,
-               describe(comm), comm.size());
+               "nnodes is {}, but {} has {} ranks; a graph needs a rank for every node: give "
+               "fewer, or start more ranks",
+               nnodes, describe(comm), comm.size());
   }
   int before = 0;
   for (int i = 0; i < nnodes; ++i) {
     if (indx[i] < before) {
       base::fail(MPI_ERR_ARG,
                  "index[{}] is {}, less than {} before it; index counts the edges of this and all "
-                 "earlier nodes",
+                 "earlier nodes: give numbers that do not fall",
                  i, indx[i], before);
     }
     before = indx[i];
   }
   if (before > 0 && edges == nullptr) {
-    base::fail(MPI_ERR_ARG, "edges is a null pointer, but index counts {} edges", before);
+    base::fail(MPI_ERR_ARG,
+               "edges is a null pointer, but index counts {} edges; give a node for each", before);
   }
   for (int i = 0; i < before; ++i) {
     if (edges[i] < 0 || edges[i] >= nnodes) {
-      base::fail(MPI_ERR_ARG, "edges[{}] is {}; the graph has nodes 0 to {}", i, edges[i],
+      base::fail(MPI_ERR_ARG, "edges[{}] is {}; give a node of the graph, 0 to {}", i, edges[i],
                  nnodes - 1);
     }
   }
@@ -53,7 +55,8 @@ std::vector<int> ranks_of_nodes(Process& self, const Communicator& comm, bool re
 
 void check_room(int room, std::size_t needed, const char* name, const char* what) {
   if (room < static_cast<int>(needed))
-    base::fail(MPI_ERR_ARG, "{} is {}, but there are {} {}", name, room, needed, what);
+    base::fail(MPI_ERR_ARG, "{} is {}, but there are {} {}; make room for all", name, room, needed,
+               what);
 }
 
 } // namespace

@@ -87,7 +87,7 @@ Partitions partitions_of(const void* buf, int partitions, MPI_Count count, const
       __builtin_mul_overflow(bytes, MPI_Count{partitions}, &bytes)) {
     base::fail(MPI_ERR_COUNT,
                "count is {}: {} partitions of so many elements of {} bytes are more "
-               "than memory can hold",
+               "than memory can hold; give fewer",
                count, partitions, type.size());
   }
   return {static_cast<std::byte*>(const_cast<void*>(buf)), static_cast<std::uint32_t>(partitions),
@@ -104,18 +104,21 @@ PartitionedRequest& make(Process& self, const RequestClass& sort, int partitions
 // The request of MPI_Pready and its like, with partitions `first` to `last`.
 PartitionedRequest& find_partitions(MPI_Request handle, int first, int last,
                                     const RequestClass& sort, const char* name) {
+  const char* const maker = &sort == &partitioned_send ? "MPI_Psend_init" : "MPI_Precv_init";
   if (handle == MPI_REQUEST_NULL) {
-    base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; needed is that of a {}", sort.name);
+    base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; needed is that of a {}, from {}",
+               sort.name, maker);
   }
   engine::Request& found = object(handle);
   if (found.role != engine::Role::partitioned || static_cast<LayerRequest&>(found).sort != &sort) {
-    base::fail(MPI_ERR_REQUEST, "request is not that of a {}", sort.name);
+    base::fail(MPI_ERR_REQUEST, "request is {}, not that of a {}; needed is one from {}",
+               static_cast<void*>(handle), sort.name, maker);
   }
   auto& request = static_cast<PartitionedRequest&>(found);
   const int wrong = first < 0 || first >= request.partitions ? first : last;
   if (wrong < 0 || wrong >= request.partitions) {
-    base::fail(MPI_ERR_ARG, "{} is {}; the request has {} partitions, from 0 on", name, wrong,
-               request.partitions);
+    base::fail(MPI_ERR_ARG, "{} is {}; the request has {} partitions: give one of them, from 0 on",
+               name, wrong, request.partitions);
   }
   return request;
 }
@@ -217,8 +220,9 @@ void pready(Process&, int partition, MPI_Request request) {
 
 void pready_range(Process&, int low, int high, MPI_Request request) {
   if (low > high) {
-    base::fail(MPI_ERR_ARG, "partition_low is {}, partition_high {}; it must not be less", low,
-               high);
+    base::fail(MPI_ERR_ARG,
+               "partition_low is {}, partition_high {}; give a partition_high that is not less",
+               low, high);
   }
   Marking marking(find_ready(request, low, high, low < 0 ? "partition_low" : "partition_high"));
   for (int i = low; i <= high; ++i)
