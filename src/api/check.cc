@@ -59,8 +59,10 @@ namespace bad {
 
 void handle(const void* handle, ObjectKind kind, const char* name) {
   const KindFacts f = facts(kind);
-  if (handle == f.null) fail(f.error_class, "invalid {0}: {1} is {2}; give a valid {0}", f.type, name, f.null_name);
-  fail(f.error_class, "invalid {0}: {1} is {2}, which is no {0}, or one that was freed; give a valid one", f.type,
+  if (handle == f.null)
+    fail(f.error_class, "invalid {0}: {1} is {2}; give a valid {0}", f.type, name, f.null_name);
+  fail(f.error_class,
+       "invalid {0}: {1} is {2}, which is no {0}, or one that was freed; give a valid one", f.type,
        name, handle);
 }
 
@@ -97,7 +99,8 @@ void disp_unit(MPI_Aint found, const char* name) {
 }
 
 void null(int error_class, const char* name) {
-  fail(error_class, "invalid argument: {} is a null pointer; give the address of memory for it", name);
+  fail(error_class, "invalid argument: {} is a null pointer; give the address of memory for it",
+       name);
 }
 
 void in_place(const char* name) {
@@ -107,8 +110,8 @@ void in_place(const char* name) {
 void null_buffer(MPI_Count count, const datatype::Type& type, const char* name) {
   fail(MPI_ERR_BUFFER,
        "invalid buffer: {} is a null pointer, but {} elements of {} bytes are to be moved; "
-       "give their address, or count 0", name,
-       count, type.size());
+       "give their address, or count 0",
+       name, count, type.size());
 }
 
 void too_long(MPI_Count count, const datatype::Type& type, const char* name) {
@@ -120,12 +123,14 @@ void too_long(MPI_Count count, const datatype::Type& type, const char* name) {
 }
 
 void too_many(MPI_Count length, const char* name) {
-  fail(MPI_ERR_COUNT, "invalid count: {} is said to have {} elements, more than memory can hold; give fewer",
-       name, length);
+  fail(MPI_ERR_COUNT,
+       "invalid count: {} is said to have {} elements, more than memory can hold; give fewer", name,
+       length);
 }
 
 void special_address(const void* found, const char* name) {
-  fail(MPI_ERR_BUFFER, "invalid buffer: {} is {}, which has no meaning here; give the address of memory", name,
+  fail(MPI_ERR_BUFFER,
+       "invalid buffer: {} is {}, which has no meaning here; give the address of memory", name,
        found == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC");
 }
 

@@ -76,6 +76,8 @@ macadam_program(env/threads RANKS 1 2 3 LABELS threads)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
+macadam_program(errors/neighbors RANKS 1 2 LABELS quick)
+macadam_program(errors/topologies RANKS 1 2 LABELS quick)
 macadam_program(errors/unsupported RANKS 1 2)
 macadam_program(errors/exceptions RANKS 0)
 macadam_program(errors/threads RANKS 1 LABELS threads)

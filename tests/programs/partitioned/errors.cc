@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wrong calls of partitioned communication: each has its error class, and the round that it was
 // made in goes on as if it had not been.
+#include "errors/text.h"
 #include "partitioned/ring.h"
 
 namespace {
@@ -115,6 +116,93 @@ void calls_out_of_place() {
   OK(MPI_Wait(&other, MPI_STATUS_IGNORE));
 }
 
+// The text says function, parameter, value and what to do.
+void texts() {
+  if (!check::is_macadam()) return;
+  text::return_errors(MPI_COMM_WORLD);
+  static MPI_Request send, receive, none;
+  static const std::string beyond = std::to_string(check::size);
+  static int flag, list[] = {0, parts};
+  struct Init {
+    void* buf = out;
+    int partitions = parts;
+    MPI_Count count = 1;
+    MPI_Datatype type = MPI_BYTE;
+    int peer = 0, tag = 0;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Request* request = &none;
+  };
+  none = MPI_REQUEST_NULL;
+  const auto both = [](const char* parameter, const char* peer, const char* found,
+                       const char* remedy, int error, auto spoil) {
+    Init a;
+    spoil(a);
+    text::refused({"MPI_Psend_init", parameter, found, remedy, error, [&] {
+                     return MPI_Psend_init(a.buf, a.partitions, a.count, a.type, a.peer, a.tag,
+                                           a.comm, a.info, a.request);
+                   }});
+    text::refused({"MPI_Precv_init", peer, found, remedy, error, [&] {
+                     return MPI_Precv_init(a.buf, a.partitions, a.count, a.type, a.peer, a.tag,
+                                           a.comm, a.info, a.request);
+                   }});
+    CHECK(none == MPI_REQUEST_NULL);
+  };
+  const auto each = [&](const char* parameter, const char* found, const char* remedy, int error,
+                        auto spoil) { both(parameter, parameter, found, remedy, error, spoil); };
+  each("partitions", "-1", "at least 0", MPI_ERR_ARG, [](Init& a) { a.partitions = -1; });
+  each("count", "-1", "must not be negative", MPI_ERR_COUNT, [](Init& a) { a.count = -1; });
+  each("count", "4611686018427387903", "give fewer", MPI_ERR_COUNT,
+       [](Init& a) { a.count = INT64_MAX / 2; });
+  each("datatype", "MPI_DATATYPE_NULL", "give", MPI_ERR_TYPE,
+       [](Init& a) { a.type = MPI_DATATYPE_NULL; });
+  both("dest", "source", beyond.c_str(), "ranks 0 to", MPI_ERR_RANK,
+       [](Init& a) { a.peer = check::size; });
+  each("tag", "-7", "tags are 0 to", MPI_ERR_TAG, [](Init& a) { a.tag = -7; });
+  each("comm", "MPI_COMM_NULL", "give", MPI_ERR_COMM, [](Init& a) { a.comm = MPI_COMM_NULL; });
+  each("buf", "a null pointer", "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = nullptr; });
+  each("request", "a null pointer", "give", MPI_ERR_ARG, [](Init& a) { a.request = nullptr; });
+
+  OK(MPI_Psend_init(out, parts, bytes / parts, MPI_BYTE, next(), 3, MPI_COMM_WORLD, MPI_INFO_NULL,
+                    &send));
+  OK(MPI_Precv_init(in, parts, bytes / parts, MPI_BYTE, previous(), 3, MPI_COMM_WORLD,
+                    MPI_INFO_NULL, &receive));
+  OK(MPI_Start(&send));
+  OK(MPI_Start(&receive));
+  const char* const null = "MPI_REQUEST_NULL";
+  for (const text::Wrong& wrong : std::vector<text::Wrong>{
+           {"MPI_Pready", "partition", "4", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready(parts, send); }},
+           {"MPI_Pready", "request", null, "MPI_Psend_init", MPI_ERR_REQUEST,
+            [] { return MPI_Pready(0, none); }},
+           {"MPI_Pready", "request", "0x", "MPI_Psend_init", MPI_ERR_REQUEST,
+            [] { return MPI_Pready(0, receive); }},
+           {"MPI_Pready_range", "partition_low", "-1", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready_range(-1, 1, send); }},
+           {"MPI_Pready_range", "partition_high", "4", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready_range(1, parts, send); }},
+           {"MPI_Pready_range", "partition_low", "2", "not less", MPI_ERR_ARG,
+            [] { return MPI_Pready_range(2, 1, send); }},
+           {"MPI_Pready_list", "length", "-1", "must not be negative", MPI_ERR_ARG,
+            [] { return MPI_Pready_list(-1, list, send); }},
+           {"MPI_Pready_list", "array_of_partitions", "a null pointer", "give", MPI_ERR_ARG,
+            [] { return MPI_Pready_list(1, nullptr, send); }},
+           {"MPI_Parrived", "partition", "4", "give one", MPI_ERR_ARG,
+            [] { return MPI_Parrived(receive, parts, &flag); }},
+           {"MPI_Parrived", "request", "0x", "MPI_Precv_init", MPI_ERR_REQUEST,
+            [] { return MPI_Parrived(send, 0, &flag); }},
+           {"MPI_Parrived", "flag", "a null pointer", "give", MPI_ERR_ARG,
+            [] { return MPI_Parrived(receive, 0, nullptr); }},
+       })
+    text::refused(wrong);
+  OK(MPI_Pready_range(0, parts - 1, send));
+  OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+  OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+  OK(MPI_Request_free(&send));
+  OK(MPI_Request_free(&receive));
+  text::nothing_lost(MPI_COMM_WORLD);
+}
+
 // The two sides disagree about the amount of data: too much is an error on both, nothing is
 // written; too little leaves the rest alone.
 void other_amounts() {
@@ -161,5 +249,6 @@ int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"arguments", arguments},
                      {"calls_out_of_place", calls_out_of_place},
+                     {"texts", texts},
                      {"other_amounts", other_amounts}});
 }
