@@ -9,8 +9,7 @@ import pathlib
 import re
 import sys
 
-from mpi4py_environment import SKIPPED, prepare, run
-from sources import Unavailable
+from mpi4py_environment import add_arguments, prepare_or_skip, run
 
 # Modules of what is not written yet: files, sessions, spawn and dynamic processes ...
 LEFT_OUT = ["test_file", "test_io", "test_session", "test_spawn", "test_dynproc", "test_util_pool"]
@@ -71,24 +70,20 @@ def failures(pages):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mpicc", type=pathlib.Path, required=True)
+    add_arguments(parser)
     parser.add_argument("--mpiexec", type=pathlib.Path, required=True)
-    parser.add_argument("--venv", type=pathlib.Path, required=True, help="kept for the next run")
     parser.add_argument("--ranks", type=int, choices=EXPECTED, required=True)
     parser.add_argument("--limit", type=int, default=600, help="seconds")
     parser.add_argument("--mpich", type=pathlib.Path, help="environment with MPICH 5 to compare with")
     arguments = parser.parse_args()
-    try:
-        python, tests = prepare(arguments.venv, arguments.mpicc)
-    except Unavailable as error:
-        print(f"skipped: {error}")
-        sys.exit(SKIPPED)
+    python, tests = prepare_or_skip(arguments)
     ranks, words = arguments.ranks, suite(python, tests)
     done, pages = execute([arguments.mpiexec, "-timeout", arguments.limit], ranks, words,
                           arguments.limit + 20)
     found = [counts(page) for page in pages]
     if done.returncode != 0 or None in found:
         print(*failures(pages) or [done.stdout[-4000:], done.stderr[-12000:]], sep="\n")
+        print("mpiexec says:", *re.findall(r"(?m)^(?!\[\d+\] ).+", done.stderr), sep="\n")
         sys.exit(f"{ranks} ranks: exit code {done.returncode}, (tests, skipped) of each rank that passed "
                  f"all: {found}")
     print(f"{ranks} ranks: (tests, skipped) of each: {found}")

@@ -20,7 +20,8 @@ import tarfile
 import time
 import xml.etree.ElementTree
 
-import mpi4py_benches
+import mpi4py_environment
+from mpi4py_environment import MPI4PY
 from sources import Debian, PyPI, Unavailable, fetch
 
 PASSED, MISSING, RANKS, FOREIGN, FAILED, SKIPPED = VERDICTS = (
@@ -120,21 +121,16 @@ class Place:
 
 # ---------------------------------------------------------------- mpi4py
 
-MPI4PY = PyPI("mpi4py", "4.1.2", "mpi4py-4.1.2.tar.gz",
-              "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02")
-
-
 def build_mpi4py(place):
-    place.unpack(MPI4PY)
-    mpi4py_benches.prepare(place.folder / "venv", place.tool("mpicc"), place.downloads / MPI4PY.file)
+    return mpi4py_environment.prepare(place.folder / "environment", place.tool("mpicc"), place.downloads)
 
 
 def run_mpi4py(place):
     """Each module on 1, 2 and 4 ranks is a job. A test passes if it does on all ranks."""
-    tests = next(place.folder.glob("mpi4py-*/test"))
+    python, tests = build_mpi4py(place)
     for ranks in (1, 2, 4):
         for module in sorted(path.stem for path in tests.glob("test_*.py")):
-            command = ("-l", place.folder / "venv/bin/python", "-B", tests / "main.py",
+            command = ("-l", python, "-B", tests / "main.py",
                        "-i", f"{module}\\.py$")
             _, output = place.job(ranks, 240, *command, cwd=tests)
             pages = ["".join(re.findall(rf"(?m)^\[{rank}\] (.*\n)", output)) for rank in range(ranks)]
