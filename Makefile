@@ -18,7 +18,7 @@ help:
 	@echo 'make run                     run the heat2d example on 4 ranks and show what MPI did'
 	@echo 'make run APP=./prog NP=8     run your program: a binary, or a source in C, C++, Fortran'
 	@echo 'make check                   the quick tests, for while you work (under 3 minutes)'
-	@echo 'make test                    every test that this machine can run (under 25 minutes)'
+	@echo 'make test                    every test that this machine can run (half an hour)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
 	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (under five minutes)'

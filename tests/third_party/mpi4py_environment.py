@@ -49,7 +49,7 @@ def build(folder, mpicc, downloads):
     run([sys.executable, "-m", "venv", "--clear", folder / "venv"]).check_returncode()
     built = run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                  "--no-cache-dir", source, NUMPY],
-                env={**os.environ, "MPICC": str(mpicc), "CFLAGS": FLAGS},
+                env={**os.environ, "MPICC": str(mpicc.absolute()), "CFLAGS": FLAGS},
                 timeout=LIMIT)
     if built.returncode != 0 and is_offline(built.stderr):
         raise Unavailable(f"PyPI cannot be reached:\n{built.stderr[-600:]}")

@@ -18,9 +18,11 @@ LEFT_OUT_TESTS = ["TestErrhandlerFile", "TestErrhandlerSession", "TestExcSession
                   "TestHandleSession", "TestIntercommCreateFromGroups", "TestMyFile",
                   "TestObjModel.testSafeFreeCreated"]
 
-# Of the rest, on so many ranks: how many there are at least, and how many mpi4py skips under MPICH 5.0.2
-# (which did not come to its end on 4 ranks: the number of 3).
-EXPECTED = {1: (1895, 154), 2: (1895, 55), 3: (1895, 55), 4: (1895, 55)}
+# Of the rest, on so many ranks: how many there are at least, and how many mpi4py skips at most. Those of 1
+# and 2 ranks are what MPICH 5.0.2 gives. More ranks than processors it does not end in time, as its ranks
+# poll: on 3 it was in test_p2p_buf_part after 200 s on 2 processors. There the number of 2 holds, as no
+# test asks for more ranks.
+EXPECTED = {1: (1907, 154), 2: (1907, 55), 3: (1907, 55), 4: (1907, 55)}
 
 
 def suite(python, tests):
