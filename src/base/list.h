@@ -65,6 +65,13 @@ class List {
     head_.prev->next = &node;
     head_.prev = &node;
   }
+  void push_front(T& object) {
+    Node& node = object;
+    node.prev = &head_;
+    node.next = head_.next;
+    head_.next->prev = &node;
+    head_.next = &node;
+  }
   T& pop_front() {
     T& object = front();
     static_cast<Node&>(object).unlink();

@@ -5,8 +5,15 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <sys/mman.h>
 
 namespace macadam::net::rdma {
+
+void FreePages::operator()(std::byte* memory) const {
+  madvise(memory, bytes, MADV_DONTNEED);
+  std::free(memory);
+}
 
 PageMemory allocate_pages(std::size_t bytes, const char* purpose) {
   const std::size_t whole = model::round_up(bytes, model::page);
@@ -17,7 +24,7 @@ PageMemory allocate_pages(std::size_t bytes, const char* purpose) {
                "MACADAM_RDMA_BUFFERS, MACADAM_RDMA_EAGER or MACADAM_RDMA_WINDOW",
                whole, purpose);
   }
-  return PageMemory(memory);
+  return {memory, FreePages{whole}};
 }
 
 Buffer* BufferPool::take() {
@@ -44,22 +51,42 @@ void BufferPool::reserve(std::size_t count) {
   const std::size_t wanted =
       std::min(count, limit_ - std::min(taken_, limit_)) + model::spare_buffers;
   if (wanted > free) grow(wanted - free);
+  reserved_ = std::max(reserved_, std::min(taken_ + wanted, made_));
+  const bool grown = has_surplus();
+  grown_.store(grown, std::memory_order_relaxed);
+  falling_.store(grown, std::memory_order_relaxed);
 }
 
 void BufferPool::give(Buffer* buffer) {
   const std::scoped_lock guard(lock_);
-  buffer->next = free_;
-  free_ = buffer;
-  --taken_;
+  give_locked(*buffer);
 }
 
 void BufferPool::give(const std::vector<Buffer*>& buffers) {
   const std::scoped_lock guard(lock_);
-  for (Buffer* const buffer : buffers) {
-    buffer->next = free_;
-    free_ = buffer;
-  }
-  taken_ -= buffers.size();
+  for (Buffer* const buffer : buffers)
+    give_locked(*buffer);
+}
+
+// The chunk that was full comes first, so that emptier ones become empty.
+inline void BufferPool::give_locked(Buffer& buffer) {
+  Chunk& chunk = *buffer.chunk;
+  buffer.next = chunk.free;
+  chunk.free = &buffer;
+  --chunk.taken;
+  --taken_;
+  if (buffer.next != nullptr) return;
+  if (chunk.retiring)
+    free_.push_back(chunk);
+  else
+    free_.push_front(chunk);
+}
+
+Buffer* BufferPool::exchange(Buffer* buffer) {
+  const std::scoped_lock guard(lock_);
+  if (!buffer->chunk->retiring || free_.empty() || free_.front().retiring) return buffer;
+  give_locked(*buffer);
+  return take_free();
 }
 
 void BufferPool::resize_limit(std::ptrdiff_t by) {
@@ -69,7 +96,7 @@ void BufferPool::resize_limit(std::ptrdiff_t by) {
 
 std::size_t BufferPool::bytes() const {
   const std::scoped_lock guard(lock_);
-  return made_ * (buffer_bytes_ + sizeof(Buffer));
+  return pinned_ + made_ * sizeof(Buffer);
 }
 
 std::size_t BufferPool::taken() const {
@@ -81,9 +108,23 @@ std::size_t BufferPool::taken() const {
 Buffer* BufferPool::take_locked(std::size_t wanted, std::size_t to_leave) {
   if (taken_ >= limit_) return nullptr;
   if (made_ - taken_ <= to_leave && !grow(std::min(wanted, limit_ - taken_))) return nullptr;
-  Buffer* const buffer = free_;
-  free_ = buffer->next;
+  Buffer* const buffer = take_free();
+  if (taken_ > peak_) {
+    peak_ = taken_;
+    most_ = std::max<std::uint64_t>(most_, peak_);
+  }
+  return buffer;
+}
+
+// There is a free one.
+inline Buffer* BufferPool::take_free() {
+  Chunk& chunk = free_.front();
+  Buffer* const buffer = chunk.free;
+  chunk.free = buffer->next;
+  ++chunk.taken;
   ++taken_;
+  chunk.retiring = false; // all others are full: it is wanted after all
+  if (chunk.free == nullptr) free_.erase(chunk);
   return buffer;
 }
 
@@ -93,25 +134,80 @@ bool BufferPool::grow(std::size_t wanted) {
   const std::size_t count =
       model::round_up(wanted, model::pool_chunk) + (made_ == 0 ? model::spare_buffers : 0);
   const std::size_t bytes = count * buffer_bytes_;
-  Chunk chunk;
+  auto chunk = std::make_unique<Chunk>();
   try {
-    chunk.memory = allocate_pages(bytes, "message buffers");
-    chunk.region = device_.register_memory(chunk.memory.get(), bytes, Access::local);
+    chunk->memory = allocate_pages(bytes, "message buffers");
+    chunk->region = device_.register_memory(chunk->memory.get(), bytes, Access::local);
   } catch (const base::Error&) {
     if (made_ == 0) throw;
     return false;
   }
-  chunk.buffers = std::make_unique<Buffer[]>(count);
+  chunk->buffers = std::make_unique<Buffer[]>(count);
+  chunk->size = count;
   for (std::size_t i = count; i-- > 0;) {
-    Buffer& buffer = chunk.buffers[i];
-    buffer.memory = chunk.memory.get() + i * buffer_bytes_;
-    buffer.local_key = chunk.region->local_key;
-    buffer.next = free_;
-    free_ = &buffer;
+    chunk->buffers[i] = {.memory = chunk->memory.get() + i * buffer_bytes_,
+                         .next = chunk->free,
+                         .chunk = chunk.get(),
+                         .local_key = chunk->region->local_key};
+    chunk->free = &chunk->buffers[i];
+  }
+  if (made_ != 0) {
+    grown_.store(true, std::memory_order_relaxed);
+    falling_.store(true, std::memory_order_relaxed);
   }
   made_ += count;
+  pinned_ += model::round_up(bytes, model::page);
+  free_.push_front(*chunk);
   chunks_.push_back(std::move(chunk));
   return true;
+}
+
+void BufferPool::trim_grown(double now) {
+  const std::scoped_lock guard(lock_);
+  if (now - period_began_ < model::pool_period) return;
+  const auto wanted = [&] { return std::max({peak_, last_peak_, reserved_, model::pool_chunk}); };
+  const std::size_t kept = wanted();
+  last_peak_ = peak_;
+  peak_ = taken_;
+  period_began_ = now;
+  retire(made_ - std::min(made_, kept));
+  // A peak counts in two periods: with it gone, more may go.
+  const bool falls = last_peak_ > peak_ || kept > wanted();
+  falling_.store(falls, std::memory_order_relaxed);
+  // What is taken may sink at any later time, as receives left by a burst are used.
+  grown_.store(has_surplus(), std::memory_order_relaxed);
+}
+
+// Lets go of chunks with as many buffers together, the emptiest first. What is taken of them comes
+// back in time, as new takes are from others.
+void BufferPool::retire(std::size_t surplus) {
+  // Of those that are about as empty, the larger first: small ones would leave no room for it.
+  std::ranges::sort(chunks_, {}, [](const auto& chunk) {
+    return std::pair(8 * chunk->taken / chunk->size, -static_cast<std::ptrdiff_t>(chunk->size));
+  });
+  bool any = false;
+  for (auto& chunk : chunks_) {
+    const bool goes = chunk->size <= surplus;
+    if (goes) surplus -= chunk->size;
+    chunk->retiring = goes;
+    if (chunk->free == nullptr) {
+      any |= goes;
+      continue;
+    }
+    free_.erase(*chunk);
+    if (goes && chunk->taken == 0) {
+      made_ -= chunk->size;
+      pinned_ -= model::round_up(chunk->size * buffer_bytes_, model::page);
+      chunk.reset();
+    } else if (goes) {
+      any = true;
+      free_.push_back(*chunk);
+    } else {
+      free_.push_front(*chunk);
+    }
+  }
+  std::erase(chunks_, nullptr);
+  retiring_.store(any, std::memory_order_relaxed);
 }
 
 } // namespace macadam::net::rdma

@@ -1,36 +1,55 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/list.h"
 #include "net/rdma/device.h"
 #include "net/rdma/model.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 namespace macadam::net::rdma {
 
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
+// Freed pages are the system's again at once, wherever the allocator keeps their addresses.
+struct FreePages {
+  std::size_t bytes = 0;
+  void operator()(std::byte* memory) const;
 };
-using PageMemory = std::unique_ptr<std::byte[], FreeMemory>;
+using PageMemory = std::unique_ptr<std::byte[], FreePages>;
 
 // Whole pages from the system, not touched. Throws MPI_ERR_NO_MEM, naming `purpose`.
 PageMemory allocate_pages(std::size_t bytes, const char* purpose);
+
+struct BufferChunk;
 
 // A message buffer, registered for our own use. It never moves: a work request's id is its address.
 struct Buffer {
   std::byte* memory = nullptr;
   Buffer* next = nullptr;
+  BufferChunk* chunk = nullptr;
   std::uint32_t local_key = 0;
 };
 
+// Buffers registered together.
+struct BufferChunk : base::ListNode<> {
+  PageMemory memory;
+  std::unique_ptr<MemoryRegion> region;
+  std::unique_ptr<Buffer[]> buffers;
+  std::size_t size = 0;
+  std::size_t taken = 0;
+  Buffer* free = nullptr;
+  bool retiring = false; // to be emptied: others are taken first
+};
+
 // Buffers of one size for sends and receives (Sur et al., section 2.2, "Buffer Pool"). Registered
-// in chunks as they are first wanted, never returned. Any thread: the attendant takes receives
-// from it while the application sends.
+// in chunks as they are first wanted. What nobody has wanted for one or two of
+// model::pool_period is given back, by trim(): a chunk once none of its buffers is taken, and
+// the emptiest chunks are emptied for that. So a burst that comes again within the period finds its
+// buffers registered. Any thread: the attendant takes receives from it while the application sends.
 class BufferPool {
  public:
   // Made of `buffer_bytes`-long buffers, at most `limit` of them.
@@ -46,10 +65,25 @@ class BufferPool {
   // long, so some are left for sends even if the device registers no more. If there are too few, so
   // many are registered at once, or as many as it takes; with 0 none.
   std::size_t take(std::size_t count, std::vector<Buffer*>& buffers, std::size_t registering);
-  // Registers, unless it is, what take() of so many for receives needs, so that it is quick.
+  // Registers, unless it is, what take() of so many for receives needs, so that it is quick. As
+  // many buffers as are then in use and reserved are never given back.
   void reserve(std::size_t count);
   void give(Buffer* buffer);
   void give(const std::vector<Buffer*>& buffers);
+
+  // Gives back what has not been wanted lately; does nothing if not a period has gone by since the
+  // last time. `now` in seconds. Cheap while there is nothing to give back.
+  void trim(double now) {
+    if (grown_.load(std::memory_order_relaxed)) [[unlikely]]
+      trim_grown(now);
+  }
+  [[nodiscard]] bool grown() const { return grown_.load(std::memory_order_relaxed); }
+  // A period later there will be something to give back, whether or not messages come.
+  [[nodiscard]] bool falling() const { return falling_.load(std::memory_order_relaxed); }
+  // Some chunks are to be emptied: who holds a buffer for long should exchange() it.
+  [[nodiscard]] bool retiring() const { return retiring_.load(std::memory_order_relaxed); }
+  // Another buffer for one of a chunk that is to be emptied, if there is one; else the same.
+  Buffer* exchange(Buffer* buffer);
 
   // Raises (or lowers) the limit by buffers that belong to a connection.
   void resize_limit(std::ptrdiff_t by);
@@ -60,26 +94,44 @@ class BufferPool {
     return {buffer.memory + model::landing,
             static_cast<std::uint32_t>(buffer_bytes_ - model::landing), buffer.local_key};
   }
-  [[nodiscard]] std::size_t bytes() const; // registered
+  [[nodiscard]] std::size_t bytes() const;                 // registered
+  [[nodiscard]] std::size_t made() const { return made_; } // buffers; for tests
   [[nodiscard]] std::size_t taken() const;
+  // Most that were ever taken at once: a counter.
+  [[nodiscard]] const std::uint64_t& most() const { return most_; }
 
  private:
-  struct Chunk {
-    PageMemory memory;
-    std::unique_ptr<MemoryRegion> region;
-    std::unique_ptr<Buffer[]> buffers;
-  };
+  using Chunk = BufferChunk;
   Buffer* take_locked(std::size_t wanted, std::size_t to_leave);
+  Buffer* take_free();
+  void give_locked(Buffer& buffer);
   bool grow(std::size_t wanted);
+  // Some chunk may at some time be given back.
+  [[nodiscard]] bool has_surplus() const {
+    return chunks_.size() > 1 && made_ >= reserved_ + model::pool_chunk;
+  }
+  void trim_grown(double now);
+  void retire(std::size_t surplus);
 
   Device& device_;
   const std::size_t buffer_bytes_;
   mutable std::mutex lock_;
   std::size_t limit_;
   std::size_t made_ = 0;
+  std::size_t pinned_ = 0; // bytes, in whole pages
+  std::uint64_t most_ = 0; // ever taken at once
   std::size_t taken_ = 0;
-  Buffer* free_ = nullptr;
-  std::vector<Chunk> chunks_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  base::List<Chunk> free_; // with free buffers; those that are retiring last
+
+  // Most that were taken at once in this period, and in the one before.
+  std::size_t peak_ = 0;
+  std::size_t last_peak_ = 0;
+  std::size_t reserved_ = 0;        // of all buffers: not fewer are kept
+  double period_began_ = 0;         // seconds
+  std::atomic<bool> grown_ = false; // has_surplus()
+  std::atomic<bool> falling_ = false;
+  std::atomic<bool> retiring_ = false;
 };
 
 } // namespace macadam::net::rdma

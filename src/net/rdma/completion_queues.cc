@@ -44,11 +44,11 @@ void CompletionQueues::release(const CompletionQueue& queue) {
   }
 }
 
-std::size_t CompletionQueues::bytes() const {
-  std::size_t entries = 0;
+std::size_t CompletionQueues::bytes(const model::Driver& driver) const {
+  std::size_t sum = 0;
   for (unsigned i = 0, count = size(); i < count; ++i)
-    entries += rows_[i].depth;
-  return entries * model::completion_entry;
+    sum += driver.completion_bytes(rows_[i].depth);
+  return sum;
 }
 
 } // namespace macadam::net::rdma

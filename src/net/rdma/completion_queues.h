@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/rdma/device.h"
+#include "net/rdma/model.h"
 
 #include <array>
 #include <atomic>
@@ -26,7 +27,7 @@ class CompletionQueues {
 
   [[nodiscard]] unsigned size() const { return size_.load(std::memory_order_acquire); }
   [[nodiscard]] CompletionQueue& operator[](unsigned index) { return *rows_[index].queue; }
-  [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] std::size_t bytes(const model::Driver& driver) const;
 
  private:
   struct Row {

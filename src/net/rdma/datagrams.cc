@@ -86,10 +86,6 @@ std::optional<wire::ConnectPacket> Datagrams::receive() {
   }
 }
 
-std::size_t Datagrams::bytes() {
-  return model::datagram_bytes();
-}
-
 ReceiveWork Datagrams::receive_work(std::uint32_t slot) const {
   return {.id = slot,
           .segment = {memory_.get() + slot * model::datagram_room, model::datagram_room,

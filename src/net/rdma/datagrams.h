@@ -27,8 +27,6 @@ class Datagrams {
   // The next packet of the right length; when there is none, the next one will be an event.
   std::optional<wire::ConnectPacket> receive();
 
-  [[nodiscard]] static std::size_t bytes();
-
  private:
   [[nodiscard]] ReceiveWork receive_work(std::uint32_t slot) const;
   void reap_sends();

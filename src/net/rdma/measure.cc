@@ -2,6 +2,8 @@
 #include "net/rdma/measure.h"
 
 #include "base/error.h"
+#include "mem/resident.h"
+#include "net/rdma/datagrams.h"
 #include "net/rdma/model.h"
 
 #include <algorithm>
@@ -171,6 +173,52 @@ AttendantFigures measure_attendant(Device& device) {
   figures.wake_up = loop.wake_up();
   figures.rate = loop.rate();
   return figures;
+}
+
+namespace {
+
+// Bytes of one of `count` objects that `make` gives.
+template <class Make>
+double cost_of(unsigned count, Make make) {
+  std::vector<decltype(make())> made;
+  made.reserve(count);
+  mem::resident_bytes(); // what reading takes is there before
+  const std::size_t before = mem::resident_bytes();
+  for (unsigned i = 0; i < count; ++i)
+    made.push_back(make());
+  const std::size_t after = mem::resident_bytes();
+  return static_cast<double>(after - std::min(before, after)) / count;
+}
+
+} // namespace
+
+model::Driver measure_driver(Device& device, const model::Shape& shared,
+                             const model::Shape& windowed) {
+  constexpr unsigned few = 4;
+  constexpr unsigned many = 32;
+  model::Driver driver = {.queue_pair = 0, .send = 0, .receive = 0, .rounds_up = true};
+  const std::uint32_t depth = model::queue_depth(0, shared.completions(), shared.completion_depth);
+  driver.completion = cost_of(few, [&] { return device.make_completion_queue(depth, false); }) /
+                      driver.entries(depth);
+  driver.shared =
+      cost_of(few, [&] { return device.make_shared_receive_queue(shared.shared_depth); }) /
+      driver.entries(shared.shared_depth);
+  const auto completions = device.make_completion_queue(depth, false);
+  const auto receives = device.make_shared_receive_queue(shared.shared_depth);
+  QueuePairOptions options;
+  options.sends = options.receives = completions.get();
+  options.shared = receives.get();
+  options.send_depth = shared.send_depth;
+  options.inline_bytes = shared.inline_bytes;
+  const double sends = cost_of(many, [&] { return device.make_queue_pair(options); });
+  driver.send = sends / shared.send_depth;
+  options.shared = nullptr;
+  options.receive_depth = windowed.receive_depth();
+  const double both = cost_of(many, [&] { return device.make_queue_pair(options); });
+  driver.receive = std::max(both - sends, 0.0) / windowed.receive_depth();
+  driver.datagrams = cost_of(few, [&] { return std::make_unique<Datagrams>(device, 0); }) -
+                     static_cast<double>(model::datagram_packets());
+  return driver;
 }
 
 std::uint32_t measured_watermark(const AttendantFigures& figures) {

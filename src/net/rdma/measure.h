@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/rdma/device.h"
+#include "net/rdma/model.h"
 
 #include <cstdint>
 
@@ -20,5 +21,11 @@ AttendantFigures measure_attendant(Device& device);
 
 // The watermark that follows: the messages that can arrive while the attendant wakes up.
 std::uint32_t measured_watermark(const AttendantFigures& figures);
+
+// The bytes that the driver holds for queues, on a device that nobody uses: makes some of each kind
+// as the transport would for these shapes (a shared one, and `credit` or `ring`), and asks the
+// kernel what the process has more. Throws base::Error if the device gives no more.
+model::Driver measure_driver(Device& device, const model::Shape& shared,
+                             const model::Shape& windowed);
 
 } // namespace macadam::net::rdma

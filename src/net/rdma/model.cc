@@ -4,6 +4,9 @@
 #include "base/error.h"
 #include "net/rdma/transport.h"
 
+#include <array>
+#include <sstream>
+
 namespace macadam::net::rdma::model {
 
 namespace {
@@ -22,22 +25,82 @@ std::uint32_t bounded(std::int64_t wanted, std::uint32_t most, const char* varia
   return most;
 }
 
-// Buffers that the pool has made.
-std::size_t pool_buffers(const Shape& shape, std::size_t connections, std::size_t sends) {
+// What the pool has made: a first chunk with the spare buffers, the reserve, and smaller ones.
+struct Pool {
+  std::size_t buffers = 0;
+  std::size_t pinned = 0; // bytes, in whole pages
+};
+
+Pool pool_of(const Shape& shape, const Use& use) {
+  const bool shared = shape.mode == base::ReceiveMode::shared;
   std::size_t receives = 0;
-  if (shape.mode == base::ReceiveMode::shared) receives = shape.shared;
-  if (shape.mode == base::ReceiveMode::credit) receives = connections * shape.receive_depth();
-  if (receives + sends == 0) return 0;
-  const std::size_t reserved =
-      shape.mode == base::ReceiveMode::shared && connections > 0
-          ? reserved_receives(shape.shared, shape.watermark, shape.most_receives)
-          : 0;
-  const std::size_t chunked =
-      receives + std::max<std::size_t>(sends - std::min(sends, spare_buffers), reserved);
-  return spare_buffers + round_up(std::max<std::size_t>(chunked, 1), pool_chunk);
+  if (shared) receives = shape.shared;
+  if (shape.mode == base::ReceiveMode::credit) receives = use.connections * shape.receive_depth();
+  if (receives + use.sends + use.buffers == 0) return {};
+
+  const std::size_t first = shared ? round_up(shape.shared, pool_chunk) : pool_chunk;
+  std::size_t reserved = 0;
+  if (shared && use.connections > 0) {
+    reserved = reserved_receives(shape.shared, shape.watermark, shape.most_receives);
+    reserved = round_up(reserved - std::min(reserved, first - shape.shared), pool_chunk);
+  }
+  const auto beyond_spare = [](std::size_t count) {
+    return count - std::min(count, spare_buffers);
+  };
+  const std::size_t usual =
+      std::max(first + reserved, round_up(receives + beyond_spare(use.sends), pool_chunk));
+  const std::size_t burst = beyond_spare(use.buffers);
+  const std::size_t grain = shared ? refill_chunk : pool_chunk;
+  const std::size_t more = round_up(burst - std::min(burst, usual), grain);
+
+  const auto pinned = [&](std::size_t buffers) {
+    return round_up(buffers * buffer_bytes(shape.eager), page);
+  };
+  return {.buffers = spare_buffers + usual + more,
+          .pinned = pinned(spare_buffers + first) + pinned(reserved) +
+                    (usual - first - reserved) / pool_chunk * pinned(pool_chunk) +
+                    more / grain * pinned(grain)};
 }
 
+// The numbers of a measured driver, in the order in which they are written.
+constexpr std::array measured{&Driver::send, &Driver::receive, &Driver::completion, &Driver::shared,
+                              &Driver::datagrams};
+
 } // namespace
+
+Driver estimated_driver(std::uint32_t inline_bytes) {
+  Driver driver;
+  driver.send = static_cast<double>(send_entry(inline_bytes));
+  driver.datagrams = (datagram_receives + datagram_sends) * driver.completion + driver.queue_pair +
+                     datagram_sends * static_cast<double>(send_entry(0)) +
+                     datagram_receives * driver.receive;
+  return driver;
+}
+
+std::string text_of(const Driver& driver) {
+  std::string text;
+  for (const auto value : measured)
+    text += fmt::format("{}{:.2f}", text.empty() ? "" : " ", driver.*value);
+  return text;
+}
+
+Driver driver_of(const std::string& text) {
+  Driver driver;
+  driver.queue_pair = 0;
+  driver.rounds_up = true;
+  std::istringstream words(text);
+  for (const auto value : measured)
+    words >> driver.*value;
+  const bool sound =
+      words && std::ranges::all_of(measured, [&](auto value) { return driver.*value >= 0; });
+  if (std::string rest; !sound || words >> rest) {
+    base::fail(MPI_ERR_ARG,
+               "RDMA: MACADAM_RDMA_DRIVER is '{}', needed are the {} numbers that 'macadam tune' "
+               "measures, as '{}'",
+               text, measured.size(), text_of(estimated_driver(0)));
+  }
+  return driver;
+}
 
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                std::vector<std::string>& lowered) {
@@ -59,6 +122,8 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
       bound(settings.rdma_send_depth, limits.send_depth, "MACADAM_RDMA_SEND_DEPTH", "the adapter");
   shape.inline_bytes = std::min(limits.inline_bytes, most_inline);
   shape.completion_depth = limits.completion_depth;
+  shape.driver = settings.rdma_driver.empty() ? estimated_driver(shape.inline_bytes)
+                                              : driver_of(settings.rdma_driver);
   shape.queue_pairs = settings.rdma_queue_pairs < 0
                           ? limits.queue_pairs
                           : bound(settings.rdma_queue_pairs, limits.queue_pairs,
@@ -82,33 +147,34 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
   return shape;
 }
 
-std::size_t pinned_bytes(const Shape& shape, std::size_t connections, std::size_t sends) {
+std::size_t pinned_bytes(const Shape& shape, const Use& use) {
   const std::size_t buffer = buffer_bytes(shape.eager);
-  std::size_t sum = datagram_packets() + pool_buffers(shape, connections, sends) * buffer +
-                    round_up(std::max<std::size_t>(connections, 1) * sizeof(Permits::Row),
+  std::size_t sum = datagram_packets() + pool_of(shape, use).pinned +
+                    round_up(std::max<std::size_t>(use.connections, 1) * sizeof(Permits::Row),
                              PermitRows::chunk_bytes);
   if (shape.mode == base::ReceiveMode::ring)
-    sum += connections * round_up(shape.window * buffer, page);
+    sum += use.connections * round_up(shape.window * buffer, page);
   return sum;
 }
 
-std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends) {
+std::size_t bytes(const Shape& shape, const Use& use) {
   // Equations 1 to 4: what all connections share, and what each has.
-  std::size_t sum = pinned_bytes(shape, connections, sends) + sizeof(RdmaTransport) +
-                    datagram_bytes() - datagram_packets() +
-                    pool_buffers(shape, connections, sends) * sizeof(Buffer);
+  std::size_t sum = pinned_bytes(shape, use) + sizeof(RdmaTransport) +
+                    static_cast<std::size_t>(shape.driver.datagrams) +
+                    pool_of(shape, use).buffers * sizeof(Buffer);
   if (shape.mode == base::ReceiveMode::shared)
-    sum += shape.most_receives * completion_entry + shape.shared_depth * receive_entry;
+    sum += shape.driver.completion_bytes(shape.most_receives) +
+           shape.driver.shared_bytes(shape.shared_depth);
   sum +=
-      connections * (queue_pair_bytes(shape.send_depth, shape.receive_depth(), shape.inline_bytes) +
-                     shape.send_depth * sizeof(PendingSend) + record_bytes + sizeof(Permits) +
-                     sizeof(Headers) + (shape.window != 0 ? sizeof(Window) : 0));
+      use.connections * (shape.driver.queue_pair_bytes(shape.send_depth, shape.receive_depth()) +
+                         shape.send_depth * sizeof(PendingSend) + record_bytes + sizeof(Permits) +
+                         sizeof(Headers) + (shape.window != 0 ? sizeof(Window) : 0));
 
   const std::uint32_t each = shape.completions();
-  std::size_t left = connections;
+  std::size_t left = use.connections;
   for (unsigned index = 0; left > 0; ++index) {
     const std::uint32_t depth = queue_depth(index, each, shape.completion_depth);
-    sum += depth * completion_entry;
+    sum += shape.driver.completion_bytes(depth);
     left -= std::min<std::size_t>(left, depth / each);
   }
   return sum;

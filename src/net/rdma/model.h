@@ -5,6 +5,7 @@
 #include "net/rdma/device.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,8 @@ inline constexpr std::size_t landing =
     32; // where messages land in their buffer: behind room for it
 inline constexpr std::size_t pool_chunk = 32;   // buffers registered together at least
 inline constexpr std::size_t spare_buffers = 2; // beyond the first chunk, never for receives
+// Seconds: buffers that were not wanted in one such period, and in the one before, are given back.
+inline constexpr double pool_period = 1;
 // Message buffers of sends whose completion was not asked for, in a process.
 inline constexpr std::uint32_t unsignalled_buffers = 7;
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
@@ -34,12 +37,6 @@ inline constexpr std::size_t most_registrations = 1024; // of the user's memory,
 inline constexpr std::uint32_t datagram_receives = 128;
 inline constexpr std::uint32_t datagram_sends = 64;
 inline constexpr std::uint32_t datagram_room = 144; // bytes: route header and packet
-
-// Of the device's driver, for one entry of each queue: these follow from verbs' work request
-// formats. A send entry holds control, remote address and three segments, or inline data.
-inline constexpr std::size_t completion_entry = 64;
-inline constexpr std::size_t receive_entry = 16;
-inline constexpr std::size_t queue_pair_state = 1024; // of library and driver
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) {
   return (bytes + grain - 1) / grain * grain;
@@ -54,19 +51,46 @@ constexpr std::size_t buffer_bytes(std::size_t eager) {
   return round_up(header_room + eager, line);
 }
 
-// What the driver holds for one queue pair.
-constexpr std::size_t queue_pair_bytes(std::uint32_t send_depth, std::uint32_t receive_depth,
-                                       std::uint32_t inline_bytes) {
-  return queue_pair_state + send_depth * send_entry(inline_bytes) + receive_depth * receive_entry;
-}
+// Bytes of the process that the device's driver holds, beside what is registered: measured on a
+// device (measure_driver()), or else estimated from the formats of verbs' work requests. What is
+// held by the adapter and the kernel themselves is in neither.
+struct Driver {
+  double queue_pair = 1024; // of each
+  // For each entry of a queue.
+  double send = 0;
+  double receive = 16;
+  double completion = 64;
+  double shared = 16;     // of the shared receive queue
+  double datagrams = 0;   // for the datagram queue pair with its completion queues
+  bool rounds_up = false; // completion and shared queues have a power of two of entries, more than
+                          // were asked for: as measured entries are counted
 
-// The packets of the datagram queue pair, and with them itself and its completions.
+  [[nodiscard]] double entries(std::uint32_t depth) const {
+    return rounds_up ? static_cast<double>(std::bit_ceil(std::uint64_t{depth} + 1)) : depth;
+  }
+  // Bytes of one queue pair, completion queue, shared receive queue.
+  [[nodiscard]] std::size_t queue_pair_bytes(std::uint32_t sends, std::uint32_t receives) const {
+    return static_cast<std::size_t>(queue_pair + sends * send + receives * receive);
+  }
+  [[nodiscard]] std::size_t completion_bytes(std::uint32_t depth) const {
+    return static_cast<std::size_t>(entries(depth) * completion);
+  }
+  [[nodiscard]] std::size_t shared_bytes(std::uint32_t depth) const {
+    return static_cast<std::size_t>(entries(depth) * shared);
+  }
+};
+
+// By verbs' formats. A send entry holds control, remote address and three segments, or inline data.
+Driver estimated_driver(std::uint32_t inline_bytes);
+// A measured one as the setting `rdma_driver`, and back: send, receive, completion, shared and
+// datagrams, as "1088.00 234.06 130.00 65.25 111616.00". Throws base::Error (MPI_ERR_ARG) for
+// another text.
+std::string text_of(const Driver& driver);
+Driver driver_of(const std::string& text);
+
+// The packets of the datagram queue pair.
 constexpr std::size_t datagram_packets() {
   return round_up((datagram_receives + datagram_sends) * datagram_room, page);
-}
-constexpr std::size_t datagram_bytes() {
-  return datagram_packets() + (datagram_receives + datagram_sends) * completion_entry +
-         queue_pair_bytes(datagram_sends, datagram_receives, 0);
 }
 
 // Receives posted to one queue pair of its own (`credit`, `ring`).
@@ -104,6 +128,7 @@ struct Shape {
   std::uint32_t inline_bytes = 0;     // that a request carries in itself
   std::uint32_t queue_pairs = 0;      // at most, with that for datagrams
   std::uint32_t completion_depth = 0; // of the device's completion queues, at most
+  Driver driver;
 
   [[nodiscard]] std::uint32_t receive_depth() const { // of a connection's queue pair
     return mode == base::ReceiveMode::shared ? 0 : own_receives(window);
@@ -118,12 +143,16 @@ struct Shape {
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                std::vector<std::string>& lowered);
 
-// Bytes that a process holds for `connections` open ones, with `sends` message buffers in use for
-// sends at the busiest moment.
-std::size_t bytes(const Shape& shape, std::size_t connections, std::size_t sends);
+// What decides on the memory of a process of this shape.
+struct Use {
+  std::size_t connections = 0; // open
+  std::size_t sends = 0;       // message buffers in use for sends at the busiest moment
+  std::size_t buffers = 0;     // ... for sends and receives together, if that is known to be more
+};
 
+std::size_t bytes(const Shape& shape, const Use& use);
 // Those of them that are registered, and so cannot be swapped out.
-std::size_t pinned_bytes(const Shape& shape, std::size_t connections, std::size_t sends);
+std::size_t pinned_bytes(const Shape& shape, const Use& use);
 
 // Equation 5: how many receives must be left when the attendant is woken, so that it can post more
 // before the last is used up. `bandwidth` bytes/s, `packet` bytes, `wake_up` seconds.

@@ -74,6 +74,7 @@ bool RdmaTransport::poll_queues(Sink& sink) {
 void RdmaTransport::arm_queues() {
   arm_wanted_.store(false, std::memory_order_relaxed);
   cache_.collect(); // a wait is long enough to give back what the program has freed
+  if (pool_.grown()) pool_.trim(device_.now());
   if (arrivals_ != nullptr) arrivals_->arm();
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     queues_[i].arm();

@@ -20,7 +20,7 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
                                bool attended)
     : pool_(pool), kept_(shape.shared), watermark_(shape.watermark), most_(shape.most_receives),
       depth_(shape.shared_depth),
-      batch_(std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2)) {
+      batch_(std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2)), driver_(shape.driver) {
   if (device.limits().shared_depth == 0) {
     base::fail(MPI_ERR_OTHER,
                "RDMA: {} has no shared receive queues; set MACADAM_RDMA_RECEIVE=credit",
@@ -117,6 +117,10 @@ void SharedReceiver::give_back(Buffer& buffer) {
 }
 
 void SharedReceiver::repost() {
+  if (pool_.retiring()) [[unlikely]] {
+    for (ReceiveWork& work : std::span(unposted_).first(unposted_count_))
+      work = receive_into(*pool_.exchange(buffer_of(work.id)));
+  }
   post(std::span(unposted_).first(std::exchange(unposted_count_, 0)));
   rearm();
 }
@@ -136,7 +140,7 @@ void SharedReceiver::list_counters(base::CounterList& list) const {
 }
 
 std::size_t SharedReceiver::bytes() const {
-  return most_ * model::completion_entry + depth_ * model::receive_entry;
+  return driver_.completion_bytes(most_) + driver_.shared_bytes(depth_);
 }
 
 } // namespace macadam::net::rdma

@@ -63,6 +63,7 @@ class SharedReceiver final : public Receiver {
   const std::uint32_t most_;
   const std::uint32_t depth_; // of the queue
   const std::uint32_t batch_; // posted together
+  const model::Driver driver_;
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;
   // Buffers of this: left in the queue, completed and not yet read, or in `unposted_`. Never more

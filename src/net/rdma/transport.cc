@@ -287,6 +287,7 @@ bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
 
 bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
   const double time = device_.now();
+  pool_.trim(time);
   if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
   const bool no_event = settings_.last_byte; // ends such a wait
   if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
@@ -301,9 +302,11 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
   return false;
 }
 
-// While a connection is being made, packets may have to be sent again.
+// While a connection is being made, packets may have to be sent again; and what a burst needed is
+// given back a period later, or two.
 unsigned RdmaTransport::longest_sleep_us() const {
-  return connector_->busy() ? packet_interval_us : UINT_MAX;
+  if (connector_->busy()) return packet_interval_us;
+  return pool_.falling() ? static_cast<unsigned>(model::pool_period * 1e6) : UINT_MAX;
 }
 
 // A packet of a connection, or something for a process that sleeps elsewhere. Which queue it was
@@ -320,11 +323,12 @@ void RdmaTransport::on_failure(std::uint32_t queue_pair, const std::string& reas
 
 std::size_t RdmaTransport::memory_bytes() const {
   const std::size_t used = connector_->used();
-  return sizeof(RdmaTransport) + model::datagram_bytes() + pool_.bytes() + heap_.bytes() +
-         receiver_->bytes() + queues_.bytes() + connector_->known() * record_bytes +
+  const model::Driver& driver = shape_.driver;
+  return sizeof(RdmaTransport) + model::datagram_packets() +
+         static_cast<std::size_t>(driver.datagrams) + pool_.bytes() + heap_.bytes() +
+         receiver_->bytes() + queues_.bytes(driver) + connector_->known() * record_bytes +
          connector_->permit_bytes() +
-         used * (model::queue_pair_bytes(shape_.send_depth, shape_.receive_depth(),
-                                         shape_.inline_bytes) +
+         used * (driver.queue_pair_bytes(shape_.send_depth, shape_.receive_depth()) +
                  shape_.send_depth * sizeof(PendingSend) + sizeof(Headers) +
                  (shape_.window != 0 ? sizeof(Window) : 0));
 }
@@ -356,6 +360,7 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   add("puts", "RDMA writes of data", counters_.puts);
   add("gets", "RDMA reads of data", counters_.gets);
   add("atomics", "RDMA atomics", counters_.atomics);
+  add("buffers_most", "message buffers in use at once, at most", pool_.most());
   add("bounced", "puts and gets copied through a message buffer", counters_.bounced);
   add("no_receiver", "connections lost as the peer had no receive posted for too long",
       counters_.no_receiver);

@@ -65,6 +65,10 @@ CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
                    "Message buffers in use for sends at the busiest moment")
       ->capture_default_str();
   model
+      ->add_option("--buffers", question.buffers,
+                   "Message buffers in use at the busiest moment, as reports count them")
+      ->capture_default_str();
+  model
       ->add_option("--inline", question.adapter.inline_bytes,
                    "Bytes that a request to the adapter carries in itself")
       ->capture_default_str();
@@ -73,6 +77,8 @@ CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
                    "Entries of a completion queue of the adapter")
       ->check(CLI::Range(1024, 1 << 30))
       ->capture_default_str();
+  model->add_flag("--measure", question.measure,
+                  "The adapter of this machine, and what its driver holds");
   model->add_flag("--json", question.json, "For programs");
   return model;
 }

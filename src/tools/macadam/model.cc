@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/macadam/model.h"
 
+#include "net/rdma/ibverbs/device.h"
+#include "net/rdma/measure.h"
 #include "net/rdma/model.h"
 
 #include <fmt/format.h>
@@ -33,19 +35,24 @@ Column compute(const ModelQuestion& question, base::Settings settings, const std
   Column column{receive, model::shape_of(settings, question.adapter, lines), {}, {}};
   lowered.insert(lines.begin(), lines.end());
   for (const std::size_t ranks : question.ranks) {
-    const std::size_t connections = std::max<std::size_t>(ranks, 1) - 1;
-    column.bytes.push_back(model::bytes(column.shape, connections, question.sends));
-    column.pinned.push_back(model::pinned_bytes(column.shape, connections, question.sends));
+    const model::Use use = {.connections = std::max<std::size_t>(ranks, 1) - 1,
+                            .sends = question.sends,
+                            .buffers = question.buffers};
+    column.bytes.push_back(model::bytes(column.shape, use));
+    column.pinned.push_back(model::pinned_bytes(column.shape, use));
   }
   return column;
 }
 
 std::string as_json(const ModelQuestion& question, const std::vector<Column>& columns,
-                    const std::set<std::string>& lowered) {
+                    const std::set<std::string>& lowered, const std::string& driver) {
   nlohmann::json json;
   json["ranks"] = question.ranks;
   json["sends"] = question.sends;
   json["lowered"] = lowered;
+  json["driver"] = driver;
+  json["adapter"] = {{"inline", question.adapter.inline_bytes},
+                     {"completion_depth", question.adapter.completion_depth}};
   for (const Column& column : columns) {
     json["bytes"][column.receive] = column.bytes;
     json["pinned"][column.receive] = column.pinned;
@@ -55,12 +62,28 @@ std::string as_json(const ModelQuestion& question, const std::vector<Column>& co
 
 } // namespace
 
-std::string model_page(const ModelQuestion& question, const base::Settings& settings) {
+net::rdma::model::Driver measure_driver(net::rdma::Device& device, base::Settings settings) {
+  std::vector<std::string> lowered;
+  const auto shape = [&](base::ReceiveMode mode) {
+    settings.rdma_receive = mode;
+    return model::shape_of(settings, device.limits(), lowered);
+  };
+  return net::rdma::measure_driver(device, shape(base::ReceiveMode::shared),
+                                   shape(base::ReceiveMode::credit));
+}
+
+std::string model_page(ModelQuestion question, base::Settings settings) {
+  if (question.measure) {
+    const std::unique_ptr<net::rdma::Device> device =
+        net::rdma::ibverbs::open_device(settings.rdma_device);
+    question.adapter = device->limits();
+    settings.rdma_driver = model::text_of(measure_driver(*device, settings));
+  }
   std::set<std::string> lowered;
   std::vector<Column> columns;
   for (const std::string& receive : question.receive)
     columns.push_back(compute(question, settings, receive, lowered));
-  if (question.json) return as_json(question, columns, lowered);
+  if (question.json) return as_json(question, columns, lowered, settings.rdma_driver);
 
   std::string page =
       "MB that the RDMA transport of a process holds when connected to all others, by how it "
@@ -74,6 +97,8 @@ std::string model_page(const ModelQuestion& question, const base::Settings& sett
       page += fmt::format("{:>14.3f}", static_cast<double>(column.bytes[i]) * 1e-6);
   }
   page += '\n';
+  if (!settings.rdma_driver.empty())
+    page += "bytes of the driver, for an entry of each queue: " + settings.rdma_driver + '\n';
   for (const std::string& line : lowered)
     page += line + '\n';
   return page;

@@ -7,6 +7,7 @@
 #include "net/rdma/measure.h"
 #include "tools/macadam/command.h"
 #include "tools/macadam/load.h"
+#include "tools/macadam/model.h"
 
 #include <fmt/format.h>
 
@@ -187,6 +188,17 @@ void measure_watermark(const base::Settings& settings, Result& result) {
   if (shared != enough) result.file += fmt::format("rdma_shared = {}\n", shared);
 }
 
+// For `macadam model` and reports: M_rc of Sur et al., section 3.3.
+void measure_memory(const base::Settings& settings, Result& result) {
+  const std::unique_ptr<net::rdma::Device> device =
+      net::rdma::ibverbs::open_device(settings.rdma_device);
+  const std::string bytes = net::rdma::model::text_of(measure_driver(*device, settings));
+  result.page +=
+      fmt::format("\nrdma_driver\n  {}: bytes of its driver, for an entry of each queue: {}\n",
+                  device->name(), bytes);
+  result.file += fmt::format("rdma_driver = {}\n", bytes);
+}
+
 void measure_adapter(bool quick, Result& result) {
   const base::Settings settings = boot::read_configuration().settings;
   const net::rdma::ibverbs::Survey survey = net::rdma::ibverbs::survey(settings.rdma_device);
@@ -195,6 +207,7 @@ void measure_adapter(bool quick, Result& result) {
     return;
   }
   measure_watermark(settings, result);
+  measure_memory(settings, result);
   measure_thresholds(adapters, quick, result);
 }
 

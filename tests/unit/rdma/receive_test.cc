@@ -119,7 +119,9 @@ TEST_P(Modes, the_memory_model_is_within_one_percent) {
     const model::Shape shape = model::shape_of(settings, world[0].device.limits(), lowered);
     EXPECT_TRUE(lowered.empty());
     const auto held = static_cast<double>(world[0].transport->memory_bytes());
-    EXPECT_NEAR(static_cast<double>(model::bytes(shape, size - 1, 0)), held, held / 100) << size;
+    EXPECT_NEAR(static_cast<double>(model::bytes(shape, {.connections = size - 1})), held,
+                held / 100)
+        << size;
   }
 }
 

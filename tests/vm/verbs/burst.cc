@@ -3,6 +3,7 @@
 // computes. With the low-watermark event the attendant posts more meanwhile; without it the network
 // holds the sender back (the receiver is not ready). Soft-RoCE counts that.
 #include "check.h"
+#include "counter.h"
 
 #include <fstream>
 
@@ -11,20 +12,6 @@ namespace {
 constexpr int messages = 2000;
 constexpr int bytes = 64;
 constexpr double computes_ms = 3000;
-
-unsigned long long counter(const char* name) {
-  int index = -1, count = 0;
-  MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
-  MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
-  unsigned long long value = 0;
-  OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
-  OK(MPI_T_pvar_session_create(&session));
-  OK(MPI_T_pvar_handle_alloc(session, index, nullptr, &handle, &count));
-  OK(MPI_T_pvar_read(session, handle, &value));
-  OK(MPI_T_pvar_handle_free(session, &handle));
-  OK(MPI_T_pvar_session_free(&session));
-  return value;
-}
 
 // Times that the device's receivers said that they are not ready.
 unsigned long long not_ready() {
