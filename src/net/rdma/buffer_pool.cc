@@ -47,11 +47,12 @@ std::size_t BufferPool::take(std::size_t count, std::vector<Buffer*>& buffers,
 
 void BufferPool::reserve(std::size_t count) {
   const std::scoped_lock guard(lock_);
-  const std::size_t free = made_ - taken_;
   const std::size_t wanted =
       std::min(count, limit_ - std::min(taken_, limit_)) + model::spare_buffers;
-  if (wanted > free) grow(wanted - free);
-  reserved_ = std::max(reserved_, std::min(taken_ + wanted, made_));
+  while (made_ - taken_ < wanted &&
+         grow(std::min(wanted - (made_ - taken_), model::reserve_chunk))) {
+  }
+  reserved_ = std::max(reserved_, std::min(taken_ + wanted, made_) - model::spare_buffers);
   const bool grown = has_surplus();
   grown_.store(grown, std::memory_order_relaxed);
   falling_.store(grown, std::memory_order_relaxed);
@@ -128,11 +129,12 @@ inline Buffer* BufferPool::take_free() {
   return buffer;
 }
 
-// One more chunk, registered as a whole. The device may refuse it: then the pool stays as large as
-// it is.
+// One more chunk, registered as a whole, for as many of `wanted` as one has at most. The device may
+// refuse it: then the pool stays as large as it is.
 bool BufferPool::grow(std::size_t wanted) {
   const std::size_t count =
-      model::round_up(wanted, model::pool_chunk) + (made_ == 0 ? model::spare_buffers : 0);
+      std::min(model::round_up(wanted, model::pool_chunk), model::largest_chunk) +
+      (made_ == 0 ? model::spare_buffers : 0);
   const std::size_t bytes = count * buffer_bytes_;
   auto chunk = std::make_unique<Chunk>();
   try {
@@ -163,6 +165,7 @@ bool BufferPool::grow(std::size_t wanted) {
 }
 
 void BufferPool::trim_grown(double now) {
+  std::vector<std::unique_ptr<Chunk>> gone; // given back without the lock
   const std::scoped_lock guard(lock_);
   if (now - period_began_ < model::pool_period) return;
   const auto wanted = [&] { return std::max({peak_, last_peak_, reserved_, model::pool_chunk}); };
@@ -170,7 +173,7 @@ void BufferPool::trim_grown(double now) {
   last_peak_ = peak_;
   peak_ = taken_;
   period_began_ = now;
-  retire(made_ - std::min(made_, kept));
+  gone = retire(made_ - std::min(made_, kept));
   // A peak counts in two periods: with it gone, more may go.
   const bool falls = last_peak_ > peak_ || kept > wanted();
   falling_.store(falls, std::memory_order_relaxed);
@@ -178,36 +181,33 @@ void BufferPool::trim_grown(double now) {
   grown_.store(has_surplus(), std::memory_order_relaxed);
 }
 
-// Lets go of chunks with as many buffers together, the emptiest first. What is taken of them comes
-// back in time, as new takes are from others.
-void BufferPool::retire(std::size_t surplus) {
-  // Of those that are about as empty, the larger first: small ones would leave no room for it.
+// Lets go of chunks with as many buffers together, the emptiest first; of those alike the largest, as
+// small ones would leave no room for it. What is taken of them comes back in time, as new takes are
+// from those that stay, the fullest first. Returned are the chunks that nobody uses.
+std::vector<std::unique_ptr<BufferChunk>> BufferPool::retire(std::size_t surplus) {
+  std::vector<std::unique_ptr<Chunk>> gone;
   std::ranges::sort(chunks_, {}, [](const auto& chunk) {
-    return std::pair(8 * chunk->taken / chunk->size, -static_cast<std::ptrdiff_t>(chunk->size));
+    return std::pair(chunk->taken, -static_cast<std::ptrdiff_t>(chunk->size));
   });
-  bool any = false;
   for (auto& chunk : chunks_) {
-    const bool goes = chunk->size <= surplus;
-    if (goes) surplus -= chunk->size;
-    chunk->retiring = goes;
-    if (chunk->free == nullptr) {
-      any |= goes;
-      continue;
-    }
+    chunk->retiring = chunk->size <= surplus;
+    if (chunk->retiring) surplus -= chunk->size;
+    if (chunk->free == nullptr) continue;
     free_.erase(*chunk);
-    if (goes && chunk->taken == 0) {
-      made_ -= chunk->size;
-      pinned_ -= model::round_up(chunk->size * buffer_bytes_, model::page);
-      chunk.reset();
-    } else if (goes) {
-      any = true;
+    if (!chunk->retiring) {
+      free_.push_front(*chunk);
+    } else if (chunk->taken != 0) {
       free_.push_back(*chunk);
     } else {
-      free_.push_front(*chunk);
+      made_ -= chunk->size;
+      pinned_ -= model::round_up(chunk->size * buffer_bytes_, model::page);
+      gone.push_back(std::move(chunk));
     }
   }
   std::erase(chunks_, nullptr);
+  const bool any = std::ranges::any_of(chunks_, [](const auto& chunk) { return chunk->retiring; });
   retiring_.store(any, std::memory_order_relaxed);
+  return gone;
 }
 
 } // namespace macadam::net::rdma

@@ -111,7 +111,7 @@ class BufferPool {
     return chunks_.size() > 1 && made_ >= reserved_ + model::pool_chunk;
   }
   void trim_grown(double now);
-  void retire(std::size_t surplus);
+  std::vector<std::unique_ptr<Chunk>> retire(std::size_t surplus);
 
   Device& device_;
   const std::size_t buffer_bytes_;

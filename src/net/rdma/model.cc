@@ -50,16 +50,20 @@ Pool pool_of(const Shape& shape, const Use& use) {
   const std::size_t usual =
       std::max(first + reserved, round_up(receives + beyond_spare(use.sends), pool_chunk));
   const std::size_t burst = beyond_spare(use.buffers);
-  const std::size_t grain = shared ? refill_chunk : pool_chunk;
+  const std::size_t grain = shared ? largest_chunk : pool_chunk;
   const std::size_t more = round_up(burst - std::min(burst, usual), grain);
 
-  const auto pinned = [&](std::size_t buffers) {
-    return round_up(buffers * buffer_bytes(shape.eager), page);
+  // Registered in pieces of whole pages, of `each` buffers and a rest.
+  const auto pinned = [&](std::size_t buffers, std::size_t each) {
+    const std::size_t buffer = buffer_bytes(shape.eager);
+    return buffers / each * round_up(each * buffer, page) +
+           round_up(buffers % each * buffer, page);
   };
+  const std::size_t at_once = std::min(first, largest_chunk);
   return {.buffers = spare_buffers + usual + more,
-          .pinned = pinned(spare_buffers + first) + pinned(reserved) +
-                    (usual - first - reserved) / pool_chunk * pinned(pool_chunk) +
-                    more / grain * pinned(grain)};
+          .pinned = pinned(spare_buffers + at_once, spare_buffers + at_once) +
+                    pinned(first - at_once, largest_chunk) + pinned(reserved, reserve_chunk) +
+                    pinned(usual - first - reserved, pool_chunk) + pinned(more, grain)};
 }
 
 // The numbers of a measured driver, in the order in which they are written.

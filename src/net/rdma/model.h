@@ -22,7 +22,10 @@ inline constexpr std::size_t header_room = 64;     // the engine's longest heade
 inline constexpr std::size_t repeated_header = 20; // bytes of the header that may be left out
 inline constexpr std::size_t landing =
     32; // where messages land in their buffer: behind room for it
-inline constexpr std::size_t pool_chunk = 32;   // buffers registered together at least
+inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
+inline constexpr std::size_t largest_chunk = 128; // ... at most; by the attendant always so many
+// The reserve's: in smaller pieces, so that the pool can shrink to what it was in whole chunks.
+inline constexpr std::size_t reserve_chunk = 64;
 inline constexpr std::size_t spare_buffers = 2; // beyond the first chunk, never for receives
 // Seconds: buffers that were not wanted in one such period, and in the one before, are given back.
 inline constexpr double pool_period = 1;
@@ -30,7 +33,6 @@ inline constexpr double pool_period = 1;
 inline constexpr std::uint32_t unsignalled_buffers = 7;
 inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
-inline constexpr std::size_t refill_chunk = 128;  // buffers that the attendant registers together
 inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use
 
 // Datagram queue pair: requests of many peers at once, and our answers.
@@ -108,11 +110,11 @@ constexpr std::uint32_t queue_depth(unsigned index, std::uint32_t per_connection
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(depth, most));
 }
 
-// Buffers that are registered beside the shared receives, once somebody is connected: those that
-// the attendant posts when it is first woken.
+// Buffers that are registered beside the shared receives, once somebody is connected: as many as the
+// attendant must post at least when it is woken, so that the first time it registers none.
 constexpr std::uint32_t reserved_receives(std::uint32_t shared, std::uint32_t watermark,
                                           std::uint32_t most) {
-  return watermark == 0 ? 0 : std::min(shared, most - shared);
+  return std::min(watermark, most - shared);
 }
 
 // What settings and device together come to: the numbers that the transport works with.

@@ -83,7 +83,7 @@ void SharedReceiver::on_limit() {
     const std::uint32_t room = most_ - held_.load(std::memory_order_relaxed);
     const auto left = static_cast<std::uint32_t>(kept_ - posted);
     const std::size_t count =
-        post_new(std::min({room, left, batch_}), posted < watermark_ ? model::refill_chunk : 0);
+        post_new(std::min({room, left, batch_}), posted < watermark_ ? model::largest_chunk : 0);
     if (count == 0) break;
     posted += count;
   }

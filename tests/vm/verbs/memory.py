@@ -20,7 +20,7 @@ RANKS = (2, 4, 8, 16)
 PAYLOAD = 4096
 BURST = 1000
 KEPT = 7  # message buffers whose completion nobody has asked for (model.h)
-FIELDS = ("anonymous", "driver", "pinned", "resident")
+FIELDS = ("anonymous", "heap", "libraries", "mapped", "driver", "pinned", "resident")
 
 
 def output(*command, **settings):
@@ -95,11 +95,12 @@ def table(found):
     kib = 1024
     lines = [f"bytes of the driver, for an entry of each queue: {found['driver']}",
              f"constant, from the first row: {found['constant'] / kib:.0f} KiB", "",
-             "| receive | ranks | stage | connections | kernel: anonymous, KiB | driver's queues | model, KiB "
-             "| difference | kernel: pinned, KiB | model | difference |", "|" + "---|" * 11]
+             "| receive | ranks | stage | connections | kernel: heap, KiB | libraries | mapped | driver's queues "
+             "| all | model | difference | kernel: pinned | model | difference |", "|" + "---|" * 14]
     for row in found["rows"]:
         lines.append(f"| {row['receive']} | {row['ranks']} | {row['stage']} | {row['peers']} "
-                     f"| {row['anonymous'] / kib:.0f} | {row['driver'] / kib:.0f} "
+                     f"| {row['heap'] / kib:.0f} | {row['libraries'] / kib:.0f} | {row['mapped'] / kib:.0f} "
+                     f"| {row['driver'] / kib:.0f} | {row['held'] / kib:.0f} "
                      f"| {(row['model'] + found['constant']) / kib:.0f} | {row['percent']:+.2f} % "
                      f"| {row['pinned'] / kib:.0f} | {row['model_pinned'] / kib:.0f} "
                      f"| {row['percent_pinned']:+.2f} % |")

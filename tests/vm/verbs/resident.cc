@@ -4,8 +4,9 @@
 // computes, and when it is over. `resident RANKS FILE BYTES BURST`: FILE is made, and tells of who
 // has come to which stage, as any message of MPI would open connections; messages of the halo and
 // of the all-to-all are BYTES long, BURST of 64 bytes make the burst. A line for each rank and
-// stage: name, rank, peers talked to, KiB anonymous, mapped by the driver, pinned, resident in all;
-// and, of the library's accounts, the most message buffers that were in use at once.
+// stage: name, rank, peers talked to, KiB anonymous, of these the heap, libraries' data and what is
+// mapped, then KiB mapped by the driver, pinned, resident in all; and, of the library's accounts, the
+// most message buffers that were in use at once.
 #include "check.h"
 #include "counter.h"
 
@@ -21,7 +22,10 @@
 namespace {
 
 struct Account {
-  long anonymous = 0; // KiB: the heap, buffers, stacks
+  long anonymous = 0; // KiB, all of these together:
+  long heap = 0;      // ... of the main thread, and its stack
+  long libraries = 0; // ... what is written of their data
+  long mapped = 0;    // ... message buffers; heaps and stacks of other threads
   long device = 0;    // queues that the driver has mapped
   long pinned = 0;
   long resident = 0;
@@ -60,15 +64,21 @@ void for_each_line(const char* path, Use use) {
 Account look() {
   Account account;
   bool of_device = false;
+  long* part = nullptr;
   for_each_line("/proc/self/smaps", [&](std::string_view line) {
     if (line.empty()) return;
     if (line[0] < 'A' || line[0] > 'Z') { // "7f..-7f.. rw-p 0000 00:00 0   name": a mapping begins
       of_device = line.find("/dev/infiniband/") != line.npos;
+      if (line.find("[heap]") != line.npos || line.find("[stack]") != line.npos)
+        part = &account.heap;
+      else
+        part = line.find('/') != line.npos ? &account.libraries : &account.mapped;
     } else if (line.starts_with("Rss:")) {
       account.resident += number_in(line);
       if (of_device) account.device += number_in(line);
     } else if (line.starts_with("Anonymous:") && !of_device) {
       account.anonymous += number_in(line);
+      *part += number_in(line);
     }
   });
   for_each_line("/proc/self/status", [&](std::string_view line) {
@@ -145,7 +155,7 @@ void burst(int messages, Meeting& meeting) {
   for (MPI_Request& request : requests)
     OK(MPI_Isend(data.data(), bytes, MPI_BYTE, 1, 7, MPI_COMM_WORLD, &request));
   // Rank 1 computes until as many are there as its buffers can take.
-  for (int i = 0, done = 0; i < 1000 && done == 0 && check::rank == 0; ++i) {
+  for (int i = 0, done = 0; i < 5000 && done == 0 && check::rank == 0; ++i) {
     OK(MPI_Testall(messages, requests.data(), &done, MPI_STATUSES_IGNORE));
     usleep(1000);
   }
@@ -178,10 +188,11 @@ int main(int argc, char** argv) {
   const auto tell = [&](const char* stage) {
     meeting.all(check::size);
     const Account now = look();
-    std::printf("%s %d %zu %ld %ld %ld %ld %llu\n", stage, check::rank, peers.size(),
-                now.anonymous - before.anonymous, now.device - before.device,
-                now.pinned - before.pinned, now.resident - before.resident,
-                counter("buffers_most"));
+    std::printf("%s %d %zu %ld %ld %ld %ld %ld %ld %ld %llu\n", stage, check::rank, peers.size(),
+                now.anonymous - before.anonymous, now.heap - before.heap,
+                now.libraries - before.libraries, now.mapped - before.mapped,
+                now.device - before.device, now.pinned - before.pinned,
+                now.resident - before.resident, counter("buffers_most"));
     std::fflush(stdout);
     meeting.all(check::size);
   };
@@ -193,9 +204,9 @@ int main(int argc, char** argv) {
   if (messages != 0 && check::size > 1) {
     burst(messages, meeting);
     tell("burst");
-    // Traffic goes on, a little, for longer than what the burst needed is kept.
+    // Traffic goes on, a little, for longer than what the burst needed is kept; rank 1 waits for it.
     for (int round = 0; round < 16; ++round) {
-      usleep(300000);
+      usleep(check::rank == 1 ? 250000 : 300000);
       exchange(everyone(), bytes, out, in);
     }
     tell("after");
