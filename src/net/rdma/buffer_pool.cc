@@ -5,26 +5,25 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <sys/mman.h>
 
 namespace macadam::net::rdma {
 
 void FreePages::operator()(std::byte* memory) const {
-  madvise(memory, bytes, MADV_DONTNEED);
-  std::free(memory);
+  munmap(memory, bytes);
 }
 
 PageMemory allocate_pages(std::size_t bytes, const char* purpose) {
   const std::size_t whole = model::round_up(bytes, model::page);
-  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(model::page, whole));
-  if (memory == nullptr) {
+  void* const memory =
+      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
     base::fail(MPI_ERR_NO_MEM,
                "RDMA: the system has no {} bytes for {}; give the process more memory, or lower "
                "MACADAM_RDMA_BUFFERS, MACADAM_RDMA_EAGER or MACADAM_RDMA_WINDOW",
                whole, purpose);
   }
-  return {memory, FreePages{whole}};
+  return {static_cast<std::byte*>(memory), FreePages{whole}};
 }
 
 Buffer* BufferPool::take() {
@@ -181,9 +180,9 @@ void BufferPool::trim_grown(double now) {
   grown_.store(has_surplus(), std::memory_order_relaxed);
 }
 
-// Lets go of chunks with as many buffers together, the emptiest first; of those alike the largest, as
-// small ones would leave no room for it. What is taken of them comes back in time, as new takes are
-// from those that stay, the fullest first. Returned are the chunks that nobody uses.
+// Lets go of chunks with as many buffers together, the emptiest first; of those alike the largest,
+// as small ones would leave no room for it. What is taken of them comes back in time, as new takes
+// are from those that stay, the fullest first. Returned are the chunks that nobody uses.
 std::vector<std::unique_ptr<BufferChunk>> BufferPool::retire(std::size_t surplus) {
   std::vector<std::unique_ptr<Chunk>> gone;
   std::ranges::sort(chunks_, {}, [](const auto& chunk) {

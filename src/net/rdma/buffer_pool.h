@@ -14,7 +14,7 @@
 
 namespace macadam::net::rdma {
 
-// Freed pages are the system's again at once, wherever the allocator keeps their addresses.
+// The system's pages themselves: an allocator would add a page to each piece, and keep freed ones.
 struct FreePages {
   std::size_t bytes = 0;
   void operator()(std::byte* memory) const;

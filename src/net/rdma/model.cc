@@ -56,8 +56,7 @@ Pool pool_of(const Shape& shape, const Use& use) {
   // Registered in pieces of whole pages, of `each` buffers and a rest.
   const auto pinned = [&](std::size_t buffers, std::size_t each) {
     const std::size_t buffer = buffer_bytes(shape.eager);
-    return buffers / each * round_up(each * buffer, page) +
-           round_up(buffers % each * buffer, page);
+    return buffers / each * round_up(each * buffer, page) + round_up(buffers % each * buffer, page);
   };
   const std::size_t at_once = std::min(first, largest_chunk);
   return {.buffers = spare_buffers + usual + more,

@@ -110,8 +110,8 @@ constexpr std::uint32_t queue_depth(unsigned index, std::uint32_t per_connection
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(depth, most));
 }
 
-// Buffers that are registered beside the shared receives, once somebody is connected: as many as the
-// attendant must post at least when it is woken, so that the first time it registers none.
+// Buffers that are registered beside the shared receives, once somebody is connected: as many as
+// the attendant must post at least when it is woken, so that the first time it registers none.
 constexpr std::uint32_t reserved_receives(std::uint32_t shared, std::uint32_t watermark,
                                           std::uint32_t most) {
   return std::min(watermark, most - shared);

@@ -4,13 +4,15 @@
 bytes that it measures of the driver. Prints a table; with --json FILE the rows too.
 
 The kernel's figure is what is anonymous or mapped by the driver, more than before MPI_Init. The model
-knows nothing of what MPI itself and libibverbs hold: that is one constant, by which the first row (two
-ranks, `ring`, nobody connected) differs. All others are predictions. The model is told who talks to how
-many, how many messages are sent at once, and the message buffers that a burst took, as the library
-counts them."""
+knows of the transport alone. What the library has beside it at the start is one constant, by which the
+first row (two ranks, `ring`, nobody connected) differs; what its engine takes for messages is the row
+`engine` of the job's report, more than in a job without messages. All else are predictions. The model
+is told who talks to how many, how many messages are sent at once, and the message buffers that a burst
+took, as the library counts them."""
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ RANKS = (2, 4, 8, 16)
 PAYLOAD = 4096
 BURST = 1000
 KEPT = 7  # message buffers whose completion nobody has asked for (model.h)
+STAGES = ("start", "halo", "alltoall", "burst", "after")
 FIELDS = ("anonymous", "heap", "libraries", "mapped", "driver", "pinned", "resident")
 
 
@@ -28,22 +31,29 @@ def output(*command, **settings):
     done = subprocess.run(words, text=True, capture_output=True, timeout=300, check=False)
     if done.returncode != 0:
         raise AssertionError(f"{words}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout, done.stderr
 
 
-def run(build, receive, ranks):
-    """One job: {(stage, rank): row}."""
+def engine(report):
+    """Bytes of the engine at a job's end, in the rank with least: one that sends a burst has a request for
+    each message."""
+    number, unit = re.search(r"^    engine +\S+ \w+ +(\S+) (\w+) ", report, re.MULTILINE).groups()
+    return round(float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit])
+
+
+def run(build, receive, ranks, payload=PAYLOAD, burst=BURST):
+    """One job: {(stage, rank): row}, and its engine's bytes at the end."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        lines = output(build / "bin/mpiexec", "-timeout", 200, "-n", ranks,
-                       build / "tests/vm/verbs.resident", ranks, f"{folder}/meeting", PAYLOAD, BURST,
-                       NETWORK="rdma", RDMA_RECEIVE=receive)
+        lines, report = output(build / "bin/mpiexec", "-timeout", 200, "-n", ranks,
+                               build / "tests/vm/verbs.resident", ranks, f"{folder}/meeting", payload,
+                               burst, NETWORK="rdma", RDMA_RECEIVE=receive, REPORT=1)
     rows = {}
     for line in lines.splitlines():
         stage, rank, peers, *numbers, buffers = line.split()
         rows[stage, int(rank)] = {"receive": receive, "ranks": ranks, "stage": stage, "rank": int(rank),
                                   "peers": int(peers), "buffers": int(buffers),
                                   **dict(zip(FIELDS, (int(number) << 10 for number in numbers)))}
-    return rows
+    return rows, engine(report)
 
 
 class Model:
@@ -57,7 +67,7 @@ class Model:
                          told["adapter"]["completion_depth"])
 
     def _ask(self, *arguments, **settings):
-        return output(self._build / "bin/macadam", "model", "--json", *arguments, **settings)
+        return output(self._build / "bin/macadam", "model", "--json", *arguments, **settings)[0]
 
     def predict(self, row):
         """Adds what the model says of a row."""
@@ -75,18 +85,21 @@ class Model:
 def measure(build, ranks=RANKS, receive=RECEIVE):
     """All rows, one for each job and stage: the rank with most to hold (rank 1: the burst's)."""
     model = Model(build)
+    _, idle = run(build, receive[0], 2, 0, 0)
     rows = []
     for mode in receive:
         for size in ranks:
-            job = run(build, mode, size)
-            for stage in ("start", "halo", "alltoall", "burst", "after"):
+            job, busy = run(build, mode, size)
+            for stage in STAGES:
                 row = job[stage, 1]
                 model.predict(row)
+                row["engine"] = 0 if stage == "start" else busy - idle
                 row["held"] = row["anonymous"] + row["driver"]
                 rows.append(row)
     constant = rows[0]["held"] - rows[0]["model"]
     for row in rows:
-        row["percent"] = 100 * ((row["model"] + constant) / row["held"] - 1)
+        row["expected"] = row["model"] + row["engine"] + constant
+        row["percent"] = 100 * (row["expected"] / row["held"] - 1)
         row["percent_pinned"] = 100 * (row["model_pinned"] / row["pinned"] - 1)
     return {"payload": PAYLOAD, "burst": BURST, "driver": model.driver, "constant": constant, "rows": rows}
 
@@ -96,12 +109,12 @@ def table(found):
     lines = [f"bytes of the driver, for an entry of each queue: {found['driver']}",
              f"constant, from the first row: {found['constant'] / kib:.0f} KiB", "",
              "| receive | ranks | stage | connections | kernel: heap, KiB | libraries | mapped | driver's queues "
-             "| all | model | difference | kernel: pinned | model | difference |", "|" + "---|" * 14]
+             "| all | engine | model | difference | kernel: pinned | model | difference |", "|" + "---|" * 15]
     for row in found["rows"]:
         lines.append(f"| {row['receive']} | {row['ranks']} | {row['stage']} | {row['peers']} "
                      f"| {row['heap'] / kib:.0f} | {row['libraries'] / kib:.0f} | {row['mapped'] / kib:.0f} "
                      f"| {row['driver'] / kib:.0f} | {row['held'] / kib:.0f} "
-                     f"| {(row['model'] + found['constant']) / kib:.0f} | {row['percent']:+.2f} % "
+                     f"| {row['engine'] / kib:.0f} | {row['expected'] / kib:.0f} | {row['percent']:+.2f} % "
                      f"| {row['pinned'] / kib:.0f} | {row['model_pinned'] / kib:.0f} "
                      f"| {row['percent_pinned']:+.2f} % |")
     return "\n".join(lines)

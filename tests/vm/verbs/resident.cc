@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the kernel says that a process holds (/proc/self/smaps, VmPin), more than before MPI_Init:
 // after it, after a halo exchange, after an exchange of all with all, after a burst at a rank that
-// computes, and when it is over. `resident RANKS FILE BYTES BURST`: FILE is made, and tells of who
-// has come to which stage, as any message of MPI would open connections; messages of the halo and
-// of the all-to-all are BYTES long, BURST of 64 bytes make the burst. A line for each rank and
-// stage: name, rank, peers talked to, KiB anonymous, of these the heap, libraries' data and what is
-// mapped, then KiB mapped by the driver, pinned, resident in all; and, of the library's accounts, the
-// most message buffers that were in use at once.
+// computes, and when it is over (with BYTES 0 only the first). `resident RANKS FILE BYTES BURST`:
+// FILE is made, and tells of who has come to which stage, as any message of MPI would open
+// connections; messages of the halo and of the all-to-all are BYTES long, BURST of 64 bytes make
+// the burst. A line for each rank and stage: name, rank, peers talked to, KiB anonymous, of these
+// the heap, libraries' data and what is mapped, then KiB mapped by the driver, pinned, resident in
+// all; and, of the library's accounts, the most message buffers that were in use at once.
 #include "check.h"
 #include "counter.h"
 
@@ -197,17 +197,22 @@ int main(int argc, char** argv) {
     meeting.all(check::size);
   };
   tell("start");
-  exchange(neighbours(), bytes, out, in);
-  tell("halo");
-  exchange(everyone(), bytes, out, in);
-  tell("alltoall");
+  if (bytes != 0) {
+    exchange(neighbours(), bytes, out, in);
+    tell("halo");
+    exchange(everyone(), bytes, out, in);
+    tell("alltoall");
+  }
   if (messages != 0 && check::size > 1) {
     burst(messages, meeting);
     tell("burst");
-    // Traffic goes on, a little, for longer than what the burst needed is kept; rank 1 waits for it.
+    // Traffic goes on, a little, for longer than what the burst needed is kept: some 20 messages to
+    // a rank in a round. Rank 1 waits for them.
+    const int times = 16 / (check::size - 1) + 1;
     for (int round = 0; round < 16; ++round) {
       usleep(check::rank == 1 ? 250000 : 300000);
-      exchange(everyone(), bytes, out, in);
+      for (int i = 0; i < times; ++i)
+        exchange(everyone(), bytes, out, in);
     }
     tell("after");
   }

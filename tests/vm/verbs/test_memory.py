@@ -10,6 +10,8 @@ import subprocess
 import sys
 import unittest
 
+import memory
+
 BUILD = pathlib.Path(sys.argv[1])
 HELD = "tests/vm/verbs.held"
 # Of `macadam model`: what soft-RoCE has, as `macadam info` tells.
@@ -58,6 +60,20 @@ class Memory(unittest.TestCase):
                         _, least, most = row(report, name)
                         self.assertAlmostEqual(least / expected, 1, delta=0.01, msg=name)
                         self.assertAlmostEqual(most / expected, 1, delta=0.01, msg=name)
+
+
+class Kernel(unittest.TestCase):
+    """The same by the kernel's accounts, and what a burst took and gave back."""
+
+    def test_the_kernel_says_what_the_model_says(self):
+        found = memory.measure(BUILD, (2,), ("ring", "shared"))
+        rows = {(row["receive"], row["stage"]): row for row in found["rows"]}
+        after, burst = rows.pop(("shared", "after")), rows["shared", "burst"]
+        for key, row in rows.items():
+            self.assertLess(abs(row["percent"]), 2, (key, row))
+        # A chunk may be in use still.
+        self.assertLess(after["held"], burst["held"] - (2 << 20), (burst, after))
+        self.assertLess(after["held"], 1.02 * after["expected"] + (2 << 20), after)
 
 
 class Connections(unittest.TestCase):
