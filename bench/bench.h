@@ -45,6 +45,16 @@ inline void start(int& argc, char**& argv) {
   bind_to_core();
 }
 
+// The same for programs whose ranks have several threads, which are not bound: they would share a
+// core. False if the library does not allow it.
+inline bool start_threads(int& argc, char**& argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return provided == MPI_THREAD_MULTIPLE;
+}
+
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<long>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -86,13 +86,8 @@ void measure(double us) {
 
 } // namespace
 
-// Not bound to cores: the threads of rank 0 take both.
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &bench::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &bench::size);
-  if (&MPI_Psend_init != nullptr && provided == MPI_THREAD_MULTIPLE) {
+  if (bench::start_threads(argc, argv) && &MPI_Psend_init != nullptr) {
     for (int i = 1; i < argc; ++i)
       measure(std::atof(argv[i]));
   }

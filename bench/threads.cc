@@ -71,13 +71,8 @@ void run(int threads) {
 
 } // namespace
 
-// Not bound to cores: the threads of a rank would share one.
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &bench::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &bench::size);
-  if (provided == MPI_THREAD_MULTIPLE) {
+  if (bench::start_threads(argc, argv)) {
     for (int i = 1; i < argc; ++i)
       run(std::atoi(argv[i]));
   }
