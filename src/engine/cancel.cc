@@ -86,8 +86,11 @@ bool Engine::is_unsent(Peer& peer, const ReceiveRequest& receive) {
       continue;
     base::List<Deferred>::erase(waiting);
     deferred_slab_.free(&waiting);
-    base::ListNode<Backlogged>& node = peer;
-    if (peer.backlog.empty()) node.unlink();
+    if (peer.backlog.empty()) {
+      base::ListNode<Backlogged>& node = peer;
+      node.unlink();
+      update_short_limit(peer);
+    }
     return true;
   }
   return false;

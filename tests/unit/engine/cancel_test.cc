@@ -71,6 +71,18 @@ TEST_F(Cancel, BeforeTheAnnouncementHasLeft) {
   expect_rest();
 }
 
+TEST_F(Cancel, OfTheLastInTheBacklogOpensTheShortPath) {
+  Bytes buffer(large);
+  net.busy = true;
+  ReceiveRequest& request = receive(buffer);
+  engine->cancel(request);
+  ASSERT_TRUE(request.complete);
+  net.busy = false;
+  EXPECT_GE(engine->peer(other).short_limit, 0);
+  engine->release(&request);
+  expect_rest();
+}
+
 TEST_F(Cancel, UsedAnnouncementWins) {
   net.answer = engine::Revoked::no;
   auto& request = receive(first);
