@@ -179,7 +179,7 @@ void PartitionedTable::post_marked(std::uint64_t id, std::uint32_t first, std::u
 }
 
 bool PartitionedTable::post_left() noexcept {
-  left_->store(false);
+  left_->exchange(false); // reads too: what was marked before leave() is seen
   for (auto at = sends_.begin(); at != sends_.end();) {
     PartitionedSend& send = *at;
     ++at;
