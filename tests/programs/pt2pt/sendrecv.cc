@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sendrecv, Sendrecv_replace and their nonblocking forms: around a ring, to itself, to nobody.
 #include "check.h"
+#include "counter.h"
 
 namespace {
 
@@ -97,6 +98,25 @@ void strided_replace() {
   OK(MPI_Type_free(&column));
 }
 
+// Who begins an exchange and computes leaves the data to the other: what is written by its sender
+// alone would wait for the computation.
+void computing_meanwhile() {
+  if (check::size < 2 || !check::is_macadam() || std::getenv("MACADAM_RENDEZVOUS") != nullptr)
+    return;
+  const check::Counter written("send_rndv_write");
+  for (int bytes : {100'000, 10'000'000}) {
+    std::vector<unsigned char> out(static_cast<std::size_t>(bytes), 1), in(out.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (check::rank == 1) OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (check::rank < 2)
+      OK(MPI_Isendrecv(out.data(), bytes, MPI_BYTE, 1 - check::rank, 1, in.data(), bytes, MPI_BYTE,
+                       1 - check::rank, 1, MPI_COMM_WORLD, &request));
+    if (check::rank != 1) OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+  CHECK_EQUAL(written.since(), 0ULL);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -104,5 +124,6 @@ int main(int argc, char** argv) {
                     {{"ring", ring},
                      {"itself", itself},
                      {"nobody", nobody},
-                     {"strided_replace", strided_replace}});
+                     {"strided_replace", strided_replace},
+                     {"computing_meanwhile", computing_meanwhile}});
 }
