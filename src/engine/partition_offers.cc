@@ -14,6 +14,7 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send, std::uin
   Peer& peer = *whole.peer;
   const Limits& limits = peer.transport->limits();
   if (!limits.copies || send.bytes <= limits.eager / 8) return false;
+  if (!peer.transport->why_not_direct(*peer.link).empty()) return false; // it could not read alone
   send.is_registered = engine_.name(peer, engine_.flat(send), send.bytes, send.registered);
   if (!send.is_registered) return false;
   offered_.reserve(offered_.size() + 1);

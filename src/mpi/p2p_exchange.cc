@@ -47,7 +47,8 @@ void follow(Exchange& exchange, Request* half) {
   };
 }
 
-// Whether the caller waits at once. One who computes meanwhile must leave the data to who waits.
+// Whether the caller waits at once. A caller that computes meanwhile leaves the data to the side
+// that waits.
 enum class Caller : std::uint8_t { waits, computes };
 
 // The exchange takes over `staged`, which holds what is sent if it is not null.
