@@ -175,9 +175,10 @@ void BufferPool::trim_grown(double now) {
   gone = retire(made_ - std::min(made_, kept));
   // A peak counts in two periods: with it gone, more may go.
   const bool falls = last_peak_ > peak_ || kept > wanted();
-  falling_.store(falls, std::memory_order_relaxed);
   // What is taken may sink at any later time, as receives left by a burst are used.
-  grown_.store(has_surplus(), std::memory_order_relaxed);
+  const bool grown = has_surplus();
+  grown_.store(grown, std::memory_order_relaxed);
+  falling_.store(falls && grown, std::memory_order_relaxed);
 }
 
 // Lets go of chunks with as many buffers together, the emptiest first; of those alike the largest,

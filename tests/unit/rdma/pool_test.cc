@@ -78,6 +78,19 @@ TEST_F(Pool, keeps_what_is_reserved_for_good) {
   EXPECT_LE(buffers(), reserved + model::pool_chunk);
 }
 
+// A process that waits wakes each period as long as the pool falls.
+TEST_F(Pool, falls_only_while_something_can_be_given_back) {
+  take(300);
+  give(300);
+  for (int round = 1; round < 6; ++round) {
+    take(5);
+    give(5);
+    pool.trim(round * period);
+    ASSERT_FALSE(pool.falling() && !pool.grown()) << round;
+  }
+  EXPECT_FALSE(pool.falling());
+}
+
 TEST_F(Pool, keeps_every_buffer_that_is_taken) {
   take(300);
   for (int round = 1; round < 5; ++round) {
