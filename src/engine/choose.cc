@@ -17,7 +17,7 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
     return nullptr;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
-  if (!fits_eager || peer.demoted || !peer.backlog.empty()) progress();
+  if (!fits_eager || peer.demoted || !peer.backlog.empty()) deliver();
   bool eager = fits_eager && (!peer.demoted || bytes == 0);
   std::byte* copy = nullptr;
   if (!eager && customized && bytes <= peer.hybrid && mode == SendMode::standard &&

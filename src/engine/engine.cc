@@ -72,6 +72,7 @@ void Engine::finish_send(SendRequest& send, std::int32_t error) {
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
   if (send.is_registered) send.peer->transport->release_memory(send.registered);
+  if (send.permit != 0) send.peer->transport->discard(*send.peer->link, send.permit);
   if (send.staged != nullptr) {
     if (send.hybrid) {
       send.peer->transport->free(send.staged);

@@ -130,9 +130,10 @@ class Engine final : public Sink {
     }
   }
 
-  // Delivers what has arrived and moves what waited. True if anything happened.
+  // Delivers what has arrived and moves what waited. True if anything happened. For calls that have
+  // more to do; those that wait call progress().
   // Does nothing when called from a continuation, inside progress.
-  bool progress() {
+  bool deliver() {
     if (progressing_) [[unlikely]]
       return false;
     const Progressing guard(progressing_);
@@ -145,11 +146,12 @@ class Engine final : public Sink {
       moved = flush_backlogs() || moved;
     if (partitioned_.any_left()) [[unlikely]]
       moved = partitioned_.post_left();
-    if (!moved && partitioned_.any_offered()) [[unlikely]]
-      moved = partitioned_.take_back();
     moves_ += moved ? 1 : 0;
     return moved;
   }
+  // The same, of a process that has nothing else to do: if nothing has arrived it copies what
+  // either side may.
+  bool progress() { return deliver() || copy_when_idle(); }
   // How often progress() found something to do: a process that waits has not gone on while this
   // stands still.
   [[nodiscard]] std::uint64_t moves() const { return moves_; }
@@ -182,6 +184,12 @@ class Engine final : public Sink {
   void for_each_revocation(Visit&& visit) const {
     for (const Revoking& row : revoking_)
       visit(*row.peer, *row.channel, row.receive_id);
+  }
+  // Receives that read if their sender does not write first.
+  template <class Visit>
+  void for_each_unread(Visit&& visit) const {
+    for (const ReceiveRequest* receive : unread_)
+      visit(*receive);
   }
   template <class Visit>
   void for_each_rendezvous_receive(Visit&& visit) const {
@@ -307,6 +315,22 @@ class Engine final : public Sink {
   std::byte* copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
                              std::size_t bytes);
   void offer_copy(SendRequest& send);
+
+  // exchange.cc
+  void issue_in_exchange(SendRequest& send);
+  void await_idle(ReceiveRequest& receive, const Message& message);
+  bool read_unread();
+  bool copy_when_idle() {
+    const bool any = partitioned_.any_offered() || !unread_.empty();
+    if (!any || progressing_) [[likely]]
+      return false;
+    const Progressing guard(progressing_);
+    const bool moved = partitioned_.any_offered() ? partitioned_.take_back() : read_unread();
+    moves_ += moved ? 1 : 0;
+    return moved;
+  }
+  bool take_permit_back(SendRequest& send);
+  void read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID
   wire::SenderReady offer(SendRequest& send);
@@ -455,7 +479,8 @@ class Engine final : public Sink {
     std::uint64_t receive_id;
   };
   std::vector<Revoking> revoking_;
-  ContextSet dropped_; // of communicators that were freed
+  std::vector<ReceiveRequest*> unread_; // answered offers of Offer::either, oldest first
+  ContextSet dropped_;                  // of communicators that were freed
   mem::Buffers buffers_;
   PartitionedTable partitioned_{*this};
   std::size_t unexpected_bytes_ = 0;

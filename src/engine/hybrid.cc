@@ -25,7 +25,7 @@ std::byte* Engine::copy_for_hybrid(Peer& peer, const Envelope& envelope, const D
   std::size_t copied = 0;
   while (copied < bytes) {
     copied += cursor.pack(copy + copied, std::min(between_looks, bytes - copied));
-    progress();
+    deliver();
     if (copied < bytes && is_announced(peer, envelope)) {
       peer.transport->free(copy);
       return nullptr;

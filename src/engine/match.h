@@ -23,6 +23,7 @@ struct Message : base::Object, base::ListNode<ByEnvelope>, base::ListNode<ByArri
   std::byte* data = nullptr; // eager: owned by the engine's buffers
   std::uint64_t send_id = 0; // to acknowledge or to answer; 0: neither
   RemoteMemory memory;
+  std::uint64_t permit = 0; // see wire::SenderReady
   wire::Offer offer = wire::Offer::write;
   bool rendezvous = false;
   bool counted = false;  // see wire::SenderReady

@@ -35,16 +35,9 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send, std::uin
 // The youngest: the receiver begins with the oldest.
 bool PartitionedTable::take_back() noexcept {
   SendRequest& send = *offered_.back();
-  Transport& transport = *send.peer->transport;
-  const Revoked revoked = transport.revoke(*send.peer->link, send.permit);
   offered_.pop_back();
-  if (revoked != Revoked::yes) { // FIN will come
-    send.stage = SendStage::awaits_ack;
-    return false;
-  }
-  transport.discard(*send.peer->link, send.permit);
-  send.permit = 0;
-  send.mode = SendMode::exchange; // both move some
+  if (!engine_.take_permit_back(send)) return false; // FIN will come
+  send.mode = SendMode::exchange;                    // both move some
   try {
     write(*static_cast<PartitionedSend*>(send.argument), send,
           static_cast<std::uint32_t>(send.ordinal));
@@ -71,22 +64,7 @@ void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) {
   read.argument = whole;
   read.id = engine_.receive_ids_.add(&read);
   engine_.receiving_.push_back(read);
-  if (!read_directly(peer, read, offer.memory))
-    engine_.post_get(peer, read, offer.memory, read.capacity);
-}
-
-// Without the sender, which has copies of its own to make; false if that cannot be.
-bool PartitionedTable::read_directly(Peer& peer, ReceiveRequest& read, RemoteMemory from) {
-  Transport& transport = *peer.transport;
-  if (!transport.why_not_direct(*peer.link).empty()) return false;
-  Posted posted = Posted::busy;
-  try {
-    posted = transport.read(*peer.link, read.data.address, from, read.capacity,
-                            read.id | Engine::receive_cookie);
-  } catch (const base::Error&) { // what was allowed is no more
-  }
-  if (posted == Posted::done) engine_.finish_reading(read, true);
-  return posted != Posted::busy;
+  engine_.read_alone(peer, read, offer.memory, read.capacity);
 }
 
 void PartitionedTable::on_read(Request& request, void* argument) {

@@ -173,7 +173,7 @@ void PartitionedTable::post_marked(PartitionedSend& send, std::size_t word,
 
 void PartitionedTable::post_marked(std::uint64_t id, std::uint32_t first, std::uint32_t last) {
   if (PartitionedSend* const send = send_ids_.find(id); send != nullptr && !send->is_open())
-    engine_.progress();
+    engine_.deliver();
   if (PartitionedSend* const send = send_ids_.find(id))
     post_marked(*send, first / 64, last / 64 + 1);
 }
@@ -258,10 +258,7 @@ void PartitionedTable::write(PartitionedSend& whole, SendRequest& send, std::uin
 void PartitionedTable::on_written(Request& request, void* argument) {
   auto& whole = *static_cast<PartitionedSend*>(argument);
   auto& send = static_cast<SendRequest&>(request);
-  if (send.permit != 0) {
-    std::erase(whole.table->offered_, &send);
-    send.peer->transport->discard(*send.peer->link, send.permit);
-  }
+  if (send.stage == SendStage::announced) std::erase(whole.table->offered_, &send);
   if (request.status.error != MPI_SUCCESS) whole.error = request.status.error;
   whole.table->engine_.release(&request);
   whole.table->count(whole);

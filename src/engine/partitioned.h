@@ -223,7 +223,6 @@ class PartitionedTable {
   void arrived(PartitionedReceive& receive, std::uint32_t partition);
   void unpack(PartitionedReceive& receive, std::uint32_t partition);
   void end(Partitioned& operation);
-  bool read_directly(Peer& peer, ReceiveRequest& read, RemoteMemory from);
   static void on_written(Request& request, void* argument);
   static void on_read(Request& request, void* argument);
 

@@ -17,7 +17,7 @@ ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
                               bytes > peer->transport->eager_from(*peer->link) &&
                               settings_.protocols == base::Protocols::customized;
   // Figure 6, Irecv (3): a SENDER_READY that has arrived makes an announcement needless.
-  if (could_announce) progress();
+  if (could_announce) deliver();
 
   ReceiveRequest& receive = make_receive(envelope, data, bytes);
   receive.peer = peer;
@@ -110,6 +110,7 @@ bool Engine::register_landing(ReceiveRequest& receive) {
 void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) {
   base::List<ReceiveRequest, InFlight>::erase(receive);
   stop_watching(receive);
+  if (receive.sender_permit != 0) std::erase(unread_, &receive);
   if (receive.id != 0) receive_ids_.remove(receive.id);
   if (receive.permit != 0) receive.peer->transport->discard(*receive.peer->link, receive.permit);
   if (receive.offered != nullptr) free_message(*receive.offered);

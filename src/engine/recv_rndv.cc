@@ -87,6 +87,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
   if (ready.answers) { // a SENDER_READY, write form
     SendRequest* const send = send_ids_.find(ready.send_id);
     if (send == nullptr || send->stage != SendStage::announced) return;
+    if (!take_permit_back(*send)) return; // the receiver reads
     stop_waiting(*send);
     return write_to(*send, target);
   }
@@ -128,6 +129,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
     return;
   }
   SendRequest& send = **crossed;
+  take_permit_back(send); // its receive does not read what it has announced itself for
   counting->waiting.erase(crossed);
   --counters_.sender_early;
   --(send.is_registered ? counters_.send_rndv_read : counters_.send_rndv_write);

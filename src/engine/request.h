@@ -100,7 +100,7 @@ struct SendRequest : Request, base::ListNode<InFlight> {
   std::uint64_t id = 0;        // its name on the wire, 0: none
   std::uint64_t ordinal = 0;   // its place on its channel
   std::size_t bytes = 0;
-  std::uint64_t permit = 0; // of ours, to read the data; 0: none
+  std::uint64_t permit = 0; // of ours, to read the data; 0: none, or any time
   SendMode mode = SendMode::standard;
   SendStage stage = SendStage::backlogged;
   bool counted = false; // has an ordinal: announcements may be used
@@ -145,6 +145,8 @@ struct ReceiveRequest : Request,
   std::uint8_t granule = 1;   // the type's: a message of another multiple ends inside an element
   std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
   struct Message* offered = nullptr; // what it matched while that was not known
+  RemoteMemory readable;             // where the data are, if the sender may write them too
+  std::uint64_t sender_permit = 0; // decides who moves them; 0: the sender, or they are being read
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
   std::size_t pulled = 0;     // of them, those that have come as pieces
 };

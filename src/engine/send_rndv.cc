@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SEND_RNDV: the sender came first with a large message and says so; in the read form the receiver
 // reads the data and sends FIN, in the write form it answers with its buffer, the sender writes and
-// sends FIN (Small & Yuan, Figure 2). The data of HYBRID are read here too.
+// sends FIN (Small & Yuan, Figure 2). The data of HYBRID are read here too. In an exchange where
+// processors copy, both forms are open, and the side that has nothing else to do first takes the
+// permit that decides (exchange.cc).
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -10,13 +12,9 @@ namespace macadam::engine {
 
 // The SENDER_READY of a send, which now waits for the receiver.
 wire::SenderReady Engine::offer(SendRequest& send) {
-  // Where processors copy, the later side of an exchange would read one half of the data and write
-  // the other (into the announced receives), while the earlier one waits: so each writes its own.
-  const bool shared_out = send.mode == SendMode::exchange &&
-                          settings_.protocols == base::Protocols::customized &&
-                          send.peer->transport->limits().copies;
-  const bool read = settings_.rendezvous == base::Rendezvous::read && !shared_out &&
+  const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     name(*send.peer, flat(send), send.bytes, send.registered);
+  if (read) issue_in_exchange(send);
   send.is_registered = read;
   send.stage = SendStage::announced;
   ++counters_.sender_early;
@@ -25,7 +23,10 @@ wire::SenderReady Engine::offer(SendRequest& send) {
   if (send.counted) {
     channel(*send.peer, send.envelope.context, send.envelope.tag)->waiting.push_back(&send);
   }
-  return {.offer = read ? wire::Offer::read : wire::Offer::write,
+  const wire::Offer form = send.permit != 0 ? wire::Offer::either
+                           : read           ? wire::Offer::read
+                                            : wire::Offer::write;
+  return {.offer = form,
           .counted = send.counted,
           .synchronous = send.mode == SendMode::synchronous,
           .source = send.envelope.source,
@@ -34,7 +35,8 @@ wire::SenderReady Engine::offer(SendRequest& send) {
           .context = send.envelope.context,
           .bytes = send.bytes,
           .send_id = send.id,
-          .memory = send.registered};
+          .memory = send.registered,
+          .permit = send.permit};
 }
 
 SendRequest* Engine::send_rndv(SendRequest& send) {
@@ -50,6 +52,7 @@ void copy_offer(const wire::SenderReady& ready, Message& message) {
   message.bytes = ready.bytes;
   message.send_id = ready.send_id;
   message.memory = ready.memory;
+  message.permit = ready.permit;
   message.offer = ready.offer;
   message.counted = ready.counted;
 }
@@ -89,7 +92,8 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) {
   }
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
-  if (message.offer == wire::Offer::write && register_landing(receive)) {
+  const bool either = message.offer == wire::Offer::either;
+  if ((message.offer == wire::Offer::write || either) && register_landing(receive)) {
     receive.stage = ReceiveStage::awaits_fin;
     wire::ReceiverReady ready{.answers = true,
                               .tag = receive.status.tag,
@@ -98,9 +102,14 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) {
                               .send_id = message.send_id,
                               .capacity = fits,
                               .memory = receive.registered};
-    if (settings_.last_byte && message.bytes == receive.capacity) watch(receive, ready);
+    if (either) {
+      await_idle(receive, message);
+    } else if (settings_.last_byte && message.bytes == receive.capacity) {
+      watch(receive, ready);
+    }
     return post_control(peer, &ready, sizeof ready);
   }
+  if (either) peer.transport->use(*peer.link, message.permit); // without an answer it is ours
   receive.stage = ReceiveStage::reading;
   stop_watching(receive); // what changes now is what we read
   if (fits == 0) return finish_reading(receive, true);
@@ -119,6 +128,7 @@ Message& Engine::keep_offer(const Message& message) {
   kept.bytes = message.bytes;
   kept.send_id = message.send_id;
   kept.memory = message.memory;
+  kept.permit = message.permit;
   kept.offer = message.offer;
   kept.counted = message.counted;
   return kept;

@@ -3,6 +3,7 @@
 
 #include "engine/transport.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -52,6 +53,7 @@ enum class Offer : std::uint8_t {
   hybrid, // the data lies in the sender's library buffer: read it
   read,   // large: read it from the user's buffer
   write,  // large: answer with a buffer, the sender will write
+  either, // part of an exchange: answer with a buffer; who takes the permit first writes or reads
 };
 
 // SENDER_READY: a message too long for EAGER. Without data (Small & Yuan, Figures 2 and 4).
@@ -69,8 +71,9 @@ struct SenderReady {
   std::uint64_t bytes = 0;
   std::uint64_t send_id = 0;
   RemoteMemory memory;
+  std::uint64_t permit = 0; // to read `memory`, of Offer::either
 };
-static_assert(sizeof(SenderReady) == 56);
+static_assert(sizeof(SenderReady) == 64);
 
 // RECEIVER_READY: a buffer to write to. An announcement says which message of the channel it is for
 // by its ordinal, and the sender must use its permit before it writes; an answer to a SENDER_READY
@@ -210,6 +213,6 @@ struct PartitionOffer {
 };
 static_assert(sizeof(PartitionOffer) == 48);
 
-inline constexpr std::size_t longest_control = sizeof(ReceiverReady);
+inline constexpr std::size_t longest_control = std::max(sizeof(SenderReady), sizeof(ReceiverReady));
 
 } // namespace macadam::engine::wire

@@ -47,13 +47,9 @@ void follow(Exchange& exchange, Request* half) {
   };
 }
 
-// Whether the caller waits at once. A caller that computes meanwhile leaves the data to the side
-// that waits.
-enum class Caller : std::uint8_t { waits, computes };
-
 // The exchange takes over `staged`, which holds what is sent if it is not null.
-Exchange& start(Process& self, Caller caller, const Transfer& out, const Transfer& in,
-                std::byte* staged = nullptr, std::size_t staged_bytes = 0) {
+Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byte* staged = nullptr,
+                std::size_t staged_bytes = 0) {
   Exchange& exchange = *self.requests.exchanges.make(self);
   exchange.staged = staged;
   exchange.staged_bytes = staged_bytes;
@@ -66,8 +62,7 @@ Exchange& start(Process& self, Caller caller, const Transfer& out, const Transfe
       receive = start_receive(self, in);
       follow(exchange, receive);
     }
-    const SendForm form =
-        receive != nullptr && caller == Caller::waits ? SendForm::exchange : SendForm::standard;
+    const SendForm form = receive != nullptr ? SendForm::exchange : SendForm::standard;
     follow(exchange, start_send(self, out, form));
   } catch (...) {
     // Nobody will wait for the receive any more.
@@ -81,14 +76,13 @@ Exchange& start(Process& self, Caller caller, const Transfer& out, const Transfe
 }
 
 // Sends a packed copy, so that the buffer is free for what is received.
-Exchange& start_replace(Process& self, Caller caller, const engine::Data& data, int dest,
-                        int sendtag, int source, int recvtag, Communicator& comm) {
+Exchange& start_replace(Process& self, const engine::Data& data, int dest, int sendtag, int source,
+                        int recvtag, Communicator& comm) {
   const std::size_t bytes = data.bytes();
   std::byte* const staged = self.requests.staging.take(bytes);
   datatype::PackCursor(*data.type, data.address, data.count).pack(staged, bytes);
   const engine::Data copy = data_of(staged, static_cast<MPI_Count>(bytes), self.types[MPI_PACKED]);
-  return start(self, caller, {comm, dest, sendtag, copy}, {comm, source, recvtag, data}, staged,
-               bytes);
+  return start(self, {comm, dest, sendtag, copy}, {comm, source, recvtag, data}, staged, bytes);
 }
 
 void wait_for(Process& self, Exchange& exchange, MPI_Status* status) {
@@ -104,8 +98,7 @@ Exchange::Exchange(Process& process_of)
 void isendrecv(Process& self, const void* sendbuf, MPI_Count sendcount, const Type& sendtype,
                int dest, int sendtag, void* recvbuf, MPI_Count recvcount, const Type& recvtype,
                int source, int recvtag, Communicator& comm, MPI_Request* request) {
-  *request = handle(start(self, Caller::computes,
-                          {comm, dest, sendtag, data_of(sendbuf, sendcount, sendtype)},
+  *request = handle(start(self, {comm, dest, sendtag, data_of(sendbuf, sendcount, sendtype)},
                           {comm, source, recvtag, data_of(recvbuf, recvcount, recvtype)}));
 }
 
@@ -113,7 +106,7 @@ void sendrecv(Process& self, const void* sendbuf, MPI_Count sendcount, const Typ
               int dest, int sendtag, void* recvbuf, MPI_Count recvcount, const Type& recvtype,
               int source, int recvtag, Communicator& comm, MPI_Status* status) {
   wait_for(self,
-           start(self, Caller::waits, {comm, dest, sendtag, data_of(sendbuf, sendcount, sendtype)},
+           start(self, {comm, dest, sendtag, data_of(sendbuf, sendcount, sendtype)},
                  {comm, source, recvtag, data_of(recvbuf, recvcount, recvtype)}),
            status);
 }
@@ -121,16 +114,15 @@ void sendrecv(Process& self, const void* sendbuf, MPI_Count sendcount, const Typ
 void isendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& type, int dest,
                        int sendtag, int source, int recvtag, Communicator& comm,
                        MPI_Request* request) {
-  *request = handle(start_replace(self, Caller::computes, data_of(buf, count, type), dest, sendtag,
-                                  source, recvtag, comm));
+  *request =
+      handle(start_replace(self, data_of(buf, count, type), dest, sendtag, source, recvtag, comm));
 }
 
 void sendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& type, int dest,
                       int sendtag, int source, int recvtag, Communicator& comm,
                       MPI_Status* status) {
   wait_for(self,
-           start_replace(self, Caller::waits, data_of(buf, count, type), dest, sendtag, source,
-                         recvtag, comm),
+           start_replace(self, data_of(buf, count, type), dest, sendtag, source, recvtag, comm),
            status);
 }
 

@@ -236,7 +236,12 @@ class StateHash {
             receive.id != 0, receive.incoming, receive.pulled, receive.channel != nullptr,
             receive.peer == nullptr ? gone : receive.peer->rank, receive.status.source,
             receive.status.tag, receive.status.error, receive.detached, receive.revoking,
-            permit_of(rank, receive.permit));
+            permit_of(rank, receive.permit),
+            receive.sender_permit == 0
+                ? gone
+                : permit_of(static_cast<int>(receive.peer->rank), receive.sender_permit));
+    if (receive.sender_permit != 0)
+      add_memory(static_cast<int>(receive.peer->rank), receive.readable);
     add(receive.offered != nullptr);
     if (receive.offered != nullptr) add_message(*receive.offered);
     add(receive.peer == nullptr
@@ -270,7 +275,7 @@ class StateHash {
     const int from = static_cast<int>(message.peer->rank);
     add_all(from, message.envelope.context, message.envelope.source, message.envelope.tag,
             message.bytes, message.offer, message.rendezvous, message.counted);
-    add(send_named(from, message.send_id));
+    add_all(send_named(from, message.send_id), permit_of(from, message.permit));
     add_memory(from, message.memory);
     add(message.data != nullptr);
     const engine::Arriving& arriving = message.peer->arriving;
@@ -287,6 +292,7 @@ class StateHash {
                   partitioned_named(static_cast<int>(peer.rank), offer.send_id, true));
         });
     at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
+    at.for_each_unread([&](const engine::ReceiveRequest& r) { add(name(rank, &r)); });
     at.matcher().for_each_unexpected([&](const engine::Message& m) { add_message(m); });
     at.peers().for_each([&](const engine::Peer& peer) { add_peer(rank, at, peer); });
     at.for_each_revocation(
@@ -392,7 +398,7 @@ class StateHash {
     case wire::Kind::sender_ready: {
       const auto ready = read(wire::SenderReady{});
       add_all(ready.offer, ready.counted, ready.synchronous, ready.source, ready.tag, ready.context,
-              ready.bytes, send_named(from, ready.send_id));
+              ready.bytes, send_named(from, ready.send_id), permit_of(from, ready.permit));
       return add_memory(from, ready.memory);
     }
     case wire::Kind::receiver_ready: {

@@ -108,25 +108,72 @@ class SendRndv : public OneEngine {
   }
 };
 
-// Whoever comes last would have to copy both ways.
-TEST_F(SendRndv, WhereProcessorsCopyAnExchangeIsWritten) {
+// Where processors copy, the data of an exchange are moved by the side that has nothing else to do.
+TEST_F(SendRndv, ExchangeIsWrittenByASenderThatIsThere) {
   net.copies();
   const Bytes data = pattern(large);
   SendRequest* alone = send(data);
   const auto read = expect_offer(wire::Offer::read);
   SendRequest* request = send(data, tag, SendMode::exchange);
   ASSERT_NE(request, nullptr);
-  const auto offer = expect_offer(wire::Offer::write);
+  const auto offer = expect_offer(wire::Offer::either);
+  EXPECT_EQ(net.permits.count(offer.permit), 1u);
   auto answer = announcement(0);
   answer.answers = true;
   answer.send_id = offer.send_id;
   feed(answer);
+  EXPECT_EQ(net.revoked, std::vector{offer.permit});
   expect_put(data, answer.memory);
   expect_fin_to_receiver(500, large);
   EXPECT_TRUE(request->complete);
+  EXPECT_TRUE(net.permits.empty());
   feed(fin_to_sender(read.send_id));
   engine->release(request);
   engine->release(alone);
+  expect_rest();
+}
+
+TEST_F(SendRndv, ExchangeIsLeftToAReceiverThatReads) {
+  net.copies();
+  const Bytes data = pattern(large);
+  SendRequest* request = send(data, tag, SendMode::exchange);
+  const auto offer = expect_offer(wire::Offer::either);
+  net.answer = engine::Revoked::no;
+  auto answer = announcement(0);
+  answer.answers = true;
+  answer.send_id = offer.send_id;
+  feed(answer);
+  EXPECT_FALSE(request->complete);
+  feed(fin_to_sender(offer.send_id));
+  EXPECT_TRUE(request->complete);
+  EXPECT_TRUE(net.permits.empty());
+  engine->release(request);
+  expect_rest();
+}
+
+TEST_F(SendRndv, AReceiverReadsAnExchangeWhenItIsIdle) {
+  net.copies();
+  const Bytes data = pattern(large);
+  for (const bool sender_was_faster : {false, true}) {
+    Bytes buffer(large);
+    auto offer = offer_of(data, wire::Offer::either, 77, false);
+    offer.permit = 9;
+    feed(offer);
+    ReceiveRequest& request = receive(buffer);
+    const auto answer = expect<wire::ReceiverReady>(wire::Kind::receiver_ready);
+    EXPECT_TRUE(answer.answers);
+    net.peer_revoked = sender_was_faster;
+    engine->progress(); // finds nothing else to do
+    if (sender_was_faster) {
+      expect_nothing();
+      feed(fin_to_receiver(answer.receive_id, large));
+    } else {
+      expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
+      expect_fin_to_sender(77);
+    }
+    EXPECT_TRUE(request.complete);
+    engine->release(&request);
+  }
   expect_rest();
 }
 
