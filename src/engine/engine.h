@@ -144,8 +144,10 @@ class Engine final : public Sink {
       moved = continue_cancels() || moved;
     if (!backlogged_.empty()) [[unlikely]]
       moved = flush_backlogs() || moved;
-    if (partitioned_.any_left()) [[unlikely]]
-      moved = partitioned_.post_left();
+    if (partitioned_.any_left()) [[unlikely]] {
+      partitioned_.post_left();
+      moved = true;
+    }
     moves_ += moved ? 1 : 0;
     return moved;
   }

@@ -17,7 +17,6 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send, std::uin
   if (!peer.transport->why_not_direct(*peer.link).empty()) return false; // it could not read alone
   send.is_registered = engine_.name(peer, engine_.flat(send), send.bytes, send.registered);
   if (!send.is_registered) return false;
-  offered_.reserve(offered_.size() + 1);
   send.permit = peer.transport->issue(*peer.link);
   if (send.permit == 0) return false; // there are too many
   send.stage = SendStage::announced;

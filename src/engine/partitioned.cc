@@ -178,14 +178,13 @@ void PartitionedTable::post_marked(std::uint64_t id, std::uint32_t first, std::u
     post_marked(*send, first / 64, last / 64 + 1);
 }
 
-bool PartitionedTable::post_left() noexcept {
+void PartitionedTable::post_left() noexcept {
   left_->exchange(false); // reads too: what was marked before leave() is seen
   for (auto at = sends_.begin(); at != sends_.end();) {
     PartitionedSend& send = *at;
     ++at;
     post_marked(send, 0, send.words());
   }
-  return true;
 }
 
 // A partition that cannot be sent ends the round with its error; the others go their way.

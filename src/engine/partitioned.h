@@ -159,7 +159,7 @@ class PartitionedTable {
   // leave() is for any thread.
   void leave() { left_->store(true); }
   [[nodiscard]] bool any_left() const { return left_->load(); }
-  bool post_left() noexcept; // true
+  void post_left() noexcept;
   // Offered partitions that no receiver has begun to read. A process that has nothing else to do
   // takes one back and writes it; false if the receiver was faster.
   [[nodiscard]] bool any_offered() const { return !offered_.empty(); }

@@ -84,7 +84,7 @@ bool Engine::use(Peer& peer, Announcement& announcement) {
 void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
   Announcement target{ready.ordinal, ready.receive_id, ready.capacity, 0,
                       ready.memory,  ready.watched,    ready.last_byte};
-  if (ready.answers) { // a SENDER_READY, write form
+  if (ready.answers) { // a SENDER_READY, write form or either
     SendRequest* const send = send_ids_.find(ready.send_id);
     if (send == nullptr || send->stage != SendStage::announced) return;
     if (!take_permit_back(*send)) return; // the receiver reads

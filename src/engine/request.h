@@ -81,7 +81,7 @@ enum class SendMode : std::uint8_t {
 // How far a send that could not finish at once has come.
 enum class SendStage : std::uint8_t {
   backlogged, // EAGER, waits for room or for the connection
-  awaits_ack, // synchronous EAGER, waits until it is matched; or a partition that is being read
+  awaits_ack, // synchronous EAGER, waits until it is matched; or data that are being read
   announced,  // SENDER_READY sent, waits for the receiver
   writing,    // RECV_RNDV or write form: put in flight
   written,    // put done at once, FIN still to be posted
