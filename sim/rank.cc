@@ -32,6 +32,19 @@ class Rank::Job final : public boot::Job {
   [[nodiscard]] std::string_view host() const override { return host_; }
   [[nodiscard]] int node(int rank) const override { return rank_.node_of(rank); }
   [[nodiscard]] int cores() const override { return 1; }
+  std::uint32_t enter() override {
+    Launcher& launcher = rank_.environment_.launcher;
+    if (launcher.in_mpi++ == 0) {
+      ++launcher.generation;
+      launcher.endpoints.assign(launcher.endpoints.size(), std::nullopt);
+    }
+    return launcher.generation;
+  }
+  void leave() override { --rank_.environment_.launcher.in_mpi; }
+  [[nodiscard]] bool is_over(std::uint32_t generation) const override {
+    const Launcher& launcher = rank_.environment_.launcher;
+    return launcher.generation != generation || launcher.in_mpi == 0;
+  }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}
   [[nodiscard]] bool report_wanted() const override { return false; }
@@ -195,6 +208,15 @@ Rank::make_transports(const base::Settings& settings) {
   std::vector<std::unique_ptr<engine::Transport>> transports;
   transports.push_back(std::move(transport));
   return transports;
+}
+
+std::array<std::uint8_t, 16> Rank::secret() const {
+  const Launcher& launcher = environment_.launcher;
+  std::array<std::uint8_t, 16> copy = launcher.secret;
+  // Packets of an earlier generation that come late are none of this one's.
+  for (std::size_t i = 0; i < sizeof launcher.generation; ++i)
+    copy[i] ^= static_cast<std::uint8_t>(launcher.generation >> (8 * i));
+  return copy;
 }
 
 void Rank::publish(const net::rdma::wire::Endpoint& own) {

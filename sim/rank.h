@@ -111,9 +111,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   [[nodiscard]] net::rdma::Rank size() const override {
     return static_cast<net::rdma::Rank>(environment_.size);
   }
-  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override {
-    return environment_.launcher.secret;
-  }
+  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override;
   void publish(const net::rdma::wire::Endpoint& own) override;
   net::rdma::wire::Endpoint find(net::rdma::Rank peer) override;
 

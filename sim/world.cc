@@ -69,9 +69,9 @@ std::string World::hang_report() {
     mpi::Process* process = rank->process();
     if (rank->state().phase == RankState::Phase::ended) {
       status.kind = Status::Kind::ended;
-    } else if (process != nullptr && process->phase == mpi::Process::Phase::finalized) {
+    } else if (process != nullptr && process->world.phase == mpi::World::Phase::finalized) {
       status.kind = Status::Kind::finalized;
-    } else if (process != nullptr && process->engine != nullptr) {
+    } else if (process != nullptr && process->instance) {
       status.kind = Status::Kind::answered;
       status.json = mpi::hang_report(*process);
     }

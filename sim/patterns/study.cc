@@ -55,7 +55,7 @@ int run_rank(Study& study, const Pattern& pattern, const Parameters& parameters,
   study.init_us.add(seconds(initialized - began) * 1e6);
   study.pattern_us.add(seconds(done - initialized) * 1e6);
   study.transport_bytes.add(static_cast<double>(rank.transport()->memory_bytes()));
-  study.engine_bytes.add(static_cast<double>(rank.process()->engine->memory_bytes()));
+  study.engine_bytes.add(static_cast<double>(rank.process()->instance->engine->memory_bytes()));
   study.registered_bytes.add(static_cast<double>(rank.device()->registered_bytes()));
   study.stack_bytes_most =
       std::max(study.stack_bytes_most, static_cast<double>(rank.stack_touched()));

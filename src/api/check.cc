@@ -136,7 +136,7 @@ void special_address(const void* found, const char* name) {
 
 } // namespace bad
 
-void datatypes(const Process& self, const MPI_Datatype* handles, CountArray counts, int length,
+void datatypes(const Library& self, const MPI_Datatype* handles, CountArray counts, int length,
                const char* name) {
   array(handles, length, name);
   for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {
@@ -144,7 +144,7 @@ void datatypes(const Process& self, const MPI_Datatype* handles, CountArray coun
   }
 }
 
-void any_datatypes(const Process& self, const MPI_Datatype* handles, MPI_Count length,
+void any_datatypes(const Library& self, const MPI_Datatype* handles, MPI_Count length,
                    const char* name) {
   array(handles, length, name);
   for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {

@@ -22,7 +22,7 @@ namespace macadam::api::check {
 using base::ObjectKind;
 using mpi::Communicator;
 using mpi::CountArray;
-using mpi::Process;
+using mpi::Library;
 
 // Reports of bad arguments. `name` is the parameter's name in the standard.
 namespace bad {
@@ -50,7 +50,7 @@ namespace bad {
 // The object of class T and kind `kind` behind a handle; refuses null handles and those of freed
 // objects or of another kind. T's class must be complete where this is called.
 template <class T>
-[[gnu::always_inline]] inline T& object(const Process& self, const void* handle, ObjectKind kind,
+[[gnu::always_inline]] inline T& object(const Library& self, const void* handle, ObjectKind kind,
                                         const char* name) {
   T* found = self.find<T>(handle, kind);
   if (found == nullptr) [[unlikely]]
@@ -58,44 +58,48 @@ template <class T>
   return *found;
 }
 
-inline Communicator& comm(const Process& self, MPI_Comm handle, const char* name) {
+inline Communicator& comm(const Library& self, MPI_Comm handle, const char* name) {
   return object<Communicator>(self, handle, ObjectKind::communicator, name);
 }
-inline mpi::Group& group(const Process& self, MPI_Group handle, const char* name) {
+inline mpi::Group& group(const Library& self, MPI_Group handle, const char* name) {
   return object<mpi::Group>(self, handle, ObjectKind::group, name);
 }
-inline const datatype::Op& op(const Process& self, MPI_Op handle, const char* name) {
+inline const datatype::Op& op(const Library& self, MPI_Op handle, const char* name) {
   return object<datatype::Op>(self, handle, ObjectKind::op, name);
 }
-inline mpi::Info& info(const Process& self, MPI_Info handle, const char* name) {
+inline mpi::Info& info(const Library& self, MPI_Info handle, const char* name) {
   return object<mpi::Info>(self, handle, ObjectKind::info, name);
 }
-inline mpi::Info* info_or_null(const Process& self, MPI_Info handle, const char* name) {
+inline mpi::Info* info_or_null(const Library& self, MPI_Info handle, const char* name) {
   return handle == MPI_INFO_NULL ? nullptr : &info(self, handle, name);
 }
-inline mpi::Errhandler& errhandler(const Process& self, MPI_Errhandler handle, const char* name) {
+inline mpi::Errhandler& errhandler(const Library& self, MPI_Errhandler handle, const char* name) {
   return object<mpi::Errhandler>(self, handle, ObjectKind::errhandler, name);
 }
 
-inline mpi::Window& win(const Process& self, MPI_Win handle, const char* name) {
+inline mpi::Session& session(const Library& self, MPI_Session handle, const char* name) {
+  return object<mpi::Session>(self, handle, ObjectKind::session, name);
+}
+
+inline mpi::Window& win(const Library& self, MPI_Win handle, const char* name) {
   return object<mpi::Window>(self, handle, ObjectKind::window, name);
 }
 
 // Any datatype, as for constructors and queries.
-inline const datatype::Type& any_datatype(const Process& self, MPI_Datatype handle,
+inline const datatype::Type& any_datatype(const Library& self, MPI_Datatype handle,
                                           const char* name) {
   return object<datatype::Type>(self, handle, ObjectKind::datatype, name);
 }
 // What stands for a datatype that is not significant.
-inline const datatype::Type& nothing(const Process& self) {
+inline const datatype::Type& nothing(const Library& self) {
   return any_datatype(self, MPI_BYTE, "datatype");
 }
 // And for an operation: one that goes with it.
-inline const datatype::Op& any_op(const Process& self) {
+inline const datatype::Op& any_op(const Library& self) {
   return op(self, MPI_BAND, "op");
 }
 // One that can describe data to be moved. MPI_DATATYPE_NULL can where `nobody` is at the other end.
-inline const datatype::Type& datatype(const Process& self, MPI_Datatype handle, const char* name,
+inline const datatype::Type& datatype(const Library& self, MPI_Datatype handle, const char* name,
                                       bool nobody = false) {
   const auto* const type = self.find<datatype::Type>(handle, ObjectKind::datatype);
   if (type == nullptr) [[unlikely]] {
@@ -107,25 +111,25 @@ inline const datatype::Type& datatype(const Process& self, MPI_Datatype handle, 
   return *type;
 }
 // Arrays of datatypes. Those with count 0 are not looked at.
-void datatypes(const Process& self, const MPI_Datatype* handles, CountArray counts, int length,
+void datatypes(const Library& self, const MPI_Datatype* handles, CountArray counts, int length,
                const char* name);
-void any_datatypes(const Process& self, const MPI_Datatype* handles, MPI_Count length,
+void any_datatypes(const Library& self, const MPI_Datatype* handles, MPI_Count length,
                    const char* name);
 
 // Requests and messages may be null handles, but not addresses of something else.
-inline void request(const Process& self, const MPI_Request* handle, const char* name) {
+inline void request(const Library& self, const MPI_Request* handle, const char* name) {
   if (handle == nullptr) [[unlikely]]
     bad::null(MPI_ERR_REQUEST, name);
   if (*handle != MPI_REQUEST_NULL) object<base::Object>(self, *handle, ObjectKind::request, name);
 }
-inline void requests(const Process& self, const MPI_Request* handles, int length,
+inline void requests(const Library& self, const MPI_Request* handles, int length,
                      const char* name) {
   if (handles == nullptr && length > 0) [[unlikely]]
     bad::null(MPI_ERR_REQUEST, name);
   for (int i = 0; i < length; ++i)
     request(self, handles + i, name);
 }
-inline void message(const Process& self, const MPI_Message* handle, const char* name) {
+inline void message(const Library& self, const MPI_Message* handle, const char* name) {
   if (handle == nullptr) [[unlikely]]
     bad::null(MPI_ERR_ARG, name);
   if (*handle != MPI_MESSAGE_NO_PROC)

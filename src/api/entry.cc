@@ -47,14 +47,25 @@ int tool_code(int error_class) {
 
 } // namespace
 
-int failed(mpi::Process& self, const char* function, const mpi::ErrorSource& source) {
+int failed(const char* function, const mpi::ErrorSource& source) {
   return with_current_error(
-      [&](const Error& error) { return mpi::raise(self, function, source, error); });
+      [&](const Error& error) { return mpi::raise(mpi::anytime(), function, source, error); });
 }
 
-int file_failed(mpi::Process& self, const char* function) {
+int begin_running(const char* function) {
+  mpi::Process& self = mpi::anytime();
+  if (self.users == 0) mpi::not_initialized(function);
+  try {
+    mpi::start(self);
+    return MPI_SUCCESS;
+  } catch (...) {
+    return failed(function, {});
+  }
+}
+
+int file_failed(const char* function) {
   return with_current_error([&](const Error& error) {
-    mpi::remember(self, error.error_class, function, error.text);
+    mpi::remember(mpi::anytime(), error.error_class, function, error.text);
     return error.error_class;
   });
 }

@@ -12,7 +12,7 @@ namespace macadam::api {
 // error handler runs, so that the handler may call MPI.
 class Entry {
  public:
-  [[gnu::always_inline]] Entry(mpi::Process& self, const char* function)
+  [[gnu::always_inline]] Entry(mpi::Library& self, const char* function)
       : locked_(self.thread_multiple ? &self : nullptr) {
     if (locked_ != nullptr) [[unlikely]]
       locked_->lock.lock();
@@ -28,15 +28,15 @@ class Entry {
   }
 
  private:
-  // Not read from the process again: MPI_Init_thread changes the level under way.
-  mpi::Process* locked_;
+  // Not read from the library again: MPI_Init_thread changes the level under way.
+  mpi::Library* locked_;
 };
 
 // The same for the functions that may be called at any time, which MPI wants to be thread-safe at
 // every level. None of them is worth a word in the hang report.
 class AnytimeEntry {
  public:
-  explicit AnytimeEntry(mpi::Process& self) : held_(self) {}
+  explicit AnytimeEntry(mpi::Library& self) : held_(self) {}
 
  private:
   mpi::Held held_;
@@ -44,11 +44,15 @@ class AnytimeEntry {
 
 // Called in a catch block: passes what was thrown to the error handler of `source` and returns the
 // error code that `function` is to return.
-[[gnu::cold]] int failed(mpi::Process& self, const char* function, const mpi::ErrorSource& source);
+[[gnu::cold]] int failed(const char* function, const mpi::ErrorSource& source);
 
-// The same for the functions on files. Nobody can have set an error handler of a file yet, so it is
+// `function` needs an instance, and none runs: begins one for a session. Returns an error code that
+// the function is to return, unless it is MPI_SUCCESS. Without a session it ends the process.
+[[gnu::cold]] int begin_running(const char* function);
+
+// The same as failed() for the functions on files. Nobody can have set an error handler of a file yet, so it is
 // that of MPI_FILE_NULL, MPI_ERRORS_RETURN (MPI 5.0, section 14.7).
-[[gnu::cold]] int file_failed(mpi::Process& self, const char* function);
+[[gnu::cold]] int file_failed(const char* function);
 
 // The same for the tool interface, which calls no error handler. Returns an MPI_T_ERR_ code.
 [[gnu::cold]] int tool_failed();

@@ -115,14 +115,12 @@ std::vector<JobMemory> jobs_above() {
 LocalJob LocalJob::take(JobMemory memory, int rank) {
   RankRow& row = memory.row(rank);
   RankState expected = RankState::starting;
-  if (!row.state.compare_exchange_strong(expected, RankState::running))
+  if (!row.state.compare_exchange_strong(expected, RankState::finalized))
     base::fail(MPI_ERR_OTHER,
                "rank {} of this job is taken by process {} already; mpiexec starts one MPI "
                "program for each rank: set {}={} to run this one alone",
                rank, row.pid, job_variable, alone_word);
   row.pid = getpid();
-  // An absent rank was no failure until now.
-  if (memory.header().absent.load() != 0) kill(memory.header().launcher, SIGCHLD);
   // Programs that this one starts are jobs of their own.
   unsetenv(job_variable);
   return {std::move(memory), rank};
@@ -155,9 +153,43 @@ LocalJob LocalJob::join() {
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());
-  memory.row(0).state = RankState::running;
+  memory.row(0).state = RankState::finalized;
   memory.row(0).pid = getpid();
   return {std::move(memory), 0};
+}
+
+std::uint32_t LocalJob::enter() {
+  JobHeader& header = memory_.header();
+  if (header.nodes > 1) {
+    if (parted_)
+      base::fail(MPI_ERR_OTHER,
+                 "MPI can not start again after MPI_Finalize in a job on several machines; keep a "
+                 "session open across MPI_Finalize");
+  } else {
+    // The generation, and how many are in it.
+    std::uint64_t word = header.generation.load();
+    std::uint64_t next = 0;
+    do {
+      const bool first = static_cast<std::uint32_t>(word) == 0;
+      next = word + 1 + (first ? std::uint64_t{1} << 32 : 0);
+    } while (!header.generation.compare_exchange_weak(word, next));
+    generation_ = static_cast<std::uint32_t>(next >> 32);
+  }
+  own_row().state.store(RankState::running, std::memory_order_release);
+  // An absent rank was no failure until now.
+  if (header.absent.load() != 0 && !alone()) tell_launcher();
+  return generation_;
+}
+
+void LocalJob::leave() {
+  if (memory_.header().nodes == 1) memory_.header().generation.fetch_sub(1);
+}
+
+bool LocalJob::is_over(std::uint32_t generation) const {
+  if (memory_.header().nodes > 1) return parted_;
+  const std::uint64_t word = memory_.header().generation.load();
+  return static_cast<std::uint32_t>(word >> 32) != generation ||
+         static_cast<std::uint32_t>(word) == 0;
 }
 
 void LocalJob::publish(std::span<const std::byte> card) {
@@ -166,21 +198,21 @@ void LocalJob::publish(std::span<const std::byte> card) {
   RankRow& row = own_row();
   std::copy(card.begin(), card.end(), row.card.begin());
   row.card_used = static_cast<std::uint32_t>(card.size());
-  row.published.store(1, std::memory_order_release);
+  row.published.store(generation_, std::memory_order_release);
   futex_wake_all(row.published);
   if (memory_.header().nodes > 1) tell_launcher();
 }
 
 std::span<const std::byte> LocalJob::fetch(int rank) const {
   const RankRow& row = memory_.row(rank);
-  while (row.published.load(std::memory_order_acquire) == 0) {
+  while (!has_published(rank)) {
     // The state first: a rank that published and then ended has a card.
     const RankState state = row.state.load(std::memory_order_acquire);
-    const bool ended = state != RankState::starting && state != RankState::running;
-    if (ended && row.published.load(std::memory_order_acquire) == 0)
+    const bool ended = state > RankState::finalized;
+    if (ended && !has_published(rank))
       base::fail(MPI_ERR_PROC_ABORTED, "rank {} on host {} has ended and can not be reached", rank,
                  host_of(rank));
-    futex_wait(row.published, 0, nap_ms);
+    futex_wait(row.published, row.published.load(std::memory_order_relaxed), nap_ms);
     report_waiting("", fmt::format("rank {} to call MPI_Init", rank));
   }
   return {row.card.data(), row.card_used};
@@ -228,6 +260,7 @@ void LocalJob::barrier(const std::function<void()>& idle) {
     report_waiting("MPI_Finalize", "the other ranks");
     if (idle) idle();
   }
+  parted_ = true;
 }
 
 void LocalJob::finalize() {

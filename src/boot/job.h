@@ -47,11 +47,24 @@ class Job {
   // rank must leave its core to others.
   [[nodiscard]] virtual int cores() const = 0;
 
+  // A job has generations. The first process that enters begins one, if none is under way; it is
+  // over once all that have entered have left again. So what a process holds for its peers (memory
+  // that they have mapped, connections) it holds until the generation is over, since a peer that
+  // has not left may still use it.
+
+  // Takes part in MPI from now on: the end of the process before finalize() is a failure of the
+  // job. The number of the generation, from 1 on. Throws base::Error.
+  virtual std::uint32_t enter() = 0;
+  // Needs nothing of the others any more, and has nothing under way that they need.
+  virtual void leave() = 0;
+  // Whether all have left a generation.
+  [[nodiscard]] virtual bool is_over(std::uint32_t generation) const = 0;
+
   // The wait in MPI_Finalize, until all ranks have called it as often as this one. Answers
   // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds.
   virtual void barrier(const std::function<void()>& idle) = 0;
 
-  // Leaves MPI: after this, the end of the process is no failure of the job.
+  // Is out of MPI: after this, until enter(), the end of the process is no failure of the job.
   virtual void finalize() = 0;
 
   // Ends the job: mpiexec ends the other ranks, names this one with `text`, for example
@@ -92,6 +105,11 @@ class LocalJob final : public Job {
 
   LocalJob(LocalJob&&) noexcept = default;
 
+  // On several machines there is one generation: only MPI_Finalize, where all meet, ends it.
+  std::uint32_t enter() override;
+  void leave() override;
+  [[nodiscard]] bool is_over(std::uint32_t generation) const override;
+
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return memory_.size(); }
   [[nodiscard]] bool alone() const override { return memory_.header().launcher == 0; }
@@ -107,6 +125,8 @@ class LocalJob final : public Job {
   [[nodiscard]] int local_size() const { return static_cast<int>(memory_.own_node().ranks); }
   [[nodiscard]] bool is_local(int rank) const { return memory_.is_local(rank); }
   [[nodiscard]] std::string_view host_of(int rank) const { return memory_.host_of(rank); }
+  // That this process has entered last.
+  [[nodiscard]] std::uint32_t generation() const { return generation_; }
   // Random, known to this job's processes only.
   [[nodiscard]] std::span<const std::byte, secret_bytes> secret() const {
     return memory_.header().secret;
@@ -114,14 +134,14 @@ class LocalJob final : public Job {
   // The process id of a rank of this host that has published; see fetch().
   [[nodiscard]] int pid(int rank) const { return memory_.row(rank).pid; }
 
-  // Addresses. What a rank publishes, once and up to card_bytes, the others fetch when they want to
-  // talk to it. fetch() waits until that rank has published, and answers report_wanted() meanwhile;
-  // the bytes stay valid as long as the job. Throws MPI_ERR_PROC_ABORTED if the rank has ended and
-  // will never publish.
+  // Addresses. What a rank publishes, once in a generation and up to card_bytes, the others fetch
+  // when they want to talk to it. fetch() waits until that rank has published, and answers
+  // report_wanted() meanwhile; the bytes stay valid as long as the generation. Throws
+  // MPI_ERR_PROC_ABORTED if the rank has ended and will never publish.
   void publish(std::span<const std::byte> card);
   [[nodiscard]] std::span<const std::byte> fetch(int rank) const;
   [[nodiscard]] bool has_published(int rank) const {
-    return memory_.row(rank).published.load(std::memory_order_acquire) != 0;
+    return memory_.row(rank).published.load(std::memory_order_acquire) >= generation_;
   }
 
   // Whether mpiexec has seen the process of a rank end before it had left MPI.
@@ -166,7 +186,9 @@ class LocalJob final : public Job {
 
   JobMemory memory_;
   int rank_;
-  int lone_segment_ = -1; // of a job of one, made when first wanted; lives as long as the process
+  std::uint32_t generation_ = 1; // that this process has entered last
+  bool parted_ = false;          // was in barrier(), on several machines
+  int lone_segment_ = -1;        // of a job of one, made when first wanted; lives as long as the process
 };
 
 } // namespace macadam::boot

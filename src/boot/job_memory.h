@@ -31,11 +31,12 @@ inline constexpr std::size_t secret_bytes = 16;
 inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 44;
 
 enum class RankState : std::uint32_t {
-  starting,  // not in MPI yet
-  running,   // has joined
-  finalized, // has left MPI in good order
+  starting,  // no process has taken this rank yet
+  running,   // in MPI
+  finalized, // not in MPI: has left it in good order, or has not begun
   aborted,   // called MPI_Abort: RankRow::code, RankRow::text
   dead,      // mpiexec has seen its process end
+  gone,      // ... that was `finalized`
 };
 
 struct JobHeader {
@@ -49,6 +50,8 @@ struct JobHeader {
   std::int32_t file;     // mpiexec's descriptor of this memory
   // Bytes of all segments of this node that were promised to users, touched or not.
   std::atomic<std::uint64_t> promised;
+  // Of Job::enter(), in the upper half; in the lower how many are in it. Of one machine.
+  std::atomic<std::uint64_t> generation;
   std::array<std::byte, secret_bytes> secret;
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
@@ -75,7 +78,7 @@ enum class StartStep : std::uint32_t { enter_folder, execute };
 
 struct RankRow {
   std::atomic<RankState> state;
-  std::atomic<std::uint32_t> published;       // futex: 1 once `card` is written
+  std::atomic<std::uint32_t> published;       // futex: the generation of `card`
   std::int32_t child;                         // process that mpiexec has started for it
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)

@@ -318,31 +318,31 @@ void drop_attributes(datatype::Type& type) {
   type.attributes = nullptr;
 }
 
-void type_create_keyval(Process& self, MPI_Type_copy_attr_function* copy_fn,
+void type_create_keyval(Library& self, MPI_Type_copy_attr_function* copy_fn,
                         MPI_Type_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
   *keyval =
       self.keyvals.add(AttributeOf::datatype, copy_callback<MPI_Datatype>(copy_fn, extra_state),
                        delete_callback<MPI_Datatype>(delete_fn, extra_state));
 }
 
-void type_free_keyval(Process& self, int* keyval) {
+void type_free_keyval(Library& self, int* keyval) {
   self.keyvals.free(keyval, AttributeOf::datatype);
 }
 
-void type_set_attr(Process& self, const datatype::Type& type, int keyval, void* value) {
+void type_set_attr(Library& self, const datatype::Type& type, int keyval, void* value) {
   auto found = self.keyvals.find(keyval, AttributeOf::datatype);
   if (type.attributes == nullptr) writable(type).attributes = new Attributes;
   attributes(type)->set(type.handle(), std::move(found), value);
 }
 
-void type_get_attr(Process& self, const datatype::Type& type, int keyval, void* value, int* flag) {
+void type_get_attr(Library& self, const datatype::Type& type, int keyval, void* value, int* flag) {
   self.keyvals.find(keyval, AttributeOf::datatype);
   const void* const* found = type.attributes != nullptr ? attributes(type)->find(keyval) : nullptr;
   *flag = found != nullptr ? 1 : 0;
   if (found != nullptr) *static_cast<const void**>(value) = *found;
 }
 
-void type_delete_attr(Process& self, const datatype::Type& type, int keyval) {
+void type_delete_attr(Library& self, const datatype::Type& type, int keyval) {
   self.keyvals.find(keyval, AttributeOf::datatype);
   if (type.attributes == nullptr) {
     base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);

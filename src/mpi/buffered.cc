@@ -22,7 +22,7 @@ std::byte* aligned(std::byte* place) {
 }
 
 void destroy_flush(Process& self, LayerRequest& request) {
-  give_back(self.requests.flushes, static_cast<Flush&>(request));
+  give_back(self.instance->requests.flushes, static_cast<Flush&>(request));
 }
 
 constexpr RequestClass flush_class{.name = "buffer flush", .destroy = destroy_flush};
@@ -62,13 +62,13 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
     datatype::PackCursor(*data.type, data.address, data.count).pack(copy->place, copy->bytes);
     const engine::Data packed{copy->place, static_cast<MPI_Count>(copy->bytes),
                               &process_->types[MPI_PACKED]};
-    request = process_->engine->send(peer, envelope, packed, engine::SendMode::standard);
+    request = process_->instance->engine->send(peer, envelope, packed, engine::SendMode::standard);
   } catch (...) {
     remove(copy);
     throw;
   }
   if (request == nullptr || request->complete) {
-    if (request != nullptr) process_->engine->release(request);
+    if (request != nullptr) process_->instance->engine->release(request);
     remove(copy);
     return;
   }
@@ -76,7 +76,7 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
   request->continuation = [](engine::Request& done, void* argument) {
     const Copy& left = *static_cast<Copy*>(argument);
     BufferedSends& owner = *left.owner;
-    owner.process_->engine->release(&done);
+    owner.process_->instance->engine->release(&done);
     owner.sent(left.number);
   };
 }
@@ -84,7 +84,7 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
 // Room for a copy that is numbered as the next send.
 BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
   auto copy = attached_ ? find_room(bytes) : copies_.end();
-  while (copy == copies_.end() && attached_ && process_->engine->progress())
+  while (copy == copies_.end() && attached_ && process_->instance->engine->progress())
     copy = find_room(bytes);
   if (copy != copies_.end()) return copy;
   if (!attached_) {
@@ -111,7 +111,7 @@ BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
   std::byte* place = nullptr;
   if (automatic_) {
     if (used_ + bytes > static_cast<std::size_t>(process_->settings.buffered)) return copies_.end();
-    place = process_->requests.staging.take(bytes);
+    place = process_->instance->requests.staging.take(bytes);
   } else {
     auto* const start = static_cast<std::byte*>(memory_);
     place = start == nullptr ? nullptr : aligned(start);
@@ -132,7 +132,7 @@ BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
 }
 
 void BufferedSends::remove(Copies::iterator copy) {
-  if (automatic_) process_->requests.staging.give(copy->place, copy->bytes);
+  if (automatic_) process_->instance->requests.staging.give(copy->place, copy->bytes);
   used_ -= copy->bytes;
   spare_.splice(spare_.begin(), copies_, copy);
 }
@@ -158,19 +158,21 @@ bool BufferedSends::gone(std::uint64_t up_to) const {
 
 void BufferedSends::flush() {
   const std::uint64_t last = sends_;
-  if (!copies_.empty()) process_->wait_until([&] { return gone(last); });
+  if (!copies_.empty()) process_->instance->wait_until([&] { return gone(last); });
 }
 
 Flush* BufferedSends::start_flush(Process& self) {
   if (copies_.empty()) return nullptr;
-  Flush* flush = self.requests.flushes.make(self, sends_);
+  Flush* flush = self.instance->requests.flushes.make(self, sends_);
   flushes_.push_back(flush);
   return flush;
 }
 
 BufferedSends& buffer_for(Process& self, Communicator& comm) {
-  return comm.buffered != nullptr && comm.buffered->attached() ? *comm.buffered
-                                                               : self.requests.buffered;
+  if (comm.buffered != nullptr && comm.buffered->attached()) return *comm.buffered;
+  if (Session* const session = comm.local->session)
+    if (session->buffered != nullptr && session->buffered->attached()) return *session->buffered;
+  return self.instance->requests.buffered;
 }
 
 void drain(BufferedSends& buffer) {
@@ -181,31 +183,32 @@ void drain(BufferedSends& buffer) {
 
 namespace {
 
-BufferedSends& own_buffer(Communicator& comm) {
-  if (comm.buffered == nullptr) comm.buffered = std::make_unique<BufferedSends>();
-  return *comm.buffered;
+template <class Object> // a communicator or a session
+BufferedSends& own_buffer(Object& object) {
+  if (object.buffered == nullptr) object.buffered = std::make_unique<BufferedSends>();
+  return *object.buffered;
 }
 
 void hand_out(Process& self, Flush* flush, MPI_Request* request) {
-  *request = flush == nullptr ? handle(self.requests.done) : handle(*flush);
+  *request = flush == nullptr ? handle(self.instance->requests.done) : handle(*flush);
 }
 
 } // namespace
 
 void buffer_attach(Process& self, void* buffer, MPI_Count size) {
-  self.requests.buffered.attach(self, buffer, static_cast<std::size_t>(size));
+  self.instance->requests.buffered.attach(self, buffer, static_cast<std::size_t>(size));
 }
 
 void buffer_detach(Process& self, void* buffer_addr, MPI_Count* size) {
-  self.requests.buffered.detach(static_cast<void**>(buffer_addr), size);
+  self.instance->requests.buffered.detach(static_cast<void**>(buffer_addr), size);
 }
 
 void buffer_flush(Process& self) {
-  self.requests.buffered.flush();
+  self.instance->requests.buffered.flush();
 }
 
 void buffer_iflush(Process& self, MPI_Request* request) {
-  hand_out(self, self.requests.buffered.start_flush(self), request);
+  hand_out(self, self.instance->requests.buffered.start_flush(self), request);
 }
 
 void comm_attach_buffer(Process& self, Communicator& comm, void* buffer, MPI_Count size) {
@@ -222,6 +225,22 @@ void comm_flush_buffer(Process&, Communicator& comm) {
 
 void comm_iflush_buffer(Process& self, Communicator& comm, MPI_Request* request) {
   hand_out(self, own_buffer(comm).start_flush(self), request);
+}
+
+void session_attach_buffer(Process& self, Session& session, void* buffer, MPI_Count size) {
+  own_buffer(session).attach(self, buffer, static_cast<std::size_t>(size));
+}
+
+void session_detach_buffer(Process&, Session& session, void* buffer_addr, MPI_Count* size) {
+  own_buffer(session).detach(static_cast<void**>(buffer_addr), size);
+}
+
+void session_flush_buffer(Process&, Session& session) {
+  own_buffer(session).flush();
+}
+
+void session_iflush_buffer(Process& self, Session& session, MPI_Request* request) {
+  hand_out(self, own_buffer(session).start_flush(self), request);
 }
 
 } // namespace macadam::mpi

@@ -70,7 +70,7 @@ class BufferedSends {
   std::vector<Flush*> flushes_;
 };
 
-// The buffer that buffered sends on `comm` use: its own, else the process's.
+// The buffer that buffered sends on `comm` use: its own, else its session's, else the process's.
 BufferedSends& buffer_for(Process& self, Communicator& comm);
 
 // Waits for the sends of an attached buffer and detaches it, as MPI_Comm_free and MPI_Finalize do.

@@ -33,7 +33,7 @@ std::string failure(const LayerRequest& request) {
 }
 
 void destroy(Process& self, LayerRequest& request) {
-  give_back(self.requests.collectives, static_cast<CollectiveRequest&>(request));
+  give_back(self.instance->requests.collectives, static_cast<CollectiveRequest&>(request));
 }
 
 void start_again(Process&, LayerRequest& request) {
@@ -82,7 +82,7 @@ CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCal
                                 engine::Role role, const RequestClass& how) {
   set_inside(call, comm);
   CollectiveRequest& request =
-      *self.requests.collectives.make(self, comm, std::move(call), role, how);
+      *self.instance->requests.collectives.make(self, comm, std::move(call), role, how);
   belongs_to(request, comm);
   request.operation.continuation = &on_end;
   request.operation.argument = &request;
@@ -96,7 +96,7 @@ void wait(Process& self, const Collective& operation) {
   std::exception_ptr meanwhile;
   while (!operation.complete()) {
     try {
-      self.wait_until([&] { return operation.complete(); });
+      self.instance->wait_until([&] { return operation.complete(); });
     } catch (...) {
       if (!meanwhile) meanwhile = std::current_exception();
     }
@@ -110,7 +110,7 @@ void wait(Process& self, const Collective& operation) {
 CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its,
                                      engine::Role as, const RequestClass& how)
     : LayerRequest(as, how), process(process_of), call(std::move(its)),
-      operation(*process_of.coll, comm.collective, call.run, call.arguments) {
+      operation(*process_of.instance->coll, comm.collective, call.run, call.arguments) {
   const coll::Arguments& a = call.arguments;
   if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;
   for (const datatype::Type* type : {a.send.type, a.receive.type}) {
@@ -131,7 +131,7 @@ CollectiveRequest::~CollectiveRequest() {
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call) {
   set_inside(call, comm);
-  Collective operation(*self.coll, comm.collective, call.run, call.arguments);
+  Collective operation(*self.instance->coll, comm.collective, call.run, call.arguments);
   comm.sequence.start_blocking(operation);
   wait(self, operation);
 }
@@ -190,7 +190,7 @@ std::vector<MPI_Count> in_a_row(const std::vector<MPI_Count>& lengths) {
 }
 
 void run(Process& self, const engine::Team& team, int tag, const CollectiveCall& call) {
-  Collective operation(*self.coll, team, call.run, call.arguments);
+  Collective operation(*self.instance->coll, team, call.run, call.arguments);
   operation.tag = tag;
   operation.begin();
   wait(self, operation);

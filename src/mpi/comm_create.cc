@@ -23,31 +23,6 @@ std::uint64_t lane_context(const Communicator& comm, Lane lane) {
   return comm.p2p.context + static_cast<std::uint64_t>(lane);
 }
 
-// A blocking message of bytes, for agreements outside collectives.
-void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data,
-                std::size_t bytes) {
-  const engine::Data what{const_cast<void*>(data), static_cast<MPI_Count>(bytes),
-                          &self.types[MPI_BYTE]};
-  auto* sent = self.engine->send(self.engine->peer(to), envelope, what, engine::SendMode::standard);
-  if (sent == nullptr) return;
-  self.wait_until([&] { return sent->complete; });
-  self.engine->release(sent);
-}
-
-void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* data,
-                   std::size_t bytes) {
-  const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
-  auto* received = self.engine->receive(&self.engine->peer(from), envelope, what);
-  self.wait_until([&] { return received->complete; });
-  const engine::Status status = received->status;
-  self.engine->release(received);
-  if (status.error != MPI_SUCCESS || status.bytes != bytes) {
-    base::fail(status.error != MPI_SUCCESS ? status.error : MPI_ERR_INTERN,
-               "rank {} of the job sent {} bytes to agree on a communicator; {} were expected",
-               from, status.bytes, bytes);
-  }
-}
-
 // --- Duplicates ----------------------------------------------------------------------------------
 
 // All ranks learn the context of their new communicator (`extra`), which holds the offer of this
@@ -79,7 +54,7 @@ coll::Task agree_on_context(coll::Collective& self) {
 // The new communicator, whose context is still to be agreed on, and the collective that does that.
 Communicator& begin_duplicate(Process& self, Communicator& comm, CollectiveCall& call) {
   Group* remote = comm.remote != nullptr ? &share(*comm.remote) : nullptr;
-  const std::uint64_t offer = comm.rank() == 0 ? self.new_context() : 0;
+  const std::uint64_t offer = comm.rank() == 0 ? self.instance->new_context() : 0;
   Communicator& made = make_communicator(self, offer, share(*comm.local), remote, *comm.errhandler);
   call = {"duplicate of a communicator", &agree_on_context, {}, nullptr};
   call.arguments.extra = &made;
@@ -158,11 +133,11 @@ std::vector<Choice> remote_choices(Process& self, Communicator& inter,
                                static_cast<MPI_Count>(local.size() * sizeof(Choice)),
                                &self.types[MPI_BYTE]};
     auto* sent =
-        self.engine->send(self.engine->peer(leader), envelope, to_send, engine::SendMode::standard);
+        self.instance->engine->send(self.instance->engine->peer(leader), envelope, to_send, engine::SendMode::standard);
     receive_bytes(self, leader, envelope, remote.data(), bytes);
     if (sent != nullptr) {
-      self.wait_until([&] { return sent->complete; });
-      self.engine->release(sent);
+      self.instance->wait_until([&] { return sent->complete; });
+      self.instance->engine->release(sent);
     }
   }
   bcast_bytes(self, inter.inside, create_tag, remote.data(), bytes, 0);
@@ -215,18 +190,46 @@ bool communicates(const engine::Engine& engine, const Communicator& comm) {
 
 } // namespace
 
+void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data,
+                std::size_t bytes) {
+  const engine::Data what{const_cast<void*>(data), static_cast<MPI_Count>(bytes),
+                          &self.types[MPI_BYTE]};
+  auto* sent = self.instance->engine->send(self.instance->engine->peer(to), envelope, what, engine::SendMode::standard);
+  if (sent == nullptr) return;
+  self.instance->wait_until([&] { return sent->complete; });
+  self.instance->engine->release(sent);
+}
+
+void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* data,
+                   std::size_t bytes) {
+  const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+  auto* received = self.instance->engine->receive(&self.instance->engine->peer(from), envelope, what);
+  self.instance->wait_until([&] { return received->complete; });
+  const engine::Status status = received->status;
+  self.instance->engine->release(received);
+  if (status.error != MPI_SUCCESS || status.bytes != bytes) {
+    base::fail(status.error != MPI_SUCCESS ? status.error : MPI_ERR_INTERN,
+               "rank {} of the job sent {} bytes to agree on a communicator; {} were expected",
+               from, status.bytes, bytes);
+  }
+}
+
+void swap_bytes(Process& self, Rank other, const Envelope& envelope, std::int32_t other_source,
+                const void* mine, std::size_t mine_bytes, void* theirs, std::size_t their_bytes) {
+  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(mine_bytes),
+                         &self.types[MPI_BYTE]};
+  engine::Engine& engine = *self.instance->engine;
+  auto* sent = engine.send(engine.peer(other), envelope, out, engine::SendMode::standard);
+  receive_bytes(self, other, {envelope.context, other_source, envelope.tag}, theirs, their_bytes);
+  if (sent == nullptr) return;
+  self.instance->wait_until([&] { return sent->complete; });
+  engine.release(sent);
+}
+
 void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
                 void* theirs, std::size_t bytes) {
-  const std::uint64_t context = lane_context(comm, lane);
-  const Rank other = (*comm.p2p.peers)[peer];
-  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(bytes),
-                         &self.types[MPI_BYTE]};
-  auto* sent = self.engine->send(self.engine->peer(other), {context, comm.rank(), tag}, out,
-                                 engine::SendMode::standard);
-  receive_bytes(self, other, {context, peer, tag}, theirs, bytes);
-  if (sent == nullptr) return;
-  self.wait_until([&] { return sent->complete; });
-  self.engine->release(sent);
+  swap_bytes(self, (*comm.p2p.peers)[peer], {lane_context(comm, lane), comm.rank(), tag}, peer,
+             mine, bytes, theirs, bytes);
 }
 
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
@@ -236,7 +239,7 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
 }
 
 Communicator* split(Process& self, Communicator& comm, int color, int key) {
-  const Choice mine{color, key, color != MPI_UNDEFINED ? self.new_context() : 0};
+  const Choice mine{color, key, color != MPI_UNDEFINED ? self.instance->new_context() : 0};
   std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
   if (comm.inter()) {
     allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());
@@ -254,9 +257,9 @@ Communicator* split(Process& self, Communicator& comm, int color, int key) {
     Part far = part_of(remote, comm.remote->ranks, color);
     if (far.members.empty()) return nullptr; // nobody to talk to
     context = std::min(context, far.context);
-    others = &make_group(self, RankMap(std::move(far.members)));
+    others = &make_group(self, RankMap(std::move(far.members)), comm.local->session);
   }
-  Group& group = make_group(self, RankMap(std::move(part.members)));
+  Group& group = make_group(self, RankMap(std::move(part.members)), comm.local->session);
   return &make_communicator(self, context, group, others, *comm.errhandler);
 }
 
@@ -345,7 +348,7 @@ void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
   if (me == MPI_UNDEFINED) return;
   // Only the members take part: the leader's context goes down a binomial tree of messages, matched
   // by ranks of the old communicator, since there are none of the new one yet.
-  std::uint64_t context = me == 0 ? self.new_context() : 0;
+  std::uint64_t context = me == 0 ? self.instance->new_context() : 0;
   const std::uint64_t lane = lane_context(comm, Lane::create);
   if (me != 0) {
     const int parent = me & (me - 1);
@@ -377,7 +380,7 @@ void comm_free(Process& self, MPI_Comm* comm) {
 void comm_disconnect(Process& self, MPI_Comm* comm) {
   const auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
   refuse_predefined(object);
-  self.wait_until([&] { return !communicates(*self.engine, object); });
+  self.instance->wait_until([&] { return !communicates(*self.instance->engine, object); });
   comm_free(self, comm);
 }
 

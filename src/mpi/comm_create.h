@@ -12,6 +12,16 @@ namespace macadam::mpi {
 // Tag of these messages, beyond those that collectives use.
 inline constexpr int create_tag = 0x7fffffff;
 
+// A blocking message of bytes to or from a rank of the job. `envelope.source` is the sender.
+void send_bytes(Process& self, engine::Rank to, const engine::Envelope& envelope, const void* data,
+                std::size_t bytes);
+void receive_bytes(Process& self, engine::Rank from, const engine::Envelope& envelope, void* data,
+                   std::size_t bytes);
+// Both at once with one other. `other_source`: what its envelope says.
+void swap_bytes(Process& self, engine::Rank other, const engine::Envelope& envelope,
+                std::int32_t other_source, const void* mine, std::size_t mine_bytes, void* theirs,
+                std::size_t their_bytes);
+
 // Two ranks swap `bytes` bytes. `lane` is one of the communicator that both are in.
 void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
                 void* theirs, std::size_t bytes);

@@ -30,17 +30,17 @@ Communicator::~Communicator() = default;
 
 Communicator& make_communicator(Process& self, std::uint64_t context, Group& local, Group* remote,
                                 Errhandler& errhandler) {
-  Communicator& comm = *self.communicators.make();
+  Communicator& comm = *self.instance->communicators.make();
   comm.local = &local;
   comm.remote = remote;
   comm.errhandler = &share(self, errhandler);
   const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
   comm.p2p = {0, local.rank, &local.ranks, peers};
-  comm.p2p.connected = self.engine->networks().connects_none(local.ranks, local.rank);
+  comm.p2p.connected = self.instance->engine->networks().connects_none(local.ranks, local.rank);
   comm.collective = comm.inside = comm.p2p;
   comm.inside.peers = &local.ranks;
   set_context(comm, context);
-  self.live_communicators.push_back(comm);
+  self.instance->live_communicators.push_back(comm);
   return comm;
 }
 
@@ -54,12 +54,12 @@ void set_context(Communicator& comm, std::uint64_t context) {
 void destroy(Process& self, Communicator& comm) {
   comm.unlink();
   for (const Lane lane : {Lane::p2p, Lane::collective, Lane::create, Lane::local}) {
-    self.engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(lane));
+    self.instance->engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(lane));
   }
   drop(self, comm.local);
   drop(self, comm.remote);
   drop(self, comm.errhandler);
-  give_back(self.communicators, comm);
+  give_back(self.instance->communicators, comm);
 }
 
 std::string describe(const Communicator& comm) {

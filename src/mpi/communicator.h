@@ -19,9 +19,11 @@ namespace macadam::mpi {
 
 class Attributes;
 class BufferedSends;
+class Library;
 class Process;
 struct Errhandler;
 struct Info;
+struct Session;
 struct Topology;
 
 // Whose ranks, in order. Immutable; communicators and MPI_Group handles share it by counting.
@@ -29,6 +31,7 @@ struct Group : base::Object {
   Group() : base::Object(base::ObjectKind::group) {}
   engine::RankMap ranks;
   int rank = MPI_UNDEFINED;     // of this process
+  Session* session = nullptr;   // that it comes from; null: none
   MPI_Group constant = nullptr; // MPI_GROUP_EMPTY
 
   [[nodiscard]] MPI_Group handle() const {
@@ -36,10 +39,11 @@ struct Group : base::Object {
   }
 };
 
-// A group of these ranks of the job, owned by the caller.
-Group& make_group(Process& self, engine::RankMap ranks);
+// A group of these ranks of the job, owned by the caller; `session` as that of the group they are
+// taken from.
+Group& make_group(Library& self, engine::RankMap ranks, Session* session);
 Group& share(Group& group);
-void drop(Process& self, Group* group);
+void drop(Library& self, Group* group);
 
 // What travels under a communicator's context, each kind apart from the others.
 enum class Lane : std::uint64_t {

@@ -22,24 +22,24 @@ void copy_string(std::string_view text, int room, char* string, int* length) {
 
 } // namespace
 
-void get_version(Process&, int* version, int* subversion) {
+void get_version(Library&, int* version, int* subversion) {
   *version = MPI_VERSION;
   *subversion = MPI_SUBVERSION;
 }
 
-void get_library_version(Process&, char* version, int* resultlen) {
+void get_library_version(Library&, char* version, int* resultlen) {
   const std::string text =
       fmt::format("Macadam {} (MPI {}.{}, standard ABI {}.{})", MACADAM_VERSION, MPI_VERSION,
                   MPI_SUBVERSION, MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
   copy_string(text, MPI_MAX_LIBRARY_VERSION_STRING, version, resultlen);
 }
 
-void abi_get_version(Process&, int* abi_major, int* abi_minor) {
+void abi_get_version(Library&, int* abi_major, int* abi_minor) {
   *abi_major = MPI_ABI_VERSION;
   *abi_minor = MPI_ABI_SUBVERSION;
 }
 
-void abi_get_info(Process& self, MPI_Info* info) {
+void abi_get_info(Library& self, MPI_Info* info) {
   *info = make_info(self, {{"mpi_aint_size", std::to_string(sizeof(MPI_Aint))},
                            {"mpi_count_size", std::to_string(sizeof(MPI_Count))},
                            {"mpi_offset_size", std::to_string(sizeof(MPI_Offset))}});
@@ -56,7 +56,7 @@ void get_hw_resource_info(Process& self, MPI_Info* hw_info) {
 }
 
 double wtime() {
-  if (running != nullptr) return running->nearest().now();
+  if (running != nullptr) return running->instance->nearest().now();
   timespec time;
   ::clock_gettime(CLOCK_MONOTONIC, &time);
   return seconds(time);
@@ -68,7 +68,7 @@ double wtick() {
   return seconds(resolution);
 }
 
-void pcontrol(Process&, int) {} // there is no profiler to control
+void pcontrol(Library&, int) {} // there is no profiler to control
 
 void alloc_mem(Process& self, MPI_Aint size, Info* info, void* baseptr) {
   // Room in the transport's shared segment, where peers read and write directly; else private
@@ -80,8 +80,8 @@ void alloc_mem(Process& self, MPI_Aint size, Info* info, void* baseptr) {
     }
   }
   const auto bytes = static_cast<std::size_t>(size);
-  void* memory = alignment <= 64 && bytes > 0 ? self.nearest().allocate(bytes) : nullptr;
-  if (memory != nullptr) self.shared_allocations.insert(memory);
+  void* memory = alignment <= 64 && bytes > 0 ? self.instance->nearest().allocate(bytes) : nullptr;
+  if (memory != nullptr) self.instance->shared_allocations.insert(memory);
   if (memory == nullptr && (alignment & (alignment - 1)) == 0) {
     memory =
         std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment + alignment);
@@ -94,14 +94,14 @@ void alloc_mem(Process& self, MPI_Aint size, Info* info, void* baseptr) {
 }
 
 void free_mem(Process& self, void* base) {
-  if (self.shared_allocations.erase(base) != 0) {
-    self.nearest().free(base);
+  if (self.instance->shared_allocations.erase(base) != 0) {
+    self.instance->nearest().free(base);
   } else {
     std::free(base);
   }
 }
 
-void get_address(Process&, const void* location, MPI_Aint* address) {
+void get_address(Library&, const void* location, MPI_Aint* address) {
   *address = reinterpret_cast<MPI_Aint>(location);
 }
 

@@ -35,19 +35,19 @@ void say(const std::string& text) {
 }
 
 // Where an error happened, for people.
-std::string location(const Process& self) {
+std::string location(const Library& self) {
   if (self.job == nullptr) return fmt::format("in process {}", ::getpid());
   return fmt::format("on rank {} of {} (host {}, process {})", self.job->rank(), self.job->size(),
                      self.job->host(), ::getpid());
 }
 
 // `reason` follows the rank's number on mpiexec's line.
-[[noreturn]] void end_job(Process& self, int code, const std::string& reason, boot::Blame blame) {
+[[noreturn]] void end_job(Library& self, int code, const std::string& reason, boot::Blame blame) {
   if (self.job == nullptr || self.forked_from != 0) end_process(code);
   self.job->abort(code, reason, blame);
 }
 
-std::string code_name(Process& self, int code) {
+std::string code_name(Library& self, int code) {
   const Held held(self);
   const ErrorClass* known = find_error_class(code);
   if (known != nullptr) return known->name;
@@ -57,7 +57,7 @@ std::string code_name(Process& self, int code) {
 }
 
 // The end of the job that MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT ask for.
-[[noreturn]] void die(Process& self, const char* function, const Errhandler& handler, int code,
+[[noreturn]] void die(Library& self, const char* function, const Errhandler& handler, int code,
                       const std::string& text) {
   const char* way =
       handler.action == Errhandler::Action::abort ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL";
@@ -76,8 +76,10 @@ std::string code_name(Process& self, int code) {
           follows ? boot::Blame::peer : boot::Blame::self);
 }
 
-int handle_error(Process& self, const char* function, const Errhandler& handler, MPI_Comm comm,
-                 MPI_Win win, int code, const std::string& text) {
+} // namespace
+
+int call(Library& self, const char* function, const Errhandler& handler, ErrorSource of, int code,
+         const std::string& text) {
   switch (handler.action) {
   case Errhandler::Action::return_code:
     break;
@@ -85,12 +87,14 @@ int handle_error(Process& self, const char* function, const Errhandler& handler,
     run_callback(
         "an error handler",
         [&] {
-          if (const auto* call = std::get_if<MPI_Comm_errhandler_function*>(&handler.function)) {
-            (*call)(&comm, &code);
-          } else if (const auto* on_window =
-                         std::get_if<MPI_Win_errhandler_function*>(&handler.function)) {
-            (*on_window)(&win, &code);
-          }
+          if (const auto* of_comm = std::get_if<MPI_Comm_errhandler_function*>(&handler.function))
+            (*of_comm)(&of.comm, &code);
+          else if (const auto* of_session =
+                       std::get_if<MPI_Session_errhandler_function*>(&handler.function))
+            (*of_session)(&of.session, &code);
+          else if (const auto* of_window =
+                       std::get_if<MPI_Win_errhandler_function*>(&handler.function))
+            (*of_window)(&of.win, &code);
         },
         function);
     break;
@@ -101,8 +105,10 @@ int handle_error(Process& self, const char* function, const Errhandler& handler,
   return code;
 }
 
+namespace {
+
 // The text of an error code that the program gives.
-std::string text_of(Process& self, int errorcode) {
+std::string text_of(Library& self, int errorcode) {
   const Held held(self);
   if (!self.error_codes.known(errorcode)) {
     base::fail(MPI_ERR_ARG, "errorcode is {}, which is no error code in use", errorcode);
@@ -111,7 +117,7 @@ std::string text_of(Process& self, int errorcode) {
 }
 
 template <class Function>
-void make_handler(Process& self, Function* function, MPI_Errhandler* errhandler) {
+void make_handler(Library& self, Function* function, MPI_Errhandler* errhandler) {
   const Held held(self);
   Errhandler* made = self.errhandlers.make(Errhandler::Action::user);
   made->function = function;
@@ -131,13 +137,13 @@ void escaped(const char* callback, const char* what, const char* function) {
           boot::Blame::self);
 }
 
-Errhandler& share(Process& self, Errhandler& handler) {
+Errhandler& share(Library& self, Errhandler& handler) {
   const Held held(self);
   ++handler.references;
   return handler;
 }
 
-void drop(Process& self, Errhandler* handler) {
+void drop(Library& self, Errhandler* handler) {
   const Held held(self);
   if (handler == nullptr || handler->constant != MPI_ERRHANDLER_NULL) return;
   if (--handler->references != 0) return;
@@ -145,7 +151,7 @@ void drop(Process& self, Errhandler* handler) {
   give_back(self.errhandlers, *handler);
 }
 
-void remember(Process& self, int code, const char* function, const std::string& text) {
+void remember(Library& self, int code, const char* function, const std::string& text) {
   const Held held(self);
   try {
     self.error_codes.remember(code, fmt::format("{}: {}", function, text));
@@ -159,30 +165,34 @@ int raise(Process& self, const char* function, const ErrorSource& source,
   const auto* operation = dynamic_cast<const OperationError*>(&error);
   const ErrorSource& responsible = operation != nullptr ? operation->source : source;
   Errhandler* handler = &self.errors_are_fatal;
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Win win = MPI_WIN_NULL;
+  ErrorSource of;
   {
     // Other threads may set another handler and free this one, but not while it is used here.
     const Held held(self);
     if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
       handler = window->errhandler;
-      win = window->handle();
+      of.win = window->handle();
+    } else if (auto* session = self.find<Session>(responsible.session, ObjectKind::session)) {
+      handler = session->errhandler;
+      of.session = session->handle();
+    } else if (auto* passed = self.find<Errhandler>(responsible.passed, ObjectKind::errhandler)) {
+      handler = passed;
     } else {
       auto* object = self.find<Communicator>(responsible.comm, ObjectKind::communicator);
-      if (object == nullptr) object = self.self_has_errhandler ? self.self : self.world;
+      if (object == nullptr) object = self.world.self_has_errhandler ? self.world.self : self.world.all;
       if (object != nullptr) {
         handler = object->errhandler;
-        comm = object->handle();
+        of.comm = object->handle();
       }
     }
     share(self, *handler);
   }
-  const int code = handle_error(self, function, *handler, comm, win, error.error_class, error.text);
+  const int code = call(self, function, *handler, of, error.error_class, error.text);
   drop(self, handler);
   return code;
 }
 
-int not_running(const char* function) {
+void not_initialized(const char* function) {
   Process& self = anytime();
   std::string text = "called before MPI_Init; call MPI_Init or MPI_Init_thread first";
   if (self.forked_from != 0) {
@@ -190,7 +200,7 @@ int not_running(const char* function) {
                        "process that called MPI_Init alone: do what needs MPI there, or start "
                        "another program here (exec)",
                        ::getpid(), self.forked_from);
-  } else if (self.phase == Process::Phase::finalized) {
+  } else if (self.world.phase == World::Phase::finalized) {
     text = "called after MPI_Finalize; only a few functions may be, such as MPI_Finalized";
   }
   remember(self, MPI_ERR_OTHER, function, text);
@@ -204,7 +214,7 @@ void comm_create_errhandler(Process& self, MPI_Comm_errhandler_function* functio
   make_handler(self, function, errhandler);
 }
 
-void session_create_errhandler(Process& self, MPI_Session_errhandler_function* function,
+void session_create_errhandler(Library& self, MPI_Session_errhandler_function* function,
                                MPI_Errhandler* errhandler) {
   make_handler(self, function, errhandler);
 }
@@ -226,7 +236,7 @@ void check_made_for(const Errhandler& errhandler, const char* object, const char
              "the error handler was made for something else; a {} needs one of {}", object, call);
 }
 
-void replace(Process& self, Errhandler*& place, Errhandler& handler) {
+void replace(Library& self, Errhandler*& place, Errhandler& handler) {
   Errhandler* const before = place;
   place = &share(self, handler);
   drop(self, before);
@@ -238,7 +248,22 @@ void comm_set_errhandler(Process& self, Communicator& comm, Errhandler& errhandl
   check_made_for<MPI_Comm_errhandler_function*>(errhandler, "communicator",
                                                 "MPI_Comm_create_errhandler");
   replace(self, comm.errhandler, errhandler);
-  if (&comm == self.self) self.self_has_errhandler = true;
+  if (&comm == self.world.self) self.world.self_has_errhandler = true;
+}
+
+void session_set_errhandler(Library& self, Session& session, Errhandler& errhandler) {
+  check_made_for<MPI_Session_errhandler_function*>(errhandler, "session",
+                                                   "MPI_Session_create_errhandler");
+  replace(self, session.errhandler, errhandler);
+}
+
+void session_get_errhandler(Library& self, Session& session, MPI_Errhandler* errhandler) {
+  *errhandler = share(self, *session.errhandler).handle();
+}
+
+void session_call_errhandler(Library& self, Session& session, int errorcode) {
+  call(self, "MPI_Session_call_errhandler", *session.errhandler, {.session = session.handle()},
+       errorcode, text_of(self, errorcode));
 }
 
 void win_set_errhandler(Process& self, Window& window, Errhandler& errhandler) {
@@ -251,54 +276,54 @@ void win_get_errhandler(Process& self, Window& window, MPI_Errhandler* errhandle
 }
 
 void win_call_errhandler(Process& self, Window& window, int errorcode) {
-  handle_error(self, "MPI_Win_call_errhandler", *window.errhandler, MPI_COMM_NULL, window.handle(),
-               errorcode, text_of(self, errorcode));
+  call(self, "MPI_Win_call_errhandler", *window.errhandler, {.win = window.handle()}, errorcode,
+       text_of(self, errorcode));
 }
 
 void comm_get_errhandler(Process& self, Communicator& comm, MPI_Errhandler* errhandler) {
   *errhandler = share(self, *comm.errhandler).handle();
 }
 
-void errhandler_free(Process& self, MPI_Errhandler* errhandler) {
+void errhandler_free(Library& self, MPI_Errhandler* errhandler) {
   // A predefined one too: MPI_Comm_get_errhandler hands it out to be freed.
   drop(self, self.find<Errhandler>(*errhandler, ObjectKind::errhandler));
   *errhandler = MPI_ERRHANDLER_NULL;
 }
 
 void comm_call_errhandler(Process& self, Communicator& comm, int errorcode) {
-  handle_error(self, "MPI_Comm_call_errhandler", *comm.errhandler, comm.handle(), MPI_WIN_NULL,
-               errorcode, text_of(self, errorcode));
+  call(self, "MPI_Comm_call_errhandler", *comm.errhandler, {.comm = comm.handle()}, errorcode,
+       text_of(self, errorcode));
 }
 
-void add_error_class(Process& self, int* errorclass) {
+void add_error_class(Library& self, int* errorclass) {
   *errorclass = self.error_codes.add_class();
   self.attribute_values.last_used_code = self.error_codes.last_used();
 }
 
-void add_error_code(Process& self, int errorclass, int* errorcode) {
+void add_error_code(Library& self, int errorclass, int* errorcode) {
   *errorcode = self.error_codes.add_code(errorclass);
   self.attribute_values.last_used_code = self.error_codes.last_used();
 }
 
-void add_error_string(Process& self, int errorcode, const char* string) {
+void add_error_string(Library& self, int errorcode, const char* string) {
   self.error_codes.set_string(errorcode, string);
 }
 
-void remove_error_class(Process& self, int errorclass) {
+void remove_error_class(Library& self, int errorclass) {
   self.error_codes.remove_class(errorclass);
 }
-void remove_error_code(Process& self, int errorcode) {
+void remove_error_code(Library& self, int errorcode) {
   self.error_codes.remove_code(errorcode);
 }
-void remove_error_string(Process& self, int errorcode) {
+void remove_error_string(Library& self, int errorcode) {
   self.error_codes.remove_string(errorcode);
 }
 
-void error_class(Process& self, int errorcode, int* errorclass) {
+void error_class(Library& self, int errorcode, int* errorclass) {
   *errorclass = self.error_codes.class_of(errorcode);
 }
 
-void error_string(Process& self, int errorcode, char* string, int* resultlen) {
+void error_string(Library& self, int errorcode, char* string, int* resultlen) {
   const std::string text = self.error_codes.text(errorcode);
   *resultlen = static_cast<int>(text.copy(string, MPI_MAX_ERROR_STRING - 1));
   string[*resultlen] = '\0';

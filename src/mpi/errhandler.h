@@ -14,6 +14,7 @@
 
 namespace macadam::mpi {
 
+class Library;
 class Process;
 struct Communicator;
 
@@ -38,16 +39,17 @@ struct Errhandler : base::Object {
 };
 
 // One more, one less user of an error handler; predefined ones stay.
-Errhandler& share(Process& self, Errhandler& handler);
-void drop(Process& self, Errhandler* handler);
+Errhandler& share(Library& self, Errhandler& handler);
+void drop(Library& self, Errhandler* handler);
 
 // Which error handler is to be called: that of the communicator, window, file or session that the
-// call was made on; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3) if the program has
+// call was made on, or the one that was passed to a call that makes such; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3) if the program has
 // set it, else that of MPI_COMM_WORLD, as programs from before MPI 4 expect.
 struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Win win = MPI_WIN_NULL;
+  MPI_Errhandler passed = MPI_ERRHANDLER_NULL;
 };
 
 // An error of an operation that an earlier call began: the error handler of that operation's
@@ -60,15 +62,20 @@ class OperationError : public base::Error {
 };
 
 // Keeps what is said about the last error, for MPI_Error_string.
-void remember(Process& self, int code, const char* function, const std::string& text);
+void remember(Library& self, int code, const char* function, const std::string& text);
 
 // Reports an error of the entry point `function` through the error handler, with the message
 // "MPI_Send: <text>" kept for MPI_Error_string. Returns the error code that the function returns.
 int raise(Process& self, const char* function, const ErrorSource& source, const base::Error& error);
 
-// An entry point was called before MPI_Init or after MPI_Finalize, or in a process that a fork has
-// made: says so and ends the process.
-int not_running(const char* function);
+// Calls an error handler with the object that `of` names, as its kind needs it. Returns the code that
+// the MPI function returns.
+int call(Library& self, const char* function, const Errhandler& handler, ErrorSource of, int code,
+         const std::string& text);
+
+// An entry point was called before MPI_Init or after MPI_Finalize, with no session, or in a process
+// that a fork has made: says so and ends the process.
+[[noreturn, gnu::cold]] void not_initialized(const char* function);
 
 // Error classes and codes with their texts: those of the standard and those that the program adds.
 // A code of the library is its class; the details are in the text of the last error of that class.

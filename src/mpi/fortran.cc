@@ -43,7 +43,7 @@ constexpr std::pair<std::string_view, std::string_view> sizes[] = {
 
 } // namespace
 
-void abi_set_fortran_booleans(Process& self, int logical_size, void* logical_true,
+void abi_set_fortran_booleans(Library& self, int logical_size, void* logical_true,
                               void* logical_false) {
   check_size(logical_size);
   if (self.fortran.booleans) {
@@ -66,7 +66,7 @@ void abi_set_fortran_booleans(Process& self, int logical_size, void* logical_tru
   self.fortran.booleans = given;
 }
 
-void abi_get_fortran_booleans(Process& self, int logical_size, void* logical_true,
+void abi_get_fortran_booleans(Library& self, int logical_size, void* logical_true,
                               void* logical_false, int* is_set) {
   check_size(logical_size);
   *is_set = self.fortran.booleans ? 1 : 0;
@@ -75,7 +75,7 @@ void abi_get_fortran_booleans(Process& self, int logical_size, void* logical_tru
   if (logical_false != nullptr) write(self.fortran.booleans->no, logical_false, logical_size);
 }
 
-void abi_set_fortran_info(Process& self, Info* info) {
+void abi_set_fortran_info(Library& self, Info* info) {
   if (self.fortran.info) {
     fail(MPI_ERR_ABI, "the properties of the Fortran compiler have been set before; "
                       "MPI_Abi_get_fortran_info tells them");
@@ -93,7 +93,7 @@ void abi_set_fortran_info(Process& self, Info* info) {
   self.fortran.info = info->entries;
 }
 
-void abi_get_fortran_info(Process& self, MPI_Info* info) {
+void abi_get_fortran_info(Library& self, MPI_Info* info) {
   *info = self.fortran.info ? make_info(self, *self.fortran.info) : MPI_INFO_NULL;
 }
 

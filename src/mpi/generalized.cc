@@ -51,14 +51,14 @@ int retire(Process& self, Generalized& request) {
   const int code = run_callback("the free callback of a generalized request", [&] {
     return request.free == nullptr ? MPI_SUCCESS : request.free(request.extra_state);
   });
-  give_back(self.requests.generalized, request);
+  give_back(self.instance->requests.generalized, request);
   return code;
 }
 
 void grequest_start(Process& self, MPI_Grequest_query_function* query_fn,
                     MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
                     void* extra_state, MPI_Request* request) {
-  *request = handle(*self.requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
+  *request = handle(*self.instance->requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
 }
 
 void grequest_complete(Process& self, MPI_Request request) {

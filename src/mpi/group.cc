@@ -41,8 +41,9 @@ void check_rank(const Group& group, int rank, const char* what, int index) {
   }
 }
 
-MPI_Group group_of(Process& self, std::vector<Rank> ranks) {
-  return make_group(self, RankMap(std::move(ranks))).handle();
+// A new group of ranks of `old`.
+MPI_Group group_of(Library& self, const Group& old, std::vector<Rank> ranks) {
+  return make_group(self, RankMap(std::move(ranks)), old.session).handle();
 }
 
 // The ranks that `ranges`, triplets of first, last and stride, stand for, in order.
@@ -80,15 +81,15 @@ std::vector<int> listed(const Group& group, int n, const int ranks[]) {
   return {ranks, ranks + n};
 }
 
-MPI_Group including(Process& self, const Group& group, const std::vector<int>& ranks) {
+MPI_Group including(Library& self, const Group& group, const std::vector<int>& ranks) {
   std::vector<Rank> members;
   members.reserve(ranks.size());
   for (const int rank : ranks)
     members.push_back(group.ranks[rank]);
-  return group_of(self, std::move(members));
+  return group_of(self, group, std::move(members));
 }
 
-MPI_Group excluding(Process& self, const Group& group, const std::vector<int>& ranks) {
+MPI_Group excluding(Library& self, const Group& group, const std::vector<int>& ranks) {
   std::vector<bool> out(static_cast<std::size_t>(group.ranks.size()));
   for (const int rank : ranks)
     out[static_cast<std::size_t>(rank)] = true;
@@ -96,15 +97,16 @@ MPI_Group excluding(Process& self, const Group& group, const std::vector<int>& r
   for (int i = 0; i < group.ranks.size(); ++i) {
     if (!out[static_cast<std::size_t>(i)]) members.push_back(group.ranks[i]);
   }
-  return group_of(self, std::move(members));
+  return group_of(self, group, std::move(members));
 }
 
 } // namespace
 
-Group& make_group(Process& self, RankMap ranks) {
+Group& make_group(Library& self, RankMap ranks, Session* session) {
   if (ranks.size() == 0) return self.empty_group;
   Group& group = *self.groups.make();
   group.ranks = std::move(ranks);
+  group.session = session;
   const int place = group.ranks.find(static_cast<Rank>(self.job->rank()));
   if (place >= 0) group.rank = place;
   return group;
@@ -115,7 +117,7 @@ Group& share(Group& group) {
   return group;
 }
 
-void drop(Process& self, Group* group) {
+void drop(Library& self, Group* group) {
   if (group == nullptr || group->constant != nullptr || --group->references != 0) return;
   self.handles.forget(group->handle());
   give_back(self.groups, *group);
@@ -141,19 +143,19 @@ int compare(const Group& one, const Group& two) {
 
 // The MPI functions.
 
-void group_size(Process&, Group& group, int* size) {
+void group_size(Library&, Group& group, int* size) {
   *size = group.ranks.size();
 }
 
-void group_rank(Process&, Group& group, int* rank) {
+void group_rank(Library&, Group& group, int* rank) {
   *rank = group.rank;
 }
 
-void group_compare(Process&, Group& group1, Group& group2, int* result) {
+void group_compare(Library&, Group& group1, Group& group2, int* result) {
   *result = compare(group1, group2);
 }
 
-void group_translate_ranks(Process&, Group& group1, int n, const int ranks1[], Group& group2,
+void group_translate_ranks(Library&, Group& group1, int n, const int ranks1[], Group& group2,
                            int ranks2[]) {
   const Places places(group2.ranks);
   for (int i = 0; i < n; ++i) {
@@ -167,7 +169,7 @@ void group_translate_ranks(Process&, Group& group1, int n, const int ranks1[], G
   }
 }
 
-void group_union(Process& self, Group& group1, Group& group2, MPI_Group* newgroup) {
+void group_union(Library& self, Group& group1, Group& group2, MPI_Group* newgroup) {
   std::vector<Rank> members;
   for (int i = 0; i < group1.ranks.size(); ++i)
     members.push_back(group1.ranks[i]);
@@ -175,44 +177,44 @@ void group_union(Process& self, Group& group1, Group& group2, MPI_Group* newgrou
   for (int i = 0; i < group2.ranks.size(); ++i) {
     if (first(group2.ranks[i]) < 0) members.push_back(group2.ranks[i]);
   }
-  *newgroup = group_of(self, std::move(members));
+  *newgroup = group_of(self, group1, std::move(members));
 }
 
-void group_intersection(Process& self, Group& group1, Group& group2, MPI_Group* newgroup) {
+void group_intersection(Library& self, Group& group1, Group& group2, MPI_Group* newgroup) {
   std::vector<Rank> members;
   const Places second(group2.ranks);
   for (int i = 0; i < group1.ranks.size(); ++i) {
     if (second(group1.ranks[i]) >= 0) members.push_back(group1.ranks[i]);
   }
-  *newgroup = group_of(self, std::move(members));
+  *newgroup = group_of(self, group1, std::move(members));
 }
 
-void group_difference(Process& self, Group& group1, Group& group2, MPI_Group* newgroup) {
+void group_difference(Library& self, Group& group1, Group& group2, MPI_Group* newgroup) {
   std::vector<Rank> members;
   const Places second(group2.ranks);
   for (int i = 0; i < group1.ranks.size(); ++i) {
     if (second(group1.ranks[i]) < 0) members.push_back(group1.ranks[i]);
   }
-  *newgroup = group_of(self, std::move(members));
+  *newgroup = group_of(self, group1, std::move(members));
 }
 
-void group_incl(Process& self, Group& group, int n, const int ranks[], MPI_Group* newgroup) {
+void group_incl(Library& self, Group& group, int n, const int ranks[], MPI_Group* newgroup) {
   *newgroup = including(self, group, listed(group, n, ranks));
 }
 
-void group_excl(Process& self, Group& group, int n, const int ranks[], MPI_Group* newgroup) {
+void group_excl(Library& self, Group& group, int n, const int ranks[], MPI_Group* newgroup) {
   *newgroup = excluding(self, group, listed(group, n, ranks));
 }
 
-void group_range_incl(Process& self, Group& group, int n, int ranges[][3], MPI_Group* newgroup) {
+void group_range_incl(Library& self, Group& group, int n, int ranges[][3], MPI_Group* newgroup) {
   *newgroup = including(self, group, expand(group, n, ranges));
 }
 
-void group_range_excl(Process& self, Group& group, int n, int ranges[][3], MPI_Group* newgroup) {
+void group_range_excl(Library& self, Group& group, int n, int ranges[][3], MPI_Group* newgroup) {
   *newgroup = excluding(self, group, expand(group, n, ranges));
 }
 
-void group_free(Process& self, MPI_Group* group) {
+void group_free(Library& self, MPI_Group* group) {
   // MPI_GROUP_EMPTY too, since functions return it as their result.
   drop(self, self.find<Group>(*group, base::ObjectKind::group));
   *group = MPI_GROUP_NULL;

@@ -72,6 +72,8 @@ std::string joined(const std::vector<std::string>& words, std::size_t first) {
   return text;
 }
 
+} // namespace
+
 const char* level_name(int thread_level) {
   switch (thread_level) {
   case MPI_THREAD_FUNNELED:
@@ -84,8 +86,6 @@ const char* level_name(int thread_level) {
     return "MPI_THREAD_SINGLE";
   }
 }
-
-} // namespace
 
 const std::string* Info::find(const char* key) const {
   const auto found = std::ranges::find(entries, key, [](const auto& entry) { return entry.first; });
@@ -104,14 +104,14 @@ bool Info::remove(const char* key) {
   return std::erase_if(entries, [&](const auto& entry) { return entry.first == key; }) != 0;
 }
 
-MPI_Info make_info(Process& self, std::vector<std::pair<std::string, std::string>> entries) {
+MPI_Info make_info(Library& self, std::vector<std::pair<std::string, std::string>> entries) {
   const Held held(self); // of functions that have no part in the lock as well
   Info* info = self.infos.make();
   info->entries = std::move(entries);
   return info->handle();
 }
 
-void fill_info_env(Process& self, int thread_level) {
+void fill_info_env(Library& self, int thread_level) {
   // The keys of section 10.4 that this process knows the answers to.
   const std::vector<std::string> words = command_line();
   if (!words.empty()) {
@@ -130,11 +130,11 @@ void fill_info_env(Process& self, int thread_level) {
 
 // The MPI functions.
 
-void info_create(Process& self, MPI_Info* info) {
+void info_create(Library& self, MPI_Info* info) {
   *info = make_info(self, {});
 }
 
-void info_create_env(Process& self, int argc, char* argv[], MPI_Info* info) {
+void info_create_env(Library& self, int argc, char* argv[], MPI_Info* info) {
   std::vector<std::string> words;
   if (argv != nullptr) {
     for (int i = 0; i < argc && argv[i] != nullptr; ++i)
@@ -149,11 +149,11 @@ void info_create_env(Process& self, int argc, char* argv[], MPI_Info* info) {
   *info = make_info(self, std::move(entries));
 }
 
-void info_dup(Process& self, Info& info, MPI_Info* newinfo) {
+void info_dup(Library& self, Info& info, MPI_Info* newinfo) {
   *newinfo = make_info(self, info.entries);
 }
 
-void info_free(Process& self, MPI_Info* info) {
+void info_free(Library& self, MPI_Info* info) {
   Info& object = *self.find<Info>(*info, base::ObjectKind::info);
   if (object.constant != nullptr)
     base::fail(MPI_ERR_INFO, "MPI_INFO_ENV is predefined; it must not be freed");
@@ -162,31 +162,31 @@ void info_free(Process& self, MPI_Info* info) {
   *info = MPI_INFO_NULL;
 }
 
-void info_set(Process&, Info& info, const char* key, const char* value) {
+void info_set(Library&, Info& info, const char* key, const char* value) {
   check_changeable(info);
   info.set(checked_key(key), checked_value(value));
 }
 
-void info_delete(Process&, Info& info, const char* key) {
+void info_delete(Library&, Info& info, const char* key) {
   check_changeable(info);
   if (!info.remove(checked_key(key).c_str())) {
     base::fail(MPI_ERR_INFO_NOKEY, "the info object has no key '{}'", key);
   }
 }
 
-void info_get(Process&, Info& info, const char* key, int valuelen, char* value, int* flag) {
+void info_get(Library&, Info& info, const char* key, int valuelen, char* value, int* flag) {
   const std::string* found = info.find(checked_key(key).c_str());
   *flag = found != nullptr ? 1 : 0;
   if (found != nullptr) copy_value(*found, static_cast<std::size_t>(valuelen), value);
 }
 
-void info_get_valuelen(Process&, Info& info, const char* key, int* valuelen, int* flag) {
+void info_get_valuelen(Library&, Info& info, const char* key, int* valuelen, int* flag) {
   const std::string* found = info.find(checked_key(key).c_str());
   *flag = found != nullptr ? 1 : 0;
   if (found != nullptr) *valuelen = static_cast<int>(found->size());
 }
 
-void info_get_string(Process&, Info& info, const char* key, int* buflen, char* value, int* flag) {
+void info_get_string(Library&, Info& info, const char* key, int* buflen, char* value, int* flag) {
   const std::string* found = info.find(checked_key(key).c_str());
   *flag = found != nullptr ? 1 : 0;
   if (found == nullptr) return;
@@ -195,11 +195,11 @@ void info_get_string(Process&, Info& info, const char* key, int* buflen, char* v
   *buflen = static_cast<int>(found->size()) + 1;
 }
 
-void info_get_nkeys(Process&, Info& info, int* nkeys) {
+void info_get_nkeys(Library&, Info& info, int* nkeys) {
   *nkeys = static_cast<int>(info.entries.size());
 }
 
-void info_get_nthkey(Process&, Info& info, int n, char* key) {
+void info_get_nthkey(Library&, Info& info, int n, char* key) {
   if (static_cast<std::size_t>(n) >= info.entries.size()) {
     base::fail(MPI_ERR_ARG, "n is {}; the info object has {} keys, numbered from 0", n,
                info.entries.size());

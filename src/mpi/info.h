@@ -11,7 +11,7 @@
 
 namespace macadam::mpi {
 
-class Process;
+class Library;
 
 // An info object: keys and values in the order in which the keys were first set.
 struct Info : base::Object {
@@ -31,9 +31,12 @@ struct Info : base::Object {
 };
 
 // A new info object with these entries, owned by whoever gets the handle.
-MPI_Info make_info(Process& self, std::vector<std::pair<std::string, std::string>> entries);
+MPI_Info make_info(Library& self, std::vector<std::pair<std::string, std::string>> entries);
+
+// "MPI_THREAD_SINGLE" and so on.
+const char* level_name(int thread_level);
 
 // Fills MPI_INFO_ENV once the job is known.
-void fill_info_env(Process& self, int thread_level);
+void fill_info_env(Library& self, int thread_level);
 
 } // namespace macadam::mpi

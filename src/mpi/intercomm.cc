@@ -55,7 +55,7 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
                  remote_leader);
     }
     check_leader(*peer, remote_leader, peer->peers(), "remote_leader");
-    mine = {self.new_context(), local_comm.size(), 0, static_cast<Rank>(self.job->rank())};
+    mine = {self.instance->new_context(), local_comm.size(), 0, static_cast<Rank>(self.job->rank())};
     swap_bytes(self, *peer, Lane::create, remote_leader, tag, &mine, &theirs, sizeof mine);
   }
   std::uint64_t contexts[2] = {mine.context, theirs.context};
@@ -80,7 +80,7 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
                  other);
     }
   }
-  Group& remote = make_group(self, RankMap(std::move(others)));
+  Group& remote = make_group(self, RankMap(std::move(others)), local_comm.local->session);
   *newintercomm = make_communicator(self, std::min(contexts[0], contexts[1]),
                                     share(*local_comm.local), &remote, *local_comm.errhandler)
                       .handle();
@@ -93,7 +93,7 @@ void intercomm_merge(Process& self, Communicator& intercomm, int high, MPI_Comm*
   }
   // The leader speaks for its group: all of a group pass the same `high`.
   Side mine{0, intercomm.size(), high != 0 ? 1 : 0, intercomm.local->ranks[0]};
-  if (intercomm.rank() == 0) mine.context = self.new_context();
+  if (intercomm.rank() == 0) mine.context = self.instance->new_context();
   bcast_bytes(self, intercomm.inside, create_tag, &mine, sizeof mine, 0);
   Side theirs;
   swap_by_leaders(self, intercomm, &mine, &theirs, sizeof mine);
@@ -102,7 +102,7 @@ void intercomm_merge(Process& self, Communicator& intercomm, int high, MPI_Comm*
   std::vector<Rank> ranks = members((first ? intercomm.local : intercomm.remote)->ranks);
   const std::vector<Rank> behind = members((first ? intercomm.remote : intercomm.local)->ranks);
   ranks.insert(ranks.end(), behind.begin(), behind.end());
-  Group& group = make_group(self, RankMap(std::move(ranks)));
+  Group& group = make_group(self, RankMap(std::move(ranks)), intercomm.local->session);
   const std::uint64_t context = first ? mine.context : theirs.context;
   *newintracomm = make_communicator(self, context, group, nullptr, *intercomm.errhandler).handle();
 }

@@ -76,6 +76,9 @@ class RdmaDirectory final : public rdma::Directory {
     std::array<std::uint8_t, 16> copy{};
     static_assert(sizeof copy == boot::secret_bytes);
     std::memcpy(copy.data(), job_.secret().data(), copy.size());
+    // Packets of an earlier generation that come late are none of this one's.
+    for (std::size_t i = 0; i < sizeof(std::uint32_t); ++i)
+      copy[i] ^= static_cast<std::uint8_t>(job_.generation() >> (8 * i));
     return copy;
   }
   [[nodiscard]] bool serves(Rank peer) const override {
@@ -106,7 +109,7 @@ class RdmaDirectory final : public rdma::Directory {
   const bool alone_;
 };
 
-using Transports = std::vector<std::unique_ptr<engine::Transport>>;
+using List = std::vector<std::unique_ptr<engine::Transport>>;
 
 class RealSurroundings final : public Surroundings {
  public:
@@ -117,7 +120,7 @@ class RealSurroundings final : public Surroundings {
   }
 
   // The transports stand on what this object keeps.
-  Transports make_transports(const base::Settings& settings) override {
+  List make_transports(const base::Settings& settings) override {
     const bool one_host = job_->local_size() == job_->size();
     if (!one_host && settings.network == base::NetworkChoice::shm) {
       base::fail(MPI_ERR_OTHER,
@@ -129,10 +132,17 @@ class RealSurroundings final : public Surroundings {
     const bool nothing_else = settings.network == base::NetworkChoice::rdma && job_->size() > 1;
     const bool use_rdma = nothing_else || !one_host;
     const bool use_shm = !nothing_else && (one_host || job_->local_size() > 1);
-    Transports made;
+    List made;
     if (use_shm) made.push_back(make_shm(settings, !use_rdma));
     if (use_rdma) made.push_back(make_rdma(settings, use_shm ? made.front().get() : nullptr));
     return made;
+  }
+
+  void close() override {
+    rdma_directory_.reset();
+    changes_.reset();
+    device_.reset();
+    shm_directory_.reset();
   }
 
  private:

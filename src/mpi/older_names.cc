@@ -32,28 +32,28 @@ void errhandler_set(Process& self, Communicator& comm, Errhandler& errhandler) {
   comm_set_errhandler(self, comm, errhandler);
 }
 
-void address(Process& self, const void* location, MPI_Aint* address) {
+void address(Library& self, const void* location, MPI_Aint* address) {
   get_address(self, location, address);
 }
-void type_hvector(Process& self, MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+void type_hvector(Library& self, MPI_Count count, MPI_Count blocklength, MPI_Count stride,
                   const datatype::Type& oldtype, MPI_Datatype* newtype) {
   type_create_hvector(self, count, blocklength, stride, oldtype, newtype, false);
 }
-void type_hindexed(Process& self, MPI_Count count, CountArray lengths, CountArray displacements,
+void type_hindexed(Library& self, MPI_Count count, CountArray lengths, CountArray displacements,
                    const datatype::Type& oldtype, MPI_Datatype* newtype) {
   type_create_hindexed(self, count, lengths, displacements, oldtype, newtype, false);
 }
-void type_struct(Process& self, MPI_Count count, CountArray lengths, CountArray displacements,
+void type_struct(Library& self, MPI_Count count, CountArray lengths, CountArray displacements,
                  const MPI_Datatype types[], MPI_Datatype* newtype) {
   type_create_struct(self, count, lengths, displacements, types, newtype, false);
 }
-void type_lb(Process&, const datatype::Type& type, MPI_Aint* displacement) {
+void type_lb(Library&, const datatype::Type& type, MPI_Aint* displacement) {
   *displacement = type.lb();
 }
-void type_ub(Process&, const datatype::Type& type, MPI_Aint* displacement) {
+void type_ub(Library&, const datatype::Type& type, MPI_Aint* displacement) {
   *displacement = type.ub();
 }
-void type_extent(Process&, const datatype::Type& type, MPI_Aint* extent) {
+void type_extent(Library&, const datatype::Type& type, MPI_Aint* extent) {
   *extent = type.extent();
 }
 

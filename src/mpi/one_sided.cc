@@ -17,7 +17,7 @@ using datatype::Type;
 namespace {
 
 void destroy(Process& self, LayerRequest& request) {
-  give_back(self.windows->accesses, static_cast<AccessRequest&>(request));
+  give_back(self.instance->windows.accesses, static_cast<AccessRequest&>(request));
 }
 
 constexpr RequestClass access_class{.name = "one-sided access", .destroy = destroy};
@@ -47,7 +47,7 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
 // Begins an access whose request the user gets.
 template <class Begin>
 void with_request(Process& self, Window& win, MPI_Request* request, Begin&& begin) {
-  AccessRequest& made = *self.windows->accesses.make(self, win);
+  AccessRequest& made = *self.instance->windows.accesses.make(self, win);
   try {
     if (!begin(&made)) {
       belongs_to(made, *win.comm);
@@ -57,11 +57,11 @@ void with_request(Process& self, Window& win, MPI_Request* request, Begin&& begi
   } catch (...) {
     // What was posted before the failure still counts down in it.
     made.detached = true;
-    if (!made.under_way()) give_back(self.windows->accesses, made);
+    if (!made.under_way()) give_back(self.instance->windows.accesses, made);
     throw;
   }
-  give_back(self.windows->accesses, made);
-  *request = handle(self.requests.done);
+  give_back(self.instance->windows.accesses, made);
+  *request = handle(self.instance->requests.done);
 }
 
 } // namespace
@@ -108,7 +108,7 @@ void get(Process&, void* origin, MPI_Count origin_count, const Type& origin_type
 void rput(Process& self, const void* origin, MPI_Count origin_count, const Type& origin_type,
           int rank, MPI_Aint displacement, MPI_Count count, const Type& type, Window& win,
           MPI_Request* request) {
-  *request = handle(self.requests.done);
+  *request = handle(self.instance->requests.done);
   if (rank == MPI_PROC_NULL) return;
   win.rma.check_request("MPI_Rput");
   with_request(self, win, request, [&](rma::Operation* operation) {
@@ -120,7 +120,7 @@ void rput(Process& self, const void* origin, MPI_Count origin_count, const Type&
 void rget(Process& self, void* origin, MPI_Count origin_count, const Type& origin_type, int rank,
           MPI_Aint displacement, MPI_Count count, const Type& type, Window& win,
           MPI_Request* request) {
-  *request = handle(self.requests.done);
+  *request = handle(self.instance->requests.done);
   if (rank == MPI_PROC_NULL) return;
   win.rma.check_request("MPI_Rget");
   with_request(self, win, request, [&](rma::Operation* operation) {
@@ -142,7 +142,7 @@ void accumulate(Process&, const void* origin, MPI_Count origin_count, const Type
 void raccumulate(Process& self, const void* origin, MPI_Count origin_count, const Type& origin_type,
                  int rank, MPI_Aint displacement, MPI_Count count, const Type& type,
                  const datatype::Op& op, Window& win, MPI_Request* request) {
-  *request = handle(self.requests.done);
+  *request = handle(self.instance->requests.done);
   if (rank != MPI_PROC_NULL) win.rma.check_request("MPI_Raccumulate");
   accumulate(self, origin, origin_count, origin_type, rank, displacement, count, type, op, win);
 }
@@ -161,7 +161,7 @@ void rget_accumulate(Process& self, const void* origin, MPI_Count origin_count,
                      const Type& origin_type, void* result, MPI_Count result_count,
                      const Type& result_type, int rank, MPI_Aint displacement, MPI_Count count,
                      const Type& type, const datatype::Op& op, Window& win, MPI_Request* request) {
-  *request = handle(self.requests.done);
+  *request = handle(self.instance->requests.done);
   if (rank != MPI_PROC_NULL) win.rma.check_request("MPI_Rget_accumulate");
   get_accumulate(self, origin, origin_count, origin_type, result, result_count, result_type, rank,
                  displacement, count, type, op, win);

@@ -10,7 +10,7 @@ namespace macadam::mpi {
 
 using datatype::Op;
 
-void op_create(Process&, UserFunction user_fn, int commute, MPI_Op* op) {
+void op_create(Library&, UserFunction user_fn, int commute, MPI_Op* op) {
   const auto guard = [](void (*call)(void*), void* argument) {
     run_callback("the function of a reduction operation", [&] { call(argument); });
   };
@@ -18,7 +18,7 @@ void op_create(Process&, UserFunction user_fn, int commute, MPI_Op* op) {
   *op = std::visit(make, user_fn)->handle();
 }
 
-void op_free(Process& self, MPI_Op* op) {
+void op_free(Library& self, MPI_Op* op) {
   Op* object = self.find<Op>(*op, base::ObjectKind::op);
   if (object->predefined()) {
     base::fail(MPI_ERR_OP, "{} is predefined; it must not be freed", object->name());
@@ -29,11 +29,11 @@ void op_free(Process& self, MPI_Op* op) {
   *op = MPI_OP_NULL;
 }
 
-void op_commutative(Process&, const Op& op, int* commute) {
+void op_commutative(Library&, const Op& op, int* commute) {
   *commute = op.commutative() ? 1 : 0;
 }
 
-void reduce_local(Process&, const void* inbuf, void* inoutbuf, MPI_Count count,
+void reduce_local(Library&, const void* inbuf, void* inoutbuf, MPI_Count count,
                   const datatype::Type& type, const Op& op) {
   if (op.accumulate_only()) {
     base::fail(MPI_ERR_OP, "{} is for one-sided accumulation only", op.name());

@@ -24,7 +24,7 @@ namespace {
   if (transfer.rank == MPI_PROC_NULL) [[unlikely]]
     return nullptr;
   const Communicator& comm = transfer.comm;
-  engine::Engine& engine = *self.engine;
+  engine::Engine& engine = *self.instance->engine;
   engine::Peer& peer = comm.peer(engine, transfer.rank);
   const Envelope envelope{comm.p2p.context, comm.p2p.rank, transfer.tag};
   if (form == SendForm::buffered) [[unlikely]] {
@@ -40,7 +40,7 @@ namespace {
 [[gnu::always_inline]] inline ReceiveRequest* begin_receive(Process& self,
                                                             const Transfer& transfer) {
   const Communicator& comm = transfer.comm;
-  engine::Engine& engine = *self.engine;
+  engine::Engine& engine = *self.instance->engine;
   engine::Peer* peer =
       transfer.rank == MPI_ANY_SOURCE ? nullptr : &comm.peer(engine, transfer.rank);
   return engine.receive(peer, {comm.p2p.context, transfer.rank, transfer.tag}, transfer.data);
@@ -52,17 +52,17 @@ namespace {
   request.owner = &comm;
   const std::string text = describe_failure(request);
   const int error = request.status.error;
-  self.engine->release(&request);
+  self.instance->engine->release(&request);
   throw base::Error(error, text);
 }
 
 [[gnu::always_inline]] inline void wait_and_release(Process& self, engine::Request& request,
                                                     Communicator& comm, MPI_Status* status) {
-  if (!request.complete) self.wait_until([&] { return request.complete; });
+  if (!request.complete) self.instance->wait_until([&] { return request.complete; });
   set_status(status, request.status);
   if (request.status.error != MPI_SUCCESS) [[unlikely]]
     fail_blocking(self, request, comm);
-  self.engine->release(&request);
+  self.instance->engine->release(&request);
 }
 
 // Most sends are done when they have begun.
@@ -79,7 +79,7 @@ inline void send_and_return(Process& self, const Transfer& transfer, SendForm fo
                             MPI_Request* request) {
   SendRequest* started = begin_send(self, transfer, form);
   if (started == nullptr) {
-    *request = handle(self.requests.done);
+    *request = handle(self.instance->requests.done);
     return;
   }
   belongs_to(*started, transfer.comm);
@@ -140,7 +140,7 @@ void ibsend(Process& self, const void* buf, MPI_Count count, const Type& type, i
 void recv(Process& self, void* buf, MPI_Count count, const Type& type, int source, int tag,
           Communicator& comm, MPI_Status* status) {
   if (source == MPI_PROC_NULL) [[unlikely]] {
-    set_status(status, self.requests.from_nobody.status);
+    set_status(status, self.instance->requests.from_nobody.status);
     return;
   }
   ReceiveRequest* request = begin_receive(self, {comm, source, tag, data_of(buf, count, type)});
@@ -150,7 +150,7 @@ void recv(Process& self, void* buf, MPI_Count count, const Type& type, int sourc
 void irecv(Process& self, void* buf, MPI_Count count, const Type& type, int source, int tag,
            Communicator& comm, MPI_Request* request) {
   if (source == MPI_PROC_NULL) [[unlikely]] {
-    *request = handle(self.requests.from_nobody);
+    *request = handle(self.instance->requests.from_nobody);
     return;
   }
   ReceiveRequest* started = begin_receive(self, {comm, source, tag, data_of(buf, count, type)});

@@ -16,14 +16,14 @@ using engine::Request;
 namespace {
 
 void destroy_exchange(Process& self, LayerRequest& request) {
-  give_back(self.requests.exchanges, static_cast<Exchange&>(request));
+  give_back(self.instance->requests.exchanges, static_cast<Exchange&>(request));
 }
 
 constexpr RequestClass exchange_class{.name = "send and receive", .destroy = destroy_exchange};
 
 void end_half(Exchange& exchange) {
   if (--exchange.halves != 0) return;
-  exchange.process.requests.staging.give(exchange.staged, exchange.staged_bytes);
+  exchange.process.instance->requests.staging.give(exchange.staged, exchange.staged_bytes);
   complete(exchange.process, exchange, exchange.outcome);
 }
 
@@ -33,7 +33,7 @@ void end_half(Exchange& exchange, Request& half) {
   if (half.role == engine::Role::receive) exchange.outcome = half.status;
   exchange.outcome.error = earlier != MPI_SUCCESS ? earlier : half.status.error;
   if (earlier == MPI_SUCCESS) describe_within(exchange, half);
-  exchange.process.engine->release(&half);
+  exchange.process.instance->engine->release(&half);
   end_half(exchange);
 }
 
@@ -50,14 +50,14 @@ void follow(Exchange& exchange, Request* half) {
 // The exchange takes over `staged`, which holds what is sent if it is not null.
 Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byte* staged = nullptr,
                 std::size_t staged_bytes = 0) {
-  Exchange& exchange = *self.requests.exchanges.make(self);
+  Exchange& exchange = *self.instance->requests.exchanges.make(self);
   exchange.staged = staged;
   exchange.staged_bytes = staged_bytes;
   belongs_to(exchange, out.comm);
   engine::ReceiveRequest* receive = nullptr;
   try {
     if (in.rank == MPI_PROC_NULL) {
-      exchange.outcome = self.requests.from_nobody.status;
+      exchange.outcome = self.instance->requests.from_nobody.status;
     } else {
       receive = start_receive(self, in);
       follow(exchange, receive);
@@ -67,7 +67,7 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
   } catch (...) {
     // Nobody will wait for the receive any more.
     exchange.detached = true;
-    if (exchange.halves > 1) self.engine->cancel(*receive);
+    if (exchange.halves > 1) self.instance->engine->cancel(*receive);
     end_half(exchange);
     throw;
   }
@@ -79,7 +79,7 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
 Exchange& start_replace(Process& self, const engine::Data& data, int dest, int sendtag, int source,
                         int recvtag, Communicator& comm) {
   const std::size_t bytes = data.bytes();
-  std::byte* const staged = self.requests.staging.take(bytes);
+  std::byte* const staged = self.instance->requests.staging.take(bytes);
   datatype::PackCursor(*data.type, data.address, data.count).pack(staged, bytes);
   const engine::Data copy = data_of(staged, static_cast<MPI_Count>(bytes), self.types[MPI_PACKED]);
   return start(self, {comm, dest, sendtag, copy}, {comm, source, recvtag, data}, staged, bytes);

@@ -21,7 +21,7 @@ void end_run(PersistentMessage& persistent, Request& run) {
   persistent.running = nullptr;
   const engine::Status status = run.status;
   describe_within(persistent, run);
-  persistent.process.engine->release(&run);
+  persistent.process.instance->engine->release(&run);
   complete(persistent.process, persistent, status);
 }
 
@@ -44,7 +44,7 @@ void start_persistent_send(Process& self, LayerRequest& request) {
 void start_persistent_receive(Process& self, LayerRequest& request) {
   auto& persistent = static_cast<PersistentMessage&>(request);
   if (persistent.transfer.rank == MPI_PROC_NULL) {
-    return complete(self, persistent, self.requests.from_nobody.status);
+    return complete(self, persistent, self.instance->requests.from_nobody.status);
   }
   follow(persistent, start_receive(self, persistent.transfer));
 }
@@ -52,16 +52,16 @@ void start_persistent_receive(Process& self, LayerRequest& request) {
 void cancel_send(Process& self, LayerRequest& request) {
   Request* run = static_cast<PersistentMessage&>(request).running;
   if (run != nullptr && run->role == engine::Role::send)
-    self.engine->cancel(static_cast<engine::SendRequest&>(*run));
+    self.instance->engine->cancel(static_cast<engine::SendRequest&>(*run));
 }
 
 void cancel_receive(Process& self, LayerRequest& request) {
   Request* run = static_cast<PersistentMessage&>(request).running;
-  if (run != nullptr) self.engine->cancel(static_cast<engine::ReceiveRequest&>(*run));
+  if (run != nullptr) self.instance->engine->cancel(static_cast<engine::ReceiveRequest&>(*run));
 }
 
 void destroy_persistent(Process& self, LayerRequest& request) {
-  give_back(self.requests.persistent, static_cast<PersistentMessage&>(request));
+  give_back(self.instance->requests.persistent, static_cast<PersistentMessage&>(request));
 }
 
 constexpr RequestClass persistent_send{.name = "persistent send",
@@ -75,7 +75,7 @@ constexpr RequestClass persistent_receive{.name = "persistent receive",
 
 void make(Process& self, const RequestClass& sort, const Transfer& transfer, SendForm form,
           MPI_Request* request) {
-  PersistentMessage& made = *self.requests.persistent.make(sort, self, transfer, form);
+  PersistentMessage& made = *self.instance->requests.persistent.make(sort, self, transfer, form);
   belongs_to(made, transfer.comm);
   *request = handle(made);
 }

@@ -30,14 +30,14 @@ void hand_out(engine::Message& message, Communicator& comm, MPI_Message* handle,
 
 void hand_out_nobody(Process& self, MPI_Message* handle, MPI_Status* status) {
   *handle = MPI_MESSAGE_NO_PROC;
-  set_status(status, self.requests.from_nobody.status);
+  set_status(status, self.instance->requests.from_nobody.status);
 }
 
 // The reference to the communicator passes from the message to the request.
 engine::ReceiveRequest& start(Process& self, MPI_Message* handle, const engine::Data& data) {
   auto& message = *reinterpret_cast<engine::Message*>(*handle);
   void* const owner = message.owner;
-  engine::ReceiveRequest& request = *self.engine->receive_matched(message, data);
+  engine::ReceiveRequest& request = *self.instance->engine->receive_matched(message, data);
   request.owner = owner;
   *handle = MPI_MESSAGE_NULL;
   return request;
@@ -46,20 +46,20 @@ engine::ReceiveRequest& start(Process& self, MPI_Message* handle, const engine::
 } // namespace
 
 void probe(Process& self, int source, int tag, Communicator& comm, MPI_Status* status) {
-  if (source == MPI_PROC_NULL) return set_status(status, self.requests.from_nobody.status);
+  if (source == MPI_PROC_NULL) return set_status(status, self.instance->requests.from_nobody.status);
   const engine::Message* message = nullptr;
-  self.wait_until(
-      [&] { return (message = self.engine->probe(wanted(comm, source, tag))) != nullptr; });
+  self.instance->wait_until(
+      [&] { return (message = self.instance->engine->probe(wanted(comm, source, tag))) != nullptr; });
   show(*message, status);
 }
 
 void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Status* status) {
   *flag = 1;
-  if (source == MPI_PROC_NULL) return set_status(status, self.requests.from_nobody.status);
-  const engine::Message* message = self.engine->probe(wanted(comm, source, tag));
+  if (source == MPI_PROC_NULL) return set_status(status, self.instance->requests.from_nobody.status);
+  const engine::Message* message = self.instance->engine->probe(wanted(comm, source, tag));
   if (message == nullptr) {
-    self.look();
-    message = self.engine->probe(wanted(comm, source, tag));
+    self.instance->look();
+    message = self.instance->engine->probe(wanted(comm, source, tag));
   }
   *flag = message != nullptr;
   if (message != nullptr) show(*message, status);
@@ -69,8 +69,8 @@ void mprobe(Process& self, int source, int tag, Communicator& comm, MPI_Message*
             MPI_Status* status) {
   if (source == MPI_PROC_NULL) return hand_out_nobody(self, handle, status);
   engine::Message* message = nullptr;
-  self.wait_until(
-      [&] { return (message = self.engine->match_probe(wanted(comm, source, tag))) != nullptr; });
+  self.instance->wait_until(
+      [&] { return (message = self.instance->engine->match_probe(wanted(comm, source, tag))) != nullptr; });
   hand_out(*message, comm, handle, status);
 }
 
@@ -78,10 +78,10 @@ void improbe(Process& self, int source, int tag, Communicator& comm, int* flag, 
              MPI_Status* status) {
   *flag = 1;
   if (source == MPI_PROC_NULL) return hand_out_nobody(self, handle, status);
-  engine::Message* message = self.engine->match_probe(wanted(comm, source, tag));
+  engine::Message* message = self.instance->engine->match_probe(wanted(comm, source, tag));
   if (message == nullptr) {
-    self.look();
-    message = self.engine->match_probe(wanted(comm, source, tag));
+    self.instance->look();
+    message = self.instance->engine->match_probe(wanted(comm, source, tag));
   }
   *flag = message != nullptr;
   if (message != nullptr) hand_out(*message, comm, handle, status);
@@ -91,7 +91,7 @@ void imrecv(Process& self, void* buf, MPI_Count count, const datatype::Type& typ
             MPI_Message* message, MPI_Request* request) {
   if (*message == MPI_MESSAGE_NO_PROC) {
     *message = MPI_MESSAGE_NULL;
-    *request = handle(self.requests.from_nobody);
+    *request = handle(self.instance->requests.from_nobody);
     return;
   }
   *request = handle(start(self, message, {buf, count, &type}));

@@ -61,7 +61,7 @@ void pack_size(Process&, MPI_Count incount, const Type& type, Communicator&, MPI
   *size = datatype::packed_size(type, incount);
 }
 
-void pack_external(Process&, const char* datarep, const void* inbuf, MPI_Count incount,
+void pack_external(Library&, const char* datarep, const void* inbuf, MPI_Count incount,
                    const Type& type, void* outbuf, MPI_Count outsize, MPI_Count* position) {
   check_representation(datarep);
   const MPI_Count bytes = datatype::external_size(type, incount);
@@ -70,7 +70,7 @@ void pack_external(Process&, const char* datarep, const void* inbuf, MPI_Count i
   *position += bytes;
 }
 
-void unpack_external(Process&, const char* datarep, const void* inbuf, MPI_Count insize,
+void unpack_external(Library&, const char* datarep, const void* inbuf, MPI_Count insize,
                      MPI_Count* position, void* outbuf, MPI_Count outcount, const Type& type) {
   check_representation(datarep);
   const MPI_Count bytes = datatype::external_size(type, outcount);
@@ -79,7 +79,7 @@ void unpack_external(Process&, const char* datarep, const void* inbuf, MPI_Count
   *position += bytes;
 }
 
-void pack_external_size(Process&, const char* datarep, MPI_Count incount, const Type& type,
+void pack_external_size(Library&, const char* datarep, MPI_Count incount, const Type& type,
                         MPI_Count* size) {
   check_representation(datarep);
   *size = datatype::external_size(type, incount);

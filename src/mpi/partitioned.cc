@@ -24,21 +24,21 @@ namespace {
 void start_send(Process& self, LayerRequest& request) {
   auto& made = static_cast<PartitionedRequest&>(request);
   if (made.send == nullptr) return complete(self, made, {});
-  self.engine->partitioned().start(*made.send);
+  self.instance->engine->partitioned().start(*made.send);
 }
 
 void start_receive(Process& self, LayerRequest& request) {
   auto& made = static_cast<PartitionedRequest&>(request);
-  if (made.receive == nullptr) return complete(self, made, self.requests.from_nobody.status);
-  self.engine->partitioned().start(*made.receive);
+  if (made.receive == nullptr) return complete(self, made, self.instance->requests.from_nobody.status);
+  self.instance->engine->partitioned().start(*made.receive);
 }
 
 void destroy_partitioned(Process& self, LayerRequest& request) {
   auto& made = static_cast<PartitionedRequest&>(request);
-  engine::PartitionedTable& table = self.engine->partitioned();
+  engine::PartitionedTable& table = self.instance->engine->partitioned();
   if (made.send != nullptr) table.release(*made.send);
   if (made.receive != nullptr) table.release(*made.receive);
-  give_back(self.requests.partitioned, made);
+  give_back(self.instance->requests.partitioned, made);
 }
 
 std::string describe_partitioned(const LayerRequest& request) {
@@ -96,7 +96,7 @@ Partitions partitions_of(const void* buf, int partitions, MPI_Count count, const
 
 PartitionedRequest& make(Process& self, const RequestClass& sort, int partitions,
                          Communicator& comm) {
-  PartitionedRequest& made = *self.requests.partitioned.make(sort, self, partitions);
+  PartitionedRequest& made = *self.instance->requests.partitioned.make(sort, self, partitions);
   belongs_to(made, comm);
   return made;
 }
@@ -148,7 +148,7 @@ class ThenTheRest {
 // Sends partitions that the caller has marked. The send may have ended and be gone already, unless
 // its id finds it.
 void send_marked(Process& self, std::uint64_t id, int first, int last) {
-  engine::PartitionedTable& table = self.engine->partitioned();
+  engine::PartitionedTable& table = self.instance->engine->partitioned();
   const auto from = static_cast<std::uint32_t>(first), to = static_cast<std::uint32_t>(last);
   if (!self.thread_multiple) return table.post_marked(id, from, to);
   const ThenTheRest then(self);
@@ -193,7 +193,7 @@ void psend_init(Process& self, const void* buf, int partitions, MPI_Count count,
   const Partitions data = partitions_of(buf, partitions, count, type);
   PartitionedRequest& made = make(self, partitioned_send, partitions, comm);
   if (dest != MPI_PROC_NULL) {
-    made.send = &self.engine->partitioned().make_send(comm.peer(*self.engine, dest),
+    made.send = &self.instance->engine->partitioned().make_send(comm.peer(*self.instance->engine, dest),
                                                       {comm.p2p.context, comm.p2p.rank, tag}, data,
                                                       end_round, &made);
     self.marks_partitions.store(true, std::memory_order_relaxed);
@@ -206,8 +206,8 @@ void precv_init(Process& self, void* buf, int partitions, MPI_Count count, const
   const Partitions data = partitions_of(buf, partitions, count, type);
   PartitionedRequest& made = make(self, partitioned_receive, partitions, comm);
   if (source != MPI_PROC_NULL) {
-    made.receive = &self.engine->partitioned().make_receive(
-        comm.peer(*self.engine, source), {comm.p2p.context, source, tag}, data, end_round, &made);
+    made.receive = &self.instance->engine->partitioned().make_receive(
+        comm.peer(*self.instance->engine, source), {comm.p2p.context, source, tag}, data, end_round, &made);
   }
   *request = handle(made);
 }
@@ -251,7 +251,7 @@ void parrived(Process& self, MPI_Request handle, int partition, int* flag) {
   const ThenTheRest then(self);
   std::unique_lock<Lock> held(self.lock, std::defer_lock);
   if (self.thread_multiple && !held.try_lock()) return void(*flag = 0); // another thread looks
-  self.look();
+  self.instance->look();
   // A round that has failed is over for all partitions; MPI_Wait says how.
   *flag = request.complete || request.receive->has_arrived(number) ? 1 : 0;
 }

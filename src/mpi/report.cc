@@ -31,7 +31,7 @@ std::string name_of(const Process& self, std::uint64_t context) {
   const std::uint64_t base = context - lane;
   std::string name =
       fmt::format("communicator {} of rank {}", (base & 0xffffffff) / lanes, base >> 32);
-  for (const Communicator& comm : self.live_communicators) {
+  for (const Communicator& comm : self.instance->live_communicators) {
     if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
   }
   return lane == static_cast<std::uint64_t>(Lane::p2p) ? name : name + " (collective)";
@@ -130,7 +130,7 @@ std::size_t connected_peers(const engine::Engine& engine, const engine::Transpor
 } // namespace
 
 std::string hang_report(Process& self) {
-  const engine::Engine& engine = *self.engine;
+  const engine::Engine& engine = *self.instance->engine;
   Json report = {{"waiting_in", self.function}, {"moves", engine.moves()}};
   Json& posted = report["posted"] = Json::array();
   Json& unexpected = report["unexpected"] = Json::array();
@@ -191,14 +191,14 @@ std::string final_report(Process& self) {
   }
   Json memory = {{"resident", status_bytes("VmRSS")},
                  {"pinned", status_bytes("VmPin")},
-                 {"engine", self.engine->memory_bytes()}};
+                 {"engine", self.instance->engine->memory_bytes()}};
   Json transports = Json::array();
   Json fallbacks = Json::array();
-  for (const auto& network : self.transports) {
+  for (const auto& network : self.instance->transports) {
     const char* const name = network->limits().name;
     memory[name] = network->memory_bytes();
     transports.push_back(
-        fmt::format("{}: {} peers", name, connected_peers(*self.engine, *network)));
+        fmt::format("{}: {} peers", name, connected_peers(*self.instance->engine, *network)));
     for (std::string& line : network->fallbacks())
       fallbacks.push_back(std::move(line));
   }

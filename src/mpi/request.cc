@@ -22,7 +22,7 @@ void destroy(Process& self, LayerRequest& request) {
 // Gives a send or receive of the engine back.
 void give_up(Process& self, Request& request) {
   auto* comm = static_cast<Communicator*>(request.owner);
-  self.engine->release(&request);
+  self.instance->engine->release(&request);
   if (comm != nullptr) release(self, *comm);
 }
 
@@ -195,9 +195,9 @@ void cancel(Process& self, MPI_Request* handle) {
   case Role::done:
     return;
   case Role::send:
-    return self.engine->cancel(static_cast<engine::SendRequest&>(request));
+    return self.instance->engine->cancel(static_cast<engine::SendRequest&>(request));
   case Role::receive:
-    return self.engine->cancel(static_cast<engine::ReceiveRequest&>(request));
+    return self.instance->engine->cancel(static_cast<engine::ReceiveRequest&>(request));
   default:
     break;
   }

@@ -29,7 +29,7 @@ inline void finish_good(Process& self, MPI_Request* handle, MPI_Status* status) 
   } else if (request.role == Role::receive) {
     set_status(status, request.status);
     auto* comm = static_cast<Communicator*>(request.owner);
-    self.engine->release(&request);
+    self.instance->engine->release(&request);
     if (comm != nullptr) release(self, *comm);
     *handle = MPI_REQUEST_NULL;
   } else {
@@ -101,7 +101,7 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
 [[gnu::cold, gnu::noinline]] void finish_all_failed(Process& self, int count, int first,
                                                     MPI_Request* requests, MPI_Status* statuses) {
   bool gone = false;
-  self.wait_until([&] {
+  self.instance->wait_until([&] {
     bool all = true;
     for (int i = first; i < count; ++i) {
       if (!is_complete(requests[i])) {
@@ -186,20 +186,20 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
     return;
   }
   const Request& waited = object(*request);
-  if (!waited.complete) self.wait_until([&] { return waited.complete; });
+  if (!waited.complete) self.instance->wait_until([&] { return waited.complete; });
   finish_or_throw(self, request, status);
 }
 
 void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* statuses) {
   int next = 0;
-  self.wait_until([&] { return finish_leading(self, count, next, requests, statuses); });
+  self.instance->wait_until([&] { return finish_leading(self, count, next, requests, statuses); });
   if (next < count) [[unlikely]]
     finish_all_failed(self, count, next, requests, statuses);
 }
 
 void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_Status* status) {
   bool any_live = false;
-  self.wait_until([&] {
+  self.instance->wait_until([&] {
     *index = find_complete(count, requests, any_live);
     return *index != MPI_UNDEFINED || !any_live;
   });
@@ -209,7 +209,7 @@ void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_St
 
 void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, int* indices,
               MPI_Status* statuses) {
-  self.wait_until([&] {
+  self.instance->wait_until([&] {
     *outcount = find_all_complete(count, requests, indices);
     return *outcount != 0;
   });
@@ -217,7 +217,7 @@ void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, in
 }
 
 void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
-  if (!is_complete(*request)) self.look();
+  if (!is_complete(*request)) self.instance->look();
   *flag = is_complete(*request);
   if (!*flag) return;
   if (*request == MPI_REQUEST_NULL) return set_empty(status);
@@ -225,7 +225,7 @@ void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  if (!all_complete(count, requests)) self.look();
+  if (!all_complete(count, requests)) self.instance->look();
   *flag = all_complete(count, requests);
   if (!*flag) return;
   int next = 0;
@@ -239,7 +239,7 @@ void testany(Process& self, int count, MPI_Request* requests, int* index, int* f
   bool any_live = false;
   *index = find_complete(count, requests, any_live);
   if (*index == MPI_UNDEFINED && any_live) {
-    self.look();
+    self.instance->look();
     *index = find_complete(count, requests, any_live);
   }
   *flag = *index != MPI_UNDEFINED || !any_live;
@@ -254,7 +254,7 @@ void testsome(Process& self, int count, MPI_Request* requests, int* outcount, in
               MPI_Status* statuses) {
   *outcount = find_all_complete(count, requests, indices);
   if (*outcount == 0) {
-    self.look();
+    self.instance->look();
     *outcount = find_all_complete(count, requests, indices);
   }
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);

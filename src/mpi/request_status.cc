@@ -32,7 +32,7 @@ template <class Look>
 auto look_twice(Process& self, Look&& look) {
   auto seen = look();
   if (!seen) {
-    self.look();
+    self.instance->look();
     seen = look();
   }
   return seen;

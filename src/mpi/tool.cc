@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
-#include "mpi/start.h"
 
 #include <algorithm>
 #include <cstring>
@@ -71,7 +70,7 @@ const ToolEnum& enumeration(const Tool& tool, MPI_T_enum handle) {
 
 } // namespace
 
-Tool& tool(Process& self) {
+Tool& tool(Library& self) {
   if (!self.tool || self.tool->users == 0) {
     base::fail(MPI_T_ERR_NOT_INITIALIZED, "MPI_T_init_thread must be called first");
   }
@@ -94,25 +93,25 @@ void check_tool_output(const void* to, const char* name) {
   if (to == nullptr) base::fail(MPI_T_ERR_INVALID, "{} is a null pointer", name);
 }
 
-void t_init_thread(Process& self, int required, int* provided) {
+void t_init_thread(Library& self, int required, int* provided) {
   if (!self.tool) self.tool = std::make_unique<Tool>();
   ++self.tool->users;
-  read_settings(self);
+  self.read_settings();
   tool_output(provided, required); // these functions take the lock at every level
 }
 
-void t_finalize(Process& self) {
+void t_finalize(Library& self) {
   Tool& mine = tool(self);
   if (--mine.users == 0) self.tool.reset();
 }
 
-void t_cvar_get_num(Process& self, int* num_cvar) {
+void t_cvar_get_num(Library& self, int* num_cvar) {
   tool(self);
   check_tool_output(num_cvar, "num_cvar");
   *num_cvar = static_cast<int>(rows().size());
 }
 
-void t_cvar_get_info(Process& self, int cvar_index, char* name, int* name_len, int* verbosity,
+void t_cvar_get_info(Library& self, int cvar_index, char* name, int* name_len, int* verbosity,
                      MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len,
                      int* bind, int* scope) {
   Tool& mine = tool(self);
@@ -128,7 +127,7 @@ void t_cvar_get_info(Process& self, int cvar_index, char* name, int* name_len, i
   tool_output<int>(scope, local ? MPI_T_SCOPE_LOCAL : MPI_T_SCOPE_ALL_EQ);
 }
 
-void t_cvar_get_index(Process& self, const char* name, int* cvar_index) {
+void t_cvar_get_index(Library& self, const char* name, int* cvar_index) {
   tool(self);
   check_tool_output(name, "name");
   check_tool_output(cvar_index, "cvar_index");
@@ -139,7 +138,7 @@ void t_cvar_get_index(Process& self, const char* name, int* cvar_index) {
   *cvar_index = static_cast<int>(found - rows().begin());
 }
 
-void t_cvar_handle_alloc(Process& self, int cvar_index, void*, MPI_T_cvar_handle* handle,
+void t_cvar_handle_alloc(Library& self, int cvar_index, void*, MPI_T_cvar_handle* handle,
                          int* count) {
   Tool& mine = tool(self);
   check_tool_index(cvar_index, rows().size(), "control variable");
@@ -151,7 +150,7 @@ void t_cvar_handle_alloc(Process& self, int cvar_index, void*, MPI_T_cvar_handle
   tool_output(count, is_text(*mine.cvar_handles[*handle]->row) ? text_room : 1);
 }
 
-void t_cvar_handle_free(Process& self, MPI_T_cvar_handle* handle) {
+void t_cvar_handle_free(Library& self, MPI_T_cvar_handle* handle) {
   Tool& mine = tool(self);
   check_tool_output(handle, "handle");
   setting(mine, *handle);
@@ -159,7 +158,7 @@ void t_cvar_handle_free(Process& self, MPI_T_cvar_handle* handle) {
   *handle = MPI_T_CVAR_HANDLE_NULL;
 }
 
-void t_cvar_read(Process& self, MPI_T_cvar_handle handle, void* buf) {
+void t_cvar_read(Library& self, MPI_T_cvar_handle handle, void* buf) {
   const SettingRow& row = setting(tool(self), handle);
   check_tool_output(buf, "buf");
   std::visit(
@@ -176,13 +175,12 @@ void t_cvar_read(Process& self, MPI_T_cvar_handle handle, void* buf) {
       row.value);
 }
 
-void t_cvar_write(Process& self, MPI_T_cvar_handle handle, const void* buf) {
+void t_cvar_write(Library& self, MPI_T_cvar_handle handle, const void* buf) {
   Tool& mine = tool(self);
   const SettingRow& row = setting(mine, handle);
   check_tool_output(buf, "buf");
   const bool running_too = row.changeable == base::Changeable::always;
-  if (self.phase != Process::Phase::before_init &&
-      !(running_too && self.phase == Process::Phase::initialized)) {
+  if (self.settings_used && !(running_too && self.users > 0)) {
     base::fail(MPI_T_ERR_CVAR_SET_NOT_NOW, "{} can be set before MPI_{} only", row.name,
                running_too ? "Finalize" : "Init");
   }
@@ -203,13 +201,13 @@ void t_cvar_write(Process& self, MPI_T_cvar_handle handle, const void* buf) {
   base::set(self.settings, row, text);
 }
 
-void t_enum_get_info(Process& self, MPI_T_enum enumtype, int* num, char* name, int* name_len) {
+void t_enum_get_info(Library& self, MPI_T_enum enumtype, int* num, char* name, int* name_len) {
   const ToolEnum& found = enumeration(tool(self), enumtype);
   tool_output(num, static_cast<int>(found.items.size()));
   tool_string(found.name, name, name_len);
 }
 
-void t_enum_get_item(Process& self, MPI_T_enum enumtype, int indx, int* value, char* name,
+void t_enum_get_item(Library& self, MPI_T_enum enumtype, int indx, int* value, char* name,
                      int* name_len) {
   const ToolEnum& found = enumeration(tool(self), enumtype);
   if (indx < 0 || static_cast<std::size_t>(indx) >= found.items.size()) {

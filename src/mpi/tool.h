@@ -16,7 +16,7 @@
 
 namespace macadam::mpi {
 
-class Process;
+class Library;
 
 // The values of a setting with choices, behind MPI_T_enum.
 struct ToolEnum {
@@ -29,7 +29,7 @@ struct CvarHandle {
 };
 
 struct PvarHandle {
-  std::size_t index; // of the counter, in Process::counters
+  std::size_t index; // of the counter, in Library::counters
   MPI_T_pvar_session session;
   std::uint64_t zero; // value of the counter that this handle shows as 0
 };
@@ -46,7 +46,7 @@ struct Tool {
 };
 
 // Refuses every call before MPI_T_init_thread.
-Tool& tool(Process& self);
+Tool& tool(Library& self);
 
 // Returns a string as the tool interface does: at most *length characters with the null, and then
 // its whole length with the null in *length. Either address may be null.

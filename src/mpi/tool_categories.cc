@@ -12,7 +12,7 @@ namespace macadam::mpi {
 namespace {
 
 // Category 0 holds the settings; the others are the groups of counters, in order of appearance.
-std::vector<std::string> categories(const Process& self) {
+std::vector<std::string> categories(const Library& self) {
   std::vector<std::string> names = {"settings"};
   for (const base::Counter& counter : self.counters.rows()) {
     if (std::ranges::find(names, counter.group) == names.end()) names.emplace_back(counter.group);
@@ -28,7 +28,7 @@ std::vector<int> cvars_in(int category) {
     indices.push_back(static_cast<int>(i));
   return indices;
 }
-std::vector<int> pvars_in(const Process& self, const std::string& category) {
+std::vector<int> pvars_in(const Library& self, const std::string& category) {
   std::vector<int> indices;
   const auto& rows = self.counters.rows();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -37,7 +37,7 @@ std::vector<int> pvars_in(const Process& self, const std::string& category) {
   return indices;
 }
 
-std::string checked_category(Process& self, int index) {
+std::string checked_category(Library& self, int index) {
   tool(self);
   const std::vector<std::string> names = categories(self);
   check_tool_index(index, names.size(), "category");
@@ -56,13 +56,13 @@ void copy_indices(const std::vector<int>& from, int len, int to[]) {
 
 } // namespace
 
-void t_category_get_num(Process& self, int* num_cat) {
+void t_category_get_num(Library& self, int* num_cat) {
   tool(self);
   check_tool_output(num_cat, "num_cat");
   *num_cat = static_cast<int>(categories(self).size());
 }
 
-void t_category_get_info(Process& self, int cat_index, char* name, int* name_len, char* desc,
+void t_category_get_info(Library& self, int cat_index, char* name, int* name_len, char* desc,
                          int* desc_len, int* num_cvars, int* num_pvars, int* num_categories) {
   const std::string category = checked_category(self, cat_index);
   tool_string(category, name, name_len);
@@ -73,7 +73,7 @@ void t_category_get_info(Process& self, int cat_index, char* name, int* name_len
   tool_output(num_categories, 0);
 }
 
-void t_category_get_index(Process& self, const char* name, int* cat_index) {
+void t_category_get_index(Library& self, const char* name, int* cat_index) {
   tool(self);
   check_tool_output(name, "name");
   check_tool_output(cat_index, "cat_index");
@@ -83,123 +83,123 @@ void t_category_get_index(Process& self, const char* name, int* cat_index) {
   *cat_index = static_cast<int>(found - names.begin());
 }
 
-void t_category_get_cvars(Process& self, int cat_index, int len, int indices[]) {
+void t_category_get_cvars(Library& self, int cat_index, int len, int indices[]) {
   checked_category(self, cat_index);
   copy_indices(cvars_in(cat_index), len, indices);
 }
 
-void t_category_get_pvars(Process& self, int cat_index, int len, int indices[]) {
+void t_category_get_pvars(Library& self, int cat_index, int len, int indices[]) {
   copy_indices(pvars_in(self, checked_category(self, cat_index)), len, indices);
 }
 
-void t_category_get_categories(Process& self, int cat_index, int, int[]) {
+void t_category_get_categories(Library& self, int cat_index, int, int[]) {
   checked_category(self, cat_index); // none holds another
 }
 
-void t_category_changed(Process& self, int* update_number) {
+void t_category_changed(Library& self, int* update_number) {
   tool(self);
   check_tool_output(update_number, "update_number");
-  *update_number = self.phase == Process::Phase::before_init ? 0 : 1; // MPI_Init adds the counters
+  *update_number = self.settings_used ? 1 : 0; // the first instance adds the counters
 }
 
-void t_category_get_num_events(Process& self, int cat_index, int* num_events) {
+void t_category_get_num_events(Library& self, int cat_index, int* num_events) {
   checked_category(self, cat_index);
   check_tool_output(num_events, "num_events");
   *num_events = 0;
 }
 
-void t_category_get_events(Process& self, int cat_index, int, int[]) {
+void t_category_get_events(Library& self, int cat_index, int, int[]) {
   checked_category(self, cat_index);
 }
 
 // --- Events and their sources ------------------------------------------------------------------
 
-void t_event_get_num(Process& self, int* num_events) {
+void t_event_get_num(Library& self, int* num_events) {
   tool(self);
   check_tool_output(num_events, "num_events");
   *num_events = 0;
 }
 
-void t_event_get_index(Process& self, const char* name, int*) {
+void t_event_get_index(Library& self, const char* name, int*) {
   tool(self);
   check_tool_output(name, "name");
   base::fail(MPI_T_ERR_INVALID_NAME, "there is no event type '{}'", name);
 }
 
-void t_event_get_info(Process& self, int event_index, char*, int*, int*, MPI_Datatype[], MPI_Aint[],
+void t_event_get_info(Library& self, int event_index, char*, int*, int*, MPI_Datatype[], MPI_Aint[],
                       int*, MPI_T_enum*, MPI_Info*, char*, int*, int*) {
   tool(self);
   check_tool_index(event_index, 0, "event type");
 }
 
-void t_event_handle_alloc(Process& self, int event_index, void*, MPI_Info,
+void t_event_handle_alloc(Library& self, int event_index, void*, MPI_Info,
                           MPI_T_event_registration*) {
   tool(self);
   check_tool_index(event_index, 0, "event type");
 }
 
-void t_event_handle_free(Process& self, MPI_T_event_registration, void*,
+void t_event_handle_free(Library& self, MPI_T_event_registration, void*,
                          MPI_T_event_free_cb_function*) {
   tool(self);
   no_event_handle();
 }
-void t_event_handle_get_info(Process& self, MPI_T_event_registration, MPI_Info*) {
+void t_event_handle_get_info(Library& self, MPI_T_event_registration, MPI_Info*) {
   tool(self);
   no_event_handle();
 }
-void t_event_handle_set_info(Process& self, MPI_T_event_registration, MPI_Info) {
+void t_event_handle_set_info(Library& self, MPI_T_event_registration, MPI_Info) {
   tool(self);
   no_event_handle();
 }
-void t_event_register_callback(Process& self, MPI_T_event_registration, MPI_T_cb_safety, MPI_Info,
+void t_event_register_callback(Library& self, MPI_T_event_registration, MPI_T_cb_safety, MPI_Info,
                                void*, MPI_T_event_cb_function*) {
   tool(self);
   no_event_handle();
 }
-void t_event_callback_get_info(Process& self, MPI_T_event_registration, MPI_T_cb_safety,
+void t_event_callback_get_info(Library& self, MPI_T_event_registration, MPI_T_cb_safety,
                                MPI_Info*) {
   tool(self);
   no_event_handle();
 }
-void t_event_callback_set_info(Process& self, MPI_T_event_registration, MPI_T_cb_safety, MPI_Info) {
+void t_event_callback_set_info(Library& self, MPI_T_event_registration, MPI_T_cb_safety, MPI_Info) {
   tool(self);
   no_event_handle();
 }
-void t_event_set_dropped_handler(Process& self, MPI_T_event_registration,
+void t_event_set_dropped_handler(Library& self, MPI_T_event_registration,
                                  MPI_T_event_dropped_cb_function*) {
   tool(self);
   no_event_handle();
 }
-void t_event_read(Process& self, MPI_T_event_instance, int, void*) {
+void t_event_read(Library& self, MPI_T_event_instance, int, void*) {
   tool(self);
   no_event_handle();
 }
-void t_event_copy(Process& self, MPI_T_event_instance, void*) {
+void t_event_copy(Library& self, MPI_T_event_instance, void*) {
   tool(self);
   no_event_handle();
 }
-void t_event_get_timestamp(Process& self, MPI_T_event_instance, MPI_Count*) {
+void t_event_get_timestamp(Library& self, MPI_T_event_instance, MPI_Count*) {
   tool(self);
   no_event_handle();
 }
-void t_event_get_source(Process& self, MPI_T_event_instance, int*) {
+void t_event_get_source(Library& self, MPI_T_event_instance, int*) {
   tool(self);
   no_event_handle();
 }
 
-void t_source_get_num(Process& self, int* num_sources) {
+void t_source_get_num(Library& self, int* num_sources) {
   tool(self);
   check_tool_output(num_sources, "num_sources");
   *num_sources = 0;
 }
 
-void t_source_get_info(Process& self, int source_index, char*, int*, char*, int*,
+void t_source_get_info(Library& self, int source_index, char*, int*, char*, int*,
                        MPI_T_source_order*, MPI_Count*, MPI_Count*, MPI_Info*) {
   tool(self);
   check_tool_index(source_index, 0, "event source");
 }
 
-void t_source_get_timestamp(Process& self, int source_index, MPI_Count*) {
+void t_source_get_timestamp(Library& self, int source_index, MPI_Count*) {
   tool(self);
   check_tool_index(source_index, 0, "event source");
 }

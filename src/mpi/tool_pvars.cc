@@ -42,19 +42,19 @@ void check_continuous(Tool& tool, MPI_T_pvar_session session, MPI_T_pvar_handle 
              "the variable is continuous; it cannot be started or stopped");
 }
 
-std::uint64_t count(const Process& self, const PvarHandle& handle) {
+std::uint64_t count(const Library& self, const PvarHandle& handle) {
   return *self.counters.rows()[handle.index].value;
 }
 
 } // namespace
 
-void t_pvar_get_num(Process& self, int* num_pvar) {
+void t_pvar_get_num(Library& self, int* num_pvar) {
   tool(self);
   check_tool_output(num_pvar, "num_pvar");
   *num_pvar = static_cast<int>(self.counters.rows().size());
 }
 
-void t_pvar_get_info(Process& self, int pvar_index, char* name, int* name_len, int* verbosity,
+void t_pvar_get_info(Library& self, int pvar_index, char* name, int* name_len, int* verbosity,
                      int* var_class, MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc,
                      int* desc_len, int* bind, int* readonly, int* continuous, int* atomic) {
   tool(self);
@@ -72,7 +72,7 @@ void t_pvar_get_info(Process& self, int pvar_index, char* name, int* name_len, i
   tool_output(atomic, 1);
 }
 
-void t_pvar_get_index(Process& self, const char* name, int var_class, int* pvar_index) {
+void t_pvar_get_index(Library& self, const char* name, int var_class, int* pvar_index) {
   tool(self);
   check_tool_output(name, "name");
   check_tool_output(pvar_index, "pvar_index");
@@ -87,7 +87,7 @@ void t_pvar_get_index(Process& self, const char* name, int var_class, int* pvar_
              var_class);
 }
 
-void t_pvar_session_create(Process& self, MPI_T_pvar_session* session) {
+void t_pvar_session_create(Library& self, MPI_T_pvar_session* session) {
   Tool& mine = tool(self);
   check_tool_output(session, "session");
   auto made = std::make_unique<char>();
@@ -95,7 +95,7 @@ void t_pvar_session_create(Process& self, MPI_T_pvar_session* session) {
   mine.sessions[*session] = std::move(made);
 }
 
-void t_pvar_session_free(Process& self, MPI_T_pvar_session* session) {
+void t_pvar_session_free(Library& self, MPI_T_pvar_session* session) {
   Tool& mine = tool(self);
   check_tool_output(session, "session");
   check_session(mine, *session);
@@ -105,7 +105,7 @@ void t_pvar_session_free(Process& self, MPI_T_pvar_session* session) {
   *session = MPI_T_PVAR_SESSION_NULL;
 }
 
-void t_pvar_handle_alloc(Process& self, MPI_T_pvar_session session, int pvar_index, void*,
+void t_pvar_handle_alloc(Library& self, MPI_T_pvar_session session, int pvar_index, void*,
                          MPI_T_pvar_handle* handle, int* count) {
   Tool& mine = tool(self);
   check_session(mine, session);
@@ -118,7 +118,7 @@ void t_pvar_handle_alloc(Process& self, MPI_T_pvar_session session, int pvar_ind
   tool_output(count, 1);
 }
 
-void t_pvar_handle_free(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle* handle) {
+void t_pvar_handle_free(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle* handle) {
   Tool& mine = tool(self);
   check_tool_output(handle, "handle");
   variable(mine, session, *handle);
@@ -126,28 +126,28 @@ void t_pvar_handle_free(Process& self, MPI_T_pvar_session session, MPI_T_pvar_ha
   *handle = MPI_T_PVAR_HANDLE_NULL;
 }
 
-void t_pvar_start(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+void t_pvar_start(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
   check_continuous(tool(self), session, handle);
 }
 
-void t_pvar_stop(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+void t_pvar_stop(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
   check_continuous(tool(self), session, handle);
 }
 
-void t_pvar_read(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
+void t_pvar_read(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
   const PvarHandle& found = variable(tool(self), session, handle);
   check_tool_output(buf, "buf");
   *static_cast<unsigned long long*>(buf) = count(self, found) - found.zero;
 }
 
-void t_pvar_write(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+void t_pvar_write(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                   const void* buf) {
   PvarHandle& found = variable(tool(self), session, handle);
   check_tool_output(buf, "buf");
   found.zero = count(self, found) - *static_cast<const unsigned long long*>(buf);
 }
 
-void t_pvar_reset(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+void t_pvar_reset(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
   Tool& mine = tool(self);
   if (handle != MPI_T_PVAR_ALL_HANDLES) {
     PvarHandle& found = variable(mine, session, handle);
@@ -160,7 +160,7 @@ void t_pvar_reset(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle h
   }
 }
 
-void t_pvar_readreset(Process& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+void t_pvar_readreset(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                       void* buf) {
   t_pvar_read(self, session, handle, buf);
   t_pvar_reset(self, session, handle);

@@ -17,25 +17,25 @@ std::string name_of(const Type& type) {
   return type.name.empty() && type.predefined() ? type.basic()->name : type.name;
 }
 
-void type_size(Process&, const Type& type, MPI_Count* size) {
+void type_size(Library&, const Type& type, MPI_Count* size) {
   *size = type.size();
 }
 
-void type_get_extent(Process&, const Type& type, MPI_Count* lb, MPI_Count* extent) {
+void type_get_extent(Library&, const Type& type, MPI_Count* lb, MPI_Count* extent) {
   *lb = type.lb();
   *extent = type.extent();
 }
 
-void type_get_true_extent(Process&, const Type& type, MPI_Count* true_lb, MPI_Count* true_extent) {
+void type_get_true_extent(Library&, const Type& type, MPI_Count* true_lb, MPI_Count* true_extent) {
   *true_lb = type.true_lb();
   *true_extent = type.true_extent();
 }
 
-void type_set_name(Process&, const Type& type, const char* type_name) {
+void type_set_name(Library&, const Type& type, const char* type_name) {
   const_cast<Type&>(type).name.assign(type_name, ::strnlen(type_name, MPI_MAX_OBJECT_NAME - 1));
 }
 
-void type_get_name(Process& self, MPI_Datatype datatype, char* type_name, int* resultlen) {
+void type_get_name(Library& self, MPI_Datatype datatype, char* type_name, int* resultlen) {
   // The null handle has a name, too.
   const auto* type = self.find<Type>(datatype, base::ObjectKind::datatype);
   if (type == nullptr && datatype != MPI_DATATYPE_NULL) {
@@ -66,7 +66,7 @@ void check_room(const char* name, MPI_Count room, std::size_t needed) {
 
 } // namespace
 
-void type_get_envelope(Process&, const Type& type, MPI_Count* num_integers,
+void type_get_envelope(Library&, const Type& type, MPI_Count* num_integers,
                        MPI_Count* num_addresses, MPI_Count* num_large_counts,
                        MPI_Count* num_datatypes, int* combiner) {
   const Contents& contents = type.contents();
@@ -79,7 +79,7 @@ void type_get_envelope(Process&, const Type& type, MPI_Count* num_integers,
   *combiner = type.combiner();
 }
 
-void type_get_contents(Process& self, const Type& type, MPI_Count max_integers,
+void type_get_contents(Library& self, const Type& type, MPI_Count max_integers,
                        MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes,
                        int integers[], MPI_Aint addresses[], MPI_Count large_counts[],
                        MPI_Datatype datatypes[]) {
@@ -106,18 +106,18 @@ void type_get_contents(Process& self, const Type& type, MPI_Count max_integers,
 // --- Statuses
 // ----------------------------------------------------------------------------------------
 
-void get_count(Process&, const MPI_Status* status, const Type& type, MPI_Count* count) {
+void get_count(Library&, const MPI_Status* status, const Type& type, MPI_Count* count) {
   const auto received = static_cast<MPI_Count>(bytes(*status));
   const MPI_Count size = type.size();
   *count = MPI_UNDEFINED;
   if (size == 0 ? received == 0 : received % size == 0) *count = size == 0 ? 0 : received / size;
 }
 
-void get_elements(Process&, const MPI_Status* status, const Type& type, MPI_Count* count) {
+void get_elements(Library&, const MPI_Status* status, const Type& type, MPI_Count* count) {
   *count = datatype::elements_in(type, static_cast<MPI_Count>(bytes(*status)));
 }
 
-void status_set_elements(Process&, MPI_Status* status, const Type& type, MPI_Count count) {
+void status_set_elements(Library&, MPI_Status* status, const Type& type, MPI_Count count) {
   // `count` basic elements: whole copies of the type, and the first ones of another.
   const MPI_Count each = type.elements();
   if (each == 0) {
@@ -131,25 +131,25 @@ void status_set_elements(Process&, MPI_Status* status, const Type& type, MPI_Cou
   set_bytes(*status, static_cast<std::uint64_t>(length));
 }
 
-void status_set_cancelled(Process&, MPI_Status* status, int flag) {
+void status_set_cancelled(Library&, MPI_Status* status, int flag) {
   set_cancelled(*status, flag != 0);
 }
-void status_set_source(Process&, MPI_Status* status, int source) {
+void status_set_source(Library&, MPI_Status* status, int source) {
   status->MPI_SOURCE = source;
 }
-void status_set_tag(Process&, MPI_Status* status, int tag) {
+void status_set_tag(Library&, MPI_Status* status, int tag) {
   status->MPI_TAG = tag;
 }
-void status_set_error(Process&, MPI_Status* status, int error) {
+void status_set_error(Library&, MPI_Status* status, int error) {
   status->MPI_ERROR = error;
 }
-void status_get_source(Process&, const MPI_Status* status, int* source) {
+void status_get_source(Library&, const MPI_Status* status, int* source) {
   *source = status->MPI_SOURCE;
 }
-void status_get_tag(Process&, const MPI_Status* status, int* tag) {
+void status_get_tag(Library&, const MPI_Status* status, int* tag) {
   *tag = status->MPI_TAG;
 }
-void status_get_error(Process&, const MPI_Status* status, int* error) {
+void status_get_error(Library&, const MPI_Status* status, int* error) {
   *error = status->MPI_ERROR;
 }
 

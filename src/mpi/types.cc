@@ -42,7 +42,7 @@ MPI_Datatype hand_out(TypeRef type) {
   return type.release()->handle();
 }
 
-Type& type_of(const Process& self, MPI_Datatype handle) {
+Type& type_of(const Library& self, MPI_Datatype handle) {
   return *self.find<Type>(handle, base::ObjectKind::datatype);
 }
 
@@ -54,49 +54,49 @@ bool permanent(const Type& type) {
          combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
 }
 
-void type_contiguous(Process&, MPI_Count count, const Type& old, MPI_Datatype* newtype,
+void type_contiguous(Library&, MPI_Count count, const Type& old, MPI_Datatype* newtype,
                      bool large) {
   *newtype = hand_out(datatype::contiguous(count, old, large));
 }
 
-void type_vector(Process&, MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+void type_vector(Library&, MPI_Count count, MPI_Count blocklength, MPI_Count stride,
                  const Type& old, MPI_Datatype* newtype, bool large) {
   *newtype = hand_out(datatype::vector(count, blocklength, stride, old, large));
 }
 
-void type_create_hvector(Process&, MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+void type_create_hvector(Library&, MPI_Count count, MPI_Count blocklength, MPI_Count stride,
                          const Type& old, MPI_Datatype* newtype, bool large) {
   *newtype = hand_out(datatype::hvector(count, blocklength, stride, old, large));
 }
 
-void type_indexed(Process&, MPI_Count count, CountArray blocklengths, CountArray displacements,
+void type_indexed(Library&, MPI_Count count, CountArray blocklengths, CountArray displacements,
                   const Type& old, MPI_Datatype* newtype, bool large) {
   const WideCounts lengths(blocklengths, count), places(displacements, count);
   *newtype = hand_out(datatype::indexed(lengths, places, old, large));
 }
 
-void type_create_hindexed(Process&, MPI_Count count, CountArray blocklengths,
+void type_create_hindexed(Library&, MPI_Count count, CountArray blocklengths,
                           CountArray displacements, const Type& old, MPI_Datatype* newtype,
                           bool large) {
   const WideCounts lengths(blocklengths, count), places(displacements, count);
   *newtype = hand_out(datatype::hindexed(lengths, places, old, large));
 }
 
-void type_create_indexed_block(Process&, MPI_Count count, MPI_Count blocklength,
+void type_create_indexed_block(Library&, MPI_Count count, MPI_Count blocklength,
                                CountArray displacements, const Type& old, MPI_Datatype* newtype,
                                bool large) {
   const WideCounts places(displacements, count);
   *newtype = hand_out(datatype::indexed_block(blocklength, places, old, large));
 }
 
-void type_create_hindexed_block(Process&, MPI_Count count, MPI_Count blocklength,
+void type_create_hindexed_block(Library&, MPI_Count count, MPI_Count blocklength,
                                 CountArray displacements, const Type& old, MPI_Datatype* newtype,
                                 bool large) {
   const WideCounts places(displacements, count);
   *newtype = hand_out(datatype::hindexed_block(blocklength, places, old, large));
 }
 
-void type_create_struct(Process& self, MPI_Count count, CountArray blocklengths,
+void type_create_struct(Library& self, MPI_Count count, CountArray blocklengths,
                         CountArray displacements, const MPI_Datatype types[], MPI_Datatype* newtype,
                         bool large) {
   const WideCounts lengths(blocklengths, count), places(displacements, count);
@@ -111,19 +111,19 @@ void type_create_struct(Process& self, MPI_Count count, CountArray blocklengths,
   *newtype = hand_out(datatype::struct_(lengths, places, members, large));
 }
 
-void type_create_resized(Process&, const Type& old, MPI_Count lb, MPI_Count extent,
+void type_create_resized(Library&, const Type& old, MPI_Count lb, MPI_Count extent,
                          MPI_Datatype* newtype, bool large) {
   *newtype = hand_out(datatype::resized(old, lb, extent, large));
 }
 
-void type_create_subarray(Process&, int ndims, CountArray sizes, CountArray subsizes,
+void type_create_subarray(Library&, int ndims, CountArray sizes, CountArray subsizes,
                           CountArray starts, int order, const Type& old, MPI_Datatype* newtype,
                           bool large) {
   const WideCounts all(sizes, ndims), part(subsizes, ndims), first(starts, ndims);
   *newtype = hand_out(datatype::subarray(all, part, first, order, old, large));
 }
 
-void type_create_darray(Process&, int size, int rank, int ndims, CountArray gsizes,
+void type_create_darray(Library&, int size, int rank, int ndims, CountArray gsizes,
                         const int distribs[], const int dargs[], const int psizes[], int order,
                         const Type& old, MPI_Datatype* newtype, bool large) {
   const auto n = static_cast<std::size_t>(ndims);
@@ -133,17 +133,17 @@ void type_create_darray(Process&, int size, int rank, int ndims, CountArray gsiz
   *newtype = hand_out(datatype::darray(distribution, old, large));
 }
 
-void type_dup(Process&, const Type& old, MPI_Datatype* newtype) {
+void type_dup(Library&, const Type& old, MPI_Datatype* newtype) {
   TypeRef copy = datatype::dup(old);
   copy_attributes(old, *copy);
   *newtype = hand_out(std::move(copy));
 }
 
-void type_commit(Process& self, MPI_Datatype* datatype) {
+void type_commit(Library& self, MPI_Datatype* datatype) {
   type_of(self, *datatype).commit();
 }
 
-void type_free(Process& self, MPI_Datatype* datatype) {
+void type_free(Library& self, MPI_Datatype* datatype) {
   Type& type = type_of(self, *datatype);
   if (permanent(type)) {
     base::fail(MPI_ERR_TYPE, "{} is predefined; it must not be freed", name_of(type));
@@ -184,7 +184,7 @@ const IntegerKind integer_kinds[] = {{2, MPI_INTEGER1},
                                      {38, MPI_INTEGER16}};
 
 // An unnamed predefined type: `base` under another combiner. Equal arguments give the same handle.
-MPI_Datatype f90_type(Process& self, int combiner, std::vector<int> arguments, MPI_Datatype base) {
+MPI_Datatype f90_type(Library& self, int combiner, std::vector<int> arguments, MPI_Datatype base) {
   TypeRef& known = self.f90_types[{combiner, arguments}];
   if (!known) {
     datatype::Shape shape;
@@ -195,7 +195,7 @@ MPI_Datatype f90_type(Process& self, int combiner, std::vector<int> arguments, M
   return known->handle();
 }
 
-const RealKind& real_kind(const Process& self, int p, int r) {
+const RealKind& real_kind(const Library& self, int p, int r) {
   if (p == MPI_UNDEFINED && r == MPI_UNDEFINED) {
     base::fail(MPI_ERR_ARG, "p and r are both MPI_UNDEFINED; one must be given");
   }
@@ -211,15 +211,15 @@ const RealKind& real_kind(const Process& self, int p, int r) {
 
 } // namespace
 
-void type_create_f90_real(Process& self, int p, int r, MPI_Datatype* newtype) {
+void type_create_f90_real(Library& self, int p, int r, MPI_Datatype* newtype) {
   *newtype = f90_type(self, MPI_COMBINER_F90_REAL, {p, r}, real_kind(self, p, r).real);
 }
 
-void type_create_f90_complex(Process& self, int p, int r, MPI_Datatype* newtype) {
+void type_create_f90_complex(Library& self, int p, int r, MPI_Datatype* newtype) {
   *newtype = f90_type(self, MPI_COMBINER_F90_COMPLEX, {p, r}, real_kind(self, p, r).complex);
 }
 
-void type_create_f90_integer(Process& self, int r, MPI_Datatype* newtype) {
+void type_create_f90_integer(Library& self, int r, MPI_Datatype* newtype) {
   for (const IntegerKind& kind : integer_kinds) {
     if (r <= kind.digits && self.types.find(kind.type) != nullptr) {
       *newtype = f90_type(self, MPI_COMBINER_F90_INTEGER, {r}, kind.type);
@@ -229,7 +229,7 @@ void type_create_f90_integer(Process& self, int r, MPI_Datatype* newtype) {
   base::fail(MPI_ERR_ARG, "no integer type has {} decimal digits; the largest has 38", r);
 }
 
-void type_match_size(Process& self, int typeclass, int size, MPI_Datatype* datatype) {
+void type_match_size(Library& self, int typeclass, int size, MPI_Datatype* datatype) {
   static const MPI_Datatype integers[] = {MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8,
                                           MPI_INTEGER16};
   static const MPI_Datatype reals[] = {MPI_REAL2, MPI_REAL4, MPI_REAL8, MPI_REAL16};
@@ -262,7 +262,7 @@ void type_match_size(Process& self, int typeclass, int size, MPI_Datatype* datat
   base::fail(MPI_ERR_ARG, "no type of this class has {} bytes", size);
 }
 
-void type_get_value_index(Process&, const Type& value_type, const Type& index_type,
+void type_get_value_index(Library&, const Type& value_type, const Type& index_type,
                           MPI_Datatype* pair_type) {
   *pair_type = MPI_DATATYPE_NULL;
   if (!value_type.predefined() || !index_type.predefined()) return;

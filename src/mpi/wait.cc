@@ -7,27 +7,27 @@
 
 namespace macadam::mpi {
 
-void Process::idle(unsigned fruitless, unsigned longest_us) {
-  if (job->report_wanted()) [[unlikely]]
+void Instance::idle(unsigned fruitless, unsigned longest_us) {
+  if (process_.job->report_wanted()) [[unlikely]]
     write_hang_report();
-  if (thread_multiple) [[unlikely]]
+  if (process_.thread_multiple) [[unlikely]]
     idle_among_threads(fruitless, longest_us);
   else
     engine->networks().idle(fruitless, longest_us);
 }
 
-void Process::write_hang_report() {
-  job->write_report(hang_report(*this));
+void Instance::write_hang_report() {
+  process_.job->write_report(hang_report(process_));
 }
 
 // Either this thread sees what others left before they found the lock taken, or they find it free.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
-void Process::post_left_partitions() noexcept {
+void Library::post_left_partitions() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (left_partitions.load() && lock.try_lock()) {
     if (running == this)
-      engine->partitioned().post_left();
+      running->instance->engine->partitioned().post_left();
     else
       left_partitions.store(false); // MPI has ended meanwhile
     lock.unlock();
@@ -35,20 +35,21 @@ void Process::post_left_partitions() noexcept {
 }
 #pragma GCC diagnostic pop
 
-void Process::idle_among_threads(unsigned fruitless, unsigned longest_us) {
+void Instance::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   // Another one may finish what this one sleeps for: look again soon.
   constexpr unsigned threads_us = 1'000;
-  const char* const waiting_in = function;
+  Lock& lock = process_.lock;
+  const char* const waiting_in = process_.function;
   const bool contended = lock.contended();
   const unsigned depth = lock.release();
-  post_left();
+  process_.post_left();
   if (contended) {
     std::this_thread::yield();
   } else {
     engine->networks().idle(fruitless, std::min(longest_us, threads_us));
   }
   lock.retake(depth);
-  function = waiting_in;
+  process_.function = waiting_in;
 }
 
 } // namespace macadam::mpi

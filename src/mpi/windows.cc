@@ -23,21 +23,21 @@ using Memory = rma::Window::Memory;
 // --- Waiting.
 
 void ProcessWaiting::look() {
-  self_.look();
+  self_.instance->look();
 }
 
 void ProcessWaiting::wait(bool (*done)(void*), void* argument, For what) {
   // Nobody wakes who waits for memory to change.
-  const unsigned longest_us = what == For::memory ? 20 : Process::longest_sleep_us;
-  self_.wait_until([&] { return done(argument); }, longest_us);
+  const unsigned longest_us = what == For::memory ? 20 : Instance::longest_sleep_us;
+  self_.instance->wait_until([&] { return done(argument); }, longest_us);
 }
 
 // --- Windows.
 
 Window::Window(Process& self, Communicator& inside, int made_by)
     : base::Object(base::ObjectKind::window), comm(&inside), ranks(inside.size()), waiting(self),
-      rma(*self.engine, waiting, inside.p2p, self.types[MPI_BYTE],
-          self.settings.protocols == base::Protocols::sender, self.windows->counters),
+      rma(*self.instance->engine, waiting, inside.p2p, self.types[MPI_BYTE],
+          self.settings.protocols == base::Protocols::sender, self.instance->windows.counters),
       flavor(made_by) {}
 
 Window::~Window() = default;
@@ -97,7 +97,7 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
                describe(comm));
   }
   Communicator& own = duplicate_ranks(self, comm, "a window");
-  Window& window = *self.windows->all.make(self, own, flavor);
+  Window& window = *self.instance->windows.all.make(self, own, flavor);
   window.errhandler = &share(self, self.errors_are_fatal);
   for (const Hint& hint : known_hints)
     window.hints.emplace_back(hint.key, hint.value);
@@ -107,10 +107,10 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
 }
 
 void discard(Process& self, Window& window) {
-  if (window.allocated != nullptr) self.nearest().free(window.allocated);
+  if (window.allocated != nullptr) self.instance->nearest().free(window.allocated);
   drop(self, window.errhandler);
   release(self, *window.comm);
-  give_back(self.windows->all, window);
+  give_back(self.instance->windows.all, window);
 }
 
 // Tells the others about this rank's memory, and learns of theirs.
@@ -148,7 +148,7 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
 // Memory of the library, which local peers map; null for none.
 void* allocate(Process& self, MPI_Aint bytes, const char* function) {
   if (bytes == 0) return nullptr;
-  engine::Transport& near = self.nearest();
+  engine::Transport& near = self.instance->nearest();
   void* const memory = near.allocate(static_cast<std::size_t>(bytes));
   if (memory == nullptr) {
     base::fail(MPI_ERR_NO_MEM, "{}: {} bytes cannot be had from {} memory: {}", function, bytes,
@@ -216,7 +216,7 @@ void win_allocate_shared(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info*
   create(self, comm, MPI_WIN_FLAVOR_SHARED, info, win, [&](Window& window) {
     for (int rank = 0; rank < window.ranks; ++rank) {
       const engine::Rank each = (*window.comm->p2p.local)[rank];
-      const std::string_view network = self.engine->networks().reaching(each).limits().name;
+      const std::string_view network = self.instance->engine->networks().reaching(each).limits().name;
       if (network == "shm" || window.ranks == 1) continue;
       base::fail(MPI_ERR_RMA_SHARED,
                  "rank {} of the communicator is reached over {}, so it shares no memory with this "

@@ -27,6 +27,7 @@ OPENING = """\
 
 namespace macadam::mpi {
 
+class Library;
 class Process;
 struct Communicator;
 struct Errhandler;
@@ -58,7 +59,8 @@ def declaration(function: Function) -> str:
         passed.append("bool large")
     if function.result is not None:
         return f"{function.result} {cpp_name(function)}({', '.join(passed)});"
-    return f"void {cpp_name(function)}({', '.join(['Process& self'] + passed)});"
+    arguments = ", ".join([f"{function.receiver}& self", *passed])
+    return f"void {cpp_name(function)}({arguments});"
 
 
 def calls(table: list[Function]) -> str:

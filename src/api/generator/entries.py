@@ -190,6 +190,8 @@ def error_source(entry: Entry) -> str:
             if pointer:
                 name = f"{p.name} != nullptr ? {name} : MPI_{p.kind.source.upper()}_NULL"
             return f"{{.{p.kind.source} = {name}}}"
+    if any(p.kind_name == "errhandler" for p in entry.parameters):
+        return "{.passed = errhandler}"  # of what the call makes
     return "{}"
 
 
@@ -205,7 +207,7 @@ def handle_conversion(entry: Entry) -> str:
     table = "anytime_handles" if anytime else "handles"
     convert = (f"self.{table}.to_int({name})" if entry.function.result == "int" else
                f"static_cast<{entry.function.result}>(self.{table}.from_int({name}))")
-    return (f'  Process& self = anytime();\n  {lock(f"MPI_{entry.name}", anytime)}\n'
+    return (f'  Library& self = anytime();\n  {lock(f"MPI_{entry.name}", anytime)}\n'
             f"  return {convert};\n")
 
 
@@ -237,16 +239,20 @@ def entry_point(entry: Entry) -> str:
     if function.is_tool:
         failed = "return tool_failed();"
     elif function.file == "file":
-        failed = f'return file_failed(self, "{name}");'
+        failed = f'return file_failed("{name}");'
     else:
-        failed = f'return failed(self, "{name}", {error_source(entry)});'
+        failed = f'return failed("{name}", {error_source(entry)});'
     anytime = "anytime" in function or function.is_tool
     body = indented(unused, 2)
     if anytime:
-        body += "  Process& self = anytime();\n"
+        body += f"  {function.receiver}& self = anytime();\n"
+    elif "offline" in function:
+        body += (f"  {function.receiver}& self = anytime();\n"
+                 f'  if (self.users == 0) [[unlikely]] not_initialized("{name}");\n')
     else:
-        body += (f'  if (running == nullptr) [[unlikely]] return not_running("{name}");\n'
-                 "  Process& self = *running;\n")
+        body += (f'  if (running == nullptr) [[unlikely]] {{\n'
+                 f'    if (const int code = begin_running("{name}"); code != MPI_SUCCESS) return code;\n'
+                 "  }\n  Process& self = *running;\n")
     body += "  try {\n"
     if "lockless" not in function:
         body += f"    {lock(name, anytime)}\n"

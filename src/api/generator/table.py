@@ -21,6 +21,9 @@ A function is one statement; continuation lines are indented:
     form        the implementation is told which form was called (`bool large`)
     collective  the forms MPI_Iname and MPI_Name_init exist as well
     anytime     may be called before MPI_Init and after MPI_Finalize
+    offline     may be called as soon as MPI was initialised, by a session too, and needs no network
+    lifecycle   belongs to the beginning and end of MPI, so it is handed the whole process, not only
+                the library as others that are `anytime` or `offline`
     lockless    takes the library's lock itself where it needs it
     deprecated  by the standard
     removed     from the standard long ago: exported for programs that still call it, as the other
@@ -37,7 +40,8 @@ from .kinds import KINDS, Kind, plain
 
 FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "communicator",
                   "environment", "file", "tool")
-WORDS = {"large", "x", "form", "collective", "anytime", "lockless", "deprecated", "removed", "written"}
+WORDS = {"large", "x", "form", "collective", "anytime", "offline",
+         "lifecycle", "lockless", "deprecated", "removed", "written"}
 SIDES = {"root", "leaf", "member", "op"}
 LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 
@@ -91,6 +95,12 @@ class Function:
     @property
     def is_tool(self) -> bool:
         return self.name.startswith("T_")
+
+    @property
+    def receiver(self) -> str:
+        """The class that the implementation gets: Library where that is all it may use."""
+        of_library = self.is_tool or "anytime" in self or "offline" in self
+        return "Library" if of_library and "lifecycle" not in self else "Process"
 
     @property
     def converts_handle(self) -> bool:

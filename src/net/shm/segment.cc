@@ -77,8 +77,10 @@ Segment::Segment(Directory& directory, std::uint64_t front) : directory_(directo
 }
 
 Segment::~Segment() {
-  for (const auto& [offset, mapping] : by_offset_)
+  for (auto& [offset, mapping] : by_offset_) {
+    mapping.discard();
     directory_.withdraw(mapping.extent().bytes);
+  }
 }
 
 // The lowest that is free, so that peers unmap what was there before.

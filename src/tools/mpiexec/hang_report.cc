@@ -337,6 +337,7 @@ std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
       status.json.assign(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
       break;
     case RankState::finalized:
+    case RankState::gone:
       status.kind = Kind::finalized;
       break;
     case RankState::aborted:

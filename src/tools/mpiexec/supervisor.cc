@@ -233,7 +233,9 @@ void Supervisor::on_end(int rank, int status) {
   const RankState state = row.state.load(std::memory_order_acquire);
   if (state == RankState::starting) memory_.header().absent.fetch_add(1);
   if (state == RankState::aborted) return on_abort(rank);
-  if (state != RankState::finalized) {
+  if (state == RankState::finalized) {
+    row.state.store(RankState::gone, std::memory_order_release);
+  } else {
     row.state.store(RankState::dead, std::memory_order_release);
     memory_.header().failed.fetch_add(1, std::memory_order_release);
   }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicators of processes that have none in common yet: those of sessions.
+#include "mpi/calls.h"
+#include "mpi/collectives.h"
+#include "mpi/comm_create.h"
+#include "mpi/invitation.h"
+#include "mpi/process.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace macadam::mpi {
+namespace {
+
+using engine::Rank;
+using engine::RankMap;
+
+std::uint64_t sum_of(const RankMap& ranks) {
+  std::uint64_t sum = static_cast<std::uint64_t>(ranks.size());
+  for (int i = 0; i < ranks.size(); ++i)
+    sum = (sum ^ ranks[i]) * 0x100000001b3; // FNV-1a, by ranks
+  return sum;
+}
+
+void check_tag(const char* stringtag) {
+  if (::strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN) {
+    base::fail(MPI_ERR_ARG, "stringtag is longer than {} characters (MPI_MAX_STRINGTAG_LEN - 1)",
+               MPI_MAX_STRINGTAG_LEN - 1);
+  }
+}
+
+void check_member(const Group& group, const char* name) {
+  if (group.rank != MPI_UNDEFINED) return;
+  base::fail(MPI_ERR_GROUP, "this process is not in {}, which has {} ranks; the members alone make "
+             "a communicator of it", name, group.ranks.size());
+}
+
+// The leader's offer goes down a binomial tree, over the ranks of the group beginning with it.
+std::uint64_t agree_on_context(Process& self, const Group& group, int leader, const char* stringtag) {
+  const int size = group.ranks.size();
+  const int me = (group.rank - leader + size) % size;
+  const auto member = [&](int place) { return group.ranks[(place + leader) % size]; };
+  Invitation invitation;
+  invitation.group = sum_of(group.ranks);
+  invitation.tag = stringtag;
+  if (me == 0) {
+    invitation.context = self.instance->new_context();
+  } else {
+    invitation.sender = member(me & (me - 1));
+    await_invitation(self, invitation);
+  }
+  const int below =
+      me == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : me & -me;
+  for (int distance = below / 2; distance > 0; distance /= 2)
+    if (me + distance < size) invite(self, member(me + distance), invitation);
+  return invitation.context;
+}
+
+// What the leaders of the two groups tell each other.
+struct Other {
+  std::uint64_t context = 0;
+  std::vector<Rank> ranks;
+};
+
+Other meet_leader(Process& self, const Group& local, Rank leader, const char* stringtag) {
+  Invitation mine, theirs;
+  mine.from = theirs.from = Invitation::From::other_leader;
+  mine.tag = theirs.tag = stringtag;
+  mine.context = self.instance->new_context();
+  mine.size = static_cast<std::uint64_t>(local.ranks.size());
+  theirs.sender = leader;
+  invite(self, leader, mine);
+  await_invitation(self, theirs);
+  Other other{std::min(mine.context, theirs.context), {}};
+
+  std::vector<Rank> ours;
+  for (int i = 0; i < local.ranks.size(); ++i)
+    ours.push_back(local.ranks[i]);
+  other.ranks.resize(theirs.size);
+  const std::uint64_t lane = other.context + static_cast<std::uint64_t>(Lane::create);
+  swap_bytes(self, leader, {lane, static_cast<std::int32_t>(self.job->rank()), create_tag},
+             static_cast<std::int32_t>(leader), ours.data(), ours.size() * sizeof(Rank),
+             other.ranks.data(), other.ranks.size() * sizeof(Rank));
+  return other;
+}
+
+} // namespace
+
+void comm_create_from_group(Process& self, Group& group, const char* stringtag, Info* info,
+                            Errhandler& errhandler, MPI_Comm* newcomm) {
+  *newcomm = MPI_COMM_NULL;
+  check_tag(stringtag);
+  if (group.ranks.size() == 0) return;
+  check_member(group, "group");
+  const std::uint64_t context = agree_on_context(self, group, 0, stringtag);
+  Communicator& made = make_communicator(self, context, share(group), nullptr, errhandler);
+  comm_set_info(self, made, info);
+  *newcomm = made.handle();
+}
+
+void intercomm_create_from_groups(Process& self, Group& local_group, int local_leader,
+                                  Group& remote_group, int remote_leader, const char* stringtag,
+                                  Info* info, Errhandler& errhandler, MPI_Comm* newintercomm) {
+  *newintercomm = MPI_COMM_NULL;
+  check_tag(stringtag);
+  check_member(local_group, "local_group");
+  const auto check_leader = [](int leader, const Group& group, const char* name) {
+    if (leader >= 0 && leader < group.ranks.size()) return;
+    base::fail(MPI_ERR_RANK, "{} is {}; the group has {} ranks, numbered from 0", name, leader,
+               group.ranks.size());
+  };
+  check_leader(local_leader, local_group, "local_leader");
+  const bool leading = local_group.rank == local_leader;
+  if (leading) check_leader(remote_leader, remote_group, "remote_leader");
+
+  // The local group needs a communicator, to hear what its leader has heard.
+  Communicator& local =
+      make_communicator(self, agree_on_context(self, local_group, local_leader, stringtag),
+                        share(local_group), nullptr, errhandler);
+  Other other;
+  if (leading)
+    other = meet_leader(self, local_group, remote_group.ranks[remote_leader], stringtag);
+  std::uint64_t facts[2] = {other.context, other.ranks.size()};
+  bcast_bytes(self, local, facts, sizeof facts, local_leader);
+  other.ranks.resize(facts[1]);
+  bcast_bytes(self, local, other.ranks.data(), other.ranks.size() * sizeof(Rank), local_leader);
+  release(self, local);
+  for (const Rank each : other.ranks) {
+    if (local_group.ranks.find(each) >= 0) {
+      base::fail(MPI_ERR_GROUP, "rank {} of the job is in both groups; those of an "
+                 "intercommunicator must be disjoint", each);
+    }
+  }
+  Group& remote = make_group(self, RankMap(std::move(other.ranks)), local_group.session);
+  Communicator& made =
+      make_communicator(self, facts[0], share(local_group), &remote, errhandler);
+  comm_set_info(self, made, info);
+  *newintercomm = made.handle();
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/instance.h"
+
+#include "mpi/buffered.h"
+#include "mpi/process.h"
+#include "mpi/report.h"
+
+#include <cstdio>
+#include <utility>
+
+namespace macadam::mpi {
+namespace {
+
+using engine::Rank;
+
+void print_warnings(Library& self) {
+  const std::vector<std::string> warnings = std::exchange(self.settings_warnings, {});
+  if (self.job->rank() != 0) return;
+  for (const std::string& warning : warnings)
+    std::fprintf(stderr, "macadam: warning: %s\n", warning.c_str());
+}
+
+// Keeps the values of the counters for the tool interface, which outlives the engine.
+void freeze_counters(Library& self) {
+  base::CounterList frozen;
+  for (const base::Counter& row : self.counters.rows()) {
+    frozen.add(row.group, row.name, row.text, self.last_counters.emplace_back(*row.value));
+  }
+  self.counters = std::move(frozen);
+}
+
+engine::Networks networks_of(const Transports& transports) {
+  std::vector<engine::Transport*> list;
+  for (const auto& transport : transports)
+    list.push_back(transport.get());
+  return engine::Networks(std::move(list));
+}
+
+} // namespace
+
+Instance::Instance(Process& process, std::uint32_t entered)
+    : generation(entered), transports(*process.surroundings, process.settings), process_(process) {
+  engine = std::make_unique<engine::Engine>(
+      networks_of(transports), static_cast<Rank>(process.job->size()), process.settings);
+  coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
+  polls_before_idle_ = nearest().limits().polls_before_idle;
+  engine->partitioned().keep_left_in(process.left_partitions);
+
+  process.counters = {};
+  process.last_counters.clear();
+  engine->list_counters(process.counters);
+  windows.counters.list(process.counters);
+  for (const auto& transport : transports)
+    transport->list_counters(process.counters);
+}
+
+Instance::~Instance() {
+  freeze_counters(process_);
+}
+
+std::uint64_t Instance::new_context() {
+  // Four contexts a communicator, one for each lane.
+  constexpr std::uint32_t most = UINT32_MAX / 4;
+  if (contexts_ == most) {
+    base::fail(MPI_ERR_OTHER,
+               "this rank has led {} new communicators, the most there can be; free "
+               "communicators do not give their place back",
+               most);
+  }
+  const auto leader = static_cast<std::uint64_t>(process_.job->rank());
+  return leader << 32 | std::uint64_t{contexts_++} * 4;
+}
+
+void start(Process& self) {
+  const Held held(self);
+  while (self.ending) { // another thread is in MPI_Finalize
+    const unsigned depth = self.lock.release();
+    std::this_thread::yield();
+    self.lock.retake(depth);
+  }
+  if (running == &self) return;
+  self.join_job();
+  self.read_settings();
+  print_warnings(self);
+  self.settings_used = true;
+  const std::uint32_t generation = self.job->enter();
+  if (!self.instance || self.instance->generation != generation) {
+    self.instance.reset();
+    try {
+      self.instance.emplace(self, generation);
+    } catch (...) {
+      self.job->leave();
+      self.job->finalize();
+      throw;
+    }
+  }
+  running = &self;
+}
+
+void settle(Process& self) {
+  Instance& instance = *self.instance;
+  instance.wait_until(
+      [&] { return instance.engine->quiet() && instance.engine->networks().drain(); });
+}
+
+void end(Process& self) {
+  if (self.settings.report) self.job->write_final_report(final_report(self));
+  running = nullptr;
+  self.marks_partitions.store(false, std::memory_order_relaxed);
+  if (self.job->is_over(self.instance->generation)) self.instance.reset();
+  self.job->finalize();
+}
+
+} // namespace macadam::mpi

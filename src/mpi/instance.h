@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/list.h"
+#include "base/relax.h"
+#include "base/slab.h"
+#include "boot/job.h"
+#include "coll/comm.h"
+#include "engine/engine.h"
+#include "mpi/communicator.h"
+#include "mpi/invitation.h"
+#include "mpi/requests.h"
+#include "mpi/window.h"
+
+#include <cstdint>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+namespace macadam::mpi {
+
+class Process;
+
+// Where a process gets its job and its networks from: this machine (mpi/network.h), or the
+// simulator.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  // Once in a process: who it is.
+  virtual std::unique_ptr<boot::Job> join() = 0;
+  // For one instance, which has entered the job. Nearest first, as in engine::Networks; later ones
+  // may need the earlier, so they go in the other order. `settings` live as long as the process.
+  virtual std::vector<std::unique_ptr<engine::Transport>>
+  make_transports(const base::Settings& settings) = 0;
+  // The transports are gone, and what they stood on goes too.
+  virtual void close() {}
+};
+
+// The networks of one instance, nearest first. They end from the last to the first.
+class Transports {
+ public:
+  Transports(Surroundings& surroundings, const base::Settings& settings)
+      : surroundings_(surroundings), list_(surroundings.make_transports(settings)) {}
+  Transports(const Transports&) = delete;
+  Transports& operator=(const Transports&) = delete;
+  ~Transports() {
+    while (!list_.empty())
+      list_.pop_back();
+    surroundings_.close();
+  }
+  [[nodiscard]] auto begin() const { return list_.begin(); }
+  [[nodiscard]] auto end() const { return list_.end(); }
+
+ private:
+  Surroundings& surroundings_;
+  std::vector<std::unique_ptr<engine::Transport>> list_;
+};
+
+// One time that a process takes part in its job: the networks, the engine, and the objects that
+// need them. Begun by MPI_Init or by the first call of a session that needs a network; ends with
+// the last user, and another may begin later. start() and end() below say when exactly.
+class Instance {
+ public:
+  // Makes transports and engine. Throws base::Error. `entered` is what boot::Job::enter() said.
+  Instance(Process& process, std::uint32_t entered);
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+  // The way back, once nothing is in flight that this process waits for.
+  ~Instance();
+
+  // Waits until `done()` is true, making progress. `done` is called under the lock. A wait for what
+  // wakes nobody sleeps for `longest_us` at a time.
+  static constexpr unsigned longest_sleep_us = 100'000;
+  template <class Done>
+  [[gnu::always_inline]] void wait_until(Done&& done, unsigned longest_us = longest_sleep_us) {
+    if (done()) return;
+    unsigned fruitless = 0;
+    bool idled = false;
+    for (;;) {
+      const bool moved = engine->progress();
+      if (done()) break;
+      if (moved) {
+        fruitless = 0;
+      } else if (fruitless++ < polls_before_idle_) {
+        base::relax();
+      } else {
+        idle(fruitless - polls_before_idle_, longest_us);
+        idled = true;
+      }
+    }
+    if (idled) engine->networks().resume();
+  }
+
+  // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
+  // as a wait may, and which other ranks may share their core with: now and then a look that finds
+  // nothing does what a wait does.
+  void look() {
+    if (engine->progress()) {
+      vain_looks_ = 0;
+    } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
+      idle(1, longest_sleep_us);
+      engine->networks().resume();
+    }
+  }
+
+  // Keeps the time, and has the memory that MPI_Alloc_mem gives out.
+  [[nodiscard]] engine::Transport& nearest() const { return **transports.begin(); }
+
+  // A context that no communicator of the job has had: the caller's word as leader of a new one.
+  std::uint64_t new_context();
+
+  const std::uint32_t generation; // of the job's, see boot::Job
+
+  Transports transports;
+  std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<coll::Resources> coll;
+  base::Slab<Communicator> communicators;
+  base::List<Communicator> live_communicators;
+  std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
+  Requests requests;
+  Windows windows;
+  Invitations invitations;
+
+ private:
+  // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
+  // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
+  void idle(unsigned fruitless, unsigned longest_us);
+  [[gnu::cold]] void write_hang_report();
+  [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
+
+  Process& process_;
+  unsigned polls_before_idle_ = 0; // of the nearest network
+  static constexpr unsigned looks_before_idle = 16;
+  unsigned vain_looks_ = 0;
+  std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
+};
+
+// A user of MPI needs the network: there is an instance afterwards, and `running` is this process.
+// One that has gone to sleep (see end()) and is of the job's present generation goes on where it
+// was; any other gives way to a new one. Throws base::Error; then there is none.
+void start(Process& self);
+
+// What this process has sent is out of its hands afterwards.
+void settle(Process& self);
+
+// The last user of the instance has left, after settle() and boot::Job::leave(). The instance ends
+// if the whole job has left. Until then others may have its memory mapped and connections to it, so
+// it stays as it is, asleep, for start() to find or for the process's end.
+void end(Process& self);
+
+} // namespace macadam::mpi

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "engine/transport.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <string>
+
+namespace macadam::mpi {
+
+class Process;
+
+// How processes that share no communicator yet agree on one (MPI_Comm_create_from_group): by
+// messages under a context that no communicator has. A message holds all that tells one call from
+// another, the whole string tag and a sum of the group, since several threads may make
+// communicators at once; and a thread that finds another's message keeps it for that.
+struct Invitation {
+  enum class From : std::uint32_t { member, other_leader };
+
+  engine::Rank sender = 0; // rank in the job
+  From from = From::member;
+  std::uint64_t group = 0;    // sum of its ranks, in order
+  std::uint64_t context = 0;  // of the new communicator, or offered
+  std::uint64_t size = 0;     // other_leader: ranks of its group
+  std::string tag;
+
+  [[nodiscard]] bool answers(const Invitation& wanted) const {
+    return sender == wanted.sender && from == wanted.from && group == wanted.group &&
+           tag == wanted.tag;
+  }
+};
+
+// Those that have come for another thread's call.
+using Invitations = std::list<Invitation>;
+
+// Both block. invite() sends `invitation`, of which `sender` is filled in; await_invitation() fills
+// in what is missing in `wanted`.
+void invite(Process& self, engine::Rank to, const Invitation& invitation);
+void await_invitation(Process& self, Invitation& wanted);
+
+} // namespace macadam::mpi

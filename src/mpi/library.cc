@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/library.h"
+
+#include "boot/configuration.h"
+#include "mpi/network.h"
+#include "mpi/process.h"
+#include "mpi/tool.h"
+
+#include <pthread.h>
+#include <unistd.h>
+#include <unwind.h>
+
+namespace macadam::mpi {
+namespace {
+
+template <class Handle>
+std::uintptr_t value(Handle handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+// An exception of the program's, thrown by the runtime it has, must find its handler in here, where
+// the C++ runtime is a copy of its own. That learns the sizes of registers when it first unwinds,
+// and would end the process if that came later than the exception.
+void prepare_to_catch() {
+  ::_Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
+}
+
+// A process that a fork makes has this one's memory, and would take part in the job in its place:
+// there MPI looks as it does before MPI_Init, so that every function refuses at no further cost.
+void watch_forks() {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    Library& self = anytime();
+    self.lock.forget_other_threads();
+    if (self.users == 0) return;
+    self.forked_from = self.own_process;
+    self.users = 0;
+    running = nullptr;
+  });
+}
+
+} // namespace
+
+Process* running = nullptr;
+Process* standing = nullptr;
+
+Process& begin_to_stand() {
+  // Never destroyed: MPI_Finalized may be called as late as in another library's destructor. Two
+  // threads may come here at once.
+  static auto* const process = new Process;
+  standing = process;
+  return *process;
+}
+
+Library::Library() : info_env(MPI_INFO_ENV) {
+  for (std::uintptr_t code = 0; code < predefined.size(); ++code) {
+    if (auto* type = types.find(reinterpret_cast<MPI_Datatype>(code))) predefined[code] = type;
+    if (auto* op = ops.find(reinterpret_cast<MPI_Op>(code))) predefined[code] = op;
+  }
+  empty_group.constant = MPI_GROUP_EMPTY;
+  predefined[value(MPI_GROUP_EMPTY)] = &empty_group;
+  predefined[value(MPI_INFO_ENV)] = &info_env;
+  for (Errhandler* handler : {&errors_are_fatal, &errors_abort, &errors_return}) {
+    predefined[value(handler->constant)] = handler;
+  }
+}
+
+Library::~Library() = default;
+
+int Library::admit_user(int wanted_level) {
+  if (users++ == 0) thread_level = wanted_level;
+  thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+  return thread_level;
+}
+
+void Library::dismiss_user() {
+  if (--users == 0) thread_multiple = false;
+}
+
+void Library::read_settings() {
+  if (settings_read) return;
+  // A simulated run depends on its command alone.
+  const bool simulated = surroundings != own_surroundings_.get();
+  boot::Configuration read = simulated ? boot::read_environment_only() : boot::read_configuration();
+  settings = read.settings;
+  settings_warnings = std::move(read.warnings);
+  settings_read = true;
+}
+
+void Library::join_job() {
+  if (job != nullptr) return;
+  if (surroundings == nullptr) {
+    own_surroundings_ = real_surroundings();
+    surroundings = own_surroundings_.get();
+    prepare_to_catch();
+    watch_forks();
+  }
+  job = surroundings->join();
+  own_process = ::getpid();
+  attribute_values.appnum = job->app_number();
+  attribute_values.universe_size = job->size();
+  attribute_values.wtime_is_global = job->one_clock() ? 1 : 0;
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/world.h"
+
+#include "mpi/calls.h"
+#include "mpi/process.h"
+
+namespace macadam::mpi {
+namespace {
+
+using engine::Rank;
+using engine::RankMap;
+
+using Phase = World::Phase;
+
+Communicator& predefined_communicator(Process& self, MPI_Comm constant, const char* name,
+                                      std::uint64_t context, RankMap ranks) {
+  Group& group = make_group(self, std::move(ranks), nullptr);
+  Communicator& comm = make_communicator(self, context, group, nullptr, self.errors_are_fatal);
+  comm.constant = constant;
+  comm.name = name;
+  self.predefined[reinterpret_cast<std::uintptr_t>(constant)] = &comm;
+  return comm;
+}
+
+void make_communicators(Process& self) {
+  const auto rank = static_cast<Rank>(self.job->rank());
+  const std::uint64_t own = static_cast<std::uint64_t>(rank) << 32;
+  self.world.all = &predefined_communicator(self, MPI_COMM_WORLD, "MPI_COMM_WORLD", 4,
+                                            RankMap(0, 1, self.job->size()));
+  self.world.self = &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF", own,
+                                             RankMap(rank, 1, 1));
+}
+
+void drop_communicators(Process& self) {
+  for (Communicator** comm : {&self.world.all, &self.world.self}) {
+    self.predefined[reinterpret_cast<std::uintptr_t>((*comm)->constant)] = nullptr;
+    (*comm)->references = 1; // nobody waits any more
+    release(self, **comm);
+    *comm = nullptr;
+  }
+}
+
+void check_level(int required) {
+  if (required != MPI_THREAD_SINGLE && required != MPI_THREAD_FUNNELED &&
+      required != MPI_THREAD_SERIALIZED && required != MPI_THREAD_MULTIPLE) {
+    base::fail(MPI_ERR_ARG,
+               "required is {}, which is none of the thread levels MPI_THREAD_SINGLE ({}), "
+               "FUNNELED ({}), SERIALIZED ({}), MULTIPLE ({})",
+               required, MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
+               MPI_THREAD_MULTIPLE);
+  }
+}
+
+} // namespace
+
+void init_thread(Process& self, int*, char***, int required, int* provided) {
+  if (self.forked_from != 0) not_initialized("MPI_Init");
+  if (self.world.phase != Phase::before_init) {
+    base::fail(MPI_ERR_OTHER, "{}; MPI can be initialised once in a process",
+               self.world.phase == Phase::initialized ? "MPI is initialised already"
+                                                      : "MPI has been finalised");
+  }
+  check_level(required);
+  start(self);
+  make_communicators(self);
+  *provided = self.admit_user(required);
+  self.world.main_thread = std::this_thread::get_id();
+  fill_info_env(self, *provided);
+  self.world.phase = Phase::initialized;
+}
+
+void init(Process& self, int* argc, char*** argv) {
+  int provided = 0;
+  init_thread(self, argc, argv, MPI_THREAD_SINGLE, &provided);
+}
+
+void finalize(Process& self) {
+  World& world = self.world;
+  if (world.phase != Phase::initialized)
+    base::fail(MPI_ERR_OTHER, "{}; a session ends with MPI_Session_finalize",
+               world.phase == Phase::finalized ? "MPI has been finalised already"
+                                               : "MPI_Init was not called");
+  // The callbacks of MPI_COMM_SELF's attributes come first, while all of MPI still works.
+  if (world.self->attributes) world.self->attributes->clear(world.self->handle());
+  drain(self.instance->requests.buffered);
+  for (const Communicator& comm : self.instance->live_communicators) {
+    if (comm.buffered) drain(*comm.buffered);
+  }
+  settle(self);
+  {
+    const Held held(self);
+    self.ending = self.users == 1;
+    if (self.ending) self.job->leave();
+  }
+  self.job->barrier([&] { self.instance->engine->progress(); });
+  const Held held(self); // functions that may be called at any time still are
+  drop_communicators(self);
+  world.phase = Phase::finalized;
+  self.dismiss_user();
+  if (std::exchange(self.ending, false)) end(self);
+}
+
+void initialized(Process& self, int* flag) {
+  *flag = self.world.phase != Phase::before_init ? 1 : 0;
+}
+void finalized(Process& self, int* flag) {
+  *flag = self.world.phase == Phase::finalized ? 1 : 0;
+}
+void query_thread(Process& self, int* provided) {
+  *provided = self.thread_level;
+}
+void is_thread_main(Process& self, int* flag) {
+  *flag = self.world.main_thread == std::this_thread::get_id() ? 1 : 0;
+}
+
+void abort_(Process& self, Communicator& comm, int errorcode) {
+  const std::string name = comm.name.empty() ? "a communicator without a name" : comm.name;
+  self.job->abort(errorcode, fmt::format("called MPI_Abort({}, {})", name, errorcode));
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The library starts and ends a hundred times in one program, by sessions whose communicator has
+// messages each time, and nothing grows: memory, mappings, descriptors, threads.
+//
+//   apart     as each rank comes: some are back before others have left
+//   together  all are out of MPI before one comes back, so each time everything begins anew
+//   alone     each rank with itself, while others may be in MPI or not
+#include "sessions/meeting.h"
+
+#include <dirent.h>
+#include <fstream>
+
+namespace {
+
+struct Resources {
+  int mappings = 0, descriptors = 0, threads = 0;
+  long resident_kib = 0;
+};
+
+int entries(const char* folder) {
+  int count = 0;
+  DIR* const open = opendir(folder);
+  CHECK(open != nullptr);
+  while (readdir(open) != nullptr)
+    ++count;
+  closedir(open);
+  return count;
+}
+
+Resources resources() {
+  Resources now;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    ++now.mappings;
+  now.descriptors = entries("/proc/self/fd");
+  now.threads = entries("/proc/self/task");
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmRSS:") status >> now.resident_kib;
+  return now;
+}
+
+// The allocator keeps some of what it had, and an address sanitizer more.
+constexpr int few_mappings = 8;
+#ifdef __SANITIZE_ADDRESS__
+constexpr long few_kib = 1 << 20;
+#else
+constexpr long few_kib = 1024;
+#endif
+
+void compare(const Resources& before, const Resources& after, const char* what) {
+  if (after.descriptors <= before.descriptors && after.threads <= before.threads &&
+      after.mappings <= before.mappings + few_mappings &&
+      after.resident_kib <= before.resident_kib + few_kib)
+    return;
+  std::ostringstream text;
+  text << what << ": mappings " << before.mappings << " to " << after.mappings << ", descriptors "
+       << before.descriptors << " to " << after.descriptors << ", threads " << before.threads
+       << " to " << after.threads << ", resident KiB " << before.resident_kib << " to "
+       << after.resident_kib;
+  check::fail(__FILE__, __LINE__, text.str());
+}
+
+// One life of the library.
+void live(const char* set) {
+  MPI_Session session = sessions::begin();
+  MPI_Group group = sessions::group_of(session, set);
+  MPI_Comm comm = sessions::comm_of(group, "again");
+  sessions::exchange(comm);
+  OK(MPI_Comm_disconnect(&comm));
+  OK(MPI_Group_free(&group));
+  sessions::end(session);
+}
+
+void repeat(const char* name, const char* set, sessions::Meeting* meeting) {
+  check::part = name;
+  const int rounds = check::times(100, 10);
+  Resources before;
+  for (int round = 0; round < rounds; ++round) {
+    if (meeting != nullptr) meeting->wait();
+    if (round == rounds / 5) before = resources(); // by then all that is kept is there
+    live(set);
+  }
+  if (meeting != nullptr) meeting->wait();
+  compare(before, resources(), name);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  // Who meets whom has to be known; that is a life too.
+  MPI_Session session = sessions::begin();
+  MPI_Comm comm = sessions::comm_of(session, "meeting");
+  OK(MPI_Comm_rank(comm, &check::rank));
+  OK(MPI_Comm_size(comm, &check::size));
+  sessions::Meeting meeting(comm);
+  OK(MPI_Comm_disconnect(&comm));
+  sessions::end(session);
+
+  const std::string only = argc > 1 ? argv[1] : "";
+  if (only.empty() || only == "apart") repeat("apart", "mpi://WORLD", nullptr);
+  meeting.wait();
+  if (only.empty() || only == "together") repeat("together", "mpi://WORLD", &meeting);
+  meeting.wait();
+  if (only.empty() || only == "alone") repeat("alone", "mpi://SELF", nullptr);
+  meeting.wait();
+
+  // The world, once, and a session after it.
+  check::part = "world";
+  OK(MPI_Init(&argc, &argv));
+  sessions::exchange(MPI_COMM_WORLD);
+  OK(MPI_Finalize());
+  live("mpi://WORLD");
+  if (check::rank == 0) std::printf("%s: passed on %d ranks\n", argv[0], check::size);
+  return 0;
+}
