@@ -64,6 +64,8 @@ constexpr std::array keys = {
     Key<ModelValue>{"message_mb", &Model::message_mb, 1, 1 << 20},
     Key<ModelValue>{"atomics", &Model::atomics, 0, 1},
     Key<ModelValue>{"orders_bytes", &Model::orders_bytes, 0, 1},
+    Key<ModelValue>{"orders_writes", &Model::orders_writes, 0, 1},
+    Key<ModelValue>{"orders_arrivals", &Model::orders_arrivals, 0, 1},
 };
 
 constexpr std::array faults = {
@@ -214,6 +216,8 @@ net::rdma::DeviceLimits device_limits(const Model& model) {
   limits.registered = static_cast<std::uint64_t>(model.registered_mb) * 1'000'000;
   limits.atomics = model.atomics;
   limits.orders_bytes = model.orders_bytes;
+  limits.orders_writes = model.orders_writes;
+  limits.orders_arrivals = model.orders_arrivals;
   return limits;
 }
 

@@ -66,6 +66,8 @@ struct Model {
   std::int64_t message_mb = 1000; // longest message, in 10^6 bytes
   bool atomics = true;
   bool orders_bytes = true;
+  bool orders_writes = true;   // if not, a write is placed up to latency_ns after it has arrived
+  bool orders_arrivals = true; // ... and what is told of later ones may come before that
 
   std::string name;
   std::string description;

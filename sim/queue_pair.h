@@ -95,6 +95,9 @@ class ReliableQueuePair final : public SimulatedQueuePair {
   [[nodiscard]] ReliableQueuePair* responder() const;
   Outcome execute(Work& work, ReliableQueuePair& other);
   Outcome write(Work& work, ReliableQueuePair& other);
+  void place_later(Work& work);
+  void place_late(Work& work);
+  bool place_before(const Work& work, ReliableQueuePair& other);
   Outcome receive(Work& work, ReliableQueuePair& other);
   void answer_read(Work& work, ReliableQueuePair& other);
   void finish_read(Work& work);

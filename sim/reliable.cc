@@ -36,9 +36,11 @@ void ReliableQueuePair::later(Time when, Work& work) {
     SimulatedQueuePair* found = device == nullptr ? nullptr : device->find_queue_pair(number);
     if (found == nullptr) return;
     auto& self = *static_cast<ReliableQueuePair*>(found);
-    // An answer counts whenever it comes; what was under way before a resend does not.
-    constexpr bool is_answer =
-        Handler == &ReliableQueuePair::finish || Handler == &ReliableQueuePair::finish_read;
+    // An answer counts whenever it comes, and so does what has arrived; what was under way before a
+    // resend does not.
+    constexpr bool is_answer = Handler == &ReliableQueuePair::finish ||
+                               Handler == &ReliableQueuePair::finish_read ||
+                               Handler == &ReliableQueuePair::place_late;
     if (self.state_ == State::failed || (!is_answer && epoch != self.epoch_)) return;
     (self.*Handler)(work);
   });
@@ -334,12 +336,22 @@ void ReliableQueuePair::arrive(Work& work) {
 }
 
 ReliableQueuePair::Outcome ReliableQueuePair::execute(Work& work, ReliableQueuePair& other) {
+  const net::rdma::DeviceLimits& limits = device_.limits();
+  const bool passes = work.is_read()                       ? false
+                      : work.operation == Operation::write ? !limits.orders_writes
+                                                           : !limits.orders_arrivals;
+  if (!passes && !place_before(work, other)) return Outcome::refused;
   switch (work.operation) {
   case Operation::send:
   case Operation::send_immediate:
     return receive(work, other);
   case Operation::write:
-    return write(work, other);
+    if (limits.orders_writes || work.bytes == 0) return write(work, other);
+    if (!other.device_.regions.allows(work.remote_key, work.remote_address, work.bytes,
+                                      Access::remote))
+      return Outcome::refused;
+    place_later(work);
+    return Outcome::done;
   case Operation::write_immediate: {
     // Without a receive the data are placed nevertheless, and once more when it is sent again.
     const auto outcome = write(work, other);
@@ -380,6 +392,32 @@ ReliableQueuePair::Outcome ReliableQueuePair::write(Work& work, ReliableQueuePai
   }
   other.device_.on_activity();
   return Outcome::done;
+}
+
+// On a device that orders no writes: at some time before it is acknowledged.
+void ReliableQueuePair::place_later(Work& work) {
+  work.unplaced = true;
+  const auto least = static_cast<std::uint64_t>(from_ns(device_.fabric().model().latency_ns));
+  const auto delay = least == 0 ? 0 : static_cast<Time>(device_.fabric().random().below(least));
+  later<&ReliableQueuePair::place_late>(scheduler().now() + delay, work);
+}
+
+void ReliableQueuePair::place_late(Work& work) {
+  ReliableQueuePair* other = responder();
+  if (!work.unplaced || other == nullptr) return;
+  work.unplaced = false;
+  if (write(work, *other) == Outcome::done) return;
+  ++device_.fabric().counters.refused;
+  other->break_with(WorkStatus::flushed, nullptr);
+  break_with(WorkStatus::refused, &work);
+}
+
+// What was written before a request that must not pass it.
+bool ReliableQueuePair::place_before(const Work& work, ReliableQueuePair& other) {
+  for (Work* each = oldest_; each != &work; each = each->next) {
+    if (std::exchange(each->unplaced, false) && write(*each, other) != Outcome::done) return false;
+  }
+  return true;
 }
 
 ReliableQueuePair::Outcome ReliableQueuePair::receive(Work& work, ReliableQueuePair& other) {

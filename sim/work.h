@@ -36,6 +36,7 @@ struct Work {
   State state = State::queued;
   net::rdma::WorkStatus status = net::rdma::WorkStatus::ok;
   bool signalled = false;
+  bool unplaced = false; // a write that has arrived, and that the memory does not show yet
 
   [[nodiscard]] bool carries_immediate() const {
     return operation == net::rdma::Operation::send_immediate ||

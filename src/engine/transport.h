@@ -69,9 +69,11 @@ struct Limits {
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes up to which a put can tell its target that it is there (put_noticed); 0: none can.
   std::size_t noticed_put = 0;
-  // A put is there before the notice of a later one to the same peer. If not, it is there once it
-  // is done or complete.
+  // A put is there before the notice of a later one to the same peer (orders_puts), and before what
+  // a later write() changes there, for who looks at that memory (orders_writes). If not, it is
+  // there once it is complete, and a write once a flush() behind it is.
   bool orders_puts = false;
+  bool orders_writes = false;
   bool atomics = false;   // has atomic()
   bool maps = false;      // all it reaches have mapped what allocate() gives
   bool connects = false;  // a peer's first message makes a connection, which costs something
@@ -193,10 +195,10 @@ class Transport {
   // Why exposed memory of this peer that is not mapped cannot be accessed; empty if it can.
   virtual std::string why_not_direct(Link&) { return {}; }
 
-  // As put() and get(). Writes to one peer land in the order in which they were posted, and a read
-  // or atomic() finds what was written before it. `done` means that the local memory is free; that
-  // a write has landed is told by flush(). An operation on a failed peer completes not `ok`, or is
-  // `done` if Sink::on_peer() has told of the failure.
+  // As put() and get(). Writes to one peer land in the order in which they were posted if
+  // Limits::orders_writes, and a read or atomic() finds what was written before it. `done` means
+  // that the local memory is free; that a write has landed is told by flush(). An operation on a
+  // failed peer completes not `ok`, or is `done` if Sink::on_peer() has told of the failure.
   virtual Posted write(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                        std::uint64_t cookie) {
     return put(link, local, target, bytes, cookie);

@@ -50,8 +50,10 @@ struct Control {
 struct Signals {
   std::uint32_t posted = 0;    // exposure epochs that it has opened to us
   std::uint32_t completed = 0; // access epochs of its own that it has ended towards us
-  std::uint32_t fenced = 0;    // fences that it, and those whom it speaks for, have come to
-  std::uint32_t padding = 0;
+  // Fences that it, and those whom it speaks for, have come to; the odd ones and the even ones. Who
+  // comes to a fence knows that all have seen the one before the last, but not the last: so the two
+  // may land in any order.
+  std::uint32_t fenced[2] = {};
 };
 
 // Whether a rank changes elements of this one by the processor's atomics now. Written at each such

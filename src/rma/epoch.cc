@@ -253,8 +253,10 @@ void Window::unlock(int rank) {
   }
   const bool checked = it.held != Held::assumed;
   const bool far = it.word_network != nullptr;
-  // The lock's word lands behind data that go the same way, and then tells that they have landed.
-  const bool tells = far && checked && it.word_network == it.peer->transport && !it.by_messages;
+  // The lock's word lands behind data that go the same way, and then tells that they have landed:
+  // an atomic always, the plain write for the readers behind us where writes land in order.
+  const bool tells = far && checked && it.word_network == it.peer->transport && !it.by_messages &&
+                     (it.held == Held::shared || orders_writes(it));
   if (!tells && (it.pending != 0 || it.unlanded || it.words_unlanded)) wait_landed(it);
   if (far || !checked) full_fence(); // else the lock's word does it
   stored_ = false;

@@ -28,6 +28,11 @@ inline void Window::land_stores() {
 }
 #pragma GCC diagnostic pop
 
+// Data written to the target are there before a word that is written behind them.
+inline bool Window::orders_writes(const Target& target) {
+  return target.by_messages || target.peer->transport->limits().orders_writes;
+}
+
 // Until no operation with the target that uses our memory is under way.
 inline void Window::wait_idle(const Target& target) {
   if (target.pending != 0) waiting_.until([&] { return target.pending == 0; });

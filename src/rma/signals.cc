@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Post, start, complete and wait (Jiang et al., section "Synchronization"): the target writes into
 // the origin's vector that it has posted, the origin into the target's that it has completed, by
-// RDMA; each waits for its own memory to change. A completion is written behind the data, and
-// writes land in order: so it is never seen before them. The barrier of a fence is done likewise.
+// RDMA; each waits for its own memory to change. A completion is written behind the data where
+// writes land in order (Limits::orders_writes), and else once they have landed: so it is never seen
+// before them. The barrier of a fence comes when everything has landed.
 #include "base/error.h"
 #include "rma/messages.h"
 #include "rma/post.h"
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::size_t posted_offset = offsetof(Signals, posted);
 constexpr std::size_t completed_offset = offsetof(Signals, completed);
-constexpr std::size_t fenced_offset = offsetof(Signals, fenced);
 
 } // namespace
 
@@ -49,16 +49,14 @@ void Window::send_signal(Target& target, std::size_t which, std::uint32_t value)
 // writes. Each pair of ranks meets in one step only, so a counter for a pair is enough.
 void Window::meet_all() {
   const std::uint32_t now = ++fences_;
+  const std::size_t fenced = offsetof(Signals, fenced) + now % 2 * sizeof(Signals::fenced[0]);
   const int n = size();
   for (int distance = 1; distance < n; distance *= 2) {
-    send_signal(target((rank() + distance) % n), fenced_offset, now);
+    send_signal(target((rank() + distance) % n), fenced, now);
     const int from = (rank() + n - distance) % n;
     Target& it = target(from);
     Vigil vigil;
-    waiting_.until_seen([&] { // it may be one fence ahead
-      return static_cast<std::int32_t>(signal(from, fenced_offset) - now) >= 0 ||
-             vigil.finds_lost(*this, it);
-    });
+    waiting_.until_seen([&] { return signal(from, fenced) == now || vigil.finds_lost(*this, it); });
     check_alive(it);
   }
 }
@@ -105,6 +103,11 @@ void Window::complete() {
   }
   for (const int rank : targets_started_) {
     Target& it = opened(rank);
+    if (!orders_writes(it)) post_flush(it);
+  }
+  for (const int rank : targets_started_) {
+    Target& it = target(rank);
+    if (!orders_writes(it)) wait_idle(it);
     send_signal(it, completed_offset, ++it.completions_sent);
   }
   access_ = Access::none;

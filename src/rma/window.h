@@ -259,6 +259,7 @@ class Window {
 
   // post.h
   class Turn;
+  static bool orders_writes(const Target& target);
   void wait_idle(const Target& target);
   template <class Post>
   engine::Posted posted(Target& target, Post&& post_it);

@@ -85,6 +85,12 @@ bool set_device(Random& random, Network& network) {
   return scarce;
 }
 
+void set_order(Random& random, Network& network) {
+  network.model.orders_writes = random.chance(50);
+  network.model.orders_arrivals =
+      network.settings.last_byte || network.model.orders_writes || random.chance(50);
+}
+
 std::string show(const Network& network) {
   std::string text = "settings:";
   for (const base::SettingRow& row : base::setting_rows()) {

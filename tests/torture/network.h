@@ -32,6 +32,9 @@ bool set_device(Random& random, Network& network);
 // After the limits.
 void set_faults(Random& random, int ranks, Network& network);
 
+// Devices that place writes late, so that what was sent later comes first. After the settings.
+void set_order(Random& random, Network& network);
+
 // What differs from the defaults.
 std::string show(const Network& network);
 

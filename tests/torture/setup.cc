@@ -44,6 +44,7 @@ Setup random_setup(std::uint64_t seed) {
   set_faults(random, ranks, setup);
   setup.notices = random.chance(70);
   prove::add_random_steps(setup.program, random, ranks, sizes_for(setup.settings));
+  set_order(random, setup);
   return setup;
 }
 

@@ -56,6 +56,7 @@ struct SendQueue {
   std::uint32_t first = 0;     // of the ring
   std::uint32_t last = 0;
   std::uint32_t unsignalled = 0; // of its buffers: no signalled request is behind them
+  std::uint32_t unplaced = 0;    // puts under way that a message could pass on this device
 
   [[nodiscard]] std::uint32_t room() const { return depth - (posted - completed); }
   [[nodiscard]] bool idle() const { return posted == completed; }

@@ -48,6 +48,11 @@ struct DeviceLimits {
   std::uint64_t registered = 0;        // bytes that may be pinned; 0: no bound known
   bool atomics = false;                // compare-and-swap and fetch-and-add of 8 bytes
   bool orders_bytes = false;           // the last byte of a write is placed last
+  // What a write places is in memory before what a later one places, for who looks there; and
+  // before a later send or write with immediate completes at the target. Reads and atomics find
+  // what was written before them. A write that has completed is in place.
+  bool orders_writes = false;
+  bool orders_arrivals = false;
 };
 
 enum class Access : std::uint8_t { local, remote }; // who may use a region

@@ -99,6 +99,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
                                std::uint32_t notice) {
   if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
   if (!can_post(connection) || (notice != 0 && !connection.may_send())) return refuse(connection);
+  const bool may_pass = may_be_passed(is_get, bytes, notice);
   mem::Registration* registration = nullptr;
   Buffer* bounce = nullptr;
   const MemoryRegion* const region = heap_.find(local);
@@ -106,7 +107,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
     const bool small = bytes <= pool_.buffer_bytes();
     registration = small ? cache_.find(local, bytes) : cache_.acquire(local, bytes);
     if (registration == nullptr) {
-      if (small && !is_get && put_small(connection, local, remote, bytes, notice))
+      if (small && !is_get && !may_pass && put_small(connection, local, remote, bytes, notice))
         return Posted::done;
       if (!small && notice != 0) return Posted::untold; // takes several writes
       bounce = take_buffer();
@@ -121,6 +122,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   transfer.bytes = bytes;
   transfer.notice = notice;
   transfer.is_get = is_get;
+  if (may_pass) ++connection.sends.unplaced;
   ++(is_get ? counters_.gets : counters_.puts);
   if (bounce != nullptr) ++counters_.bounced;
   connection.unposted.push_back(transfer);
@@ -210,6 +212,8 @@ void RdmaTransport::on_posted(Transfer& transfer, Sink& sink) {
 void RdmaTransport::finish(Transfer& transfer, bool ok, Sink& sink) {
   base::List<Transfer>::erase(transfer);
   --transfer.connection->transfers;
+  if (may_be_passed(transfer.is_get, transfer.bytes, transfer.notice))
+    --transfer.connection->sends.unplaced;
   if (transfer.bounce != nullptr) pool_.give(transfer.bounce);
   if (transfer.registration != nullptr) cache_.release(*transfer.registration);
   const std::uint64_t cookie = transfer.cookie;

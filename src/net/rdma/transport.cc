@@ -36,9 +36,11 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .eager = eager,
           .always_eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
-          .orders_bytes = device.orders_bytes,
+          // A message must not pass a write whose end its target looks for.
+          .orders_bytes = device.orders_bytes && device.orders_arrivals,
           .noticed_put = longest_piece(device),
-          .orders_puts = true, // one queue pair
+          .orders_puts = device.orders_arrivals,
+          .orders_writes = device.orders_writes,
           .atomics = device.atomics,
           .connects = settings.rdma_connections == base::ConnectMode::on_demand,
           .polls_before_idle = 0}; // a look at a completion queue costs as much as a yield
@@ -164,7 +166,8 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   if (is_self(link)) [[unlikely]]
     return send_to_self(header, header_bytes, payload, payload_bytes);
   auto& connection = static_cast<Connection&>(link);
-  if (!can_post(connection) || !connection.may_send()) [[unlikely]]
+  if (!can_post(connection) || !connection.may_send() || connection.sends.unplaced != 0)
+      [[unlikely]]
     return refuse(connection);
 
   wire::Note note{.kind = wire::NoteKind::message};

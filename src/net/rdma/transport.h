@@ -222,6 +222,10 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   Permits& permits_of(engine::Link& link);
   void ask(Connection& connection, Permits& permits, unsigned at, std::uint64_t number);
 
+  // Messages wait until such a put is complete, as the device might place it after them.
+  [[nodiscard]] bool may_be_passed(bool is_get, std::size_t bytes, std::uint32_t notice) const {
+    return !limits_.orders_puts && !is_get && bytes != 0 && notice == 0;
+  }
   Transfer& begin_transfer(Connection& connection, std::uint64_t cookie);
   void finish(Transfer& transfer, bool ok, Sink& sink);
 

@@ -58,6 +58,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .orders_bytes = false,
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
+          .orders_writes = true,
           .atomics = true,
           .maps = true,
           .blocks = most_blocks,

@@ -46,7 +46,7 @@ std::string describe(const net::rdma::DeviceLimits& limits) {
          line(fmt::format("{} requests in a queue, {} shared receives, {} bytes inline",
                           limits.send_depth, limits.shared_depth, limits.inline_bytes)) +
          line(fmt::format(
-             "messages to {} bytes, {} reads at a time, atomics: {}, bytes in order: {}",
+             "messages to {} bytes, {} reads at a time, atomics: {}, bytes of a write in order: {}",
              limits.message, limits.outstanding_reads, limits.atomics ? "yes" : "no",
              limits.orders_bytes ? "yes" : "no")) +
          line("locked memory " + locked_memory());

@@ -287,6 +287,7 @@ Setup random_setup(std::uint64_t seed) {
     setup.dies_at =
         random.choose(static_cast<unsigned>(setup.ranks[index(setup.mortal)].size()) + 1);
   }
+  macadam::torture::set_order(random, setup);
   return setup;
 }
 

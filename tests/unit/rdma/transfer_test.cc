@@ -58,6 +58,29 @@ TEST(Transfer, parts_of_registered_memory_are_neither_registered_again_nor_copie
   world[1].transport->release_memory(remote);
 }
 
+// The contract of engine/transport.h, on a device that would let the message pass.
+TEST(Transfer, messages_wait_for_a_put_where_they_could_pass_it) {
+  for (const bool ordered : {true, false}) {
+    Model model;
+    model.orders_writes = model.orders_arrivals = ordered;
+    World world(2, small_settings(), model);
+    world.start();
+    ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+    EXPECT_EQ(world[0].transport->limits().orders_puts, ordered);
+    EXPECT_EQ(world[0].transport->limits().orders_writes, ordered);
+    std::vector<std::byte> source = pattern(100, 1), target(source.size());
+    const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+    ASSERT_NE(world[0].transport->put(world[0].link(1), source.data(), remote, source.size(), 7),
+              Posted::busy);
+    EXPECT_EQ(world[0].try_send(1, "FIN"), ordered ? Posted::done : Posted::busy);
+    if (ordered) continue;
+    ASSERT_TRUE(world.until([&] { return world[0].completed.contains(7); }));
+    EXPECT_EQ(target, source);
+    EXPECT_EQ(world[0].try_send(1, "FIN"), Posted::done);
+    world[1].transport->release_memory(remote);
+  }
+}
+
 // Windows: who keeps the key of memory that was given back, and exposed anew at the same place,
 // does not reach it.
 TEST(Transfer, exposed_memory_is_reached_only_by_the_key_of_its_time) {

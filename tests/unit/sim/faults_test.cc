@@ -157,6 +157,61 @@ TEST(SplitWrites, show_the_last_byte_last_only_where_the_device_orders_bytes) {
   }
 }
 
+// What is told of a later request, or shown by a later write, comes before the data of an earlier
+// write only where the device says so; a read and a completion find them always.
+TEST(LateWrites, are_passed_by_what_the_device_does_not_order) {
+  struct Seen {
+    bool write = false, arrival = false, read = false, completion = false; // passed the first write
+  };
+  const auto look = [](bool orders_writes, bool orders_arrivals) {
+    Model model;
+    model.orders_writes = orders_writes;
+    model.orders_arrivals = orders_arrivals;
+    Pair pair(model);
+    pair.connect();
+    Seen seen;
+    for (int round = 0; round < 50; ++round) {
+      for (Node* node : {&pair.a, &pair.b})
+        std::fill(node->memory.begin(), node->memory.end(), std::byte{0});
+      pair.a.put(0, "x");
+      const std::array first{pair.a.at(0, 1)}, second{pair.a.at(0, 1)}, back{pair.a.at(20, 1)};
+      std::array works{work(Operation::write, 1, first), work(Operation::write, 2, second),
+                       work(Operation::send, 3, {}), work(Operation::read, 4, back)};
+      if (round % 2 == 0) std::swap(works[1], works[3]); // else it would find them placed
+      for (SendWork& each : works) {
+        each.remote_address = pair.b.address(each.id == 2 ? 10 : 0);
+        each.remote_key = pair.b.region->remote_key;
+      }
+      EXPECT_TRUE(pair.post_receive(9, {}));
+      for (const SendWork& each : works)
+        pair.post(each);
+      const auto there = [&] { return pair.b.get(0, 1) == "x"; };
+      for (std::size_t done = 0; done < works.size();) {
+        if (!pair.scheduler.step()) {
+          ADD_FAILURE() << "the requests do not end";
+          return seen;
+        }
+        if (pair.b.get(10, 1) == "x" && !there()) seen.write = true;
+        if (!Node::poll(*pair.b.receives).empty() && !there()) seen.arrival = true;
+        const auto ended = Node::poll(*pair.a.sends);
+        if (!ended.empty() && !there()) seen.completion = true;
+        done += ended.size();
+      }
+      if (pair.a.get(20, 1) != "x") seen.read = true;
+    }
+    return seen;
+  };
+  for (const bool orders_writes : {true, false}) {
+    for (const bool orders_arrivals : {true, false}) {
+      const Seen seen = look(orders_writes, orders_arrivals);
+      EXPECT_EQ(seen.write, !orders_writes);
+      EXPECT_EQ(seen.arrival, !orders_writes && !orders_arrivals);
+      EXPECT_FALSE(seen.read);
+      EXPECT_FALSE(seen.completion);
+    }
+  }
+}
+
 TEST(Exhaustion, of_queue_pairs_and_regions_is_told_with_the_number) {
   Model model;
   model.queue_pairs = 2;

@@ -42,11 +42,17 @@ DeviceLimits query_limits(const Library& library, ibv_context* context, const Po
   limits.mtu = 128u << facts.mtu;
   limits.message = facts.message;
   limits.atomics = attributes.atomic_cap != IBV_ATOMIC_NONE;
+  // Verbs' rule for reliable connections: what completes at the target ensures that the data of all
+  // transfers before it are visible. In what order memory shows separate writes, no adapter says:
+  // ibv_query_qp_data_in_order is about the bytes of one.
+  limits.orders_arrivals = true;
+  limits.orders_writes = false;
   return limits;
 }
 
 // What no query tells: how many bytes a request may carry in itself (few adapters give as many as
-// the first try asks for), and whether the adapter vouches for the order in which it places bytes.
+// the first try asks for), and whether the adapter vouches for the order in which it places the
+// bytes of a write. No region is registered for relaxed ordering, which would give that up.
 void probe_queue_pair(const Library& library, ibv_context* context, ibv_pd* domain,
                       const std::string& name, DeviceLimits& limits) {
   const Owned<ibv_cq> queue(library.create_cq(context, 1, nullptr, nullptr, 0), library.destroy_cq);
