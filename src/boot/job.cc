@@ -231,6 +231,13 @@ Segment LocalJob::open_segment(int rank) const {
   return {memory_.fd(), memory_.segment_offset(rank), segment_capacity};
 }
 
+void LocalJob::clear_segment() {
+  if (local_size() == 1) return; // not used
+  const Segment own = my_segment();
+  fallocate(own.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(own.offset),
+            static_cast<off_t>(own.capacity));
+}
+
 std::string LocalJob::promise(std::uint64_t bytes) {
   std::atomic<std::uint64_t>& promised = memory_.header().promised;
   const std::uint64_t all = promised.fetch_add(bytes) + bytes;

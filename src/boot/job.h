@@ -157,6 +157,8 @@ class LocalJob final : public Job {
   // refuses.
   Segment my_segment();
   [[nodiscard]] Segment open_segment(int rank) const;
+  // Nobody uses this process's segment any more: its pages go back, and it is as at first.
+  void clear_segment();
   // Promises this process memory of the machine, beside what all ranks here were promised and have
   // not touched yet. Empty, or the sentence that says why there is not as much, with the remedy.
   std::string promise(std::uint64_t bytes);

@@ -143,6 +143,7 @@ class RealSurroundings final : public Surroundings {
     changes_.reset();
     device_.reset();
     shm_directory_.reset();
+    job_->clear_segment();
   }
 
  private:

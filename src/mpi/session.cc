@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <string_view>
 #include <strings.h>
 
 namespace macadam::mpi {
@@ -86,13 +86,10 @@ void session_get_nth_pset(Library&, Session&, Info*, int n, int* pset_len, char*
                process_sets.size());
   }
   // As for MPI_Info_get_string: the length counts the terminating null, 0 asks for it alone.
-  const std::size_t length = std::strlen(process_sets[index]);
-  if (*pset_len > 0) {
-    const std::size_t copied = std::min(length, static_cast<std::size_t>(*pset_len) - 1);
-    std::memcpy(pset_name, process_sets[index], copied);
-    pset_name[copied] = '\0';
-  }
-  *pset_len = static_cast<int>(length) + 1;
+  const std::string_view name = process_sets[index];
+  if (*pset_len > 0)
+    pset_name[name.copy(pset_name, static_cast<std::size_t>(*pset_len) - 1)] = '\0';
+  *pset_len = static_cast<int>(name.size()) + 1;
 }
 
 void session_get_pset_info(Library& self, Session&, const char* pset_name, MPI_Info* info) {

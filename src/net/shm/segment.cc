@@ -77,10 +77,8 @@ Segment::Segment(Directory& directory, std::uint64_t front) : directory_(directo
 }
 
 Segment::~Segment() {
-  for (auto& [offset, mapping] : by_offset_) {
-    mapping.discard();
+  for (const auto& [offset, mapping] : by_offset_)
     directory_.withdraw(mapping.extent().bytes);
-  }
 }
 
 // The lowest that is free, so that peers unmap what was there before.
