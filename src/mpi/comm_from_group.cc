@@ -7,8 +7,8 @@
 #include "mpi/process.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <vector>
 
 namespace macadam::mpi {
 namespace {
@@ -36,25 +36,42 @@ void check_member(const Group& group, const char* name) {
              "a communicator of it", name, group.ranks.size());
 }
 
-// The leader's offer goes down a binomial tree, over the ranks of the group beginning with it.
+// That all members are here goes up a binomial tree, over the ranks of the group beginning with the
+// leader, and its context comes down. So nobody is through before all have entered the job's
+// generation: one that is through may leave, and what it has sent has to find a process that stays.
 std::uint64_t agree_on_context(Process& self, const Group& group, int leader, const char* stringtag) {
+  using From = Invitation::From;
   const int size = group.ranks.size();
   const int me = (group.rank - leader + size) % size;
   const auto member = [&](int place) { return group.ranks[(place + leader) % size]; };
-  Invitation invitation;
-  invitation.group = sum_of(group.ranks);
-  invitation.tag = stringtag;
-  if (me == 0) {
-    invitation.context = self.instance->new_context();
-  } else {
-    invitation.sender = member(me & (me - 1));
-    await_invitation(self, invitation);
+  const auto message = [&](From from, int place) {
+    Invitation made;
+    made.sender = member(place);
+    made.from = from;
+    made.group = sum_of(group.ranks);
+    made.tag = stringtag;
+    return made;
+  };
+  std::vector<int> below;
+  for (int distance = 1; distance < size && (me & distance) == 0; distance *= 2)
+    if (me + distance < size) below.push_back(me + distance);
+
+  for (const int place : below) {
+    Invitation here = message(From::below, place);
+    await_invitation(self, here);
   }
-  const int below =
-      me == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : me & -me;
-  for (int distance = below / 2; distance > 0; distance /= 2)
-    if (me + distance < size) invite(self, member(me + distance), invitation);
-  return invitation.context;
+  Invitation agreed = message(From::above, me);
+  if (me == 0) {
+    agreed.context = self.instance->new_context();
+  } else {
+    const int parent = me & (me - 1);
+    invite(self, member(parent), message(From::below, me));
+    agreed = message(From::above, parent);
+    await_invitation(self, agreed);
+  }
+  for (const int place : below)
+    invite(self, member(place), agreed);
+  return agreed.context;
 }
 
 // What the leaders of the two groups tell each other.

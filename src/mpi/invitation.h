@@ -17,12 +17,12 @@ class Process;
 // another, the whole string tag and a sum of the group, since several threads may make
 // communicators at once; and a thread that finds another's message keeps it for that.
 struct Invitation {
-  enum class From : std::uint32_t { member, other_leader };
+  enum class From : std::uint32_t { below, above, other_leader }; // in a tree of the group
 
   engine::Rank sender = 0; // rank in the job
-  From from = From::member;
+  From from = From::below;
   std::uint64_t group = 0;    // sum of its ranks, in order
-  std::uint64_t context = 0;  // of the new communicator, or offered
+  std::uint64_t context = 0;  // above: of the new communicator; other_leader: offered
   std::uint64_t size = 0;     // other_leader: ranks of its group
   std::string tag;
 

@@ -197,6 +197,7 @@ KINDS = {
     "string": same("const char *{}", value_check("string")),
     "info_string": same("const char *{}", value_check("string")),  # Fortran: without leading blanks
     "out_string": output("char"),
+    "string_or_null": same("char *{}"),  # an out_string; null where only the length is asked for
     "strings": same("char *{}[]"),
     "string_lists": same("char **{}[]"),
 

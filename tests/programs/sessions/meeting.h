@@ -40,7 +40,7 @@ class Meeting {
     meetings_ += ranks_;
     arrived_->fetch_add(1);
     while (arrived_->load() < meetings_)
-      usleep(100);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 
  private:

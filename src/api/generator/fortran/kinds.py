@@ -88,8 +88,9 @@ SPECIAL = {
     "out_weights": weights("out"),
     "string": string("String"),
     "info_string": string("Stripped"),
-    "out_string": Special("character(len=*)", "char* {name}",
-                          "OutString({name}, {name}_length, {capacity})", "out", hidden=True),
+    **dict.fromkeys(("out_string", "string_or_null"), Special(
+        "character(len=*)", "char* {name}", "OutString({name}, {name}_length, {capacity})", "out",
+        hidden=True)),
     "strings": Special("character(len=*)", "", "", "in", "(*)"),
     "string_lists": Special("character(len=*)", "", "", "in", "({leading}, *)"),
     "status": status("out", "c_status({name})"),

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sessions: their queries, groups, communicators and errors; before, during and after the world.
+#include "sessions/meeting.h"
+
+#include <array>
+#include <strings.h>
+
+namespace {
+
+using sessions::begin;
+using sessions::comm_of;
+using sessions::end;
+using sessions::exchange;
+using sessions::group_of;
+
+std::string value(MPI_Info info, const char* key) {
+  char text[MPI_MAX_INFO_VAL] = "";
+  int room = sizeof text, found = 0;
+  OK(MPI_Info_get_string(info, key, &room, text, &found));
+  return found != 0 ? text : "";
+}
+
+// Nothing of this needs a network.
+void queries() {
+  check::part = "queries";
+  MPI_Session session = begin();
+  int sets = 0;
+  OK(MPI_Session_get_num_psets(session, MPI_INFO_NULL, &sets));
+  bool has_world = false, has_self = false;
+  for (int n = 0; n < sets; ++n) {
+    int length = 0;
+    OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, n, &length, nullptr));
+    std::string name(static_cast<std::size_t>(length), '?');
+    OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, n, &length, name.data()));
+    CHECK_EQUAL(name.size(), static_cast<std::size_t>(length));
+    name.pop_back();
+    has_world = has_world || strcasecmp(name.c_str(), "mpi://WORLD") == 0;
+    has_self = has_self || strcasecmp(name.c_str(), "mpi://SELF") == 0;
+    MPI_Info info = MPI_INFO_NULL;
+    OK(MPI_Session_get_pset_info(session, name.c_str(), &info));
+    MPI_Group group = group_of(session, name.c_str());
+    int size = -1;
+    OK(MPI_Group_size(group, &size));
+    CHECK_EQUAL(value(info, "mpi_size"), std::to_string(size));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Group_free(&group));
+  }
+  CHECK(has_world && has_self);
+  // What has too little room is cut off, and the length is told.
+  std::array<char, 4> little = {'?', '?', '?', '?'};
+  int length = 3;
+  OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, little.data()));
+  CHECK_EQUAL(std::string(little.data()), "mp");
+  CHECK(little[3] == '?' && length > 10);
+
+  MPI_Info info = MPI_INFO_NULL;
+  OK(MPI_Session_get_info(session, &info));
+  CHECK_EQUAL(value(info, "thread_level"), "MPI_THREAD_MULTIPLE");
+  OK(MPI_Info_free(&info));
+
+  MPI_Group world = group_of(session), self = group_of(session, "mpi://SELF"), lower, rest, all;
+  OK(MPI_Group_rank(world, &check::rank));
+  OK(MPI_Group_size(world, &check::size));
+  int compared = -1;
+  OK(MPI_Group_incl(world, 1, &check::rank, &lower));
+  OK(MPI_Group_compare(lower, self, &compared));
+  CHECK_EQUAL(compared, MPI_IDENT);
+  OK(MPI_Group_difference(world, self, &rest));
+  OK(MPI_Group_union(self, rest, &all));
+  OK(MPI_Group_compare(all, world, &compared));
+  CHECK(compared != MPI_UNEQUAL);
+  for (MPI_Group* group : {&world, &self, &lower, &rest, &all})
+    OK(MPI_Group_free(group));
+  // Datatypes need none either.
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  OK(MPI_Type_contiguous(3, MPI_INT, &type));
+  OK(MPI_Type_commit(&type));
+  OK(MPI_Type_free(&type));
+  int initialized = 1;
+  OK(MPI_Initialized(&initialized));
+  CHECK(initialized == 0);
+  end(session);
+}
+
+void fixed_level() {
+  check::part = "fixed level";
+  MPI_Session first = begin("MPI_THREAD_SERIALIZED"), second = begin("MPI_THREAD_MULTIPLE");
+  MPI_Info info = MPI_INFO_NULL;
+  OK(MPI_Session_get_info(first, &info));
+  CHECK_EQUAL(value(info, "thread_level"), "MPI_THREAD_SERIALIZED");
+  OK(MPI_Info_free(&info));
+  end(first);
+  end(second);
+}
+
+int handled = 0;
+void note(MPI_Session* session, int* code, ...) {
+  CHECK(*session != MPI_SESSION_NULL);
+  handled = check::error_class(*code);
+}
+
+void errors() {
+  check::part = "errors";
+  MPI_Session session = begin();
+  MPI_Info info = MPI_INFO_NULL;
+  int length = 0;
+  FAILS(MPI_ERR_ARG, MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 99, &length, nullptr));
+  FAILS(MPI_ERR_ARG, MPI_Session_get_pset_info(session, "mpi://NOBODY", &info));
+  MPI_Group group = MPI_GROUP_EMPTY;
+  OK(MPI_Group_from_session_pset(session, "mpi://NOBODY", &group));
+  CHECK(group == MPI_GROUP_NULL);
+  // The handler that the call was given answers, as there is no communicator yet.
+  MPI_Comm comm = MPI_COMM_NULL;
+  const std::string long_tag(MPI_MAX_STRINGTAG_LEN, 'x');
+  group = group_of(session);
+  FAILS(MPI_ERR_ARG, MPI_Comm_create_from_group(group, long_tag.c_str(), MPI_INFO_NULL,
+                                                MPI_ERRORS_RETURN, &comm));
+  CHECK(comm == MPI_COMM_NULL);
+  FAILS(MPI_ERR_GROUP, MPI_Comm_create_from_group(MPI_GROUP_NULL, "x", MPI_INFO_NULL,
+                                                  MPI_ERRORS_RETURN, &comm));
+  OK(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+  CHECK(comm == MPI_COMM_NULL);
+  if (check::size > 1) {
+    const int other = (check::rank + 1) % check::size;
+    MPI_Group without = MPI_GROUP_NULL;
+    OK(MPI_Group_incl(group, 1, &other, &without));
+    FAILS(MPI_ERR_GROUP, MPI_Comm_create_from_group(without, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                                    &comm));
+    OK(MPI_Group_free(&without));
+  }
+  OK(MPI_Group_free(&group));
+
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL, got = MPI_ERRHANDLER_NULL;
+  OK(MPI_Session_create_errhandler(note, &handler));
+  OK(MPI_Session_set_errhandler(session, handler));
+  OK(MPI_Session_get_errhandler(session, &got));
+  CHECK(got == handler);
+  OK(MPI_Errhandler_free(&got));
+  OK(MPI_Errhandler_free(&handler));
+  FAILS(MPI_ERR_ARG, MPI_Session_get_pset_info(session, "mpi://NOBODY", &info));
+  CHECK_EQUAL(handled, MPI_ERR_ARG);
+  OK(MPI_Session_call_errhandler(session, MPI_ERR_OTHER));
+  CHECK_EQUAL(handled, MPI_ERR_OTHER);
+  end(session);
+}
+
+void several() {
+  check::part = "several at once";
+  MPI_Session one = begin(), two = begin();
+  MPI_Comm first = comm_of(one, "first"), second = comm_of(two, "second");
+  exchange(first);
+  exchange(second);
+  // A communicator outlives neither, but the other session goes on.
+  OK(MPI_Comm_free(&first));
+  end(one);
+  exchange(second);
+  MPI_Comm copy = MPI_COMM_NULL;
+  OK(MPI_Comm_dup(second, &copy));
+  exchange(copy);
+  OK(MPI_Comm_free(&copy));
+  OK(MPI_Comm_disconnect(&second));
+  end(two);
+}
+
+void intercommunicators() {
+  check::part = "intercommunicators";
+  if (check::size < 2) return;
+  MPI_Session session = begin();
+  MPI_Group all = group_of(session), even, odd;
+  int evens[1][3] = {{0, check::size - 1, 2}}, odds[1][3] = {{1, check::size - 1, 2}};
+  OK(MPI_Group_range_incl(all, 1, evens, &even));
+  OK(MPI_Group_range_incl(all, 1, odds, &odd));
+  int even_size = 0, odd_size = 0;
+  OK(MPI_Group_size(even, &even_size));
+  OK(MPI_Group_size(odd, &odd_size));
+  const bool is_even = check::rank % 2 == 0;
+  MPI_Comm inter = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+  OK(MPI_Intercomm_create_from_groups(is_even ? even : odd, (is_even ? even_size : odd_size) - 1,
+                                      is_even ? odd : even, (is_even ? odd_size : even_size) - 1,
+                                      "inter", MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
+  int remote = -1, sum = 0;
+  OK(MPI_Comm_remote_size(inter, &remote));
+  CHECK_EQUAL(remote, is_even ? odd_size : even_size);
+  const int one = 1;
+  OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter));
+  CHECK_EQUAL(sum, remote);
+  OK(MPI_Intercomm_merge(inter, is_even ? 0 : 1, &merged));
+  exchange(merged);
+  OK(MPI_Comm_free(&merged));
+  OK(MPI_Comm_free(&inter));
+  for (MPI_Group* group : {&all, &even, &odd})
+    OK(MPI_Group_free(group));
+  end(session);
+}
+
+// Communicators of the same group, made by several threads at once in any order: their string tags
+// alone tell them apart.
+void threads() {
+  check::part = "threads";
+  MPI_Session session = begin("MPI_THREAD_MULTIPLE");
+  MPI_Group group = group_of(session);
+  constexpr int count = 4;
+  for (int round = 0; round < check::times(10, 2); ++round) {
+    std::array<MPI_Comm, count> comms;
+    std::vector<std::thread> makers;
+    for (int i = 0; i < count; ++i)
+      makers.emplace_back([&, i] {
+        const auto which = static_cast<std::size_t>((i + check::rank) % count);
+        comms[which] = comm_of(group, ("thread " + std::to_string(which)).c_str());
+      });
+    for (std::thread& maker : makers)
+      maker.join();
+    for (std::size_t i = 0; i < count; ++i) {
+      int number = check::rank == 0 ? static_cast<int>(i) : -1;
+      OK(MPI_Bcast(&number, 1, MPI_INT, 0, comms[i]));
+      CHECK_EQUAL(number, static_cast<int>(i));
+    }
+    for (MPI_Comm& comm : comms)
+      OK(MPI_Comm_free(&comm));
+  }
+  OK(MPI_Group_free(&group));
+  end(session);
+}
+
+void buffers() {
+  check::part = "buffers";
+  MPI_Session session = begin();
+  MPI_Comm comm = comm_of(session, "buffers");
+  std::vector<char> buffer(4096 + MPI_BSEND_OVERHEAD);
+  OK(MPI_Session_attach_buffer(session, buffer.data(), static_cast<int>(buffer.size())));
+  FAILS(MPI_ERR_BUFFER, MPI_Session_attach_buffer(session, buffer.data(), 100));
+  const auto sent = check::message(4096, 5);
+  OK(MPI_Bsend(sent.data(), 4096, MPI_BYTE, check::rank, 1, comm));
+  std::vector<unsigned char> got(4096);
+  OK(MPI_Recv(got.data(), 4096, MPI_BYTE, check::rank, 1, comm, MPI_STATUS_IGNORE));
+  HOLDS(got.data(), 4096, 5);
+  OK(MPI_Session_flush_buffer(session));
+  MPI_Request request = MPI_REQUEST_NULL;
+  OK(MPI_Session_iflush_buffer(session, &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  void* back = nullptr;
+  int bytes = 0;
+  OK(MPI_Session_detach_buffer(session, &back, &bytes));
+  CHECK(back == buffer.data() && bytes == static_cast<int>(buffer.size()));
+  OK(MPI_Comm_free(&comm));
+  end(session);
+}
+
+void all() {
+  errors();
+  several();
+  intercommunicators();
+  threads();
+  buffers();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  queries();
+  fixed_level();
+  all();
+  // A session goes on across the world's beginning and end.
+  check::part = "across the world";
+  MPI_Session session = begin();
+  MPI_Comm comm = comm_of(session, "across");
+  exchange(comm);
+  int provided = -1;
+  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+  CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  exchange(MPI_COMM_WORLD);
+  exchange(comm);
+  all();
+  check::part = "across the end";
+  OK(MPI_Finalize());
+  exchange(comm);
+  OK(MPI_Comm_disconnect(&comm));
+  end(session);
+  all();
+  if (check::rank == 0) std::printf("%s: passed on %d ranks\n", argv[0], check::size);
+  return 0;
+}
