@@ -29,9 +29,12 @@ from runs import environment_with  # noqa: E402
 SECONDS = 600  # for one program on this machine
 VM_SECONDS = 1800  # for one library in the virtual one
 PRESET = "ddr-2009"  # the paper does not name its InfiniBand; this is the next year's
-BARS = [("mpi", "MPI"), ("gravel", "Gravel, write"), ("gravel_read", "Gravel, read"),
+BARS = [("traditional", "traditional MPI"), ("mpi", "MPI"), ("gravel", "Gravel, write"),
+        ("gravel_read", "Gravel, read"), ("traditional_strips", "traditional MPI, strips"),
         ("mpi_strips", "MPI, strips"), ("gravel_strips", "Gravel, strips"),
         ("gravel_one", "Gravel, strips, one handshake")]
+# The MPI of the paper: the sender asks, and writes when it is answered. Ours by other settings.
+TRADITIONAL = {"MACADAM_PROTOCOLS": "sender", "MACADAM_RENDEZVOUS": "write"}
 NAMES = {"macadam": "Macadam", "mpich": "MPICH 5"}
 # MPICH too is to use its network and not shared memory: UCX on reliable connections. To soft-RoCE
 # UCX's usual count of resends means for ever, and MPI_Finalize then waits for who has left.
@@ -64,12 +67,21 @@ class Programs:
             left_out("MPICH", error)
         return found
 
-    def job(self, library, pattern, ranks, fewer, settings):
-        """The command of one run; `settings` are of the environment."""
+    def job(self, library, pattern, ranks, fewer, settings, variants=""):
+        """The command of one run; `settings` are of the environment, `variants` the beginning of
+        their names."""
         mpiexec, own = self.libraries[library]
         words = [f"{name}={value}" for name, value in {**own, **settings}.items()]
         return ["env", *words, str(mpiexec), "-n", str(ranks), str(self.program), pattern,
-                str(fewer)]
+                str(fewer), variants]
+
+    def jobs(self, library, pattern, ranks, fewer, settings):
+        """All runs of a library: (what is "mpi" in the names of its variants, command)"""
+        found = [("mpi", self.job(library, pattern, ranks, fewer, settings))]
+        if library == "macadam":
+            found.append(("traditional", self.job(library, pattern, ranks, fewer,
+                                                  {**settings, **TRADITIONAL}, "mpi")))
+        return found
 
 
 def left_out(what, why):
@@ -87,12 +99,16 @@ def run(command, seconds=SECONDS):
 
 
 def times_in(output):
-    """{pattern: {bytes: {variant: seconds}}}"""
-    found = {}
+    """{pattern: {bytes: {variant: seconds}}}; behind a line "= NAME" that one stands for
+    "mpi" in the names of variants."""
+    found, name = {}, "mpi"
     for row in output.splitlines():
         words = row.split()
+        if len(words) == 2 and words[0] == "=":
+            name = words[1]
         if len(words) == 4 and words[0] in ("ring", "wavefront"):
-            found.setdefault(words[0], {}).setdefault(words[2], {})[words[1]] = float(words[3])
+            variant = words[1].replace("mpi", name)
+            found.setdefault(words[0], {}).setdefault(words[2], {})[variant] = float(words[3])
     return found
 
 
@@ -105,8 +121,9 @@ def shared_memory(programs, repeats):
         for library in programs.libraries:
             best = data["libraries"].setdefault(library, {})
             for pattern, ranks in data["ranks"].items():
-                times = times_in(run(programs.job(library, pattern, ranks, 1, {})))[pattern]
-                for size, each in times.items():
+                output = "".join(f"= {name}\n" + run(job) for name, job
+                                 in programs.jobs(library, pattern, ranks, 1, {}))
+                for size, each in times_in(output)[pattern].items():
                     kept = best.setdefault(pattern, {}).setdefault(size, each)
                     for variant, seconds in each.items():
                         kept[variant] = min(kept[variant], seconds)
@@ -116,24 +133,29 @@ def shared_memory(programs, repeats):
 def soft_roce(programs, _repeats):
     data = {"ranks": {"ring": 2, "wavefront": 4}, "libraries": {}}
     for library in programs.libraries:
-        jobs = [programs.job(library, pattern, ranks, 160, OVER_VERBS[library])
-                for pattern, ranks in data["ranks"].items()]
+        script = " && ".join(f"echo = {name} && {shlex.join(job)}"
+                             for pattern, ranks in data["ranks"].items()
+                             for name, job in programs.jobs(library, pattern, ranks, 160,
+                                                            OVER_VERBS[library]))
         data["libraries"][library] = times_in(
-            run(in_guest(["sh", "-c", " && ".join(map(shlex.join, jobs))], VM_SECONDS - 10,
-                         "--icount"), VM_SECONDS))
+            run(in_guest(["sh", "-c", script], VM_SECONDS - 10, "--icount"), VM_SECONDS))
     return data
 
 
 def simulator(programs, _repeats):
     data = {"ranks": {"ring": 24, "wavefront": 24}, "preset": PRESET, "libraries": {"macadam": {}}}
     for pattern, ranks in data["ranks"].items():
-        rows = json.loads(run([str(programs.build / "bin" / "macadam-simulate"), "-q", "--json",
-                               "-n", str(ranks), "-p", PRESET, "pattern:gravel",
-                               f"shape={pattern}"]))["rows"]
-        data["libraries"]["macadam"][pattern] = {
-            row["what"].split()[0]: {name.removesuffix("_us"): value * 1e-6
-                                     for name, value in row.items() if name.endswith("_us")}
-            for row in rows}
+        sizes = data["libraries"]["macadam"].setdefault(pattern, {})
+        for mpi, settings in (("mpi", {}), ("traditional", TRADITIONAL)):
+            rows = json.loads(run(["env", *(f"{n}={v}" for n, v in settings.items()),
+                                   str(programs.build / "bin" / "macadam-simulate"), "-q",
+                                   "--json", "-n", str(ranks), "-p", PRESET, "pattern:gravel",
+                                   f"shape={pattern}"]))["rows"]
+            for row in rows:
+                times = {name.removesuffix("_us").replace("mpi", mpi): value * 1e-6
+                         for name, value in row.items() if name.endswith("_us")}
+                kept = sizes.setdefault(row["what"].split()[0], times)
+                kept.update((v, s) for v, s in times.items() if v.startswith(mpi))
     return data
 
 
@@ -164,8 +186,8 @@ def draw(data, path):
     for row, (network, library, patterns) in enumerate(rows):
         for axes, (pattern, sizes) in zip(all_axes[row], patterns.items()):
             for i, (variant, label) in enumerate(BARS):
-                axes.bar([x + i * 0.14 for x in range(len(sizes))],
-                         [times[variant] / times["none"] for times in sizes.values()], 0.13,
+                axes.bar([x + i * 0.1 for x in range(len(sizes))],
+                         [times.get(variant, 0) / times["none"] for times in sizes.values()], 0.09,
                          label=label, color=f"C{i}")
             axes.axhline(1, color="k", linewidth=0.8)
             axes.set(xticks=[x + 0.35 for x in range(len(sizes))],
@@ -190,7 +212,8 @@ def table(data):
             print("|---" * (3 + len(BARS)) + "|")
         for pattern, sizes in patterns.items():
             for size, times in sizes.items():
-                ratios = " | ".join(f"{times[v] / times['none']:.2f}" for v, _ in BARS)
+                ratios = " | ".join(f"{times[v] / times['none']:.2f}" if v in times else ""
+                                    for v, _ in BARS)
                 print(f"| {NAMES[library]} | {pattern} | {text_of(size)} | {ratios} |")
 
 

@@ -5,7 +5,7 @@
 ! handshake; on MPI and on Gravel; and without communication, which is what the others are divided
 ! by. Prints one line for each: pattern, variant, bytes of a message, seconds of an iteration (the
 ! best of several rounds). Arguments: ring or wavefront for one of them; then by how much fewer
-! iterations (1).
+! iterations (1); then how the names of the variants begin (all).
 program patterns
   use mpi
   use gravel
@@ -20,7 +20,7 @@ program patterns
   double precision :: source(128), sink(128)
   integer :: from(most), to(most), froms, tos
   integer :: rank, ranks, rows, columns, which, k, v, fewer, ierror
-  character(len=16) :: only, argument
+  character(len=16) :: only, argument, beginning
 
   call MPI_Init(ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
@@ -37,6 +37,7 @@ program patterns
   call get_command_argument(1, only)
   call get_command_argument(2, argument)
   if (argument /= '') read (argument, *) fewer
+  call get_command_argument(3, beginning)
   do which = 1, 2
     if (only /= '' .and. only /= names(which)) cycle
     if (which == 1) then
@@ -46,7 +47,7 @@ program patterns
     end if
     do k = 1, size(sizes)
       do v = 1, size(variants)
-        call measure(trim(variants(v)), sizes(k))
+        if (index(variants(v), trim(beginning)) == 1) call measure(trim(variants(v)), sizes(k))
       end do
     end do
   end do

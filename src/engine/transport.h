@@ -67,6 +67,8 @@ struct Limits {
   std::size_t always_eager = 0;
   std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
   bool orders_bytes = false; // the last byte of a put arrives last
+  // Bytes that the network moves at once: what is shorter costs about as much.
+  std::size_t packet = 0;
   // Bytes up to which a put can tell its target that it is there (put_noticed); 0: none can.
   std::size_t noticed_put = 0;
   // A put is there before the notice of a later one to the same peer (orders_puts), and before what

@@ -239,6 +239,7 @@ RequestId Core::post_send_request(int consumer, std::size_t bytes, int tag) {
 
 bool Core::progress() {
   bool moved = networks_.poll(*this);
+  moved |= release_held();
   for (std::size_t i = 0; i < busy_.size();) {
     Peer& waiting = *busy_[i];
     moved |= flush(waiting);
@@ -312,6 +313,8 @@ void Core::list_counters(base::CounterList& list) const {
     list.add("gravel", name, text, value);
   };
   add("entries", "entries written into peers' ledgers", counters_.entries);
+  add("filled", "buffers whose last piece told of the end", counters_.filled);
+  add("joined", "pieces that moved with the one before", counters_.joined);
   add("credits", "times room in a ledger was told without an entry", counters_.credits);
   add("ledger_full", "entries that found their ledger full", counters_.ledger_full);
   add("puts", "pieces put", counters_.puts);

@@ -64,7 +64,9 @@ struct Request : base::ListNode<> {
   std::int32_t tag = 0;
   Peer* peer = nullptr;
   Region* region = nullptr;
-  Buffer* buffer = nullptr; // of a fin
+  Request* joined = nullptr;  // of an earlier piece that moves with this one
+  Buffer* buffer = nullptr;   // of a fin
+  std::uint32_t position = 0; // of its entry in the ledger: receive_buffer
   std::size_t bytes = 0;
   RequestId id = 0;
 };
@@ -88,13 +90,14 @@ struct Buffer : base::ListNode<> {
   std::int32_t tag = 0;
   RemoteMemory memory;
   std::size_t bytes = 0;
-  std::uint64_t request = 0; // the peer's
+  std::uint64_t request = 0;  // the peer's
+  std::uint32_t position = 0; // of its entry in the ledger
   Coverage put;
   std::uint32_t unposted = 0;   // transfers that the network has not accepted yet
   std::uint32_t unfinished = 0; // these and those under way
   bool failed = false;          // one of them
   bool fin_queued = false;
-  bool fin_left = false;
+  bool fin_left = false;  // or the last piece has told the same
   Request* fin = nullptr; // send_fin() was called
   BufferId id = 0;
 };
@@ -153,6 +156,8 @@ struct SendRequest {
 
 struct CoreCounters {
   std::uint64_t entries = 0;
+  std::uint64_t filled = 0;
+  std::uint64_t joined = 0;
   std::uint64_t credits = 0;
   std::uint64_t ledger_full = 0;
   std::uint64_t puts = 0;
@@ -200,8 +205,8 @@ class Core final : engine::Sink {
   // Moves a piece: `offset` bytes into the announced buffer.
   RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset);
   RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset);
-  // No more pieces: the peer is told once all are there. The buffer must not be used any more. For
-  // puts every byte of it must have been put.
+  // No more pieces: the peer is told once all are there, or was told by the put that filled the
+  // buffer. It must not be used any more. For puts every byte of it must have been put.
   RequestId send_fin(BufferId buffer);
 
   // Valid until its FIN.
@@ -225,6 +230,8 @@ class Core final : engine::Sink {
   [[nodiscard]] const engine::Networks& networks() const { return networks_; }
   // Something could leave if the network took it: it was busy, or a connection is being made.
   [[nodiscard]] bool must_progress() const { return !busy_.empty(); }
+  // The next progress() moves something, whatever the network says.
+  [[nodiscard]] bool holds_piece() const { return held_ != nullptr; }
   [[nodiscard]] bool is_connecting() const;
   [[nodiscard]] bool has_lost(Rank rank) const {
     const auto found = peers_.find(rank);
@@ -272,7 +279,8 @@ class Core final : engine::Sink {
   [[nodiscard]] bool has_room(const Peer::Out& out) const;
   bool write_waiting(Peer& peer);
   bool write(Peer& peer, Ledger ledger, const Entry& entry);
-  void end_exchange(Peer& peer, const Entry& fin);
+  void end_exchange(Peer& peer, Request* over, bool failed);
+  void end_filled(Peer& peer, std::uint32_t name);
   [[nodiscard]] std::uint32_t consumed(const Peer& peer, Ledger ledger) const;
   [[nodiscard]] Consumed all_consumed(const Peer& peer) const;
   static void note_told(Peer& peer, const Consumed& told);
@@ -283,12 +291,25 @@ class Core final : engine::Sink {
   void erase(Arrived& arrived);
   template <class List>
   Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);
-  std::optional<Entry> take(Ledger ledger, EntryKind kind, int source, int tag, Rank& from);
+  // An entry that was taken out of a ledger here.
+  struct Taken {
+    Entry entry;
+    Rank from;
+    std::uint32_t position;
+  };
+  std::optional<Taken> take(Ledger ledger, EntryKind kind, int source, int tag);
   std::optional<BufferId> take_buffer(Ledger ledger, EntryKind kind, int source, int tag);
 
   // transfers.cc
   RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset);
+  [[nodiscard]] static bool is_full(const Buffer& buffer);
+  [[nodiscard]] static std::uint32_t filling_notice(const Transfer& transfer);
+  [[nodiscard]] bool joins_held(const Buffer& buffer, const Region* region, const void* memory,
+                                std::size_t bytes, std::size_t offset) const;
+  [[nodiscard]] static bool may_wait(const Transfer& transfer);
+  bool release_held();
   bool post(Transfer& transfer);
+  static engine::Posted hand_over(const Transfer& transfer, std::uint32_t& notice);
   void end(Transfer& transfer, bool ok);
   void advance_fin(Buffer& buffer);
 
@@ -315,7 +336,8 @@ class Core final : engine::Sink {
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> busy_; // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
-  Rank lost_ = 0; // peers that are gone
+  Transfer* held_ = nullptr; // a short piece that waits for the next one, in its peer's `unposted`
+  Rank lost_ = 0;            // peers that are gone
   CoreCounters counters_;
 };
 

@@ -77,6 +77,9 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
   if (to.transport->put_noticed(*to.link, &own, target, sizeof own, 0, notice, false) ==
       engine::Posted::busy)
     return false;
+  if (ledger == Ledger::receive_info) {
+    if (Request* const its = request_ids_.find(entry.request)) its->position = out.written;
+  }
   ++out.written;
   note_told(to, own.consumed);
   ++counters_.entries;
@@ -88,6 +91,7 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
 void Core::on_put(Rank source, std::uint32_t notice, std::size_t) {
   Peer& from = peer(source);
   if (from.failed) return;
+  if ((notice & filled_bit) != 0) return end_filled(from, notice & ~filled_bit);
   if (notice == credit_notice) return learn(from, ledgers_[layout_.credits(source)].consumed);
   const auto ledger = static_cast<Ledger>(notice - 1);
   Peer::In& in = from.in[index(ledger)];
@@ -97,7 +101,7 @@ void Core::on_put(Rank source, std::uint32_t notice, std::size_t) {
   const std::uint32_t position = in.arrived++;
   learn(from, entry.consumed);
   if (ledger == Ledger::fin) {
-    end_exchange(from, entry);
+    end_exchange(from, request_ids_.find(entry.request), entry.failed != 0);
   } else {
     Arrived& arrived = *arrived_slab_.make();
     arrived.peer = &from;
@@ -109,15 +113,24 @@ void Core::on_put(Rank source, std::uint32_t notice, std::size_t) {
 }
 
 // A FIN is taken out at once: it needs no decision.
-void Core::end_exchange(Peer& from, const Entry& fin) {
-  Request* const over = request_ids_.find(fin.request);
+void Core::end_exchange(Peer& from, Request* over, bool failed) {
   const bool known =
       over != nullptr && over->peer == &from && !over->complete &&
       (over->kind == RequestKind::receive_buffer || over->kind == RequestKind::send_buffer);
-  if (!known)
-    fail(Code::system, "rank {} has sent a FIN for request {:#x}, which is none", from.rank,
-         fin.request);
-  complete(*over, fin.failed != 0 ? Code::transfer : Code::success);
+  if (!known) fail(Code::system, "rank {} has sent the end of an exchange that is none", from.rank);
+  complete(*over, failed ? Code::transfer : Code::success);
+}
+
+// Who fills a buffer has taken its entry out of the ledger, so that needs not be told. Both sides
+// count it only if it is the next one: so the writer knows of all that the reader has told.
+void Core::end_filled(Peer& from, std::uint32_t name) {
+  Request* const over = request_ids_.find_short(name);
+  Peer::Out& out = from.out[index(Ledger::receive_info)];
+  if (over != nullptr && over->position == out.consumed) {
+    ++out.consumed;
+    if (!out.waiting.empty()) queue(from);
+  }
+  end_exchange(from, over, false);
 }
 
 std::uint32_t Core::consumed(const Peer& of, Ledger ledger) const {
@@ -221,7 +234,7 @@ Arrived* Core::find(const List& untaken, Ledger ledger, EntryKind kind, int tag)
   return nullptr;
 }
 
-std::optional<Entry> Core::take(Ledger ledger, EntryKind kind, int source, int tag, Rank& from) {
+std::optional<Core::Taken> Core::take(Ledger ledger, EntryKind kind, int source, int tag) {
   check_tag(tag, true);
   Arrived* found = nullptr;
   if (source == any_source) {
@@ -234,28 +247,28 @@ std::optional<Entry> Core::take(Ledger ledger, EntryKind kind, int source, int t
   }
   if (found == nullptr) return {};
   Peer& its = *found->peer;
-  from = its.rank;
-  const Entry entry = entry_of(*found, ledger);
+  const Taken taken{entry_of(*found, ledger), its.rank, found->position};
   erase(*found);
   if (owes_credits(its)) {
     queue(its);
     flush(its);
   }
-  return entry;
+  return taken;
 }
 
 std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int source, int tag) {
-  Rank from = 0;
-  const std::optional<Entry> entry = take(ledger, kind, source, tag, from);
-  if (!entry) return {};
+  const std::optional<Taken> taken = take(ledger, kind, source, tag);
+  if (!taken) return {};
+  const Entry& entry = taken->entry;
   Buffer& made = *buffer_slab_.make();
   buffers_.push_back(made);
-  made.peer = &peer(from);
+  made.peer = &peer(taken->from);
   made.kind = kind;
-  made.tag = entry->tag;
-  made.memory = entry->memory;
-  made.bytes = entry->bytes;
-  made.request = entry->request;
+  made.tag = entry.tag;
+  made.memory = entry.memory;
+  made.bytes = entry.bytes;
+  made.request = entry.request;
+  made.position = taken->position;
   made.id = buffer_ids_.add(&made);
   return made.id;
 }
@@ -269,10 +282,9 @@ std::optional<BufferId> Core::take_send_buffer(int producer, int tag) {
 }
 
 std::optional<SendRequest> Core::take_send_request(int producer, int tag) {
-  Rank from = 0;
-  const auto entry = take(Ledger::send_info, EntryKind::send_request, producer, tag, from);
-  if (!entry) return {};
-  return SendRequest{from, entry->tag, entry->bytes};
+  const auto taken = take(Ledger::send_info, EntryKind::send_request, producer, tag);
+  if (!taken) return {};
+  return SendRequest{taken->from, taken->entry.tag, taken->entry.bytes};
 }
 
 } // namespace macadam::gravel

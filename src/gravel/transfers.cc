@@ -35,31 +35,52 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
          "a piece of {} bytes at offset {} is outside of the {} bytes (tag {}) that "
          "rank {} has announced",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
+  if (!is_get && bytes != 0 && is_full(into) && !into.failed)
+    fail(Code::range,
+         "a piece of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has announced "
+         "were put: it may be using them",
+         bytes, offset, into.bytes, into.tag, into.peer->rank);
   Region* const region = memory_.find(memory, bytes);
+  const auto kind = is_get ? RequestKind::get : RequestKind::put;
+  if (into.fin_left) { // of nothing; the peer may be gone
+    Request& nothing = make_request(kind, *into.peer, bytes, into.tag, nullptr);
+    const RequestId request = nothing.id;
+    complete(nothing, Code::success);
+    return request;
+  }
   Peer& with = reach(static_cast<int>(into.peer->rank), "peer");
 
-  Request& made =
-      make_request(is_get ? RequestKind::get : RequestKind::put, with, bytes, into.tag, nullptr);
+  const bool joins = !is_get && joins_held(into, region, memory, bytes, offset);
+  if (!joins) release_held();
+
+  Request& made = make_request(kind, with, bytes, into.tag, nullptr);
   const RequestId request = made.id;
-  Transfer& transfer = *transfer_slab_.make();
-  transfer.buffer = &into;
-  transfer.request = &made;
-  transfer.region = region;
-  transfer.local = memory;
-  transfer.remote = {into.memory.address + offset, into.memory.key};
-  transfer.bytes = bytes;
-  transfer.is_get = is_get;
-  transfer.id = transfer_ids_.add(&transfer);
-  if (region != nullptr) ++region->uses;
-  ++into.unposted;
-  ++into.unfinished;
+  if (joins) {
+    made.joined = std::exchange(held_->request, &made);
+    held_->bytes += bytes;
+    ++counters_.joined;
+  } else {
+    Transfer& transfer = *transfer_slab_.make();
+    transfer.buffer = &into;
+    transfer.request = &made;
+    transfer.region = region;
+    transfer.local = memory;
+    transfer.remote = {into.memory.address + offset, into.memory.key};
+    transfer.bytes = bytes;
+    transfer.is_get = is_get;
+    transfer.id = transfer_ids_.add(&transfer);
+    if (region != nullptr) ++region->uses;
+    ++into.unposted;
+    ++into.unfinished;
+    with.unposted.push_back(transfer);
+    held_ = &transfer;
+  }
   if (!is_get) into.put.add(offset, offset + bytes);
   ++(is_get ? counters_.gets : counters_.puts);
   (is_get ? counters_.bytes_got : counters_.bytes_put) += bytes;
-  with.unposted.push_back(transfer);
-  queue(with);
+  if (may_wait(*held_)) return request;
   try {
-    flush(with);
+    release_held();
   } catch (...) {
     this->release(request);
     throw;
@@ -67,30 +88,87 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   return request;
 }
 
+// Whether a put may wait for the next piece: if both fit into a packet of the network, strips of a
+// loop are better moved together, and nobody misses one before the buffer is full. It leaves with
+// whatever is called next: a piece that does not follow it, or anything that waits.
+bool Core::may_wait(const Transfer& put) {
+  return !put.is_get && put.bytes != 0 && !is_full(*put.buffer) &&
+         put.bytes < put.buffer->peer->transport->limits().packet;
+}
+
+// Whether a piece lies behind the one that waits, on both sides.
+bool Core::joins_held(const Buffer& buffer, const Region* region, const void* memory,
+                      std::size_t bytes, std::size_t offset) const {
+  return held_ != nullptr && held_->buffer == &buffer && held_->region == region && bytes != 0 &&
+         static_cast<const std::byte*>(held_->local) + held_->bytes == memory &&
+         held_->remote.address + held_->bytes == buffer.memory.address + offset &&
+         held_->bytes + bytes <= buffer.peer->transport->limits().packet;
+}
+
+bool Core::release_held() {
+  if (held_ == nullptr) return false;
+  Peer& with = *std::exchange(held_, nullptr)->buffer->peer;
+  queue(with);
+  return flush(with);
+}
+
+// Every byte of it was put.
+bool Core::is_full(const Buffer& buffer) {
+  return buffer.bytes != 0 && buffer.put.bytes() == buffer.bytes;
+}
+
+// The piece that fills a buffer tells the consumer so, if all others are sure to be there before
+// it: then data, notice and end of the exchange are one put. 0: a FIN must tell.
+std::uint32_t Core::filling_notice(const Transfer& transfer) {
+  const Buffer& buffer = *transfer.buffer;
+  const engine::Limits& limits = buffer.peer->transport->limits();
+  const bool last = buffer.unposted == 1 && (limits.orders_puts || buffer.unfinished == 1);
+  if (transfer.is_get || !last || buffer.failed || !is_full(buffer) || transfer.bytes == 0 ||
+      transfer.bytes > limits.noticed_put)
+    return 0;
+  const std::uint32_t name = base::short_id(buffer.request);
+  return name == 0 ? 0 : filled_bit | name;
+}
+
+engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notice) {
+  const Peer& with = *transfer.buffer->peer;
+  engine::Transport& network = *with.transport;
+  if (transfer.bytes == 0) return engine::Posted::done;
+  if (transfer.is_get)
+    return network.get(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
+  if (notice != 0) {
+    const engine::Posted posted = network.put_noticed(*with.link, transfer.local, transfer.remote,
+                                                      transfer.bytes, transfer.id, notice, false);
+    if (posted != engine::Posted::untold) return posted;
+    notice = 0;
+  }
+  return network.put(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
+}
+
 // Hands a transfer to the network; false if it takes none now.
 bool Core::post(Transfer& transfer) {
   Buffer& buffer = *transfer.buffer;
-  Peer& with = *buffer.peer;
+  std::uint32_t notice = filling_notice(transfer);
   engine::Posted posted = engine::Posted::done;
   try {
-    if (transfer.bytes == 0) {
-    } else if (transfer.is_get) {
-      posted = with.transport->get(*with.link, transfer.local, transfer.remote, transfer.bytes,
-                                   transfer.id);
-    } else {
-      posted = with.transport->put(*with.link, transfer.local, transfer.remote, transfer.bytes,
-                                   transfer.id);
-    }
+    posted = hand_over(transfer, notice);
   } catch (...) {
     end(transfer, false);
     throw;
   }
   if (posted == engine::Posted::busy) return false;
+  if (notice != 0) {
+    buffer.fin_queued = buffer.fin_left = true;
+    Peer::In& in = buffer.peer->in[static_cast<std::size_t>(Ledger::receive_info)];
+    if (buffer.position == in.told) ++in.told; // as Core::end_filled() does
+    ++counters_.filled;
+  }
   if (posted == engine::Posted::done) {
     end(transfer, true);
     return true;
   }
   base::List<Transfer>::erase(transfer);
+  if (held_ == &transfer) held_ = nullptr;
   --buffer.unposted;
   advance_fin(buffer);
   return true;
@@ -105,10 +183,16 @@ void Core::end(Transfer& transfer, bool ok) {
   --buffer.unfinished;
   if (!ok) buffer.failed = true;
   if (transfer.region != nullptr) --transfer.region->uses;
-  Request& request = *transfer.request;
+  Request* request = transfer.request;
+  if (held_ == &transfer) held_ = nullptr;
   transfer_ids_.remove(transfer.id);
   transfer_slab_.free(&transfer);
-  complete(request, ok ? Code::success : buffer.peer->failed ? Code::peer : Code::transfer);
+  const Code code = ok ? Code::success : buffer.peer->failed ? Code::peer : Code::transfer;
+  while (request != nullptr) {
+    Request* const earlier = request->joined;
+    complete(*request, code); // which may free it
+    request = earlier;
+  }
   advance_fin(buffer);
 }
 
@@ -129,9 +213,9 @@ RequestId Core::send_fin(BufferId id) {
   return request;
 }
 
-// The FIN leaves when the data are sure to be there before it: on a network that orders puts, when
-// it has accepted them (the paper's footnote 1), else when they are over. Data that were got must
-// be there, since the peer may then change them.
+// The FIN, unless the last piece has told, leaves when the data are sure to be there before it: on
+// a network that orders puts, when it has accepted them (the paper's footnote 1), else when they
+// are over. Data that were got must be there, since the peer may then change them.
 void Core::advance_fin(Buffer& buffer) {
   if (buffer.fin == nullptr) return;
   Peer& with = *buffer.peer;
@@ -139,7 +223,10 @@ void Core::advance_fin(Buffer& buffer) {
   if (with.failed || (buffer.fin_left && over)) {
     if (!over) return;
     Request& fin = *buffer.fin;
-    const Code code = with.failed ? Code::peer : buffer.failed ? Code::transfer : Code::success;
+    // A consumer that was told may be gone by now, and have all it wanted.
+    const Code code = buffer.failed                     ? Code::transfer
+                      : with.failed && !buffer.fin_left ? Code::peer
+                                                        : Code::success;
     base::List<Buffer>::erase(buffer);
     buffer_slab_.free(&buffer);
     fin.buffer = nullptr;

@@ -68,4 +68,8 @@ struct Layout {
 // The notice of a put into a ledger says which: 1 + Ledger. This one: only credits.
 inline constexpr std::uint32_t credit_notice = 1 + ledger_count;
 
+// The notice of the put that fills a receive buffer: this bit and the short id of its request. It
+// ends the exchange as a FIN does.
+inline constexpr std::uint32_t filled_bit = 1u << (engine::notice_bits - 1);
+
 } // namespace macadam::gravel

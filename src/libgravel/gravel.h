@@ -31,7 +31,7 @@ enum {
   GRAVEL_ERR_STATE = 1,      /* not between gravel_init() and gravel_finalize() */
   GRAVEL_ERR_ARGUMENT = 2,   /* a rank, tag, size or pointer that cannot be */
   GRAVEL_ERR_MEMORY = 3,     /* memory not registered, registered twice, or in use */
-  GRAVEL_ERR_RANGE = 4,      /* a piece outside of the announced buffer */
+  GRAVEL_ERR_RANGE = 4,      /* a piece outside of the announced buffer, or after its last */
   GRAVEL_ERR_REQUEST = 5,    /* no request, or one that was waited for already */
   GRAVEL_ERR_BUFFER = 6,     /* no announced buffer, or one whose FIN was sent already */
   GRAVEL_ERR_INCOMPLETE = 7, /* a FIN before all pieces; the end before all requests */
@@ -69,12 +69,14 @@ int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int t
 int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer);
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag);
 /* ... puts a piece, `offset` bytes into the buffer. Complete when `memory` may be changed. As many
- * as wanted, in any order; together they must fill the buffer. With a null `request` none is made,
- * and that of the FIN stands for all pieces. */
+ * as wanted, in any order; together they must fill the buffer. The one that fills it tells the
+ * consumer, who may use the data then: no piece may follow (GRAVEL_ERR_RANGE). With a null
+ * `request` none is made, and that of the FIN stands for all pieces. */
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request);
-/* ... and tells that these were all. The FIN arrives after the data. Complete when it has left and
- * all pieces are over; with a null `request` the call waits for that. `buffer` is invalid then. */
+/* ... and ends the exchange here. Complete when all pieces are over and the consumer has been told,
+ * or will be after the data; with a null `request` the call waits for that. `buffer` is invalid
+ * then. */
 int gravel_send_fin(gravel_buffer buffer, gravel_request* request);
 
 /* ---- Producer-initiated write: the producer says first that data will come; the consumer then

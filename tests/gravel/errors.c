@@ -80,6 +80,8 @@ static void of_the_producer(int consumer) {
   REFUSED(GRAVEL_ERR_INCOMPLETE, "those at offset 650", gravel_send_fin(buffer, &fin));
   REFUSED(GRAVEL_ERR_INCOMPLETE, "1 announced buffer", gravel_finalize());
   OK(gravel_post_os_put(buffer, other, 250, 650, NULL));
+  REFUSED(GRAVEL_ERR_RANGE, "after all 1000 bytes", gravel_post_os_put(buffer, other, 1, 0, &put));
+  OK(gravel_post_os_put(buffer, other, 0, 1000, NULL)); /* of nothing */
   OK(gravel_send_fin(buffer, &fin));
   REFUSED(GRAVEL_ERR_BUFFER, "FIN was sent", gravel_send_fin(buffer, &copy));
   REFUSED(GRAVEL_ERR_BUFFER, "FIN was sent", gravel_post_os_put(buffer, other, 1, 0, &put));

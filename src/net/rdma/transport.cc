@@ -38,6 +38,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           // A message must not pass a write whose end its target looks for.
           .orders_bytes = device.orders_bytes && device.orders_arrivals,
+          .packet = device.mtu,
           .noticed_put = longest_piece(device),
           .orders_puts = device.orders_arrivals,
           .orders_writes = device.orders_writes,

@@ -56,6 +56,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .always_eager = fixed ? eager : eager / 4 * 3,
           .hybrid = hybrid,
           .orders_bytes = false,
+          .packet = 4096, // the kernel copies by pages, and to call it costs as much as some
           .noticed_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .orders_writes = true,

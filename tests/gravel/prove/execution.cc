@@ -47,7 +47,7 @@ Execution::Execution(const Program& program, Decider& decider)
     : program_(program),
       network_(static_cast<int>(program.ranks.size()), program.conditions, decider) {
   network_.on_notice = [this](int rank, int source, std::uint32_t notice, std::uint64_t address) {
-    if (notice == credit_notice) return;
+    if (notice == credit_notice || (notice & filled_bit) != 0) return;
     const Entry& entry = *reinterpret_cast<const Entry*>(address);
     if (entry.kind == EntryKind::fin)
       network_.vacate(rank, address);
@@ -103,7 +103,8 @@ const std::vector<Event>& Execution::possible() {
     network_.list_deliveries(rank, deliveries_);
     for (const Delivery& delivery : deliveries_)
       events_.push_back({Event::What::deliver, rank, delivery});
-    if (network_.refused(rank)) events_.push_back({Event::What::retry, rank});
+    if (network_.refused(rank) || process->core->holds_piece())
+      events_.push_back({Event::What::retry, rank});
     if (program_.conditions.mortal == rank && process->next < program_.ranks[index(rank)].size())
       events_.push_back({Event::What::die, rank});
   }

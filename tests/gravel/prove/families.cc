@@ -90,6 +90,15 @@ Program pipeline() {
             wait(1)}}};
 }
 
+// Short pieces in their order: some move together, the last of them tells.
+Program strips() {
+  return {"short pieces that follow each other",
+          {},
+          {{receive(1, 0, 9, 1, 0), wait(0)},
+           {take_receive(0, 1, 0), put(0, 0, 2, 0, 2), put(0, 2, 2, 2), put(0, 4, 2, 4, 3),
+            put(0, 6, 1, 6), put(0, 7, 2, 7), fin(0, 1), wait(2), wait(3), wait(1)}}};
+}
+
 namespace {
 
 // A get of two pieces whose FIN is sent before they are over.
@@ -106,9 +115,9 @@ Program both_ways(const char* name, const Steps& first, const Steps& second) {
 }
 
 std::vector<Program> pairs() {
-  std::vector<Program> all{consumer_write(1),    consumer_write(3), consumer_writes_in_flight(),
-                           producer_write(),     producer_read(),   pipeline(),
-                           early_fin_of_a_read()};
+  std::vector<Program> all{consumer_write(1), consumer_write(3),    consumer_writes_in_flight(),
+                           producer_write(),  producer_read(),      pipeline(),
+                           strips(),          early_fin_of_a_read()};
   all.push_back(both_ways(
       "two consumer-initiated writes, one each way",
       {receive(1, 0, 4, 1, 0), take_receive(1, 1, 1), put(1, 8, 4, 0), fin(1, 2), wait(0), wait(2)},

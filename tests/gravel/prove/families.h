@@ -17,5 +17,6 @@ Program consumer_writes_in_flight();
 Program producer_write();
 Program producer_read();
 Program pipeline();
+Program strips();
 
 } // namespace macadam::gravel::prove

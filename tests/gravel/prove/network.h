@@ -109,7 +109,8 @@ class Network {
   // What is under way, for the key of a state. `mix_entry` does so for an entry from one process to
   // another; other data stand in the processes' memory, or are mixed here.
   void mix_into(const std::function<void(std::uint64_t)>& mix,
-                const std::function<void(int from, int to, const Entry&)>& mix_entry) const {
+                const std::function<void(int from, int to, const Entry&)>& mix_entry,
+                const std::function<void(int to, std::uint32_t notice)>& mix_notice) const {
     mix(refusals_);
     for (const auto& node : nodes_) {
       mix(node->refused ? 1 : 0);
@@ -120,7 +121,7 @@ class Network {
           mix((operation.landed ? 1u : 0u) | (operation.over ? 2u : 0u) |
               (operation.told ? 4u : 0u) | (operation.is_get ? 8u : 0u) |
               (operation.copy.empty() ? 0u : 16u) | (operation.cookie == 0 ? 0u : 32u));
-          mix(operation.notice);
+          mix_notice(static_cast<int>(link.rank), operation.notice);
           mix(place(static_cast<int>(link.rank), operation.remote));
           const void* const data = operation.copy.empty() ? operation.local : operation.copy.data();
           if (operation.notice != 0 && operation.bytes == sizeof(Entry)) {
@@ -171,6 +172,7 @@ class Network {
     Node(Network& network, int rank, int ranks)
         : links(index(ranks)), network_(network), rank_(rank) {
       limits_ = {.name = "proof",
+                 .packet = 6, // of pieces that move together
                  .noticed_put = sizeof(Entry),
                  .orders_puts = network.conditions_.says_ordered};
       for (int peer = 0; peer < ranks; ++peer)

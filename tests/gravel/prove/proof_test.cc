@@ -47,8 +47,9 @@ TEST(GravelProof, AFinThatOvertakesItsDataIsFound) {
   Conditions lies;
   lies.ends = Ends::later;
   lies.ordered = false;
-  EXPECT_NE(found_in(consumer_write(1), lies).find("byte 0 is"), std::string::npos);
   EXPECT_NE(found_in(pipeline(), lies).find("byte"), std::string::npos);
+  // A put that fills its buffer tells so itself, and brings its data whatever the order.
+  EXPECT_EQ(found_in(consumer_write(1), lies), "");
 }
 
 TEST(GravelProof, MemoryThatIsReadAfterItsRequestIsFound) {
@@ -59,7 +60,7 @@ TEST(GravelProof, MemoryThatIsReadAfterItsRequestIsFound) {
 
 TEST(GravelProof, AWaitWithoutAnAnswerIsFound) {
   Program lonely = consumer_write(1);
-  lonely.ranks[1].resize(2);
+  lonely.ranks[1].resize(1);
   EXPECT_NE(found_in(lonely, {}).find("waits for ever"), std::string::npos);
 }
 

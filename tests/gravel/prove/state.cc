@@ -15,7 +15,8 @@ class StateHash {
       mix_process(*process);
     execution_.network_.mix_into(
         [this](std::uint64_t what) { mix(what); },
-        [this](int from, int to, const Entry& entry) { mix_entry(from, to, entry); });
+        [this](int from, int to, const Entry& entry) { mix_entry(from, to, entry); },
+        [this](int to, std::uint32_t notice) { mix_notice(to, notice); });
     return key_;
   }
 
@@ -55,6 +56,12 @@ class StateHash {
       mix(count);
   }
 
+  void mix_notice(int to, std::uint32_t notice) {
+    if ((notice & filled_bit) == 0) return mix(notice);
+    const Request* const filled = process(to).core->request_ids_.find_short(notice & ~filled_bit);
+    mix(200 + (filled != nullptr ? name_of(process(to), filled->id) : 98));
+  }
+
   [[nodiscard]] const Process& process(int rank) const {
     return *execution_.processes_[static_cast<std::size_t>(rank)];
   }
@@ -84,6 +91,7 @@ class StateHash {
     mix(static_cast<std::uint64_t>(awaited.peer));
     if (request == nullptr) return mix(0);
     mix(1 + (request->complete ? 2u : 0u) + static_cast<std::uint64_t>(request->code) * 4);
+    mix(request->position);
     if (request->buffer != nullptr) mix_buffer(*request->buffer);
   }
 
@@ -98,6 +106,7 @@ class StateHash {
   void mix_buffer(const Buffer& buffer) {
     mix(buffer.unposted | std::uint64_t{buffer.unfinished} << 8 | (buffer.failed ? 1u << 16 : 0u) |
         (buffer.fin_queued ? 1u << 17 : 0u) | (buffer.fin_left ? 1u << 18 : 0u));
+    mix(buffer.position);
     mix(buffer.put.bytes());
     mix(buffer.put.gap());
   }
@@ -132,7 +141,9 @@ class StateHash {
     for (const Peer::In& in : peer.in)
       mix(std::uint64_t{in.arrived} << 32 | in.told);
     for (const Transfer& transfer : peer.unposted) {
-      mix(name_of(process, transfer.request->id));
+      for (const Request* each = transfer.request; each != nullptr; each = each->joined)
+        mix(name_of(process, each->id));
+      mix(transfer.bytes << 1 | (process.core->held_ == &transfer ? 1u : 0u));
       mix(execution_.network_.place(static_cast<int>(peer.rank), transfer.remote));
     }
   }
