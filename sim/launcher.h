@@ -28,8 +28,8 @@ struct Launcher {
   std::array<std::uint8_t, 16> secret = {};
   std::vector<std::optional<net::rdma::wire::Endpoint>> endpoints; // by rank, once published
   std::vector<std::vector<Rank*>> waiting_for; // ... who wants to know it, until then
-  std::uint32_t generation = 0; // see boot::Job
-  int in_mpi = 0;               // ranks that have entered it and not left
+  std::uint32_t generation = 0;                // see boot::Job
+  int in_mpi = 0;                              // ranks that have entered it and not left
   std::vector<Rank*> in_barrier;
   std::vector<Rank*> ended; // not buried yet
   int computing = 0;        // ranks

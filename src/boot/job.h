@@ -190,7 +190,7 @@ class LocalJob final : public Job {
   int rank_;
   std::uint32_t generation_ = 1; // that this process has entered last
   bool parted_ = false;          // was in barrier(), on several machines
-  int lone_segment_ = -1;        // of a job of one, made when first wanted; lives as long as the process
+  int lone_segment_ = -1; // of a job of one, made when first wanted; lives as long as the process
 };
 
 } // namespace macadam::boot

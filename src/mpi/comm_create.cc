@@ -132,8 +132,8 @@ std::vector<Choice> remote_choices(Process& self, Communicator& inter,
     const engine::Data to_send{const_cast<Choice*>(local.data()),
                                static_cast<MPI_Count>(local.size() * sizeof(Choice)),
                                &self.types[MPI_BYTE]};
-    auto* sent =
-        self.instance->engine->send(self.instance->engine->peer(leader), envelope, to_send, engine::SendMode::standard);
+    auto* sent = self.instance->engine->send(self.instance->engine->peer(leader), envelope, to_send,
+                                             engine::SendMode::standard);
     receive_bytes(self, leader, envelope, remote.data(), bytes);
     if (sent != nullptr) {
       self.instance->wait_until([&] { return sent->complete; });
@@ -194,7 +194,8 @@ void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* da
                 std::size_t bytes) {
   const engine::Data what{const_cast<void*>(data), static_cast<MPI_Count>(bytes),
                           &self.types[MPI_BYTE]};
-  auto* sent = self.instance->engine->send(self.instance->engine->peer(to), envelope, what, engine::SendMode::standard);
+  auto* sent = self.instance->engine->send(self.instance->engine->peer(to), envelope, what,
+                                           engine::SendMode::standard);
   if (sent == nullptr) return;
   self.instance->wait_until([&] { return sent->complete; });
   self.instance->engine->release(sent);
@@ -203,7 +204,8 @@ void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* da
 void receive_bytes(Process& self, Rank from, const Envelope& envelope, void* data,
                    std::size_t bytes) {
   const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
-  auto* received = self.instance->engine->receive(&self.instance->engine->peer(from), envelope, what);
+  auto* received =
+      self.instance->engine->receive(&self.instance->engine->peer(from), envelope, what);
   self.instance->wait_until([&] { return received->complete; });
   const engine::Status status = received->status;
   self.instance->engine->release(received);

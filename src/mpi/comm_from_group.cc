@@ -32,14 +32,17 @@ void check_tag(const char* stringtag) {
 
 void check_member(const Group& group, const char* name) {
   if (group.rank != MPI_UNDEFINED) return;
-  base::fail(MPI_ERR_GROUP, "this process is not in {}, which has {} ranks; the members alone make "
-             "a communicator of it", name, group.ranks.size());
+  base::fail(MPI_ERR_GROUP,
+             "this process is not in {}, which has {} ranks; the members alone make "
+             "a communicator of it",
+             name, group.ranks.size());
 }
 
 // That all members are here goes up a binomial tree, over the ranks of the group beginning with the
 // leader, and its context comes down. So nobody is through before all have entered the job's
 // generation: one that is through may leave, and what it has sent has to find a process that stays.
-std::uint64_t agree_on_context(Process& self, const Group& group, int leader, const char* stringtag) {
+std::uint64_t agree_on_context(Process& self, const Group& group, int leader,
+                               const char* stringtag) {
   using From = Invitation::From;
   const int size = group.ranks.size();
   const int me = (group.rank - leader + size) % size;
@@ -136,8 +139,7 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
       make_communicator(self, agree_on_context(self, local_group, local_leader, stringtag),
                         share(local_group), nullptr, errhandler);
   Other other;
-  if (leading)
-    other = meet_leader(self, local_group, remote_group.ranks[remote_leader], stringtag);
+  if (leading) other = meet_leader(self, local_group, remote_group.ranks[remote_leader], stringtag);
   std::uint64_t facts[2] = {other.context, other.ranks.size()};
   bcast_bytes(self, local, facts, sizeof facts, local_leader);
   other.ranks.resize(facts[1]);
@@ -145,13 +147,14 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
   release(self, local);
   for (const Rank each : other.ranks) {
     if (local_group.ranks.find(each) >= 0) {
-      base::fail(MPI_ERR_GROUP, "rank {} of the job is in both groups; those of an "
-                 "intercommunicator must be disjoint", each);
+      base::fail(MPI_ERR_GROUP,
+                 "rank {} of the job is in both groups; those of an "
+                 "intercommunicator must be disjoint",
+                 each);
     }
   }
   Group& remote = make_group(self, RankMap(std::move(other.ranks)), local_group.session);
-  Communicator& made =
-      make_communicator(self, facts[0], share(local_group), &remote, errhandler);
+  Communicator& made = make_communicator(self, facts[0], share(local_group), &remote, errhandler);
   comm_set_info(self, made, info);
   *newintercomm = made.handle();
 }

@@ -179,7 +179,8 @@ int raise(Process& self, const char* function, const ErrorSource& source,
       handler = passed;
     } else {
       auto* object = self.find<Communicator>(responsible.comm, ObjectKind::communicator);
-      if (object == nullptr) object = self.world.self_has_errhandler ? self.world.self : self.world.all;
+      if (object == nullptr)
+        object = self.world.self_has_errhandler ? self.world.self : self.world.all;
       if (object != nullptr) {
         handler = object->errhandler;
         of.comm = object->handle();

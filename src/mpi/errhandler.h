@@ -43,8 +43,9 @@ Errhandler& share(Library& self, Errhandler& handler);
 void drop(Library& self, Errhandler* handler);
 
 // Which error handler is to be called: that of the communicator, window, file or session that the
-// call was made on, or the one that was passed to a call that makes such; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3) if the program has
-// set it, else that of MPI_COMM_WORLD, as programs from before MPI 4 expect.
+// call was made on, or the one that was passed to a call that makes such; without one, that of
+// MPI_COMM_SELF (MPI 5.0, section 9.3) if the program has set it, else that of MPI_COMM_WORLD, as
+// programs from before MPI 4 expect.
 struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
@@ -68,8 +69,8 @@ void remember(Library& self, int code, const char* function, const std::string& 
 // "MPI_Send: <text>" kept for MPI_Error_string. Returns the error code that the function returns.
 int raise(Process& self, const char* function, const ErrorSource& source, const base::Error& error);
 
-// Calls an error handler with the object that `of` names, as its kind needs it. Returns the code that
-// the MPI function returns.
+// Calls an error handler with the object that `of` names, as its kind needs it. Returns the code
+// that the MPI function returns.
 int call(Library& self, const char* function, const Errhandler& handler, ErrorSource of, int code,
          const std::string& text);
 

@@ -58,7 +58,8 @@ int retire(Process& self, Generalized& request) {
 void grequest_start(Process& self, MPI_Grequest_query_function* query_fn,
                     MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
                     void* extra_state, MPI_Request* request) {
-  *request = handle(*self.instance->requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
+  *request =
+      handle(*self.instance->requests.generalized.make(query_fn, free_fn, cancel_fn, extra_state));
 }
 
 void grequest_complete(Process& self, MPI_Request request) {

@@ -55,7 +55,8 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
                  remote_leader);
     }
     check_leader(*peer, remote_leader, peer->peers(), "remote_leader");
-    mine = {self.instance->new_context(), local_comm.size(), 0, static_cast<Rank>(self.job->rank())};
+    mine = {self.instance->new_context(), local_comm.size(), 0,
+            static_cast<Rank>(self.job->rank())};
     swap_bytes(self, *peer, Lane::create, remote_leader, tag, &mine, &theirs, sizeof mine);
   }
   std::uint64_t contexts[2] = {mine.context, theirs.context};

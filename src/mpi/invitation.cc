@@ -68,7 +68,8 @@ void await_invitation(Process& self, Invitation& wanted) {
     engine::Message* message = nullptr;
     Invitations::iterator found;
     self.instance->wait_until([&] {
-      found = std::ranges::find_if(kept, [&](const Invitation& each) { return each.answers(wanted); });
+      found =
+          std::ranges::find_if(kept, [&](const Invitation& each) { return each.answers(wanted); });
       if (found != kept.end()) return true;
       message = self.instance->engine->match_probe({invitation_context, MPI_ANY_SOURCE, 0});
       return message != nullptr;

@@ -101,7 +101,7 @@ class Library {
 
   base::Settings settings;
   bool settings_read = false;
-  bool settings_used = false; // by an instance: most cannot be changed any more
+  bool settings_used = false;                 // by an instance: most cannot be changed any more
   std::vector<std::string> settings_warnings; // for rank 0 to print
   base::CounterList counters;
   std::deque<std::uint64_t> last_counters; // behind `counters` while there is no instance
@@ -110,8 +110,8 @@ class Library {
   // unless the simulator has set its own.
   Surroundings* surroundings = nullptr;
   std::unique_ptr<boot::Job> job; // null until join_job()
-  pid_t own_process = 0; // which has joined it
-  pid_t forked_from = 0; // in a process that a fork has made after MPI began: what made it
+  pid_t own_process = 0;          // which has joined it
+  pid_t forked_from = 0;          // in a process that a fork has made after MPI began: what made it
 
   // Objects that users hold handles of. The slabs keep freed ones readable, so that a stale handle
   // is recognised.

@@ -46,16 +46,19 @@ engine::ReceiveRequest& start(Process& self, MPI_Message* handle, const engine::
 } // namespace
 
 void probe(Process& self, int source, int tag, Communicator& comm, MPI_Status* status) {
-  if (source == MPI_PROC_NULL) return set_status(status, self.instance->requests.from_nobody.status);
+  if (source == MPI_PROC_NULL)
+    return set_status(status, self.instance->requests.from_nobody.status);
   const engine::Message* message = nullptr;
-  self.instance->wait_until(
-      [&] { return (message = self.instance->engine->probe(wanted(comm, source, tag))) != nullptr; });
+  self.instance->wait_until([&] {
+    return (message = self.instance->engine->probe(wanted(comm, source, tag))) != nullptr;
+  });
   show(*message, status);
 }
 
 void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Status* status) {
   *flag = 1;
-  if (source == MPI_PROC_NULL) return set_status(status, self.instance->requests.from_nobody.status);
+  if (source == MPI_PROC_NULL)
+    return set_status(status, self.instance->requests.from_nobody.status);
   const engine::Message* message = self.instance->engine->probe(wanted(comm, source, tag));
   if (message == nullptr) {
     self.instance->look();
@@ -69,8 +72,9 @@ void mprobe(Process& self, int source, int tag, Communicator& comm, MPI_Message*
             MPI_Status* status) {
   if (source == MPI_PROC_NULL) return hand_out_nobody(self, handle, status);
   engine::Message* message = nullptr;
-  self.instance->wait_until(
-      [&] { return (message = self.instance->engine->match_probe(wanted(comm, source, tag))) != nullptr; });
+  self.instance->wait_until([&] {
+    return (message = self.instance->engine->match_probe(wanted(comm, source, tag))) != nullptr;
+  });
   hand_out(*message, comm, handle, status);
 }
 

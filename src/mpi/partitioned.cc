@@ -29,7 +29,8 @@ void start_send(Process& self, LayerRequest& request) {
 
 void start_receive(Process& self, LayerRequest& request) {
   auto& made = static_cast<PartitionedRequest&>(request);
-  if (made.receive == nullptr) return complete(self, made, self.instance->requests.from_nobody.status);
+  if (made.receive == nullptr)
+    return complete(self, made, self.instance->requests.from_nobody.status);
   self.instance->engine->partitioned().start(*made.receive);
 }
 
@@ -193,9 +194,9 @@ void psend_init(Process& self, const void* buf, int partitions, MPI_Count count,
   const Partitions data = partitions_of(buf, partitions, count, type);
   PartitionedRequest& made = make(self, partitioned_send, partitions, comm);
   if (dest != MPI_PROC_NULL) {
-    made.send = &self.instance->engine->partitioned().make_send(comm.peer(*self.instance->engine, dest),
-                                                      {comm.p2p.context, comm.p2p.rank, tag}, data,
-                                                      end_round, &made);
+    made.send = &self.instance->engine->partitioned().make_send(
+        comm.peer(*self.instance->engine, dest), {comm.p2p.context, comm.p2p.rank, tag}, data,
+        end_round, &made);
     self.marks_partitions.store(true, std::memory_order_relaxed);
   }
   *request = handle(made);
@@ -207,7 +208,8 @@ void precv_init(Process& self, void* buf, int partitions, MPI_Count count, const
   PartitionedRequest& made = make(self, partitioned_receive, partitions, comm);
   if (source != MPI_PROC_NULL) {
     made.receive = &self.instance->engine->partitioned().make_receive(
-        comm.peer(*self.instance->engine, source), {comm.p2p.context, source, tag}, data, end_round, &made);
+        comm.peer(*self.instance->engine, source), {comm.p2p.context, source, tag}, data, end_round,
+        &made);
   }
   *request = handle(made);
 }

@@ -99,8 +99,10 @@ void session_get_nth_pset(Library&, Session&, Info*, int n, int* pset_len, char*
 void session_get_pset_info(Library& self, Session&, const char* pset_name, MPI_Info* info) {
   const std::size_t set = find_set(pset_name);
   if (set == no_set) {
-    base::fail(MPI_ERR_ARG, "there is no process set '{}'; MPI_Session_get_nth_pset names those "
-               "that there are", pset_name);
+    base::fail(MPI_ERR_ARG,
+               "there is no process set '{}'; MPI_Session_get_nth_pset names those "
+               "that there are",
+               pset_name);
   }
   self.join_job();
   const int size = set == world_set ? self.job->size() : 1;

@@ -216,7 +216,8 @@ void win_allocate_shared(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info*
   create(self, comm, MPI_WIN_FLAVOR_SHARED, info, win, [&](Window& window) {
     for (int rank = 0; rank < window.ranks; ++rank) {
       const engine::Rank each = (*window.comm->p2p.local)[rank];
-      const std::string_view network = self.instance->engine->networks().reaching(each).limits().name;
+      const std::string_view network =
+          self.instance->engine->networks().reaching(each).limits().name;
       if (network == "shm" || window.ranks == 1) continue;
       base::fail(MPI_ERR_RMA_SHARED,
                  "rank {} of the communicator is reached over {}, so it shares no memory with this "

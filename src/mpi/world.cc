@@ -27,8 +27,8 @@ void make_communicators(Process& self) {
   const std::uint64_t own = static_cast<std::uint64_t>(rank) << 32;
   self.world.all = &predefined_communicator(self, MPI_COMM_WORLD, "MPI_COMM_WORLD", 4,
                                             RankMap(0, 1, self.job->size()));
-  self.world.self = &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF", own,
-                                             RankMap(rank, 1, 1));
+  self.world.self =
+      &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF", own, RankMap(rank, 1, 1));
 }
 
 void drop_communicators(Process& self) {

@@ -17,8 +17,8 @@ struct World {
 
   Phase phase = Phase::before_init;
   std::thread::id main_thread;
-  Communicator* all = nullptr;     // MPI_COMM_WORLD, while initialized
-  Communicator* self = nullptr;    // MPI_COMM_SELF
+  Communicator* all = nullptr;      // MPI_COMM_WORLD, while initialized
+  Communicator* self = nullptr;     // MPI_COMM_SELF
   bool self_has_errhandler = false; // set by the program
 };
 

@@ -116,16 +116,16 @@ void errors() {
   FAILS(MPI_ERR_ARG, MPI_Comm_create_from_group(group, long_tag.c_str(), MPI_INFO_NULL,
                                                 MPI_ERRORS_RETURN, &comm));
   CHECK(comm == MPI_COMM_NULL);
-  FAILS(MPI_ERR_GROUP, MPI_Comm_create_from_group(MPI_GROUP_NULL, "x", MPI_INFO_NULL,
-                                                  MPI_ERRORS_RETURN, &comm));
+  FAILS(MPI_ERR_GROUP,
+        MPI_Comm_create_from_group(MPI_GROUP_NULL, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
   OK(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
   CHECK(comm == MPI_COMM_NULL);
   if (check::size > 1) {
     const int other = (check::rank + 1) % check::size;
     MPI_Group without = MPI_GROUP_NULL;
     OK(MPI_Group_incl(group, 1, &other, &without));
-    FAILS(MPI_ERR_GROUP, MPI_Comm_create_from_group(without, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN,
-                                                    &comm));
+    FAILS(MPI_ERR_GROUP,
+          MPI_Comm_create_from_group(without, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
     OK(MPI_Group_free(&without));
   }
   OK(MPI_Group_free(&group));
