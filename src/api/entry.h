@@ -12,10 +12,11 @@ namespace macadam::api {
 // error handler runs, so that the handler may call MPI.
 class Entry {
  public:
-  [[gnu::always_inline]] Entry(mpi::Library& self, const char* function)
-      : locked_(self.thread_multiple ? &self : nullptr) {
-    if (locked_ != nullptr) [[unlikely]]
-      locked_->lock.lock();
+  [[gnu::always_inline]] Entry(mpi::Library& self, const char* function) {
+    if (self.thread_multiple) [[unlikely]] {
+      locked_ = &self;
+      self.lock.lock();
+    }
     self.function = function;
   }
   Entry(const Entry&) = delete;
@@ -29,7 +30,7 @@ class Entry {
 
  private:
   // Not read from the library again: MPI_Init_thread changes the level under way.
-  mpi::Library* locked_;
+  mpi::Library* locked_ = nullptr;
 };
 
 // The same for the functions that may be called at any time, which MPI wants to be thread-safe at
