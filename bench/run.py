@@ -146,7 +146,7 @@ def machine_references(results, figure, parameter):
 def data_paths(ours, programs):
     """How the bytes of Macadam's long messages crossed: a table."""
     lines = ["### Macadam's data path (percent of the bytes)", "",
-             "| program | size | EAGER | rendezvous, cells | kernel, one core | kernel, both cores |",
+             "| program | size | EAGER | rendezvous, chunks | kernel, one core | kernel, both cores |",
              "| --- | ---: | ---: | ---: | ---: | ---: |"]
     environment = {**ours.environment, "MACADAM_REPORT": "1"}
     for program in programs:
@@ -156,11 +156,11 @@ def data_paths(ours, programs):
                                   timeout=TIME_LIMIT)
             rows = re.findall(r"^ +(bytes_\w+) +(\d+)", done.stdout + done.stderr, re.MULTILINE)
             bytes_of = {name: int(value) for name, value in rows}
-            halves, cells = bytes_of.get("bytes_in_halves", 0), bytes_of.get("bytes_streamed", 0)
-            kernel = bytes_of.get("bytes_cross_copied", 0) - halves
-            eager = bytes_of["bytes_sent"] - halves - cells - kernel
+            split, chunks = bytes_of.get("bytes_split_copied", 0), bytes_of.get("bytes_streamed", 0)
+            kernel = bytes_of.get("bytes_cross_copied", 0) - split
+            eager = bytes_of["bytes_sent"] - split - chunks - kernel
             shares = " | ".join(f"{100 * part / bytes_of['bytes_sent']:.0f}"
-                                for part in (eager, cells, kernel, halves))
+                                for part in (eager, chunks, kernel, split))
             lines.append(f"| {program} | {size} | {shares} |")
     return "\n".join(lines) + "\n"
 

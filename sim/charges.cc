@@ -33,9 +33,9 @@ class ChargedSink final : public engine::Sink {
     if (Rank* const rank = Rank::current()) rank->charge(from_ns(rank->model().matching_ns));
     engine_.on_message(source, message, bytes);
   }
-  // Nothing to match: the notice says which request it is of.
-  void on_put(engine::Rank source, std::uint32_t notice, std::size_t bytes) override {
-    engine_.on_put(source, notice, bytes);
+  // Nothing to match: the notification says which request it is of.
+  void on_put(engine::Rank source, std::uint32_t notification, std::size_t bytes) override {
+    engine_.on_put(source, notification, bytes);
   }
   void on_complete(std::uint64_t cookie, bool ok) override { engine_.on_complete(cookie, ok); }
   void on_peer(engine::Rank peer, engine::PeerState state) override {

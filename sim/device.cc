@@ -44,7 +44,7 @@ void check_depth(const SimulatedDevice& device, const char* what, std::uint32_t 
 
 SimulatedDevice::Interruptible::Interruptible(SimulatedDevice& device) : device_(device) {
   device.interruptible_ = true;
-  device.run_attendant();
+  device.run_progress_thread();
 }
 
 SimulatedDevice::SimulatedDevice(Fabric& fabric, Processor& processor, std::string name)
@@ -85,9 +85,9 @@ SimulatedDevice::register_memory(void* memory, std::size_t bytes, Access access)
 }
 
 std::unique_ptr<net::rdma::CompletionQueue>
-SimulatedDevice::make_completion_queue(std::uint32_t depth, bool attended) {
+SimulatedDevice::make_completion_queue(std::uint32_t depth, bool async) {
   check_depth(*this, "completion queue", depth, limits_.completion_depth);
-  return std::make_unique<SimulatedCompletionQueue>(*this, depth, attended);
+  return std::make_unique<SimulatedCompletionQueue>(*this, depth, async);
 }
 
 std::unique_ptr<net::rdma::SharedReceiveQueue>
@@ -135,12 +135,12 @@ SimulatedDevice::make_address_handle(const PortAddress& to) {
 // ------------------------------------------------------------------ time
 
 Time SimulatedDevice::time() const {
-  return attending_ ? attendant_time_ : processor_.now();
+  return in_progress_thread_ ? progress_thread_time_ : processor_.now();
 }
 
 void SimulatedDevice::spend(Time cost) const {
-  if (attending_)
-    attendant_time_ += cost;
+  if (in_progress_thread_)
+    progress_thread_time_ += cost;
   else
     processor_.spend(cost);
 }
@@ -155,12 +155,12 @@ double SimulatedDevice::now() const {
   return seconds(time());
 }
 
-void SimulatedDevice::enter_poll(bool attendant_may_come) {
-  if (attending_) return;
+void SimulatedDevice::enter_poll(bool may_run_progress_thread) {
+  if (in_progress_thread_) return;
   // Every poll could let the others catch up, and most would find nothing: a quarter of the
   // network's latency later is soon enough.
   if (processor_.now() - fabric_.scheduler().now() >= glance_) processor_.synchronize();
-  if (attendant_may_come) run_attendant();
+  if (may_run_progress_thread) run_progress_thread();
   activity_ = false;
 }
 
@@ -214,9 +214,9 @@ void SimulatedDevice::compute(Time duration) {
   processor_.compute(duration);
 }
 
-// ------------------------------------------------------------------ the attendant
+// ------------------------------------------------------------------ the progress thread
 
-void SimulatedDevice::attend(net::rdma::EventSink* sink) {
+void SimulatedDevice::set_event_sink(net::rdma::EventSink* sink) {
   sink_ = sink;
   if (sink == nullptr) {
     while (!due_.empty())
@@ -226,24 +226,24 @@ void SimulatedDevice::attend(net::rdma::EventSink* sink) {
 
 void SimulatedDevice::notify(Event event) {
   const Model& model = fabric_.model();
-  const double late = fabric_.faults().attendant_jitter_ns * fabric_.random().fraction();
-  const Time awake =
-      std::max(fabric_.scheduler().now(), attendant_time_) + from_ns(model.attendant_ns + late);
+  const double late = fabric_.faults().progress_thread_jitter_ns * fabric_.random().fraction();
+  const Time awake = std::max(fabric_.scheduler().now(), progress_thread_time_) +
+                     from_ns(model.progress_thread_ns + late);
   fabric_.scheduler().at(awake, [&fabric = fabric_, lid = lid(), event] {
     SimulatedDevice* device = fabric.find(lid);
     if (device == nullptr || device->sink_ == nullptr) return;
     device->due_.push(event);
-    if (device->interruptible_) device->run_attendant();
+    if (device->interruptible_) device->run_progress_thread();
   });
 }
 
-void SimulatedDevice::run_attendant() {
+void SimulatedDevice::run_progress_thread() {
   while (!due_.empty() && sink_ != nullptr) {
     const Event event = due_.pop();
-    const Time began = std::max(fabric_.scheduler().now(), attendant_time_);
-    attendant_time_ = began;
-    attending_ = true;
-    ++counters_.attendant_calls;
+    const Time began = std::max(fabric_.scheduler().now(), progress_thread_time_);
+    progress_thread_time_ = began;
+    in_progress_thread_ = true;
+    ++counters_.progress_thread_calls;
     if (event.kind == Event::Kind::loss) {
       sink_->on_failure(net::rdma::all_queue_pairs, loss_);
     } else if (event.kind == Event::Kind::limit) {
@@ -251,8 +251,8 @@ void SimulatedDevice::run_attendant() {
     } else if (auto* queue = completion_queues.find(event.id)) {
       sink_->on_completions(*queue);
     }
-    attending_ = false;
-    processor_.steal(from_ns(fabric_.model().interrupt_ns) + attendant_time_ - began);
+    in_progress_thread_ = false;
+    processor_.steal(from_ns(fabric_.model().interrupt_ns) + progress_thread_time_ - began);
   }
 }
 

@@ -25,18 +25,18 @@ struct DeviceCounters {
   std::uint64_t queue_pairs_most = 0; // at once
   std::uint64_t connections = 0;      // reliable queue pairs that were connected
   std::uint64_t registrations = 0;
-  std::uint64_t attendant_calls = 0;
+  std::uint64_t progress_thread_calls = 0;
   std::uint64_t sleeps = 0; // wait() that did sleep
 };
 
 // One simulated port: verbs' rules without verbs' hardware. All costs of the model are charged to
-// the process's processor, or, inside an EventSink, to the attendant. What verbs leaves to the user
-// to see to (completion queues overrun, memory posted that is not registered) throws
+// the process's processor, or, inside an EventSink, to the progress thread. What verbs leaves to
+// the user to see to (completion queues overrun, memory posted that is not registered) throws
 // base::Error (MPI_ERR_INTERN), so that a mistake is found where it is made.
 //
-// No call gives way to other processes, except poll(), wait() and yield(). The attendant is called
-// only in wait(), in yield(), in poll() of a completion queue of connections' receives, and while
-// the process computes.
+// No call gives way to other processes, except poll(), wait() and yield(). The progress thread is
+// called only in wait(), in yield(), in poll() of a completion queue of connections' receives, and
+// while the process computes.
 class SimulatedDevice final : public net::rdma::Device {
  public:
   // `fabric` and `processor` outlive the device.
@@ -50,7 +50,7 @@ class SimulatedDevice final : public net::rdma::Device {
   std::unique_ptr<net::rdma::MemoryRegion> register_memory(void* memory, std::size_t bytes,
                                                            net::rdma::Access access) override;
   std::unique_ptr<net::rdma::CompletionQueue> make_completion_queue(std::uint32_t depth,
-                                                                    bool attended) override;
+                                                                    bool async) override;
   std::unique_ptr<net::rdma::SharedReceiveQueue>
   make_shared_receive_queue(std::uint32_t depth) override;
   std::unique_ptr<net::rdma::QueuePair>
@@ -58,15 +58,15 @@ class SimulatedDevice final : public net::rdma::Device {
   std::unique_ptr<net::rdma::AddressHandle>
   make_address_handle(const net::rdma::PortAddress& to) override;
 
-  void attend(net::rdma::EventSink* sink) override;
+  void set_event_sink(net::rdma::EventSink* sink) override;
   void wait(unsigned longest_us) override;
   void wake() override;
   void yield() override;
   [[nodiscard]] double now() const override;
 
-  // The attendant will hear that the adapter is gone for good.
+  // The progress thread will hear that the adapter is gone for good.
   void lose(std::string reason);
-  // The process computes for so long; the attendant may interrupt it.
+  // The process computes for so long; the progress thread may interrupt it.
   void compute(Time duration);
 
   [[nodiscard]] Fabric& fabric() const { return fabric_; }
@@ -81,7 +81,7 @@ class SimulatedDevice final : public net::rdma::Device {
     enum class Kind : std::uint8_t { limit, completions, loss } kind;
     std::uint64_t id; // of the queue
   };
-  // Makes the attendant wake up.
+  // Makes the progress thread wake up.
   void notify(Event event);
   // Something came that a spinning process would see; an armed completion queue has an event.
   void on_activity();
@@ -91,7 +91,7 @@ class SimulatedDevice final : public net::rdma::Device {
   void spend(Time cost) const;
   // What it takes to post so many receives at once.
   void spend_posting(std::size_t receives) const;
-  void enter_poll(bool attendant_may_come);
+  void enter_poll(bool may_run_progress_thread);
   void release_places(std::uint32_t queue_pair, std::uint32_t places);
   // Throws if memory of a receive is not registered.
   void check_receives(std::span<const net::rdma::ReceiveWork> work) const;
@@ -106,7 +106,7 @@ class SimulatedDevice final : public net::rdma::Device {
   base::IdTable<SimulatedSharedReceiveQueue> shared_queues;
 
  private:
-  // The process is where its attendant may interrupt it.
+  // The process is where its progress thread may interrupt it.
   class Interruptible {
    public:
     explicit Interruptible(SimulatedDevice& device);
@@ -117,7 +117,7 @@ class SimulatedDevice final : public net::rdma::Device {
    private:
     SimulatedDevice& device_;
   };
-  void run_attendant();
+  void run_progress_thread();
 
   Fabric& fabric_;
   Processor& processor_;
@@ -128,9 +128,9 @@ class SimulatedDevice final : public net::rdma::Device {
   std::vector<std::pair<std::uint32_t, SimulatedQueuePair*>> queue_pairs_; // by number
   std::uint32_t next_number_;
   net::rdma::EventSink* sink_ = nullptr;
-  Fifo<Event> due_; // for the attendant, who is awake
-  mutable Time attendant_time_ = 0;
-  bool attending_ = false;
+  Fifo<Event> due_; // for the progress thread, who is awake
+  mutable Time progress_thread_time_ = 0;
+  bool in_progress_thread_ = false;
   bool interruptible_ = false;
   bool event_ = false;    // wait() need not sleep
   bool activity_ = false; // since the last poll

@@ -31,7 +31,7 @@ struct Launcher {
   std::uint32_t generation = 0;                // see boot::Job
   int in_mpi = 0;                              // ranks that have entered it and not left
   std::vector<Rank*> in_barrier;
-  std::vector<Rank*> ended; // not buried yet
+  std::vector<Rank*> ended; // not destroyed yet
   int computing = 0;        // ranks
   std::uint32_t barrier_round = 0;
   std::optional<Abort> abort;

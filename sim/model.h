@@ -34,10 +34,10 @@ struct Model {
   double copy_mb_per_s = 1000; // of whatever the library copies, packs or reduces
   double spin_ns = 5000;       // how long a spinning wait looks elsewhere at most (Device::yield)
   double wake_ns = 10000;      // from a completion to a process that sleeps in wait()
-  double attendant_ns = 12000; // from an event to the thread that attends the device
-  double interrupt_ns = 3000;  // of the computing process's time that such an event takes
-  double clock_ns = 20;        // to read the clock
-  double compute_factor = 1;   // what a program computes takes so many times what it took here
+  double progress_thread_ns = 12000; // from an event to the thread that handles the device's events
+  double interrupt_ns = 3000;        // of the computing process's time that such an event takes
+  double clock_ns = 20;              // to read the clock
+  double compute_factor = 1; // what a program computes takes so many times what it took here
 
   // Things made and unmade.
   double registration_ns = 10000;
@@ -79,11 +79,11 @@ struct Faults {
   double datagram_duplication = 0;
   double datagram_reordering = 0; // the datagram takes up to `reordering_ns` longer
   double reordering_ns = 20000;
-  double jitter = 0;              // a message takes up to this part of the latency longer
-  double queue_pair_break = 0;    // that a message breaks its connection
-  double attendant_jitter_ns = 0; // the attendant wakes up to this much later
-  double compute_jitter = 0;      // a rank's computations take up to this part longer
-  std::int64_t slow_rank = -1;    // whose own work takes `slowness` times as long
+  double jitter = 0;                    // a message takes up to this part of the latency longer
+  double queue_pair_break = 0;          // that a message breaks its connection
+  double progress_thread_jitter_ns = 0; // the progress thread wakes up to this much later
+  double compute_jitter = 0;            // a rank's computations take up to this part longer
+  std::int64_t slow_rank = -1;          // whose own work takes `slowness` times as long
   double slowness = 10;
   bool split_writes = false; // part of a write is seen before the rest
   bool shuffle = false;      // events of the same moment happen in random order

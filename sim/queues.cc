@@ -13,9 +13,8 @@ using net::rdma::Completion;
 using net::rdma::ReceiveWork;
 
 SimulatedCompletionQueue::SimulatedCompletionQueue(SimulatedDevice& device, std::uint32_t depth,
-                                                   bool attended)
-    : device_(device), id_(device.completion_queues.add(this)), depth_(depth), attended_(attended) {
-}
+                                                   bool async)
+    : device_(device), id_(device.completion_queues.add(this)), depth_(depth), async_(async) {}
 
 SimulatedCompletionQueue::~SimulatedCompletionQueue() {
   device_.completion_queues.remove(id_);
@@ -23,7 +22,7 @@ SimulatedCompletionQueue::~SimulatedCompletionQueue() {
 
 std::size_t SimulatedCompletionQueue::poll(std::span<Completion> completions) {
   const Model& model = device_.fabric().model();
-  device_.enter_poll(lets_attendant_in_);
+  device_.enter_poll(admits_progress_thread_);
   std::size_t found = 0;
   for (; found < completions.size() && !entries_.empty(); ++found) {
     const Entry entry = entries_.pop();
@@ -51,7 +50,7 @@ void SimulatedCompletionQueue::push(const Completion& completion, std::uint32_t 
   device_.on_activity();
   if (!armed_) return;
   armed_ = false;
-  if (attended_) {
+  if (async_) {
     device_.notify({SimulatedDevice::Event::Kind::completions, id_});
   } else {
     device_.on_event();

@@ -47,7 +47,7 @@ class Fifo {
 
 class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
  public:
-  SimulatedCompletionQueue(SimulatedDevice& device, std::uint32_t depth, bool attended);
+  SimulatedCompletionQueue(SimulatedDevice& device, std::uint32_t depth, bool async);
   ~SimulatedCompletionQueue() override;
 
   std::size_t poll(std::span<net::rdma::Completion> completions) override;
@@ -58,8 +58,8 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   // Forgets what has not been polled of a queue pair that goes away.
   void forget(std::uint32_t queue_pair);
 
-  // Connections' receives complete here: a process that polls it lets the attendant in.
-  void serve_connections() { lets_attendant_in_ = !attended_; }
+  // Connections' receives complete here: a process that polls it lets the progress thread in.
+  void serve_connections() { admits_progress_thread_ = !async_; }
 
  private:
   struct Entry {
@@ -68,11 +68,11 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   };
   SimulatedDevice& device_;
   Fifo<Entry> entries_;
-  std::uint64_t id_; // for events on the way to the attendant
+  std::uint64_t id_; // for events on the way to the progress thread
   std::uint32_t depth_;
-  bool attended_;
+  bool async_;
   bool armed_ = false;
-  bool lets_attendant_in_ = false;
+  bool admits_progress_thread_ = false;
 };
 
 // Receives, in order: of one queue pair, or shared.
@@ -97,8 +97,9 @@ class ReceiveQueue {
   std::uint32_t depth_;
 };
 
-// What is posted serves from the moment at which whoever posts it has got so far, the attendant or
-// the application: not before the memory of a refill is registered and the work of posting is done.
+// What is posted serves from the moment at which whoever posts it has got so far, the progress
+// thread or the application: not before the memory of a refill is registered and the work of
+// posting is done.
 class SimulatedSharedReceiveQueue final : public net::rdma::SharedReceiveQueue {
  public:
   SimulatedSharedReceiveQueue(SimulatedDevice& device, std::uint32_t depth);

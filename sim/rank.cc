@@ -90,7 +90,7 @@ Rank* Rank::current() {
 void Rank::start() {
   state_.phase = RankState::Phase::running;
   process_ = std::make_unique<mpi::Process>();
-  process_->surroundings = this;
+  process_->runtime = this;
   if (environment_.settings != nullptr) {
     process_->settings = *environment_.settings;
     process_->settings_read = true;
@@ -119,7 +119,7 @@ void Rank::exit(int code) {
   Fiber::leave();
 }
 
-void Rank::bury() {
+void Rank::destroy() {
   process_.reset();
   device_.reset();
   fiber_.reset();
@@ -228,7 +228,7 @@ void Rank::publish(const net::rdma::wire::Endpoint& own) {
 
 net::rdma::wire::Endpoint Rank::find(net::rdma::Rank peer) {
   device_->spend(from_ns(environment_.fabric.model().address_lookup_ns));
-  // Not a wait() of the device: the caller may hold the lock that the attendant would want.
+  // Not a wait() of the device: the caller may hold the lock that the progress thread would want.
   while (!environment_.launcher.endpoints.at(peer)) {
     environment_.launcher.waiting_for[peer].push_back(this);
     processor_.sleep(never);

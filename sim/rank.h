@@ -27,7 +27,7 @@ struct RankState {
 
 // One simulated MPI process: its processor, its RDMA device, its MPI library, and a fiber in which
 // its program runs. Everything that is global in a real process is switched with the fiber.
-class Rank final : mpi::Surroundings, net::rdma::Directory {
+class Rank final : mpi::Runtime, net::rdma::Directory {
  public:
   struct Environment {
     Scheduler& scheduler;
@@ -48,7 +48,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
   // Makes the process and runs its program from now on. Called by an event.
   void start();
   // Gives back what only a running program needs. Not from inside the fiber.
-  void bury();
+  void destroy();
 
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] int node_of(int rank) const { return rank / environment_.ranks_per_node; }
@@ -100,7 +100,7 @@ class Rank final : mpi::Surroundings, net::rdma::Directory {
     Rank& rank_;
   };
 
-  // mpi::Surroundings
+  // mpi::Runtime
   std::unique_ptr<boot::Job> join() override;
   std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) override;

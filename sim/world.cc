@@ -39,7 +39,7 @@ World::World(WorldOptions options)
 World::~World() {
   // One rank after the other, each whole: no rank reaches into another's memory while it goes.
   for (auto& rank : ranks_)
-    rank->bury();
+    rank->destroy();
 }
 
 // Only timers of ranks that wait are left, and have been for long.
@@ -48,14 +48,14 @@ bool World::hung() const {
          seconds(scheduler_.now() - scheduler_.last_touch()) > options_.quiet_s;
 }
 
-std::size_t World::bury_ended() {
+std::size_t World::destroy_ended() {
   std::size_t count = 0;
   for (; !launcher_.ended.empty(); ++count) {
     Rank* rank = launcher_.ended.back();
     launcher_.ended.pop_back();
     scheduler_.touch();
     if (on_end) on_end(*rank);
-    rank->bury();
+    rank->destroy();
   }
   return count;
 }
@@ -100,7 +100,7 @@ Outcome World::run(const Program& program) {
       outcome.text = hang_report();
       break;
     }
-    left -= bury_ended();
+    left -= destroy_ended();
   }
   if (launcher_.abort) {
     outcome.end = Outcome::End::aborted;

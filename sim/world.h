@@ -70,7 +70,7 @@ class World {
 
  private:
   bool hung() const;
-  std::size_t bury_ended();
+  std::size_t destroy_ended();
   [[nodiscard]] std::string hang_report();
 
   WorldOptions options_;

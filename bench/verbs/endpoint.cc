@@ -50,7 +50,7 @@ std::pair<Wire, Wire> wire() {
 
 struct Endpoint::Address {
   ibv_gid gid;
-  std::uint64_t landing;
+  std::uint64_t inbound;
   std::uint32_t queue_pair;
   std::uint32_t key;
 };
@@ -59,7 +59,7 @@ Endpoint::Endpoint(const Wire& wire, std::size_t bytes, int depth)
     : wire_(wire), memory_(2 * std::max<std::size_t>(bytes, 1)) {
   open_device();
   make_queues(depth);
-  const Address mine{gid_, reinterpret_cast<std::uint64_t>(landing()), queue_pair_->qp_num,
+  const Address mine{gid_, reinterpret_cast<std::uint64_t>(inbound()), queue_pair_->qp_num,
                      region_->rkey};
   connect(exchange(wire_, mine));
   barrier();
@@ -121,7 +121,7 @@ void Endpoint::make_queues(int depth) {
 }
 
 void Endpoint::connect(const Address& peer) {
-  peer_landing_ = peer.landing;
+  peer_inbound_ = peer.inbound;
   peer_key_ = peer.key;
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
@@ -157,21 +157,21 @@ void Endpoint::connect(const Address& peer) {
                "queue pair to RTS");
 }
 
-ibv_send_wr Endpoint::request(ibv_wr_opcode opcode, ibv_sge& piece, std::size_t offset) const {
+ibv_send_wr Endpoint::request(ibv_wr_opcode opcode, ibv_sge& segment, std::size_t offset) const {
   ibv_send_wr request{};
   request.opcode = opcode;
-  request.sg_list = &piece;
-  request.num_sge = piece.length > 0 ? 1 : 0;
-  if (piece.length <= inline_) request.send_flags = IBV_SEND_INLINE;
-  request.wr.rdma.remote_addr = peer_landing_ + offset;
+  request.sg_list = &segment;
+  request.num_sge = segment.length > 0 ? 1 : 0;
+  if (segment.length <= inline_) request.send_flags = IBV_SEND_INLINE;
+  request.wr.rdma.remote_addr = peer_inbound_ + offset;
   request.wr.rdma.rkey = peer_key_;
   return request;
 }
 
 void Endpoint::post_one(ibv_wr_opcode opcode, std::size_t bytes) {
-  ibv_sge piece{reinterpret_cast<std::uint64_t>(data()), static_cast<std::uint32_t>(bytes),
-                region_->lkey};
-  ibv_send_wr one = request(opcode, piece, 0);
+  ibv_sge segment{reinterpret_cast<std::uint64_t>(data()), static_cast<std::uint32_t>(bytes),
+                  region_->lkey};
+  ibv_send_wr one = request(opcode, segment, 0);
   // A quarter of the send queue per completion: the same rule as Macadam's for inline messages.
   if (++unsignalled_ == quarter_) {
     one.send_flags |= IBV_SEND_SIGNALED;
@@ -183,12 +183,12 @@ void Endpoint::post_one(ibv_wr_opcode opcode, std::size_t bytes) {
 }
 
 void Endpoint::post_window(ibv_wr_opcode opcode, ibv_wr_opcode last, std::size_t bytes, int count) {
-  std::vector<ibv_sge> pieces(static_cast<std::size_t>(count));
-  std::vector<ibv_send_wr> list(pieces.size());
+  std::vector<ibv_sge> segments(static_cast<std::size_t>(count));
+  std::vector<ibv_send_wr> list(segments.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
-    pieces[i] = {reinterpret_cast<std::uint64_t>(data() + i * bytes),
-                 static_cast<std::uint32_t>(bytes), region_->lkey};
-    list[i] = request(opcode, pieces[i], i * bytes);
+    segments[i] = {reinterpret_cast<std::uint64_t>(data() + i * bytes),
+                   static_cast<std::uint32_t>(bytes), region_->lkey};
+    list[i] = request(opcode, segments[i], i * bytes);
     list[i].next = i + 1 < list.size() ? &list[i + 1] : nullptr;
   }
   list.back().opcode = last;
@@ -225,12 +225,12 @@ void Endpoint::post(ibv_send_wr& first, int count) {
 }
 
 void Endpoint::post_receives(std::size_t stride, std::size_t bytes, int count) {
-  std::vector<ibv_sge> pieces(static_cast<std::size_t>(count));
-  std::vector<ibv_recv_wr> list(pieces.size());
+  std::vector<ibv_sge> segments(static_cast<std::size_t>(count));
+  std::vector<ibv_recv_wr> list(segments.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
-    pieces[i] = {reinterpret_cast<std::uint64_t>(landing() + i * stride),
-                 static_cast<std::uint32_t>(bytes), region_->lkey};
-    list[i].sg_list = &pieces[i];
+    segments[i] = {reinterpret_cast<std::uint64_t>(inbound() + i * stride),
+                   static_cast<std::uint32_t>(bytes), region_->lkey};
+    list[i].sg_list = &segments[i];
     list[i].num_sge = 1;
     list[i].next = i + 1 < list.size() ? &list[i + 1] : nullptr;
   }

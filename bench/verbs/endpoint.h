@@ -19,7 +19,7 @@ struct Wire {
 std::pair<Wire, Wire> wire();
 
 // The connection of this process with the one at the other end of a wire. Each has two pieces of
-// memory of `bytes`: data() is sent, landing() is where the peer's writes and sends go. Whatever
+// memory of `bytes`: data() is sent, inbound() is where the peer's writes and sends go. Whatever
 // fails ends the program with a line that says what.
 class Endpoint {
  public:
@@ -30,11 +30,11 @@ class Endpoint {
   ~Endpoint();
 
   char* data() { return memory_.data(); }
-  char* landing() { return memory_.data() + memory_.size() / 2; }
+  char* inbound() { return memory_.data() + memory_.size() / 2; }
 
-  // `count` receives; the i-th lands at i * `stride` of landing().
+  // `count` receives; the i-th lands at i * `stride` of inbound().
   void post_receives(std::size_t stride, std::size_t bytes, int count);
-  // One send, or write to the start of the peer's landing(), of the first `bytes` of data().
+  // One send, or write to the start of the peer's inbound(), of the first `bytes` of data().
   void send(std::size_t bytes) { post_one(IBV_WR_SEND, bytes); }
   void write(std::size_t bytes) { post_one(IBV_WR_RDMA_WRITE, bytes); }
   // `count` of them, each from and to its own piece of the memory, posted as one list. The last
@@ -59,10 +59,10 @@ class Endpoint {
   void post_window(ibv_wr_opcode opcode, ibv_wr_opcode last, std::size_t bytes, int count);
   void post(ibv_send_wr& first, int count);
   void reap(bool wait);
-  ibv_send_wr request(ibv_wr_opcode opcode, ibv_sge& piece, std::size_t offset) const;
+  ibv_send_wr request(ibv_wr_opcode opcode, ibv_sge& segment, std::size_t offset) const;
 
   Wire wire_;
-  std::vector<char> memory_; // data, landing
+  std::vector<char> memory_; // data, inbound
   ibv_context* context_ = nullptr;
   ibv_pd* domain_ = nullptr;
   ibv_mr* region_ = nullptr;
@@ -73,7 +73,7 @@ class Endpoint {
   std::uint8_t gid_index_ = 0;
   ibv_mtu mtu_ = IBV_MTU_1024;
   std::uint32_t inline_ = 0; // bytes
-  std::uint64_t peer_landing_ = 0;
+  std::uint64_t peer_inbound_ = 0;
   std::uint32_t peer_key_ = 0;
   int room_ = 0;        // requests that the send queue takes
   int unsignalled_ = 0; // posted since the last that asked for a completion

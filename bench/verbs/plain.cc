@@ -75,7 +75,7 @@ double send_ping_pong(Endpoint& end, bool first, std::size_t bytes) {
 }
 
 double write_ping_pong(Endpoint& end, bool first, std::size_t bytes) {
-  std::atomic_ref<char> last(end.landing()[bytes - 1]);
+  std::atomic_ref<char> last(end.inbound()[bytes - 1]);
   char mark = 1;
   last.store(0);
   end.barrier();

@@ -32,7 +32,7 @@ C     no modules, every argument given (Danalis et al. 2008, Figure 1 a).
         v(i) = rank + 1d-6 * i
  10   continue
       call gravel_wait_recv_buffer(next, tag, buf, ierr)
-C     Two pieces, the second one first.
+C     Two fragments, the second one first.
       call gravel_post_os_put(buf, v(n / 2 + 1), nbytes / 2,
      &                        nbytes / 2, reqs(2), ierr)
       call gravel_wait(reqs(2), ierr)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Several pieces with one handshake (Danalis et al. 2008, Figures 1 d and 2 C): the loop that fills
- * the array is cut into strips, and each strip is under way while the next one is computed. */
+ * Several fragments with one handshake (Danalis et al. 2008, Figures 1 d and 2 C): the loop that
+ * fills the array is cut into strips, and each strip is under way while the next one is computed.
+ */
 #include "common.h"
 
 enum { size = 120000, strip = 20000, rounds = 10, tag = 5 };

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! Several pieces with one handshake (Danalis et al. 2008, Figures 1 d and 2 C): the loop that fills
+! Several fragments with one handshake (Danalis et al. 2008, Figures 1 d and 2 C): the loop that fills
 ! the array is cut into strips, and each strip is under way while the next one is computed.
 program pipeline
   use mpi

@@ -162,7 +162,7 @@ def barrier(programs, largest):
     return {"rows": rows}
 
 
-# Of the burst pattern: in MPI_Waitall; by how much the attendant lengthens the computation; the
+# Of the burst pattern: in MPI_Waitall; by how much the progress thread lengthens the computation; the
 # receiver's whole time, computation and Waitall; the sender's.
 BURST_TIMES = ["waitall_us", "taken_us", "total_us", "sender_us"]
 

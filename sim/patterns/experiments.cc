@@ -24,8 +24,8 @@ double now_us() {
 }
 
 // Sur et al., section 5.3 and Figure 10: receives are posted, then the receiver computes while a
-// burst of messages comes; how long does Waitall take? And what it costs: by how much the attendant
-// has made the computation longer, and how long the sender was at it.
+// burst of messages comes; how long does Waitall take? And what it costs: by how much the progress
+// thread has made the computation longer, and how long the sender was at it.
 void burst(Context& context) {
   const auto bursts =
       context.parameters.numbers("bursts", {50, 100, 150, 200, 250, 300, 400, 500, 750, 1000});
@@ -39,7 +39,8 @@ void burst(Context& context) {
       return data.data() + i * static_cast<std::size_t>(bytes);
     };
     MPI_Barrier(MPI_COMM_WORLD);
-    compute_us(1000); // by now the connection is made, and the attendant has no more to do for it
+    compute_us(
+        1000); // by now the connection is made, and the progress thread has no more to do for it
     MPI_Barrier(MPI_COMM_WORLD);
     if (context.rank == 1) {
       MPI_Recv(nullptr, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -36,9 +36,9 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
     const gravel::Directory& directory = *this;
     driver_.emplace(engine::Networks(*transport_), directory, slots);
     own_.ledgers = driver_->core().ledgers(0);
-    std::vector<Card> all(static_cast<std::size_t>(context.size));
+    std::vector<EndpointAddress> all(static_cast<std::size_t>(context.size));
     MPI_Allgather(&own_, sizeof own_, MPI_BYTE, all.data(), sizeof own_, MPI_BYTE, MPI_COMM_WORLD);
-    cards_ = std::move(all);
+    endpoint_addresses_ = std::move(all);
   }
   ~Gravel() override { driver_->leave(); }
   Gravel(const Gravel&) = delete;
@@ -60,7 +60,7 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
     const Call call(__builtin_return_address(0));
     return driver_->wait_for(producer, [&] { return core().take_send_buffer(producer, tag); });
   }
-  // A piece whose request is the FIN's.
+  // A fragment whose request is the FIN's.
   void moved(gravel::RequestId request) {
     const Call call(__builtin_return_address(0));
     core().release(request);
@@ -77,7 +77,7 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
 
  private:
   static constexpr std::uint32_t slots = 16; // as libgravel
-  struct Card {
+  struct EndpointAddress {
     gravel::RemoteMemory ledgers;
     net::rdma::wire::Endpoint endpoint;
   };
@@ -89,12 +89,14 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
     return static_cast<gravel::Rank>(ranks);
   }
   [[nodiscard]] gravel::RemoteMemory ledgers(gravel::Rank peer) const override {
-    return cards_[peer].ledgers;
+    return endpoint_addresses_[peer].ledgers;
   }
   [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return {1}; }
   void publish(const net::rdma::wire::Endpoint& own) override { own_.endpoint = own; }
-  net::rdma::wire::Endpoint find(gravel::Rank peer) override { return cards_[peer].endpoint; }
-  [[nodiscard]] bool knows(gravel::Rank) const override { return !cards_.empty(); }
+  net::rdma::wire::Endpoint find(gravel::Rank peer) override {
+    return endpoint_addresses_[peer].endpoint;
+  }
+  [[nodiscard]] bool knows(gravel::Rank) const override { return !endpoint_addresses_.empty(); }
 
   const gravel::Rank rank_;
 
@@ -103,8 +105,8 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
 
  private:
   const base::Settings settings_;
-  Card own_;
-  std::vector<Card> cards_; // by rank
+  EndpointAddress own_;
+  std::vector<EndpointAddress> endpoint_addresses_; // by rank
   std::unique_ptr<net::rdma::RdmaTransport> transport_;
   std::optional<gravel::Driver> driver_;
 };
@@ -156,9 +158,9 @@ class Exchange {
     use();
   }
 
-  void mpi(std::size_t pieces) {
+  void mpi(std::size_t fragments) {
     on_mpi_ = true;
-    const std::size_t strip = bytes_ / pieces;
+    const std::size_t strip = bytes_ / fragments;
     std::vector<MPI_Request> requests;
     for (std::size_t j = 0; j < of_.from.size(); ++j) {
       for (std::size_t at = 0; at < bytes_; at += strip)
@@ -177,9 +179,9 @@ class Exchange {
   }
 
   // Consumer-initiated writes, a handshake for each strip.
-  void writes(std::size_t pieces) {
+  void writes(std::size_t fragments) {
     on_mpi_ = false;
-    const std::size_t strip = bytes_ / pieces;
+    const std::size_t strip = bytes_ / fragments;
     for (std::size_t j = 0; j < of_.from.size(); ++j) {
       for (std::size_t at = 0; at < bytes_; at += strip)
         announce(j, at, strip);
@@ -243,7 +245,7 @@ class Exchange {
     gravel_.wait(requests_);
     use();
   }
-  // A copy. The attendant of what is measured may interrupt it.
+  // A copy. The progress thread of what is measured may interrupt it.
   void compute(std::size_t bytes) {
     const Time time = transfer_time(bytes, Rank::current()->model().copy_mb_per_s);
     if (on_mpi_)

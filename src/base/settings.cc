@@ -20,7 +20,7 @@ constexpr std::string_view prefix = "MACADAM_";
 constexpr const char* networks = "automatic|shm|rdma";
 constexpr const char* protocols = "customized|sender";
 constexpr const char* rendezvous = "read|write";
-constexpr const char* copy_paths = "automatic|cma|halves|pipeline";
+constexpr const char* copy_paths = "automatic|cma|split|pipeline";
 constexpr const char* connect_modes = "on-demand|all|serial";
 constexpr const char* receive_modes = "shared|credit|ring";
 
@@ -62,7 +62,7 @@ constexpr std::array rows = {
     SettingRow{"rdma_shared", &Settings::rdma_shared, "count",
                "RDMA: receives kept posted to the shared receive queue"},
     SettingRow{"rdma_watermark", &Settings::rdma_watermark, "count",
-               "RDMA: shared receives left when the attendant posts more; 0: it never does"},
+               "RDMA: shared receives left when the progress thread posts more; 0: it never does"},
     SettingRow{"rdma_window", &Settings::rdma_window, "count",
                "RDMA: messages under way per connection, with windows or rings"},
     SettingRow{"rdma_queue_pairs", &Settings::rdma_queue_pairs, "count",

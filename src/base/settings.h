@@ -18,7 +18,7 @@ enum class Protocols : std::int64_t { customized, sender };
 // How a sender-initiated rendezvous moves its data (Small & Yuan, Figure 2).
 enum class Rendezvous : std::int64_t { read, write };
 // How shared memory moves a large message between two address spaces.
-enum class CopyPath : std::int64_t { automatic, cma, halves, pipeline };
+enum class CopyPath : std::int64_t { automatic, cma, split, pipeline };
 
 // When processes connect over RDMA: at the first message (Wu et al.), or all pairs at start-up, at
 // once or one after the other in the order of ranks (what that paper compares with).
@@ -48,14 +48,14 @@ struct Settings {
   std::int64_t rdma_hybrid = 64 << 10; // bytes
   std::int64_t rdma_buffers = 4096;    // buffers of the pool at most
   std::int64_t rdma_shared = 512;      // receives kept posted to the shared queue
-  std::int64_t rdma_watermark = 300;   // of these left when the attendant posts more; 0: never
-  std::int64_t rdma_window = 32;       // messages under way per connection: credit, ring
-  std::int64_t rdma_queue_pairs = -1;  // at most; -1: what the adapter has
-  std::int64_t rdma_send_depth = 64;   // requests in the send queue of a connection
-  std::int64_t rdma_rnr_retries = 7;   // resends to a peer without receives posted; 7: for ever
-  std::int64_t rdma_cache = 1 << 30;   // bytes that stay registered after their use
-  std::string rdma_driver;             // bytes that the driver holds (net/rdma/model.h)
-  std::int64_t tags_per_peer = 128;    // ordinals kept per peer
+  std::int64_t rdma_watermark = 300;  // of these left when the progress thread posts more; 0: never
+  std::int64_t rdma_window = 32;      // messages under way per connection: credit, ring
+  std::int64_t rdma_queue_pairs = -1; // at most; -1: what the adapter has
+  std::int64_t rdma_send_depth = 64;  // requests in the send queue of a connection
+  std::int64_t rdma_rnr_retries = 7;  // resends to a peer without receives posted; 7: for ever
+  std::int64_t rdma_cache = 1 << 30;  // bytes that stay registered after their use
+  std::string rdma_driver;            // bytes that the driver holds (net/rdma/model.h)
+  std::int64_t tags_per_peer = 128;   // ordinals kept per peer
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
   std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends

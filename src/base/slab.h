@@ -9,10 +9,10 @@
 
 namespace macadam::base {
 
-// Objects of one type from chunks that are never returned before the slab itself goes, so a stale
+// Objects of one type from arenas that are never returned before the slab itself goes, so a stale
 // handle still points into readable memory and is recognised as stale. Last freed, first reused:
 // the object is still in the cache.
-template <class T, std::size_t ChunkObjects = 64>
+template <class T, std::size_t ArenaObjects = 64>
 class Slab {
  public:
   Slab() = default;
@@ -23,45 +23,45 @@ class Slab {
   T* make(Args&&... args) {
     if (free_ == nullptr) [[unlikely]]
       grow();
-    Cell* cell = free_;
-    free_ = cell->next;
+    Slot* slot = free_;
+    free_ = slot->next;
     ++live_;
-    return new (cell->bytes) T(std::forward<Args>(args)...);
+    return new (slot->bytes) T(std::forward<Args>(args)...);
   }
 
   void free(T* object) {
     object->~T();
-    Cell* cell = reinterpret_cast<Cell*>(object);
-    cell->next = free_;
-    free_ = cell;
+    Slot* slot = reinterpret_cast<Slot*>(object);
+    slot->next = free_;
+    free_ = slot;
     --live_;
   }
 
   // Objects made and not freed.
   [[nodiscard]] std::size_t live() const { return live_; }
   // Bytes held, used or not.
-  [[nodiscard]] std::size_t bytes() const { return chunks_.size() * ChunkObjects * sizeof(Cell); }
+  [[nodiscard]] std::size_t bytes() const { return arenas_.size() * ArenaObjects * sizeof(Slot); }
 
  private:
   // The free link stands behind the object, so that the first words of a freed object (its kind)
   // stay readable.
-  struct Cell {
+  struct Slot {
     alignas(T) std::byte bytes[sizeof(T)];
-    Cell* next;
+    Slot* next;
   };
 
   [[gnu::cold, gnu::noinline]] void grow() {
-    chunks_.push_back(std::make_unique_for_overwrite<Cell[]>(ChunkObjects));
-    Cell* cells = chunks_.back().get();
-    for (std::size_t i = ChunkObjects; i-- > 0;) {
-      cells[i].next = free_;
-      free_ = &cells[i];
+    arenas_.push_back(std::make_unique_for_overwrite<Slot[]>(ArenaObjects));
+    Slot* slots = arenas_.back().get();
+    for (std::size_t i = ArenaObjects; i-- > 0;) {
+      slots[i].next = free_;
+      free_ = &slots[i];
     }
   }
 
-  Cell* free_ = nullptr;
+  Slot* free_ = nullptr;
   std::size_t live_ = 0;
-  std::vector<std::unique_ptr<Cell[]>> chunks_;
+  std::vector<std::unique_ptr<Slot[]>> arenas_;
 };
 
 } // namespace macadam::base

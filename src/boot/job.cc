@@ -192,12 +192,13 @@ bool LocalJob::is_over(std::uint32_t generation) const {
          static_cast<std::uint32_t>(word) == 0;
 }
 
-void LocalJob::publish(std::span<const std::byte> card) {
-  if (card.size() > card_bytes)
-    base::fail(MPI_ERR_INTERN, "a card of {} bytes does not fit into {}", card.size(), card_bytes);
+void LocalJob::publish(std::span<const std::byte> endpoint_address) {
+  if (endpoint_address.size() > endpoint_address_bytes)
+    base::fail(MPI_ERR_INTERN, "an endpoint address of {} bytes does not fit into {}",
+               endpoint_address.size(), endpoint_address_bytes);
   RankRow& row = own_row();
-  std::copy(card.begin(), card.end(), row.card.begin());
-  row.card_used = static_cast<std::uint32_t>(card.size());
+  std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
+  row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
   row.published.store(generation_, std::memory_order_release);
   futex_wake_all(row.published);
   if (memory_.header().nodes > 1) tell_launcher();
@@ -206,7 +207,7 @@ void LocalJob::publish(std::span<const std::byte> card) {
 std::span<const std::byte> LocalJob::fetch(int rank) const {
   const RankRow& row = memory_.row(rank);
   while (!has_published(rank)) {
-    // The state first: a rank that published and then ended has a card.
+    // The state first: a rank that published and then ended has an endpoint address.
     const RankState state = row.state.load(std::memory_order_acquire);
     const bool ended = state > RankState::finalized;
     if (ended && !has_published(rank))
@@ -215,7 +216,7 @@ std::span<const std::byte> LocalJob::fetch(int rank) const {
     futex_wait(row.published, row.published.load(std::memory_order_relaxed), nap_ms);
     report_waiting("", fmt::format("rank {} to call MPI_Init", rank));
   }
-  return {row.card.data(), row.card_used};
+  return {row.endpoint_address.data(), row.endpoint_address_used};
 }
 
 Segment LocalJob::my_segment() {

@@ -134,11 +134,11 @@ class LocalJob final : public Job {
   // The process id of a rank of this host that has published; see fetch().
   [[nodiscard]] int pid(int rank) const { return memory_.row(rank).pid; }
 
-  // Addresses. What a rank publishes, once in a generation and up to card_bytes, the others fetch
-  // when they want to talk to it. fetch() waits until that rank has published, and answers
-  // report_wanted() meanwhile; the bytes stay valid as long as the generation. Throws
+  // Addresses. What a rank publishes, once in a generation and up to endpoint_address_bytes, the
+  // others fetch when they want to talk to it. fetch() waits until that rank has published, and
+  // answers report_wanted() meanwhile; the bytes stay valid as long as the generation. Throws
   // MPI_ERR_PROC_ABORTED if the rank has ended and will never publish.
-  void publish(std::span<const std::byte> card);
+  void publish(std::span<const std::byte> endpoint_address);
   [[nodiscard]] std::span<const std::byte> fetch(int rank) const;
   [[nodiscard]] bool has_published(int rank) const {
     return memory_.row(rank).published.load(std::memory_order_acquire) >= generation_;

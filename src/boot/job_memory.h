@@ -25,7 +25,7 @@ namespace macadam::boot {
 // need a /proc that shows it and a peer that is not protected from ptrace; inheriting a descriptor
 // for each rank would take as many descriptors in each process as the job has ranks.
 
-inline constexpr std::size_t card_bytes = 64;
+inline constexpr std::size_t endpoint_address_bytes = 64;
 inline constexpr std::size_t secret_bytes = 16;
 // Of the sparse file, neither memory nor address space: more than one rank of a machine will need.
 inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 44;
@@ -78,7 +78,7 @@ enum class StartStep : std::uint32_t { enter_folder, execute };
 
 struct RankRow {
   std::atomic<RankState> state;
-  std::atomic<std::uint32_t> published;       // futex: the generation of `card`
+  std::atomic<std::uint32_t> published;       // futex: the generation of `endpoint_address`
   std::int32_t child;                         // process that mpiexec has started for it
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)
@@ -87,9 +87,10 @@ struct RankRow {
   std::int32_t start_error;                   // errno when the program could not be started
   StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
-  std::uint32_t card_used;
-  std::array<std::byte, card_bytes> card; // what the transport wants peers to know
-  std::array<char, 148> text;             // of MPI_Abort, null-terminated
+  std::uint32_t endpoint_address_used;
+  std::array<std::byte, endpoint_address_bytes>
+      endpoint_address;       // what the transport wants peers to know
+  std::array<char, 148> text; // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 

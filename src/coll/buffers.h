@@ -81,7 +81,7 @@ class Scratch {
   alignas(16) std::array<std::byte, 64> small_;
 };
 
-// User data as gap-free bytes: the user's own memory where it has no gaps, else a packed copy.
+// User data as contiguous bytes: the user's own memory where it is contiguous, else a packed copy.
 class Packed {
  public:
   Packed(const Comm& comm, const Data& data);

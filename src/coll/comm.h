@@ -37,7 +37,7 @@ struct Comm {
   [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false) const {
     return select(shared->rules, kind, size(), team->connected, bytes, ordered);
   }
-  // `bytes` gap-free bytes at `address` (never written if they are only sent).
+  // `bytes` contiguous bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
     return {const_cast<void*>(address), static_cast<MPI_Count>(count), &shared->byte};
   }

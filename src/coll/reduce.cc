@@ -154,11 +154,11 @@ Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
     const int given = (place & bit) != 0 ? first : first + bit;
     const Data keep = pieces(sum, kept, kept + bit);
     const Data give = pieces(sum, given, given + bit);
-    const Data landing = pieces(spare, kept, kept + bit);
-    if (keep.bytes() > 0) batch.receive(fold.rank(partner), landing);
+    const Data incoming = pieces(spare, kept, kept + bit);
+    if (keep.bytes() > 0) batch.receive(fold.rank(partner), incoming);
     if (give.bytes() > 0) batch.send(fold.rank(partner), give);
     co_await batch;
-    op.apply(landing.address, keep.address, keep.count, *keep.type);
+    op.apply(incoming.address, keep.address, keep.count, *keep.type);
     first = kept;
   }
 }

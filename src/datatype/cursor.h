@@ -13,14 +13,14 @@
 
 namespace macadam::datatype {
 
-// A gap-free piece of a user's buffer.
+// A contiguous piece of a user's buffer.
 struct Segment {
   std::byte* data;
   MPI_Count bytes;
 };
 
 // Walks the data of (buffer, count, type) in packing order, from any point, in any steps. The
-// packed stream is the data without gaps: packed_size(type, count) bytes. Memory is a few words a
+// packed stream is the contiguous data: packed_size(type, count) bytes. Memory is a few words a
 // level of nesting that is left after flattening, allocated only beyond four levels.
 // The type must be committed and outlive the cursor; the buffer is only touched by pack and unpack.
 class PackCursor {
@@ -33,8 +33,8 @@ class PackCursor {
   std::size_t pack(void* out, std::size_t max);
   // Copies min(bytes, remaining) bytes of a packed stream into the buffer; returns how many.
   std::size_t unpack(const void* in, std::size_t bytes);
-  // The next gap-free piece, at most `max` bytes; {nullptr, 0} at the end. Pieces of one layout run
-  // are never split but by `max` or a seek; neighbouring pieces may touch.
+  // The next contiguous piece, at most `max` bytes; {nullptr, 0} at the end. Pieces of one layout
+  // run are never split but by `max` or a seek; neighbouring pieces may touch.
   Segment next_segment(MPI_Count max = INT64_MAX);
   // Continues at this byte of the packed stream, 0 to total().
   void seek(MPI_Count packed_offset);

@@ -12,7 +12,7 @@ struct Shape;
 
 // A flattened type: where its data lies, in packing order, and nothing else. A tree, each node of
 // which is one of
-//   run:  `size` bytes without gaps;
+//   run:  `size` contiguous bytes;
 //   loop: `count` copies of `body` (or, where it is null, of a run of `block` bytes), `stride`
 //   bytes apart; list: `pieces`, each a node (or a run) at an offset, the last entry an end mark.
 // All offsets are from the first byte of the node in packing order; the root's own place is

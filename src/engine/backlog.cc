@@ -40,39 +40,39 @@ void Engine::post_control(Peer& peer, const void* header, std::size_t bytes,
 }
 
 // Hands a put to the transport; false if it is busy. A put that is done at once has finished the
-// send only when its FIN is on the way too, so the caller finishes it. `notice` becomes 0 if the
-// put cannot tell its target, who needs FIN then.
+// send only when its FIN is on the way too, so the caller finishes it. `notification` becomes 0 if
+// the put cannot tell its target, who needs FIN then.
 bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                     std::uint32_t& notice) {
-  Posted posted = Posted::untold;
-  if (notice != 0)
-    posted = peer.transport->put_noticed(*peer.link, flat(send), to, bytes, send.id, notice,
-                                         send.mode == SendMode::exchange);
-  if (posted == Posted::untold) {
-    notice = 0;
+                     std::uint32_t& notification) {
+  Posted posted = Posted::unnotified;
+  if (notification != 0)
+    posted = peer.transport->put_notified(*peer.link, flat(send), to, bytes, send.id, notification,
+                                          send.mode == SendMode::exchange);
+  if (posted == Posted::unnotified) {
+    notification = 0;
     posted = peer.transport->put(*peer.link, flat(send), to, bytes, send.id);
   }
   if (posted == Posted::busy) return false;
-  if (notice != 0) ++counters_.noticed;
+  if (notification != 0) ++counters_.notified;
   send.stage = posted == Posted::done ? SendStage::written : SendStage::writing;
   return true;
 }
 
 void Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                      std::uint32_t& notice, const wire::Fin& fin) {
+                      std::uint32_t& notification, const wire::Fin& fin) {
   send.stage = SendStage::writing;
-  if (open(peer) && try_put(peer, send, to, bytes, notice)) return;
+  if (open(peer) && try_put(peer, send, to, bytes, notification)) return;
   Deferred& waiting = defer(peer, Deferred::Type::put);
-  if (notice != 0) set_control(waiting, &fin, sizeof fin);
+  if (notification != 0) set_control(waiting, &fin, sizeof fin);
   waiting.send = &send;
   waiting.remote = to;
-  waiting.notice = notice;
+  waiting.notification = notification;
   waiting.bytes = bytes;
 }
 
 bool Engine::try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) {
-  const Posted posted =
-      peer.transport->get(*peer.link, landing(receive), from, bytes, receive.id | receive_cookie);
+  const Posted posted = peer.transport->get(*peer.link, destination(receive), from, bytes,
+                                            receive.id | receive_cookie);
   if (posted == Posted::busy) return false;
   if (posted == Posted::done) finish_reading(receive, true);
   return true;
@@ -110,7 +110,7 @@ bool Engine::flush(Peer& peer) {
       }
       break;
     case Deferred::Type::eager:
-      if (peer.demoted && front.send->bytes != 0) { // meanwhile: offered in its place
+      if (peer.throttled && front.send->bytes != 0) { // meanwhile: offered in its place
         // Uncounted: an announcement for it may have been dropped while it was to go eagerly.
         front.send->counted = false;
         const wire::SenderReady ready = offer(*front.send);
@@ -122,9 +122,10 @@ bool Engine::flush(Peer& peer) {
       if (front.send->mode != SendMode::synchronous) finished = front.send;
       break;
     case Deferred::Type::put:
-      if (!try_put(peer, *front.send, front.remote, front.bytes, front.notice)) return moved;
+      if (!try_put(peer, *front.send, front.remote, front.bytes, front.notification)) return moved;
       if (front.send->stage == SendStage::written) finished = front.send;
-      if (front.notice == 0 && front.control_bytes != 0) { // it could not tell: FIN in its place
+      if (front.notification == 0 &&
+          front.control_bytes != 0) { // it could not tell: FIN in its place
         front.type = Deferred::Type::control;
         front.bytes = 0;
         moved = true;

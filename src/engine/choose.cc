@@ -17,15 +17,15 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
     return nullptr;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
-  if (!fits_eager || peer.demoted || !peer.backlog.empty()) deliver();
-  bool eager = fits_eager && (!peer.demoted || bytes == 0);
+  if (!fits_eager || peer.throttled || !peer.backlog.empty()) deliver();
+  bool eager = fits_eager && (!peer.throttled || bytes == 0);
   std::byte* copy = nullptr;
   if (!eager && customized && bytes <= peer.hybrid && mode == SendMode::standard &&
       !is_announced(peer, envelope)) {
     copy = copy_for_hybrid(peer, envelope, data, bytes);
     // Without memory EAGER would have been second best; its sender waits for nobody.
     if (copy == nullptr && !is_announced(peer, envelope))
-      eager = bytes <= peer.transport->limits().eager && !peer.demoted;
+      eager = bytes <= peer.transport->limits().eager && !peer.throttled;
   }
   if (peer.state == PeerState::failed) {
     if (copy != nullptr) peer.transport->free(copy);
@@ -39,12 +39,12 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   send.data = data;
   send.bytes = bytes;
   send.mode = mode;
-  if (!data.type->contiguous()) send.gaps = datatype::TypeRef(*data.type);
+  if (!data.type->contiguous()) send.noncontiguous = datatype::TypeRef(*data.type);
   send.id = send_ids_.add(&send);
   sends_.push_back(send);
   counters_.bytes_sent += bytes;
   if (copy != nullptr) {
-    send.staged = copy;
+    send.bounce = copy;
     send.hybrid = true;
     send.detached = true; // for the user the send is complete; the request keeps the copy
   }

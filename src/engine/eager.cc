@@ -71,18 +71,19 @@ Message& Engine::keep_data(Peer& peer, const EagerView& view, std::size_t bytes)
   unexpected_bytes_ += room(kept);
   counters_.unexpected_bytes_most =
       std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
-  if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit)) demote(peer, true);
+  if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
+    throttle(peer, true);
   return kept;
 }
 
 void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
   const std::size_t fits = std::min(bytes, receive.capacity);
-  if (!receive.gaps) {
+  if (!receive.noncontiguous) {
     base::copy(receive.data.address, data, fits);
-  } else if (receive.staged != nullptr) { // announced: finish_receive() unpacks its landing
-    base::copy(receive.staged, data, fits);
+  } else if (receive.bounce != nullptr) { // announced: finish_receive() unpacks its bounce buffer
+    base::copy(receive.bounce, data, fits);
   } else {
-    datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
+    datatype::PackCursor cursor(*receive.noncontiguous, receive.data.address, receive.data.count);
     cursor.unpack(data, fits);
   }
   finish_receive(receive, bytes, MPI_SUCCESS);
@@ -90,11 +91,11 @@ void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data, std::s
 
 // The room for unexpected data of this process is used up, or half free again: tells the sender to
 // offer its messages without data, or to send them eagerly again.
-void Engine::demote(Peer& peer, bool on) {
-  if (peer.demoted_by_us == on) return;
-  peer.demoted_by_us = on;
+void Engine::throttle(Peer& peer, bool on) {
+  if (peer.throttled_by_us == on) return;
+  peer.throttled_by_us = on;
   if (on) ++counters_.demotions;
-  const wire::Demote packet{.on = on};
+  const wire::Throttle packet{.on = on};
   post_control(peer, &packet, sizeof packet);
 }
 

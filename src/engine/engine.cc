@@ -27,7 +27,7 @@ Engine::~Engine() {
   });
   while (!sends_.empty()) {
     SendRequest& send = sends_.pop_front();
-    if (send.staged != nullptr && !send.hybrid) buffers_.give(send.staged, send.bytes);
+    if (send.bounce != nullptr && !send.hybrid) buffers_.give(send.bounce, send.bytes);
     recycle(&send);
   }
   while (ReceiveRequest* receive = matcher_.any_posted()) {
@@ -36,7 +36,7 @@ Engine::~Engine() {
   }
   while (!receiving_.empty()) {
     ReceiveRequest& receive = receiving_.pop_front();
-    if (receive.staged != nullptr) buffers_.give(receive.staged, receive.capacity);
+    if (receive.bounce != nullptr) buffers_.give(receive.bounce, receive.capacity);
     base::List<ReceiveRequest, Held>::erase(receive);
     recycle(&receive);
   }
@@ -65,21 +65,21 @@ Peer& Engine::meet(Rank rank) {
 
 void Engine::update_short_limit(Peer& peer) {
   peer.short_limit =
-      open(peer) && !peer.demoted ? static_cast<std::int64_t>(peer.always_eager) : -1;
+      open(peer) && !peer.throttled ? static_cast<std::int64_t>(peer.always_eager) : -1;
 }
 
 void Engine::finish_send(SendRequest& send, std::int32_t error) {
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
-  if (send.is_registered) send.peer->transport->release_memory(send.registered);
+  if (send.is_registered) send.peer->transport->release_cached(send.registered);
   if (send.permit != 0) send.peer->transport->discard(*send.peer->link, send.permit);
-  if (send.staged != nullptr) {
+  if (send.bounce != nullptr) {
     if (send.hybrid) {
-      send.peer->transport->free(send.staged);
+      send.peer->transport->free(send.bounce);
     } else {
-      buffers_.give(send.staged, send.bytes);
+      buffers_.give(send.bounce, send.bytes);
     }
-    send.staged = nullptr;
+    send.bounce = nullptr;
   }
   send.status.error = error;
   send.status.bytes = send.bytes;
@@ -88,13 +88,13 @@ void Engine::finish_send(SendRequest& send, std::int32_t error) {
 
 // The message as one block: the user's own memory, or a packed copy.
 const std::byte* Engine::flat(SendRequest& send) {
-  if (send.staged != nullptr) return send.staged;
-  if (!send.gaps) return static_cast<const std::byte*>(send.data.address);
+  if (send.bounce != nullptr) return send.bounce;
+  if (!send.noncontiguous) return static_cast<const std::byte*>(send.data.address);
   if (send.bytes == 0) return nullptr;
-  send.staged = buffers_.take(send.bytes);
-  datatype::PackCursor cursor(*send.gaps, send.data.address, send.data.count);
-  cursor.pack(send.staged, send.bytes);
-  return send.staged;
+  send.bounce = buffers_.take(send.bytes);
+  datatype::PackCursor cursor(*send.noncontiguous, send.data.address, send.data.count);
+  cursor.pack(send.bounce, send.bytes);
+  return send.bounce;
 }
 
 bool Engine::quiet() const {
@@ -141,32 +141,33 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     return on_withdrawn(header(wire::Withdraw{}));
   case wire::Kind::pull:
     return on_pull(from, header(wire::Pull{}));
-  case wire::Kind::piece:
-    return on_piece(message, bytes);
+  case wire::Kind::fragment:
+    return on_fragment(message, bytes);
   case wire::Kind::partitioned_send:
     return partitioned_.on_send(from, header(wire::PartitionedSend{}));
   case wire::Kind::partitioned_ready:
     return partitioned_.on_ready(header(wire::PartitionedReady{}));
   case wire::Kind::partition_fin:
     return partitioned_.on_fin(header(wire::Fin{}));
-  case wire::Kind::partition_piece:
-    return partitioned_.on_piece(message, bytes);
+  case wire::Kind::partition_fragment:
+    return partitioned_.on_fragment(message, bytes);
   case wire::Kind::partitioned_done:
     return partitioned_.on_done(header(wire::PartitionedDone{}));
   case wire::Kind::partition_offer:
     return partitioned_.on_offer(from, header(wire::PartitionOffer{}));
-  case wire::Kind::demote:
-    from.demoted = header(wire::Demote{}).on;
+  case wire::Kind::throttle:
+    from.throttled = header(wire::Throttle{}).on;
     return update_short_limit(from);
   }
   base::fail(MPI_ERR_INTERN, "rank {} sent a packet of unknown kind {} ({} bytes)", from.rank,
              static_cast<int>(message[0]), bytes);
 }
 
-// A receive that announced itself names its source, so the notice needs not.
-void Engine::on_put(Rank source, std::uint32_t notice, std::size_t bytes) {
-  if ((notice & PartitionedTable::notice_bit) != 0) return partitioned_.on_notice(notice);
-  ReceiveRequest* const receive = receive_ids_.find_short(notice);
+// A receive that announced itself names its source, so the notification needs not.
+void Engine::on_put(Rank source, std::uint32_t notification, std::size_t bytes) {
+  if ((notification & PartitionedTable::notification_bit) != 0)
+    return partitioned_.on_notification(notification);
+  ReceiveRequest* const receive = receive_ids_.find_short(notification);
   if (receive != nullptr && receive->stage == ReceiveStage::posted && !watched_.empty())
       [[unlikely]]
     finish_written_before(receive->channel, receive, nullptr);
@@ -197,7 +198,7 @@ void Engine::on_peer(Rank rank, PeerState state) {
 
 // Everything that waits for this peer ends with an error instead of waiting for ever.
 void Engine::fail_peer(Peer& peer) {
-  peer.arriving.receive = nullptr; // ends below; a message of which parts are missing stays so
+  peer.arriving.receive = nullptr; // ends below; a message of which fragments are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());
   base::ListNode<Backlogged>& node = peer;
@@ -251,17 +252,18 @@ void Engine::list_counters(base::CounterList& list) const {
            c.send_rndv_write);
   list.add("protocol", "recv_rndv", "messages sent by RECV_RNDV", c.recv_rndv);
   list.add("protocol", "last_byte", "writes that the receiver saw by their last byte", c.last_byte);
-  list.add("protocol", "noticed", "writes that told the receiver by themselves, without a FIN",
-           c.noticed);
+  list.add("protocol", "notified", "writes that told the receiver by themselves, without a FIN",
+           c.notified);
   list.add("protocol", "bytes_sent", "bytes of data sent", c.bytes_sent);
   list.add("early party", "sender_early", "longer than eager: the sender came first",
            c.sender_early);
   list.add("early party", "receiver_early", "longer than eager: the receiver came first",
            c.receiver_early);
   list.add("early party", "both", "longer than eager: both came at the same time", c.both);
-  list.add("registration", "unnamed", "times that no more memory could be registered", c.unnamed);
-  list.add("registration", "pulled", "messages received in pieces, for want of registered memory",
-           c.pulled);
+  list.add("registration", "unregistered", "times that no more memory could be registered",
+           c.unregistered);
+  list.add("registration", "pulled",
+           "messages received in fragments, for want of registered memory", c.pulled);
   list.add("announcement", "announced", "RECEIVER_READY packets sent by early receivers",
            c.announcements);
   list.add("announcement", "dropped", "RECEIVER_READY packets that came too late or did not match",

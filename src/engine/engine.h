@@ -30,13 +30,13 @@ struct EngineCounters {
   std::uint64_t send_rndv_write = 0;
   std::uint64_t recv_rndv = 0;
   std::uint64_t last_byte = 0; // writes seen by their last byte, without a FIN
-  std::uint64_t noticed = 0;   // writes that the put itself announced as complete, without a FIN
+  std::uint64_t notified = 0;  // writes that the put itself announced as complete, without a FIN
   std::uint64_t bytes_sent = 0;
   std::uint64_t sender_early = 0;   // rendezvous-sized messages whose SENDER_READY came first
   std::uint64_t receiver_early = 0; // ... whose announcement was there when the send began
   std::uint64_t both = 0;           // ... whose announcement and SENDER_READY crossed
-  std::uint64_t unnamed = 0;        // memory that the network could not register
-  std::uint64_t pulled = 0;         // messages received in pieces therefore
+  std::uint64_t unregistered = 0;   // memory that the network could not register
+  std::uint64_t pulled = 0;         // messages received in fragments therefore
   std::uint64_t announcements = 0;
   std::uint64_t announcements_dropped = 0;
   std::uint64_t retractions = 0;
@@ -201,10 +201,10 @@ class Engine final : public Sink {
 
   // Sink
   void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
-  void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override;
-  void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
-                     std::size_t rest) override;
-  void on_next_part(Rank source, const std::byte* part, std::size_t bytes) override;
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override;
+  void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
+                         std::size_t rest) override;
+  void on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) override;
   void on_complete(std::uint64_t cookie, bool ok) override;
   void on_peer(Rank rank, PeerState state) override;
 
@@ -247,10 +247,10 @@ class Engine final : public Sink {
   void post_control(Peer& peer, const void* header, std::size_t bytes,
                     const std::byte* payload = nullptr, std::size_t payload_bytes = 0);
   void post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                std::uint32_t& notice, const wire::Fin& fin);
+                std::uint32_t& notification, const wire::Fin& fin);
   void post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
   bool try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-               std::uint32_t& notice);
+               std::uint32_t& notification);
   bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
   bool flush_backlogs();
   bool flush(Peer& peer);
@@ -294,8 +294,8 @@ class Engine final : public Sink {
   [[gnu::always_inline]] void deliver(ReceiveRequest& receive, const std::byte* data,
                                       std::size_t bytes) {
     // Nothing to unpack, to take back or to complain about.
-    if (receive.gaps || receive.is_registered || bytes > receive.capacity || !whole(receive, bytes))
-        [[unlikely]]
+    if (receive.noncontiguous || receive.is_registered || bytes > receive.capacity ||
+        !whole(receive, bytes)) [[unlikely]]
       return deliver_long(receive, data, bytes);
     base::copy(receive.data.address, data, bytes);
     receive.status.bytes = bytes;
@@ -308,10 +308,10 @@ class Engine final : public Sink {
   }
   void deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
 
-  // parts.cc
-  void receive_parts(Peer& peer, ReceiveRequest& receive, std::size_t bytes);
+  // fragments.cc
+  void receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t bytes);
   void take_arriving(ReceiveRequest& receive, Message& message);
-  void add_part(Peer& peer, const std::byte* part, std::size_t bytes);
+  void add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes);
 
   // hybrid.cc
   std::byte* copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
@@ -346,10 +346,11 @@ class Engine final : public Sink {
   void stop_waiting(SendRequest& send);
 
   // pull.cc: where memory cannot be registered
-  bool name(Peer& peer, const std::byte* memory, std::size_t bytes, RemoteMemory& named);
+  bool try_register(Peer& peer, const std::byte* memory, std::size_t bytes,
+                    RemoteMemory& registered);
   void pull(ReceiveRequest& receive);
   void on_pull(Peer& peer, const wire::Pull& pull);
-  void on_piece(const std::byte* packet, std::size_t bytes);
+  void on_fragment(const std::byte* packet, std::size_t bytes);
 
   // recv_rndv.cc: receiver-initiated
   [[nodiscard]] bool may_announce(const ReceiveRequest& receive) const;
@@ -360,8 +361,8 @@ class Engine final : public Sink {
   static bool use(Peer& peer, Announcement& announcement);
   void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
   void write_to(SendRequest& send, const Announcement& target);
-  void write_and_tell(SendRequest& send, RemoteMemory to, std::size_t bytes, std::uint32_t notice,
-                      const wire::Fin& fin);
+  void write_and_tell(SendRequest& send, RemoteMemory to, std::size_t bytes,
+                      std::uint32_t notification, const wire::Fin& fin);
   void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
   void finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
                       std::uint64_t bytes);
@@ -405,7 +406,7 @@ class Engine final : public Sink {
     receive.capacity = bytes;
     receive.granule = static_cast<std::uint8_t>(data.type->granule());
     if (!data.type->contiguous()) [[unlikely]]
-      receive.gaps = datatype::TypeRef(*data.type);
+      receive.noncontiguous = datatype::TypeRef(*data.type);
     return receive;
   }
   // A posted receive that names its source and tag waits for a message of this channel.
@@ -435,14 +436,14 @@ class Engine final : public Sink {
   void count_match(Peer& peer, Envelope envelope);
   void take(ReceiveRequest& receive, Message& message);
   std::uint64_t ordinal_of(const ReceiveRequest& receive) const;
-  std::byte* landing(ReceiveRequest& receive);
-  bool register_landing(ReceiveRequest& receive);
+  std::byte* destination(ReceiveRequest& receive);
+  bool register_destination(ReceiveRequest& receive);
   void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error);
   Message& keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes);
   void free_message(Message& message);
   // Memory that an unexpected message with data takes.
   static std::size_t room(const Message& message) { return sizeof(Message) + message.bytes; }
-  void demote(Peer& peer, bool on);
+  void throttle(Peer& peer, bool on);
 
   static constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
   static constexpr std::uint64_t waiter_cookie = std::uint64_t{1} << 62;

@@ -60,8 +60,8 @@ void Engine::read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from, 
   Posted posted = Posted::busy;
   try {
     if (transport.why_not_direct(*peer.link).empty())
-      posted =
-          transport.read(*peer.link, landing(receive), from, bytes, receive.id | receive_cookie);
+      posted = transport.read(*peer.link, destination(receive), from, bytes,
+                              receive.id | receive_cookie);
   } catch (const base::Error&) { // what was allowed is no more
   }
   if (posted == Posted::done) finish_reading(receive, true);

@@ -35,7 +35,7 @@ std::byte* Engine::copy_for_hybrid(Peer& peer, const Envelope& envelope, const D
 }
 
 void Engine::offer_copy(SendRequest& send) {
-  send.registered = send.peer->transport->register_memory(send.staged, send.bytes);
+  send.registered = send.peer->transport->register_cached(send.bounce, send.bytes);
   send.is_registered = true;
   send.stage = SendStage::announced;
   ++counters_.hybrid_sent;

@@ -3,8 +3,8 @@
 // messages in common cases"): the receiver tells what the last byte of its buffer is and looks
 // whether it changes. The sender leaves FIN out if its message is just as long and ends with
 // another byte. Sound only where bytes are placed in order; a setting, for comparison, since a
-// notice (put_noticed) does the same without looking. Nothing ends a sleep, so such waits must not
-// sleep.
+// notification (put_notified) does the same without looking. Nothing ends a sleep, so such waits
+// must not sleep.
 #include "engine/engine.h"
 
 #include <cstring>
@@ -23,8 +23,8 @@ std::uint8_t last_byte_of(const std::byte* data, std::size_t bytes) {
 
 void Engine::watch(ReceiveRequest& receive, wire::ReceiverReady& ready) {
   if (receive.capacity == 0) return;
-  std::byte* const memory = landing(receive);
-  if (receive.staged != nullptr)
+  std::byte* const memory = destination(receive);
+  if (receive.bounce != nullptr)
     memory[receive.capacity - 1] = rare; // not what lay there by chance
   receive.last_byte = last_byte_of(memory, receive.capacity);
   if (base::ListNode<Watched>& node = receive; !node.linked()) watched_.push_back(receive);
@@ -60,7 +60,7 @@ bool Engine::look_at_last_bytes(bool moved) {
 }
 
 bool Engine::has_changed(ReceiveRequest& receive) {
-  return last_byte_of(landing(receive), receive.capacity) != receive.last_byte;
+  return last_byte_of(destination(receive), receive.capacity) != receive.last_byte;
 }
 
 // All messages before its own have been matched.

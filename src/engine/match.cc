@@ -3,13 +3,13 @@
 
 namespace macadam::engine {
 
-// The oldest wildcard that takes this message, if it was posted before `named`.
-ReceiveRequest* Matcher::older_wildcard(Envelope message, ReceiveRequest* named) const {
+// The oldest wildcard that takes this message, if it was posted before `specific`.
+ReceiveRequest* Matcher::older_wildcard(Envelope message, ReceiveRequest* specific) const {
   for (ReceiveRequest& receive : wildcards_) {
-    if (named != nullptr && receive.sequence > named->sequence) break;
+    if (specific != nullptr && receive.sequence > specific->sequence) break;
     if (matches(receive.envelope, message)) return &receive;
   }
-  return named;
+  return specific;
 }
 
 ReceiveRequest* Matcher::any_posted() const {

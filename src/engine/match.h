@@ -122,7 +122,7 @@ class Matcher {
 
  private:
   [[nodiscard]] Message* search_unexpected(const Envelope& wanted) const;
-  ReceiveRequest* older_wildcard(Envelope message, ReceiveRequest* named) const;
+  ReceiveRequest* older_wildcard(Envelope message, ReceiveRequest* specific) const;
 
   static constexpr std::size_t buckets = 256;
   static std::size_t bucket(const Envelope& e) {

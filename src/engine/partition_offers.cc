@@ -15,7 +15,7 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send, std::uin
   const Limits& limits = peer.transport->limits();
   if (!limits.copies || send.bytes <= limits.eager / 8) return false;
   if (!peer.transport->why_not_direct(*peer.link).empty()) return false; // it could not read alone
-  send.is_registered = engine_.name(peer, engine_.flat(send), send.bytes, send.registered);
+  send.is_registered = engine_.try_register(peer, engine_.flat(send), send.bytes, send.registered);
   if (!send.is_registered) return false;
   send.permit = peer.transport->issue(*peer.link);
   if (send.permit == 0) return false; // there are too many
@@ -55,7 +55,7 @@ void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) {
   read.peer = &peer;
   read.envelope = {whole->envelope.context, whole->envelope.source,
                    static_cast<std::int32_t>(offer.partition)};
-  read.data.address = whole->landing() + std::size_t{offer.partition} * whole->sent_bytes;
+  read.data.address = whole->destination() + std::size_t{offer.partition} * whole->sent_bytes;
   read.capacity = read.incoming = whole->sent_bytes;
   read.sender_id = offer.send_id;
   read.stage = ReceiveStage::reading;

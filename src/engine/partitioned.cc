@@ -25,7 +25,7 @@ PartitionedTable::~PartitionedTable() {
     send_slab_.free(&sends_.pop_front());
   while (!receives_.empty()) {
     PartitionedReceive& receive = receives_.pop_front();
-    if (receive.staged != nullptr) engine_.buffers_.give(receive.staged, room_of(receive));
+    if (receive.bounce != nullptr) engine_.buffers_.give(receive.bounce, room_of(receive));
     receive_slab_.free(&receive);
   }
 }
@@ -115,9 +115,10 @@ void PartitionedTable::release(PartitionedReceive& receive) {
       !engine_.dropped_.contains(receive.envelope.context))
     return;
   receive_ids_.remove(receive.id);
-  if (receive.first_notice != 0) notices_.erase(receive.first_notice & ~notice_bit);
-  if (receive.is_registered) receive.peer->transport->release_memory(receive.memory);
-  if (receive.staged != nullptr) engine_.buffers_.give(receive.staged, room_of(receive));
+  if (receive.first_notification != 0)
+    notifications_.erase(receive.first_notification & ~notification_bit);
+  if (receive.is_registered) receive.peer->transport->release_cached(receive.memory);
+  if (receive.bounce != nullptr) engine_.buffers_.give(receive.bounce, room_of(receive));
   base::List<PartitionedReceive, Receiving>::erase(receive);
   receive_slab_.free(&receive);
 }
@@ -150,7 +151,7 @@ void PartitionedTable::on_ready(const wire::PartitionedReady& ready) {
   ++send->opened;
   send->peer_id = ready.receive_id;
   send->memory = ready.memory;
-  send->first_notice = ready.first_notice;
+  send->first_notification = ready.first_notification;
   send->by_messages = ready.by_messages;
   send->refused = ready.refused;
   post_marked(*send, 0, send->words());
@@ -201,7 +202,7 @@ void PartitionedTable::post(PartitionedSend& whole, std::uint32_t partition) noe
     send->envelope = whole.envelope;
     send->data = whole.data.partition(partition);
     send->bytes = whole.data.bytes();
-    if (!whole.type->contiguous()) send->gaps = whole.type;
+    if (!whole.type->contiguous()) send->noncontiguous = whole.type;
     send->argument = &whole;
     send->continuation = on_written;
     engine_.sends_.push_back(*send);
@@ -229,15 +230,15 @@ void PartitionedTable::transmit(PartitionedSend& whole, SendRequest& send,
   }
   send.stage = SendStage::awaits_ack;
   const std::byte* const data = engine_.flat(send);
-  const std::size_t most = peer.transport->limits().message - sizeof(wire::PartitionPiece);
+  const std::size_t most = peer.transport->limits().message - sizeof(wire::PartitionFragment);
   std::size_t sent = 0;
   do {
     const std::size_t now = std::min(most, bytes - sent);
-    const wire::PartitionPiece piece{.last = sent + now == bytes,
-                                     .partition = partition,
-                                     .receive_id = whole.peer_id,
-                                     .offset = offset + sent};
-    engine_.post_control(peer, &piece, sizeof piece, data + sent, now);
+    const wire::PartitionFragment fragment{.last = sent + now == bytes,
+                                           .partition = partition,
+                                           .receive_id = whole.peer_id,
+                                           .offset = offset + sent};
+    engine_.post_control(peer, &fragment, sizeof fragment, data + sent, now);
     sent += now;
   } while (sent < bytes);
 }
@@ -247,10 +248,11 @@ void PartitionedTable::write(PartitionedSend& whole, SendRequest& send, std::uin
                       .source = static_cast<std::int32_t>(partition),
                       .id = whole.peer_id,
                       .bytes = send.bytes};
-  const std::uint32_t notice = whole.first_notice != 0 ? whole.first_notice + partition : 0;
+  const std::uint32_t notification =
+      whole.first_notification != 0 ? whole.first_notification + partition : 0;
   const RemoteMemory to{whole.memory.address + std::uint64_t{partition} * send.bytes,
                         whole.memory.key};
-  engine_.write_and_tell(send, to, send.bytes, notice, fin);
+  engine_.write_and_tell(send, to, send.bytes, notification, fin);
 }
 
 // The data of one partition are free, or will not be sent.
@@ -299,7 +301,7 @@ void PartitionedTable::open(PartitionedReceive& receive) {
   receive.left = receive.sent_number;
   const wire::PartitionedReady ready{.by_messages = !receive.is_registered && sent != 0,
                                      .refused = refused,
-                                     .first_notice = receive.first_notice,
+                                     .first_notification = receive.first_notification,
                                      .send_id = receive.peer_id,
                                      .receive_id = receive.id,
                                      .memory = receive.memory};
@@ -308,36 +310,37 @@ void PartitionedTable::open(PartitionedReceive& receive) {
   if (refused || receive.left == 0) end(receive);
 }
 
-// For all rounds: where the data land, its name, and notices.
+// For all rounds: where the data land, its remote key, and notifications.
 void PartitionedTable::prepare(PartitionedReceive& receive) {
   const std::size_t room = room_of(receive);
   if (room != 0) {
-    if (!receive.type->contiguous()) receive.staged = engine_.buffers_.take(room);
-    receive.is_registered = engine_.name(*receive.peer, receive.landing(), room, receive.memory);
+    if (!receive.type->contiguous()) receive.bounce = engine_.buffers_.take(room);
+    receive.is_registered =
+        engine_.try_register(*receive.peer, receive.destination(), room, receive.memory);
     if (receive.is_registered && receive.sent_bytes != 0 &&
-        receive.sent_bytes <= receive.peer->transport->limits().noticed_put)
+        receive.sent_bytes <= receive.peer->transport->limits().notified_put)
       take_notices(receive);
   }
   receive.prepared = true;
 }
 
-// A row of notices that no other receive has, one for each partition of the sender; none if there
-// is no such row.
+// A row of notifications that no other receive has, one for each partition of the sender; none if
+// there is no such row.
 void PartitionedTable::take_notices(PartitionedReceive& receive) {
   std::uint32_t first = 0;
-  for (const auto& [other, its] : notices_) {
+  for (const auto& [other, its] : notifications_) {
     if (other - first >= receive.sent_number) break;
     first = other + its->sent_number;
   }
-  if (receive.sent_number > notice_bit - first) return;
-  notices_.emplace(first, &receive);
-  receive.first_notice = notice_bit | first;
+  if (receive.sent_number > notification_bit - first) return;
+  notifications_.emplace(first, &receive);
+  receive.first_notification = notification_bit | first;
 }
 
-void PartitionedTable::on_notice(std::uint32_t notice) {
-  const std::uint32_t number = notice & ~notice_bit;
-  auto at = notices_.upper_bound(number);
-  if (at == notices_.begin()) return;
+void PartitionedTable::on_notification(std::uint32_t notification) {
+  const std::uint32_t number = notification & ~notification_bit;
+  auto at = notifications_.upper_bound(number);
+  if (at == notifications_.begin()) return;
   --at;
   arrived(*at->second, number - at->first);
 }
@@ -347,19 +350,19 @@ void PartitionedTable::on_fin(const wire::Fin& fin) {
     arrived(*receive, static_cast<std::uint32_t>(fin.source));
 }
 
-void PartitionedTable::on_piece(const std::byte* packet, std::size_t bytes) {
-  wire::PartitionPiece piece;
-  std::memcpy(&piece, packet, sizeof piece);
-  PartitionedReceive* const receive = receive_ids_.find(piece.receive_id);
+void PartitionedTable::on_fragment(const std::byte* packet, std::size_t bytes) {
+  wire::PartitionFragment fragment;
+  std::memcpy(&fragment, packet, sizeof fragment);
+  PartitionedReceive* const receive = receive_ids_.find(fragment.receive_id);
   if (receive == nullptr || !receive->running) return;
-  const std::size_t data = bytes - sizeof piece;
+  const std::size_t data = bytes - sizeof fragment;
   const std::size_t room = room_of(*receive);
-  if (piece.offset > room || data > room - piece.offset) {
+  if (fragment.offset > room || data > room - fragment.offset) {
     base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes at {} to a partitioned receive of {} bytes",
-               receive->peer->rank, data, piece.offset, room);
+               receive->peer->rank, data, fragment.offset, room);
   }
-  base::copy(receive->landing() + piece.offset, packet + sizeof piece, data);
-  if (piece.last) arrived(*receive, piece.partition);
+  base::copy(receive->destination() + fragment.offset, packet + sizeof fragment, data);
+  if (fragment.last) arrived(*receive, fragment.partition);
 }
 
 // A partition of the sender is in place: those of ours that it touches miss fewer bytes.
@@ -371,7 +374,7 @@ void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partit
     const std::size_t i = at / ours;
     const std::size_t here = std::min(end, (i + 1) * ours) - at;
     const std::uint64_t missing = receive.missing[i].load(std::memory_order_relaxed) - here;
-    if (missing == 0 && receive.staged != nullptr) unpack(receive, static_cast<std::uint32_t>(i));
+    if (missing == 0 && receive.bounce != nullptr) unpack(receive, static_cast<std::uint32_t>(i));
     receive.missing[i].store(missing, std::memory_order_release);
     at += here;
   }
@@ -387,7 +390,7 @@ void PartitionedTable::unpack(PartitionedReceive& receive, std::uint32_t partiti
   const Data data = receive.data.partition(partition);
   const std::size_t room = receive.data.bytes(), at = partition * room;
   datatype::PackCursor(*data.type, data.address, data.count)
-      .unpack(receive.staged + at, std::min(room, receive.bytes - at)); // the last may be short
+      .unpack(receive.bounce + at, std::min(room, receive.bytes - at)); // the last may be short
 }
 
 // ---------------------------------------------------------------- the end of a round

@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "base/slab.h"
 #include "datatype/type.h"
-#include "engine/plant.h"
+#include "engine/mutant.h"
 #include "engine/request.h"
 #include "engine/wire.h"
 
@@ -25,18 +25,18 @@ class PartitionedTable;
 // Partitioned communication (MPI 5.0, section 4.2), with the explicit rendezvous of Danalis et al.
 // inside: a send and a receive are matched once, when they are made; from then on the receiver only
 // says that its buffer is open for the next round, and each partition that is ready there is one
-// put with a notice to its place. Nothing is matched, and no partition waits for another.
+// put with a notification to its place. Nothing is matched, and no partition waits for another.
 //
 //   sender                                  receiver
 //   made: PARTITIONED_SEND (shape)  ------> matched with the receive that was made for it
 //   partition ready: waits          <------ started: PARTITIONED_READY (memory), each round
-//   ... put, notice (or FIN)        ------> counts the bytes of its own partitions
+//   ... put, notification (or FIN)  ------> counts the bytes of its own partitions
 //
 // Where the processor that posts a put copies it, a partition is offered instead (PARTITION_OFFER,
 // with a permit to read it): the thread that computes it need not copy it, and whichever side waits
 // does, the receiver by reading, or else the sender by taking the permit back and writing.
 //
-// The two sides may cut the buffer into different numbers of partitions: a notice names the
+// The two sides may cut the buffer into different numbers of partitions: a notification names the
 // sender's, and the receiver counts what is missing of its own.
 
 // The buffer of one side: `number` partitions in a row, each of `count` elements of `type`.
@@ -68,13 +68,13 @@ struct Partitioned {
   std::uint64_t id = 0;   // its name on the wire
   Ended ended = nullptr;
   void* argument = nullptr;
-  bool running = false;           // between start() and `ended`
-  std::int32_t error = 0;         // of this round
-  std::size_t bytes = 0;          // that a round moves
-  std::uint32_t left = 0;         // the sender's partitions that are still to be sent, or to arrive
-  std::uint64_t peer_id = 0;      // the other side's, once known
-  RemoteMemory memory;            // the receiver's
-  std::uint32_t first_notice = 0; // of the sender's partition 0; 0: FIN instead
+  bool running = false;      // between start() and `ended`
+  std::int32_t error = 0;    // of this round
+  std::size_t bytes = 0;     // that a round moves
+  std::uint32_t left = 0;    // the sender's partitions that are still to be sent, or to arrive
+  std::uint64_t peer_id = 0; // the other side's, once known
+  RemoteMemory memory;       // the receiver's
+  std::uint32_t first_notification = 0; // of the sender's partition 0; 0: FIN instead
 };
 
 struct Sending; // tag: partitioned sends
@@ -83,7 +83,7 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
   // The receiver has begun the round that runs here.
   [[nodiscard]] bool is_open() const {
     return static_cast<std::int32_t>(opened - started) >= 0 ||
-           (planted(Plant::partition_too_early) && opened != 0);
+           (is_mutant(Mutant::partition_too_early) && opened != 0);
   }
 
   // Marks a partition as ready; false if it was already. The one thing that threads do without the
@@ -113,9 +113,9 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
   std::unique_ptr<std::atomic<std::uint64_t>[]> missing; // bytes of each partition, or units
   std::uint32_t sent_number = 0;                         // the sender's partitions,
   std::size_t sent_bytes = 0;                            // ... and bytes in each
-  std::byte* staged = nullptr; // where data with gaps land, until a partition is complete
+  std::byte* bounce = nullptr; // where noncontiguous data land, until a partition is complete
   // Where data land: the user's memory, or what they are unpacked from.
-  [[nodiscard]] std::byte* landing() const { return staged != nullptr ? staged : data.address; }
+  [[nodiscard]] std::byte* destination() const { return bounce != nullptr ? bounce : data.address; }
   // What is counted: bytes; where there are none, as many units as let either side's partitions be
   // whole numbers of them, so that an empty partition too is there when those that it touches are.
   [[nodiscard]] std::size_t units() const { // of one of ours
@@ -126,7 +126,7 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
   }
   bool matched = false;
   bool freed = false;    // before it was matched, it keeps its place in the order
-  bool prepared = false; // memory and notices are as the sender knows them
+  bool prepared = false; // memory and notifications are as the sender knows them
   bool is_registered = false;
 };
 
@@ -173,8 +173,8 @@ class PartitionedTable {
   void on_ready(const wire::PartitionedReady& ready);
   void on_fin(const wire::Fin& fin);
   void on_done(const wire::PartitionedDone& done);
-  void on_piece(const std::byte* packet, std::size_t bytes);
-  void on_notice(std::uint32_t notice);
+  void on_fragment(const std::byte* packet, std::size_t bytes);
+  void on_notification(std::uint32_t notification);
   void on_offer(Peer& peer, const wire::PartitionOffer& offer);
   void fail_peer(const Peer& peer);
   void drop_context(std::uint64_t context);
@@ -198,8 +198,8 @@ class PartitionedTable {
     return send_slab_.bytes() + receive_slab_.bytes();
   }
 
-  // Notices of partitions are told from those of receives by this bit.
-  static constexpr std::uint32_t notice_bit = 1U << (notice_bits - 1);
+  // Notifications of partitions are told from those of receives by this bit.
+  static constexpr std::uint32_t notification_bit = 1U << (notification_bits - 1);
 
  private:
   // A send of a peer for which no receive was made yet.
@@ -232,10 +232,10 @@ class PartitionedTable {
   base::IdTable<PartitionedSend> send_ids_;
   base::IdTable<PartitionedReceive> receive_ids_;
   base::List<PartitionedSend, Sending> sends_;
-  base::List<PartitionedReceive, Receiving> receives_;   // in the order in which they were made
-  std::vector<Offer> offers_;                            // in the order of arrival
-  std::map<std::uint32_t, PartitionedReceive*> notices_; // by the first of each
-  std::vector<SendRequest*> offered_;                    // partitions, oldest first
+  base::List<PartitionedReceive, Receiving> receives_; // in the order in which they were made
+  std::vector<Offer> offers_;                          // in the order of arrival
+  std::map<std::uint32_t, PartitionedReceive*> notifications_; // by the first of each
+  std::vector<SendRequest*> offered_;                          // partitions, oldest first
   std::atomic<bool> own_left_ = false;
   std::atomic<bool>* left_ = &own_left_;
 };

@@ -80,19 +80,19 @@ class Channels {
 struct Deferred : base::ListNode<> {
   enum class Type : std::uint8_t { control, eager, put, get } type = Type::control;
   std::uint8_t control_bytes = 0;
-  // A put with a notice: the FIN that takes its place if it cannot tell its target after all.
+  // A put with a notification: the FIN that takes its place if it cannot tell its target after all.
   std::array<std::byte, wire::longest_control> control = {};
   const std::byte* payload = nullptr; // control: `bytes` of a send's data behind it
   SendRequest* send = nullptr;        // eager, put
   ReceiveRequest* receive = nullptr;  // get
   RemoteMemory remote;                // put, get
-  std::uint32_t notice = 0;           // put: for the receiver
+  std::uint32_t notification = 0;     // put: for the receiver
   std::size_t bytes = 0;
 };
 
 struct Backlogged; // tag of the engine's list of peers with a backlog
 
-// An EAGER message of which parts are still to come: for a receive, or kept for one.
+// An EAGER message of which fragments are still to come: for a receive, or kept for one.
 struct Arriving {
   ReceiveRequest* receive = nullptr;
   struct Message* message = nullptr;
@@ -103,7 +103,7 @@ struct Arriving {
 // A process we talk to; made at the first message to or from it.
 struct Peer : base::ListNode<Backlogged> {
   // Payload bytes up to which a message may take the short path, -1 when it is forbidden: not
-  // connected, a backlog, demoted. One compare covers all of it.
+  // connected, a backlog, throttled. One compare covers all of it.
   std::int64_t short_limit = -1;
   Link* link = nullptr;
   Transport* transport = nullptr; // the network that reaches it, and what is best there:
@@ -113,8 +113,8 @@ struct Peer : base::ListNode<Backlogged> {
   Rank rank = 0;
   PeerState state = PeerState::connecting;
   Arriving arriving;
-  bool demoted = false; // the peer asked for no eager data
-  bool demoted_by_us = false;
+  bool throttled = false; // the peer asked for no eager data
+  bool throttled_by_us = false;
   base::List<Deferred> backlog;
 };
 

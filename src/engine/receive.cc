@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
-#include "engine/plant.h"
+#include "engine/mutant.h"
 
 #include <algorithm>
 
@@ -49,7 +49,7 @@ Message* Engine::match_probe(const Envelope& wanted) {
   if (message == nullptr) return nullptr;
   matcher_.remove(*message);
   // It is matched from here on: receives posted later are for later messages.
-  if (!planted(Plant::probe_without_ordinal)) count_match(*message->peer, message->envelope);
+  if (!is_mutant(Mutant::probe_without_ordinal)) count_match(*message->peer, message->envelope);
   return message;
 }
 
@@ -90,23 +90,23 @@ std::uint64_t Engine::ordinal_of(const ReceiveRequest& receive) const {
 }
 
 // Where the data go: the user's memory, or a block to be unpacked from.
-std::byte* Engine::landing(ReceiveRequest& receive) {
-  if (!receive.gaps) return static_cast<std::byte*>(receive.data.address);
-  if (receive.staged == nullptr) receive.staged = buffers_.take(receive.capacity);
-  return receive.staged;
+std::byte* Engine::destination(ReceiveRequest& receive) {
+  if (!receive.noncontiguous) return static_cast<std::byte*>(receive.data.address);
+  if (receive.bounce == nullptr) receive.bounce = buffers_.take(receive.capacity);
+  return receive.bounce;
 }
 
 // False if that cannot be had.
-bool Engine::register_landing(ReceiveRequest& receive) {
+bool Engine::register_destination(ReceiveRequest& receive) {
   if (!receive.is_registered && receive.capacity != 0) {
     receive.is_registered =
-        name(*receive.peer, landing(receive), receive.capacity, receive.registered);
+        try_register(*receive.peer, destination(receive), receive.capacity, receive.registered);
     return receive.is_registered;
   }
   return true;
 }
 
-// `bytes` is the size of the message; the data that fit are in place (or in the landing buffer).
+// `bytes` is the size of the message; the data that fit are in place (or in the bounce buffer).
 void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) {
   base::List<ReceiveRequest, InFlight>::erase(receive);
   stop_watching(receive);
@@ -114,12 +114,12 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::i
   if (receive.id != 0) receive_ids_.remove(receive.id);
   if (receive.permit != 0) receive.peer->transport->discard(*receive.peer->link, receive.permit);
   if (receive.offered != nullptr) free_message(*receive.offered);
-  if (receive.is_registered) receive.peer->transport->release_memory(receive.registered);
-  if (receive.staged != nullptr) {
-    datatype::PackCursor cursor(*receive.gaps, receive.data.address, receive.data.count);
-    cursor.unpack(receive.staged, std::min<std::size_t>(bytes, receive.capacity));
-    buffers_.give(receive.staged, receive.capacity);
-    receive.staged = nullptr;
+  if (receive.is_registered) receive.peer->transport->release_cached(receive.registered);
+  if (receive.bounce != nullptr) {
+    datatype::PackCursor cursor(*receive.noncontiguous, receive.data.address, receive.data.count);
+    cursor.unpack(receive.bounce, std::min<std::size_t>(bytes, receive.capacity));
+    buffers_.give(receive.bounce, receive.capacity);
+    receive.bounce = nullptr;
   }
   receive.status.bytes = std::min<std::uint64_t>(bytes, receive.capacity);
   receive.status.error = error;
@@ -147,7 +147,7 @@ void Engine::free_message(Message& message) {
     unexpected_bytes_ -= room(message);
     if (counters_.demotions != 0 &&
         unexpected_bytes_ < static_cast<std::size_t>(settings_.unexpected_limit) / 2) {
-      peers_.for_each([&](Peer& peer) { demote(peer, false); });
+      peers_.for_each([&](Peer& peer) { throttle(peer, false); });
     }
   }
   message.kind = base::ObjectKind::freed;

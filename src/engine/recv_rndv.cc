@@ -4,7 +4,7 @@
 // Soundness rests on two rules: a receive announces itself only when its ordinal is certain, and
 // the sender uses an announcement only for the message with that ordinal.
 #include "engine/engine.h"
-#include "engine/plant.h"
+#include "engine/mutant.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,13 +14,13 @@ namespace macadam::engine {
 // Certain: source and tag given, counted, and no earlier wildcard receive could take its message.
 bool Engine::may_announce(const ReceiveRequest& receive) const {
   return receive.channel != nullptr && !receive.channel->revoking &&
-         (matcher_.wildcards() == 0 || planted(Plant::announcing_wildcard) ||
+         (matcher_.wildcards() == 0 || is_mutant(Mutant::announcing_wildcard) ||
           !matcher_.wildcard_before(receive.envelope, receive.sequence));
 }
 
 void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) {
   Peer& peer = *receive.peer;
-  if (!register_landing(receive)) return; // the sender will ask
+  if (!register_destination(receive)) return; // the sender will ask
   receive.permit = peer.transport->issue(*peer.link);
   if (receive.permit == 0) return; // the same
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
@@ -61,12 +61,12 @@ bool Engine::is_announced(Peer& peer, const Envelope& envelope) {
 Announcement* Engine::find_announcement(Peer& peer, Channel& channel, std::uint64_t ordinal) {
   auto& list = channel.announcements;
   const auto first = std::find_if(list.begin(), list.end(), [&](const Announcement& a) {
-    return a.ordinal >= ordinal || planted(Plant::stale_ready);
+    return a.ordinal >= ordinal || is_mutant(Mutant::stale_ready);
   });
   counters_.announcements_dropped += static_cast<std::uint64_t>(first - list.begin());
   list.erase(list.begin(), first);
   if (list.empty()) return nullptr;
-  if (list.front().ordinal != ordinal && !planted(Plant::stale_ready)) return nullptr;
+  if (list.front().ordinal != ordinal && !is_mutant(Mutant::stale_ready)) return nullptr;
   if (!use(peer, list.front())) {
     ++counters_.announcements_dropped;
     list.erase(list.begin());
@@ -78,7 +78,8 @@ Announcement* Engine::find_announcement(Peer& peer, Channel& channel, std::uint6
 // False if the receiver has taken it back.
 bool Engine::use(Peer& peer, Announcement& announcement) {
   const std::uint64_t permit = std::exchange(announcement.permit, 0);
-  return permit == 0 || planted(Plant::revoked_permit) || peer.transport->use(*peer.link, permit);
+  return permit == 0 || is_mutant(Mutant::revoked_permit) ||
+         peer.transport->use(*peer.link, permit);
 }
 
 void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) {
@@ -150,7 +151,7 @@ void Engine::write_to(SendRequest& send, const Announcement& target) {
     return;
   }
   const bool tells =
-      fits != 0 && fits == send.bytes && fits <= send.peer->transport->limits().noticed_put;
+      fits != 0 && fits == send.bytes && fits <= send.peer->transport->limits().notified_put;
   write_and_tell(send, target.memory, fits, tells ? base::short_id(target.receive_id) : 0,
                  {.kind = wire::Kind::fin_to_receiver,
                   .source = send.envelope.source,
@@ -159,13 +160,13 @@ void Engine::write_to(SendRequest& send, const Announcement& target) {
 }
 
 // Writes the data of a send. The put goes first, then FIN, unless the put can say itself by
-// `notice` (0: it must not) that it is there; only then may the send be complete, since its
+// `notification` (0: it must not) that it is there; only then may the send be complete, since its
 // completion can start other sends.
 void Engine::write_and_tell(SendRequest& send, RemoteMemory to, std::size_t bytes,
-                            std::uint32_t notice, const wire::Fin& fin) {
+                            std::uint32_t notification, const wire::Fin& fin) {
   send.stage = SendStage::written;
-  if (bytes != 0) post_put(*send.peer, send, to, bytes, notice, fin);
-  if (notice == 0) post_control(*send.peer, &fin, sizeof fin);
+  if (bytes != 0) post_put(*send.peer, send, to, bytes, notification, fin);
+  if (notification == 0) post_control(*send.peer, &fin, sizeof fin);
   if (send.stage == SendStage::written) finish_send(send, MPI_SUCCESS);
 }
 
@@ -174,7 +175,7 @@ void Engine::on_fin_to_receiver(Peer& peer, const wire::Fin& fin) {
   if (receive != nullptr) finish_written(peer, *receive, fin.source, fin.bytes);
 }
 
-// The data are in the receive's landing.
+// The data are in the receive's destination.
 void Engine::finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
                             std::uint64_t bytes) {
   if (receive.stage == ReceiveStage::posted) { // the announcement was used: this is the match

@@ -94,17 +94,17 @@ struct SendRequest : Request, base::ListNode<InFlight> {
   Peer* peer = nullptr;
   Envelope envelope;
   Data data;
-  datatype::TypeRef gaps;      // the type, if its data are not one block
-  std::byte* staged = nullptr; // packed copy of such data, or HYBRID's library buffer
-  RemoteMemory registered;     // what the receiver may read
-  std::uint64_t id = 0;        // its name on the wire, 0: none
-  std::uint64_t ordinal = 0;   // its place on its channel
+  datatype::TypeRef noncontiguous; // the type, if its data are not one block
+  std::byte* bounce = nullptr;     // packed copy of such data, or HYBRID's library buffer
+  RemoteMemory registered;         // what the receiver may read
+  std::uint64_t id = 0;            // its name on the wire, 0: none
+  std::uint64_t ordinal = 0;       // its place on its channel
   std::size_t bytes = 0;
   std::uint64_t permit = 0; // of ours, to read the data; 0: none, or any time
   SendMode mode = SendMode::standard;
   SendStage stage = SendStage::backlogged;
   bool counted = false; // has an ordinal: announcements may be used
-  bool hybrid = false;  // `staged` is from the transport; the user's send is complete
+  bool hybrid = false;  // `bounce` is from the transport; the user's send is complete
   bool is_registered = false;
   bool cancelling = false; // the receiver has been asked to forget it
 };
@@ -128,27 +128,27 @@ struct ReceiveRequest : Request,
   Peer* peer = nullptr; // null until known, for MPI_ANY_SOURCE
   Envelope envelope;    // as asked, wildcards included
   Data data;
-  datatype::TypeRef gaps;      // the type, if its data are not one block
-  std::size_t capacity = 0;    // bytes
-  std::byte* staged = nullptr; // landing buffer for such data
-  RemoteMemory registered;     // what the sender may write
-  std::uint64_t id = 0;        // its name on the wire, 0: none
-  std::uint64_t sequence = 0;  // order of posting
-  std::uint64_t permit = 0;    // of its announcement, 0: none
-  Channel* channel = nullptr;  // where it counts as pending
-  std::uint64_t sender_id = 0; // the send it answers, while reading
+  datatype::TypeRef noncontiguous; // the type, if its data are not one block
+  std::size_t capacity = 0;        // bytes
+  std::byte* bounce = nullptr;     // bounce buffer for such data
+  RemoteMemory registered;         // what the sender may write
+  std::uint64_t id = 0;            // its name on the wire, 0: none
+  std::uint64_t sequence = 0;      // order of posting
+  std::uint64_t permit = 0;        // of its announcement, 0: none
+  Channel* channel = nullptr;      // where it counts as pending
+  std::uint64_t sender_id = 0;     // the send it answers, while reading
   ReceiveStage stage = ReceiveStage::posted;
   bool announced = false;  // RECEIVER_READY sent with an ordinal
   bool cancelling = false; // waits until permits are revoked
   bool revoking = false;   // it is not known yet whether the sender has used its permit
   bool is_registered = false;
   std::uint8_t granule = 1;   // the type's: a message of another multiple ends inside an element
-  std::uint8_t last_byte = 0; // of the landing, when the sender was told of it
+  std::uint8_t last_byte = 0; // of the destination, when the sender was told of it
   struct Message* offered = nullptr; // what it matched while that was not known
   RemoteMemory readable;             // where the data are, if the sender may write them too
   std::uint64_t sender_permit = 0; // decides who moves them; 0: the sender, or they are being read
   std::uint64_t incoming = 0; // bytes of the message that matched, while its data are on the way
-  std::size_t pulled = 0;     // of them, those that have come as pieces
+  std::size_t pulled = 0;     // of them, those that have come as fragments
 };
 
 } // namespace macadam::engine

@@ -13,7 +13,7 @@ namespace macadam::engine {
 // The SENDER_READY of a send, which now waits for the receiver.
 wire::SenderReady Engine::offer(SendRequest& send) {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
-                    name(*send.peer, flat(send), send.bytes, send.registered);
+                    try_register(*send.peer, flat(send), send.bytes, send.registered);
   if (read) issue_in_exchange(send);
   send.is_registered = read;
   send.stage = SendStage::announced;
@@ -93,7 +93,7 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) {
   if (receive.id == 0) receive.id = receive_ids_.add(&receive);
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
   const bool either = message.offer == wire::Offer::either;
-  if ((message.offer == wire::Offer::write || either) && register_landing(receive)) {
+  if ((message.offer == wire::Offer::write || either) && register_destination(receive)) {
     receive.stage = ReceiveStage::awaits_fin;
     wire::ReceiverReady ready{.answers = true,
                               .tag = receive.status.tag,

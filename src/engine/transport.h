@@ -18,13 +18,13 @@ using Rank = std::uint32_t;
 
 // What became of an operation that was handed to a transport.
 enum class Posted : std::uint8_t {
-  done,    // finished: the memory is free again, nothing will be delivered
-  pending, // accepted; Sink::on_complete() follows with the cookie
-  busy,    // no room now, nothing was done: the engine tries again after a poll()
-  untold,  // put_noticed() only: nothing was done, it takes a put() and a message this time
+  done,       // finished: the memory is free again, nothing will be delivered
+  pending,    // accepted; Sink::on_complete() follows with the cookie
+  busy,       // no room now, nothing was done: the engine tries again after a poll()
+  unnotified, // put_notified() only: nothing was done, it takes a put() and a message this time
 };
 
-// Memory of one process as its peers may name it on the wire. Made by register_memory().
+// Memory of one process as its peers may name it on the wire. Made by register_cached().
 struct RemoteMemory {
   std::uint64_t address = 0;
   std::uint64_t key = 0;
@@ -69,11 +69,11 @@ struct Limits {
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes that the network moves at once: what is shorter costs about as much.
   std::size_t packet = 0;
-  // Bytes up to which a put can tell its target that it is there (put_noticed); 0: none can.
-  std::size_t noticed_put = 0;
-  // A put is there before the notice of a later one to the same peer (orders_puts), and before what
-  // a later write() changes there, for who looks at that memory (orders_writes). If not, it is
-  // there once it is complete, and a write once a flush() behind it is.
+  // Bytes up to which a put can tell its target that it is there (put_notified); 0: none can.
+  std::size_t notified_put = 0;
+  // A put is there before the notification of a later one to the same peer (orders_puts), and
+  // before what a later write() changes there, for who looks at that memory (orders_writes). If
+  // not, it is there once it is complete, and a write once a flush() behind it is.
   bool orders_puts = false;
   bool orders_writes = false;
   bool atomics = false;   // has atomic()
@@ -86,7 +86,7 @@ struct Limits {
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.
-inline constexpr unsigned notice_bits = 28;
+inline constexpr unsigned notification_bits = 28;
 
 // What a transport delivers from poll(); the engine implements it. A sink may call any operation of
 // the transport from inside, except poll().
@@ -94,17 +94,17 @@ class Sink {
  public:
   // A message of `source`: valid only during the call.
   virtual void on_message(Rank source, const std::byte* message, std::size_t bytes) = 0;
-  // A put of `source` with a notice is there as a whole. In order with messages.
-  virtual void on_put(Rank source, std::uint32_t notice, std::size_t bytes) = 0;
+  // A put of `source` with a notification is there as a whole. In order with messages.
+  virtual void on_put(Rank source, std::uint32_t notification, std::size_t bytes) = 0;
   // The same for a long message, which a transport may deliver while it still arrives: its first
-  // part (all of the engine's header and what has come of the payload) and the number of bytes to
-  // come, then these in order, before any other message of this source.
-  virtual void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
-                             std::size_t rest) {
-    no_parts(source, part, bytes + rest);
+  // fragment (all of the engine's header and what has come of the payload) and the number of bytes
+  // to come, then these in order, before any other message of this source.
+  virtual void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
+                                 std::size_t rest) {
+    no_fragments(source, fragment, bytes + rest);
   }
-  virtual void on_next_part(Rank source, const std::byte* part, std::size_t bytes) {
-    no_parts(source, part, bytes);
+  virtual void on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) {
+    no_fragments(source, fragment, bytes);
   }
   // A put or get that was `pending` is finished; `ok` is false if the peer failed.
   virtual void on_complete(std::uint64_t cookie, bool ok) = 0;
@@ -115,9 +115,10 @@ class Sink {
   ~Sink() = default;
 
  private:
-  [[noreturn]] static void no_parts(Rank source, const std::byte*, std::size_t bytes) {
-    base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes in parts to who takes whole messages only",
-               source, bytes);
+  [[noreturn]] static void no_fragments(Rank source, const std::byte*, std::size_t bytes) {
+    base::fail(MPI_ERR_INTERN,
+               "rank {} sent {} bytes in fragments to who takes whole messages only", source,
+               bytes);
   }
 };
 
@@ -153,23 +154,23 @@ class Transport {
   // is still in use; see above for what orders a put with messages.
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
-  // The same with a notice (of notice_bits, not 0) for Sink::on_put() of the target, if
-  // Limits::noticed_put allows so many bytes: on verbs one write with immediate, no message. In
+  // The same with a notification (of notification_bits, not 0) for Sink::on_put() of the target, if
+  // Limits::notified_put allows so many bytes: on verbs one write with immediate, no message. In
   // shared memory the target's poll() may take part; not in an `exchange`, where the target has
   // data of its own to move.
-  virtual Posted put_noticed(Link&, const void*, RemoteMemory, std::size_t,
-                             std::uint64_t /*cookie*/, std::uint32_t /*notice*/,
-                             bool /*exchange*/) {
+  virtual Posted put_notified(Link&, const void*, RemoteMemory, std::size_t,
+                              std::uint64_t /*cookie*/, std::uint32_t /*notification*/,
+                              bool /*exchange*/) {
     base::fail(MPI_ERR_INTERN, "{} has no puts that tell their target", limits().name);
   }
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) = 0;
 
-  // Names memory so that peers may put to it and get from it until release_memory(). Throws
-  // base::Error (MPI_ERR_NO_MEM) if no more can be named. Local memory of puts and gets needs no
-  // name.
-  virtual RemoteMemory register_memory(void* memory, std::size_t bytes) = 0;
-  virtual void release_memory(RemoteMemory memory) = 0;
+  // Registers memory, by the cache where there is one, so that peers may put to it and get from it
+  // until release_cached(). Throws base::Error (MPI_ERR_NO_MEM) if no more can be registered. Local
+  // memory of puts and gets needs no registration.
+  virtual RemoteMemory register_cached(void* memory, std::size_t bytes) = 0;
+  virtual void release_cached(RemoteMemory memory) = 0;
 
   // Permits: leave for a peer to do something once, which the peer uses or this process revokes,
   // never both, and neither needs an act of the other's process for it. A permit is a number that
@@ -184,17 +185,17 @@ class Transport {
   // One-sided access (rma/). Unlike put() and get(), these need no act of the target's process, and
   // may be used between any two processes that the network connects, though a nearer one does too.
 
-  // Names memory for them until conceal(), which ends all access: the key is revoked. Of no bytes:
-  // a name that opens nothing.
-  virtual RemoteMemory expose(void* memory, std::size_t bytes) {
-    return register_memory(memory, bytes);
+  // Registers a region for them until deregister_region(), which ends all access: the key is
+  // revoked. Of no bytes: a key that opens nothing.
+  virtual RemoteMemory register_region(void* memory, std::size_t bytes) {
+    return register_cached(memory, bytes);
   }
-  virtual void conceal(RemoteMemory memory) { release_memory(memory); }
-  // Whether the local peers of this process have its exposed memory in their address spaces.
+  virtual void deregister_region(RemoteMemory memory) { release_cached(memory); }
+  // Whether the local peers of this process have its registered regions in their address spaces.
   [[nodiscard]] virtual bool is_mapped(RemoteMemory) const { return false; }
-  // Where exposed memory of a peer is in this address space; null if it is not there.
+  // Where a registered region of a peer is in this address space; null if it is not there.
   virtual std::byte* mapped(Link&, RemoteMemory, std::size_t) { return nullptr; }
-  // Why exposed memory of this peer that is not mapped cannot be accessed; empty if it can.
+  // Why a registered region of this peer that is not mapped cannot be accessed; empty if it can.
   virtual std::string why_not_direct(Link&) { return {}; }
 
   // As put() and get(). Writes to one peer land in the order in which they were posted if

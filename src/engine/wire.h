@@ -20,13 +20,13 @@ enum class Kind : std::uint8_t {
   fin_to_sender,
   withdraw,
   withdrawn,
-  demote,
+  throttle,
   pull,
-  piece,
+  fragment,
   partitioned_send,
   partitioned_ready,
   partition_fin,
-  partition_piece,
+  partition_fragment,
   partitioned_done,
   partition_offer,
 };
@@ -112,7 +112,7 @@ struct Fin {
 static_assert(sizeof(Fin) == 24);
 
 // PULL: the data of a SENDER_READY, from `offset` on, as a message, since there is no memory here
-// that can be written to. PIECE answers: as many of them as one message takes follow.
+// that can be written to. FRAGMENT answers: as many of them as one message takes follow.
 struct Pull {
   Kind kind = Kind::pull;
   std::uint8_t pad[7] = {};
@@ -122,12 +122,12 @@ struct Pull {
 };
 static_assert(sizeof(Pull) == 32);
 
-struct Piece {
-  Kind kind = Kind::piece;
+struct Fragment {
+  Kind kind = Kind::fragment;
   std::uint8_t pad[7] = {};
   std::uint64_t receive_id = 0;
 };
-static_assert(sizeof(Piece) == 16);
+static_assert(sizeof(Fragment) == 16);
 
 // WITHDRAW: a send that waits for its receive is being cancelled. WITHDRAWN answers, if no receive
 // had matched the message; if one had, the send completes as any other.
@@ -142,14 +142,14 @@ struct Withdraw {
 };
 static_assert(sizeof(Withdraw) == 32);
 
-// DEMOTE: the receiver's room for unexpected data is used up (or free again): send SENDER_READY
+// THROTTLE: the receiver's room for unexpected data is used up (or free again): send SENDER_READY
 // without data instead of EAGER (or EAGER again).
-struct Demote {
-  Kind kind = Kind::demote;
+struct Throttle {
+  Kind kind = Kind::throttle;
   bool on = false;
   std::uint8_t pad[2] = {};
 };
-static_assert(sizeof(Demote) == 4);
+static_assert(sizeof(Throttle) == 4);
 
 // PARTITIONED_SEND: a partitioned send was made, of `partitions` of `bytes` each. Once.
 struct PartitionedSend {
@@ -165,34 +165,34 @@ struct PartitionedSend {
 static_assert(sizeof(PartitionedSend) == 40);
 
 // PARTITIONED_READY: the receiver has begun a round. Each partition of the sender may be written to
-// its place in `memory`, with the notice `first_notice` + its number (0: with a FIN). If
-// `by_messages`, the memory has no name and the data come as PARTITION_PIECEs; if `refused`, there
-// is too little.
+// its place in `memory`, with the notification `first_notification` + its number (0: with a FIN).
+// If `by_messages`, the memory is not registered and the data come as PARTITION_FRAGMENTs; if
+// `refused`, there is too little.
 struct PartitionedReady {
   Kind kind = Kind::partitioned_ready;
   bool by_messages = false;
   bool refused = false;
   std::uint8_t pad = 0;
-  std::uint32_t first_notice = 0;
+  std::uint32_t first_notification = 0;
   std::uint64_t send_id = 0;
   std::uint64_t receive_id = 0;
   RemoteMemory memory;
 };
 static_assert(sizeof(PartitionedReady) == 40);
 
-// PARTITION_PIECE: data of a partition follow, to be put at `offset` of the receiver's data.
+// PARTITION_FRAGMENT: data of a partition follow, to be put at `offset` of the receiver's data.
 // `last`: the partition is there.
-struct PartitionPiece {
-  Kind kind = Kind::partition_piece;
+struct PartitionFragment {
+  Kind kind = Kind::partition_fragment;
   bool last = false;
   std::uint8_t pad[2] = {};
   std::uint32_t partition = 0;
   std::uint64_t receive_id = 0;
   std::uint64_t offset = 0;
 };
-static_assert(sizeof(PartitionPiece) == 24);
+static_assert(sizeof(PartitionFragment) == 24);
 
-// PARTITIONED_DONE: all PARTITION_PIECEs of a round are there, so the sender's data are free.
+// PARTITIONED_DONE: all PARTITION_FRAGMENTs of a round are there, so the sender's data are free.
 struct PartitionedDone {
   Kind kind = Kind::partitioned_done;
   std::uint8_t pad[7] = {};

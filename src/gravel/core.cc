@@ -31,10 +31,10 @@ Core::Core(engine::Networks networks, const Directory& directory, std::uint32_t 
       directory_(directory), rank_(directory.rank()), size_(directory.size()), layout_{slots},
       ledgers_(new Slot[size_ * layout_.slots_per_peer()]), memory_(network_list_) {
   for (engine::Transport* const network : network_list_) {
-    if (network->limits().noticed_put < sizeof(Entry))
+    if (network->limits().notified_put < sizeof(Entry))
       fail(Code::system, "{} has no puts of {} bytes that tell their target, which ledgers need",
            network->limits().name, sizeof(Entry));
-    ledger_names_.push_back(network->expose(ledgers_.get(), ledger_bytes()));
+    ledger_regions_.push_back(network->register_region(ledgers_.get(), ledger_bytes()));
   }
 }
 
@@ -43,7 +43,7 @@ Core::~Core() {
     buffer_slab_.free(&buffers_.pop_front());
   // Peers do not know that this is the end, and may still write.
   for (std::size_t i = 0; i < network_list_.size(); ++i)
-    network_list_[i]->conceal(ledger_names_[i]);
+    network_list_[i]->deregister_region(ledger_regions_[i]);
 }
 
 std::size_t Core::ledger_bytes() const {
@@ -313,12 +313,12 @@ void Core::list_counters(base::CounterList& list) const {
     list.add("gravel", name, text, value);
   };
   add("entries", "entries written into peers' ledgers", counters_.entries);
-  add("filled", "buffers whose last piece told of the end", counters_.filled);
-  add("joined", "pieces that moved with the one before", counters_.joined);
-  add("credits", "times room in a ledger was told without an entry", counters_.credits);
+  add("filled", "buffers whose last fragment told of the end", counters_.filled);
+  add("joined", "fragments that moved with the one before", counters_.joined);
+  add("credits", "times room in a ledger was credited without an entry", counters_.credits);
   add("ledger_full", "entries that found their ledger full", counters_.ledger_full);
-  add("puts", "pieces put", counters_.puts);
-  add("gets", "pieces got", counters_.gets);
+  add("puts", "fragments put", counters_.puts);
+  add("gets", "fragments got", counters_.gets);
   add("bytes_put", "bytes put", counters_.bytes_put);
   add("bytes_got", "bytes got", counters_.bytes_got);
 }

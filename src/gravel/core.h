@@ -64,7 +64,7 @@ struct Request : base::ListNode<> {
   std::int32_t tag = 0;
   Peer* peer = nullptr;
   Region* region = nullptr;
-  Request* joined = nullptr;  // of an earlier piece that moves with this one
+  Request* joined = nullptr;  // of an earlier fragment that moves with this one
   Buffer* buffer = nullptr;   // of a fin
   std::uint32_t position = 0; // of its entry in the ledger: receive_buffer
   std::size_t bytes = 0;
@@ -97,7 +97,7 @@ struct Buffer : base::ListNode<> {
   std::uint32_t unfinished = 0; // these and those under way
   bool failed = false;          // one of them
   bool fin_queued = false;
-  bool fin_left = false;  // or the last piece has told the same
+  bool fin_left = false;  // or the last fragment has told the same
   Request* fin = nullptr; // send_fin() was called
   BufferId id = 0;
 };
@@ -136,8 +136,8 @@ struct Peer {
     base::List<Outgoing> waiting;
   };
   struct In {
-    std::uint32_t arrived = 0; // entries, ever
-    std::uint32_t told = 0;    // of them taken out, as the peer knows or will
+    std::uint32_t arrived = 0;  // entries, ever
+    std::uint32_t credited = 0; // of them taken out, as the peer knows or will
     base::List<Arrived, OfPeer> untaken;
   };
   std::array<Out, ledger_count> out;
@@ -181,7 +181,7 @@ class Core final : engine::Sink {
   ~Core();
 
   // What the others need to write into ledgers here, by network.
-  [[nodiscard]] RemoteMemory ledgers(std::size_t network) const { return ledger_names_[network]; }
+  [[nodiscard]] RemoteMemory ledgers(std::size_t network) const { return ledger_regions_[network]; }
   [[nodiscard]] std::size_t ledger_bytes() const;
 
   void register_memory(void* memory, std::size_t bytes) { memory_.add(memory, bytes); }
@@ -202,10 +202,10 @@ class Core final : engine::Sink {
   std::optional<BufferId> take_send_buffer(int producer, int tag);
   std::optional<SendRequest> take_send_request(int producer, int tag);
 
-  // Moves a piece: `offset` bytes into the announced buffer.
+  // Moves a fragment: `offset` bytes into the announced buffer.
   RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset);
   RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset);
-  // No more pieces: the peer is told once all are there, or was told by the put that filled the
+  // No more fragments: the peer is told once all are there, or was told by the put that filled the
   // buffer. It must not be used any more. For puts every byte of it must have been put.
   RequestId send_fin(BufferId buffer);
 
@@ -254,7 +254,7 @@ class Core final : engine::Sink {
 
   // engine::Sink
   void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
-  void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override;
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override;
   void on_complete(std::uint64_t cookie, bool ok) override;
   void on_peer(Rank rank, engine::PeerState state) override;
 
@@ -283,8 +283,8 @@ class Core final : engine::Sink {
   void end_filled(Peer& peer, std::uint32_t name);
   [[nodiscard]] std::uint32_t consumed(const Peer& peer, Ledger ledger) const;
   [[nodiscard]] Consumed all_consumed(const Peer& peer) const;
-  static void note_told(Peer& peer, const Consumed& told);
-  void learn(Peer& peer, const Consumed& news);
+  static void note_credited(Peer& peer, const Consumed& credited);
+  void learn(Peer& peer, const Consumed& credits);
   [[nodiscard]] bool owes_credits(const Peer& peer) const;
   bool tell_credits(Peer& peer);
   const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
@@ -309,7 +309,7 @@ class Core final : engine::Sink {
   [[nodiscard]] static bool may_wait(const Transfer& transfer);
   bool release_held();
   bool post(Transfer& transfer);
-  static engine::Posted hand_over(const Transfer& transfer, std::uint32_t& notice);
+  static engine::Posted hand_over(const Transfer& transfer, std::uint32_t& notification);
   void end(Transfer& transfer, bool ok);
   void advance_fin(Buffer& buffer);
 
@@ -319,7 +319,7 @@ class Core final : engine::Sink {
   const Rank rank_, size_;
   const Layout layout_;
   std::unique_ptr<Slot[]> ledgers_;
-  std::vector<RemoteMemory> ledger_names_; // by network
+  std::vector<RemoteMemory> ledger_regions_; // by network
   MemoryTable memory_;
 
   // Before the lists that their objects stand in.
@@ -336,8 +336,9 @@ class Core final : engine::Sink {
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> busy_; // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
-  Transfer* held_ = nullptr; // a short piece that waits for the next one, in its peer's `unposted`
-  Rank lost_ = 0;            // peers that are gone
+  Transfer* held_ =
+      nullptr;    // a short fragment that waits for the next one, in its peer's `unposted`
+  Rank lost_ = 0; // peers that are gone
   CoreCounters counters_;
 };
 

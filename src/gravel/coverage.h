@@ -7,8 +7,8 @@
 
 namespace macadam::gravel {
 
-// Which bytes of a buffer have been written, in pieces of any order. Pieces that follow each other
-// are one range, so the usual pipeline takes no memory.
+// Which bytes of a buffer have been written, in fragments of any order. Fragments that follow each
+// other are one range, so the usual pipeline takes no memory.
 class Coverage {
  public:
   void add(std::size_t begin, std::size_t end) {

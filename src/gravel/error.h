@@ -13,10 +13,10 @@ enum class Code : int {
   state = 1,  // not between gravel_init() and gravel_finalize()
   argument,   // a rank, tag, size or pointer that cannot be
   memory,     // not registered, registered twice, or in use
-  range,      // a piece outside of the announced buffer
+  range,      // a fragment outside of the announced buffer
   request,    // no request, or one that was waited for already
   buffer,     // no announced buffer, or one whose FIN was sent
-  incomplete, // a FIN before all pieces; the end before all requests
+  incomplete, // a FIN before all fragments; the end before all requests
   transfer,   // data could not be moved
   peer,       // the peer is gone
   system,     // the system or the network refuses

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The ledgers (Danalis et al., section 2.1): rings in memory of their reader, one for each writer,
-// so a writer needs no atomic operation. An entry is a put with a notice. The writer counts what it
-// has written, the reader what it has taken out, and tells: with every entry that goes the other
-// way, or by itself before the writer could wait for it.
+// so a writer needs no atomic operation. An entry is a put with a notification. The writer counts
+// what it has written, the reader what it has taken out, and tells: with every entry that goes the
+// other way, or by itself before the writer could wait for it.
 #include "gravel/core.h"
 
 #include <algorithm>
@@ -73,30 +73,32 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
   own = entry;
   own.consumed = all_consumed(to);
   const RemoteMemory target = at(to.ledgers, layout_.slot(rank_, ledger, out.written));
-  const auto notice = static_cast<std::uint32_t>(1 + index(ledger));
-  if (to.transport->put_noticed(*to.link, &own, target, sizeof own, 0, notice, false) ==
+  const auto notification = static_cast<std::uint32_t>(1 + index(ledger));
+  if (to.transport->put_notified(*to.link, &own, target, sizeof own, 0, notification, false) ==
       engine::Posted::busy)
     return false;
   if (ledger == Ledger::receive_info) {
     if (Request* const its = request_ids_.find(entry.request)) its->position = out.written;
   }
   ++out.written;
-  note_told(to, own.consumed);
+  note_credited(to, own.consumed);
   ++counters_.entries;
   return true;
 }
 
 // ---------------------------------------------------------------- in
 
-void Core::on_put(Rank source, std::uint32_t notice, std::size_t) {
+void Core::on_put(Rank source, std::uint32_t notification, std::size_t) {
   Peer& from = peer(source);
   if (from.failed) return;
-  if ((notice & filled_bit) != 0) return end_filled(from, notice & ~filled_bit);
-  if (notice == credit_notice) return learn(from, ledgers_[layout_.credits(source)].consumed);
-  const auto ledger = static_cast<Ledger>(notice - 1);
+  if ((notification & filled_bit) != 0) return end_filled(from, notification & ~filled_bit);
+  if (notification == credit_notification)
+    return learn(from, ledgers_[layout_.credits(source)].consumed);
+  const auto ledger = static_cast<Ledger>(notification - 1);
   Peer::In& in = from.in[index(ledger)];
-  if (notice > credit_notice || in.arrived - consumed(from, ledger) >= layout_.slots)
-    fail(Code::system, "rank {} has written where it must not (notice {})", source, notice);
+  if (notification > credit_notification || in.arrived - consumed(from, ledger) >= layout_.slots)
+    fail(Code::system, "rank {} has written where it must not (notification {})", source,
+         notification);
   const Entry& entry = ledgers_[layout_.slot(source, ledger, in.arrived)].entry;
   const std::uint32_t position = in.arrived++;
   learn(from, entry.consumed);
@@ -144,21 +146,21 @@ Consumed Core::all_consumed(const Peer& of) const {
           consumed(of, Ledger::fin)};
 }
 
-void Core::note_told(Peer& to, const Consumed& told) {
+void Core::note_credited(Peer& to, const Consumed& credited) {
   for (std::size_t i = 0; i < ledger_count; ++i)
-    to.in[i].told = told[i];
+    to.in[i].credited = credited[i];
 }
 
-void Core::learn(Peer& from, const Consumed& news) {
+void Core::learn(Peer& from, const Consumed& credits) {
   for (std::size_t i = 0; i < ledger_count; ++i) {
     Peer::Out& out = from.out[i];
-    // Credits told by themselves may have been overwritten by later ones before their notice was
-    // read, and then are newer than the entries that come next.
-    if (static_cast<std::int32_t>(news[i] - out.consumed) <= 0) continue;
-    if (news[i] - out.consumed > out.written - out.consumed)
+    // Credits told by themselves may have been overwritten by later ones before their notification
+    // was read, and then are newer than the entries that come next.
+    if (static_cast<std::int32_t>(credits[i] - out.consumed) <= 0) continue;
+    if (credits[i] - out.consumed > out.written - out.consumed)
       fail(Code::system, "rank {} has taken {} entries out of a ledger that had {}", from.rank,
-           news[i] - out.consumed, out.written - out.consumed);
-    out.consumed = news[i];
+           credits[i] - out.consumed, out.written - out.consumed);
+    out.consumed = credits[i];
     if (!out.waiting.empty()) queue(from);
   }
 }
@@ -167,9 +169,9 @@ void Core::learn(Peer& from, const Consumed& news) {
 bool Core::owes_credits(const Peer& to) const {
   for (std::size_t i = 0; i < ledger_count; ++i) {
     const Peer::In& in = to.in[i];
-    const std::uint32_t owed = consumed(to, static_cast<Ledger>(i)) - in.told;
+    const std::uint32_t owed = consumed(to, static_cast<Ledger>(i)) - in.credited;
     if (owed == 0) continue;
-    if (owed >= std::max(layout_.slots / 2, 1u) || in.arrived - in.told == layout_.slots)
+    if (owed >= std::max(layout_.slots / 2, 1u) || in.arrived - in.credited == layout_.slots)
       return true;
   }
   return false;
@@ -180,17 +182,17 @@ bool Core::tell_credits(Peer& to) {
   Consumed& own = to.written[layout_.credits(0)].consumed;
   own = all_consumed(to);
   const engine::Posted posted =
-      to.transport->put_noticed(*to.link, &own, at(to.ledgers, layout_.credits(rank_)), sizeof own,
-                                credit_cookie | to.rank, credit_notice, false);
+      to.transport->put_notified(*to.link, &own, at(to.ledgers, layout_.credits(rank_)), sizeof own,
+                                 credit_cookie | to.rank, credit_notification, false);
   if (posted == engine::Posted::busy) return false;
   to.noting = posted == engine::Posted::pending;
-  note_told(to, own);
+  note_credited(to, own);
   ++counters_.credits;
   return true;
 }
 
-// Without a notice: the peer need not look at it, and it takes none of the peer's receives, of
-// which one that is gone may have none left.
+// Without a notification: the peer need not look at it, and it takes none of the peer's receives,
+// of which one that is gone may have none left.
 void Core::probe(Rank rank) {
   Peer& probed = peer(rank);
   if (!probed.connected || probed.failed || probed.noting) return;
@@ -205,9 +207,9 @@ void Core::probe(Rank rank) {
 void Core::on_complete(std::uint64_t cookie, bool ok) {
   if (cookie == 0) return; // an entry: who reads it tells
   if ((cookie & credit_cookie) != 0) {
-    Peer& told = peer(static_cast<Rank>(cookie));
-    told.noting = false;
-    return queue(told);
+    Peer& credited = peer(static_cast<Rank>(cookie));
+    credited.noting = false;
+    return queue(credited);
   }
   if (Transfer* const transfer = transfer_ids_.find(cookie)) end(*transfer, ok);
 }

@@ -17,8 +17,8 @@ MemoryTable::~MemoryTable() {
 }
 
 void MemoryTable::release(const Region& region) {
-  for (std::size_t i = 0; i < region.names.size(); ++i)
-    networks_[i]->release_memory(region.names[i]);
+  for (std::size_t i = 0; i < region.remote_memory.size(); ++i)
+    networks_[i]->release_cached(region.remote_memory[i]);
 }
 
 void MemoryTable::add(void* memory, std::size_t bytes) {
@@ -37,7 +37,7 @@ void MemoryTable::add(void* memory, std::size_t bytes) {
   Region region{begin, bytes, {}, 0};
   try {
     for (engine::Transport* const network : networks_)
-      region.names.push_back(network->register_memory(memory, bytes));
+      region.remote_memory.push_back(network->register_cached(memory, bytes));
   } catch (...) {
     release(region);
     throw;

@@ -14,12 +14,12 @@ namespace macadam::gravel {
 struct Region {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
-  std::vector<RemoteMemory> names; // by network
-  std::uint32_t uses = 0;          // requests and transfers under way
+  std::vector<RemoteMemory> remote_memory; // by network
+  std::uint32_t uses = 0;                  // requests and transfers under way
 
   // What peers of a network call a part of it.
   [[nodiscard]] RemoteMemory part(const void* memory, std::size_t network) const {
-    RemoteMemory name = names[network];
+    RemoteMemory name = remote_memory[network];
     name.address += reinterpret_cast<std::uintptr_t>(memory) - begin;
     return name;
   }

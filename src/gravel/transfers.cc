@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Puts and gets of pieces, and the FIN that follows them.
+// Puts and gets of fragments, and the FIN that follows them.
 #include "gravel/core.h"
 
 namespace macadam::gravel {
@@ -32,12 +32,13 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
          sent ? "send" : "receive", sent ? "got from, not put to" : "put to, not got from");
   if (offset > into.bytes || bytes > into.bytes - offset)
     fail(Code::range,
-         "a piece of {} bytes at offset {} is outside of the {} bytes (tag {}) that "
+         "a fragment of {} bytes at offset {} is outside of the {} bytes (tag {}) that "
          "rank {} has announced",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
   if (!is_get && bytes != 0 && is_full(into) && !into.failed)
     fail(Code::range,
-         "a piece of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has announced "
+         "a fragment of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has "
+         "announced "
          "were put: it may be using them",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
   Region* const region = memory_.find(memory, bytes);
@@ -88,15 +89,15 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   return request;
 }
 
-// Whether a put may wait for the next piece: if both fit into a packet of the network, strips of a
-// loop are better moved together, and nobody misses one before the buffer is full. It leaves with
-// whatever is called next: a piece that does not follow it, or anything that waits.
+// Whether a put may wait for the next fragment: if both fit into a packet of the network, strips of
+// a loop are better moved together, and nobody misses one before the buffer is full. It leaves with
+// whatever is called next: a fragment that does not follow it, or anything that waits.
 bool Core::may_wait(const Transfer& put) {
   return !put.is_get && put.bytes != 0 && !is_full(*put.buffer) &&
          put.bytes < put.buffer->peer->transport->limits().packet;
 }
 
-// Whether a piece lies behind the one that waits, on both sides.
+// Whether a fragment lies behind the one that waits, on both sides.
 bool Core::joins_held(const Buffer& buffer, const Region* region, const void* memory,
                       std::size_t bytes, std::size_t offset) const {
   return held_ != nullptr && held_->buffer == &buffer && held_->region == region && bytes != 0 &&
@@ -117,30 +118,31 @@ bool Core::is_full(const Buffer& buffer) {
   return buffer.bytes != 0 && buffer.put.bytes() == buffer.bytes;
 }
 
-// The piece that fills a buffer tells the consumer so, if all others are sure to be there before
-// it: then data, notice and end of the exchange are one put. 0: a FIN must tell.
+// The fragment that fills a buffer tells the consumer so, if all others are sure to be there before
+// it: then data, notification and end of the exchange are one put. 0: a FIN must tell.
 std::uint32_t Core::filling_notice(const Transfer& transfer) {
   const Buffer& buffer = *transfer.buffer;
   const engine::Limits& limits = buffer.peer->transport->limits();
   const bool last = buffer.unposted == 1 && (limits.orders_puts || buffer.unfinished == 1);
   if (transfer.is_get || !last || buffer.failed || !is_full(buffer) || transfer.bytes == 0 ||
-      transfer.bytes > limits.noticed_put)
+      transfer.bytes > limits.notified_put)
     return 0;
   const std::uint32_t name = base::short_id(buffer.request);
   return name == 0 ? 0 : filled_bit | name;
 }
 
-engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notice) {
+engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notification) {
   const Peer& with = *transfer.buffer->peer;
   engine::Transport& network = *with.transport;
   if (transfer.bytes == 0) return engine::Posted::done;
   if (transfer.is_get)
     return network.get(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
-  if (notice != 0) {
-    const engine::Posted posted = network.put_noticed(*with.link, transfer.local, transfer.remote,
-                                                      transfer.bytes, transfer.id, notice, false);
-    if (posted != engine::Posted::untold) return posted;
-    notice = 0;
+  if (notification != 0) {
+    const engine::Posted posted =
+        network.put_notified(*with.link, transfer.local, transfer.remote, transfer.bytes,
+                             transfer.id, notification, false);
+    if (posted != engine::Posted::unnotified) return posted;
+    notification = 0;
   }
   return network.put(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
 }
@@ -148,19 +150,19 @@ engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notice) 
 // Hands a transfer to the network; false if it takes none now.
 bool Core::post(Transfer& transfer) {
   Buffer& buffer = *transfer.buffer;
-  std::uint32_t notice = filling_notice(transfer);
+  std::uint32_t notification = filling_notice(transfer);
   engine::Posted posted = engine::Posted::done;
   try {
-    posted = hand_over(transfer, notice);
+    posted = hand_over(transfer, notification);
   } catch (...) {
     end(transfer, false);
     throw;
   }
   if (posted == engine::Posted::busy) return false;
-  if (notice != 0) {
+  if (notification != 0) {
     buffer.fin_queued = buffer.fin_left = true;
     Peer::In& in = buffer.peer->in[static_cast<std::size_t>(Ledger::receive_info)];
-    if (buffer.position == in.told) ++in.told; // as Core::end_filled() does
+    if (buffer.position == in.credited) ++in.credited; // as Core::end_filled() does
     ++counters_.filled;
   }
   if (posted == engine::Posted::done) {
@@ -201,7 +203,8 @@ RequestId Core::send_fin(BufferId id) {
   const bool written = over.kind == EntryKind::receive_buffer;
   if (written && !over.failed && !over.peer->failed && over.put.bytes() != over.bytes)
     fail(Code::incomplete,
-         "FIN before all pieces: {} of the {} bytes (tag {}) that rank {} has announced were put, "
+         "FIN before all fragments: {} of the {} bytes (tag {}) that rank {} has announced were "
+         "put, "
          "those at offset {} were not",
          over.put.bytes(), over.bytes, over.tag, over.peer->rank, over.put.gap());
   buffer_ids_.remove(id);
@@ -213,8 +216,8 @@ RequestId Core::send_fin(BufferId id) {
   return request;
 }
 
-// The FIN, unless the last piece has told, leaves when the data are sure to be there before it: on
-// a network that orders puts, when it has accepted them (the paper's footnote 1), else when they
+// The FIN, unless the last fragment has told, leaves when the data are sure to be there before it:
+// on a network that orders puts, when it has accepted them (the paper's footnote 1), else when they
 // are over. Data that were got must be there, since the peer may then change them.
 void Core::advance_fin(Buffer& buffer) {
   if (buffer.fin == nullptr) return;

@@ -65,11 +65,11 @@ struct Layout {
   }
 };
 
-// The notice of a put into a ledger says which: 1 + Ledger. This one: only credits.
-inline constexpr std::uint32_t credit_notice = 1 + ledger_count;
+// The notification of a put into a ledger says which: 1 + Ledger. This one: only credits.
+inline constexpr std::uint32_t credit_notification = 1 + ledger_count;
 
-// The notice of the put that fills a receive buffer: this bit and the short id of its request. It
-// ends the exchange as a FIN does.
-inline constexpr std::uint32_t filled_bit = 1u << (engine::notice_bits - 1);
+// The notification of the put that fills a receive buffer: this bit and the short id of its
+// request. It ends the exchange as a FIN does.
+inline constexpr std::uint32_t filled_bit = 1u << (engine::notification_bits - 1);
 
 } // namespace macadam::gravel

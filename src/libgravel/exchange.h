@@ -35,7 +35,7 @@ struct Greeting {
   std::array<char, 200> trouble = {};
 };
 
-struct Card {
+struct EndpointAddress {
   engine::RemoteMemory shm_ledgers;
   engine::RemoteMemory rdma_ledgers;
   net::rdma::wire::Endpoint endpoint;

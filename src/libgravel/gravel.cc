@@ -86,8 +86,8 @@ void hand_out(Driver& driver, std::uint64_t id, gravel_request* request) {
   *request = static_cast<gravel_request>(id);
 }
 
-// Hands the request of a piece out; without a place for it, the FIN stands for it.
-void hand_out_piece(Driver& driver, std::uint64_t id, gravel_request* request) {
+// Hands the request of a fragment out; without a place for it, the FIN stands for it.
+void hand_out_fragment(Driver& driver, std::uint64_t id, gravel_request* request) {
   if (request == nullptr)
     driver.core().release(id);
   else
@@ -167,14 +167,14 @@ int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer) {
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
   return call("gravel_post_os_put", [&](Driver& driver, Core& core) {
-    hand_out_piece(driver, core.put(id_of(buffer), memory, bytes, offset), request);
+    hand_out_fragment(driver, core.put(id_of(buffer), memory, bytes, offset), request);
   });
 }
 
 int gravel_post_os_get(gravel_buffer buffer, void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
   return call("gravel_post_os_get", [&](Driver& driver, Core& core) {
-    hand_out_piece(driver, core.get(id_of(buffer), memory, bytes, offset), request);
+    hand_out_fragment(driver, core.get(id_of(buffer), memory, bytes, offset), request);
   });
 }
 

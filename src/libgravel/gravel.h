@@ -31,10 +31,10 @@ enum {
   GRAVEL_ERR_STATE = 1,      /* not between gravel_init() and gravel_finalize() */
   GRAVEL_ERR_ARGUMENT = 2,   /* a rank, tag, size or pointer that cannot be */
   GRAVEL_ERR_MEMORY = 3,     /* memory not registered, registered twice, or in use */
-  GRAVEL_ERR_RANGE = 4,      /* a piece outside of the announced buffer, or after its last */
+  GRAVEL_ERR_RANGE = 4,      /* a fragment outside of the announced buffer, or after its last */
   GRAVEL_ERR_REQUEST = 5,    /* no request, or one that was waited for already */
   GRAVEL_ERR_BUFFER = 6,     /* no announced buffer, or one whose FIN was sent already */
-  GRAVEL_ERR_INCOMPLETE = 7, /* a FIN before all pieces; the end before all requests */
+  GRAVEL_ERR_INCOMPLETE = 7, /* a FIN before all fragments; the end before all requests */
   GRAVEL_ERR_TRANSFER = 8,   /* data could not be moved */
   GRAVEL_ERR_PEER = 9,       /* the peer is gone */
   GRAVEL_ERR_SYSTEM = 10     /* the system or the network refuses */
@@ -51,8 +51,8 @@ int gravel_finalize(void);
 /* What the last failed call met: what, where, found, needed. Valid until the next failure. */
 const char* gravel_error_message(void);
 
-/* ---- Memory. Any memory, as it is: data are only moved from and to registered memory. The pieces
- * used later may be any part of it. */
+/* ---- Memory. Any memory, as it is: data are only moved from and to registered memory. The
+ * fragments used later may be any part of it. */
 
 int gravel_register(void* memory, size_t bytes);
 /* By its first byte. GRAVEL_ERR_MEMORY while a request uses it. */
@@ -68,15 +68,15 @@ int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int t
  * GRAVEL_ANY_SOURCE) with this tag (or GRAVEL_ANY_TAG). */
 int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer);
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag);
-/* ... puts a piece, `offset` bytes into the buffer. Complete when `memory` may be changed. As many
- * as wanted, in any order; together they must fill the buffer. The one that fills it tells the
- * consumer, who may use the data then: no piece may follow (GRAVEL_ERR_RANGE). With a null
- * `request` none is made, and that of the FIN stands for all pieces. */
+/* ... puts a fragment, `offset` bytes into the buffer. Complete when `memory` may be changed. As
+ * many as wanted, in any order; together they must fill the buffer. The one that fills it tells the
+ * consumer, who may use the data then: no fragment may follow (GRAVEL_ERR_RANGE). With a null
+ * `request` none is made, and that of the FIN stands for all fragments. */
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request);
-/* ... and ends the exchange here. Complete when all pieces are over and the consumer has been told,
- * or will be after the data; with a null `request` the call waits for that. `buffer` is invalid
- * then. */
+/* ... and ends the exchange here. Complete when all fragments are over and the consumer has been
+ * told, or will be after the data; with a null `request` the call waits for that. `buffer` is
+ * invalid then. */
 int gravel_send_fin(gravel_buffer buffer, gravel_request* request);
 
 /* ---- Producer-initiated write: the producer says first that data will come; the consumer then
@@ -96,8 +96,8 @@ int gravel_post_send_buffer_rdma(int consumer, const void* memory, size_t bytes,
                                  gravel_request* request);
 int gravel_wait_send_buffer(int producer, int tag, gravel_buffer* buffer);
 int gravel_test_send_buffer(int producer, int tag, gravel_buffer* buffer, int* flag);
-/* Gets a piece. Complete when the data are in `memory`. gravel_send_fin() then tells the producer,
- * once all gets of the buffer are over. What was not got is not missed. */
+/* Gets a fragment. Complete when the data are in `memory`. gravel_send_fin() then tells the
+ * producer, once all gets of the buffer are over. What was not got is not missed. */
 int gravel_post_os_get(gravel_buffer buffer, void* memory, size_t bytes, size_t offset,
                        gravel_request* request);
 

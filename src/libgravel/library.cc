@@ -38,14 +38,14 @@ Library::Library(MPI_Comm comm) : exchange_(comm) {
     neighbours_->describe(own);
   });
   greetings_ = exchange_.allgather(own);
-  Card card;
-  keep_trouble(card.trouble, [&] {
+  EndpointAddress endpoint_address;
+  keep_trouble(endpoint_address.trouble, [&] {
     make_networks();
-    if (shm_) card.shm_ledgers = driver_->core().ledgers(0);
-    if (rdma_) card.rdma_ledgers = driver_->core().ledgers(shm_ ? 1 : 0);
-    card.endpoint = endpoint_;
+    if (shm_) endpoint_address.shm_ledgers = driver_->core().ledgers(0);
+    if (rdma_) endpoint_address.rdma_ledgers = driver_->core().ledgers(shm_ ? 1 : 0);
+    endpoint_address.endpoint = endpoint_;
   });
-  cards_ = exchange_.allgather(card);
+  endpoint_addresses_ = exchange_.allgather(endpoint_address);
 }
 
 void Library::make_networks() {
@@ -89,7 +89,8 @@ bool Library::oversubscribed() const {
 }
 
 gravel::RemoteMemory Library::ledgers(Rank peer) const {
-  return is_near(peer) ? cards_[peer].shm_ledgers : cards_[peer].rdma_ledgers;
+  return is_near(peer) ? endpoint_addresses_[peer].shm_ledgers
+                       : endpoint_addresses_[peer].rdma_ledgers;
 }
 
 } // namespace macadam::libgravel

@@ -47,13 +47,15 @@ class Library final : gravel::Directory, net::rdma::Directory {
   [[nodiscard]] bool serves(gravel::Rank peer) const override { return !is_near(peer); }
   [[nodiscard]] bool oversubscribed() const override;
   void publish(const net::rdma::wire::Endpoint& own) override { endpoint_ = own; }
-  net::rdma::wire::Endpoint find(gravel::Rank peer) override { return cards_[peer].endpoint; }
-  [[nodiscard]] bool knows(gravel::Rank) const override { return !cards_.empty(); }
+  net::rdma::wire::Endpoint find(gravel::Rank peer) override {
+    return endpoint_addresses_[peer].endpoint;
+  }
+  [[nodiscard]] bool knows(gravel::Rank) const override { return !endpoint_addresses_.empty(); }
 
   Exchange exchange_; // its communicator is not used after the constructor
   base::Settings settings_;
   std::vector<Greeting> greetings_;
-  std::vector<Card> cards_;
+  std::vector<EndpointAddress> endpoint_addresses_;
   net::rdma::wire::Endpoint endpoint_;
   std::optional<Neighbours> neighbours_;
   std::unique_ptr<net::rdma::Device> device_;

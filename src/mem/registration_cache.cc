@@ -39,27 +39,27 @@ Registration* RegistrationCache::acquire(const void* memory, std::size_t bytes) 
   return found != nullptr ? found : make(wanted);
 }
 
-Registration* RegistrationCache::name(const void* memory, std::size_t bytes) {
+Registration* RegistrationCache::register_range(const void* memory, std::size_t bytes) {
   const Range wanted = range_of(memory, bytes);
-  Registration* named = use(wanted, false);
-  if (named == nullptr) named = make(wanted);
-  if (named != nullptr) ++named->named;
-  return named;
+  Registration* registered = use(wanted, false);
+  if (registered == nullptr) registered = make(wanted);
+  if (registered != nullptr) ++registered->registered;
+  return registered;
 }
 
-void RegistrationCache::unname(Registration& registration) {
-  --registration.named;
+void RegistrationCache::deregister(Registration& registration) {
+  --registration.registered;
   release(registration);
 }
 
 // One that is there. If nobody watches it, then only while the program keeps the memory: that of an
-// operation under way and no more, or all that is named.
-Registration* RegistrationCache::use(const Range& wanted, bool part_of_named) {
+// operation under way and no more, or all that is registered.
+Registration* RegistrationCache::use(const Range& wanted, bool part_of_registered) {
   take_invalidations();
   Registration* const found = look_up(wanted);
   if (found == nullptr) return nullptr;
   const bool kept =
-      found->watched || found->range == wanted || (part_of_named && found->named != 0);
+      found->watched || found->range == wanted || (part_of_registered && found->registered != 0);
   if (!kept) return nullptr;
   ++counters_.hits;
   if (found->uses++ == 0) base::List<Registration>::erase(*found);
@@ -92,17 +92,17 @@ Registration* RegistrationCache::make(const Range& wanted) {
 
 void RegistrationCache::release(Registration& registration) {
   if (--registration.uses != 0) return;
-  if (!registration.valid) return bury(registration);
+  if (!registration.valid) return destroy(registration);
   if (!has_room(0)) let_go_dead();
   if (!registration.watched || !has_room(0)) return detach(tree_.find(registration.range.begin));
   unused_.push_back(registration);
 }
 
-Registration* RegistrationCache::find_key(std::uint64_t travelling_key) const {
-  const auto found = by_key_.find(static_cast<std::uint32_t>(travelling_key));
+Registration* RegistrationCache::find_key(std::uint64_t packed_key) const {
+  const auto found = by_key_.find(static_cast<std::uint32_t>(packed_key));
   if (found == by_key_.end()) return nullptr;
   Registration& registration = *found->second;
-  const bool same = registration.generation == static_cast<std::uint32_t>(travelling_key >> 32);
+  const bool same = registration.generation == static_cast<std::uint32_t>(packed_key >> 32);
   return same && registration.uses != 0 ? &registration : nullptr;
 }
 
@@ -153,10 +153,10 @@ void RegistrationCache::detach(Tree::iterator at) {
   Registration& registration = *at->second;
   tree_.erase(at);
   registration.valid = false;
-  if (registration.uses == 0) bury(registration);
+  if (registration.uses == 0) destroy(registration);
 }
 
-void RegistrationCache::bury(Registration& registration) {
+void RegistrationCache::destroy(Registration& registration) {
   base::List<Registration>::erase(registration); // of the unused
   dead_.push_back(registration);
 }

@@ -30,18 +30,18 @@ class Pinner {
   ~Pinner() = default;
 };
 
-// One piece of registered memory.
+// A registered range of memory.
 struct Registration : base::ListNode<> {
   Range range;
   std::unique_ptr<Pinned> pinned;
   std::uint32_t generation = 0; // tells it from others that had the same key
   std::uint32_t uses = 0;
-  std::uint32_t named = 0; // of the uses: by name()
-  bool valid = false;      // in the tree: still what the program sees at these addresses
-  bool watched = false;    // somebody would tell if it were not
+  std::uint32_t registered = 0; // of the uses: by register_range()
+  bool valid = false;           // in the tree: still what the program sees at these addresses
+  bool watched = false;         // somebody would tell if it were not
 
-  // The key as it travels: the device's, and the generation above it.
-  [[nodiscard]] std::uint64_t travelling_key() const {
+  // The packed key, as it travels: the device's, and the generation above it.
+  [[nodiscard]] std::uint64_t packed_key() const {
     return std::uint64_t{generation} << 32 | pinned->remote_key;
   }
 };
@@ -81,13 +81,13 @@ class RegistrationCache {
   Registration* find(const void* memory, std::size_t bytes);
   void release(Registration& registration);
 
-  // As acquire(), of memory that the program keeps as a whole until unname(): what lies in it needs
-  // no registration of its own meanwhile, also if nobody watches it.
-  Registration* name(const void* memory, std::size_t bytes);
-  void unname(Registration& registration);
+  // As acquire(), of memory that the program keeps as a whole until deregister(): what lies in it
+  // needs no registration of its own meanwhile, also if nobody watches it.
+  Registration* register_range(const void* memory, std::size_t bytes);
+  void deregister(Registration& registration);
 
-  // The registration of a travelling key that is in use; null if there is none.
-  [[nodiscard]] Registration* find_key(std::uint64_t travelling_key) const;
+  // The registration of a packed key that is in use; null if there is none.
+  [[nodiscard]] Registration* find_key(std::uint64_t packed_key) const;
 
   // Lets go what is in the dead list, and what has gone away.
   void collect();
@@ -102,7 +102,7 @@ class RegistrationCache {
   using Tree = std::map<std::uintptr_t, Registration*>; // by first address
 
   [[nodiscard]] Range range_of(const void* memory, std::size_t bytes) const;
-  Registration* use(const Range& wanted, bool part_of_named);
+  Registration* use(const Range& wanted, bool part_of_registered);
   Registration* make(const Range& wanted);
   Registration* look_up(const Range& range) const;
   void take_invalidations();
@@ -113,7 +113,7 @@ class RegistrationCache {
   void let_go_dead();
   bool evict_one();
   bool has_room(std::size_t bytes) const;
-  void bury(Registration& registration);
+  void destroy(Registration& registration);
 
   Pinner& pinner_;
   InvalidationSource* source_;

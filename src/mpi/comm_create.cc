@@ -19,8 +19,8 @@ using engine::Envelope;
 using engine::Rank;
 using engine::RankMap;
 
-std::uint64_t lane_context(const Communicator& comm, Lane lane) {
-  return comm.p2p.context + static_cast<std::uint64_t>(lane);
+std::uint64_t context_of(const Communicator& comm, SubContext sub_context) {
+  return comm.p2p.context + static_cast<std::uint64_t>(sub_context);
 }
 
 // --- Duplicates ----------------------------------------------------------------------------------
@@ -41,8 +41,8 @@ coll::Task agree_on_context(coll::Collective& self) {
       context = std::min(context, theirs);
     }
     inside.peers = inside.local;
-    inside.context +=
-        static_cast<std::uint64_t>(Lane::local) - static_cast<std::uint64_t>(Lane::collective);
+    inside.context += static_cast<std::uint64_t>(SubContext::local) -
+                      static_cast<std::uint64_t>(SubContext::collective);
   }
   coll::Comm local = self;
   local.team = &inside;
@@ -127,7 +127,7 @@ std::vector<Choice> remote_choices(Process& self, Communicator& inter,
   std::vector<Choice> remote(static_cast<std::size_t>(inter.peers()));
   const std::size_t bytes = remote.size() * sizeof(Choice);
   if (inter.rank() == 0) {
-    const Envelope envelope{lane_context(inter, Lane::create), 0, create_tag};
+    const Envelope envelope{context_of(inter, SubContext::create), 0, create_tag};
     const Rank leader = (*inter.p2p.peers)[0];
     const engine::Data to_send{const_cast<Choice*>(local.data()),
                                static_cast<MPI_Count>(local.size() * sizeof(Choice)),
@@ -177,13 +177,13 @@ void refuse_predefined(const Communicator& comm) {
 bool communicates(const engine::Engine& engine, const Communicator& comm) {
   bool found = false;
   const auto look = [&](const engine::Request& request, const Envelope& envelope) {
-    found = found || (!request.complete && envelope.context - comm.p2p.context < lanes);
+    found = found || (!request.complete && envelope.context - comm.p2p.context < sub_contexts);
   };
   engine.for_each_send([&](const auto& send) { look(send, send.envelope); });
   engine.matcher().for_each_posted([&](const auto& receive) { look(receive, receive.envelope); });
   engine.for_each_rendezvous_receive([&](const auto& receive) { look(receive, receive.envelope); });
   engine.partitioned().for_each_running([&](const engine::Partitioned& round, bool) {
-    found = found || round.envelope.context - comm.p2p.context < lanes;
+    found = found || round.envelope.context - comm.p2p.context < sub_contexts;
   });
   return found;
 }
@@ -228,15 +228,16 @@ void swap_bytes(Process& self, Rank other, const Envelope& envelope, std::int32_
   engine.release(sent);
 }
 
-void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
-                void* theirs, std::size_t bytes) {
-  swap_bytes(self, (*comm.p2p.peers)[peer], {lane_context(comm, lane), comm.rank(), tag}, peer,
+void swap_bytes(Process& self, Communicator& comm, SubContext sub_context, int peer, int tag,
+                const void* mine, void* theirs, std::size_t bytes) {
+  swap_bytes(self, (*comm.p2p.peers)[peer], {context_of(comm, sub_context), comm.rank(), tag}, peer,
              mine, bytes, theirs, bytes);
 }
 
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
                      std::size_t bytes) {
-  if (inter.rank() == 0) swap_bytes(self, inter, Lane::create, 0, create_tag, mine, theirs, bytes);
+  if (inter.rank() == 0)
+    swap_bytes(self, inter, SubContext::create, 0, create_tag, mine, theirs, bytes);
   bcast_bytes(self, inter.inside, create_tag, theirs, bytes, 0);
 }
 
@@ -351,17 +352,18 @@ void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
   // Only the members take part: the leader's context goes down a binomial tree of messages, matched
   // by ranks of the old communicator, since there are none of the new one yet.
   std::uint64_t context = me == 0 ? self.instance->new_context() : 0;
-  const std::uint64_t lane = lane_context(comm, Lane::create);
+  const std::uint64_t sub_context = context_of(comm, SubContext::create);
   if (me != 0) {
     const int parent = me & (me - 1);
-    receive_bytes(self, group.ranks[parent], {lane, ranks[static_cast<std::size_t>(parent)], tag},
-                  &context, sizeof context);
+    receive_bytes(self, group.ranks[parent],
+                  {sub_context, ranks[static_cast<std::size_t>(parent)], tag}, &context,
+                  sizeof context);
   }
   const int below =
       me == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : me & -me;
   for (int distance = below / 2; distance > 0; distance /= 2) {
     if (me + distance < size) {
-      send_bytes(self, group.ranks[me + distance], {lane, comm.rank(), tag}, &context,
+      send_bytes(self, group.ranks[me + distance], {sub_context, comm.rank(), tag}, &context,
                  sizeof context);
     }
   }

@@ -22,9 +22,9 @@ void swap_bytes(Process& self, engine::Rank other, const engine::Envelope& envel
                 std::int32_t other_source, const void* mine, std::size_t mine_bytes, void* theirs,
                 std::size_t their_bytes);
 
-// Two ranks swap `bytes` bytes. `lane` is one of the communicator that both are in.
-void swap_bytes(Process& self, Communicator& comm, Lane lane, int peer, int tag, const void* mine,
-                void* theirs, std::size_t bytes);
+// Two ranks swap `bytes` bytes. `sub_context` is one of the communicator that both are in.
+void swap_bytes(Process& self, Communicator& comm, SubContext sub_context, int peer, int tag,
+                const void* mine, void* theirs, std::size_t bytes);
 
 // All ranks of an intercommunicator learn what the leaders (ranks 0) of both groups say.
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,

@@ -98,8 +98,8 @@ Other meet_leader(Process& self, const Group& local, Rank leader, const char* st
   for (int i = 0; i < local.ranks.size(); ++i)
     ours.push_back(local.ranks[i]);
   other.ranks.resize(theirs.size);
-  const std::uint64_t lane = other.context + static_cast<std::uint64_t>(Lane::create);
-  swap_bytes(self, leader, {lane, static_cast<std::int32_t>(self.job->rank()), create_tag},
+  const std::uint64_t sub_context = other.context + static_cast<std::uint64_t>(SubContext::create);
+  swap_bytes(self, leader, {sub_context, static_cast<std::int32_t>(self.job->rank()), create_tag},
              static_cast<std::int32_t>(leader), ours.data(), ours.size() * sizeof(Rank),
              other.ranks.data(), other.ranks.size() * sizeof(Rank));
   return other;

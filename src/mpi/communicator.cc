@@ -45,16 +45,19 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
 }
 
 void set_context(Communicator& comm, std::uint64_t context) {
-  const auto lane = [&](Lane which) { return context + static_cast<std::uint64_t>(which); };
-  comm.p2p.context = lane(Lane::p2p);
-  comm.collective.context = lane(Lane::collective);
-  comm.inside.context = lane(comm.inter() ? Lane::local : Lane::collective);
+  const auto sub_context = [&](SubContext which) {
+    return context + static_cast<std::uint64_t>(which);
+  };
+  comm.p2p.context = sub_context(SubContext::p2p);
+  comm.collective.context = sub_context(SubContext::collective);
+  comm.inside.context = sub_context(comm.inter() ? SubContext::local : SubContext::collective);
 }
 
 void destroy(Process& self, Communicator& comm) {
   comm.unlink();
-  for (const Lane lane : {Lane::p2p, Lane::collective, Lane::create, Lane::local}) {
-    self.instance->engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(lane));
+  for (const SubContext sub_context :
+       {SubContext::p2p, SubContext::collective, SubContext::create, SubContext::local}) {
+    self.instance->engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(sub_context));
   }
   drop(self, comm.local);
   drop(self, comm.remote);

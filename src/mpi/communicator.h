@@ -46,13 +46,13 @@ Group& share(Group& group);
 void drop(Library& self, Group* group);
 
 // What travels under a communicator's context, each kind apart from the others.
-enum class Lane : std::uint64_t {
+enum class SubContext : std::uint64_t {
   p2p,        // the user's messages
   collective, // collectives
   create,     // agreement on a new communicator among some of the ranks (MPI_Comm_create_group)
   local,      // an intercommunicator's local group among itself
 };
-inline constexpr std::uint64_t lanes = 4; // contexts of a communicator, in a row
+inline constexpr std::uint64_t sub_contexts = 4; // contexts of a communicator, in a row
 
 // A communicator. Operations in flight may hold a reference; MPI_Comm_free gives up the user's.
 struct Communicator : base::Object, base::ListNode<> {

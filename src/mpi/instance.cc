@@ -39,7 +39,7 @@ engine::Networks networks_of(const Transports& transports) {
 } // namespace
 
 Instance::Instance(Process& process, std::uint32_t entered)
-    : generation(entered), transports(*process.surroundings, process.settings), process_(process) {
+    : generation(entered), transports(*process.runtime, process.settings), process_(process) {
   engine = std::make_unique<engine::Engine>(
       networks_of(transports), static_cast<Rank>(process.job->size()), process.settings);
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
@@ -59,7 +59,7 @@ Instance::~Instance() {
 }
 
 std::uint64_t Instance::new_context() {
-  // Four contexts a communicator, one for each lane.
+  // Four contexts a communicator, one for each sub-context.
   constexpr std::uint32_t most = UINT32_MAX / 4;
   if (contexts_ == most) {
     base::fail(MPI_ERR_OTHER,

@@ -23,9 +23,9 @@ class Process;
 
 // Where a process gets its job and its networks from: this machine (mpi/network.h), or the
 // simulator.
-class Surroundings {
+class Runtime {
  public:
-  virtual ~Surroundings() = default;
+  virtual ~Runtime() = default;
   // Once in a process: who it is.
   virtual std::unique_ptr<boot::Job> join() = 0;
   // For one instance, which has entered the job. Nearest first, as in engine::Networks; later ones
@@ -39,8 +39,8 @@ class Surroundings {
 // The networks of one instance, nearest first. They end from the last to the first.
 class Transports {
  public:
-  Transports(Surroundings& surroundings, const base::Settings& settings)
-      : surroundings_(surroundings), list_(surroundings.make_transports(settings)) {}
+  Transports(Runtime& runtime, const base::Settings& settings)
+      : surroundings_(runtime), list_(runtime.make_transports(settings)) {}
   Transports(const Transports&) = delete;
   Transports& operator=(const Transports&) = delete;
   ~Transports() {
@@ -52,7 +52,7 @@ class Transports {
   [[nodiscard]] auto end() const { return list_.end(); }
 
  private:
-  Surroundings& surroundings_;
+  Runtime& surroundings_;
   std::vector<std::unique_ptr<engine::Transport>> list_;
 };
 

@@ -57,7 +57,7 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
     check_leader(*peer, remote_leader, peer->peers(), "remote_leader");
     mine = {self.instance->new_context(), local_comm.size(), 0,
             static_cast<Rank>(self.job->rank())};
-    swap_bytes(self, *peer, Lane::create, remote_leader, tag, &mine, &theirs, sizeof mine);
+    swap_bytes(self, *peer, SubContext::create, remote_leader, tag, &mine, &theirs, sizeof mine);
   }
   std::uint64_t contexts[2] = {mine.context, theirs.context};
   bcast_bytes(self, local_comm, contexts, sizeof contexts, local_leader);
@@ -70,7 +70,8 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
   std::vector<Rank> others(static_cast<std::size_t>(longest));
   const std::size_t bytes = others.size() * sizeof(Rank);
   if (leading)
-    swap_bytes(self, *peer, Lane::create, remote_leader, tag, ours.data(), others.data(), bytes);
+    swap_bytes(self, *peer, SubContext::create, remote_leader, tag, ours.data(), others.data(),
+               bytes);
   bcast_bytes(self, local_comm, others.data(), bytes, local_leader);
   others.resize(static_cast<std::size_t>(theirs.size));
   for (const Rank other : others) {

@@ -79,7 +79,7 @@ void Library::dismiss_user() {
 void Library::read_settings() {
   if (settings_read) return;
   // A simulated run depends on its command alone.
-  const bool simulated = surroundings != own_surroundings_.get();
+  const bool simulated = runtime != own_surroundings_.get();
   boot::Configuration read = simulated ? boot::read_environment_only() : boot::read_configuration();
   settings = read.settings;
   settings_warnings = std::move(read.warnings);
@@ -88,13 +88,13 @@ void Library::read_settings() {
 
 void Library::join_job() {
   if (job != nullptr) return;
-  if (surroundings == nullptr) {
-    own_surroundings_ = real_surroundings();
-    surroundings = own_surroundings_.get();
+  if (runtime == nullptr) {
+    own_surroundings_ = real_runtime();
+    runtime = own_surroundings_.get();
     prepare_to_catch();
     watch_forks();
   }
-  job = surroundings->join();
+  job = runtime->join();
   own_process = ::getpid();
   attribute_values.appnum = job->app_number();
   attribute_values.universe_size = job->size();

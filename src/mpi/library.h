@@ -31,7 +31,7 @@
 
 namespace macadam::mpi {
 
-class Surroundings;
+class Runtime;
 struct Tool;
 
 // What of MPI is there at any time, from a process's first call to its end: the objects that need
@@ -108,7 +108,7 @@ class Library {
 
   // Where the job and the networks come from: this machine (mpi/network.h) from the first use on,
   // unless the simulator has set its own.
-  Surroundings* surroundings = nullptr;
+  Runtime* runtime = nullptr;
   std::unique_ptr<boot::Job> job; // null until join_job()
   pid_t own_process = 0;          // which has joined it
   pid_t forked_from = 0;          // in a process that a fork has made after MPI began: what made it
@@ -140,7 +140,7 @@ class Library {
  private:
   [[gnu::noinline]] void post_left_partitions() noexcept;
 
-  std::unique_ptr<Surroundings> own_surroundings_;
+  std::unique_ptr<Runtime> own_surroundings_;
 };
 
 // The library's lock, where MPI wants thread safety at every level.

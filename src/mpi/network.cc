@@ -89,15 +89,15 @@ class RdmaDirectory final : public rdma::Directory {
     job_.publish(std::as_bytes(std::span(&own, 1)));
   }
   rdma::wire::Endpoint find(Rank peer) override {
-    const std::span<const std::byte> card = job_.fetch(static_cast<int>(peer));
+    const std::span<const std::byte> endpoint_address = job_.fetch(static_cast<int>(peer));
     rdma::wire::Endpoint endpoint;
-    if (card.size() != sizeof endpoint) {
+    if (endpoint_address.size() != sizeof endpoint) {
       base::fail(MPI_ERR_OTHER,
                  "RDMA: rank {} on host {} has published no address; all ranks of a job need the "
                  "same MACADAM_NETWORK",
                  peer, job_.host_of(static_cast<int>(peer)));
     }
-    std::memcpy(&endpoint, card.data(), sizeof endpoint);
+    std::memcpy(&endpoint, endpoint_address.data(), sizeof endpoint);
     return endpoint;
   }
   [[nodiscard]] bool knows(Rank peer) const override {
@@ -111,7 +111,7 @@ class RdmaDirectory final : public rdma::Directory {
 
 using List = std::vector<std::unique_ptr<engine::Transport>>;
 
-class RealSurroundings final : public Surroundings {
+class RealRuntime final : public Runtime {
  public:
   std::unique_ptr<boot::Job> join() override {
     auto job = std::make_unique<boot::LocalJob>(boot::LocalJob::join());
@@ -172,8 +172,8 @@ class RealSurroundings final : public Surroundings {
 
 } // namespace
 
-std::unique_ptr<Surroundings> real_surroundings() {
-  return std::make_unique<RealSurroundings>();
+std::unique_ptr<Runtime> real_runtime() {
+  return std::make_unique<RealRuntime>();
 }
 
 } // namespace macadam::mpi

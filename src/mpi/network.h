@@ -5,10 +5,10 @@
 
 namespace macadam::mpi {
 
-class Surroundings;
+class Runtime;
 
 // Those of a real process: the job that mpiexec has started (boot::LocalJob), and the network that
 // the settings ask for.
-std::unique_ptr<Surroundings> real_surroundings();
+std::unique_ptr<Runtime> real_runtime();
 
 } // namespace macadam::mpi

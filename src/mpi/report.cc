@@ -27,14 +27,14 @@ constexpr std::size_t most_rows = 500;
 // A communicator's name, or its place in the order in which its leader made communicators: the same
 // on all ranks.
 std::string name_of(const Process& self, std::uint64_t context) {
-  const std::uint64_t lane = context % lanes;
-  const std::uint64_t base = context - lane;
+  const std::uint64_t sub_context = context % sub_contexts;
+  const std::uint64_t base = context - sub_context;
   std::string name =
-      fmt::format("communicator {} of rank {}", (base & 0xffffffff) / lanes, base >> 32);
+      fmt::format("communicator {} of rank {}", (base & 0xffffffff) / sub_contexts, base >> 32);
   for (const Communicator& comm : self.instance->live_communicators) {
     if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
   }
-  return lane == static_cast<std::uint64_t>(Lane::p2p) ? name : name + " (collective)";
+  return sub_context == static_cast<std::uint64_t>(SubContext::p2p) ? name : name + " (collective)";
 }
 
 // Names are the program's and may be in any encoding; the page is in UTF-8.

@@ -123,8 +123,8 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
   std::string failure;
   int code = MPI_SUCCESS;
   try {
-    own = window.rma.expose(memory, static_cast<std::uint64_t>(bytes),
-                            static_cast<std::uint64_t>(unit));
+    own = window.rma.register_window(memory, static_cast<std::uint64_t>(bytes),
+                                     static_cast<std::uint64_t>(unit));
   } catch (const base::Error& error) {
     failure = error.text;
     code = error.error_class;
@@ -135,7 +135,7 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
   if (code == MPI_SUCCESS) {
     const auto failed = std::ranges::find(all, std::uint64_t{0}, &Exposure::unit);
     if (failed != all.end()) {
-      window.rma.conceal();
+      window.rma.deregister_window();
       code = MPI_ERR_NO_MEM;
       failure =
           fmt::format("rank {} of the window could not expose its memory", failed - all.begin());
@@ -264,7 +264,7 @@ void win_free(Process& self, MPI_Win* win) {
   if (window.attributes) window.attributes->clear(window.handle());
   // Others may access our memory until they are here.
   barrier(self, window);
-  window.rma.conceal();
+  window.rma.deregister_window();
   self.handles.forget(window.handle());
   discard(self, window);
   *win = MPI_WIN_NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accumulates, done by the origin alone (Jiang et al., "Mapping MPI_Accumulate to RDMA
-// operations"), in one of two ways, which exclude each other (words.h, far_atomics.cc):
+// operations"), in one of two ways, which exclude each other (remote_atomics.h,
+// network_atomics.cc):
 //  - where all memory of the window is mapped by all its ranks, a few elements of 1, 2, 4 or 8
 //    bytes are changed by the processor's atomics; elsewhere a few integers of 8 bytes are by the
 //    network's;
@@ -14,8 +15,8 @@
 #include "datatype/op.h"
 #include "rma/element.h"
 #include "rma/post.h"
+#include "rma/remote_atomics.h"
 #include "rma/window.h"
-#include "rma/words.h"
 
 #include <algorithm>
 #include <cstring>
@@ -34,7 +35,7 @@ using engine::RemoteMemory;
 namespace {
 
 // Bytes that are worked on at a time, so for which the lock is held.
-constexpr std::size_t chunk_bytes = 16 << 10;
+constexpr std::size_t fragment_bytes = 16 << 10;
 // Elements up to which the processor's atomics are faster, each a fourth of what the lock takes.
 // The network's take a round trip for all of them, for which the lock takes three.
 constexpr std::size_t few_elements = 4;
@@ -59,7 +60,7 @@ void check_same(const Type& ours, const Type& theirs, const char* side) {
              datatype::describe(ours), datatype::describe(theirs));
 }
 
-// The origin's data or results, chunk by chunk: packed, or where they lie.
+// The origin's data or results, fragment by fragment: packed, or where they lie.
 class Side {
  public:
   // `data` may be null: there are none.
@@ -88,9 +89,10 @@ class Side {
   std::optional<PackCursor> cursor_;
 };
 
-bool lie_aligned(std::span<const Segment> pieces, const std::byte* base, std::size_t alignment) {
-  return std::ranges::all_of(pieces, [&](const Segment& piece) {
-    return (reinterpret_cast<std::uintptr_t>(base) + reinterpret_cast<std::uintptr_t>(piece.data)) %
+bool lie_aligned(std::span<const Segment> segments, const std::byte* base, std::size_t alignment) {
+  return std::ranges::all_of(segments, [&](const Segment& segment) {
+    return (reinterpret_cast<std::uintptr_t>(base) +
+            reinterpret_cast<std::uintptr_t>(segment.data)) %
                alignment ==
            0;
   });
@@ -105,17 +107,17 @@ struct Window::Accumulation {
   Reach to;
   PackCursor theirs;
   bool wants_old = false;
-  Operands chunk;
-  std::span<const Segment> pieces; // of the chunk, at the target
+  Operands fragment;
+  std::span<const Segment> segments; // of the fragment, at the target
 
   [[nodiscard]] bool replaces() const { return op.handle() == MPI_REPLACE; }
   [[nodiscard]] bool changes() const { return op.handle() != MPI_NO_OP; }
-  // Calls move(packed, there, bytes) for each piece.
+  // Calls move(packed, there, bytes) for each segment.
   template <class Move>
-  void for_each_piece(std::byte* packed, Move&& move) const {
-    for (const Segment& piece : pieces) {
-      const auto bytes = static_cast<std::size_t>(piece.bytes);
-      move(packed, reinterpret_cast<std::ptrdiff_t>(piece.data), bytes);
+  void for_each_segment(std::byte* packed, Move&& move) const {
+    for (const Segment& segment : segments) {
+      const auto bytes = static_cast<std::size_t>(segment.bytes);
+      move(packed, reinterpret_cast<std::ptrdiff_t>(segment.data), bytes);
       packed += bytes;
     }
   }
@@ -128,15 +130,15 @@ bool Window::by_processor(const Type& element) const {
 
 // What was written is there before the word that is written next: in order with it, unless it goes
 // another way.
-void Window::land_before_word(Target& target) {
-  if (target.word_network != nullptr) full_fence();
+void Window::land_before_atomic(Target& target) {
+  if (target.atomics_network != nullptr) full_fence();
   if (target.by_messages) wait_landed(target);
 }
 
-// A chunk in mapped memory, where whole elements lie aligned.
+// A fragment in mapped memory, where whole elements lie aligned.
 void Window::Accumulation::combine_in_place() const {
-  std::byte* old = chunk.old;
-  for_each_piece(chunk.ours, [&](const std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+  std::byte* old = fragment.old;
+  for_each_segment(fragment.ours, [&](const std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
     std::byte* const there = to.here + at;
     if (wants_old) base::copy(old, there, bytes);
     old += bytes;
@@ -147,14 +149,14 @@ void Window::Accumulation::combine_in_place() const {
   });
 }
 
-// A chunk by copies there and back.
+// A fragment by copies there and back.
 void Window::combine_copied(Target& target, Accumulation& what, std::size_t bytes) {
   std::byte* const here = what.to.here;
   std::vector<engine::Block> blocks;
-  if (here == nullptr && what.pieces.size() > 1 && takes_blocks(target, what.to)) {
-    for (const Segment& piece : what.pieces)
-      blocks.push_back({what.to.there.address + reinterpret_cast<std::uint64_t>(piece.data),
-                        static_cast<std::size_t>(piece.bytes)});
+  if (here == nullptr && what.segments.size() > 1 && takes_blocks(target, what.to)) {
+    for (const Segment& segment : what.segments)
+      blocks.push_back({what.to.there.address + reinterpret_cast<std::uint64_t>(segment.data),
+                        static_cast<std::size_t>(segment.bytes)});
   }
   const auto move = [&](Direction direction, std::byte* packed) {
     const bool reads = direction == Direction::read;
@@ -162,7 +164,7 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
       move_packed(target, direction, packed, blocks, what.to.there.key, target.batch);
       return;
     }
-    what.for_each_piece(packed, [&](std::byte* ours, std::ptrdiff_t at, std::size_t size) {
+    what.for_each_segment(packed, [&](std::byte* ours, std::ptrdiff_t at, std::size_t size) {
       if (here != nullptr)
         reads ? base::copy(ours, here + at, size) : base::copy(here + at, ours, size);
       else if (reads)
@@ -173,15 +175,15 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
   };
   const bool computes = what.changes() && !what.replaces();
   if (what.wants_old || computes) {
-    move(Direction::read, what.chunk.old);
+    move(Direction::read, what.fragment.old);
     wait_for_batch(target);
   }
-  if (computes) combine(what.op, what.element, bytes, what.chunk);
-  if (what.changes()) move(Direction::write, computes ? what.chunk.result : what.chunk.ours);
+  if (computes) combine(what.op, what.element, bytes, what.fragment);
+  if (what.changes()) move(Direction::write, computes ? what.fragment.result : what.fragment.ours);
 }
 
-// A chunk, while nobody else accumulates to the target.
-void Window::combine_chunk(Target& target, Accumulation& what, std::size_t bytes) {
+// A fragment, while nobody else accumulates to the target.
+void Window::combine_fragment(Target& target, Accumulation& what, std::size_t bytes) {
   const bool alone = is_alone(target);
   const auto alignment = static_cast<std::size_t>(what.element.alignment());
   std::uint64_t ticket = 0;
@@ -193,13 +195,13 @@ void Window::combine_chunk(Target& target, Accumulation& what, std::size_t bytes
     combine_copied(target, what, bytes);
   } else {
     stored_ = true;
-    if (what.element.contiguous() && lie_aligned(what.pieces, what.to.here, alignment))
+    if (what.element.contiguous() && lie_aligned(what.segments, what.to.here, alignment))
       what.combine_in_place();
     else
       combine_copied(target, what, bytes);
   }
   // Behind the data, which land before it.
-  land_before_word(target);
+  land_before_atomic(target);
   if (!alone) give_bulk(target, ticket);
   wait_for_batch(target);
 }
@@ -230,17 +232,17 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   const Turn turn(*this, target);
   Accumulation what{op, element, to, {*place.type, nullptr, place.count}, result != nullptr,
                     {}, {}};
-  // A chunk holds whole elements.
+  // A fragment holds whole elements.
   const auto size = static_cast<std::size_t>(element.size());
-  const std::size_t most = std::min(chunk_bytes / size * size, static_cast<std::size_t>(bytes));
+  const std::size_t most = std::min(fragment_bytes / size * size, static_cast<std::size_t>(bytes));
   const std::size_t spread =
       element.contiguous() ? 0 : most / size * static_cast<std::size_t>(element.extent());
-  target.chunk.resize(std::max(target.chunk.size(), 3 * most + 2 * spread + 5 * line));
-  std::byte* const ours_room = aligned(target.chunk.data());
+  target.fragment.resize(std::max(target.fragment.size(), 3 * most + 2 * spread + 5 * line));
+  std::byte* const ours_room = aligned(target.fragment.data());
   std::byte* const old_room = aligned(ours_room + most);
-  what.chunk.result = aligned(old_room + most);
-  what.chunk.ours_spread = aligned(what.chunk.result + most);
-  what.chunk.result_spread = aligned(what.chunk.ours_spread + spread);
+  what.fragment.result = aligned(old_room + most);
+  what.fragment.ours_spread = aligned(what.fragment.result + most);
+  what.fragment.result_spread = aligned(what.fragment.ours_spread + spread);
 
   const bool is_here = to.here != nullptr;
   Side ours(sends ? &origin : nullptr, element, is_here);
@@ -250,32 +252,32 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   const bool far = few && by_network(target, element) && !(is_here && is_alone(target));
   bool by_atomics = false;
   while (!what.theirs.done()) {
-    const std::size_t chunk = std::min(most, static_cast<std::size_t>(what.theirs.remaining()));
-    what.chunk.ours = ours.in_place(ours_room, chunk);
-    what.chunk.old = results.in_place(old_room, chunk);
-    ours.pack(what.chunk.ours, chunk);
-    target.pieces.clear();
-    for (auto left = static_cast<MPI_Count>(chunk); left > 0;) {
-      target.pieces.push_back(what.theirs.next_segment(left));
-      left -= target.pieces.back().bytes;
+    const std::size_t fragment = std::min(most, static_cast<std::size_t>(what.theirs.remaining()));
+    what.fragment.ours = ours.in_place(ours_room, fragment);
+    what.fragment.old = results.in_place(old_room, fragment);
+    ours.pack(what.fragment.ours, fragment);
+    target.segments.clear();
+    for (auto left = static_cast<MPI_Count>(fragment); left > 0;) {
+      target.segments.push_back(what.theirs.next_segment(left));
+      left -= target.segments.back().bytes;
     }
-    what.pieces = target.pieces;
-    by_atomics = near ? lie_aligned(what.pieces, to.here, size)
-                      : far && find_words(target, to, what.pieces, target.word_places) &&
+    what.segments = target.segments;
+    by_atomics = near ? lie_aligned(what.segments, to.here, size)
+                      : far && find_words(target, to, what.segments, target.word_places) &&
                             combine_by_network(target, op, element, target.word_places,
-                                               what.chunk.ours, what.chunk.old);
+                                               what.fragment.ours, what.fragment.old);
     if (by_atomics && near)
       atomically(target, [&] {
-        std::byte* old = what.chunk.old;
-        what.for_each_piece(
-            what.chunk.ours, [&](const std::byte* from, std::ptrdiff_t at, std::size_t length) {
+        std::byte* old = what.fragment.old;
+        what.for_each_segment(
+            what.fragment.ours, [&](const std::byte* from, std::ptrdiff_t at, std::size_t length) {
               combine_atomically(op, element, to.here + at, from, old, length / size);
               old += length;
             });
       });
     else if (!by_atomics)
-      combine_chunk(target, what, chunk);
-    results.unpack(what.chunk.old, chunk);
+      combine_fragment(target, what, fragment);
+    results.unpack(what.fragment.old, fragment);
   }
   ++(by_atomics ? counters_.by_atomics : counters_.under_lock);
 }
@@ -350,7 +352,7 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
   move(false);
   if (std::memcmp(found, compare, size) == 0) {
     move(true);
-    land_before_word(target);
+    land_before_atomic(target);
   }
   if (!alone) give_bulk(target, ticket);
   base::copy(result, found, size);

@@ -29,11 +29,11 @@ std::span<const Attached> holding(std::span<const Attached> all, std::uint64_t f
   const auto behind = std::ranges::upper_bound(all, first, {}, &Attached::address);
   if (behind == all.begin()) return {};
   const auto begin = behind - 1;
-  for (auto piece = begin; piece != all.end() && piece->address <= first; ++piece) {
-    const std::uint64_t before = first - piece->address;
-    if (before >= piece->bytes) return {};
-    const std::uint64_t held = piece->bytes - before;
-    if (bytes <= held) return {begin, piece + 1};
+  for (auto region = begin; region != all.end() && region->address <= first; ++region) {
+    const std::uint64_t before = first - region->address;
+    if (before >= region->bytes) return {};
+    const std::uint64_t held = region->bytes - before;
+    if (bytes <= held) return {begin, region + 1};
     first += held;
     bytes -= held;
   }
@@ -64,13 +64,13 @@ void Window::reserve_attached(std::size_t count) {
   const std::size_t bytes = room * sizeof(Attached);
   void* const memory = near.allocate(bytes);
   if (memory == nullptr) {
-    base::fail(MPI_ERR_NO_MEM, "no memory of {} to list {} pieces of attached memory: {}",
+    base::fail(MPI_ERR_NO_MEM, "no memory of {} to list {} regions of attached memory: {}",
                near.limits().name, room, near.why_not_allocated());
   }
   Attached list;
   list.address = reinterpret_cast<std::uint64_t>(memory);
-  list.near = near.expose(memory, bytes);
-  list.far = &far == &near ? list.near : far.expose(memory, bytes);
+  list.near = near.register_region(memory, bytes);
+  list.far = &far == &near ? list.near : far.register_region(memory, bytes);
   attached_lists_.push_back(list);
   attached_list_ = new (memory) Attached[room];
   attached_room_ = room;
@@ -100,8 +100,8 @@ void Window::attach(void* memory, std::uint64_t bytes) {
   reserve_attached(own_attached_.size() + 1);
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
-  Attached added{address, bytes, near.expose(memory, bytes), {}};
-  added.far = &far == &near ? added.near : far.expose(memory, bytes);
+  Attached added{address, bytes, near.register_region(memory, bytes), {}};
+  added.far = &far == &near ? added.near : far.register_region(memory, bytes);
   publish_attached([&] { own_attached_.insert(next, added); });
 }
 
@@ -113,15 +113,15 @@ void Window::detach(const void* memory) {
   const auto found = std::ranges::find(own_attached_, address, &Attached::address);
   if (found == own_attached_.end()) {
     base::fail(MPI_ERR_RMA_ATTACH,
-               "no memory that begins at {:#x} is attached; {} other pieces are", address,
+               "no memory that begins at {:#x} is attached; {} other regions are", address,
                own_attached_.size());
   }
   const Attached gone = *found;
   publish_attached([&] { own_attached_.erase(found); });
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
-  if (&far != &near) far.conceal(gone.far);
-  near.conceal(gone.near);
+  if (&far != &near) far.deregister_region(gone.far);
+  near.deregister_region(gone.near);
 }
 
 // Learns what the target has attached now.
@@ -166,22 +166,22 @@ Reach Window::reach_attached(Target& target, const Place& place, std::uint64_t f
                              std::uint64_t bytes) {
   refresh(target);
   const auto address = static_cast<std::uint64_t>(place.displacement);
-  const auto pieces = holding(target.attached, first_byte, bytes);
-  if (pieces.empty()) {
+  const auto regions = holding(target.attached, first_byte, bytes);
+  if (regions.empty()) {
     base::fail(MPI_ERR_RMA_RANGE,
-               "{} bytes at {:#x} of rank {} are not all inside the {} pieces of memory that it "
+               "{} bytes at {:#x} of rank {} are not all inside the {} regions of memory that it "
                "has attached",
                bytes, first_byte, target.rank, target.attached.size());
   }
   if (target.rank == rank()) return {reinterpret_cast<std::byte*>(address), {}, address};
-  const Attached& first = pieces.front();
-  const Attached& last = pieces.back();
+  const Attached& first = regions.front();
+  const Attached& last = regions.back();
   const RemoteMemory memory = target.memory_of(first);
-  const bool one_key = std::ranges::all_of(pieces, [&](const Attached& each) {
+  const bool one_key = std::ranges::all_of(regions, [&](const Attached& each) {
     const RemoteMemory its = target.memory_of(each);
     return its.key == memory.key && its.address - memory.address == each.address - first.address;
   });
-  if (!one_key) return {nullptr, {}, address, {pieces.begin(), pieces.end()}};
+  if (!one_key) return {nullptr, {}, address, {regions.begin(), regions.end()}};
   std::byte* const mapped =
       target.by_messages ? nullptr
                          : target.peer->transport->mapped(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Accesses of many pieces, where the network takes lists of blocks: cross-memory attach. What that
-// costs is the call (a microsecond and a half), each block of the target (a third of one, whatever
-// is in it, as its page is looked up) and each of ours (25 ns). So a call takes as many as it can;
-// our pieces are packed where they are small; and of a target's memory that is read, small gaps
-// are read with it. (What is written has no such way: others may write the gaps meanwhile.)
+// Accesses of many segments, where the network takes lists of blocks: cross-memory attach. What
+// that costs is the call (a microsecond and a half), each block of the target (a third of one,
+// whatever is in it, as its page is looked up) and each of ours (25 ns). So a call takes as many as
+// it can; our segments are packed where they are small; and of a target's memory that is read,
+// small gaps are read with it. (What is written has no such way: others may write the gaps
+// meanwhile.)
 #include "base/copy.h"
 #include "datatype/cursor.h"
 #include "rma/post.h"
@@ -24,12 +25,12 @@ namespace {
 
 // Moved at a time, so that what is packed is still in the second-level cache.
 constexpr std::size_t most_bytes = 256 << 10;
-// Our pieces are packed if they are shorter than this on average.
+// Our segments are packed if they are shorter than this on average.
 constexpr std::size_t packed_below = 1024;
 // Bytes of a gap that are copied in the time that another block takes.
 constexpr std::size_t gap_worth = 2048;
 
-// The next pieces, at most `limit` bytes in at most `most` blocks; how many bytes they have.
+// The next segments, at most `limit` bytes in at most `most` blocks; how many bytes they have.
 std::size_t take(PackCursor& from, std::uint64_t base, std::size_t limit, std::size_t most,
                  std::vector<Block>& blocks) {
   std::size_t bytes = 0;
@@ -67,7 +68,7 @@ bool better_whole(std::span<const Block> blocks) {
 } // namespace
 
 bool Window::takes_blocks(const Target& target, const Reach& to) {
-  return !target.by_messages && to.pieces.empty() && target.peer->transport->limits().blocks > 1;
+  return !target.by_messages && to.regions.empty() && target.peer->transport->limits().blocks > 1;
 }
 
 // False: the target has ended, and `waiter` will be told.

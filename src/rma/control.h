@@ -37,17 +37,17 @@ struct Attachments {
 struct Control {
   alignas(64) TicketLock window;     // MPI_Win_lock
   alignas(64) TicketLock accumulate; // held while an origin reads, computes and writes
-  std::uint32_t in_bulk = 0;         // by its holder, without atomics (words.h)
-  std::uint64_t bar = 0;             // of the network's atomics: a Bar (far_atomics.cc)
+  std::uint32_t in_bulk = 0;         // by its holder, without atomics (remote_atomics.h)
+  std::uint64_t bar = 0;             // of the network's atomics: a Bar (network_atomics.cc)
   alignas(64) Attachments attachments;
-  // Behind it, for each rank of the window: Signals; and AtAtomics, if all share memory, else
-  // FarAtomics.
+  // Behind it, for each rank of the window: NotificationCounters; and AtAtomics, if all share
+  // memory, else NetworkAtomics.
 };
 
 // The bit vectors of Jiang et al., section "Synchronization": what one rank tells another. They are
 // counters here, since a bit would have to be written back before its next use, and RDMA writes no
 // single bits. Each is written by one process only, so no atomics are needed.
-struct Signals {
+struct NotificationCounters {
   std::uint32_t posted = 0;    // exposure epochs that it has opened to us
   std::uint32_t completed = 0; // access epochs of its own that it has ended towards us
   // Fences that it, and those whom it speaks for, have come to; the odd ones and the even ones. Who
@@ -63,25 +63,25 @@ struct alignas(64) AtAtomics {
 };
 
 // Where the window's atomics are the network's: what keeps elements that are changed by them apart
-// from those that are changed in bulk (far_atomics.cc).
-struct FarAtomics {
+// from those that are changed in bulk (network_atomics.cc).
+struct NetworkAtomics {
   std::uint64_t uses = 0;   // by that rank: it changes elements of ours by atomics, or has done
   std::uint64_t now = 0;    // by us: elements of that rank are being changed so
   std::uint64_t barred = 0; // by whoever is in bulk with that rank: they must not be any more
 };
 
-constexpr std::size_t signals_offset(int rank) {
-  return sizeof(Control) + static_cast<std::size_t>(rank) * sizeof(Signals);
+constexpr std::size_t counters_offset(int rank) {
+  return sizeof(Control) + static_cast<std::size_t>(rank) * sizeof(NotificationCounters);
 }
 constexpr std::size_t atomics_offset(int ranks, int rank) {
   constexpr std::size_t line = sizeof(AtAtomics);
-  return (signals_offset(ranks) + line - 1) / line * line + static_cast<std::size_t>(rank) * line;
+  return (counters_offset(ranks) + line - 1) / line * line + static_cast<std::size_t>(rank) * line;
 }
-constexpr std::size_t far_atomics_offset(int ranks, int rank) {
-  return signals_offset(ranks) + static_cast<std::size_t>(rank) * sizeof(FarAtomics);
+constexpr std::size_t network_atomics_offset(int ranks, int rank) {
+  return counters_offset(ranks) + static_cast<std::size_t>(rank) * sizeof(NetworkAtomics);
 }
 constexpr std::size_t control_bytes(int ranks, bool share_memory) {
-  return share_memory ? atomics_offset(ranks, ranks) : far_atomics_offset(ranks, ranks);
+  return share_memory ? atomics_offset(ranks, ranks) : network_atomics_offset(ranks, ranks);
 }
 
 } // namespace macadam::rma

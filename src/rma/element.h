@@ -26,7 +26,7 @@ void combine_atomically(const datatype::Op& op, const datatype::Type& element, s
 void compare_and_swap_atomically(std::byte* there, const void* ours, const void* compare, void* old,
                                  std::size_t bytes);
 
-// Packed elements, and room for them as arrays, used if the type has gaps.
+// Packed elements, and room for them as arrays, used if the type is noncontiguous.
 struct Operands {
   std::byte* ours = nullptr;
   std::byte* old = nullptr;    // what the target had

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "rma/messages.h"
 #include "rma/post.h"
+#include "rma/remote_atomics.h"
 #include "rma/window.h"
-#include "rma/words.h"
 
 #include <algorithm>
 #include <utility>
@@ -76,8 +76,9 @@ const Target* Window::find_lost() const {
 // Reads a word of a rank, for nothing but to see whether that fails.
 void Window::ask_after(Target& target) {
   if (target.pending != 0 || target.rank == rank()) return;
-  const Posted asked = target.word_network->read(*target.word_link, &target.answer, target.words,
-                                                 sizeof target.answer, target.cookie());
+  const Posted asked =
+      target.atomics_network->read(*target.atomics_link, &target.answer, target.atomics_control,
+                                   sizeof target.answer, target.cookie());
   if (asked == Posted::pending) ++target.pending; // busy: another time
 }
 
@@ -116,8 +117,8 @@ void Window::post_flush(Target& target) {
     if (messages_->flush(target.rank, target) == Posted::pending) ++target.pending;
   }
   flush(target.unlanded, *target.peer->transport, *target.link);
-  if (target.word_network != nullptr)
-    flush(target.words_unlanded, *target.word_network, *target.word_link);
+  if (target.atomics_network != nullptr)
+    flush(target.atomics_unlanded, *target.atomics_network, *target.atomics_link);
 }
 
 void Window::wait_landed(Target& target) {
@@ -160,7 +161,7 @@ void Window::check_passive(const char* call) const {
 void Window::flush(int rank) {
   Target& it = target(rank);
   check_passive(it, "MPI_Win_flush");
-  if (it.pending != 0 || it.unlanded || it.words_unlanded) wait_landed(it);
+  if (it.pending != 0 || it.unlanded || it.atomics_unlanded) wait_landed(it);
   check_alive(it);
   land_stores();
   if (++idle_flushes_ % flushes_before_look == 0) waiting_.look();
@@ -242,7 +243,7 @@ void Window::lock(int rank, bool exclusive, bool unchecked) {
   it.open = true;
   it.direct = it.base;
   touched_.push_back(&it);
-  if (unchecked || it.word_network != nullptr) full_fence(); // else the lock's word has done it
+  if (unchecked || it.atomics_network != nullptr) full_fence(); // else the lock's word has done it
 }
 
 void Window::unlock(int rank) {
@@ -252,12 +253,12 @@ void Window::unlock(int rank) {
                rank);
   }
   const bool checked = it.held != Held::assumed;
-  const bool far = it.word_network != nullptr;
+  const bool far = it.atomics_network != nullptr;
   // The lock's word lands behind data that go the same way, and then tells that they have landed:
   // an atomic always, the plain write for the readers behind us where writes land in order.
-  const bool tells = far && checked && it.word_network == it.peer->transport && !it.by_messages &&
-                     (it.held == Held::shared || orders_writes(it));
-  if (!tells && (it.pending != 0 || it.unlanded || it.words_unlanded)) wait_landed(it);
+  const bool tells = far && checked && it.atomics_network == it.peer->transport &&
+                     !it.by_messages && (it.held == Held::shared || orders_writes(it));
+  if (!tells && (it.pending != 0 || it.unlanded || it.atomics_unlanded)) wait_landed(it);
   if (far || !checked) full_fence(); // else the lock's word does it
   stored_ = false;
   if (--locks_ == 0) access_ = Access::none;

@@ -56,10 +56,10 @@ struct Messages::Waited {
 };
 
 Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-                   const datatype::Type& byte, std::byte* memory, Signals* signals,
+                   const datatype::Type& byte, std::byte* memory, NotificationCounters* counters,
                    bool as_in_paper)
     : engine_(engine), waiting_(waiting), team_(team), byte_(byte), memory_(memory),
-      signals_(signals), longest_inline_(as_in_paper ? 0 : room_inline) {
+      counters_of_ranks_(counters), longest_inline_(as_in_paper ? 0 : room_inline) {
   for (Slot& slot : slots_) {
     slot.owner = this;
     listen(slot);
@@ -224,7 +224,8 @@ void Messages::serve(int from, const Header& header, const std::byte* data) {
 void Messages::answer(int from, const Header& header) {
   if (header.kind == Kind::tell) {
     const auto value = static_cast<std::uint32_t>(header.bytes);
-    std::memcpy(reinterpret_cast<std::byte*>(signals_ + from) + header.place, &value, sizeof value);
+    std::memcpy(reinterpret_cast<std::byte*>(counters_of_ranks_ + from) + header.place, &value,
+                sizeof value);
     return;
   }
   auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});

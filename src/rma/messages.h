@@ -24,11 +24,12 @@ class Messages {
   using Posted = engine::Posted;
 
   // The team's context is the window's alone. `memory`: what places count from; null if they are
-  // addresses. `signals`: of each rank of the window, where tell() arrives. `byte` is MPI_BYTE. All
-  // outlive it; begins to serve at once. `as_in_paper`: the data of a put are always a message of
-  // their own, behind the one that tells where they belong.
+  // addresses. `counters`: of each rank of the window, where tell() arrives. `byte` is MPI_BYTE.
+  // All outlive it; begins to serve at once. `as_in_paper`: the data of a put are always a message
+  // of their own, behind the one that tells where they belong.
   Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-           const datatype::Type& byte, std::byte* memory, Signals* signals, bool as_in_paper);
+           const datatype::Type& byte, std::byte* memory, NotificationCounters* counters,
+           bool as_in_paper);
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
   // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
@@ -41,7 +42,7 @@ class Messages {
   Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
              engine::MemoryWaiter& waiter);
   Posted flush(int to, engine::MemoryWaiter& waiter);
-  // Writes `value` at an offset in the signals from us to rank `to`, once all before has landed.
+  // Writes `value` at an offset in the counters from us to rank `to`, once all before has landed.
   void tell(int to, std::size_t which, std::uint32_t value);
 
  private:
@@ -88,7 +89,7 @@ class Messages {
   const engine::Team& team_;
   const datatype::Type& byte_;
   std::byte* const memory_;
-  Signals* const signals_;
+  NotificationCounters* const counters_of_ranks_;
   const std::size_t longest_inline_;
   bool stopping_ = false;
   std::map<int, std::uint32_t> requested_; // by target: how many times

@@ -58,12 +58,12 @@ class Window::Turn {
 
 // A wait for what others write. That one of them has ended shows in operations that fail: so who
 // waits long asks after the others now and then, and costs them nothing but a read by the network.
-class Window::Vigil {
+class Window::FailureProbe {
  public:
   // Whether `target` has ended; asks after it now and then.
   bool finds_lost(Window& window, Target& target) {
     if (target.has_ended()) return true;
-    if (is_due(target.word_network)) window.ask_after(target);
+    if (is_due(target.atomics_network)) window.ask_after(target);
     return false;
   }
   // True every `pause`, from the first call on.

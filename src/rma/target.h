@@ -66,9 +66,9 @@ struct Reach {
   std::byte* here;
   engine::RemoteMemory there;
   std::uint64_t place; // as Messages count it: from the window's beginning, or an address
-  // Attached memory that `there` does not name, as the place is in several pieces with keys of
+  // Attached memory that `there` does not name, as the place is in several regions with keys of
   // their own; else empty.
-  std::vector<Attached> pieces = {};
+  std::vector<Attached> regions = {};
 };
 
 // A rank of the window as an origin sees it, made at the first use. It counts what is under way to
@@ -84,8 +84,8 @@ struct Target final : Waiter {
     return failed || peer->state == engine::PeerState::failed;
   }
 
-  [[nodiscard]] engine::RemoteMemory memory_of(const Attached& piece) const {
-    return is_near ? piece.near : piece.far;
+  [[nodiscard]] engine::RemoteMemory memory_of(const Attached& region) const {
+    return is_near ? region.near : region.far;
   }
 
   // The short way: its memory in our address space, while an access epoch is open. Null otherwise.
@@ -96,16 +96,17 @@ struct Target final : Waiter {
 
   bool open = false;     // accesses belong to the present epoch
   bool unlanded = false; // something was written that flush() has not seen land
-  bool words_unlanded = false;
+  bool atomics_unlanded = false;
   bool failed = false;
   bool is_near = false;      // reached by another network than the farthest
   bool by_messages = false;  // its memory is reached by them alone
   bool busy = false;         // see Window::Turn
-  bool uses_atomics = false; // ours, of the network, and it knows (FarAtomics)
+  bool uses_atomics = false; // ours, of the network, and it knows (NetworkAtomics)
   bool barred = false;       // nobody uses them on its elements any more
   Held held = Held::nothing;
   std::uint32_t pending = 0; // operations under way that use our memory
-  // Of the signals between it and us: how many we have sent, and how many of its we have used up.
+  // Of the notifications between it and us: how many we have sent, and how many of its we have used
+  // up.
   std::uint32_t posts_sent = 0;
   std::uint32_t posts_used = 0;
   std::uint32_t completions_sent = 0;
@@ -119,16 +120,16 @@ struct Target final : Waiter {
   std::byte* control_here = nullptr;   // mapped
   std::uint32_t* at_atomics = nullptr; // there: ours (AtAtomics)
   // The network of the window's atomics; null: the processor's, on control_here.
-  engine::Transport* word_network = nullptr;
-  engine::Link* word_link = nullptr;
-  engine::RemoteMemory words;
+  engine::Transport* atomics_network = nullptr;
+  engine::Link* atomics_link = nullptr;
+  engine::RemoteMemory atomics_control;
   Batch batch;
-  std::uint64_t scratch[8] = {}; // for `batch`
-  std::uint64_t answer = 0;      // of Window::ask_after()
-  std::uint32_t signal = 0;      // that is sent
-  // Of an accumulate: room for a chunk, and where it belongs.
-  std::vector<std::byte> chunk;
-  std::vector<datatype::Segment> pieces;
+  std::uint64_t scratch[8] = {};   // for `batch`
+  std::uint64_t answer = 0;        // of Window::ask_after()
+  std::uint32_t counter_value = 0; // that is sent
+  // Of an accumulate: room for a fragment, and where it belongs.
+  std::vector<std::byte> fragment;
+  std::vector<datatype::Segment> segments;
   std::vector<engine::RemoteMemory> word_places; // the same, for the network's atomics
   // Of a dynamic window: what was attached when `version` was read, by address.
   std::uint64_t version = 0;

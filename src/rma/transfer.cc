@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Put and get: an RDMA write or read for each gap-free piece of both sides (Jiang et al., "Mapping
-// MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Copies by the kernel take many
-// pieces at once (blocks.cc).
+// Put and get: an RDMA write or read for each contiguous segment of both sides (Jiang et al.,
+// "Mapping MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Copies by the kernel take
+// many segments at once (blocks.cc).
 #include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
@@ -54,15 +54,15 @@ Reach Window::reach(Target& target, const Place& place) {
 
 namespace {
 
-bool is_one_piece(const Data& origin, const Place& place) {
+bool is_one_segment(const Data& origin, const Place& place) {
   return origin.type->contiguous() && place.type->contiguous();
 }
 
-// Calls piece(ours, where at the target: from the place on, bytes) for all data.
-template <class Piece>
-void for_each_piece(const Data& origin, const Place& place, Piece&& piece) {
-  if (is_one_piece(origin, place)) {
-    piece(static_cast<std::byte*>(origin.address), std::ptrdiff_t{0}, origin.bytes());
+// Calls visit(ours, where at the target: from the place on, bytes) for all data.
+template <class Visit>
+void for_each_segment(const Data& origin, const Place& place, Visit&& visit) {
+  if (is_one_segment(origin, place)) {
+    visit(static_cast<std::byte*>(origin.address), std::ptrdiff_t{0}, origin.bytes());
     return;
   }
   PackCursor ours(*origin.type, origin.address, origin.count);
@@ -71,7 +71,7 @@ void for_each_piece(const Data& origin, const Place& place, Piece&& piece) {
   Segment there = theirs.next_segment();
   while (here.bytes > 0 && there.bytes > 0) {
     const MPI_Count bytes = std::min(here.bytes, there.bytes);
-    piece(here.data, reinterpret_cast<std::ptrdiff_t>(there.data), static_cast<std::size_t>(bytes));
+    visit(here.data, reinterpret_cast<std::ptrdiff_t>(there.data), static_cast<std::size_t>(bytes));
     here =
         here.bytes == bytes ? ours.next_segment() : Segment{here.data + bytes, here.bytes - bytes};
     there = there.bytes == bytes ? theirs.next_segment()
@@ -84,14 +84,14 @@ void for_each_piece(const Data& origin, const Place& place, Piece&& piece) {
 template <class Access>
 void for_each_key(const Target& target, const Reach& to, std::uint64_t offset, std::size_t bytes,
                   Access&& access) {
-  if (to.pieces.empty()) [[likely]]
+  if (to.regions.empty()) [[likely]]
     return access(RemoteMemory{to.there.address + offset, to.there.key}, std::size_t{0}, bytes);
   const std::uint64_t address = to.place + offset;
-  auto piece = std::ranges::upper_bound(to.pieces, address, {}, &Attached::address) - 1;
-  for (std::size_t done = 0; done < bytes; ++piece) {
-    const std::uint64_t before = address + done - piece->address;
-    const std::size_t n = std::min<std::uint64_t>(bytes - done, piece->bytes - before);
-    const RemoteMemory memory = target.memory_of(*piece);
+  auto region = std::ranges::upper_bound(to.regions, address, {}, &Attached::address) - 1;
+  for (std::size_t done = 0; done < bytes; ++region) {
+    const std::uint64_t before = address + done - region->address;
+    const std::size_t n = std::min<std::uint64_t>(bytes - done, region->bytes - before);
+    const RemoteMemory memory = target.memory_of(*region);
     access(RemoteMemory{memory.address + before, memory.key}, done, n);
     done += n;
   }
@@ -119,18 +119,18 @@ void check_sizes(const Data& origin, const Place& place) {
 void Window::begin(Operation* operation, Target& target) {
   if (operation == nullptr) return;
   operation->target_ = &target;
-  operation->parts_ = 1; // the call itself
+  operation->pending_ = 1; // the call itself
 }
 
 bool Window::end(Operation* operation) {
-  return operation == nullptr || --operation->parts_ == 0;
+  return operation == nullptr || --operation->pending_ == 0;
 }
 
-// One piece, by whatever reaches the target; `waiter` counts what is under way.
+// One segment, by whatever reaches the target; `waiter` counts what is under way.
 void Window::write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
                    std::size_t bytes, Waiter& waiter) {
   target.unlanded = true;
-  stored_ |= !to.pieces.empty(); // of which some may be mapped
+  stored_ |= !to.regions.empty(); // of which some may be mapped
   const auto offset = static_cast<std::uint64_t>(at);
   const auto post = [&](auto&& post_it) {
     if (posted(target, post_it) == Posted::pending) waiter.on_posted();
@@ -172,19 +172,20 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   if (to.here != nullptr) {
     ++counters_.mapped;
     stored_ = true;
-    for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-      base::copy(to.here + at, from, bytes);
-    });
+    for_each_segment(origin, place,
+                     [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
+                       base::copy(to.here + at, from, bytes);
+                     });
     return true;
   }
   ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
   Waiter& waiter = waiter_of(operation, target);
-  if (!is_one_piece(origin, place) && takes_blocks(target, to)) {
+  if (!is_one_segment(origin, place) && takes_blocks(target, to)) {
     move_blocks(target, Direction::write, origin, place, to, waiter);
     return end(operation);
   }
-  for_each_piece(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
+  for_each_segment(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
     write(target, from, to, at, bytes, waiter);
   });
   return end(operation);
@@ -197,7 +198,7 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   if (origin.bytes() == 0) return true;
   if (from.here != nullptr) {
     ++counters_.mapped;
-    for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
+    for_each_segment(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
       base::copy(to, from.here + at, bytes);
     });
     return true;
@@ -205,11 +206,11 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
   Waiter& waiter = waiter_of(operation, target);
-  if (!is_one_piece(origin, place) && takes_blocks(target, from)) {
+  if (!is_one_segment(origin, place) && takes_blocks(target, from)) {
     move_blocks(target, Direction::read, origin, place, from, waiter);
     return end(operation);
   }
-  for_each_piece(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
+  for_each_segment(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
     read(target, to, from, at, bytes, waiter);
   });
   return end(operation);

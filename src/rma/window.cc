@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "rma/messages.h"
-#include "rma/words.h"
+#include "rma/remote_atomics.h"
 
 #include <algorithm>
 #include <new>
@@ -35,7 +35,7 @@ Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& tea
 
 Window::~Window() = default;
 
-Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
+Exposure Window::register_window(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
   own_ = {};
@@ -54,12 +54,12 @@ Exposure Window::expose(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   new (control_) Control;
   memory_ = static_cast<std::byte*>(memory);
   try {
-    own_.near_control = near.expose(control_, block);
-    own_.far_control = &far == &near ? own_.near_control : far.expose(control_, block);
-    own_.near_data = near.expose(memory, bytes);
-    own_.far_data = &far == &near ? own_.near_data : far.expose(memory, bytes);
+    own_.near_control = near.register_region(control_, block);
+    own_.far_control = &far == &near ? own_.near_control : far.register_region(control_, block);
+    own_.near_data = near.register_region(memory, bytes);
+    own_.far_data = &far == &near ? own_.near_data : far.register_region(memory, bytes);
   } catch (...) {
-    conceal();
+    deregister_window();
     throw;
   }
   own_.bytes = bytes;
@@ -73,12 +73,12 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   memory_is_ = memory;
   targets_.resize(exposures_.size());
   const auto every = [&](auto&& holds) { return std::ranges::all_of(exposures_, holds); };
-  words_by_processor_ = every([](const Exposure& e) { return e.shares; });
-  data_by_processor_ = words_by_processor_ && memory != Memory::attached &&
+  atomics_by_processor_ = every([](const Exposure& e) { return e.shares; });
+  data_by_processor_ = atomics_by_processor_ && memory != Memory::attached &&
                        (memory == Memory::together ||
                         every([](const Exposure& e) { return e.mapped || e.bytes == 0; }));
   const Transport& far = engine_.networks().farthest();
-  if (!words_by_processor_ && !far.limits().atomics) {
+  if (!atomics_by_processor_ && !far.limits().atomics) {
     base::fail(MPI_ERR_UNSUPPORTED_OPERATION,
                "the ranks of the window share no memory, and the adapter of {} has no atomic "
                "operations, by which they would synchronise",
@@ -91,7 +91,7 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
     data_by_processor_ = data_by_processor_ && !prefers_messages_;
     messages_ = std::make_unique<Messages>(
         engine_, waiting_, team_, byte_, memory == Memory::attached ? nullptr : memory_,
-        reinterpret_cast<Signals*>(control_ + signals_offset(0)), prefers_messages_);
+        reinterpret_cast<NotificationCounters*>(control_ + counters_offset(0)), prefers_messages_);
   }
   if (memory != Memory::together) return;
   // Shared memory only, so it is all the same network.
@@ -145,14 +145,14 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
                          (target.base == nullptr && !network.why_not_direct(*target.link).empty());
     if (target.by_messages && exposure.bytes > 0) target.base = nullptr;
   }
-  if (words_by_processor_) {
+  if (atomics_by_processor_) {
     target.at_atomics = &at_atomics(target, rank());
     return;
   }
   engine::PeerState ignored;
-  target.word_network = &far;
-  target.word_link = target.is_near ? &far.connect(target.peer->rank, ignored) : target.link;
-  target.words = exposure.far_control;
+  target.atomics_network = &far;
+  target.atomics_link = target.is_near ? &far.connect(target.peer->rank, ignored) : target.link;
+  target.atomics_control = exposure.far_control;
 }
 
 void Window::leave() {
@@ -177,13 +177,13 @@ void Window::leave() {
   }
 }
 
-void Window::conceal() {
+void Window::deregister_window() {
   messages_.reset();
   Transport& near = engine_.networks().nearest();
   Transport& far = engine_.networks().farthest();
   const auto revoke = [&](RemoteMemory& here, RemoteMemory& there) {
-    if (&far != &near) far.conceal(there);
-    near.conceal(here);
+    if (&far != &near) far.deregister_region(there);
+    near.deregister_region(here);
     here = there = {};
   };
   revoke(own_.near_data, own_.far_data);

@@ -48,24 +48,24 @@ class Operation : public Waiter {
  public:
   void on_posted() final {
     target_->on_posted();
-    ++parts_;
+    ++pending_;
   }
   void on_done(bool ok) final {
     target_->on_done(ok);
     failed_ = failed_ || !ok;
-    if (--parts_ == 0) finished(!failed_);
+    if (--pending_ == 0) finished(!failed_);
   }
-  [[nodiscard]] bool under_way() const { return parts_ != 0; }
+  [[nodiscard]] bool under_way() const { return pending_ != 0; }
 
  protected:
   virtual ~Operation() = default;
-  // The last part is done; not called if nothing was pending when the call ended.
+  // The last part of it is done; not called if nothing was pending when the call ended.
   virtual void finished(bool ok) = 0;
 
  private:
   friend class Window;
   Target* target_ = nullptr;
-  std::uint32_t parts_ = 0;
+  std::uint32_t pending_ = 0;
   bool failed_ = false;
 };
 
@@ -90,7 +90,7 @@ class Window {
   // --- Making and ending it: collective; the caller exchanges and synchronises.
 
   // Exposes this rank's memory, and tells what the others must know. Throws MPI_ERR_NO_MEM.
-  Exposure expose(void* memory, std::uint64_t bytes, std::uint64_t unit);
+  Exposure register_window(void* memory, std::uint64_t bytes, std::uint64_t unit);
   // What all ranks have told, by rank.
   enum class Memory : std::uint8_t {
     own,      // each rank's is its own
@@ -101,7 +101,7 @@ class Window {
   // Throws MPI_ERR_RMA_SYNC if an epoch is open. Then nothing of ours is on its way any more.
   void leave();
   // Nobody uses the memory any more: revokes its keys.
-  void conceal();
+  void deregister_window();
 
   [[nodiscard]] int rank() const { return team_.rank; }
   [[nodiscard]] int size() const { return team_.size(); }
@@ -185,7 +185,7 @@ class Window {
  private:
   enum class Access : std::uint8_t { none, fence, started, locks, all_locked };
 
-  class Vigil; // post.h
+  class FailureProbe; // post.h
 
   // window.cc
   Target& target(int rank) {
@@ -214,21 +214,21 @@ class Window {
   [[nodiscard]] const Target* find_lost() const;
   void ask_after(Target& target);
 
-  // signals.cc
+  // notification_counters.cc
   void meet_all();
-  [[nodiscard]] std::uint32_t signal(int from, std::size_t which) const;
-  void send_signal(Target& target, std::size_t which, std::uint32_t value);
+  [[nodiscard]] std::uint32_t counter(int from, std::size_t which) const;
+  void send_notification(Target& target, std::size_t which, std::uint32_t value);
   void open_started(Target& target);
-  [[nodiscard]] bool has_completed(int origin, Vigil& vigil);
+  [[nodiscard]] bool has_completed(int origin, FailureProbe& failure_probe);
   void check_exposed(const char* call) const;
   void end_exposure();
 
-  // words.h, words.cc: the control block of a target
+  // remote_atomics.h, remote_atomics.cc: the control block of a target
   void post_fetch_add(Target& target, std::size_t offset, std::uint64_t add, std::uint64_t& result);
   void post_store(Target& target, std::size_t offset, const std::uint64_t& value);
   void post_load(Target& target, std::size_t offset, std::uint64_t& result);
-  void take_far_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
-  void give_far_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
+  void take_network_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
+  void give_network_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
   void wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket);
   void take_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
   void give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
@@ -240,11 +240,12 @@ class Window {
   void give_bulk(Target& target, std::uint64_t ticket);
   void await_atomics(Target& target, int rank);
 
-  // far_atomics.cc
-  class AtFarAtomics;
-  [[nodiscard]] FarAtomics& far_atomics(int rank) const;
+  // network_atomics.cc
+  class AtNetworkAtomics;
+  [[nodiscard]] NetworkAtomics& network_atomics(int rank) const;
   [[nodiscard]] bool by_network(const Target& target, const datatype::Type& element) const;
-  bool find_words(const Target& target, const Reach& to, std::span<const datatype::Segment> pieces,
+  bool find_words(const Target& target, const Reach& to,
+                  std::span<const datatype::Segment> segments,
                   std::vector<engine::RemoteMemory>& words) const;
   void post_atomic(Target& target, const engine::Atomic& what, engine::RemoteMemory at,
                    std::uint64_t& result);
@@ -296,8 +297,8 @@ class Window {
   // accumulate.cc
   struct Accumulation;
   [[nodiscard]] bool by_processor(const datatype::Type& element) const;
-  void land_before_word(Target& target);
-  void combine_chunk(Target& target, Accumulation& what, std::size_t bytes);
+  void land_before_atomic(Target& target);
+  void combine_fragment(Target& target, Accumulation& what, std::size_t bytes);
   void combine_copied(Target& target, Accumulation& what, std::size_t bytes);
   static void begin(Operation* operation, Target& target);
   static bool end(Operation* operation);
@@ -312,7 +313,7 @@ class Window {
   std::vector<Exposure> exposures_;
   std::vector<std::unique_ptr<Target>> targets_; // by rank
   std::vector<Target*> touched_;                 // opened in the present epoch
-  bool words_by_processor_ = false;              // else by the network that connects all
+  bool atomics_by_processor_ = false;            // else by the network that connects all
   bool data_by_processor_ = false;               // ... short accumulates too, without the lock
   Memory memory_is_ = Memory::own;
   Access access_ = Access::none;

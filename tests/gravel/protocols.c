@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All protocols between all pairs at once: many in flight, several tags, pieces in any order, more
- * announcements than a ledger holds, any source. */
+ * All protocols between all pairs at once: many in flight, several tags, fragments in any order,
+ * more announcements than a ledger holds, any source. */
 #include "check.h"
 
 enum { most_ranks = 8, in_flight = 40, sizes = 6, largest = 300000 };
@@ -23,7 +23,7 @@ static void expect(const unsigned char* block, size_t bytes, int source, int tag
 }
 
 /* Everyone announces to everyone; the tags are taken in another order than they were posted. */
-static void consumer_writes(size_t bytes, int pieces) {
+static void consumer_writes(size_t bytes, int fragments) {
   gravel_request received[most_ranks][4], sent[most_ranks][4];
   memset(to, 0xEE, (size_t)ranks * 4 * (largest + 1));
   for (int peer = 0; peer < ranks; ++peer) {
@@ -41,13 +41,13 @@ static void consumer_writes(size_t bytes, int pieces) {
       size_t announced;
       OK(gravel_get_buffer(buffer, &announcer, &found, &announced));
       EXPECT(announcer == peer && found == tag && announced == bytes);
-      for (int piece = pieces - 1; piece >= 0; --piece) { /* the last one first */
-        const size_t begin = bytes * (size_t)piece / (size_t)pieces;
-        const size_t stop = bytes * (size_t)(piece + 1) / (size_t)pieces;
+      for (int fragment = fragments - 1; fragment >= 0; --fragment) { /* the last one first */
+        const size_t begin = bytes * (size_t)fragment / (size_t)fragments;
+        const size_t stop = bytes * (size_t)(fragment + 1) / (size_t)fragments;
         gravel_request put;
         OK(gravel_post_os_put(buffer, block + begin, stop - begin, begin,
-                              piece % 2 == 0 ? &put : NULL));
-        if (piece % 2 == 0) OK(gravel_wait(&put));
+                              fragment % 2 == 0 ? &put : NULL));
+        if (fragment % 2 == 0) OK(gravel_wait(&put));
       }
       OK(gravel_send_fin(buffer, &sent[peer][tag]));
     }
@@ -115,7 +115,7 @@ static void any_source_writes(size_t bytes) {
 }
 
 /* Everyone announces ready data to everyone, and gets what the others have, from any source. */
-static void producer_reads(size_t bytes, int pieces) {
+static void producer_reads(size_t bytes, int fragments) {
   gravel_request sent[most_ranks];
   for (int peer = 0; peer < ranks; ++peer) {
     unsigned char* const block = from + (size_t)peer * (largest + 1);
@@ -130,9 +130,9 @@ static void producer_reads(size_t bytes, int pieces) {
     OK(gravel_get_buffer(buffer, &source, NULL, &told));
     EXPECT(told == bytes);
     memset(to, 0xEE, bytes + 1);
-    for (int piece = 0; piece < pieces; ++piece) {
-      const size_t begin = bytes * (size_t)piece / (size_t)pieces;
-      const size_t stop = bytes * (size_t)(piece + 1) / (size_t)pieces;
+    for (int fragment = 0; fragment < fragments; ++fragment) {
+      const size_t begin = bytes * (size_t)fragment / (size_t)fragments;
+      const size_t stop = bytes * (size_t)(fragment + 1) / (size_t)fragments;
       OK(gravel_post_os_get(buffer, to + begin, stop - begin, begin, NULL));
     }
     gravel_request fin;

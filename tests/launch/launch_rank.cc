@@ -44,8 +44,8 @@ void require(bool fact, const char* what) {
   if (!fact) throw std::runtime_error(what);
 }
 
-// Everybody's card says its rank; the segment of everybody on this host holds 1000 + rank and only
-// its owner wrote it.
+// Everybody's endpoint address says its rank; the segment of everybody on this host holds 1000 +
+// rank and only its owner wrote it.
 void meet(Job& job) {
   const int me = job.rank();
   Mapped own(job.my_segment());
@@ -53,11 +53,11 @@ void meet(Job& job) {
   *own.data() = 1000 + me;
   job.publish(std::as_bytes(std::span(&me, 1)));
   for (int rank = 0; rank < job.size(); ++rank) {
-    int card = -1;
+    int endpoint_address = -1;
     const auto bytes = job.fetch(rank);
-    require(bytes.size() == sizeof card, "a card keeps its length");
-    std::memcpy(&card, bytes.data(), sizeof card);
-    require(card == rank, "a card is its owner's");
+    require(bytes.size() == sizeof endpoint_address, "an endpoint address keeps its length");
+    std::memcpy(&endpoint_address, bytes.data(), sizeof endpoint_address);
+    require(endpoint_address == rank, "an endpoint address is its owner's");
     if (job.alone() || !job.is_local(rank)) continue;
     require(*Mapped(job.open_segment(rank)).data() == 1000 + rank, "a segment is its owner's");
   }

@@ -152,14 +152,14 @@ class Launcher(LaunchTest):
             process.wait()
             self.assert_nothing_left()
 
-    def test_keeper_and_mpiexec_are_killed(self):
+    def test_watchdog_and_mpiexec_are_killed(self):
         process = self.start("-n", 3, RANK, "join", "who", "compute")
         self.wait_for_lines(process, 3)
         children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)],
                                   capture_output=True, text=True, check=True).stdout
-        keeper = [int(line.split()[0]) for line in children.splitlines() if "keeper" in line]
-        self.assertEqual(len(keeper), 1)
-        os.kill(keeper[0], signal.SIGKILL)
+        watchdog = [int(line.split()[0]) for line in children.splitlines() if "watchdog" in line]
+        self.assertEqual(len(watchdog), 1)
+        os.kill(watchdog[0], signal.SIGKILL)
         process.kill()
         process.wait()
         self.assert_nothing_left()

@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 using boot::RankState;
 
-// Between two looks at the folder: often while cards are awaited or something has changed, then
-// each time after twice as long.
+// Between two looks at the folder: often while endpoint addresses are awaited or something has
+// changed, then each time after twice as long.
 constexpr auto shortest_pause = 5ms;
 constexpr auto longest_pause = 200ms;
 constexpr auto beat_interval = 1s; // a page is written at least so often,
@@ -205,8 +205,8 @@ void Board::describe(const boot::JobMemory& memory) {
     told.state = row.state.load(std::memory_order_acquire);
     told.pid = row.pid;
     if (told.published == 0) continue;
-    told.card_used = row.card_used;
-    told.card = row.card;
+    told.endpoint_address_used = row.endpoint_address_used;
+    told.endpoint_address = row.endpoint_address;
   }
   const boot::JobHeader& header = memory.header();
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
@@ -222,8 +222,8 @@ void Board::take(const Neighbour& neighbour, boot::JobMemory& memory) {
     const PageRow& told = neighbour.page.rows[i];
     row.pid = told.pid;
     if (told.published != 0 && row.published.load(std::memory_order_relaxed) == 0) {
-      row.card = told.card;
-      row.card_used = told.card_used;
+      row.endpoint_address = told.endpoint_address;
+      row.endpoint_address_used = told.endpoint_address_used;
       row.published.store(1, std::memory_order_release);
       boot::futex_wake_all(row.published);
     }

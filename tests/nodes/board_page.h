@@ -34,8 +34,8 @@ struct PageRow {
   boot::RankState state = boot::RankState::starting;
   std::int32_t pid = 0;
   std::uint32_t published = 0;
-  std::uint32_t card_used = 0;
-  std::array<std::byte, boot::card_bytes> card = {};
+  std::uint32_t endpoint_address_used = 0;
+  std::array<std::byte, boot::endpoint_address_bytes> endpoint_address = {};
   bool operator==(const PageRow&) const = default;
 };
 

@@ -19,7 +19,7 @@ import sys
 import time
 
 # Programs under settings of shared memory say nothing about two networks.
-LEFT_OUT = re.compile(r"\.(cma|halves|pipeline|pipeline_write|all_large|all_hybrid|narrow)\.")
+LEFT_OUT = re.compile(r"\.(cma|split|pipeline|pipeline_write|all_large|all_hybrid|narrow)\.")
 
 
 def parse():

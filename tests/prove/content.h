@@ -22,8 +22,8 @@ inline unsigned char content(int message, std::size_t i) {
 }
 
 // Where byte `i` of the data lies in the user's memory.
-inline std::size_t place(std::size_t i, bool gaps) {
-  return gaps ? i / 4 * 6 + i % 4 + (i % 4 >= 2 ? 2 : 0) : i;
+inline std::size_t place(std::size_t i, bool noncontiguous) {
+  return noncontiguous ? i / 4 * 6 + i % 4 + (i % 4 >= 2 ? 2 : 0) : i;
 }
 
 } // namespace macadam::prove

@@ -11,7 +11,7 @@ base::Settings settings_for(const Conditions& conditions) {
   settings.protocols = conditions.protocols;
   settings.tags_per_peer = conditions.tags;
   settings.last_byte = conditions.last_byte;
-  if (conditions.demote) settings.unexpected_limit = sizeof(engine::Message) + 1;
+  if (conditions.throttle) settings.unexpected_limit = sizeof(engine::Message) + 1;
   return settings;
 }
 
@@ -24,8 +24,8 @@ Execution::Execution(const Program& program, const Types& types, Decider& decide
   network_.on_message = [this](int at, int from, const Network::Bytes& message) {
     job_.sees(at, from, message.data(), message.size());
   };
-  network_.on_notice = [this](int at, int from, const Network::Transfer& put) {
-    job_.sees_notice(at, from, put.notice, put.bytes);
+  network_.on_notification = [this](int at, int from, const Network::Transfer& put) {
+    job_.sees_notification(at, from, put.notification, put.bytes);
   };
   network_.on_polled = [this](int rank) { job_.polled(rank); };
 }
@@ -41,10 +41,10 @@ bool Execution::may_poll(int rank) const {
     const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
     const base::ListNode<engine::Watched>& watched = request;
     if (!watched.linked()) continue;
-    const auto* const landing = request.staged != nullptr
-                                    ? reinterpret_cast<const unsigned char*>(request.staged)
-                                    : receive->memory.data();
-    found = found || landing[request.capacity - 1] != request.last_byte;
+    const auto* const destination = request.bounce != nullptr
+                                        ? reinterpret_cast<const unsigned char*>(request.bounce)
+                                        : receive->memory.data();
+    found = found || destination[request.capacity - 1] != request.last_byte;
   }
   for (int peer = 0; peer < ranks(); ++peer) {
     if (network_.must_deliver(rank, peer)) return false;

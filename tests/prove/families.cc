@@ -254,8 +254,9 @@ std::span<const Family> families() {
        .quick = false},
       {.name = "refusals",
        .about = "the network refuses up to two operations, connects late, delivers in bursts",
-       .conditions = "{read write} {at_once blocking ordered} {refusals=2 late} bursts;"
-                     "sender {read write} refusals=2 bursts;{read write} demote refusals=1 bursts",
+       .conditions =
+           "{read write} {at_once blocking ordered} {refusals=2 late} bursts;"
+           "sender {read write} refusals=2 bursts;{read write} throttle refusals=1 bursts",
        .ranks = {{1, 2, "send 1 0 {4 12 20};ssend 1 0 4"},
                  {1, 2, "recv 0 0 {8 24};recv * 0 24;mprobe * *,mrecv 24"}},
        .quick = false},
@@ -270,15 +271,15 @@ std::span<const Family> families() {
        .ranks = {{1, 2, "send 1 0 {4 12 20};send 1 1 20"},
                  {1, 3, "recv 0 0 {12 20 24};recv * * 20;cancel 0"}},
        .quick = false},
-      {.name = "notices",
+      {.name = "notifications",
        .about = "writes tell their target that they are there, without a packet",
-       .conditions = "{read write} {at_once ordered blocking} notices",
+       .conditions = "{read write} {at_once ordered blocking} notifications",
        .ranks = {{1, 2, "send 1 0 {4 12 20};send 1 1 20"},
                  {1, 3, "recv 0 0 {12 24};recv * * 20;cancel 0"}},
        .quick = false},
       {.name = "silent",
        .about = "both of these for one or two messages of one tag",
-       .conditions = "{read write} {at_once ordered} {last_byte notices}",
+       .conditions = "{read write} {at_once ordered} {last_byte notifications}",
        .ranks = {{1, 2, "send 1 0 {4 20}"}, {1, 2, "recv 0 0 {12 20 24};recv * 0 20"}},
        .quick = true},
       {.name = "both_ways",
@@ -289,7 +290,7 @@ std::span<const Family> families() {
        .quick = false},
       {.name = "exchanges",
        .about = "both processes send parts of exchanges, among other messages",
-       .conditions = "read {at_once blocking ordered} copies;read ordered notices copies;"
+       .conditions = "read {at_once blocking ordered} copies;read ordered notifications copies;"
                      "sender read blocking copies;read blocking copies refusals=1;"
                      "read at_once copies scarce=1",
        .ranks = {{1, 2, "recv 1 0 24;xsend 1 0 {4 12 20};send 1 0 20"},
@@ -316,47 +317,48 @@ std::span<const Family> families() {
        .quick = true},
       {.name = "scarce",
        .about = "memory that cannot be registered, on either side or both",
-       .conditions = "{read write} {at_once blocking ordered} scarce=2;"
-                     "{read write} {at_once ordered} notices scarce=1;write blocking scarce=1 late",
+       .conditions =
+           "{read write} {at_once blocking ordered} scarce=2;"
+           "{read write} {at_once ordered} notifications scarce=1;write blocking scarce=1 late",
        .ranks = {{1, 2, "send 1 0 {4 20};send 1 0 12"},
                  {1, 2, "recv 0 0 {12 24};recv * 0 24;mprobe * *,mrecv 24;cancel 0"}},
        .quick = true},
       {.name = "learned",
        .about = "the two ends of a connection take EAGER to different lengths",
-       .conditions = "{read write} {at_once blocking} {less_out less_in};write demote less_in",
+       .conditions = "{read write} {at_once blocking} {less_out less_in};write throttle less_in",
        .ranks = {{1, 2, "send 1 0 {4 8 20}"},
                  {1, 3, "recv 0 0 {8 12};recv * 0 24;cancel 0;mprobe * *,mrecv 24"}},
        .quick = true},
-      {.name = "parts",
-       .about = "eager messages come in two parts, with everything that can happen in between",
-       .conditions = "read {at_once blocking} parts;read demote parts",
+      {.name = "fragments",
+       .about = "eager messages come in two fragments, with everything that can happen in between",
+       .conditions = "read {at_once blocking} fragments;read throttle fragments",
        .ranks = {{1, 2, "send 1 0 {4 12};ssend 1 0 4g"},
                  {1, 2, "recv 0 0 {0 24};recv * 0 24g;mprobe * *,mrecv 24;cancel 0"}},
        .quick = true},
-      {.name = "parts_after_writes",
-       .about = "parts of messages behind writes that end without a packet",
-       .conditions = "{read write} ordered {last_byte notices} parts",
+      {.name = "fragments_after_writes",
+       .about = "fragments of messages behind writes that end without a packet",
+       .conditions = "{read write} ordered {last_byte notifications} fragments",
        .ranks = {{1, 2, "send 1 0 {4 20}"}, {1, 2, "recv 0 0 {20 24};recv * 0 20"}},
        .quick = true},
-      {.name = "parts_more",
+      {.name = "fragments_more",
        .about = "the same with three receives, and writes",
-       .conditions = "{read write} {at_once blocking} parts;write demote parts",
+       .conditions = "{read write} {at_once blocking} fragments;write throttle fragments",
        .ranks = {{1, 2, "send 1 0 {4 12};ssend 1 0 4g"},
                  {3, 3, "recv 0 0 {0 24};recv * 0 24g;mprobe * *,mrecv 24;cancel 0"}},
        .quick = false},
-      {.name = "parts_of_two",
-       .about = "three ranks: parts of two senders' messages between each other",
-       .conditions = "read at_once parts",
+      {.name = "fragments_of_two",
+       .about = "three ranks: fragments of two senders' messages between each other",
+       .conditions = "read at_once fragments",
        .ranks = {{1, 2, "send 1 0 4"},
                  {1, 2, "recv {0 *} 0 24;mprobe * *,mrecv 24"},
                  {1, 1, "send 1 0 {4 20}"}},
        .quick = false},
       {.name = "partitions",
        .about = "partitions in every order, cut otherwise by the receiver, two rounds in flight",
-       .conditions = "read {at_once blocking ordered};read {at_once ordered} notices;"
-                     "read blocking notices refusals=1;read {at_once ordered} scarce=1;"
-                     "read ordered notices late bursts;read {at_once blocking} copies;"
-                     "read at_once notices copies;read ordered copies refusals=1;"
+       .conditions = "read {at_once blocking ordered};read {at_once ordered} notifications;"
+                     "read blocking notifications refusals=1;read {at_once ordered} scarce=1;"
+                     "read ordered notifications late bursts;read {at_once blocking} copies;"
+                     "read at_once notifications copies;read ordered copies refusals=1;"
                      "read blocking copies scarce=1",
        .ranks =
            {{1, 1,
@@ -370,8 +372,9 @@ std::span<const Family> families() {
        .quick = true},
       {.name = "partitioned",
        .about = "several partitioned operations of one tag, messages among them",
-       .conditions = "{read write} {at_once blocking};read ordered notices;write ordered scarce=1;"
-                     "read {at_once ordered} copies",
+       .conditions =
+           "{read write} {at_once blocking};read ordered notifications;write ordered scarce=1;"
+           "read {at_once ordered} copies",
        .ranks =
            {{1, 1,
              "psend 1 0 1 8,psend 1 0 2 4,start 1,ready 1 1,start 0,ready 0 0,ready 1 0;"
@@ -383,8 +386,8 @@ std::span<const Family> families() {
              "precv 0 0 1 8,start 0,psend 0 0 1 8,start 1,ready 1 0"}},
        .quick = false},
       {.name = "bounds",
-       .about = "ordinals for one tag only, room for one unexpected message, types with gaps",
-       .conditions = "{read write} {tags=1 demote} {at_once blocking}",
+       .about = "ordinals for one tag only, room for one unexpected message, noncontiguous types",
+       .conditions = "{read write} {tags=1 throttle} {at_once blocking}",
        .ranks = {{1, 2, "send 1 {0 1} {4g 12 20g}"}, {1, 2, "recv 0 {0 1 *} 24g;recv 0 0 4g"}},
        .quick = false},
   };

@@ -16,8 +16,8 @@ using engine::Envelope;
 
 } // namespace
 
-Types::Types() : gaps(datatype::vector(2, 2, 4, predefined[MPI_BYTE])) {
-  gaps->commit();
+Types::Types() : noncontiguous(datatype::vector(2, 2, 4, predefined[MPI_BYTE])) {
+  noncontiguous->commit();
 }
 
 Job::Job(const Program& program, const Types& types, const base::Settings& settings)
@@ -111,14 +111,15 @@ Job::Operation& Job::begin(int rank, const Step& step) {
   operation.job = this;
   operation.step = step;
   operation.rank = rank;
-  operation.memory.assign(step.gaps ? step.bytes / 4 * 6 : step.bytes, untouched);
+  operation.memory.assign(step.noncontiguous ? step.bytes / 4 * 6 : step.bytes, untouched);
   return operation;
 }
 
 engine::Data Job::describe(Operation& operation) const {
   const Step& step = operation.step;
-  return {operation.memory.data(), static_cast<MPI_Count>(step.gaps ? step.bytes / 4 : step.bytes),
-          step.gaps ? types_.gaps.get() : &types_.predefined[MPI_BYTE]};
+  return {operation.memory.data(),
+          static_cast<MPI_Count>(step.noncontiguous ? step.bytes / 4 : step.bytes),
+          step.noncontiguous ? types_.noncontiguous.get() : &types_.predefined[MPI_BYTE]};
 }
 
 void Job::send(int rank, const Step& step) {
@@ -128,7 +129,7 @@ void Job::send(int rank, const Step& step) {
   process.sends.push_back(&operation);
   if (processes_[index(step.peer)].has_lost(rank)) oracle_.lose(rank, step.peer);
   for (std::size_t i = 0; i < step.bytes; ++i)
-    operation.memory[place(i, step.gaps)] = content(operation.number, i);
+    operation.memory[place(i, step.noncontiguous)] = content(operation.number, i);
   using enum engine::SendMode;
   const auto mode = step.what == Step::What::synchronous_send ? synchronous
                     : step.what == Step::What::exchange_send  ? exchange
@@ -327,7 +328,7 @@ void Job::check_message(const Operation& operation, const engine::Status& status
   }
   std::vector<unsigned char> expected(operation.memory.size(), untouched);
   for (std::size_t i = 0; i < fits; ++i)
-    expected[place(i, operation.step.gaps)] = content(number, i);
+    expected[place(i, operation.step.noncontiguous)] = content(number, i);
   if (expected == operation.memory) return;
   say(status.cancelled ? name + " was cancelled, and written to"
                        : fmt::format("{} does not hold message {}", name, number));
@@ -381,10 +382,10 @@ void Job::sees(int at, int from, const std::byte* packet, std::size_t all) {
     say(fmt::format("a message overtakes message {}", number));
 }
 
-void Job::sees_notice(int at, int from, std::uint32_t notice, std::size_t bytes) {
-  if ((notice & engine::PartitionedTable::notice_bit) != 0) return;
+void Job::sees_notification(int at, int from, std::uint32_t notification, std::size_t bytes) {
+  if ((notification & engine::PartitionedTable::notification_bit) != 0) return;
   sees_end(at, from, bytes, [&](const engine::ReceiveRequest& receive) {
-    return base::short_id(receive.id) == notice;
+    return base::short_id(receive.id) == notification;
   });
 }
 
@@ -451,7 +452,7 @@ void Job::check_rest() {
         say(name + ", to be cancelled, hangs");
       const Step& step = operation->step;
       const bool alone =
-          step.what == Step::What::send && step.bytes <= bound && !program_.conditions.demote;
+          step.what == Step::What::send && step.bytes <= bound && !program_.conditions.throttle;
       if (alone || oracle_.message(operation->number).receive != Oracle::none) say(name + " hangs");
     }
   }

@@ -21,7 +21,7 @@ namespace macadam::prove {
 struct Types {
   Types();
   datatype::PredefinedTypes predefined;
-  datatype::TypeRef gaps; // four bytes in six: xx..xx
+  datatype::TypeRef noncontiguous; // four bytes in six: xx..xx
 };
 
 // The processes of a program: real engines on whatever network they are given, held against the
@@ -48,9 +48,9 @@ class Job {
   [[nodiscard]] std::size_t next(int rank) const { return processes_[index(rank)].next; }
 
   // What the network is about to deliver to process `at`: a message (its first `bytes`, of `all`),
-  // the notice of a put, the news that a peer has failed.
+  // the notification of a put, the news that a peer has failed.
   void sees(int at, int from, const std::byte* packet, std::size_t all);
-  void sees_notice(int at, int from, std::uint32_t notice, std::size_t bytes);
+  void sees_notification(int at, int from, std::uint32_t notification, std::size_t bytes);
   void loses(int at, int from);
   // A poll of this process has ended.
   void polled(int rank);

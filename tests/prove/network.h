@@ -64,11 +64,11 @@ class Network {
     engine::RemoteMemory remote;
     std::size_t bytes = 0;
     std::uint64_t cookie = 0;
-    std::uint32_t notice = 0; // for the target, 0: none
+    std::uint32_t notification = 0; // for the target, 0: none
     bool moved = false;
   };
-  // What is between two processes, in one direction: messages, puts that are `ordered`, and notices
-  // of puts that have moved.
+  // What is between two processes, in one direction: messages, puts that are `ordered`, and
+  // notifications of puts that have moved.
   struct Item {
     Bytes message;
     std::optional<Transfer> put;
@@ -181,7 +181,8 @@ class Network {
                                .always_eager = always_eager_limit,
                                .hybrid = hybrid_limit,
                                .orders_bytes = network.conditions_.last_byte,
-                               .noticed_put = network.conditions_.notices ? std::size_t{4096} : 0,
+                               .notified_put =
+                                   network.conditions_.notifications ? std::size_t{4096} : 0,
                                .copies = network.conditions_.copies} {
       for (int peer = 0; peer < ranks; ++peer)
         links[index(peer)].rank = static_cast<engine::Rank>(peer);
@@ -223,24 +224,25 @@ class Network {
                        std::size_t bytes, std::uint64_t cookie) override {
       return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, 0, false});
     }
-    engine::Posted put_noticed(engine::Link& to, const void* local, engine::RemoteMemory target,
-                               std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
-                               bool /*exchange*/) override {
-      if (network_.lacks()) return engine::Posted::untold;
-      return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, notice, false});
+    engine::Posted put_notified(engine::Link& to, const void* local, engine::RemoteMemory target,
+                                std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
+                                bool /*exchange*/) override {
+      if (network_.lacks()) return engine::Posted::unnotified;
+      return begin(to,
+                   {true, const_cast<void*>(local), target, bytes, cookie, notification, false});
     }
     engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
                        std::size_t bytes, std::uint64_t cookie) override {
       return begin(from, {false, local, source, bytes, cookie, 0, false});
     }
-    engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+    engine::RemoteMemory register_cached(void* memory, std::size_t bytes) override {
       if (allocated_.count(memory) == 0 && network_.lacks())
         base::fail(MPI_ERR_NO_MEM, "{} bytes cannot be registered", bytes);
       const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++last_key_};
       regions[named.key] = {named.address, bytes};
       return named;
     }
-    void release_memory(engine::RemoteMemory memory) override {
+    void release_cached(engine::RemoteMemory memory) override {
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
     std::uint64_t issue(engine::Link&) override {
@@ -385,7 +387,7 @@ class Network {
         if (!transfer.moved) {
           network_.move(delivery.peer, transfer);
           transfer.moved = true;
-          if (transfer.notice != 0)
+          if (transfer.notification != 0)
             network_.nodes_[link.rank]->links[index(rank_)].inbox.push_back({{}, transfer});
         }
         return sink.on_complete(transfer.cookie, true);
@@ -394,24 +396,25 @@ class Network {
     }
 
     void deliver_message(engine::Sink& sink, Link& link, int peer) {
-      if (Item& front = link.inbox.front(); front.given == 0 && network_.comes_in_parts(front)) {
+      if (Item& front = link.inbox.front();
+          front.given == 0 && network_.comes_in_fragments(front)) {
         const Bytes& message = front.message;
         const std::size_t header = header_bytes(message);
         front.given = header + (message.size() - header) / 2;
         if (network_.on_message) network_.on_message(rank_, peer, message);
-        return sink.on_first_part(link.rank, message.data(), front.given,
-                                  message.size() - front.given);
+        return sink.on_first_fragment(link.rank, message.data(), front.given,
+                                      message.size() - front.given);
       }
       const Item item = std::move(link.inbox.front());
       link.inbox.pop_front();
       trim(link);
       if (item.put) {
-        if (network_.on_notice) network_.on_notice(rank_, peer, *item.put);
-        return sink.on_put(link.rank, item.put->notice, item.put->bytes);
+        if (network_.on_notification) network_.on_notification(rank_, peer, *item.put);
+        return sink.on_put(link.rank, item.put->notification, item.put->bytes);
       }
       if (item.given != 0)
-        return sink.on_next_part(link.rank, item.message.data() + item.given,
-                                 item.message.size() - item.given);
+        return sink.on_next_fragment(link.rank, item.message.data() + item.given,
+                                     item.message.size() - item.given);
       if (network_.on_message) network_.on_message(rank_, peer, item.message);
       return sink.on_message(link.rank, item.message.data(), item.message.size());
     }
@@ -436,15 +439,15 @@ class Network {
       return 0;
     }
   }
-  [[nodiscard]] bool comes_in_parts(const Item& item) const {
-    if (!conditions_.parts || item.put) return false;
+  [[nodiscard]] bool comes_in_fragments(const Item& item) const {
+    if (!conditions_.fragments || item.put) return false;
     const std::size_t header = header_bytes(item.message);
     return header != 0 && item.message.size() > header;
   }
 
   static bool on_the_way(const Item& item) { return item.put && !item.put->moved; }
   static bool deliverable(const Item& item) {
-    return !item.put || (item.put->moved && item.put->notice != 0);
+    return !item.put || (item.put->moved && item.put->notification != 0);
   }
   // Puts that have landed and tell nobody are over.
   static void trim(Link& link) {
@@ -515,8 +518,8 @@ class Network {
  public:
   // Sees each message before the process `at` does.
   std::function<void(int at, int from, const Bytes& message)> on_message;
-  // Sees each notice before the process `at` does.
-  std::function<void(int at, int from, const Transfer& put)> on_notice;
+  // Sees each notification before the process `at` does.
+  std::function<void(int at, int from, const Transfer& put)> on_notification;
   // A poll of the process has ended.
   std::function<void(int rank)> on_polled;
 };

@@ -24,7 +24,7 @@ int message_of(const PartitionedOperation& operation, int round) {
 }
 
 unsigned char& byte_of(PartitionedOperation& operation, std::size_t i) {
-  return operation.memory[place(i, operation.step.gaps)];
+  return operation.memory[place(i, operation.step.noncontiguous)];
 }
 
 } // namespace
@@ -35,17 +35,18 @@ void Job::make_partitioned(int rank, const Step& step) {
   made->job = this;
   made->step = step;
   made->rank = rank;
-  made->memory.assign(step.gaps ? made->bytes() / 4 * 6 : made->bytes(), untouched);
+  made->memory.assign(step.noncontiguous ? made->bytes() / 4 * 6 : made->bytes(), untouched);
   for (const auto& other : process.partitioned) {
     if (other->step.what == step.what && other->step.peer == step.peer &&
         other->step.tag == step.tag)
       ++made->order;
   }
   engine::Peer& peer = process.engine->peer(static_cast<engine::Rank>(step.peer));
-  const engine::Partitions data{reinterpret_cast<std::byte*>(made->memory.data()),
-                                static_cast<std::uint32_t>(step.partitions),
-                                static_cast<MPI_Count>(step.gaps ? step.bytes / 4 : step.bytes),
-                                step.gaps ? types_.gaps.get() : &types_.predefined[MPI_BYTE]};
+  const engine::Partitions data{
+      reinterpret_cast<std::byte*>(made->memory.data()),
+      static_cast<std::uint32_t>(step.partitions),
+      static_cast<MPI_Count>(step.noncontiguous ? step.bytes / 4 : step.bytes),
+      step.noncontiguous ? types_.noncontiguous.get() : &types_.predefined[MPI_BYTE]};
   const auto ended = [](void* argument, const engine::Status& status) {
     auto& its = *static_cast<PartitionedOperation*>(argument);
     its.job->ended_round(its, status);

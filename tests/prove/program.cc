@@ -102,7 +102,7 @@ Step parse_step(std::string_view text) {
         break;
       case 'b':
         if (value.ends_with('g')) {
-          step.gaps = true;
+          step.noncontiguous = true;
           value.remove_suffix(1);
         }
         step.bytes = static_cast<std::size_t>(number(value, text));
@@ -147,20 +147,20 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.late = true;
   else if (word == "bursts")
     to.bursts = true;
-  else if (word == "notices")
-    to.notices = true;
+  else if (word == "notifications")
+    to.notifications = true;
   else if (word == "last_byte")
     to.last_byte = true;
-  else if (word == "demote")
-    to.demote = true;
+  else if (word == "throttle")
+    to.throttle = true;
   else if (word == "copies")
     to.copies = true;
   else if (word == "less_out")
     to.less_out = true;
   else if (word == "less_in")
     to.less_in = true;
-  else if (word == "parts")
-    to.parts = true;
+  else if (word == "fragments")
+    to.fragments = true;
   else if (word.starts_with("refusals="))
     to.refusals = value();
   else if (word.starts_with("scarce="))
@@ -168,11 +168,11 @@ void parse_condition(std::string_view word, Conditions& to) {
   else if (word.starts_with("tags="))
     to.tags = value();
   else
-    throw std::invalid_argument(
-        fmt::format("\"{}\": a condition is needed: read, write, sender, "
-                    "blocking, ordered, either, late, bursts, notices, last_byte, "
-                    "demote, copies, less_out, less_in, parts, refusals=N, scarce=N or tags=N",
-                    word));
+    throw std::invalid_argument(fmt::format(
+        "\"{}\": a condition is needed: read, write, sender, "
+        "blocking, ordered, either, late, bursts, notifications, last_byte, "
+        "throttle, copies, less_out, less_in, fragments, refusals=N, scarce=N or tags=N",
+        word));
 }
 
 } // namespace
@@ -197,7 +197,7 @@ std::string show(const Step& step) {
       text += show_or_any(step.tag, MPI_ANY_TAG);
       break;
     case 'b':
-      text += std::to_string(step.bytes) + (step.gaps ? "g" : "");
+      text += std::to_string(step.bytes) + (step.noncontiguous ? "g" : "");
       break;
     case 'c':
       text += std::to_string(step.partitions);
@@ -222,13 +222,13 @@ std::string show(const Program& program) {
   if (c.transfers == Transfers::either) text += " either";
   if (c.late) text += " late";
   if (c.bursts) text += " bursts";
-  if (c.notices) text += " notices";
+  if (c.notifications) text += " notifications";
   if (c.last_byte) text += " last_byte";
-  if (c.demote) text += " demote";
+  if (c.throttle) text += " throttle";
   if (c.copies) text += " copies";
   if (c.less_out) text += " less_out";
   if (c.less_in) text += " less_in";
-  if (c.parts) text += " parts";
+  if (c.fragments) text += " fragments";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
   if (c.scarce != 0) text += fmt::format(" scarce={}", c.scarce);
   if (c.tags != Conditions{}.tags) text += fmt::format(" tags={}", c.tags);

@@ -42,7 +42,7 @@ struct Step {
   int number = 0;
   std::size_t partitions = 0; // of `bytes` each
   std::size_t partition = 0;
-  bool gaps = false; // the data are of a type with gaps
+  bool noncontiguous = false; // the data are of a noncontiguous type
   int context = 0;
 
   bool operator==(const Step&) const = default;
@@ -60,17 +60,17 @@ struct Conditions {
   base::Rendezvous rendezvous = base::Rendezvous::read;
   base::Protocols protocols = base::Protocols::customized;
   Transfers transfers = Transfers::at_once;
-  unsigned refusals = 0;  // operations that the network refuses (`busy`), in one run
-  unsigned scarce = 0;    // times in one run that no memory is registered, or no put tells its end
-  bool late = false;      // peers are connected some time after the first use
-  bool bursts = false;    // one poll may deliver several things
-  bool notices = false;   // puts tell their target that they are there; not with `either`
+  unsigned refusals = 0; // operations that the network refuses (`busy`), in one run
+  unsigned scarce = 0;   // times in one run that no memory is registered, or no put tells its end
+  bool late = false;     // peers are connected some time after the first use
+  bool bursts = false;   // one poll may deliver several things
+  bool notifications = false; // puts tell their target that they are there; not with `either`
   bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
-  bool demote = false;    // room for one unexpected message
+  bool throttle = false;  // room for one unexpected message
   bool copies = false;    // puts and gets take the poster's processor
   bool less_out = false;  // senders take EAGER to its lower limit only,
   bool less_in = false;   // receivers think so
-  bool parts = false;     // EAGER messages with data come in two parts
+  bool fragments = false; // EAGER messages with data come in two fragments
   unsigned tags = 128;    // ordinals kept per peer
 
   bool operator==(const Conditions&) const = default;
@@ -85,7 +85,8 @@ struct Program {
 };
 
 // "write blocking refusals=1 / send 1 0 20, send 1 0 4 / recv 0 0 24, recv * * 24, cancel 0":
-// the conditions, then the steps of each rank. A number of bytes with `g` is of a type with gaps;
+// the conditions, then the steps of each rank. A number of bytes with `g` is of a noncontiguous
+// type;
 // "@1" behind a step is its context if that is not 0.
 std::string show(const Program& program);
 std::string show(const Step& step);

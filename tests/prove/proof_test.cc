@@ -50,10 +50,11 @@ TEST(Keys, StandForExactlyTheRunsThatTheySave) {
            "read ordered / send 1 0 20, send 1 0 4 / recv 0 0 24, recv 0 0 24",
            "read either refusals=1 / send 1 0 20, send 1 0 12 / recv 0 0 24, recv * 0 24",
            "write late bursts / send 1 0 20, ssend 1 0 4 / recv 0 0 24",
-           "read demote / send 1 0 4, send 1 0 4, send 1 0 20 / recv 0 0 24",
+           "read throttle / send 1 0 4, send 1 0 4, send 1 0 20 / recv 0 0 24",
            "write tags=1 / send 1 0 20, send 1 1 20g / recv 0 0 24g, recv 0 1 24",
            "write / send 1 0 20 / recv * 0 24, recv 2 0 24 / send 1 0 20",
-           "read ordered notices / psend 1 0 2 6, start 0, ready 0 1, mark 0 0, end 0, start 0, "
+           "read ordered notifications / psend 1 0 2 6, start 0, ready 0 1, mark 0 0, end 0, start "
+           "0, "
            "ready 0 0 / precv 0 0 3 4, start 0, end 0, start 0",
            "read at_once scarce=1 / psend 1 0 2 4g, start 0, ready 0 0, ready 0 1 / "
            "precv 0 0 1 8g, start 0",
@@ -101,15 +102,15 @@ INSTANTIATE_TEST_SUITE_P(
         // the first one's receive.
         Regression{"PacketAfterAWriteSeenByItsLastByte",
                    "read ordered last_byte / send 1 0 20, send 1 0 4 / recv 0 0 20, recv 0 0 24"},
-        // The same with a packet that comes in parts.
+        // The same with a packet that comes in fragments.
         Regression{"PartAfterAWriteSeenByItsLastByte",
-                   "read ordered last_byte parts / send 1 0 20, send 1 0 4 / recv 0 0 20"},
+                   "read ordered last_byte fragments / send 1 0 20, send 1 0 4 / recv 0 0 20"},
         // The last byte changed: complete, without the error.
         Regression{"TruncationSeenByTheLastByte", "write last_byte / send 1 0 20 / recv 0 0 12"},
         // An eager message that waited for room was offered without data instead, and its receive
         // relied on an announcement that the sender had dropped.
         Regression{"OfferInPlaceOfEagerData",
-                   "read demote refusals=2 bursts / send 1 0 4, send 1 0 4, send 1 0 4 / "
+                   "read throttle refusals=2 bursts / send 1 0 4, send 1 0 4, send 1 0 4 / "
                    "recv 0 0 24, recv 0 0 24"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 

@@ -15,12 +15,12 @@ Conditions random_conditions(Random& random) {
   if (random.chance(50)) c.refusals = 1u << random.pick(10);
   c.late = random.chance(40);
   c.bursts = random.chance(50);
-  c.demote = random.chance(30);
-  c.notices = c.transfers != Transfers::either && random.chance(30);
+  c.throttle = random.chance(30);
+  c.notifications = c.transfers != Transfers::either && random.chance(30);
   c.last_byte = (c.transfers == Transfers::at_once || c.transfers == Transfers::ordered) &&
                 c.refusals == 0 && !c.late && random.chance(50);
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
-  c.parts = random.chance(30);
+  c.fragments = random.chance(30);
   c.copies = random.chance(50);
   c.less_out = random.chance(30);
   c.less_in = random.chance(30);
@@ -35,7 +35,7 @@ Step random_step(Random& random, int ranks, int receives, int sends,
   step.context = random.pick(contexts);
   step.tag = random.pick(tags);
   step.peer = random.pick(ranks);
-  step.gaps = random.chance(25);
+  step.noncontiguous = random.chance(25);
   const int what = random.pick(100);
   if (what < 45) {
     step.what = random.chance(15)   ? Step::What::synchronous_send

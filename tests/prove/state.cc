@@ -77,7 +77,7 @@ class StateHash {
     return gone;
   }
   // A partitioned operation of a process by its id on the wire.
-  [[nodiscard]] std::uint64_t partitioned_named(int rank, std::uint64_t id, bool sends) const {
+  [[nodiscard]] std::uint64_t partitioned_registered(int rank, std::uint64_t id, bool sends) const {
     const auto& partitioned = process(rank).partitioned;
     for (std::size_t i = 0; i < partitioned.size(); ++i) {
       if (partitioned[i]->sends() == sends && common(*partitioned[i]).id == id) return i;
@@ -95,14 +95,14 @@ class StateHash {
                             ? static_cast<const engine::SendRequest*>(request)->data.address
                             : static_cast<const engine::ReceiveRequest*>(request)->data.address);
   }
-  [[nodiscard]] std::uint64_t send_named(int rank, std::uint64_t id) const {
+  [[nodiscard]] std::uint64_t send_registered(int rank, std::uint64_t id) const {
     std::uint64_t found = gone;
     process(rank).engine->for_each_send([&](const engine::SendRequest& send) {
       if (send.id == id) found = name(rank, &send);
     });
     return id == 0 ? gone - 1 : found;
   }
-  [[nodiscard]] std::uint64_t receive_named(int rank, std::uint64_t id) const {
+  [[nodiscard]] std::uint64_t receive_registered(int rank, std::uint64_t id) const {
     if (id == 0) return gone - 1;
     for (const Job::Operation* receive : process(rank).receives) {
       if (receive->request == nullptr) continue;
@@ -111,19 +111,19 @@ class StateHash {
     }
     return gone;
   }
-  [[nodiscard]] std::uint64_t receive_noticed(int rank, std::uint32_t notice) const {
+  [[nodiscard]] std::uint64_t receive_notified(int rank, std::uint32_t notification) const {
     for (const Job::Operation* receive : process(rank).receives) {
-      if (notice == 0 || receive->request == nullptr) continue;
+      if (notification == 0 || receive->request == nullptr) continue;
       const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
-      if (base::short_id(request.id) == notice) return name(rank, &request);
+      if (base::short_id(request.id) == notification) return name(rank, &request);
     }
     const auto& partitioned = process(rank).partitioned;
     for (std::size_t i = 0; i < partitioned.size(); ++i) {
-      if (partitioned[i]->sends() || partitioned[i]->receive->first_notice == 0) continue;
-      const std::uint32_t partition = notice - partitioned[i]->receive->first_notice;
+      if (partitioned[i]->sends() || partitioned[i]->receive->first_notification == 0) continue;
+      const std::uint32_t partition = notification - partitioned[i]->receive->first_notification;
       if (partition < partitioned[i]->receive->sent_number) return (i + 1) << 32 | partition;
     }
-    return notice == 0 ? gone - 1 : gone;
+    return notification == 0 ? gone - 1 : gone;
   }
   [[nodiscard]] std::uint64_t permit_of(int issuer, std::uint64_t number) const {
     return number == 0 ? gone : static_cast<std::uint64_t>(run_.network_.permit(issuer, number));
@@ -147,20 +147,20 @@ class StateHash {
     if (region == nullptr) return add(memory.key == 0 ? gone - 1 : gone);
     std::uint64_t found = operation_at(owner, reinterpret_cast<void*>(region->address));
     if (found == gone) { // a copy of the library
-      const auto is = [&](const std::byte* staged) {
-        return reinterpret_cast<std::uintptr_t>(staged) == region->address;
+      const auto is = [&](const std::byte* bounce) {
+        return reinterpret_cast<std::uintptr_t>(bounce) == region->address;
       };
       process(owner).engine->for_each_send([&](const engine::SendRequest& send) {
-        if (is(send.staged)) found = name(owner, &send) + 1000;
+        if (is(send.bounce)) found = name(owner, &send) + 1000;
       });
       for (const Job::Operation* receive : process(owner).receives) {
         if (receive->request == nullptr) continue;
         const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
-        if (is(request.staged)) found = name(owner, &request) + 1000;
+        if (is(request.bounce)) found = name(owner, &request) + 1000;
       }
       const auto& partitioned = process(owner).partitioned;
       for (std::size_t i = 0; i < partitioned.size(); ++i) {
-        if (!partitioned[i]->sends() && is(partitioned[i]->receive->staged)) found = i + 2000;
+        if (!partitioned[i]->sends() && is(partitioned[i]->receive->bounce)) found = i + 2000;
       }
     }
     add_all(found, memory.address - region->address, region->bytes);
@@ -189,14 +189,14 @@ class StateHash {
   void add_partitioned(const PartitionedOperation& operation) {
     const engine::Partitioned& its = common(operation);
     add_all(operation.started, operation.ended, operation.filled, operation.marked, its.left,
-            its.running, its.error, its.first_notice != 0);
+            its.running, its.error, its.first_notification != 0);
     add_bytes(operation.memory.data(), operation.memory.size());
     if (operation.sends()) {
       const engine::PartitionedSend& send = *operation.send;
       add_all(send.marked[0].load(), send.posted[0], send.started, send.opened, send.by_messages,
               send.refused);
       if (send.opened != 0) {
-        add(partitioned_named(operation.step.peer, send.peer_id, false));
+        add(partitioned_registered(operation.step.peer, send.peer_id, false));
         add_memory(operation.step.peer, send.memory);
       }
       return;
@@ -204,11 +204,11 @@ class StateHash {
     const engine::PartitionedReceive& receive = *operation.receive;
     add_all(receive.matched, receive.prepared, receive.is_registered, receive.sent_number,
             receive.sent_bytes);
-    if (receive.matched) add(partitioned_named(operation.step.peer, receive.peer_id, true));
+    if (receive.matched) add(partitioned_registered(operation.step.peer, receive.peer_id, true));
     for (std::uint32_t i = 0; i < receive.data.number; ++i)
       add(receive.missing[i].load());
-    add(receive.staged != nullptr);
-    if (receive.staged != nullptr) add_bytes(receive.staged, operation.bytes());
+    add(receive.bounce != nullptr);
+    if (receive.bounce != nullptr) add_bytes(receive.bounce, operation.bytes());
   }
   void add_oracle() {
     const Oracle& oracle = run_.job_.oracle_;
@@ -246,9 +246,9 @@ class StateHash {
     if (receive.offered != nullptr) add_message(*receive.offered);
     add(receive.peer == nullptr
             ? gone
-            : send_named(static_cast<int>(receive.peer->rank), receive.sender_id));
-    add(receive.staged != nullptr);
-    if (receive.staged != nullptr) add_bytes(receive.staged, receive.capacity);
+            : send_registered(static_cast<int>(receive.peer->rank), receive.sender_id));
+    add(receive.bounce != nullptr);
+    if (receive.bounce != nullptr) add_bytes(receive.bounce, receive.capacity);
     const base::ListNode<engine::Watched>& watched = receive;
     add_all(watched.linked(), receive.last_byte);
     // Who follows in the list of receives that may not announce themselves yet.
@@ -268,14 +268,14 @@ class StateHash {
     add_all(name(rank, &send), send.peer->rank, send.stage, send.counted, send.ordinal, send.hybrid,
             send.is_registered, send.mode, send.detached, send.cancelling, send.bytes,
             permit_of(rank, send.permit));
-    add(send.staged != nullptr);
-    if (send.staged != nullptr) add_bytes(send.staged, send.bytes);
+    add(send.bounce != nullptr);
+    if (send.bounce != nullptr) add_bytes(send.bounce, send.bytes);
   }
   void add_message(const engine::Message& message) {
     const int from = static_cast<int>(message.peer->rank);
     add_all(from, message.envelope.context, message.envelope.source, message.envelope.tag,
             message.bytes, message.offer, message.rendezvous, message.counted);
-    add_all(send_named(from, message.send_id), permit_of(from, message.permit));
+    add_all(send_registered(from, message.send_id), permit_of(from, message.permit));
     add_memory(from, message.memory);
     add(message.data != nullptr);
     const engine::Arriving& arriving = message.peer->arriving;
@@ -289,7 +289,7 @@ class StateHash {
     at.partitioned().for_each_offer(
         [&](const engine::Peer& peer, const wire::PartitionedSend& offer) {
           add_all(peer.rank, offer.tag,
-                  partitioned_named(static_cast<int>(peer.rank), offer.send_id, true));
+                  partitioned_registered(static_cast<int>(peer.rank), offer.send_id, true));
         });
     at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
     at.for_each_unread([&](const engine::ReceiveRequest& r) { add(name(rank, &r)); });
@@ -297,12 +297,12 @@ class StateHash {
     at.peers().for_each([&](const engine::Peer& peer) { add_peer(rank, at, peer); });
     at.for_each_revocation(
         [&](const engine::Peer& peer, const engine::Channel& channel, std::uint64_t receive_id) {
-          add_all(peer.rank, channel.context, channel.tag, receive_named(rank, receive_id));
+          add_all(peer.rank, channel.context, channel.tag, receive_registered(rank, receive_id));
         });
   }
   void add_peer(int rank, const engine::Engine& at, const engine::Peer& peer) {
     const int other = static_cast<int>(peer.rank);
-    add_all(peer.rank, peer.state, peer.demoted, peer.demoted_by_us, peer.short_limit,
+    add_all(peer.rank, peer.state, peer.throttled, peer.throttled_by_us, peer.short_limit,
             peer.channels.refused().size(), peer.arriving.arrived, peer.arriving.bytes,
             peer.arriving.message != nullptr, name(rank, peer.arriving.receive));
     for (const std::uint64_t context : peer.channels.refused())
@@ -326,7 +326,7 @@ class StateHash {
       add(node.next == &its);
     });
     for (const engine::Deferred& waiting : peer.backlog) {
-      add_all(waiting.type, waiting.bytes, receive_noticed(other, waiting.notice),
+      add_all(waiting.type, waiting.bytes, receive_notified(other, waiting.notification),
               waiting.control_bytes);
       add_bytes(waiting.payload, waiting.payload == nullptr ? 0 : waiting.bytes);
       if (waiting.control_bytes != 0)
@@ -343,7 +343,7 @@ class StateHash {
     for (const engine::Announcement& announcement : channel.announcements) {
       add_all(announcement.ordinal, announcement.capacity, announcement.watched,
               announcement.last_byte);
-      add(receive_named(peer, announcement.receive_id));
+      add(receive_registered(peer, announcement.receive_id));
       add(permit_of(peer, announcement.permit));
       add_memory(peer, announcement.memory);
     }
@@ -372,10 +372,11 @@ class StateHash {
   }
   void add_transfer(int rank, int peer, const Network::Transfer& transfer) {
     constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
-    add_all(transfer.put, transfer.bytes, transfer.moved, receive_noticed(peer, transfer.notice));
+    add_all(transfer.put, transfer.bytes, transfer.moved,
+            receive_notified(peer, transfer.notification));
     add((transfer.cookie & receive_cookie) != 0
-            ? receive_named(rank, transfer.cookie & ~receive_cookie)
-            : send_named(rank, transfer.cookie));
+            ? receive_registered(rank, transfer.cookie & ~receive_cookie)
+            : send_registered(rank, transfer.cookie));
     add_memory(peer, transfer.remote);
   }
   // A packet of `from` to `to`.
@@ -391,20 +392,20 @@ class StateHash {
       return add_bytes(packet, bytes);
     case wire::Kind::eager_synchronous: {
       const auto header = read(wire::EagerSynchronous{});
-      add(send_named(from, std::uint64_t{header.send_id_high} << 32 | header.send_id_low));
+      add(send_registered(from, std::uint64_t{header.send_id_high} << 32 | header.send_id_low));
       add_bytes(packet, sizeof(wire::Eager));
       return add_bytes(packet + sizeof header, bytes - sizeof header);
     }
     case wire::Kind::sender_ready: {
       const auto ready = read(wire::SenderReady{});
       add_all(ready.offer, ready.counted, ready.synchronous, ready.source, ready.tag, ready.context,
-              ready.bytes, send_named(from, ready.send_id), permit_of(from, ready.permit));
+              ready.bytes, send_registered(from, ready.send_id), permit_of(from, ready.permit));
       return add_memory(from, ready.memory);
     }
     case wire::Kind::receiver_ready: {
       const auto ready = read(wire::ReceiverReady{});
-      add_all(ready.tag, ready.context, ready.ordinal, receive_named(from, ready.receive_id),
-              ready.answers ? send_named(to, ready.send_id) : permit_of(from, ready.permit),
+      add_all(ready.tag, ready.context, ready.ordinal, receive_registered(from, ready.receive_id),
+              ready.answers ? send_registered(to, ready.send_id) : permit_of(from, ready.permit),
               ready.answers, ready.capacity, ready.watched, ready.last_byte);
       return add_memory(from, ready.memory);
     }
@@ -412,58 +413,59 @@ class StateHash {
     case wire::Kind::fin_to_sender: {
       const auto fin = read(wire::Fin{});
       add_all(fin.source, fin.bytes,
-              kind == wire::Kind::fin_to_receiver ? receive_named(to, fin.id)
-                                                  : send_named(to, fin.id));
+              kind == wire::Kind::fin_to_receiver ? receive_registered(to, fin.id)
+                                                  : send_registered(to, fin.id));
       return;
     }
     case wire::Kind::withdraw:
     case wire::Kind::withdrawn: {
       const auto withdraw = read(wire::Withdraw{});
       add_all(withdraw.tag, withdraw.source, withdraw.context,
-              send_named(kind == wire::Kind::withdraw ? from : to, withdraw.send_id));
+              send_registered(kind == wire::Kind::withdraw ? from : to, withdraw.send_id));
       return;
     }
     case wire::Kind::pull: {
       const auto pull = read(wire::Pull{});
-      add_all(send_named(to, pull.send_id), receive_named(from, pull.receive_id), pull.offset);
+      add_all(send_registered(to, pull.send_id), receive_registered(from, pull.receive_id),
+              pull.offset);
       return;
     }
-    case wire::Kind::piece:
-      add(receive_named(to, read(wire::Piece{}).receive_id));
-      return add_bytes(packet + sizeof(wire::Piece), bytes - sizeof(wire::Piece));
-    case wire::Kind::demote:
-      return add(read(wire::Demote{}).on);
+    case wire::Kind::fragment:
+      add(receive_registered(to, read(wire::Fragment{}).receive_id));
+      return add_bytes(packet + sizeof(wire::Fragment), bytes - sizeof(wire::Fragment));
+    case wire::Kind::throttle:
+      return add(read(wire::Throttle{}).on);
     case wire::Kind::partitioned_send: {
       const auto offer = read(wire::PartitionedSend{});
       add_all(offer.tag, offer.partitions, offer.bytes,
-              partitioned_named(from, offer.send_id, true));
+              partitioned_registered(from, offer.send_id, true));
       return;
     }
     case wire::Kind::partitioned_ready: {
       const auto ready = read(wire::PartitionedReady{});
-      add_all(ready.by_messages, ready.refused, receive_noticed(from, ready.first_notice),
-              partitioned_named(to, ready.send_id, true),
-              partitioned_named(from, ready.receive_id, false));
+      add_all(ready.by_messages, ready.refused, receive_notified(from, ready.first_notification),
+              partitioned_registered(to, ready.send_id, true),
+              partitioned_registered(from, ready.receive_id, false));
       return add_memory(from, ready.memory);
     }
     case wire::Kind::partition_fin: {
       const auto fin = read(wire::Fin{});
-      return add_all(fin.source, fin.bytes, partitioned_named(to, fin.id, false));
+      return add_all(fin.source, fin.bytes, partitioned_registered(to, fin.id, false));
     }
-    case wire::Kind::partition_piece: {
-      const auto piece = read(wire::PartitionPiece{});
+    case wire::Kind::partition_fragment: {
+      const auto piece = read(wire::PartitionFragment{});
       add_all(piece.last, piece.partition, piece.offset,
-              partitioned_named(to, piece.receive_id, false));
+              partitioned_registered(to, piece.receive_id, false));
       return add_bytes(packet + sizeof piece, bytes - sizeof piece);
     }
     case wire::Kind::partition_offer: {
       const auto offer = read(wire::PartitionOffer{});
-      add_all(offer.partition, partitioned_named(to, offer.receive_id, false),
-              send_named(from, offer.send_id), permit_of(from, offer.permit));
+      add_all(offer.partition, partitioned_registered(to, offer.receive_id, false),
+              send_registered(from, offer.send_id), permit_of(from, offer.permit));
       return add_memory(from, offer.memory);
     }
     case wire::Kind::partitioned_done:
-      return add(partitioned_named(to, read(wire::PartitionedDone{}).send_id, true));
+      return add(partitioned_registered(to, read(wire::PartitionedDone{}).send_id, true));
     }
   }
 

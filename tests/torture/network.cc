@@ -52,7 +52,7 @@ void set_faults(Random& random, int ranks, Network& network) {
   faults.jitter = one_of(random, {0.0, 0.5, 3.0});
   faults.split_writes = random.chance(50);
   faults.shuffle = random.chance(50);
-  if (random.chance(50)) faults.attendant_jitter_ns = 20000;
+  if (random.chance(50)) faults.progress_thread_jitter_ns = 20000;
   if (random.chance(30)) faults.slow_rank = random.pick(ranks);
   const bool on_demand = network.settings.rdma_connections == ConnectMode::on_demand;
   if (on_demand && random.chance(15)) {

@@ -88,7 +88,7 @@ class Run::Rank final : public Directory {
     try {
       transport_ = std::make_unique<RdmaTransport>(device_, *this, run_.setup_.settings, &memory_);
       transport_->connect_all();
-      witness_.emplace(*transport_, *run_.job_, number_, run_.setup_.notices);
+      witness_.emplace(*transport_, *run_.job_, number_, run_.setup_.notifications);
       run_.job_->start(number_, *witness_);
       const auto& steps = run_.setup_.program.ranks[static_cast<std::size_t>(number_)];
       while (run_.job_->next(number_) < steps.size() && run_.job_->may_call(number_)) {

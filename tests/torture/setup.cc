@@ -18,7 +18,7 @@ prove::Conditions random_protocols(Random& random) {
   prove::Conditions c;
   c.rendezvous = random.chance(50) ? base::Rendezvous::read : base::Rendezvous::write;
   if (random.chance(15)) c.protocols = base::Protocols::sender;
-  c.demote = random.chance(15);
+  c.throttle = random.chance(15);
   c.last_byte = random.chance(15);
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
   return c;
@@ -42,15 +42,16 @@ Setup random_setup(std::uint64_t seed) {
   set_limits(random, ranks, setup.settings);
   if (set_device(random, setup)) setup.program.conditions.scarce = 1;
   set_faults(random, ranks, setup);
-  setup.notices = random.chance(70);
+  setup.notifications = random.chance(70);
   prove::add_random_steps(setup.program, random, ranks, sizes_for(setup.settings));
   set_order(random, setup);
   return setup;
 }
 
 std::string show(const Setup& setup) {
-  return show(static_cast<const Network&>(setup)) +
-         fmt::format("notices: {}\nprogram: {}\n", setup.notices, prove::show(setup.program));
+  return show(static_cast<const Network&>(setup)) + fmt::format("notifications: {}\nprogram: {}\n",
+                                                                setup.notifications,
+                                                                prove::show(setup.program));
 }
 
 } // namespace macadam::torture

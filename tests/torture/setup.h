@@ -12,7 +12,7 @@ namespace macadam::torture {
 // A random program and the network it runs on: everything follows from the seed.
 struct Setup : Network {
   prove::Program program;
-  bool notices = true; // the transport's puts may tell their target that they are there
+  bool notifications = true; // the transport's puts may tell their target that they are there
 };
 
 Setup random_setup(std::uint64_t seed);

@@ -11,9 +11,9 @@ namespace macadam::torture {
 class Witness final : public engine::Transport, engine::Sink {
  public:
   // Both outlive the witness.
-  Witness(engine::Transport& transport, prove::Job& job, int rank, bool notices)
+  Witness(engine::Transport& transport, prove::Job& job, int rank, bool notifications)
       : transport_(transport), job_(job), rank_(rank), limits_(transport.limits()) {
-    if (!notices) limits_.noticed_put = 0;
+    if (!notifications) limits_.notified_put = 0;
   }
 
   [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
@@ -30,19 +30,19 @@ class Witness final : public engine::Transport, engine::Sink {
                      std::size_t bytes, std::uint64_t cookie) override {
     return transport_.put(link, local, target, bytes, cookie);
   }
-  engine::Posted put_noticed(engine::Link& link, const void* local, engine::RemoteMemory target,
-                             std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
-                             bool exchange) override {
-    return transport_.put_noticed(link, local, target, bytes, cookie, notice, exchange);
+  engine::Posted put_notified(engine::Link& link, const void* local, engine::RemoteMemory target,
+                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
+                              bool exchange) override {
+    return transport_.put_notified(link, local, target, bytes, cookie, notification, exchange);
   }
   engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
                      std::size_t bytes, std::uint64_t cookie) override {
     return transport_.get(link, local, target, bytes, cookie);
   }
-  engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
-    return transport_.register_memory(memory, bytes);
+  engine::RemoteMemory register_cached(void* memory, std::size_t bytes) override {
+    return transport_.register_cached(memory, bytes);
   }
-  void release_memory(engine::RemoteMemory memory) override { transport_.release_memory(memory); }
+  void release_cached(engine::RemoteMemory memory) override { transport_.release_cached(memory); }
   std::uint64_t issue(engine::Link& link) override { return transport_.issue(link); }
   bool use(engine::Link& link, std::uint64_t permit) override {
     return transport_.use(link, permit);
@@ -81,9 +81,9 @@ class Witness final : public engine::Transport, engine::Sink {
     job_.sees(rank_, static_cast<int>(source), message, bytes);
     sink_->on_message(source, message, bytes);
   }
-  void on_put(engine::Rank source, std::uint32_t notice, std::size_t bytes) override {
-    job_.sees_notice(rank_, static_cast<int>(source), notice, bytes);
-    sink_->on_put(source, notice, bytes);
+  void on_put(engine::Rank source, std::uint32_t notification, std::size_t bytes) override {
+    job_.sees_notification(rank_, static_cast<int>(source), notification, bytes);
+    sink_->on_put(source, notification, bytes);
   }
   void on_complete(std::uint64_t cookie, bool ok) override { sink_->on_complete(cookie, ok); }
   void on_peer(engine::Rank peer, engine::PeerState state) override {

@@ -49,7 +49,7 @@ void BufferPool::reserve(std::size_t count) {
   const std::size_t wanted =
       std::min(count, limit_ - std::min(taken_, limit_)) + model::spare_buffers;
   while (made_ - taken_ < wanted &&
-         grow(std::min(wanted - (made_ - taken_), model::reserve_chunk))) {
+         grow(std::min(wanted - (made_ - taken_), model::reserve_arena))) {
   }
   reserved_ = std::max(reserved_, std::min(taken_ + wanted, made_) - model::spare_buffers);
   const bool grown = has_surplus();
@@ -68,23 +68,23 @@ void BufferPool::give(const std::vector<Buffer*>& buffers) {
     give_locked(*buffer);
 }
 
-// The chunk that was full comes first, so that emptier ones become empty.
+// The arena that was full comes first, so that emptier ones become empty.
 inline void BufferPool::give_locked(Buffer& buffer) {
-  Chunk& chunk = *buffer.chunk;
-  buffer.next = chunk.free;
-  chunk.free = &buffer;
-  --chunk.taken;
+  Arena& arena = *buffer.arena;
+  buffer.next = arena.free;
+  arena.free = &buffer;
+  --arena.taken;
   --taken_;
   if (buffer.next != nullptr) return;
-  if (chunk.retiring)
-    free_.push_back(chunk);
+  if (arena.retiring)
+    free_.push_back(arena);
   else
-    free_.push_front(chunk);
+    free_.push_front(arena);
 }
 
 Buffer* BufferPool::exchange(Buffer* buffer) {
   const std::scoped_lock guard(lock_);
-  if (!buffer->chunk->retiring || free_.empty() || free_.front().retiring) return buffer;
+  if (!buffer->arena->retiring || free_.empty() || free_.front().retiring) return buffer;
   give_locked(*buffer);
   return take_free();
 }
@@ -118,39 +118,39 @@ Buffer* BufferPool::take_locked(std::size_t wanted, std::size_t to_leave) {
 
 // There is a free one.
 inline Buffer* BufferPool::take_free() {
-  Chunk& chunk = free_.front();
-  Buffer* const buffer = chunk.free;
-  chunk.free = buffer->next;
-  ++chunk.taken;
+  Arena& arena = free_.front();
+  Buffer* const buffer = arena.free;
+  arena.free = buffer->next;
+  ++arena.taken;
   ++taken_;
-  chunk.retiring = false; // all others are full: it is wanted after all
-  if (chunk.free == nullptr) free_.erase(chunk);
+  arena.retiring = false; // all others are full: it is wanted after all
+  if (arena.free == nullptr) free_.erase(arena);
   return buffer;
 }
 
-// One more chunk, registered as a whole, for as many of `wanted` as one has at most. The device may
+// One more arena, registered as a whole, for as many of `wanted` as one has at most. The device may
 // refuse it: then the pool stays as large as it is.
 bool BufferPool::grow(std::size_t wanted) {
   const std::size_t count =
-      std::min(model::round_up(wanted, model::pool_chunk), model::largest_chunk) +
+      std::min(model::round_up(wanted, model::pool_arena), model::largest_arena) +
       (made_ == 0 ? model::spare_buffers : 0);
   const std::size_t bytes = count * buffer_bytes_;
-  auto chunk = std::make_unique<Chunk>();
+  auto arena = std::make_unique<Arena>();
   try {
-    chunk->memory = allocate_pages(bytes, "message buffers");
-    chunk->region = device_.register_memory(chunk->memory.get(), bytes, Access::local);
+    arena->memory = allocate_pages(bytes, "message buffers");
+    arena->region = device_.register_memory(arena->memory.get(), bytes, Access::local);
   } catch (const base::Error&) {
     if (made_ == 0) throw;
     return false;
   }
-  chunk->buffers = std::make_unique<Buffer[]>(count);
-  chunk->size = count;
+  arena->buffers = std::make_unique<Buffer[]>(count);
+  arena->size = count;
   for (std::size_t i = count; i-- > 0;) {
-    chunk->buffers[i] = {.memory = chunk->memory.get() + i * buffer_bytes_,
-                         .next = chunk->free,
-                         .chunk = chunk.get(),
-                         .local_key = chunk->region->local_key};
-    chunk->free = &chunk->buffers[i];
+    arena->buffers[i] = {.memory = arena->memory.get() + i * buffer_bytes_,
+                         .next = arena->free,
+                         .arena = arena.get(),
+                         .local_key = arena->region->local_key};
+    arena->free = &arena->buffers[i];
   }
   if (made_ != 0) {
     grown_.store(true, std::memory_order_relaxed);
@@ -158,16 +158,16 @@ bool BufferPool::grow(std::size_t wanted) {
   }
   made_ += count;
   pinned_ += model::round_up(bytes, model::page);
-  free_.push_front(*chunk);
-  chunks_.push_back(std::move(chunk));
+  free_.push_front(*arena);
+  arenas_.push_back(std::move(arena));
   return true;
 }
 
 void BufferPool::trim_grown(double now) {
-  std::vector<std::unique_ptr<Chunk>> gone; // given back without the lock
+  std::vector<std::unique_ptr<Arena>> gone; // given back without the lock
   const std::scoped_lock guard(lock_);
   if (now - period_began_ < model::pool_period) return;
-  const auto wanted = [&] { return std::max({peak_, last_peak_, reserved_, model::pool_chunk}); };
+  const auto wanted = [&] { return std::max({peak_, last_peak_, reserved_, model::pool_arena}); };
   const std::size_t kept = wanted();
   last_peak_ = peak_;
   peak_ = taken_;
@@ -181,31 +181,31 @@ void BufferPool::trim_grown(double now) {
   falling_.store(falls && grown, std::memory_order_relaxed);
 }
 
-// Lets go of chunks with as many buffers together, the emptiest first; of those alike the largest,
+// Lets go of arenas with as many buffers together, the emptiest first; of those alike the largest,
 // as small ones would leave no room for it. What is taken of them comes back in time, as new takes
-// are from those that stay, the fullest first. Returned are the chunks that nobody uses.
-std::vector<std::unique_ptr<BufferChunk>> BufferPool::retire(std::size_t surplus) {
-  std::vector<std::unique_ptr<Chunk>> gone;
-  std::ranges::sort(chunks_, {}, [](const auto& chunk) {
-    return std::pair(chunk->taken, -static_cast<std::ptrdiff_t>(chunk->size));
+// are from those that stay, the fullest first. Returned are the arenas that nobody uses.
+std::vector<std::unique_ptr<BufferArena>> BufferPool::retire(std::size_t surplus) {
+  std::vector<std::unique_ptr<Arena>> gone;
+  std::ranges::sort(arenas_, {}, [](const auto& arena) {
+    return std::pair(arena->taken, -static_cast<std::ptrdiff_t>(arena->size));
   });
-  for (auto& chunk : chunks_) {
-    chunk->retiring = chunk->size <= surplus;
-    if (chunk->retiring) surplus -= chunk->size;
-    if (chunk->free == nullptr) continue;
-    free_.erase(*chunk);
-    if (!chunk->retiring) {
-      free_.push_front(*chunk);
-    } else if (chunk->taken != 0) {
-      free_.push_back(*chunk);
+  for (auto& arena : arenas_) {
+    arena->retiring = arena->size <= surplus;
+    if (arena->retiring) surplus -= arena->size;
+    if (arena->free == nullptr) continue;
+    free_.erase(*arena);
+    if (!arena->retiring) {
+      free_.push_front(*arena);
+    } else if (arena->taken != 0) {
+      free_.push_back(*arena);
     } else {
-      made_ -= chunk->size;
-      pinned_ -= model::round_up(chunk->size * buffer_bytes_, model::page);
-      gone.push_back(std::move(chunk));
+      made_ -= arena->size;
+      pinned_ -= model::round_up(arena->size * buffer_bytes_, model::page);
+      gone.push_back(std::move(arena));
     }
   }
-  std::erase(chunks_, nullptr);
-  const bool any = std::ranges::any_of(chunks_, [](const auto& chunk) { return chunk->retiring; });
+  std::erase(arenas_, nullptr);
+  const bool any = std::ranges::any_of(arenas_, [](const auto& arena) { return arena->retiring; });
   retiring_.store(any, std::memory_order_relaxed);
   return gone;
 }

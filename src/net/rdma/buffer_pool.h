@@ -14,7 +14,7 @@
 
 namespace macadam::net::rdma {
 
-// The system's pages themselves: an allocator would add a page to each piece, and keep freed ones.
+// The system's pages themselves: an allocator would add a page to each block, and keep freed ones.
 struct FreePages {
   std::size_t bytes = 0;
   void operator()(std::byte* memory) const;
@@ -24,18 +24,18 @@ using PageMemory = std::unique_ptr<std::byte[], FreePages>;
 // Whole pages from the system, not touched. Throws MPI_ERR_NO_MEM, naming `purpose`.
 PageMemory allocate_pages(std::size_t bytes, const char* purpose);
 
-struct BufferChunk;
+struct BufferArena;
 
 // A message buffer, registered for our own use. It never moves: a work request's id is its address.
 struct Buffer {
   std::byte* memory = nullptr;
   Buffer* next = nullptr;
-  BufferChunk* chunk = nullptr;
+  BufferArena* arena = nullptr;
   std::uint32_t local_key = 0;
 };
 
 // Buffers registered together.
-struct BufferChunk : base::ListNode<> {
+struct BufferArena : base::ListNode<> {
   PageMemory memory;
   std::unique_ptr<MemoryRegion> region;
   std::unique_ptr<Buffer[]> buffers;
@@ -46,10 +46,11 @@ struct BufferChunk : base::ListNode<> {
 };
 
 // Buffers of one size for sends and receives (Sur et al., section 2.2, "Buffer Pool"). Registered
-// in chunks as they are first wanted. What nobody has wanted for one or two of
-// model::pool_period is given back, by trim(): a chunk once none of its buffers is taken, and
-// the emptiest chunks are emptied for that. So a burst that comes again within the period finds its
-// buffers registered. Any thread: the attendant takes receives from it while the application sends.
+// in arenas as they are first wanted. What nobody has wanted for one or two of
+// model::pool_period is given back, by trim(): an arena once none of its buffers is taken, and
+// the emptiest arenas are emptied for that. So a burst that comes again within the period finds its
+// buffers registered. Any thread: the progress thread takes receives from it while the application
+// sends.
 class BufferPool {
  public:
   // Made of `buffer_bytes`-long buffers, at most `limit` of them.
@@ -80,19 +81,19 @@ class BufferPool {
   [[nodiscard]] bool grown() const { return grown_.load(std::memory_order_relaxed); }
   // A period later there will be something to give back, whether or not messages come.
   [[nodiscard]] bool falling() const { return falling_.load(std::memory_order_relaxed); }
-  // Some chunks are to be emptied: who holds a buffer for long should exchange() it.
+  // Some arenas are to be emptied: who holds a buffer for long should exchange() it.
   [[nodiscard]] bool retiring() const { return retiring_.load(std::memory_order_relaxed); }
-  // Another buffer for one of a chunk that is to be emptied, if there is one; else the same.
+  // Another buffer for one of an arena that is to be emptied, if there is one; else the same.
   Buffer* exchange(Buffer* buffer);
 
   // Raises (or lowers) the limit by buffers that belong to a connection.
   void resize_limit(std::ptrdiff_t by);
 
   [[nodiscard]] std::size_t buffer_bytes() const { return buffer_bytes_; }
-  // Where a message may land in a buffer: behind model::landing bytes.
-  [[nodiscard]] Segment landing_in(const Buffer& buffer) const {
-    return {buffer.memory + model::landing,
-            static_cast<std::uint32_t>(buffer_bytes_ - model::landing), buffer.local_key};
+  // Where a message may land in a buffer: behind model::receive_headroom bytes.
+  [[nodiscard]] Segment receive_segment(const Buffer& buffer) const {
+    return {buffer.memory + model::receive_headroom,
+            static_cast<std::uint32_t>(buffer_bytes_ - model::receive_headroom), buffer.local_key};
   }
   [[nodiscard]] std::size_t bytes() const;                 // registered
   [[nodiscard]] std::size_t made() const { return made_; } // buffers; for tests
@@ -101,17 +102,17 @@ class BufferPool {
   [[nodiscard]] const std::uint64_t& most() const { return most_; }
 
  private:
-  using Chunk = BufferChunk;
+  using Arena = BufferArena;
   Buffer* take_locked(std::size_t wanted, std::size_t to_leave);
   Buffer* take_free();
   void give_locked(Buffer& buffer);
   bool grow(std::size_t wanted);
-  // Some chunk may at some time be given back.
+  // Some arena may at some time be given back.
   [[nodiscard]] bool has_surplus() const {
-    return chunks_.size() > 1 && made_ >= reserved_ + model::pool_chunk;
+    return arenas_.size() > 1 && made_ >= reserved_ + model::pool_arena;
   }
   void trim_grown(double now);
-  std::vector<std::unique_ptr<Chunk>> retire(std::size_t surplus);
+  std::vector<std::unique_ptr<Arena>> retire(std::size_t surplus);
 
   Device& device_;
   const std::size_t buffer_bytes_;
@@ -121,8 +122,8 @@ class BufferPool {
   std::size_t pinned_ = 0; // bytes, in whole pages
   std::uint64_t most_ = 0; // ever taken at once
   std::size_t taken_ = 0;
-  std::vector<std::unique_ptr<Chunk>> chunks_;
-  base::List<Chunk> free_; // with free buffers; those that are retiring last
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  base::List<Arena> free_; // with free buffers; those that are retiring last
 
   // Most that were taken at once in this period, and in the one before.
   std::size_t peak_ = 0;

@@ -6,8 +6,8 @@
 
 namespace macadam::net::rdma {
 
-CompletionQueues::CompletionQueues(Device& device, std::uint32_t per_connection, bool attended)
-    : device_(device), per_connection_(per_connection), attended_(attended) {
+CompletionQueues::CompletionQueues(Device& device, std::uint32_t per_connection, bool async)
+    : device_(device), per_connection_(per_connection), async_(async) {
   if (per_connection > device.limits().completion_depth) {
     base::fail(MPI_ERR_OTHER,
                "RDMA: a completion queue of {} has {} entries at most, a connection needs {}; "
@@ -32,7 +32,7 @@ CompletionQueue& CompletionQueues::reserve() {
   }
   Row& row = rows_[size];
   row.depth = model::queue_depth(size, per_connection_, device_.limits().completion_depth);
-  row.queue = device_.make_completion_queue(row.depth, attended_);
+  row.queue = device_.make_completion_queue(row.depth, async_);
   row.reserved = per_connection_;
   size_.store(size + 1, std::memory_order_release);
   return *row.queue;

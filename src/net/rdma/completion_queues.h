@@ -16,8 +16,8 @@ namespace macadam::net::rdma {
 // thread at a time; another may walk over the queues meanwhile.
 class CompletionQueues {
  public:
-  // `per_connection` entries are reserved each time; `attended` as in Device.
-  CompletionQueues(Device& device, std::uint32_t per_connection, bool attended);
+  // `per_connection` entries are reserved each time; `async` as in Device.
+  CompletionQueues(Device& device, std::uint32_t per_connection, bool async);
   CompletionQueues(const CompletionQueues&) = delete;
   CompletionQueues& operator=(const CompletionQueues&) = delete;
 
@@ -37,7 +37,7 @@ class CompletionQueues {
   };
   Device& device_;
   const std::uint32_t per_connection_;
-  const bool attended_;
+  const bool async_;
   std::array<Row, 32> rows_;
   std::atomic<unsigned> size_ = 0;
 };

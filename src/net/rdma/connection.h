@@ -28,13 +28,13 @@ struct Transfer : base::ListNode<> {
   Connection* connection = nullptr;
   std::uint64_t cookie = 0;
   mem::Registration* registration = nullptr; // of `local`; or else
-  Buffer* bounce = nullptr;                  // ... the data go through here, piece by piece
-  std::size_t bounced = 0;                   // bytes of the piece that is there now
+  Buffer* bounce = nullptr;                  // ... the data go through here, fragment by fragment
+  std::size_t bounced = 0;                   // bytes of the fragment that is there now
   std::byte* local = nullptr;
   engine::RemoteMemory remote;
   std::size_t bytes = 0;
-  std::size_t posted = 0;   // of them
-  std::uint32_t notice = 0; // of a put, for its target
+  std::size_t posted = 0;         // of them
+  std::uint32_t notification = 0; // of a put, for its target
   bool is_get = false;
 };
 
@@ -107,12 +107,12 @@ struct OpeningList; // tag of the connector's list of connections being made
 // of queue pair and buffers comes and goes. Closed, it is all that a peer costs here.
 //
 // Two owners. The connector's part is touched under its lock only, by the application's thread and
-// the attendant. The other part is the application thread's; it is told of changes by news
-// (Connector::take_news).
+// the progress thread. The other part is the application thread's; it is told of changes by state
+// events (Connector::take_state_events).
 struct Connection : engine::Link, base::ListNode<OpeningList> {
   // The connector's.
   ConnectState state = ConnectState::idle;
-  bool told = false;              // is in the list of news
+  bool notified = false;          // is in the list of state events
   bool sought = false;            // we want it connected
   bool peer_closed = false;       // ... has told by a packet that it has destroyed its queue pair
   std::uint32_t attempt = 0;      // our number of the queue pair, grows with each

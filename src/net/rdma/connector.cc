@@ -76,7 +76,7 @@ void Connector::open(Connection& connection) {
   if (connection.rank == rank_) return begin_to_self(connection);
   connection.sought = true;
   if (connection.to == nullptr) {
-    // The peer may not have published yet: the attendant is not made to wait for that.
+    // The peer may not have published yet: the progress thread is not made to wait for that.
     guard.unlock();
     const wire::Endpoint endpoint = directory_.find(connection.rank);
     guard.lock();
@@ -176,16 +176,17 @@ void Connector::read_packets() {
     handle(*packet);
 }
 
-void Connector::take_news(std::deque<News>& news) {
+void Connector::take_state_events(std::deque<StateEvent>& state_events) {
   const std::scoped_lock guard(lock_);
-  for (Connection* const connection : news_) {
-    connection->told = false;
-    news.push_back({connection, connection->state,
-                    connection->queue_pair == nullptr ? 0 : connection->queue_pair->number(),
-                    connection->peer_closed});
+  for (Connection* const connection : state_events_) {
+    connection->notified = false;
+    state_events.push_back(
+        {connection, connection->state,
+         connection->queue_pair == nullptr ? 0 : connection->queue_pair->number(),
+         connection->peer_closed});
   }
-  news_.clear();
-  has_news_.store(false, std::memory_order_relaxed);
+  state_events_.clear();
+  has_state_events_.store(false, std::memory_order_relaxed);
 }
 
 // ---- Queue pairs.
@@ -362,10 +363,10 @@ void Connector::set_failed(Connection& connection, std::string reason) {
 }
 
 void Connector::tell(Connection& connection) {
-  if (connection.told) return;
-  news_.push_back(&connection);
-  connection.told = true;
-  has_news_.store(true, std::memory_order_release);
+  if (connection.notified) return;
+  state_events_.push_back(&connection);
+  connection.notified = true;
+  has_state_events_.store(true, std::memory_order_release);
   device_.wake();
 }
 
@@ -449,7 +450,7 @@ void Connector::handle(const ConnectPacket& packet) {
   Connection& connection = get_locked(packet.source);
   try {
     obey(connection, packet);
-  } catch (const base::Error& error) { // perhaps on the attendant's thread: nobody else to tell
+  } catch (const base::Error& error) { // perhaps on the progress thread: nobody else to tell
     if (connection.queue_pair != nullptr) drop_queue_pair(connection);
     set_failed(connection, error.text);
   }

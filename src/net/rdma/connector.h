@@ -37,7 +37,7 @@ struct ConnectorCounters {
 };
 
 // What has changed about a connection.
-struct News {
+struct StateEvent {
   Connection* connection = nullptr;
   ConnectState state = ConnectState::idle;
   std::uint32_t number = 0; // of its queue pair; 0: it has none
@@ -46,8 +46,8 @@ struct News {
 
 // Makes connections on demand, peer-to-peer, over datagrams (Wu et al.; docs/rdma.md has the
 // states). Each side makes one queue pair and tells the other; two requests that cross give one
-// connection. Its functions may be called by the application's thread and by the attendant: a lock
-// is taken inside.
+// connection. Its functions may be called by the application's thread and by the progress thread: a
+// lock is taken inside.
 class Connector {
  public:
   // Queue pairs are made by `options`, to which `receiver` adds; their completions go to `queues`.
@@ -77,7 +77,8 @@ class Connector {
   // The queue pair has failed. It is left as it is: what it received is still to be read.
   void fail(Connection& connection, std::string reason);
   // The same for the queue pair of this number, or for all (all_queue_pairs): no more connections
-  // can be made then. Found by the attendant; the application's thread has it as news.
+  // can be made then. Found by the progress thread; the application's thread has it as a state
+  // event.
   void lose(std::uint32_t number, const std::string& reason);
   // A failed queue pair has no completion left that anyone waits for.
   void discard(Connection& connection);
@@ -88,16 +89,18 @@ class Connector {
   void progress();
   [[nodiscard]] bool busy() const { return opening() != 0; }
   [[nodiscard]] unsigned opening() const { return opening_count_.load(std::memory_order_relaxed); }
-  // Reads packets; called by the attendant too.
+  // Reads packets; called by the progress thread too.
   void read_packets();
 
   // Connections whose state has changed.
-  [[nodiscard]] bool has_news() const { return has_news_.load(std::memory_order_acquire); }
-  void take_news(std::deque<News>& news);
+  [[nodiscard]] bool has_state_events() const {
+    return has_state_events_.load(std::memory_order_acquire);
+  }
+  void take_state_events(std::deque<StateEvent>& state_events);
   // Connections that wait for a queue pair: others should be closed.
   [[nodiscard]] unsigned waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // Any of these. (Connections that wait are being made.)
-  [[nodiscard]] bool needs_care() const { return busy() || has_news(); }
+  [[nodiscard]] bool needs_care() const { return busy() || has_state_events(); }
 
   // Start-up in rank order: only requests of this peer are answered.
   void expect(Rank peer);
@@ -162,14 +165,14 @@ class Connector {
   std::optional<PermitRows> permit_rows_; // none: this process has no permits
   std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
   base::List<Connection, OpeningList> opening_; // waiting, requesting, accepted; oldest first
-  std::vector<Connection*> news_;
+  std::vector<Connection*> state_events_;
   bool in_order_ = false;
   Rank expected_ = 0;
   std::string lost_; // why no more connections can be made; empty: they can
   ConnectorCounters counters_;
   Datagrams datagrams_;
 
-  std::atomic<bool> has_news_ = false;
+  std::atomic<bool> has_state_events_ = false;
   std::atomic<unsigned> opening_count_ = 0;
   std::atomic<unsigned> waiting_ = 0;
 };

@@ -58,7 +58,7 @@ bool CreditReceiver::post(Connection& connection, const std::vector<Buffer*>& bu
   std::vector<ReceiveWork> work;
   work.reserve(buffers.size());
   for (const Buffer* const buffer : buffers)
-    work.push_back({.id = receive_id(buffer), .segment = pool_.landing_in(*buffer)});
+    work.push_back({.id = receive_id(buffer), .segment = pool_.receive_segment(*buffer)});
   return connection.queue_pair->post_receive(work);
 }
 

@@ -20,7 +20,7 @@ class CreditReceiver final : public WindowedReceiver {
   void open(Connection& connection) override;
   void close(Connection& connection) override;
   std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
-    return buffer_of(completion.id)->memory + model::landing;
+    return buffer_of(completion.id)->memory + model::receive_headroom;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;

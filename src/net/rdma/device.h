@@ -139,7 +139,7 @@ class CompletionQueue {
   // user's to see to.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // The next completion after this call is an event: it ends Device::wait(), or, if the queue was
-  // made `attended`, calls EventSink::on_completions(). One event per call; what completed before
+  // made `async`, calls EventSink::on_completions(). One event per call; what completed before
   // the call is none.
   virtual void arm() = 0;
 };
@@ -227,18 +227,18 @@ class Device {
 
   virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
                                                         Access access) = 0;
-  // `attended`: its events reach the EventSink; otherwise they end wait().
+  // `async`: its events reach the EventSink; otherwise they end wait().
   virtual std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
-                                                                 bool attended) = 0;
+                                                                 bool async) = 0;
   virtual std::unique_ptr<SharedReceiveQueue> make_shared_receive_queue(std::uint32_t depth) = 0;
   virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) = 0;
   virtual std::unique_ptr<AddressHandle> make_address_handle(const PortAddress& to) = 0;
 
   // From now on events are delivered to `sink`, until null is given (which waits for a call under
   // way). With no sink there is no thread.
-  virtual void attend(EventSink* sink) = 0;
+  virtual void set_event_sink(EventSink* sink) = 0;
 
-  // Sleeps until an armed, unattended completion queue has an event, until wake(), or for
+  // Sleeps until an armed, synchronous completion queue has an event, until wake(), or for
   // `longest_us`. An event or wake() since the last wait() ends it at once. Any thread.
   virtual void wait(unsigned longest_us) = 0;
   // Ends a wait() under way, or else the next one. Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided access beyond put and get, which RDMA writes and reads are already: memory exposed for
-// as long as a window lives, completion at the target, atomics.
+// One-sided access beyond put and get, which RDMA writes and reads are already: regions registered
+// for as long as a window lives, completion at the target, atomics.
 #include "net/rdma/transport.h"
 
 #include "base/error.h"
@@ -13,20 +13,20 @@ constexpr std::uint32_t word_bytes = 8;
 
 } // namespace
 
-RemoteMemory RdmaTransport::expose(void* memory, std::size_t bytes) {
+RemoteMemory RdmaTransport::register_region(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
   auto region = device_.register_memory(memory, bytes, Access::remote);
   // A device may give a key out again: the number above it tells one use from the other.
-  const std::uint64_t key = std::uint64_t{++exposures_} << 32 | region->remote_key;
-  exposed_.emplace(key, std::move(region));
+  const std::uint64_t key = std::uint64_t{++region_generation_} << 32 | region->remote_key;
+  regions_.emplace(key, std::move(region));
   return {address, key};
 }
 
-void RdmaTransport::conceal(RemoteMemory memory) {
+void RdmaTransport::deregister_region(RemoteMemory memory) {
   if (memory.key == 0) return;
-  if (exposed_.erase(memory.key) == 0) {
-    base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is concealed, but key {:#x} is not in use",
+  if (regions_.erase(memory.key) == 0) {
+    base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is deregistered, but key {:#x} is not in use",
                memory.address, memory.key);
   }
 }

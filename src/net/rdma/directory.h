@@ -29,7 +29,7 @@ class Directory {
   // Called once, when this process listens at `own`.
   virtual void publish(const wire::Endpoint& own) = 0;
   // Where a peer listens; asked when a connection wants it and not before. Waits until the peer has
-  // published. Throws base::Error if it never will. Any thread: the attendant asks too, if it
+  // published. Throws base::Error if it never will. Any thread: the progress thread asks too, if it
   // `knows` the peer, and is then not made to wait.
   virtual wire::Endpoint find(Rank peer) = 0;
   [[nodiscard]] virtual bool knows(Rank) const { return true; }

@@ -16,14 +16,14 @@ void* Heap::allocate(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
   const auto size_class = static_cast<unsigned>(std::countr_zero(size / smallest));
   if (size_class >= classes) {
-    Chunk* const own = grow(model::round_up(bytes, model::page), classes);
+    Arena* const own = grow(model::round_up(bytes, model::page), classes);
     return own == nullptr ? nullptr : own->memory.get();
   }
   if (free_[size_class] == nullptr) {
-    Chunk* const chunk = grow(std::max(size, chunk_bytes), size_class);
-    if (chunk == nullptr) return nullptr;
-    for (std::size_t at = chunk->bytes; at > 0; at -= size)
-      free_[size_class] = new (chunk->memory.get() + at - size) FreeBlock{free_[size_class]};
+    Arena* const arena = grow(std::max(size, arena_bytes), size_class);
+    if (arena == nullptr) return nullptr;
+    for (std::size_t at = arena->bytes; at > 0; at -= size)
+      free_[size_class] = new (arena->memory.get() + at - size) FreeBlock{free_[size_class]};
   }
   FreeBlock* const block = free_[size_class];
   free_[size_class] = block->next;
@@ -32,22 +32,22 @@ void* Heap::allocate(std::size_t bytes) {
 
 void Heap::free(void* memory) {
   if (memory == nullptr) return;
-  const auto chunk = chunk_of(memory);
-  const unsigned size_class = chunk->second.size_class;
+  const auto arena = arena_of(memory);
+  const unsigned size_class = arena->second.size_class;
   if (size_class == classes) {
-    bytes_ -= chunk->second.bytes;
-    chunks_.erase(chunk);
+    bytes_ -= arena->second.bytes;
+    arenas_.erase(arena);
     return;
   }
   free_[size_class] = new (memory) FreeBlock{free_[size_class]};
 }
 
 const MemoryRegion* Heap::find(const void* memory) const {
-  const auto chunk = chunk_of(memory);
-  return chunk == chunks_.end() ? nullptr : chunk->second.region.get();
+  const auto arena = arena_of(memory);
+  return arena == arenas_.end() ? nullptr : arena->second.region.get();
 }
 
-Heap::Chunk* Heap::grow(std::size_t bytes, unsigned size_class) {
+Heap::Arena* Heap::grow(std::size_t bytes, unsigned size_class) {
   if (bytes_ + bytes > limit) {
     refusal_ =
         fmt::format("RDMA: {} has registered {} bytes of it, and {} more would exceed the {} "
@@ -56,27 +56,27 @@ Heap::Chunk* Heap::grow(std::size_t bytes, unsigned size_class) {
                     device_.name(), bytes_, bytes, limit);
     return nullptr;
   }
-  Chunk chunk;
+  Arena arena;
   try {
-    chunk.memory = allocate_pages(bytes, "memory that peers reach");
-    chunk.region = device_.register_memory(chunk.memory.get(), bytes, Access::remote);
+    arena.memory = allocate_pages(bytes, "memory that peers reach");
+    arena.region = device_.register_memory(arena.memory.get(), bytes, Access::remote);
   } catch (const base::Error& error) {
     refusal_ = error.text;
     return nullptr;
   }
-  chunk.bytes = bytes;
-  chunk.size_class = size_class;
+  arena.bytes = bytes;
+  arena.size_class = size_class;
   bytes_ += bytes;
-  const auto address = reinterpret_cast<std::uintptr_t>(chunk.memory.get());
-  return &chunks_.emplace(address, std::move(chunk)).first->second;
+  const auto address = reinterpret_cast<std::uintptr_t>(arena.memory.get());
+  return &arenas_.emplace(address, std::move(arena)).first->second;
 }
 
-std::map<std::uintptr_t, Heap::Chunk>::const_iterator Heap::chunk_of(const void* memory) const {
+std::map<std::uintptr_t, Heap::Arena>::const_iterator Heap::arena_of(const void* memory) const {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  const auto after = chunks_.upper_bound(address);
-  if (after == chunks_.begin()) return chunks_.end();
-  const auto chunk = std::prev(after);
-  return address < chunk->first + chunk->second.bytes ? chunk : chunks_.end();
+  const auto after = arenas_.upper_bound(address);
+  if (after == arenas_.begin()) return arenas_.end();
+  const auto arena = std::prev(after);
+  return address < arena->first + arena->second.bytes ? arena : arenas_.end();
 }
 
 } // namespace macadam::net::rdma

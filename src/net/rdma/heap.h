@@ -31,7 +31,7 @@ class Heap {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
-  struct Chunk {
+  struct Arena {
     PageMemory memory;
     std::unique_ptr<MemoryRegion> region;
     std::size_t bytes = 0;
@@ -42,14 +42,14 @@ class Heap {
   };
   static constexpr std::size_t smallest = 4096;
   static constexpr unsigned classes = 9; // to 1 MiB
-  static constexpr std::size_t chunk_bytes = std::size_t{1} << 18;
+  static constexpr std::size_t arena_bytes = std::size_t{1} << 18;
   static constexpr std::size_t limit = std::size_t{256} << 20;
 
-  Chunk* grow(std::size_t bytes, unsigned size_class);
-  [[nodiscard]] std::map<std::uintptr_t, Chunk>::const_iterator chunk_of(const void* memory) const;
+  Arena* grow(std::size_t bytes, unsigned size_class);
+  [[nodiscard]] std::map<std::uintptr_t, Arena>::const_iterator arena_of(const void* memory) const;
 
   Device& device_;
-  std::map<std::uintptr_t, Chunk> chunks_; // by first address
+  std::map<std::uintptr_t, Arena> arenas_; // by first address
   std::array<FreeBlock*, classes> free_ = {};
   std::size_t bytes_ = 0;
   std::string refusal_;

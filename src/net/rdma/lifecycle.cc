@@ -24,31 +24,32 @@ constexpr unsigned most_opening = model::datagram_receives / 4;
 
 } // namespace
 
-bool RdmaTransport::take_news(Sink& sink) {
+bool RdmaTransport::take_state_events(Sink& sink) {
   chores_ = true; // until all are applied
-  connector_->take_news(news_);
-  const bool any = !news_.empty();
-  while (!news_.empty()) { // one by one: a sink that throws loses no other
-    const News news = news_.front();
-    news_.pop_front();
-    apply(news, sink);
+  connector_->take_state_events(state_events_);
+  const bool any = !state_events_.empty();
+  while (!state_events_.empty()) { // one by one: a sink that throws loses no other
+    const StateEvent state_event = state_events_.front();
+    state_events_.pop_front();
+    apply(state_event, sink);
   }
   return any;
 }
 
-void RdmaTransport::apply(const News& news, Sink& sink) {
-  Connection& connection = *news.connection;
+void RdmaTransport::apply(const StateEvent& state_event, Sink& sink) {
+  Connection& connection = *state_event.connection;
   if (connection.phase >= Phase::breaking)
     return; // what its queue pair still does is of no interest
-  if (connection.number != news.number) {
+  if (connection.number != state_event.number) {
     if (numbers_.find(connection.number) == &connection) numbers_.erase(connection.number);
-    connection.number = news.number;
-    if (news.number != 0) numbers_.set(news.number, connection);
+    connection.number = state_event.number;
+    if (state_event.number != 0) numbers_.set(state_event.number, connection);
   }
-  if (news.peer_closed && connection.phase == Phase::closing) connection.close_received = true;
-  if (news.state == ConnectState::connected && connection.phase == Phase::down) {
+  if (state_event.peer_closed && connection.phase == Phase::closing)
+    connection.close_received = true;
+  if (state_event.state == ConnectState::connected && connection.phase == Phase::down) {
     open(connection, sink);
-  } else if (news.state == ConnectState::failed) {
+  } else if (state_event.state == ConnectState::failed) {
     break_off(connection, connector_->reason(connection), sink);
   }
 }
@@ -207,7 +208,7 @@ Rank RdmaTransport::connections_at_start() const {
 
 void RdmaTransport::wait_at_start(Sink& sink) {
   if (connector_->busy()) connector_->progress();
-  if (!take_news(sink)) device_.wait(500);
+  if (!take_state_events(sink)) device_.wait(500);
 }
 
 void RdmaTransport::connect_all() {

@@ -40,24 +40,24 @@ class Loop final : EventSink {
     to_->accept({device.address(), from_->number()}, {});
     from_->establish();
     to_->establish();
-    device.attend(this);
+    device.set_event_sink(this);
   }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
-  ~Loop() { device_.attend(nullptr); }
+  ~Loop() { device_.set_event_sink(nullptr); }
 
   double wake_up() {
     post_receives(2 - posted_);
     std::vector<double> times;
     for (unsigned i = 0; i < wake_ups; ++i) {
-      told_.store(0, std::memory_order_relaxed);
+      notified_.store(0, std::memory_order_relaxed);
       queue_->arm_limit(2);
       send(1);
       wait_for("a message did not arrive", [&] { return take_messages() != 0; });
       const double arrived = device_.now();
       wait_for("the event of a shared receive queue that runs low did not come",
-               [&] { return told_.load(std::memory_order_acquire) != 0; });
-      times.push_back(std::max(told_.load(std::memory_order_relaxed) - arrived, 0.0));
+               [&] { return notified_.load(std::memory_order_acquire) != 0; });
+      times.push_back(std::max(notified_.load(std::memory_order_relaxed) - arrived, 0.0));
       post_receives(1);
     }
     const auto most = times.begin() + static_cast<std::ptrdiff_t>(times.size() * 9 / 10);
@@ -89,7 +89,7 @@ class Loop final : EventSink {
   static_assert(messages % burst == 0);
 
   void on_limit(SharedReceiveQueue&) override {
-    told_.store(device_.now(), std::memory_order_release);
+    notified_.store(device_.now(), std::memory_order_release);
   }
   void on_completions(CompletionQueue&) override {}
   void on_failure(std::uint32_t, const std::string&) override {} // patience tells
@@ -154,22 +154,22 @@ class Loop final : EventSink {
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<QueuePair> from_;
   std::unique_ptr<QueuePair> to_;
-  std::uint32_t posted_ = 0;     // receives
-  std::uint32_t in_flight_ = 0;  // requests
-  std::atomic<double> told_ = 0; // when the attendant was woken
+  std::uint32_t posted_ = 0;         // receives
+  std::uint32_t in_flight_ = 0;      // requests
+  std::atomic<double> notified_ = 0; // when the progress thread was woken
 };
 
 } // namespace
 
-AttendantFigures measure_attendant(Device& device) {
+ProgressThreadFigures measure_progress_thread(Device& device) {
   if (device.limits().shared_depth < depth) {
-    base::fail(
-        MPI_ERR_OTHER,
-        "RDMA: {} has no shared receive queues of {} receives, so nothing wakes the attendant",
-        device.name(), depth);
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: {} has no shared receive queues of {} receives, so nothing wakes the "
+               "progress thread",
+               device.name(), depth);
   }
   Loop loop(device);
-  AttendantFigures figures;
+  ProgressThreadFigures figures;
   figures.wake_up = loop.wake_up();
   figures.rate = loop.rate();
   return figures;
@@ -221,7 +221,7 @@ model::Driver measure_driver(Device& device, const model::Shape& shared,
   return driver;
 }
 
-std::uint32_t measured_watermark(const AttendantFigures& figures) {
+std::uint32_t measured_watermark(const ProgressThreadFigures& figures) {
   return std::max(model::watermark(figures.rate, 1, figures.wake_up), 1u); // 0 would turn it off
 }
 

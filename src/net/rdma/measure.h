@@ -9,18 +9,19 @@
 namespace macadam::net::rdma {
 
 // What equation 5 of Sur et al. is made of.
-struct AttendantFigures {
-  double wake_up = 0; // seconds from a message to the attendant's reaction; nine of ten are shorter
-  double rate = 0;    // smallest messages per second, as the adapter sends them to itself
+struct ProgressThreadFigures {
+  double wake_up =
+      0; // seconds from a message to the progress thread's reaction; nine of ten are shorter
+  double rate = 0; // smallest messages per second, as the adapter sends them to itself
 };
 
 // Measures them on a device that nobody uses, by two queue pairs connected to each other: their
 // experiment of Figure 6, without the way back. Takes less than a second. Throws base::Error if the
 // device lacks shared receive queues, or does not tell that one runs low.
-AttendantFigures measure_attendant(Device& device);
+ProgressThreadFigures measure_progress_thread(Device& device);
 
-// The watermark that follows: the messages that can arrive while the attendant wakes up.
-std::uint32_t measured_watermark(const AttendantFigures& figures);
+// The watermark that follows: the messages that can arrive while the progress thread wakes up.
+std::uint32_t measured_watermark(const ProgressThreadFigures& figures);
 
 // The bytes that the driver holds for queues, on a device that nobody uses: makes some of each kind
 // as the transport would for these shapes (a shared one, and `credit` or `ring`), and asks the

@@ -25,7 +25,7 @@ std::uint32_t bounded(std::int64_t wanted, std::uint32_t most, const char* varia
   return most;
 }
 
-// What the pool has made: a first chunk with the spare buffers, the reserve, and smaller ones.
+// What the pool has made: a first arena with the spare buffers, the reserve, and smaller ones.
 struct Pool {
   std::size_t buffers = 0;
   std::size_t pinned = 0; // bytes, in whole pages
@@ -38,31 +38,31 @@ Pool pool_of(const Shape& shape, const Use& use) {
   if (shape.mode == base::ReceiveMode::credit) receives = use.connections * shape.receive_depth();
   if (receives + use.sends + use.buffers == 0) return {};
 
-  const std::size_t first = shared ? round_up(shape.shared, pool_chunk) : pool_chunk;
+  const std::size_t first = shared ? round_up(shape.shared, pool_arena) : pool_arena;
   std::size_t reserved = 0;
   if (shared && use.connections > 0) {
     reserved = reserved_receives(shape.shared, shape.watermark, shape.most_receives);
-    reserved = round_up(reserved - std::min(reserved, first - shape.shared), pool_chunk);
+    reserved = round_up(reserved - std::min(reserved, first - shape.shared), pool_arena);
   }
   const auto beyond_spare = [](std::size_t count) {
     return count - std::min(count, spare_buffers);
   };
   const std::size_t usual =
-      std::max(first + reserved, round_up(receives + beyond_spare(use.sends), pool_chunk));
+      std::max(first + reserved, round_up(receives + beyond_spare(use.sends), pool_arena));
   const std::size_t burst = beyond_spare(use.buffers);
-  const std::size_t grain = shared ? largest_chunk : pool_chunk;
+  const std::size_t grain = shared ? largest_arena : pool_arena;
   const std::size_t more = round_up(burst - std::min(burst, usual), grain);
 
-  // Registered in pieces of whole pages, of `each` buffers and a rest.
+  // Registered in blocks of whole pages, of `each` buffers and a rest.
   const auto pinned = [&](std::size_t buffers, std::size_t each) {
     const std::size_t buffer = buffer_bytes(shape.eager);
     return buffers / each * round_up(each * buffer, page) + round_up(buffers % each * buffer, page);
   };
-  const std::size_t at_once = std::min(first, largest_chunk);
+  const std::size_t at_once = std::min(first, largest_arena);
   return {.buffers = spare_buffers + usual + more,
           .pinned = pinned(spare_buffers + at_once, spare_buffers + at_once) +
-                    pinned(first - at_once, largest_chunk) + pinned(reserved, reserve_chunk) +
-                    pinned(usual - first - reserved, pool_chunk) + pinned(more, grain)};
+                    pinned(first - at_once, largest_arena) + pinned(reserved, reserve_arena) +
+                    pinned(usual - first - reserved, pool_arena) + pinned(more, grain)};
 }
 
 // The numbers of a measured driver, in the order in which they are written.
@@ -139,7 +139,7 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
     shape.shared_depth = std::min(shape.most_receives, limits.shared_depth);
     shape.shared = bound(settings.rdma_shared, shape.shared_depth, "MACADAM_RDMA_SHARED",
                          "the depth of a shared queue, or the pool,");
-    // The attendant is woken while something is left, but not by every message.
+    // The progress thread is woken while something is left, but not by every message.
     shape.watermark = bound(settings.rdma_watermark, shape.shared - (shape.shared + 3) / 4,
                             "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED");
   } else {
@@ -154,7 +154,7 @@ std::size_t pinned_bytes(const Shape& shape, const Use& use) {
   const std::size_t buffer = buffer_bytes(shape.eager);
   std::size_t sum = datagram_packets() + pool_of(shape, use).pinned +
                     round_up(std::max<std::size_t>(use.connections, 1) * sizeof(Permits::Row),
-                             PermitRows::chunk_bytes);
+                             PermitRows::arena_bytes);
   if (shape.mode == base::ReceiveMode::ring)
     sum += use.connections * round_up(shape.window * buffer, page);
   return sum;

@@ -20,13 +20,14 @@ inline constexpr std::size_t page = 4096;          // what is registered, and th
 inline constexpr std::size_t line = 64;            // bytes
 inline constexpr std::size_t header_room = 64;     // the engine's longest header
 inline constexpr std::size_t repeated_header = 20; // bytes of the header that may be left out
-inline constexpr std::size_t landing =
+inline constexpr std::size_t receive_headroom =
     32; // where messages land in their buffer: behind room for it
-inline constexpr std::size_t pool_chunk = 32;     // buffers registered together at least
-inline constexpr std::size_t largest_chunk = 128; // ... at most; by the attendant always so many
-// The reserve's: in smaller pieces, so that the pool can shrink to what it was in whole chunks.
-inline constexpr std::size_t reserve_chunk = 64;
-inline constexpr std::size_t spare_buffers = 2; // beyond the first chunk, never for receives
+inline constexpr std::size_t pool_arena = 32; // buffers registered together at least
+inline constexpr std::size_t largest_arena =
+    128; // ... at most; by the progress thread always so many
+// The reserve's: in smaller blocks, so that the pool can shrink to what it was in whole arenas.
+inline constexpr std::size_t reserve_arena = 64;
+inline constexpr std::size_t spare_buffers = 2; // beyond the first arena, never for receives
 // Seconds: buffers that were not wanted in one such period, and in the one before, are given back.
 inline constexpr double pool_period = 1;
 // Message buffers of sends whose completion was not asked for, in a process.
@@ -111,7 +112,8 @@ constexpr std::uint32_t queue_depth(unsigned index, std::uint32_t per_connection
 }
 
 // Buffers that are registered beside the shared receives, once somebody is connected: as many as
-// the attendant must post at least when it is woken, so that the first time it registers none.
+// the progress thread must post at least when it is woken, so that the first time it registers
+// none.
 constexpr std::uint32_t reserved_receives(std::uint32_t shared, std::uint32_t watermark,
                                           std::uint32_t most) {
   return std::min(watermark, most - shared);
@@ -122,7 +124,7 @@ struct Shape {
   base::ReceiveMode mode = base::ReceiveMode::shared;
   std::size_t eager = 0;              // bytes
   std::uint32_t shared = 0;           // receives kept in the shared queue
-  std::uint32_t watermark = 0;        // ... of which fewer wake the attendant; 0: never
+  std::uint32_t watermark = 0;        // ... of which fewer wake the progress thread; 0: never
   std::uint32_t most_receives = 0;    // in the queue, or completed and not yet read
   std::uint32_t shared_depth = 0;     // of the shared queue
   std::uint32_t window = 0;           // of a connection
@@ -156,8 +158,8 @@ std::size_t bytes(const Shape& shape, const Use& use);
 // Those of them that are registered, and so cannot be swapped out.
 std::size_t pinned_bytes(const Shape& shape, const Use& use);
 
-// Equation 5: how many receives must be left when the attendant is woken, so that it can post more
-// before the last is used up. `bandwidth` bytes/s, `packet` bytes, `wake_up` seconds.
+// Equation 5: how many receives must be left when the progress thread is woken, so that it can post
+// more before the last is used up. `bandwidth` bytes/s, `packet` bytes, `wake_up` seconds.
 constexpr std::uint32_t watermark(double bandwidth, double packet, double wake_up) {
   return static_cast<std::uint32_t>(bandwidth / packet * wake_up + 0.5);
 }

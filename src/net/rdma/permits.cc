@@ -12,15 +12,15 @@
 namespace macadam::net::rdma {
 
 void PermitRows::grow() {
-  Chunk chunk;
-  chunk.memory = allocate_pages(chunk_bytes, "permits");
-  chunk.region = device_.register_memory(chunk.memory.get(), chunk_bytes, Access::remote);
-  for (std::size_t at = chunk_bytes; at > 0; at -= sizeof(Permits::Row)) {
-    auto* const row = new (chunk.memory.get() + at - sizeof(Permits::Row)) Permits::Row();
+  Arena arena;
+  arena.memory = allocate_pages(arena_bytes, "permits");
+  arena.region = device_.register_memory(arena.memory.get(), arena_bytes, Access::remote);
+  for (std::size_t at = arena_bytes; at > 0; at -= sizeof(Permits::Row)) {
+    auto* const row = new (arena.memory.get() + at - sizeof(Permits::Row)) Permits::Row();
     free_.emplace_back(
-        row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row), chunk.region->remote_key});
+        row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row), arena.region->remote_key});
   }
-  chunks_.push_back(std::move(chunk));
+  arenas_.push_back(std::move(arena));
 }
 
 std::unique_ptr<Permits> PermitRows::make() {
@@ -38,7 +38,7 @@ void PermitRows::give(std::unique_ptr<Permits> unused) {
 }
 
 std::size_t PermitRows::bytes() const {
-  return chunks_.size() * chunk_bytes + made_ * sizeof(Permits);
+  return arenas_.size() * arena_bytes + made_ * sizeof(Permits);
 }
 
 std::uint64_t Permits::issue() {

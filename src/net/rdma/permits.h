@@ -55,7 +55,7 @@ struct Permits {
 // Memory for rows, registered together.
 class PermitRows {
  public:
-  static constexpr std::size_t chunk_bytes = 64 * sizeof(Permits::Row);
+  static constexpr std::size_t arena_bytes = 64 * sizeof(Permits::Row);
 
   // Has the first ones: later the device may have no region left.
   explicit PermitRows(Device& device) : device_(device) { grow(); }
@@ -64,14 +64,14 @@ class PermitRows {
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  struct Chunk {
+  struct Arena {
     PageMemory memory;
     std::unique_ptr<MemoryRegion> region;
   };
   void grow();
 
   Device& device_;
-  std::vector<Chunk> chunks_;
+  std::vector<Arena> arenas_;
   std::vector<std::pair<Permits::Row*, engine::RemoteMemory>> free_;
   std::size_t made_ = 0;
 };

@@ -41,7 +41,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   if (arming) arm_queues();
   bool moved = false;
   if (connector_->busy()) connector_->progress();
-  if (connector_->has_news() || !news_.empty()) moved |= take_news(sink);
+  if (connector_->has_state_events() || !state_events_.empty()) moved |= take_state_events(sink);
   bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
   if (++unseen_polls_ >= unseen_limit_ || arming || awaits_sends()) arrived |= poll_queues(sink);
   if (!to_self_.empty()) moved |= deliver_to_self(sink);
@@ -57,7 +57,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   }
   if (owes()) moved |= settle();
   moved |= arrived;
-  chores_ = !news_.empty() || !to_self_.empty() || owes() || awaits_sends();
+  chores_ = !state_events_.empty() || !to_self_.empty() || owes() || awaits_sends();
   if (arming && !moved) armed_.store(true, std::memory_order_release);
   if (moved && sleeper_ != nullptr) sleeper_->wake();
   return moved;
@@ -152,7 +152,7 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
                                       Sink& sink) {
   if (connection.phase == Phase::down) [[unlikely]] { // the first message says: we were accepted
     connector_->confirm(connection);
-    take_news(sink);
+    take_state_events(sink);
   }
   const wire::Note note = wire::Note::decode(completion.immediate);
   // The buffer is given back whatever the sink does.
@@ -168,7 +168,7 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
   } const consumed{*this, connection, completion, note};
   if (note.kind == wire::NoteKind::put) {
     ++connection.messages;
-    return sink.on_put(connection.rank, note.notice(), completion.bytes);
+    return sink.on_put(connection.rank, note.notification(), completion.bytes);
   }
   if (note.credits != 0) receiver_->on_credits(connection, note.credits);
   if (is_message(note.kind)) [[likely]] {
@@ -193,10 +193,10 @@ inline void RdmaTransport::on_completion(const Completion& completion, Sink& sin
 }
 
 void RdmaTransport::deliver_batch(Sink& sink) {
-  // A message may be the first of a connection that the attendant accepted: that is in the news,
-  // and was before the peer could send.
-  if (connector_->has_news()) [[unlikely]]
-    take_news(sink);
+  // A message may be the first of a connection that the progress thread accepted: that is among the
+  // state events, and was before the peer could send.
+  if (connector_->has_state_events()) [[unlikely]]
+    take_state_events(sink);
   while (batch_at_ != batch_size_)
     on_completion(batch_[batch_at_++], sink);
 }
@@ -218,7 +218,7 @@ void RdmaTransport::retire(Connection& connection, std::uint32_t sequence, Sink&
     if (done.buffer != nullptr) pool_.give(done.buffer);
     if (done.transfer != nullptr) on_posted(*done.transfer, sink);
   }
-  while (!connection.unposted.empty() && post_pieces(connection.unposted.front())) {
+  while (!connection.unposted.empty() && post_fragments(connection.unposted.front())) {
   }
 }
 
@@ -227,8 +227,8 @@ bool RdmaTransport::deliver_to_self(Sink& sink) {
   for (std::size_t count = to_self_.size(); count > 0; --count) {
     const ToSelf item = std::move(to_self_.front());
     to_self_.pop_front();
-    if (item.notice != 0)
-      sink.on_put(rank_, item.notice, item.put_bytes);
+    if (item.notification != 0)
+      sink.on_put(rank_, item.notification, item.put_bytes);
     else
       sink.on_message(rank_, item.message.data(), item.message.size());
   }

@@ -14,9 +14,9 @@ class Receiver {
  public:
   virtual ~Receiver() = default;
 
-  // Under the connector's lock, perhaps by the attendant: before a queue pair is made; when it was
-  // made, with a window if there is something that the peer must know; when the peer's answer to
-  // that is known; when the queue pair is gone.
+  // Under the connector's lock, perhaps by the progress thread: before a queue pair is made; when
+  // it was made, with a window if there is something that the peer must know; when the peer's
+  // answer to that is known; when the queue pair is gone.
   virtual void configure(QueuePairOptions& options) const = 0;
   virtual void open(Connection& connection) = 0;
   virtual void join(Connection& connection, const wire::Reception& theirs) = 0;
@@ -33,7 +33,7 @@ class Receiver {
   virtual void on_credits(Connection& connection, std::uint32_t credits) = 0;
 
   // A receive has completed: where the message is. Valid until consumed(), and with it
-  // model::landing bytes before it, which are the caller's.
+  // model::receive_headroom bytes before it, which are the caller's.
   virtual std::byte* arrived(Connection& connection, const Completion& completion,
                              const wire::Note& note) = 0;
   // It was read, or nobody is there to read it (`connection` is null). True if the peer should be
@@ -43,7 +43,7 @@ class Receiver {
 
   // Completion queue of receives that belong to no connection; null if there is none.
   virtual CompletionQueue* shared_completions() { return nullptr; }
-  // The shared queue is low; called by the attendant.
+  // The shared queue is low; called by the progress thread.
   virtual void on_limit() {}
   virtual void list_counters(base::CounterList& list) const = 0;
   // Buffers of the pool that it holds: for receives that are posted, or read and soon posted again.

@@ -17,7 +17,8 @@ void RingReceiver::open(Connection& connection) {
   window.region = device_.register_memory(window.ring.get(), bytes, Access::remote);
   bytes_ += bytes;
   post(connection, model::own_receives(window_));
-  window.ours = {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()) + model::landing,
+  window.ours = {.address =
+                     reinterpret_cast<std::uintptr_t>(window.ring.get()) + model::receive_headroom,
                  .key = window.region->remote_key,
                  .window = window_};
 }

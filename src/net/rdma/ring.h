@@ -24,7 +24,7 @@ class RingReceiver final : public WindowedReceiver {
   void close(Connection& connection) override;
   wire::Note prepare(Connection& connection, SendWork& work, wire::Note note) override;
   std::byte* arrived(Connection& connection, const Completion&, const wire::Note& note) override {
-    return connection.window->ring.get() + model::landing + note.slot * slot_bytes_;
+    return connection.window->ring.get() + model::receive_headroom + note.slot * slot_bytes_;
   }
   bool consumed(Connection* connection, const Completion& completion,
                 const wire::Note& note) override;

@@ -17,7 +17,7 @@ void tally(std::uint64_t& counter, std::uint64_t by) {
 } // namespace
 
 SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape,
-                               bool attended)
+                               bool async)
     : pool_(pool), kept_(shape.shared), watermark_(shape.watermark), most_(shape.most_receives),
       depth_(shape.shared_depth),
       batch_(std::min(model::shared_batch, (kept_ - watermark_ + 1) / 2)), driver_(shape.driver) {
@@ -26,7 +26,7 @@ SharedReceiver::SharedReceiver(Device& device, BufferPool& pool, const model::Sh
                "RDMA: {} has no shared receive queues; set MACADAM_RDMA_RECEIVE=credit",
                device.name());
   }
-  completions_ = device.make_completion_queue(most_, attended);
+  completions_ = device.make_completion_queue(most_, async);
   // A receive may keep its place until its completion is read: room for all that may be so.
   queue_ = device.make_shared_receive_queue(depth_);
   post_new(kept_, 1);
@@ -68,14 +68,14 @@ std::size_t SharedReceiver::post(std::span<const ReceiveWork> work) {
   return taken;
 }
 
-// The attendant: the application has not read for so long that the queue runs low (section 4.1.3).
-// How many are left is not told: fewer than the watermark at the event, and by equation 5 none when
-// the attendant has woken up. So it posts what is kept, in batches so that the first soon serve.
-// Registering more is the computation's time: no more than it takes until the next event, and some
-// batches together.
-// Nor more than may be held: completions that nobody reads stay fewer than their queue has room
-// for, and the rest of the pool is left to sends. Buffers that were read and wait to be posted
-// count, or nobody would free one for a send when no further message comes.
+// The progress thread: the application has not read for so long that the queue runs low
+// (section 4.1.3). How many are left is not told: fewer than the watermark at the event, and by
+// equation 5 none when the progress thread has woken up. So it posts what is kept, in batches so
+// that the first soon serve. Registering more is the computation's time: no more than it takes
+// until the next event, and some batches together. Nor more than may be held: completions that
+// nobody reads stay fewer than their queue has room for, and the rest of the pool is left to sends.
+// Buffers that were read and wait to be posted count, or nobody would free one for a send when no
+// further message comes.
 void SharedReceiver::on_limit() {
   tally(limit_events_, 1);
   std::size_t posted = 0;
@@ -83,7 +83,7 @@ void SharedReceiver::on_limit() {
     const std::uint32_t room = most_ - held_.load(std::memory_order_relaxed);
     const auto left = static_cast<std::uint32_t>(kept_ - posted);
     const std::size_t count =
-        post_new(std::min({room, left, batch_}), posted < watermark_ ? model::largest_chunk : 0);
+        post_new(std::min({room, left, batch_}), posted < watermark_ ? model::largest_arena : 0);
     if (count == 0) break;
     posted += count;
   }
@@ -98,7 +98,8 @@ void SharedReceiver::on_limit() {
 
 bool SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {
   Buffer* const buffer = buffer_of(completion.id);
-  // Above `kept_`, the attendant has posted in between what the burst needed: back to the pool.
+  // Above `kept_`, the progress thread has posted in between what the burst needed: back to the
+  // pool.
   if (held_.load(std::memory_order_relaxed) > kept_) [[unlikely]] {
     give_back(*buffer);
   } else {
@@ -125,7 +126,7 @@ void SharedReceiver::repost() {
   rearm();
 }
 
-// Buffers have been given back: the attendant may find some now.
+// Buffers have been given back: the progress thread may find some now.
 void SharedReceiver::rearm() {
   if (limit_due_.load(std::memory_order_relaxed) &&
       limit_due_.exchange(false, std::memory_order_acquire))
@@ -135,7 +136,7 @@ void SharedReceiver::rearm() {
 void SharedReceiver::list_counters(base::CounterList& list) const {
   list.add("rdma", "limit_events", "times the shared receives ran low while nobody read them",
            limit_events_);
-  list.add("rdma", "refilled", "shared receives posted by the attendant", refilled_);
+  list.add("rdma", "refilled", "shared receives posted by the progress thread", refilled_);
   list.add("rdma", "returned", "message buffers given back after a burst", returned_);
 }
 

@@ -15,16 +15,16 @@ namespace macadam::net::rdma {
 
 // `shared`: one queue of receives for all connections (Sur et al., section 4). Senders are not
 // throttled. `kept` receives are posted; when fewer than `watermark` are left because the
-// application computes, the device wakes the attendant, which posts more from the pool. Equation 5
-// gives it the time to wake up and to post, not to register memory: so the first refill's is
-// registered with the first connection. A sender that comes faster still is refused by the network
-// and tries again: nothing is lost.
+// application computes, the device wakes the progress thread, which posts more from the pool.
+// Equation 5 gives it the time to wake up and to post, not to register memory: so the first
+// refill's is registered with the first connection. A sender that comes faster still is refused by
+// the network and tries again: nothing is lost.
 class SharedReceiver final : public Receiver {
  public:
-  // With a watermark of 0 the attendant posts nothing (Figure 10, without flow control).
-  // `attended`, of the queue of completions, as in Device. Throws base::Error if the device has no
+  // With a watermark of 0 the progress thread posts nothing (Figure 10, without flow control).
+  // `async`, of the queue of completions, as in Device. Throws base::Error if the device has no
   // shared receive queue.
-  SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape, bool attended);
+  SharedReceiver(Device& device, BufferPool& pool, const model::Shape& shape, bool async);
   ~SharedReceiver() override;
 
   void configure(QueuePairOptions& options) const override;
@@ -36,7 +36,7 @@ class SharedReceiver final : public Receiver {
   std::uint32_t take_credits(Connection&) override { return 0; }
   void on_credits(Connection&, std::uint32_t) override {}
   std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
-    return buffer_of(completion.id)->memory + model::landing;
+    return buffer_of(completion.id)->memory + model::receive_headroom;
   }
   bool consumed(Connection*, const Completion& completion, const wire::Note&) override;
   CompletionQueue* shared_completions() override { return completions_.get(); }
@@ -51,7 +51,7 @@ class SharedReceiver final : public Receiver {
   std::size_t post_new(std::uint32_t count, std::size_t registering);
   std::size_t post(std::span<const ReceiveWork> work);
   [[nodiscard]] ReceiveWork receive_into(const Buffer& buffer) const {
-    return {.id = receive_id(&buffer), .segment = pool_.landing_in(buffer)};
+    return {.id = receive_id(&buffer), .segment = pool_.receive_segment(buffer)};
   }
   [[gnu::noinline]] void repost();
   [[gnu::noinline]] void give_back(Buffer& buffer);
@@ -67,14 +67,14 @@ class SharedReceiver final : public Receiver {
   std::unique_ptr<CompletionQueue> completions_;
   std::unique_ptr<SharedReceiveQueue> queue_;
   // Buffers of this: left in the queue, completed and not yet read, or in `unposted_`. Never more
-  // than `most_`, as the attendant alone adds to them, once the constructor has.
+  // than `most_`, as the progress thread alone adds to them, once the constructor has.
   std::atomic<std::uint32_t> held_ = 0;
   bool reserved_ = false;               // for the first refill; under the connector's lock
   std::atomic<bool> limit_due_ = false; // the watermark is to be armed again
   std::array<ReceiveWork, model::shared_batch> unposted_; // read, not yet posted again: the first
   std::size_t unposted_count_ = 0;                        // ... of these
-  std::uint64_t limit_events_ = 0;                        // the attendant's
-  std::uint64_t refilled_ = 0;                            // the attendant's
+  std::uint64_t limit_events_ = 0;                        // the progress thread's
+  std::uint64_t refilled_ = 0;                            // the progress thread's
   std::uint64_t returned_ = 0;
 };
 

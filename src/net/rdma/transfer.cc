@@ -37,29 +37,29 @@ std::unique_ptr<mem::Pinned> RdmaTransport::pin(const mem::Range& range) {
   }
 }
 
-RemoteMemory RdmaTransport::register_memory(void* memory, std::size_t bytes) {
+RemoteMemory RdmaTransport::register_cached(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
   if (const MemoryRegion* const region = heap_.find(memory)) return {address, region->remote_key};
-  const mem::Registration* const registration = cache_.name(memory, bytes);
+  const mem::Registration* const registration = cache_.register_range(memory, bytes);
   if (registration == nullptr) { // the cache has let go all it could, and the device still refuses
     base::fail(
         MPI_ERR_NO_MEM,
-        "RDMA: {} bytes at {} cannot be registered; {} pieces of {} bytes together are in use; "
+        "RDMA: {} bytes at {} cannot be registered; {} regions of {} bytes together are in use; "
         "{}; transfer less at once, or raise the limit that is named",
         bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), refusal_);
   }
-  return {address, registration->travelling_key()};
+  return {address, registration->packed_key()};
 }
 
-void RdmaTransport::release_memory(RemoteMemory memory) {
+void RdmaTransport::release_cached(RemoteMemory memory) {
   if (memory.key >> 32 == 0) return; // of no bytes, or of the heap, which stays registered
   mem::Registration* const registration = cache_.find_key(memory.key);
   if (registration == nullptr) {
     base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is released, but key {:#x} is not in use",
                memory.address, memory.key);
   }
-  cache_.unname(*registration);
+  cache_.deregister(*registration);
 }
 
 Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory target,
@@ -72,17 +72,17 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
                   cookie, 0);
 }
 
-Posted RdmaTransport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
-                                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
-                                  bool /*exchange*/) {
+Posted RdmaTransport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
+                                   std::size_t bytes, std::uint64_t cookie,
+                                   std::uint32_t notification, bool /*exchange*/) {
   if (is_self(link)) [[unlikely]] {
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
-    to_self_.push_back({{}, notice, bytes});
+    to_self_.push_back({{}, notification, bytes});
     chores_ = true;
     return Posted::done;
   }
   return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
-                  cookie, notice);
+                  cookie, notification);
 }
 
 Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
@@ -96,10 +96,11 @@ Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, 
 
 Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
                                RemoteMemory remote, std::size_t bytes, std::uint64_t cookie,
-                               std::uint32_t notice) {
+                               std::uint32_t notification) {
   if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
-  if (!can_post(connection) || (notice != 0 && !connection.may_send())) return refuse(connection);
-  const bool may_pass = may_be_passed(is_get, bytes, notice);
+  if (!can_post(connection) || (notification != 0 && !connection.may_send()))
+    return refuse(connection);
+  const bool may_pass = may_be_passed(is_get, bytes, notification);
   mem::Registration* registration = nullptr;
   Buffer* bounce = nullptr;
   const MemoryRegion* const region = heap_.find(local);
@@ -107,9 +108,10 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
     const bool small = bytes <= pool_.buffer_bytes();
     registration = small ? cache_.find(local, bytes) : cache_.acquire(local, bytes);
     if (registration == nullptr) {
-      if (small && !is_get && !may_pass && put_small(connection, local, remote, bytes, notice))
+      if (small && !is_get && !may_pass &&
+          put_small(connection, local, remote, bytes, notification))
         return Posted::done;
-      if (!small && notice != 0) return Posted::untold; // takes several writes
+      if (!small && notification != 0) return Posted::unnotified; // takes several writes
       bounce = take_buffer();
       if (bounce == nullptr) return refuse(connection);
     }
@@ -120,19 +122,19 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   transfer.local = static_cast<std::byte*>(local);
   transfer.remote = remote;
   transfer.bytes = bytes;
-  transfer.notice = notice;
+  transfer.notification = notification;
   transfer.is_get = is_get;
   if (may_pass) ++connection.sends.unplaced;
   ++(is_get ? counters_.gets : counters_.puts);
   if (bounce != nullptr) ++counters_.bounced;
   connection.unposted.push_back(transfer);
-  post_pieces(transfer);
+  post_fragments(transfer);
   return Posted::pending;
 }
 
 // The data leave their place at once. Behind the write, in the same queue, come later messages.
 bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteMemory target,
-                              std::size_t bytes, std::uint32_t notice) {
+                              std::size_t bytes, std::uint32_t notification) {
   SendWork work;
   work.operation = Operation::write;
   work.remote_address = target.address;
@@ -150,7 +152,7 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
     ++counters_.bounced;
   }
   work.segments = {&segment, 1};
-  if (notice != 0) add_notice(connection, work, notice);
+  if (notification != 0) add_notification(connection, work, notification);
   post(connection, work, buffer, nullptr);
   ++counters_.puts;
   connection.last_used = ++clock_;
@@ -158,18 +160,19 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
 }
 
 // The write tells its target that it is complete, and takes a receive there.
-void RdmaTransport::add_notice(Connection& connection, SendWork& work, std::uint32_t notice) {
+void RdmaTransport::add_notification(Connection& connection, SendWork& work,
+                                     std::uint32_t notification) {
   receiver_->take_receive(connection);
   work.operation = Operation::write_immediate;
-  work.immediate = wire::Note::of_put(notice).encode();
+  work.immediate = wire::Note::of_put(notification).encode();
 }
 
 // Posts what fits of a transfer, the front of its connection's; true if that was all.
-bool RdmaTransport::post_pieces(Transfer& transfer) {
+bool RdmaTransport::post_fragments(Transfer& transfer) {
   Connection& connection = *transfer.connection;
   Buffer* const bounce = transfer.bounce;
   const std::size_t most =
-      bounce != nullptr ? pool_.buffer_bytes() : longest_piece(device_.limits());
+      bounce != nullptr ? pool_.buffer_bytes() : longest_fragment(device_.limits());
   const MemoryRegion* const region =
       transfer.registration == nullptr ? heap_.find(transfer.local) : nullptr;
   while (transfer.posted < transfer.bytes) {
@@ -190,7 +193,8 @@ bool RdmaTransport::post_pieces(Transfer& transfer) {
     work.segments = {&segment, 1};
     work.remote_address = transfer.remote.address + transfer.posted;
     work.remote_key = device_key(transfer.remote);
-    if (transfer.notice != 0) add_notice(connection, work, transfer.notice); // one piece
+    if (transfer.notification != 0)
+      add_notification(connection, work, transfer.notification); // one fragment
     transfer.posted += bytes;
     const bool last = transfer.posted == transfer.bytes;
     post(connection, work, nullptr, last || bounce != nullptr ? &transfer : nullptr);
@@ -199,7 +203,7 @@ bool RdmaTransport::post_pieces(Transfer& transfer) {
   return true;
 }
 
-// The last piece is complete, or the one in the message buffer: the next may be posted then.
+// The last fragment is complete, or the one in the message buffer: the next may be posted then.
 void RdmaTransport::on_posted(Transfer& transfer, Sink& sink) {
   if (transfer.is_get && transfer.bounce != nullptr) {
     base::copy(transfer.local + transfer.posted - transfer.bounced, transfer.bounce->memory,
@@ -212,7 +216,7 @@ void RdmaTransport::on_posted(Transfer& transfer, Sink& sink) {
 void RdmaTransport::finish(Transfer& transfer, bool ok, Sink& sink) {
   base::List<Transfer>::erase(transfer);
   --transfer.connection->transfers;
-  if (may_be_passed(transfer.is_get, transfer.bytes, transfer.notice))
+  if (may_be_passed(transfer.is_get, transfer.bytes, transfer.notification))
     --transfer.connection->sends.unplaced;
   if (transfer.bounce != nullptr) pool_.give(transfer.bounce);
   if (transfer.registration != nullptr) cache_.release(*transfer.registration);

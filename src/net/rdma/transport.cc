@@ -18,7 +18,7 @@ namespace {
 
 static_assert(engine::wire::longest_control <= model::header_room);
 static_assert(sizeof(engine::wire::Eager) == model::repeated_header);
-static_assert(model::repeated_header <= model::landing);
+static_assert(model::repeated_header <= model::receive_headroom);
 
 // Seconds for which a wait yields its core before it sleeps, if the user does not say. To be woken
 // takes longer than most waits last; but where processes share cores, a core that one of them polls
@@ -32,14 +32,14 @@ constexpr unsigned packet_interval_us = 1000;
 engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device) {
   const auto eager = static_cast<std::size_t>(settings.rdma_eager);
   return {.name = "rdma",
-          .message = model::header_room + eager - model::landing,
+          .message = model::header_room + eager - model::receive_headroom,
           .eager = eager,
           .always_eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           // A message must not pass a write whose end its target looks for.
           .orders_bytes = device.orders_bytes && device.orders_arrivals,
           .packet = device.mtu,
-          .noticed_put = longest_piece(device),
+          .notified_put = longest_fragment(device),
           .orders_puts = device.orders_arrivals,
           .orders_writes = device.orders_writes,
           .atomics = device.atomics,
@@ -102,17 +102,17 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
   options.inline_bytes = shape_.inline_bytes;
   connector_ = std::make_unique<Connector>(device, directory, settings, *receiver_, queues_,
                                            options, most - 1, permits);
-  device.attend(this);
+  device.set_event_sink(this);
   try {
     directory.publish(connector_->endpoint());
   } catch (...) {
-    device.attend(nullptr);
+    device.set_event_sink(nullptr);
     throw;
   }
 }
 
 RdmaTransport::~RdmaTransport() {
-  device_.attend(nullptr);
+  device_.set_event_sink(nullptr);
 }
 
 engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
@@ -369,7 +369,7 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   add("no_receiver", "connections lost as the peer had no receive posted for too long",
       counters_.no_receiver);
   const mem::RegistrationCounters& cache = cache_.counters();
-  add("registrations", "pieces of user memory registered", cache.registrations);
+  add("registrations", "regions of user memory registered", cache.registrations);
   add("registration_hits", "uses of memory that was registered already", cache.hits);
   add("registration_evictions", "registrations let go for want of room", cache.evictions);
   add("registrations_invalidated", "registrations whose memory went away", cache.invalidated);

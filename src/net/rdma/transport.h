@@ -48,9 +48,9 @@ struct Counters {
   std::uint64_t broken = 0;
 };
 
-// Longer puts and gets are cut in pieces, which every device takes and whose lengths fit their
+// Longer puts and gets are cut in fragments, which every device takes and whose lengths fit their
 // field.
-inline std::size_t longest_piece(const DeviceLimits& device) {
+inline std::size_t longest_fragment(const DeviceLimits& device) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(device.message, std::uint64_t{1} << 30));
 }
 
@@ -66,8 +66,8 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
  public:
   // Publishes where this process listens. All arguments outlive the transport; `invalidation` may
   // be null, then no user memory stays registered after its use. A process that has another
-  // network too sleeps on that one, the `sleeper`: then idle() is not called, and the attendant
-  // wakes it. Without `permits` none may be issued to this process or by it, nor is memory
+  // network too sleeps on that one, the `sleeper`: then idle() is not called, and the progress
+  // thread wakes it. Without `permits` none may be issued to this process or by it, nor is memory
   // registered for them. Throws base::Error if the device cannot do what the settings ask for.
   RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
                 mem::InvalidationSource* invalidation, engine::Transport* sleeper = nullptr,
@@ -89,18 +89,18 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
               std::size_t payload_bytes) override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
-  Posted put_noticed(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                     std::uint64_t cookie, std::uint32_t notice, bool exchange) override;
+  Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                      std::uint64_t cookie, std::uint32_t notification, bool exchange) override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
-  RemoteMemory register_memory(void* memory, std::size_t bytes) override;
+  RemoteMemory register_cached(void* memory, std::size_t bytes) override;
   std::uint64_t issue(engine::Link& link) override;
   bool use(engine::Link& issuer, std::uint64_t permit) override;
   engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override;
   void discard(engine::Link& link, std::uint64_t permit) override;
-  void release_memory(RemoteMemory memory) override;
-  RemoteMemory expose(void* memory, std::size_t bytes) override;
-  void conceal(RemoteMemory memory) override;
+  void release_cached(RemoteMemory memory) override;
+  RemoteMemory register_region(void* memory, std::size_t bytes) override;
+  void deregister_region(RemoteMemory memory) override;
   Posted flush(engine::Link& link, std::uint64_t cookie) override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) override;
@@ -128,16 +128,16 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
     std::size_t buffers = 0;       // of the pool, for sends
     std::size_t receives = 0;      // of the pool, for receives
     std::size_t transfers = 0;     // puts and gets
-    std::size_t registrations = 0; // pieces of user memory
+    std::size_t registrations = 0; // regions of user memory
     std::size_t credits = 0;       // of all connections: that we have, and that we owe to the peer
   };
   [[nodiscard]] InUse in_use() const;
 
  private:
-  // A message to oneself, or the notice of a put.
+  // A message to oneself, or the notification of a put.
   struct ToSelf {
     std::vector<std::byte> message;
-    std::uint32_t notice = 0;
+    std::uint32_t notification = 0;
     std::size_t put_bytes = 0;
   };
 
@@ -195,8 +195,8 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void arm_queues();
 
   // lifecycle.cc: connections opened, closed, evicted, broken
-  bool take_news(Sink& sink);
-  void apply(const News& news, Sink& sink);
+  bool take_state_events(Sink& sink);
+  void apply(const StateEvent& state_event, Sink& sink);
   void open(Connection& connection, Sink& sink);
   void begin_close(Connection& connection);
   bool continue_close(Connection& connection);
@@ -212,19 +212,20 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
 
   // transfer.cc: puts and gets
   Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
-                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notice);
+                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notification);
   bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes,
-                 std::uint32_t notice);
-  void add_notice(Connection& connection, SendWork& work, std::uint32_t notice);
-  bool post_pieces(Transfer& transfer);
+                 std::uint32_t notification);
+  void add_notification(Connection& connection, SendWork& work, std::uint32_t notification);
+  bool post_fragments(Transfer& transfer);
   void on_posted(Transfer& transfer, Sink& sink);
   // permits.cc
   Permits& permits_of(engine::Link& link);
   void ask(Connection& connection, Permits& permits, unsigned at, std::uint64_t number);
 
   // Messages wait until such a put is complete, as the device might place it after them.
-  [[nodiscard]] bool may_be_passed(bool is_get, std::size_t bytes, std::uint32_t notice) const {
-    return !limits_.orders_puts && !is_get && bytes != 0 && notice == 0;
+  [[nodiscard]] bool may_be_passed(bool is_get, std::size_t bytes,
+                                   std::uint32_t notification) const {
+    return !limits_.orders_puts && !is_get && bytes != 0 && notification == 0;
   }
   Transfer& begin_transfer(Connection& connection, std::uint64_t cookie);
   void finish(Transfer& transfer, bool ok, Sink& sink);
@@ -253,14 +254,14 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   NumberTable numbers_;
   // Something for poll() to do besides looking for arrivals: one of the next five, or a transfer.
   bool chores_ = false;
-  std::deque<News> news_;            // taken and not applied yet
-  std::deque<ToSelf> to_self_;       // messages and notices
-  std::vector<Connection*> owing_;   // credits
-  std::vector<Connection*> closing_; // in Phase::closing
-  std::vector<Connection*> dead_;    // failed queue pairs whose completions may still come
-  std::uint64_t clock_ = 0;          // counts uses of connections
-  std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> exposed_; // by travelling key
-  std::uint32_t exposures_ = 0;                                              // ever made
+  std::deque<StateEvent> state_events_; // taken and not applied yet
+  std::deque<ToSelf> to_self_;          // messages and notifications
+  std::vector<Connection*> owing_;      // credits
+  std::vector<Connection*> closing_;    // in Phase::closing
+  std::vector<Connection*> dead_;       // failed queue pairs whose completions may still come
+  std::uint64_t clock_ = 0;             // counts uses of connections
+  std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> regions_; // by packed key
+  std::uint32_t region_generation_ = 0;                                      // ever made
 
   // Completions taken from a queue and not handled yet: a sink that throws loses no other.
   std::array<Completion, 16> batch_;

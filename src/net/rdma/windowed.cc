@@ -18,11 +18,11 @@ wire::Note WindowedReceiver::prepare(Connection& connection, SendWork&, wire::No
 }
 
 std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
-  const std::uint32_t told = connection.window->consumed;
-  if (told == 0) return 0;
+  const std::uint32_t notified = connection.window->consumed;
+  if (notified == 0) return 0;
   repost(connection);
   connection.window->consumed = 0;
-  return told;
+  return notified;
 }
 
 bool WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {

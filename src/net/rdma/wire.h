@@ -77,7 +77,7 @@ enum class NoteKind : std::uint8_t {
   message, // the engine's
   credits, // nothing but `credits`
   close,   // the last message of this side: the connection is being closed
-  put,     // a put is complete; `slot` and `credits` together are the engine's notice
+  put,     // a put is complete; `slot` and `credits` together are the engine's notification
   leave,   // the last message of this process: it has all that it waited for, and ends
 };
 
@@ -98,18 +98,20 @@ struct Note {
   static constexpr std::uint32_t slot_bits = 16;
   static constexpr std::uint32_t most_credits = (1u << credit_bits) - 1;
 
-  static_assert(engine::notice_bits == credit_bits + slot_bits);
+  static_assert(engine::notification_bits == credit_bits + slot_bits);
 
   [[nodiscard]] std::uint32_t encode() const {
     return static_cast<std::uint32_t>(kind) << (credit_bits + slot_bits) |
            std::uint32_t{credits} << slot_bits | slot;
   }
-  // The engine's notice of a put, which fills both fields.
-  static Note of_put(std::uint32_t notice) {
-    return {NoteKind::put, static_cast<std::uint16_t>(notice >> slot_bits),
-            static_cast<std::uint16_t>(notice)};
+  // The engine's notification of a put, which fills both fields.
+  static Note of_put(std::uint32_t notification) {
+    return {NoteKind::put, static_cast<std::uint16_t>(notification >> slot_bits),
+            static_cast<std::uint16_t>(notification)};
   }
-  [[nodiscard]] std::uint32_t notice() const { return std::uint32_t{credits} << slot_bits | slot; }
+  [[nodiscard]] std::uint32_t notification() const {
+    return std::uint32_t{credits} << slot_bits | slot;
+  }
   static Note decode(std::uint32_t immediate) {
     return {static_cast<NoteKind>(immediate >> (credit_bits + slot_bits)),
             static_cast<std::uint16_t>(immediate >> slot_bits & most_credits),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/cells.h"
-#include "net/shm/choice.h"
+#include "net/shm/chunks.h"
+#include "net/shm/pair_channel.h"
 #include "net/shm/segment.h"
+#include "net/shm/selector.h"
 #include "net/shm/shared_queue.h"
-#include "net/shm/talk.h"
 
 #include <array>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace macadam::net::shm {
 
 // Where our messages to a peer go.
-enum class Lead : std::uint8_t {
+enum class RingState : std::uint8_t {
   queue,
   granted, // a ring is there; the marker that says so is not yet in the queue
   ring,
@@ -25,7 +25,7 @@ enum class Lead : std::uint8_t {
 struct Peer final : engine::Link {
   // Sending; `header` is null until the peer's segment is mapped.
   SegmentHeader* header = nullptr;
-  Lead lead = Lead::queue;
+  RingState ring_state = RingState::queue;
   bool cross_copy = false;         // private memory can be copied by the kernel
   bool ended = false;              // its process: nothing goes there any more
   bool failed = false;             // ... and what it had sent has been read
@@ -37,30 +37,30 @@ struct Peer final : engine::Link {
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
   // Both ways, by rings and in turn.
-  Talk talk;
-  std::byte* turn_memory = nullptr; // ours, if our rank is the lower one; kept for ever
+  PairChannel channel;
+  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one; kept for ever
 
   // Long data, both ways.
-  Cells cells; // the peer's
-  WarmCells warm;
+  Chunks chunks; // the peer's
+  WarmChunks warm;
 
   // Receiving.
-  std::byte* ring_memory = nullptr;     // the ring we gave, null: none
-  bool ring_read = false;               // the peer writes into it: we poll it
-  bool busy = false;                    // it held a message when we looked last
-  bool revoking = false;                // we want it back
-  bool grant_owed = false;              // GRANT found no room yet
-  bool revoke_owed = false;             // REVOKE found no room yet
-  bool owing = false;                   // in Transport::owing_
-  std::uint64_t heard = 0;              // messages, halved now and then
-  std::uint64_t consider_at = 0;        // `heard` at which the peer may get a ring
-  WayChoice way_choice;                 // for long data from the peer
-  std::array<Pace, size_classes> paces; // of those
-  PlaceChoice place_choice;             // for their place here
-  Stores placing = Stores::cached;      // what comes now
-  double began = 0;                     // when that began, if it is timed
-  std::uint64_t parts_left = 0;         // bytes to come of a message that has begun
-  bool half_missing = false;            // of what comes now, we could not copy our half
+  std::byte* ring_memory = nullptr;         // the ring we gave, null: none
+  bool ring_read = false;                   // the peer writes into it: we poll it
+  bool busy = false;                        // it held a message when we looked last
+  bool revoking = false;                    // we want it back
+  bool grant_owed = false;                  // GRANT found no room yet
+  bool revoke_owed = false;                 // REVOKE found no room yet
+  bool owing = false;                       // in Transport::owing_
+  std::uint64_t heard = 0;                  // messages, halved now and then
+  std::uint64_t consider_at = 0;            // `heard` at which the peer may get a ring
+  MethodSelector method_selector;           // for long data from the peer
+  std::array<CopyCost, size_classes> costs; // of those
+  StoresSelector stores_selector;           // for their place here
+  Stores placing = Stores::cached;          // what comes now
+  double began = 0;                         // when that began, if it is timed
+  std::uint64_t fragments_left = 0;         // bytes to come of a message that has begun
+  bool half_missing = false;                // of what comes now, we could not copy our half
 };
 
 // Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.

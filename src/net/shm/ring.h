@@ -12,26 +12,27 @@ namespace macadam::net::shm {
 // Stands in front of a ring's lines.
 struct alignas(line_bytes) RingControl {
   std::atomic<std::uint64_t> head{0}; // lines that the receiver gave back
-  alignas(line_bytes) std::atomic<std::uint32_t> wishes{0};
+  alignas(line_bytes) std::atomic<std::uint32_t> hints{0};
 };
 static_assert(sizeof(RingControl) == 2 * line_bytes);
 
-// What the receiver wishes of long data, three bits for each class of sizes: how they come, and to
+// The receiver's hint for long data, three bits for each class of sizes: how they come, and to
 // be told when the sender began.
-struct Wish {
-  Way way = Way::cells;
+struct CopyHint {
+  CopyMethod method = CopyMethod::chunks;
   bool timed = false;
 
   [[nodiscard]] std::uint32_t bits(std::size_t size_class) const {
-    return (static_cast<std::uint32_t>(way) | (timed ? timed_bit : 0)) << bits_a_class * size_class;
+    return (static_cast<std::uint32_t>(method) | (timed ? timed_bit : 0))
+           << bits_a_class * size_class;
   }
-  static Wish from(std::uint32_t wishes, std::size_t size_class) {
-    const std::uint32_t bits = wishes >> bits_a_class * size_class;
-    return {static_cast<Way>(bits & (timed_bit - 1)), (bits & timed_bit) != 0};
+  static CopyHint from(std::uint32_t hints, std::size_t size_class) {
+    const std::uint32_t bits = hints >> bits_a_class * size_class;
+    return {static_cast<CopyMethod>(bits & (timed_bit - 1)), (bits & timed_bit) != 0};
   }
-  // `wishes` with this one for the class.
-  [[nodiscard]] std::uint32_t put_into(std::uint32_t wishes, std::size_t size_class) const {
-    return (wishes & ~(all_bits << bits_a_class * size_class)) | bits(size_class);
+  // `hints` with this one for the class.
+  [[nodiscard]] std::uint32_t put_into(std::uint32_t hints, std::size_t size_class) const {
+    return (hints & ~(all_bits << bits_a_class * size_class)) | bits(size_class);
   }
 
  private:
@@ -50,33 +51,33 @@ class RingWriter {
   RingWriter() = default;
   // A ring whose lines are all zero.
   RingWriter(RingControl& control, std::uint64_t lines)
-      : control_(&control), lane_(&control + 1, lines) {}
+      : control_(&control), buffer_(&control + 1, lines) {}
 
   // Writes a message; false if there is no room now. `in_a_row`: the reader has sent nothing since
   // the message before.
-  bool write(Kind kind, Mark mark, const Parts& parts, bool in_a_row = true) {
-    const std::uint32_t lines = lines_for(parts.header_bytes + parts.payload_bytes);
-    const std::uint64_t gap = lane_.gap(tail_, lines);
+  bool write(Kind kind, Mark mark, const MessageBody& body, bool in_a_row = true) {
+    const std::uint32_t lines = lines_for(body.header_bytes + body.payload_bytes);
+    const std::uint64_t gap = buffer_.gap(tail_, lines);
     if (!has_room(gap + lines)) [[unlikely]]
       return false;
     if (gap > 0) [[unlikely]] {
-      fill(lane_.at(tail_), Kind::pad, mark, {});
+      fill(buffer_.at(tail_), Kind::pad, mark, {});
       publish(gap);
     }
     // publish() looks at the line behind: it comes while a long payload is copied.
-    if (lines > lines_ahead) prefetch_to_write(&lane_.at(tail_ + lines));
-    Line& first = lane_.at(tail_);
-    fill(first, kind, mark, parts);
+    if (lines > lines_ahead) prefetch_to_write(&buffer_.at(tail_ + lines));
+    Line& first = buffer_.at(tail_);
+    fill(first, kind, mark, body);
     publish(lines);
-    Line& ahead = lane_.at(tail_ + lines_ahead);
+    Line& ahead = buffer_.at(tail_ + lines_ahead);
     if (in_a_row) {
-      if (kind == Kind::message) hand_on(&first);
+      if (kind == Kind::message) cldemote(&first);
       prefetch_to_write(&ahead); // so that a stream of messages finds its lines ready
     } else {
       // Time is left to hand on the whole message, and the reader may keep the line ahead: it need
       // not take it from us when it begins to poll it.
       for (std::uint32_t i = 0; i < lines; ++i)
-        hand_on(&first + i);
+        cldemote(&first + i);
       __builtin_prefetch(&ahead);
     }
     return true;
@@ -87,8 +88,8 @@ class RingWriter {
   // Whether so many messages of one line would find room.
   [[nodiscard]] bool has_room_for(std::uint64_t lines) { return has_room(lines); }
 
-  [[nodiscard]] Wish wish(std::size_t size_class) const {
-    return Wish::from(control_->wishes.load(std::memory_order_relaxed), size_class);
+  [[nodiscard]] CopyHint hint(std::size_t size_class) const {
+    return CopyHint::from(control_->hints.load(std::memory_order_relaxed), size_class);
   }
 
  private:
@@ -96,26 +97,26 @@ class RingWriter {
 
   // One line more than asked for, because publish() looks at the line behind.
   bool has_room(std::uint64_t lines) {
-    if (tail_ + lines < head_ + lane_.size) [[likely]]
+    if (tail_ + lines < head_ + buffer_.size) [[likely]]
       return true;
     head_ = control_->head.load(std::memory_order_acquire);
-    return tail_ + lines < head_ + lane_.size;
+    return tail_ + lines < head_ + buffer_.size;
   }
 
   // The receiver polls the line behind this message next. What we once wrote there must not pass
   // for a stamp.
   void publish(std::uint64_t lines) {
     const std::uint64_t next = tail_ + lines;
-    const std::atomic_ref stale(lane_.at(next).stamp);
-    if (stale.load(std::memory_order_relaxed) == lane_.stamp(next)) [[unlikely]] {
+    const std::atomic_ref stale(buffer_.at(next).stamp);
+    if (stale.load(std::memory_order_relaxed) == buffer_.stamp(next)) [[unlikely]] {
       stale.store(0, std::memory_order_relaxed);
     }
-    lane_.publish(tail_);
+    buffer_.publish(tail_);
     tail_ = next;
   }
 
   RingControl* control_ = nullptr;
-  Lane lane_;
+  CircularBuffer buffer_;
   std::uint64_t tail_ = 0;
   std::uint64_t head_ = 0; // as last seen
 };
@@ -124,21 +125,21 @@ class RingReader {
  public:
   RingReader() = default;
   RingReader(RingControl& control, std::uint64_t lines)
-      : control_(&control), lane_(&control + 1, lines) {}
+      : control_(&control), buffer_(&control + 1, lines) {}
 
   // The next message, null if there is none; it stays valid until pop().
   [[nodiscard]] const Line* next() const {
-    return lane_.stamped(position_) ? &lane_.at(position_) : nullptr;
+    return buffer_.stamped(position_) ? &buffer_.at(position_) : nullptr;
   }
 
-  [[nodiscard]] bool holds(const Line& line) const { return lane_.holds(position_, line); }
+  [[nodiscard]] bool holds(const Line& line) const { return buffer_.holds(position_, line); }
 
   // Where that stands.
   [[nodiscard]] std::uint64_t position() const { return position_; }
 
   void pop() {
-    position_ += lane_.lines_of(position_, lane_.at(position_));
-    if (position_ - given_back_ >= lane_.size / 4) give_back();
+    position_ += buffer_.lines_of(position_, buffer_.at(position_));
+    if (position_ - given_back_ >= buffer_.size / 4) give_back();
   }
 
   // Tells the sender how far its lines are free again; pop() does it now and then.
@@ -147,24 +148,24 @@ class RingReader {
     control_->head.store(position_, std::memory_order_release);
   }
 
-  [[nodiscard]] Wish wished(std::size_t size_class) const {
-    return Wish::from(wishes_, size_class);
+  [[nodiscard]] CopyHint hint(std::size_t size_class) const {
+    return CopyHint::from(hints_, size_class);
   }
 
   // Written only when it changes, so that the sender has the line.
-  void wish(std::size_t size_class, Wish wish) {
-    const std::uint32_t wishes = wish.put_into(wishes_, size_class);
-    if (wishes == wishes_) return;
-    wishes_ = wishes;
-    control_->wishes.store(wishes, std::memory_order_relaxed);
+  void set_hint(std::size_t size_class, CopyHint hint) {
+    const std::uint32_t hints = hint.put_into(hints_, size_class);
+    if (hints == hints_) return;
+    hints_ = hints;
+    control_->hints.store(hints, std::memory_order_relaxed);
   }
 
  private:
   RingControl* control_ = nullptr;
-  Lane lane_;
+  CircularBuffer buffer_;
   std::uint64_t position_ = 0;
   std::uint64_t given_back_ = 0;
-  std::uint32_t wishes_ = 0;
+  std::uint32_t hints_ = 0;
 };
 
 } // namespace macadam::net::shm

@@ -26,8 +26,8 @@ void Transport::consider_ring(Peer& peer) {
       std::memset(memory, 0, ring_bytes(ring_lines_));
       auto& control = *new (memory) RingControl;
       peer.ring_memory = static_cast<std::byte*>(memory);
-      peer.talk.in = RingReader(control, ring_lines_);
-      if (rank_ < peer.rank && peer.turn_memory == nullptr) make_turn_block(peer);
+      peer.channel.in = RingReader(control, ring_lines_);
+      if (rank_ < peer.rank && peer.mailbox_memory == nullptr) make_mailbox(peer);
       peer.grant_owed = true;
       ++rings_given_;
       ++counters_.rings_granted;
@@ -54,11 +54,11 @@ void Transport::consider_ring(Peer& peer) {
 }
 
 // Without memory for it the pair has its rings.
-void Transport::make_turn_block(Peer& peer) {
-  auto* const memory = static_cast<std::byte*>(heap_.allocate(TurnBlock::bytes));
+void Transport::make_mailbox(Peer& peer) {
+  auto* const memory = static_cast<std::byte*>(heap_.allocate(Mailbox::bytes));
   if (memory == nullptr) return;
-  peer.turn_memory = TurnBlock::begin(memory);
-  std::memset(peer.turn_memory, 0, line_bytes);
+  peer.mailbox_memory = Mailbox::begin(memory);
+  std::memset(peer.mailbox_memory, 0, line_bytes);
 }
 
 void Transport::on_to_ring(Peer& peer) {
@@ -85,35 +85,35 @@ void Transport::on_grant(Peer& peer, const Line& line) {
   const auto in_lines = [](RemoteMemory memory, std::uint64_t bytes) {
     return Extent::of_key(memory.key).holds_lines(memory.address, bytes / line_bytes);
   };
-  const bool answers = grant.turn_block.key != private_key;
+  const bool answers = grant.mailbox.key != private_key;
   const bool sound = std::has_single_bit(grant.lines) && grant.lines >= fewest_lines &&
                      in_lines(grant.ring, ring_bytes(grant.lines)) &&
-                     (!answers || in_lines(grant.turn_block, TurnBlock::bytes));
+                     (!answers || in_lines(grant.mailbox, Mailbox::bytes));
   if (!sound)
     fail_damaged(peer.rank, fmt::format("it gives a ring of {} lines at {:#x}, for answers {:#x}",
-                                        grant.lines, grant.ring.address, grant.turn_block.address));
+                                        grant.lines, grant.ring.address, grant.mailbox.address));
   auto* const ring = mapped_address(peer, grant.ring, ring_bytes(grant.lines));
-  peer.talk.out = RingWriter(*reinterpret_cast<RingControl*>(ring), grant.lines);
-  if (answers && !peer.talk.turn)
-    peer.talk.turn = TurnBlock(mapped_address(peer, grant.turn_block, TurnBlock::bytes), false);
-  peer.lead = Lead::granted;
+  peer.channel.out = RingWriter(*reinterpret_cast<RingControl*>(ring), grant.lines);
+  if (answers && !peer.channel.mailbox)
+    peer.channel.mailbox = Mailbox(mapped_address(peer, grant.mailbox, Mailbox::bytes), false);
+  peer.ring_state = RingState::granted;
   owe(peer);
 }
 
 void Transport::on_revoke(Peer& peer) {
-  peer.lead = Lead::revoked;
+  peer.ring_state = RingState::revoked;
   owe(peer);
 }
 
 // Writes the marker after which our messages to the peer take the other way; false if it finds no
 // room.
-bool Transport::change_lead(Peer& peer) {
-  if (peer.lead == Lead::granted) {
+bool Transport::change_ring_state(Peer& peer) {
+  if (peer.ring_state == RingState::granted) {
     if (!peer.queue.write(Kind::to_ring, rank_, {})) return false;
-    peer.lead = Lead::ring;
-  } else if (peer.lead == Lead::revoked) {
-    if (!peer.talk.write_to_ring(Kind::ring_end, {})) return false;
-    peer.lead = Lead::queue;
+    peer.ring_state = RingState::ring;
+  } else if (peer.ring_state == RingState::revoked) {
+    if (!peer.channel.write_to_ring(Kind::ring_end, {})) return false;
+    peer.ring_state = RingState::queue;
   }
   return true;
 }
@@ -129,17 +129,17 @@ void Transport::owe(Peer& peer) {
 bool Transport::settle(Peer& peer) {
   if (peer.ended) return true;
   if (peer.grant_owed) {
-    std::byte* const turn = peer.turn_memory;
+    std::byte* const mailbox = peer.mailbox_memory;
     const Grant grant{static_cast<std::uint32_t>(ring_lines_),
-                      register_memory(peer.ring_memory, ring_bytes(ring_lines_)),
-                      register_memory(turn, turn != nullptr ? TurnBlock::bytes : 0)};
+                      register_cached(peer.ring_memory, ring_bytes(ring_lines_)),
+                      register_cached(mailbox, mailbox != nullptr ? Mailbox::bytes : 0)};
     peer.grant_owed = !post(reach(peer), Kind::grant, only(grant));
     // From now on: the peer does not know of the block before.
-    if (!peer.grant_owed && turn != nullptr && !peer.talk.turn)
-      peer.talk.turn = TurnBlock(turn, true);
+    if (!peer.grant_owed && mailbox != nullptr && !peer.channel.mailbox)
+      peer.channel.mailbox = Mailbox(mailbox, true);
   }
   if (peer.revoke_owed) peer.revoke_owed = !post(reach(peer), Kind::revoke, {});
-  return change_lead(peer) && !peer.grant_owed && !peer.revoke_owed;
+  return change_ring_state(peer) && !peer.grant_owed && !peer.revoke_owed;
 }
 
 void Transport::settle_rings() {

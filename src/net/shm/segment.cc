@@ -70,10 +70,11 @@ void Mapping::discard() {
 
 Segment::Segment(Directory& directory, std::uint64_t front) : directory_(directory) {
   if (add(front) == nullptr)
-    base::fail(MPI_ERR_NO_MEM,
-               "shared memory: no room for the receive queue and the cells of rank {}, {} KiB: {}; "
-               "or lower MACADAM_SHM_QUEUE",
-               directory.rank(), front >> 10, why_not_);
+    base::fail(
+        MPI_ERR_NO_MEM,
+        "shared memory: no room for the receive queue and the chunks of rank {}, {} KiB: {}; "
+        "or lower MACADAM_SHM_QUEUE",
+        directory.rank(), front >> 10, why_not_);
 }
 
 Segment::~Segment() {

@@ -20,12 +20,12 @@ struct SegmentHeader {
   static constexpr std::uint64_t magic_value = 0x4d6163'73686d32; // "Mac" "shm2"
 
   std::uint64_t magic = 0;
-  std::uint64_t front_bytes = 0;  // of the extent that this begins
-  std::uint64_t queue_offset = 0; // of the first line of the shared receive queue
-  std::uint64_t queue_lines = 0;  // a power of two
-  std::uint64_t cells_offset = 0; // see CellPlan
-  std::uint32_t cell_bytes = 0;
-  std::uint32_t cell_count = 0;
+  std::uint64_t front_bytes = 0;   // of the extent that this begins
+  std::uint64_t queue_offset = 0;  // of the first line of the shared receive queue
+  std::uint64_t queue_lines = 0;   // a power of two
+  std::uint64_t chunks_offset = 0; // see ChunkPlan
+  std::uint32_t chunk_bytes = 0;
+  std::uint32_t chunk_count = 0;
   // A word of the owner's private memory and its value: a peer that can read it there may use
   // cross-memory attach, and knows that the process id is the right one.
   std::uint64_t probe_address = 0;

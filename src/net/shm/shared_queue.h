@@ -51,22 +51,22 @@ class SharedQueueWriter {
  public:
   SharedQueueWriter() = default;
   // `intent` is this process's, for this queue.
-  SharedQueueWriter(SegmentHeader& header, Lane lane, Intent& intent)
-      : header_(&header), lane_(lane), intent_(&intent) {}
+  SharedQueueWriter(SegmentHeader& header, CircularBuffer buffer, Intent& intent)
+      : header_(&header), buffer_(buffer), intent_(&intent) {}
 
   // Writes a message; false if there is no room now.
-  bool write(Kind kind, Rank source, const Parts& parts) {
+  bool write(Kind kind, Rank source, const MessageBody& body) {
     std::uint64_t position = 0;
     std::uint64_t gap = 0;
-    if (!take(lines_for(parts.header_bytes + parts.payload_bytes), position, gap)) [[unlikely]]
+    if (!take(lines_for(body.header_bytes + body.payload_bytes), position, gap)) [[unlikely]]
       return false;
     if (gap > 0) [[unlikely]] {
-      fill(lane_.at(position), Kind::pad, {source}, {});
-      lane_.publish(position);
+      fill(buffer_.at(position), Kind::pad, {source}, {});
+      buffer_.publish(position);
       position += gap;
     }
-    fill(lane_.at(position), kind, {source}, parts);
-    lane_.publish(position);
+    fill(buffer_.at(position), kind, {source}, body);
+    buffer_.publish(position);
     return true;
   }
 
@@ -75,7 +75,7 @@ class SharedQueueWriter {
   bool take(std::uint32_t lines, std::uint64_t& position, std::uint64_t& gap) {
     position = header_->tail.load(std::memory_order_relaxed);
     for (bool stated = false;; stated = true) {
-      gap = lane_.gap(position, lines);
+      gap = buffer_.gap(position, lines);
       if (!has_room(position + gap + lines)) [[unlikely]] {
         if (stated) intent_->withdraw(); // somebody else has taken those lines
         return false;
@@ -92,7 +92,7 @@ class SharedQueueWriter {
   // The tail may be older than the head: then the difference is negative and taking lines fails.
   bool has_room(std::uint64_t end) {
     const auto used = [&] { return static_cast<std::int64_t>(end - head_); };
-    const auto size = static_cast<std::int64_t>(lane_.size);
+    const auto size = static_cast<std::int64_t>(buffer_.size);
     if (used() <= size) [[likely]]
       return true;
     head_ = header_->head.load(std::memory_order_acquire);
@@ -100,7 +100,7 @@ class SharedQueueWriter {
   }
 
   SegmentHeader* header_ = nullptr;
-  Lane lane_;
+  CircularBuffer buffer_;
   Intent* intent_ = nullptr;
   std::uint64_t head_ = 0; // as last seen
 };
@@ -109,19 +109,20 @@ class SharedQueueWriter {
 class SharedQueueReader {
  public:
   SharedQueueReader() = default;
-  SharedQueueReader(SegmentHeader& header, Lane lane) : header_(&header), lane_(lane) {}
+  SharedQueueReader(SegmentHeader& header, CircularBuffer buffer)
+      : header_(&header), buffer_(buffer) {}
 
   // The next message, null if there is none; it stays valid until pop().
   [[nodiscard]] const Line* next() const {
-    return lane_.stamped(position_) ? &lane_.at(position_) : nullptr;
+    return buffer_.stamped(position_) ? &buffer_.at(position_) : nullptr;
   }
 
-  // See Lane. A message of one line needs not be looked at.
-  [[nodiscard]] bool holds(const Line& line) const { return lane_.holds(position_, line); }
+  // See CircularBuffer. A message of one line needs not be looked at.
+  [[nodiscard]] bool holds(const Line& line) const { return buffer_.holds(position_, line); }
 
   void pop() {
     const std::uint64_t first = position_;
-    advance(first + lane_.lines_of(first, lane_.at(first)), first + 1);
+    advance(first + buffer_.lines_of(first, buffer_.at(first)), first + 1);
   }
 
   // Where the next message will stand, and the end of all that senders have taken so far.
@@ -145,7 +146,7 @@ class SharedQueueReader {
       end = its_end;
     }
     // Who has published in the meantime may have stated other lines by now.
-    if (lane_.stamped(position_)) return false;
+    if (buffer_.stamped(position_)) return false;
     advance(end, position_);
     return true;
   }
@@ -155,7 +156,7 @@ class SharedQueueReader {
   // in front of it; or else where it stands.
   [[nodiscard]] std::uint64_t end_of(const Intent& intent) const {
     const auto [position, count] = intent.lines();
-    const std::uint64_t message = position + lane_.gap(position, count);
+    const std::uint64_t message = position + buffer_.gap(position, count);
     const bool there = count > 0 && (position == position_ || message == position_);
     return there ? message + count : position_;
   }
@@ -166,19 +167,19 @@ class SharedQueueReader {
     // stale data from passing for a stamp. It looks (the data are in its cache), it hardly ever
     // writes.
     for (; unstamped < end; ++unstamped) {
-      std::uint32_t& word = lane_.at(unstamped).stamp;
-      if (word == lane_.stamp(unstamped) + 1) [[unlikely]]
+      std::uint32_t& word = buffer_.at(unstamped).stamp;
+      if (word == buffer_.stamp(unstamped) + 1) [[unlikely]]
         word = 0;
     }
     position_ = end;
-    if (position_ - given_back_ >= lane_.size / 4) {
+    if (position_ - given_back_ >= buffer_.size / 4) {
       given_back_ = position_;
       header_->head.store(position_, std::memory_order_release);
     }
   }
 
   SegmentHeader* header_ = nullptr;
-  Lane lane_;
+  CircularBuffer buffer_;
   std::uint64_t position_ = 0;
   std::uint64_t given_back_ = 0;
 };

@@ -18,45 +18,45 @@
 //
 // What is trusted. The processes of a job are one user's and may write to each other's memory, so
 // nothing here keeps one out that means harm. But a wild pointer may hit a segment, and what it
-// leaves there must not become a second one: positions are reduced to the lane by at(), and every
-// index, offset and length that a peer has written is looked at once, where it is read, before it
-// is used: of a line by holds() and least_body(), of a cell in Transport::data_of(), of a claim in
-// check_claim(), of a ring in on_grant(), of a segment's header in reach(). Trusted are addresses
-// in this process's private memory, which it has told the peer itself, and what the engine's
-// messages say.
+// leaves there must not become a second one: positions are reduced to the circular buffer by at(),
+// and every index, offset and length that a peer has written is looked at once, where it is read,
+// before it is used: of a line by holds() and least_body(), of a chunk in Transport::data_of(), of
+// a claim in check_claim(), of a ring in on_grant(), of a segment's header in reach(). Trusted are
+// addresses in this process's private memory, which it has told the peer itself, and what the
+// engine's messages say.
 namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
-  message = 1,  // of the engine
-  part,         // of a long message of the engine: Piece
-  pad,          // nothing up to the end of the lane
-  to_ring,      // in the queue: the sender's next message is in its ring
-  ring_end,     // in a ring: the sender's next message is in the queue
-  grant,        // Grant: a ring for the one who receives this
-  revoke,       // give the ring back
-  put_piece,    // PutPiece
-  get_request,  // GetRequest
-  get_done,     // GetDone
-  half_request, // HalfRequest
-  half_done,    // HalfDone
-  noticed_put,  // NoticedPut, then the data
-  notice,       // Notice
+  message = 1,   // of the engine
+  fragment,      // of a long message of the engine: Fragment
+  pad,           // nothing up to the end of the circular buffer
+  to_ring,       // in the queue: the sender's next message is in its ring
+  ring_end,      // in a ring: the sender's next message is in the queue
+  grant,         // Grant: a ring for the one who receives this
+  revoke,        // give the ring back
+  put_fragment,  // PutFragment
+  get_request,   // GetRequest
+  get_done,      // GetDone
+  split_request, // SplitRequest
+  split_done,    // SplitDone
+  notified_put,  // NotifiedPut, then the data
+  notification,  // Notification
 };
 
 // What a line says besides its message.
 struct Mark {
   constexpr Mark(std::uint32_t its_place, std::uint8_t its_seen = 0)
       : place(its_place), seen(its_seen) {}
-  // In the queue the rank it comes from. In a ring and in a TurnBlock what was written before it in
+  // In the queue the rank it comes from. In a ring and in a Mailbox what was written before it in
   // the other of the two.
   std::uint32_t place;
-  // In a ring and in a TurnBlock what its sender had read in both, see TurnBlock::sum().
+  // In a ring and in a Mailbox what its sender had read in both, see Mailbox::sum().
   std::uint8_t seen;
 };
 
 // The first line of a message.
 struct alignas(line_bytes) Line {
-  std::uint32_t stamp; // see Lane::stamp()
+  std::uint32_t stamp; // see CircularBuffer::stamp()
   std::uint16_t bytes; // in the body
   Kind kind;
   std::uint8_t seen;   // as in Mark
@@ -80,7 +80,8 @@ constexpr std::uint32_t lines_for(std::size_t body_bytes) {
 
 inline constexpr std::size_t longest_header = 64; // of the engine's messages, in bytes
 
-// A message up to this long stands in the lane; the data of longer ones go through cells.
+// A message up to this long stands in the circular buffer; the data of longer ones go through
+// chunks.
 inline constexpr std::size_t longest_inline = (4 << 10) + longest_header;
 
 // A payload from this size on is long enough to ask for its lines ahead.
@@ -89,23 +90,23 @@ inline constexpr std::size_t long_payload = 1 << 10;
 // Bodies of the transport's own messages.
 struct Grant {
   std::uint32_t lines;
-  engine::RemoteMemory ring;       // its RingControl
-  engine::RemoteMemory turn_block; // not mapped: there is none, or it is the other's to give
+  engine::RemoteMemory ring;    // its RingControl
+  engine::RemoteMemory mailbox; // not mapped: there is none, or it is the other's to give
 };
-// Long data that stand in a cell, behind the pieces of the same message.
-struct Piece {
+// Long data that stand in a chunk, behind the fragments of the same message.
+struct Fragment {
   std::uint64_t all;  // bytes of the message, or of the put
   std::uint64_t left; // of these that follow
-  double begin;       // when the sender began, if the receiver wished to know, or 0
+  double begin;       // when the sender began, if the receiver's hint asks for it, or 0
   std::uint32_t bytes;
-  std::uint8_t cell;
-  bool senders; // the cell is the sender's, or else the receiver's
-  Way way;
+  std::uint8_t chunk;
+  bool senders; // the chunk is the sender's, or else the receiver's
+  CopyMethod method;
 };
-struct PutPiece {
-  Piece piece;
-  std::uint64_t address; // where the data go, in the receiver's address space
-  std::uint32_t notice;  // with the last piece, or 0
+struct PutFragment {
+  Fragment fragment;
+  std::uint64_t address;      // where the data go, in the receiver's address space
+  std::uint32_t notification; // with the last fragment, or 0
 };
 struct GetRequest {
   std::uint32_t claim;  // index into SegmentHeader::claim of the one who asks, or no_claim
@@ -117,62 +118,62 @@ struct GetRequest {
 };
 struct GetDone {
   std::uint64_t id;
-  double begin; // as in Piece
+  double begin; // as in Fragment
   bool ok;
-  Way way; // in which the data came
+  CopyMethod method; // in which the data came
 };
 // Asks the receiver to copy data out of the sender's memory.
-struct HalfRequest {
+struct SplitRequest {
   std::uint32_t claim; // as in GetRequest, of the sender
   std::uint32_t ticket;
   std::uint64_t from; // address at the sender
   std::uint64_t to;   // address at the receiver
   std::uint64_t bytes;
-  bool answer; // with HalfDone
-  bool told;   // the end of the whole is told behind this
+  bool answer;   // with SplitDone
+  bool notified; // the end of the whole is notified behind this
 };
-struct HalfDone {
+struct SplitDone {
   std::uint64_t bytes;
   std::uint32_t claim;
   bool ok;
   bool refused; // another way is to be taken
 };
-struct NoticedPut {
+struct NotifiedPut {
   std::uint64_t address; // as in RemoteMemory
   bool mapped;           // its key is not `private_key`: the owner needs no more of it
-  std::uint32_t notice;
+  std::uint32_t notification;
 };
-struct Notice {
-  std::uint32_t notice;
-  Way way;             // in which the data came
-  bool wished;         // as the receiver wished
-  double begin;        // as in Piece
+struct Notification {
+  std::uint32_t notification;
+  CopyMethod method;   // in which the data came
+  bool hinted;         // as the receiver's hint says
+  double begin;        // as in Fragment
   std::uint64_t bytes; // of the put, whose data are there
 };
-inline constexpr std::size_t longest_noticed_put = 256; // bytes: copied twice, for short ones only
+inline constexpr std::size_t longest_notified_put = 256; // bytes: copied twice, for short ones only
 inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 
 // Bytes that a message of the transport has at least.
 [[nodiscard]] constexpr std::size_t least_body(Kind kind) {
   switch (kind) {
-  case Kind::part:
-    return sizeof(Piece);
+  case Kind::fragment:
+    return sizeof(Fragment);
   case Kind::grant:
     return sizeof(Grant);
-  case Kind::put_piece:
-    return sizeof(PutPiece);
+  case Kind::put_fragment:
+    return sizeof(PutFragment);
   case Kind::get_request:
     return sizeof(GetRequest);
   case Kind::get_done:
     return sizeof(GetDone);
-  case Kind::half_request:
-    return sizeof(HalfRequest);
-  case Kind::half_done:
-    return sizeof(HalfDone);
-  case Kind::noticed_put:
-    return sizeof(NoticedPut);
-  case Kind::notice:
-    return sizeof(Notice);
+  case Kind::split_request:
+    return sizeof(SplitRequest);
+  case Kind::split_done:
+    return sizeof(SplitDone);
+  case Kind::notified_put:
+    return sizeof(NotifiedPut);
+  case Kind::notification:
+    return sizeof(Notification);
   default:
     return 0;
   }
@@ -194,18 +195,18 @@ inline void fetch_rest(const Line& line) {
 }
 
 // A queue or ring has at least these: four of the longest messages, so that one always fits in the
-// end however the lane is cut.
+// end however the circular buffer is cut.
 inline constexpr std::uint64_t fewest_lines = std::uint64_t{4} * lines_for(longest_inline);
 
 // Lines in a circle, a power of two of them. Positions count on without end; the line of a position
 // is its remainder.
-struct Lane {
+struct CircularBuffer {
   Line* lines = nullptr;
   std::uint64_t size = 0;
   unsigned shift = 0; // log2 of size
 
-  Lane() = default;
-  Lane(void* memory, std::uint64_t count)
+  CircularBuffer() = default;
+  CircularBuffer(void* memory, std::uint64_t count)
       : lines(static_cast<Line*>(memory)), size(count),
         shift(static_cast<unsigned>(__builtin_ctzll(count))) {}
 
@@ -239,8 +240,8 @@ struct Lane {
   }
 };
 
-// The parts of a message, to be written one after the other.
-struct Parts {
+// The body of a message, to be written one after the other.
+struct MessageBody {
   const void* header = nullptr;
   std::size_t header_bytes = 0;
   const void* payload = nullptr;
@@ -249,23 +250,23 @@ struct Parts {
 
 // A message of the transport itself.
 template <class Body>
-[[nodiscard]] Parts only(const Body& body) {
+[[nodiscard]] MessageBody only(const Body& body) {
   return {&body, sizeof body, nullptr, 0};
 }
 
 // Writes everything of a message but the stamp.
-inline void fill(Line& line, Kind kind, Mark mark, const Parts& parts) {
-  line.bytes = static_cast<std::uint16_t>(parts.header_bytes + parts.payload_bytes);
+inline void fill(Line& line, Kind kind, Mark mark, const MessageBody& body) {
+  line.bytes = static_cast<std::uint16_t>(body.header_bytes + body.payload_bytes);
   line.kind = kind;
   line.seen = mark.seen;
   line.place = mark.place;
-  base::copy(line.body(), parts.header, parts.header_bytes);
-  std::byte* const to = line.body() + parts.header_bytes;
-  const auto* const from = static_cast<const std::byte*>(parts.payload);
-  if (parts.payload_bytes < long_payload)
-    base::copy(to, from, parts.payload_bytes);
+  base::copy(line.body(), body.header, body.header_bytes);
+  std::byte* const to = line.body() + body.header_bytes;
+  const auto* const from = static_cast<const std::byte*>(body.payload);
+  if (body.payload_bytes < long_payload)
+    base::copy(to, from, body.payload_bytes);
   else
-    copy_ahead(to, from, parts.payload_bytes);
+    copy_ahead(to, from, body.payload_bytes);
 }
 
 } // namespace macadam::net::shm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/choice.h"
+#include "net/shm/selector.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 // How long data are written into memory that another core will read. While both cores share a
 // cache, stores through it are fastest. Where they do not, each line is fetched from the other
-// core's cache before it is written and again when it is read: stores past the cache, to memory,
+// core's cache before it is written and again when it is read: non-temporal stores, to memory,
 // save both ways and are two to three times as fast.
 namespace macadam::net::shm {
 
-enum class Stores : std::uint8_t { cached, past_cache };
+enum class Stores : std::uint8_t { cached, nontemporal };
 
 // For the place of very long data, which is asked only when their time is known.
-using PlaceChoice = Choice<Stores, 2, 256>;
+using StoresSelector = Selector<Stores, 2, 256>;
 
 #if defined(__x86_64__)
 
@@ -33,7 +33,7 @@ inline void prefetch_to_write(const void* line) {
 
 // Hands a line that was written on to the cache that all cores share, where the one that reads it
 // next finds it sooner than here. Processors that cannot do that do nothing.
-inline void hand_on(const void* line) {
+inline void cldemote(const void* line) {
   asm volatile("cldemote %0" : : "m"(*static_cast<const char*>(line)));
 }
 
@@ -55,7 +55,7 @@ void copy_by_lines(std::byte* to, const std::byte* from, std::size_t bytes, Stor
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-inline void copy_past_cache(std::byte* to, const std::byte* from, std::size_t bytes) {
+inline void copy_nontemporal(std::byte* to, const std::byte* from, std::size_t bytes) {
   copy_by_lines(to, from, bytes, [](__m128i* line, __m128i a, __m128i b, __m128i c, __m128i d) {
     _mm_stream_si128(line, a);
     _mm_stream_si128(line + 1, b);
@@ -65,7 +65,8 @@ inline void copy_past_cache(std::byte* to, const std::byte* from, std::size_t by
   _mm_sfence(); // they are in no order with the stamp that follows
 }
 
-// For a few lines of a lane, which the other core has read last: they are asked for ahead.
+// For a few lines of a circular buffer, which the other core has read last: they are asked for
+// ahead.
 inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::ptrdiff_t ahead = 8 * 64 / sizeof(__m128i);
   copy_by_lines(to, from, bytes, [](__m128i* line, __m128i a, __m128i b, __m128i c, __m128i d) {
@@ -83,9 +84,9 @@ inline void prefetch_to_write(const void* line) {
   __builtin_prefetch(line, 1);
 }
 
-inline void hand_on(const void*) {}
+inline void cldemote(const void*) {}
 
-inline void copy_past_cache(std::byte* to, const std::byte* from, std::size_t bytes) {
+inline void copy_nontemporal(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
@@ -100,7 +101,7 @@ inline void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores
   if (stores == Stores::cached)
     std::memcpy(to, from, bytes);
   else
-    copy_past_cache(to, from, bytes);
+    copy_nontemporal(to, from, bytes);
 }
 
 } // namespace macadam::net::shm

@@ -10,9 +10,9 @@
 
 // Put and get. Memory that both sides map: memcpy. Private memory: either the kernel copies it
 // (cross-memory attach, one core, at any time), or it is streamed: the one who has the data writes
-// pieces into cells, from where the other's poll() copies them to their place (two cores, but both
-// must be in the library). `automatic` considers streaming as long as the target does nothing but
-// poll, and then takes what was fastest so far.
+// fragments into chunks, from where the other's poll() copies them to their place (two cores, but
+// both must be in the library). `automatic` considers streaming as long as the target does nothing
+// but poll, and then takes what was fastest so far.
 namespace macadam::net::shm {
 namespace {
 
@@ -95,7 +95,7 @@ bool Transport::will_stream(Peer& peer) const {
 // Whether both ways are open for private memory of the peer.
 bool Transport::has_choice(const Peer& peer) const {
   return peer.cross_copy && (settings_.shm_copy == base::CopyPath::automatic ||
-                             settings_.shm_copy == base::CopyPath::halves);
+                             settings_.shm_copy == base::CopyPath::split);
 }
 
 // Where memory of the peer is in our address space, from now on; null if it cannot be there.
@@ -129,13 +129,13 @@ Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target
 }
 
 Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notice, bool exchange) {
+                      std::uint64_t cookie, std::uint32_t notification, bool exchange) {
   Stream& stream = *stream_slab_.make();
   stream.peer = &peer;
   stream.from = static_cast<const std::byte*>(local);
   stream.to = target.address;
   stream.all = stream.bytes = bytes;
-  stream.notice = notice;
+  stream.notification = notification;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
   if (std::byte* mapped = mapped_address(peer, target, bytes)) {
@@ -159,24 +159,24 @@ void Transport::take_up_later(Stream& stream) {
   unfinished_.store(true, std::memory_order_relaxed);
 }
 
-// Short data go the way of messages, behind all pieces of streams, and the target's poll() puts
+// Short data go the way of messages, behind all fragments of streams, and the target's poll() puts
 // them in their place: so they are ordered with everything, and wake it.
-Posted Transport::put_noticed(engine::Link& link, const void* local, RemoteMemory target,
-                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notice,
-                              bool exchange) {
+Posted Transport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
+                               std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
+                               bool exchange) {
   auto& peer = static_cast<Peer&>(link);
-  const NoticedPut head{target.address, target.key != private_key, notice};
+  const NotifiedPut head{target.address, target.key != private_key, notification};
   if (peer.puts_under_way == 0) {
-    if (bytes > longest_noticed_put)
-      return put(peer, local, target, bytes, cookie, notice, exchange);
-    if (post(peer, Kind::noticed_put, {&head, sizeof head, local, bytes})) return Posted::done;
+    if (bytes > longest_notified_put)
+      return put(peer, local, target, bytes, cookie, notification, exchange);
+    if (post(peer, Kind::notified_put, {&head, sizeof head, local, bytes})) return Posted::done;
   }
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
   return Posted::busy;
 }
 
-void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
-  const auto put = read_body<NoticedPut>(line);
+void Transport::on_notified_put(Peer& peer, const Line& line, Sink& sink) {
+  const auto put = read_body<NotifiedPut>(line);
   const std::size_t bytes = line.bytes - sizeof put;
   const Mapping* const mapping = put.mapped ? segment_.find(put.address, bytes) : nullptr;
   if (put.mapped && mapping == nullptr)
@@ -186,16 +186,16 @@ void Transport::on_noticed_put(Peer& peer, const Line& line, Sink& sink) {
   std::byte* const to =
       put.mapped ? mapping->at(put.address) : reinterpret_cast<std::byte*>(put.address);
   std::memcpy(to, line.body() + sizeof put, bytes);
-  sink.on_put(peer.rank, put.notice, bytes);
+  sink.on_put(peer.rank, put.notification, bytes);
 }
 
-// The kernel has moved what the notice is of, or its end: what a stream that was cut has cost tells
-// of its way too.
-void Transport::on_notice(Peer& peer, const Line& line, Sink& sink) {
-  const auto told = read_body<Notice>(line);
+// The kernel has moved what the notification is of, or its end: what a stream that was cut has cost
+// tells of its way too.
+void Transport::on_notification(Peer& peer, const Line& line, Sink& sink) {
+  const auto notified = read_body<Notification>(line);
   if (lost_half(peer)) return;
-  if (told.wished) learn(reach(peer), told.bytes, told.way, told.begin);
-  if (told.notice != 0) sink.on_put(peer.rank, told.notice, told.bytes);
+  if (notified.hinted) learn(reach(peer), notified.bytes, notified.method, notified.begin);
+  if (notified.notification != 0) sink.on_put(peer.rank, notified.notification, notified.bytes);
 }
 
 // Moves the data by the best path, as far as that is possible now. True if there is nothing left to
@@ -205,19 +205,19 @@ bool Transport::start(Stream& stream) {
   if (peer.ended) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
   if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
-  Wish wish = wish_of(peer, stream.bytes);
-  if (settings_.shm_copy == base::CopyPath::halves) wish.way = Way::halves;
+  CopyHint hint = hint_of(peer, stream.bytes);
+  if (settings_.shm_copy == base::CopyPath::split) hint.method = CopyMethod::split;
   // The kernel on our core needs nobody, unless we shall tell how long it took.
-  const bool needs_target = wish.way != Way::kernel || wish.timed || !has_choice(peer);
+  const bool needs_target = hint.method != CopyMethod::kernel || hint.timed || !has_choice(peer);
   if (needs_target && !will_stream(peer) && finish_by_cross_copy(stream)) return true;
-  stream.begin = wish.timed ? seconds() : 0;
-  if (!by_kernel(wish.way)) {
-    stream.way = wish.way;
+  stream.begin = hint.timed ? seconds() : 0;
+  if (!by_kernel(hint.method)) {
+    stream.method = hint.method;
   } else if (has_choice(peer)) {
-    if (wish.way == Way::halves) copy_in_halves(stream);
-    if (stream.bytes == stream.all) stream.way = Way::kernel;
+    if (hint.method == CopyMethod::split) split_copy(stream);
+    if (stream.bytes == stream.all) stream.method = CopyMethod::kernel;
     if (stream.bytes == 0 || finish_by_cross_copy(stream)) return true;
-    stream.way = Way::cells;
+    stream.method = CopyMethod::chunks;
   }
   return advance(stream);
 }
@@ -242,7 +242,7 @@ bool Transport::advance(Stream& stream) {
   if (was_waiting) waiter_.set_waiting(false);
   double full_since = 0;
   while (stream.bytes > 0 && !peer.ended) {
-    if (post_piece(stream)) {
+    if (post_put_fragment(stream)) {
       full_since = 0;
       continue;
     }
@@ -265,27 +265,28 @@ bool Transport::advance(Stream& stream) {
   return stream.bytes == 0;
 }
 
-// The notice of a put whose data are there, unless its last piece brought it; false if there was no
-// room for it. Of a put without one the target hears too if the kernel has moved the data and the
-// target looks: otherwise it would never learn that there are faster ways.
+// The notification of a put whose data are there, unless its last fragment brought it; false if
+// there was no room for it. Of a put without one the target hears too if the kernel has moved the
+// data and the target looks: otherwise it would never learn that there are faster ways.
 bool Transport::tell(Stream& stream) {
-  if (stream.told || !stream.ok) return true;
-  const bool wanted = stream.notice != 0;
+  if (stream.notified || !stream.ok) return true;
+  const bool wanted = stream.notification != 0;
   Peer& peer = *stream.peer;
-  if (!wanted && (!by_kernel(stream.way) || !has_choice(peer) || !is_looking(peer))) return true;
-  const Notice notice{stream.notice, stream.way, !stream.exchange, stream.begin, stream.all};
-  stream.told = post(peer, Kind::notice, only(notice)) || !wanted;
-  return stream.told;
+  if (!wanted && (!by_kernel(stream.method) || !has_choice(peer) || !is_looking(peer))) return true;
+  const Notification notification{stream.notification, stream.method, !stream.exchange,
+                                  stream.begin, stream.all};
+  stream.notified = post(peer, Kind::notification, only(notification)) || !wanted;
+  return stream.notified;
 }
 
 bool Transport::answer(const Stream& stream) {
   if (stream.end == Stream::End::answer_get) {
-    const GetDone done{stream.id, stream.begin, stream.ok, stream.way};
+    const GetDone done{stream.id, stream.begin, stream.ok, stream.method};
     return post(*stream.peer, Kind::get_done, only(done));
   }
   const auto claim = static_cast<std::uint32_t>(stream.id);
-  const HalfDone done{stream.all, claim, stream.ok, stream.refused};
-  return post(*stream.peer, Kind::half_done, only(done));
+  const SplitDone done{stream.all, claim, stream.ok, stream.refused};
+  return post(*stream.peer, Kind::split_done, only(done));
 }
 
 // Tells the one who waits for the stream; false if that found no room.
@@ -300,7 +301,8 @@ bool Transport::finish(Stream& stream, Sink& sink) {
   const std::uint64_t id = stream.id;
   const bool ok = stream.ok;
   if (end == Stream::End::complete_put) --peer.puts_under_way;
-  if (stream.claim != no_claim) halves_[stream.claim] = nullptr; // a dead peer keeps the claim
+  if (stream.claim != no_claim)
+    split_copies_[stream.claim] = nullptr; // a dead peer keeps the claim
   base::List<Stream>::erase(stream);
   stream_slab_.free(&stream);
   if (end == Stream::End::complete_put) sink.on_complete(id, ok);
@@ -334,12 +336,12 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   auto state = peer.ended ? PendingGet::State::failed : PendingGet::State::to_ask;
   // An owner that waits moves the data, by the kernel if we do not wait too.
   const bool for_us = has_choice(peer) && waiter_.waiting() &&
-                      peer.talk.in.wished(size_class(bytes)).way == Way::kernel;
+                      peer.channel.in.hint(size_class(bytes)).method == CopyMethod::kernel;
   if ((for_us || !should_stream(peer)) && !peer.ended) {
-    const double begin = peer.talk.in.wished(size_class(bytes)).timed ? seconds() : 0;
+    const double begin = peer.channel.in.hint(size_class(bytes)).timed ? seconds() : 0;
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
-      if (for_us) learn(peer, bytes, Way::kernel, begin);
+      if (for_us) learn(peer, bytes, CopyMethod::kernel, begin);
       return Posted::done;
     case Copied::failed:
       state = PendingGet::State::failed;
@@ -461,11 +463,11 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
   if (lost_half(*get->peer)) {
-    get->peer->talk.in.wish(size_class(get->bytes), {});
+    get->peer->channel.in.set_hint(size_class(get->bytes), {});
     get->state = PendingGet::State::to_ask;
     return;
   }
-  if (by_kernel(done.way)) learn(*get->peer, get->bytes, done.way, done.begin);
+  if (by_kernel(done.method)) learn(*get->peer, get->bytes, done.method, done.begin);
   finish(*get, done.ok, sink);
 }
 

@@ -25,7 +25,7 @@ constexpr unsigned polls_between_looks = 1 << 14;
 constexpr unsigned longest_sleep_for_room_us = 500;
 
 // Lines of a queue or ring of about `bytes`.
-std::uint64_t lane_lines(std::int64_t bytes) {
+std::uint64_t buffer_lines(std::int64_t bytes) {
   return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes, fewest_lines));
 }
 
@@ -33,9 +33,9 @@ std::uint64_t lane_lines(std::int64_t bytes) {
 bool is_sound(const Extent& front, const SegmentHeader& header) {
   return std::has_single_bit(header.queue_lines) && header.queue_lines >= fewest_lines &&
          front.holds_lines(header.queue_offset, header.queue_lines) &&
-         header.cell_count <= Cells::most && header.cell_bytes % line_bytes == 0 &&
-         front.holds_lines(header.cells_offset,
-                           std::uint64_t{header.cell_count} * (1 + header.cell_bytes / line_bytes));
+         header.chunk_count <= Chunks::most && header.chunk_bytes % line_bytes == 0 &&
+         front.holds_lines(header.chunks_offset, std::uint64_t{header.chunk_count} *
+                                                     (1 + header.chunk_bytes / line_bytes));
 }
 
 // The queue stands behind the header and the intents of all local processes, and shares no page
@@ -57,7 +57,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .hybrid = hybrid,
           .orders_bytes = false,
           .packet = 4096, // the kernel copies by pages, and to call it costs as much as some
-          .noticed_put = std::numeric_limits<std::size_t>::max(),
+          .notified_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .orders_writes = true,
           .atomics = true,
@@ -90,12 +90,12 @@ std::uint64_t random_word() {
 
 Transport::Transport(Directory& directory, const base::Settings& settings)
     : directory_(directory), settings_(settings), rank_(directory.rank()),
-      limits_(make_limits(settings)), queue_lines_(lane_lines(settings.shm_queue)),
-      cell_plan_(plan_cells(queue_offset(directory.local_size()) + queue_lines_ * line_bytes)),
-      segment_(directory, cell_plan_.offset + Cells::memory_bytes(cell_plan_)),
+      limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
+      chunk_plan_(plan_chunks(queue_offset(directory.local_size()) + queue_lines_ * line_bytes)),
+      segment_(directory, chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
       probe_word_(random_word()),
       waiter_(segment_.front().header(), directory.local_size() > directory.cores(), settings.spin),
-      peers_(directory.size()), ring_lines_(lane_lines(settings.shm_ring)) {
+      peers_(directory.size()), ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
     fallbacks_.push_back(fmt::format("shm: shm_eager is {} bytes, the transport takes {} at most",
@@ -115,15 +115,15 @@ void Transport::lay_out() {
   header.front_bytes = segment_.front().extent().bytes;
   header.queue_offset = queue_offset(directory_.local_size());
   header.queue_lines = queue_lines_;
-  header.cells_offset = cell_plan_.offset;
-  header.cell_bytes = cell_plan_.bytes;
-  header.cell_count = cell_plan_.count;
+  header.chunks_offset = chunk_plan_.offset;
+  header.chunk_bytes = chunk_plan_.bytes;
+  header.chunk_count = chunk_plan_.count;
   header.probe_address = reinterpret_cast<std::uint64_t>(&probe_word_);
   header.probe_value = probe_word_;
   header.magic = SegmentHeader::magic_value;
   std::byte* const front = segment_.front().base();
-  cells_ = Cells(front, cell_plan_);
-  queue_ = SharedQueueReader(header, Lane(front + header.queue_offset, queue_lines_));
+  chunks_ = Chunks(front, chunk_plan_);
+  queue_ = SharedQueueReader(header, CircularBuffer(front + header.queue_offset, queue_lines_));
 }
 
 engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
@@ -139,11 +139,12 @@ Peer& Transport::reach(Peer& peer) {
   const Mapping& front = peer.rank == rank_ ? segment_.front() : map_front(peer);
   SegmentHeader& header = front.header();
   if (peer.rank != rank_ && !is_sound(front.extent(), header))
-    fail_damaged(peer.rank, "the header of its segment names a queue or cells outside of it");
+    fail_damaged(peer.rank, "the header of its segment names a queue or chunks outside of it");
   peer.queue = SharedQueueWriter(
-      header, Lane(front.at(header.queue_offset), header.queue_lines),
+      header, CircularBuffer(front.at(header.queue_offset), header.queue_lines),
       intents_in(front.base(), directory_.local_size())[directory_.local_index()]);
-  peer.cells = Cells(front.base(), {header.cells_offset, header.cell_bytes, header.cell_count});
+  peer.chunks =
+      Chunks(front.base(), {header.chunks_offset, header.chunk_bytes, header.chunk_count});
   peer.header = &header;
   if (peer.rank != rank_) probe(peer);
   return peer;
@@ -168,15 +169,17 @@ const Mapping& Transport::map_front(Peer& peer) {
   return peer.mappings.add(std::move(front));
 }
 
-bool Transport::post(Peer& peer, Kind kind, const Parts& parts) {
-  if (peer.lead == Lead::ring) [[likely]] {
-    const Talk::Went went = peer.talk.write(kind, parts);
-    if (went == Talk::Went::nowhere) [[unlikely]]
+bool Transport::post(Peer& peer, Kind kind, const MessageBody& body) {
+  if (peer.ring_state == RingState::ring) [[likely]] {
+    const PairChannel::Written written = peer.channel.write(kind, body);
+    if (written == PairChannel::Written::nothing) [[unlikely]]
       return false;
-    ++(went == Talk::Went::in_turn ? counters_.sent_in_turn : counters_.sent_by_ring);
+    ++(written == PairChannel::Written::to_mailbox ? counters_.sent_by_mailbox
+                                                   : counters_.sent_by_ring);
   } else {
-    if (peer.lead != Lead::queue) return change_lead(peer) && post(peer, kind, parts);
-    if (!peer.queue.write(kind, rank_, parts)) return false;
+    if (peer.ring_state != RingState::queue)
+      return change_ring_state(peer) && post(peer, kind, body);
+    if (!peer.queue.write(kind, rank_, body)) return false;
     ++counters_.sent_by_queue;
   }
   if (Waiter::wake(*peer.header)) [[unlikely]]
@@ -190,11 +193,11 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
     base::fail(MPI_ERR_INTERN, "shared memory: a message of {} bytes, at most {} are taken",
                header_bytes + payload_bytes, limits_.message);
   }
-  const Parts parts{header, header_bytes, payload, payload_bytes};
+  const MessageBody body{header, header_bytes, payload, payload_bytes};
   auto& peer = static_cast<Peer&>(link);
   const bool whole = header_bytes + payload_bytes <= longest_inline;
   if (peer.puts_under_way == 0 &&
-      (whole ? post(peer, Kind::message, parts) : post_parts(peer, parts))) [[likely]]
+      (whole ? post(peer, Kind::message, body) : post_fragments(peer, body))) [[likely]]
     return Posted::done;
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
   return Posted::busy;
@@ -236,25 +239,25 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
   bool more = true;
   unsigned read = 0;
   for (; read < batch && more; ++read) {
-    const Line* line = peer.talk.next();
+    const Line* line = peer.channel.next();
     if (line == nullptr) {
       peer.busy = false;
       break;
     }
     if (line->bytes > line_body) {
-      if (!peer.talk.holds(*line)) [[unlikely]]
+      if (!peer.channel.holds(*line)) [[unlikely]]
         fail_damaged_line(peer.rank, *line);
       fetch_rest(*line);
     }
     if (line->kind == Kind::message) [[likely]] {
-      const Delivery delivery(peer.talk);
+      const Delivery delivery(peer.channel);
       sink.on_message(peer.rank, line->body(), line->bytes);
       more = busy;
     } else if (line->kind == Kind::ring_end) {
       on_ring_end(peer);
       return read + 1;
     } else {
-      const Delivery delivery(peer.talk);
+      const Delivery delivery(peer.channel);
       handle(peer, *line, sink);
     }
     peer.busy = true;
@@ -294,22 +297,22 @@ unsigned Transport::read_queue(Sink& sink) {
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   if (line.bytes < least_body(line.kind)) fail_damaged_line(peer.rank, line);
   switch (line.kind) {
-  case Kind::part:
-    return on_part(peer, line, sink);
-  case Kind::put_piece:
-    return on_put_piece(peer, line, sink);
-  case Kind::noticed_put:
-    return on_noticed_put(peer, line, sink);
-  case Kind::notice:
-    return on_notice(peer, line, sink);
+  case Kind::fragment:
+    return on_fragment(peer, line, sink);
+  case Kind::put_fragment:
+    return on_put_fragment(peer, line, sink);
+  case Kind::notified_put:
+    return on_notified_put(peer, line, sink);
+  case Kind::notification:
+    return on_notification(peer, line, sink);
   case Kind::get_request:
     return on_get_request(peer, line);
   case Kind::get_done:
     return on_get_done(line, sink);
-  case Kind::half_request:
-    return on_half_request(peer, line, sink);
-  case Kind::half_done:
-    return on_half_done(peer, line);
+  case Kind::split_request:
+    return on_split_request(peer, line, sink);
+  case Kind::split_done:
+    return on_split_done(peer, line);
   case Kind::grant:
     return on_grant(peer, line);
   case Kind::revoke:
@@ -368,8 +371,8 @@ void Transport::look_for_ended() {
 }
 
 // What the peer has sent is read before anybody hears of its end: a message counts although its
-// sender is gone, and a piece of a put must not be read when its memory, or its cell, is somebody
-// else's.
+// sender is gone, and a fragment of a put must not be read when its memory, or its chunk, is
+// somebody else's.
 void Transport::note_end(Peer& peer) {
   if (peer.ended) return;
   peer.ended = true;
@@ -382,10 +385,10 @@ void Transport::note_end(Peer& peer) {
 void Transport::fail_ended() {
   for (Peer* const peer : ended_) {
     const bool all_read = queue_.position() >= peer->last_position &&
-                          (!peer->ring_read || peer->talk.next() == nullptr);
+                          (!peer->ring_read || peer->channel.next() == nullptr);
     if (!all_read || peer->failed) continue;
     peer->failed = true;
-    take_cells_back(*peer);
+    take_chunks_back(*peer);
     if (peer->ring_memory != nullptr) take_ring_back(*peer);
   }
 }
@@ -405,16 +408,16 @@ bool Transport::report_failed(Sink& sink) {
   return any;
 }
 
-RemoteMemory Transport::register_memory(void* memory, std::size_t bytes) {
+RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
   if (const Mapping* const mapping = segment_.find(memory, bytes))
     return {mapping->address_of(memory), mapping->extent().key()};
   return {reinterpret_cast<std::uint64_t>(memory), private_key};
 }
 
 std::size_t Transport::memory_bytes() const {
-  const std::size_t cells = has_cells_ ? Cells::memory_bytes(cell_plan_) : 0;
+  const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
   const std::size_t intents = directory_.local_size() * sizeof(Intent);
-  return sizeof(SegmentHeader) + intents + queue_lines_ * line_bytes + cells + heap_.used();
+  return sizeof(SegmentHeader) + intents + queue_lines_ * line_bytes + chunks + heap_.used();
 }
 
 void Transport::list_counters(base::CounterList& list) const {
@@ -423,8 +426,8 @@ void Transport::list_counters(base::CounterList& list) const {
   };
   add("sent_by_queue", "messages written to shared receive queues", counters_.sent_by_queue);
   add("sent_by_ring", "messages written to rings", counters_.sent_by_ring);
-  add("sent_in_turn", "answers written to the lines that brought the question",
-      counters_.sent_in_turn);
+  add("sent_by_mailbox", "answers written to the mailbox that brought the question",
+      counters_.sent_by_mailbox);
   add("busy", "messages that found no room at first", counters_.busy);
   add("rings_granted", "rings given to busy peers", counters_.rings_granted);
   add("rings_revoked", "rings taken back for busier peers", counters_.rings_revoked);
@@ -432,9 +435,9 @@ void Transport::list_counters(base::CounterList& list) const {
   add("bytes_cross_copied", "bytes put or got by cross-memory attach",
       counters_.bytes_cross_copied);
   add("cross_copies", "times the kernel was asked for that", counters_.cross_copies);
-  add("bytes_in_halves", "bytes put or got of which either core cross-copied half",
-      counters_.bytes_in_halves);
-  add("bytes_streamed", "bytes put in pieces through the segment", counters_.bytes_streamed);
+  add("bytes_split_copied", "bytes put or got of which either core cross-copied half",
+      counters_.bytes_split_copied);
+  add("bytes_streamed", "bytes put in fragments through the segment", counters_.bytes_streamed);
   add("streams_cut", "streams that cross-memory attach finished, as the target stopped polling",
       counters_.streams_cut);
   add("taken_back", "copies left to a peer that stopped polling before it began them",

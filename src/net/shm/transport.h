@@ -32,38 +32,38 @@ inline constexpr std::uint64_t private_key = 0;
 struct Counters {
   std::uint64_t sent_by_queue = 0;
   std::uint64_t sent_by_ring = 0;
-  std::uint64_t sent_in_turn = 0;
+  std::uint64_t sent_by_mailbox = 0;
   std::uint64_t busy = 0;
   std::uint64_t rings_granted = 0;
   std::uint64_t rings_revoked = 0;
   std::uint64_t bytes_mapped = 0;
   std::uint64_t bytes_cross_copied = 0;
   std::uint64_t cross_copies = 0;
-  std::uint64_t bytes_in_halves = 0;
+  std::uint64_t bytes_split_copied = 0;
   std::uint64_t bytes_streamed = 0;
   std::uint64_t streams_cut = 0;
   std::uint64_t taken_back = 0;
   std::uint64_t wakes = 0;
 };
 
-// A put that goes in pieces through cells: this core copies in, the target's copies out, both at
-// the same time.
+// A put that goes in fragments through chunks: this core copies in, the target's copies out, both
+// at the same time.
 struct Stream : base::ListNode<> {
   enum class End : std::uint8_t {
     complete_put, // `id` is the cookie of our put
     answer_get,   // `id` is the get of the peer whose memory we fill
-    answer_half,  // `id` is the claim of the peer whose half we had to copy
+    answer_split, // `id` is the claim of the peer whose half we had to copy
   };
   Peer* peer = nullptr;
   const std::byte* from = nullptr;
   std::uint64_t to = 0; // address at the target
   std::size_t all = 0;
   std::size_t bytes = 0;          // of these still to go
-  std::uint32_t notice = 0;       // 0: none
-  bool told = false;              // the target has it
+  std::uint32_t notification = 0; // 0: none
+  bool notified = false;          // the target has it
   bool exchange = false;          // the target moves data too
   std::uint32_t claim = no_claim; // ours, until the target has copied its half
-  Way way = Way::cells;
+  CopyMethod method = CopyMethod::chunks;
   double begin = 0; // if it is timed
   End end = End::complete_put;
   std::uint64_t id = 0;
@@ -104,12 +104,12 @@ class Transport final : public engine::Transport {
               std::size_t payload_bytes) override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
-  Posted put_noticed(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                     std::uint64_t cookie, std::uint32_t notice, bool exchange) override;
+  Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                      std::uint64_t cookie, std::uint32_t notification, bool exchange) override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) override;
-  RemoteMemory register_memory(void* memory, std::size_t bytes) override;
-  void release_memory(RemoteMemory) override {}
+  RemoteMemory register_cached(void* memory, std::size_t bytes) override;
+  void release_cached(RemoteMemory) override {}
   std::uint64_t issue(engine::Link& link) override;
   bool use(engine::Link& issuer, std::uint64_t permit) override;
   engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override;
@@ -148,7 +148,7 @@ class Transport final : public engine::Transport {
   void lay_out();
   Peer& reach(Peer& peer);
   const Mapping& map_front(Peer& peer);
-  bool post(Peer& peer, Kind kind, const Parts& parts);
+  bool post(Peer& peer, Kind kind, const MessageBody& body);
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
   void handle(Peer& peer, const Line& line, Sink& sink);
@@ -163,13 +163,13 @@ class Transport final : public engine::Transport {
 
   // rings.cc
   void consider_ring(Peer& peer);
-  void make_turn_block(Peer& peer);
+  void make_mailbox(Peer& peer);
   void on_grant(Peer& peer, const Line& line);
   void on_revoke(Peer& peer);
   void on_to_ring(Peer& peer);
   void on_ring_end(Peer& peer);
   void take_ring_back(Peer& peer);
-  bool change_lead(Peer& peer);
+  bool change_ring_state(Peer& peer);
   void owe(Peer& peer);
   bool settle(Peer& peer);
   void settle_rings();
@@ -183,29 +183,29 @@ class Transport final : public engine::Transport {
   Posted posted(const Peer& peer, Copied copied, std::uint64_t cookie);
   bool report_lost(Sink& sink);
 
-  // pieces.cc
-  [[nodiscard]] CellPlan plan_cells(std::uint64_t offset) const;
-  [[nodiscard]] const Cells& home_of(const Peer& peer, CellName name) const;
-  bool take_cell(Peer& peer, CellName& name);
-  bool take_own_cell(CellName& name);
-  [[nodiscard]] const std::byte* data_of(const Peer& peer, const Piece& piece,
+  // fragments.cc
+  [[nodiscard]] ChunkPlan plan_chunks(std::uint64_t offset) const;
+  [[nodiscard]] const Chunks& home_of(const Peer& peer, ChunkName name) const;
+  bool take_chunk(Peer& peer, ChunkName& name);
+  bool take_own_chunk(ChunkName& name);
+  [[nodiscard]] const std::byte* data_of(const Peer& peer, const Fragment& fragment,
                                          std::uint64_t before) const;
-  void pass_on(Peer& peer, CellName name);
-  void take_cells_back(const Peer& peer);
-  bool post_parts(Peer& peer, const Parts& message);
-  bool post_piece(Stream& stream);
-  void on_part(Peer& peer, const Line& line, Sink& sink);
-  void on_put_piece(Peer& peer, const Line& line, Sink& sink);
-  [[nodiscard]] static Stores placing(Peer& peer, const Piece& piece);
-  static void begin(Peer& peer, const Piece& piece);
-  void learn(Peer& peer, std::size_t bytes, Way way, double began);
-  [[nodiscard]] static Wish wish_of(const Peer& peer, std::size_t bytes);
-  [[nodiscard]] std::size_t eager_limit(Way way) const;
+  void pass_on(Peer& peer, ChunkName name);
+  void take_chunks_back(const Peer& peer);
+  bool post_fragments(Peer& peer, const MessageBody& message);
+  bool post_put_fragment(Stream& stream);
+  void on_fragment(Peer& peer, const Line& line, Sink& sink);
+  void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
+  [[nodiscard]] static Stores placing(Peer& peer, const Fragment& fragment);
+  static void begin(Peer& peer, const Fragment& fragment);
+  void learn(Peer& peer, std::size_t bytes, CopyMethod method, double began);
+  [[nodiscard]] static CopyHint hint_of(const Peer& peer, std::size_t bytes);
+  [[nodiscard]] std::size_t eager_limit(CopyMethod method) const;
 
-  // halves.cc
-  void copy_in_halves(Stream& stream);
-  void on_half_request(Peer& peer, const Line& line, Sink& sink);
-  void on_half_done(const Peer& peer, const Line& line);
+  // split_copy.cc
+  void split_copy(Stream& stream);
+  void on_split_request(Peer& peer, const Line& line, Sink& sink);
+  void on_split_done(const Peer& peer, const Line& line);
   static bool lost_half(Peer& peer);
 
   // stream.cc
@@ -220,7 +220,7 @@ class Transport final : public engine::Transport {
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie, std::uint32_t notice, bool exchange);
+             std::uint64_t cookie, std::uint32_t notification, bool exchange);
   bool start(Stream& stream);
   bool tell(Stream& stream);
   bool answer(const Stream& stream);
@@ -239,8 +239,8 @@ class Transport final : public engine::Transport {
   bool take_back(PendingGet& get);
   void finish(PendingGet& get, bool ok, Sink& sink);
   bool watch_gets(Sink& sink);
-  void on_noticed_put(Peer& peer, const Line& line, Sink& sink);
-  void on_notice(Peer& peer, const Line& line, Sink& sink);
+  void on_notified_put(Peer& peer, const Line& line, Sink& sink);
+  void on_notification(Peer& peer, const Line& line, Sink& sink);
   void on_get_request(Peer& peer, const Line& line);
   void on_get_done(const Line& line, Sink& sink);
 
@@ -249,16 +249,16 @@ class Transport final : public engine::Transport {
   const Rank rank_;
   engine::Limits limits_;
   const std::uint64_t queue_lines_;
-  const CellPlan cell_plan_;
+  const ChunkPlan chunk_plan_;
   Segment segment_;
   std::uint64_t probe_word_; // what peers try to read, see SegmentHeader
   Waiter waiter_;
   SharedQueueReader queue_;
-  Cells cells_;
-  bool has_cells_ = false;                     // they were used
-  std::array<Rank, Cells::most> lent_to_ = {}; // whom we sent data through them last
-  std::uint32_t next_cell_ = 0;                // of ours
-  std::uint32_t other_cell_ = 0;
+  Chunks chunks_;
+  bool has_chunks_ = false;                     // they were used
+  std::array<Rank, Chunks::most> lent_to_ = {}; // whom we sent data through them last
+  std::uint32_t next_chunk_ = 0;                // of ours
+  std::uint32_t other_chunk_ = 0;
   Heap heap_{segment_};
   PeerTable peers_;
 
@@ -276,8 +276,8 @@ class Transport final : public engine::Transport {
   base::Slab<PendingGet> get_slab_;
   base::List<PendingGet> gets_;
   base::IdTable<PendingGet> get_ids_;
-  std::uint32_t claims_used_ = 0;                          // a bit for each SegmentHeader::claim
-  std::array<Stream*, SegmentHeader::claims> halves_ = {}; // by claim
+  std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
+  std::array<Stream*, SegmentHeader::claims> split_copies_ = {}; // by claim
   std::uint32_t last_ticket_ = 0;
   std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
   std::uint64_t last_permit_ = 0;

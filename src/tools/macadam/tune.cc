@@ -174,12 +174,12 @@ void measure_thresholds(const Network& network, bool quick, Result& result) {
 void measure_watermark(const base::Settings& settings, Result& result) {
   const std::unique_ptr<net::rdma::Device> device =
       net::rdma::ibverbs::open_device(settings.rdma_device);
-  const net::rdma::AttendantFigures figures = net::rdma::measure_attendant(*device);
+  const net::rdma::ProgressThreadFigures figures = net::rdma::measure_progress_thread(*device);
   const std::int64_t watermark = net::rdma::measured_watermark(figures);
-  result.page += fmt::format(
-      "\nrdma_watermark\n  {}: the attendant wakes up in {:.1f} us, in which {} of {:.0f} messages "
-      "per second arrive\n",
-      device->name(), figures.wake_up * 1e6, watermark, figures.rate);
+  result.page += fmt::format("\nrdma_watermark\n  {}: the progress thread wakes up in {:.1f} us, "
+                             "in which {} of {:.0f} messages "
+                             "per second arrive\n",
+                             device->name(), figures.wake_up * 1e6, watermark, figures.rate);
   result.file += fmt::format("rdma_watermark = {}\n", watermark);
   const std::int64_t enough = base::Settings{}.rdma_shared;
   std::int64_t shared = enough;

@@ -3,9 +3,9 @@
 
 namespace macadam::tools {
 
-// What a job has started and what has left the keeper's process group, by setsid for instance:
+// What a job has started and what has left the watchdog's process group, by setsid for instance:
 // orphans among mpiexec's descendants become its children, and none outlives it. (If mpiexec itself
-// is killed, they are init's children, and only the group ends: Keeper.)
+// is killed, they are init's children, and only the group ends: Watchdog.)
 class Descendants {
  public:
   // Before the first child is started. Does nothing if there are children that whoever executed

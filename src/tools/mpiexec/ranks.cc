@@ -19,13 +19,13 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// The keeper's life. Holds nothing open but the pipe, so that it keeps no reader of mpiexec's
+// The watchdog's life. Holds nothing open but the pipe, so that it keeps no reader of mpiexec's
 // output waiting, and heeds no signal but SIGKILL and SIGSTOP.
 [[noreturn]] void keep(int pipe) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
-  prctl(PR_SET_NAME, "mpiexec-keeper");
+  prctl(PR_SET_NAME, "mpi-watchdog");
   dup2(pipe, 0);
   close_range(1, ~0U, 0);
   char byte;
@@ -72,11 +72,11 @@ void redirect(int from, int to) {
 [[noreturn]] void become_rank(const Start& start, const Program& program, int rank,
                               const Streams& streams, pid_t launcher, char** command,
                               char** environment) {
-  // Should mpiexec be killed before the keeper exists or together with it. A parent that is gone
+  // Should mpiexec be killed before the watchdog exists or together with it. A parent that is gone
   // already sends no signal any more.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);
-  setpgid(0, start.keeper.group());
+  setpgid(0, start.watchdog.group());
   redirect(streams.in, 0);
   redirect(streams.out, 1);
   redirect(streams.error, 2);
@@ -99,7 +99,7 @@ void redirect(int from, int to) {
 
 } // namespace
 
-Keeper::Keeper() {
+Watchdog::Watchdog() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("making a pipe");
   pipe_ = ends[1];
@@ -113,7 +113,7 @@ Keeper::Keeper() {
   close(ends[0]);
 }
 
-Keeper::~Keeper() {
+Watchdog::~Watchdog() {
   signal_group(SIGKILL);
   waitpid(pid_, nullptr, 0);
   close(pipe_);
@@ -135,7 +135,7 @@ pid_t start_rank(const Start& start, const Program& program, int rank, const Str
   if (pid < 0) throw_errno("starting a rank");
   if (pid == 0)
     become_rank(start, program, rank, streams, launcher, command.data(), environment.data());
-  setpgid(pid, start.keeper.group());
+  setpgid(pid, start.watchdog.group());
   return pid;
 }
 

@@ -20,14 +20,14 @@ struct Streams {
 // A process beside mpiexec that gives the job its process group and survives only as long as
 // mpiexec: it sleeps in read() on a pipe that mpiexec alone can write, and when that ends, it kills
 // the group. So neither ranks nor what they started remain when mpiexec is killed.
-class Keeper {
+class Watchdog {
  public:
   // Throws std::system_error.
-  Keeper();
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
-  // Kills what is left of the group, the keeper too.
-  ~Keeper();
+  Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+  // Kills what is left of the group, the watchdog too.
+  ~Watchdog();
 
   [[nodiscard]] pid_t group() const { return pid_; }
   void signal_group(int number) const { kill(-pid_, number); }
@@ -41,7 +41,7 @@ class Keeper {
 struct Start {
   const Options& options;
   const boot::JobMemory& memory;
-  const Keeper& keeper;
+  const Watchdog& watchdog;
   const sigset_t& signal_mask;             // of the ranks: the one mpiexec was started with
   const std::vector<cpu_set_t>& core_sets; // empty: not bound
 };

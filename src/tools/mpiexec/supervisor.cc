@@ -87,7 +87,7 @@ int Supervisor::run() {
   }
   if (follower_) fail_by_abort(*follower_);
   exchange();
-  keeper_.reset();    // ends what ranks have left running,
+  watchdog_.reset();  // ends what ranks have left running,
   descendants_.end(); // and what of it has left the group
   output_.drain();
   if (is_reporting()) print_hang_report();
@@ -106,8 +106,8 @@ void Supervisor::start_ranks() {
                                plural(static_cast<int>(core_sets.size()), "core") +
                                ", which is what mpiexec may use here; leave --bind-to out");
   }
-  keeper_.emplace();
-  const Start start{options_, memory_, *keeper_, original_mask_, core_sets};
+  watchdog_.emplace();
+  const Start start{options_, memory_, *watchdog_, original_mask_, core_sets};
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (std::size_t app = 0; app < options_.programs.size(); ++app) {
     const Program& program = options_.programs[app];
@@ -172,7 +172,7 @@ void Supervisor::on_deadlines() {
   }
   if (kill_ && now >= *kill_) {
     kill_.reset();
-    keeper_->signal_group(SIGKILL);
+    watchdog_->signal_group(SIGKILL);
     for (const pid_t rank : pids_)
       if (rank != 0) kill(rank, SIGKILL); // it may have left the group
   }
@@ -199,7 +199,7 @@ void Supervisor::take_signals() {
 void Supervisor::on_signal(int number) {
   if (number == SIGUSR1) return ask_for_reports();
   sigaddset(&passed_on_, number);
-  if (keeper_) keeper_->signal_group(number);
+  if (watchdog_) watchdog_->signal_group(number);
   if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
     end_signal_ = number;
   if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
@@ -217,7 +217,7 @@ void Supervisor::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     const auto found = std::find(pids_.begin(), pids_.end(), pid);
-    if (found == pids_.end()) continue; // the keeper, or a child from before mpiexec was executed
+    if (found == pids_.end()) continue; // the watchdog, or a child from before mpiexec was executed
     *found = 0;
     --alive_;
     ended.emplace_back(first() + static_cast<int>(found - pids_.begin()), status);

@@ -85,7 +85,7 @@ class Supervisor {
   LabelledOutput output_{out_, error_};
   TerminalInput input_;
   Descendants descendants_;
-  std::optional<Keeper> keeper_;
+  std::optional<Watchdog> watchdog_;
 
   std::vector<pid_t> pids_; // by place among this machine's ranks; 0 once it has ended
   int alive_ = 0;

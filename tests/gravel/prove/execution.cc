@@ -46,14 +46,15 @@ const char* name_of(What what) {
 Execution::Execution(const Program& program, Decider& decider)
     : program_(program),
       network_(static_cast<int>(program.ranks.size()), program.conditions, decider) {
-  network_.on_notice = [this](int rank, int source, std::uint32_t notice, std::uint64_t address) {
-    if (notice == credit_notice || (notice & filled_bit) != 0) return;
+  network_.on_notification = [this](int rank, int source, std::uint32_t notification,
+                                    std::uint64_t address) {
+    if (notification == credit_notification || (notification & filled_bit) != 0) return;
     const Entry& entry = *reinterpret_cast<const Entry*>(address);
     if (entry.kind == EntryKind::fin)
       network_.vacate(rank, address);
     else
       processes_[index(rank)]->announced.push_back(
-          {notice, source, entry.kind, entry.tag, entry.bytes, address});
+          {notification, source, entry.kind, entry.tag, entry.bytes, address});
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     processes_.push_back(std::make_unique<Process>(*this, static_cast<int>(rank)));
@@ -155,8 +156,8 @@ bool Execution::may_fail(const Process& process, int peer) const {
 void Execution::lose_sight(Process& process, const Step& made) {
   std::fill_n(process.known.begin() + static_cast<std::ptrdiff_t>(made.at), made.bytes, false);
   if (made.what != What::send_fin) return;
-  for (const Step* const piece : process.taken[index(made.of)].pieces)
-    lose_sight(process, *piece);
+  for (const Step* const fragment : process.taken[index(made.of)].fragments)
+    lose_sight(process, *fragment);
 }
 
 // A process whose call fails because the peer is gone goes on with the next step; what depends on
@@ -270,7 +271,7 @@ void Execution::move(Process& process, const Step& step) {
     std::copy_n(taken.content.begin() + static_cast<std::ptrdiff_t>(step.offset), step.bytes,
                 process.expected.begin() + static_cast<std::ptrdiff_t>(step.at));
   }
-  taken.pieces.push_back(&step);
+  taken.fragments.push_back(&step);
   if (step.as >= 0)
     process.awaited[index(step.as)].request = request;
   else
@@ -311,9 +312,9 @@ void Execution::wait(Process& process, const Step& step) {
   case What::post_send_buffer:
     return scribble(process, made.at, made.bytes, taken_back);
   case What::send_fin:
-    for (const Step* const piece : process.taken[index(made.of)].pieces) {
-      if (piece->what == What::get) check_received(process, *piece);
-      scribble(process, piece->at, piece->bytes, taken_back);
+    for (const Step* const fragment : process.taken[index(made.of)].fragments) {
+      if (fragment->what == What::get) check_received(process, *fragment);
+      scribble(process, fragment->at, fragment->bytes, taken_back);
     }
     return;
   default:
@@ -345,7 +346,7 @@ std::string Execution::show(const Event& event) const {
     return fmt::format("rank {}: step {}, {}", event.at, process.next,
                        name_of(program_.ranks[index(event.at)][process.next].what));
   case Event::What::deliver: {
-    constexpr const char* names[] = {"is connected to", "is given a notice of",
+    constexpr const char* names[] = {"is connected to", "is given a notification of",
                                      "learns that a transfer is over, towards",
                                      "learns that it is gone:"};
     return fmt::format("rank {}: {} rank {}", event.at,

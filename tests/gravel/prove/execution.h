@@ -56,7 +56,7 @@ class Execution {
 
   // An entry that has come and that nobody has taken out.
   struct Announced {
-    std::uint32_t notice; // which ledger
+    std::uint32_t notification; // which ledger
     int source;
     EntryKind kind;
     int tag;
@@ -72,7 +72,7 @@ class Execution {
     std::uint64_t buffer = 0;
     int peer = -1;
     std::uint64_t memory = 0;
-    std::vector<const Step*> pieces;
+    std::vector<const Step*> fragments;
     std::vector<std::byte> content; // of a send buffer, when it was announced
   };
   struct Process final : Directory {

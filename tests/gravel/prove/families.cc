@@ -81,18 +81,18 @@ Program producer_read() {
   return {"producer-initiated read", {}, {produce_read(1, 0, 3, 0), consume_read(0, 8, 3, 0)}};
 }
 
-// Three pieces, the middle one last, none with a request of its own.
+// Three fragments, the middle one last, none with a request of its own.
 Program pipeline() {
-  return {"pieces with one handshake",
+  return {"fragments with one handshake",
           {},
           {{receive(1, 0, 9, 1, 0), wait(0)},
            {take_receive(0, 1, 0), put(0, 0, 3, 0), put(0, 6, 3, 6), put(0, 3, 3, 3), fin(0, 1),
             wait(1)}}};
 }
 
-// Short pieces in their order: some move together, the last of them tells.
+// Short fragments in their order: some move together, the last of them tells.
 Program strips() {
-  return {"short pieces that follow each other",
+  return {"short fragments that follow each other",
           {},
           {{receive(1, 0, 9, 1, 0), wait(0)},
            {take_receive(0, 1, 0), put(0, 0, 2, 0, 2), put(0, 2, 2, 2), put(0, 4, 2, 4, 3),
@@ -101,9 +101,9 @@ Program strips() {
 
 namespace {
 
-// A get of two pieces whose FIN is sent before they are over.
+// A get of two fragments whose FIN is sent before they are over.
 Program early_fin_of_a_read() {
-  return {"read in pieces, FIN at once",
+  return {"read in fragments, FIN at once",
           {},
           {produce_read(1, 0, 3, 0),
            {take_send(0, 3, 0), get(0, 8, 2, 2), get(0, 12, 2, 0), fin(0, 1), wait(1)}}};

@@ -3,7 +3,7 @@
 
 #include "gravel/prove/program.h"
 #include "gravel/wire.h"
-#include "unit/support/still_transport.h"
+#include "unit/support/null_transport.h"
 
 #include <cstring>
 #include <deque>
@@ -28,7 +28,7 @@ class Decider {
 
 // What a poll of `at` can be given.
 struct Delivery {
-  enum class What : std::uint8_t { connected, notice, complete, gone } what;
+  enum class What : std::uint8_t { connected, notification, complete, gone } what;
   int at;
   int peer;
   std::size_t index = 0; // of the operation towards the peer: complete
@@ -53,8 +53,9 @@ class Network {
   void say(std::string what) {
     if (wrong_.empty()) wrong_ = std::move(what);
   }
-  // A notice is about to be given to a process, for a put that is at `address`.
-  std::function<void(int rank, int source, std::uint32_t notice, std::uint64_t address)> on_notice;
+  // A notification is about to be given to a process, for a put that is at `address`.
+  std::function<void(int rank, int source, std::uint32_t notification, std::uint64_t address)>
+      on_notification;
 
   void list_deliveries(int at, std::vector<Delivery>& found) const {
     const Node& node = *nodes_[index(at)];
@@ -65,8 +66,8 @@ class Network {
       if (link.owed_gone) found.push_back({Delivery::What::gone, at, peer});
       const Node& other = *nodes_[index(peer)];
       for (const Operation& operation : other.links[index(at)].under_way) {
-        if (operation.notice == 0 || operation.told || other.dead) continue;
-        found.push_back({Delivery::What::notice, at, peer});
+        if (operation.notification == 0 || operation.notified || other.dead) continue;
+        found.push_back({Delivery::What::notification, at, peer});
         break;
       }
       for (std::size_t i = 0; i < link.under_way.size(); ++i) {
@@ -110,7 +111,7 @@ class Network {
   // another; other data stand in the processes' memory, or are mixed here.
   void mix_into(const std::function<void(std::uint64_t)>& mix,
                 const std::function<void(int from, int to, const Entry&)>& mix_entry,
-                const std::function<void(int to, std::uint32_t notice)>& mix_notice) const {
+                const std::function<void(int to, std::uint32_t notification)>& mix_notice) const {
     mix(refusals_);
     for (const auto& node : nodes_) {
       mix(node->refused ? 1 : 0);
@@ -119,12 +120,12 @@ class Network {
         mix(link.under_way.size());
         for (const Operation& operation : link.under_way) {
           mix((operation.landed ? 1u : 0u) | (operation.over ? 2u : 0u) |
-              (operation.told ? 4u : 0u) | (operation.is_get ? 8u : 0u) |
+              (operation.notified ? 4u : 0u) | (operation.is_get ? 8u : 0u) |
               (operation.copy.empty() ? 0u : 16u) | (operation.cookie == 0 ? 0u : 32u));
-          mix_notice(static_cast<int>(link.rank), operation.notice);
+          mix_notice(static_cast<int>(link.rank), operation.notification);
           mix(place(static_cast<int>(link.rank), operation.remote));
           const void* const data = operation.copy.empty() ? operation.local : operation.copy.data();
-          if (operation.notice != 0 && operation.bytes == sizeof(Entry)) {
+          if (operation.notification != 0 && operation.bytes == sizeof(Entry)) {
             mix_entry(node->number(), static_cast<int>(link.rank),
                       *static_cast<const Entry*>(data));
           } else if (operation.is_get) {
@@ -159,21 +160,21 @@ class Network {
     RemoteMemory remote;
     std::size_t bytes = 0;
     std::uint64_t cookie = 0; // 0: nobody is told of its end
-    std::uint32_t notice = 0;
-    bool landed = false, over = false, told = false;
+    std::uint32_t notification = 0;
+    bool landed = false, over = false, notified = false;
   };
   struct Link : engine::Link {
     bool connected = false, connecting = false, owed_gone = false;
     std::deque<Operation> under_way; // from us to the peer, in the order of posting
   };
 
-  class Node final : public test::StillTransport {
+  class Node final : public test::NullTransport {
    public:
     Node(Network& network, int rank, int ranks)
         : links(index(ranks)), network_(network), rank_(rank) {
       limits_ = {.name = "proof",
-                 .packet = 6, // of pieces that move together
-                 .noticed_put = sizeof(Entry),
+                 .packet = 6, // of fragments that move together
+                 .notified_put = sizeof(Entry),
                  .orders_puts = network.conditions_.says_ordered};
       for (int peer = 0; peer < ranks; ++peer)
         links[index(peer)].rank = static_cast<Rank>(peer);
@@ -197,13 +198,14 @@ class Network {
           to,
           {.local = const_cast<void*>(local), .remote = target, .bytes = bytes, .cookie = cookie});
     }
-    Posted put_noticed(engine::Link& to, const void* local, RemoteMemory target, std::size_t bytes,
-                       std::uint64_t cookie, std::uint32_t notice, bool /*exchange*/) override {
+    Posted put_notified(engine::Link& to, const void* local, RemoteMemory target, std::size_t bytes,
+                        std::uint64_t cookie, std::uint32_t notification,
+                        bool /*exchange*/) override {
       return begin(to, {.local = const_cast<void*>(local),
                         .remote = target,
                         .bytes = bytes,
                         .cookie = cookie,
-                        .notice = notice});
+                        .notification = notification});
     }
     Posted get(engine::Link& from, void* local, RemoteMemory source, std::size_t bytes,
                std::uint64_t cookie) override {
@@ -211,12 +213,12 @@ class Network {
           from,
           {.is_get = true, .local = local, .remote = source, .bytes = bytes, .cookie = cookie});
     }
-    RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+    RemoteMemory register_cached(void* memory, std::size_t bytes) override {
       const RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++last_key_};
       regions[named.key] = {named.address, bytes};
       return named;
     }
-    void release_memory(RemoteMemory memory) override {
+    void release_cached(RemoteMemory memory) override {
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
     bool poll(engine::Sink& sink) override {
@@ -242,12 +244,13 @@ class Network {
         return Posted::busy;
       }
       network_.check_region(peer, operation);
-      if (operation.notice != 0 && operation.bytes == sizeof(Entry) &&
+      if (operation.notification != 0 && operation.bytes == sizeof(Entry) &&
           !network_.occupied_.insert({peer, operation.remote.address}).second)
         network_.say("an entry that nobody has taken out is overwritten");
       const bool from_the_dead = operation.is_get && network_.nodes_[to.rank]->dead;
       const bool at_once = network_.ends_at_once() && !from_the_dead;
-      if (at_once && (operation.is_get || !network_.conditions_.ordered) && operation.notice == 0) {
+      if (at_once && (operation.is_get || !network_.conditions_.ordered) &&
+          operation.notification == 0) {
         network_.land(rank_, peer, operation); // done means there
         return Posted::done;
       }
@@ -302,13 +305,13 @@ class Network {
   void land_puts_before(int from, int to, std::size_t index_of) {
     auto& queue = nodes_[index(from)]->links[index(to)].under_way;
     for (std::size_t i = 0; i < index_of; ++i) {
-      if (!queue[i].is_get && (conditions_.ordered || queue[i].notice != 0))
+      if (!queue[i].is_get && (conditions_.ordered || queue[i].notification != 0))
         land(from, to, queue[i]);
     }
   }
   void tidy(Link& link) {
     const auto gone = [](const Operation& o) {
-      return o.landed && (o.over || o.cookie == 0) && (o.told || o.notice == 0);
+      return o.landed && (o.over || o.cookie == 0) && (o.notified || o.notification == 0);
     };
     std::erase_if(link.under_way, gone);
   }
@@ -340,21 +343,21 @@ class Network {
       tidy(ours);
       return sink.on_complete(cookie, true);
     }
-    case Delivery::What::notice: {
+    case Delivery::What::notification: {
       Link& theirs = nodes_[index(delivery.peer)]->links[index(delivery.at)];
       std::size_t at = 0;
-      while (theirs.under_way[at].notice == 0 || theirs.under_way[at].told)
+      while (theirs.under_way[at].notification == 0 || theirs.under_way[at].notified)
         ++at;
       Operation& operation = theirs.under_way[at];
       land_puts_before(delivery.peer, delivery.at, at);
       land(delivery.peer, delivery.at, operation);
-      operation.told = true;
-      const std::uint32_t notice = operation.notice;
+      operation.notified = true;
+      const std::uint32_t notification = operation.notification;
       const std::size_t bytes = operation.bytes;
       const std::uint64_t address = operation.remote.address;
       tidy(theirs);
-      on_notice(delivery.at, delivery.peer, notice, address);
-      return sink.on_put(static_cast<Rank>(delivery.peer), notice, bytes);
+      on_notification(delivery.at, delivery.peer, notification, address);
+      return sink.on_put(static_cast<Rank>(delivery.peer), notification, bytes);
     }
     }
   }

@@ -16,7 +16,7 @@ class StateHash {
     execution_.network_.mix_into(
         [this](std::uint64_t what) { mix(what); },
         [this](int from, int to, const Entry& entry) { mix_entry(from, to, entry); },
-        [this](int to, std::uint32_t notice) { mix_notice(to, notice); });
+        [this](int to, std::uint32_t notification) { mix_notice(to, notification); });
     return key_;
   }
 
@@ -56,9 +56,10 @@ class StateHash {
       mix(count);
   }
 
-  void mix_notice(int to, std::uint32_t notice) {
-    if ((notice & filled_bit) == 0) return mix(notice);
-    const Request* const filled = process(to).core->request_ids_.find_short(notice & ~filled_bit);
+  void mix_notice(int to, std::uint32_t notification) {
+    if ((notification & filled_bit) == 0) return mix(notification);
+    const Request* const filled =
+        process(to).core->request_ids_.find_short(notification & ~filled_bit);
     mix(200 + (filled != nullptr ? name_of(process(to), filled->id) : 98));
   }
 
@@ -73,7 +74,7 @@ class StateHash {
       mix(static_cast<std::uint64_t>(process.memory[at]) |
           (process.known[at] ? 256 | static_cast<std::uint64_t>(process.expected[at]) << 9 : 0));
     for (const auto& announced : process.announced) {
-      mix(static_cast<std::uint64_t>(announced.source) << 8 | announced.notice);
+      mix(static_cast<std::uint64_t>(announced.source) << 8 | announced.notification);
       mix_entry(announced.source, process.number,
                 *reinterpret_cast<const Entry*>(announced.address));
     }
@@ -98,7 +99,7 @@ class StateHash {
   void mix_taken(const Process& process, const prove::Execution::Taken& taken) {
     mix(static_cast<std::uint64_t>(taken.peer));
     mix(taken.buffer != 0 ? 1 : 0);
-    mix(taken.pieces.size());
+    mix(taken.fragments.size());
     if (const Buffer* const buffer = process.core->buffer_ids_.find(taken.buffer))
       mix_buffer(*buffer);
   }
@@ -139,7 +140,7 @@ class StateHash {
       }
     }
     for (const Peer::In& in : peer.in)
-      mix(std::uint64_t{in.arrived} << 32 | in.told);
+      mix(std::uint64_t{in.arrived} << 32 | in.credited);
     for (const Transfer& transfer : peer.unposted) {
       for (const Request* each = transfer.request; each != nullptr; each = each->joined)
         mix(name_of(process, each->id));

@@ -4,7 +4,7 @@
 #include "gravel/driver.h"
 #include "gravel/torture/run.h"
 #include "torture/children.h"
-#include "unit/support/still_transport.h"
+#include "unit/support/null_transport.h"
 
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST(GravelTorture, WhoEndsAsksNothingOfThoseWhoEndedBefore) {
 }
 
 // Who waits is never long without something that comes, as from others who look after it.
-class Busy final : public test::StillTransport {
+class Busy final : public test::NullTransport {
  public:
   const engine::Limits& limits() const override { return limits_; }
   bool poll(engine::Sink&) override {
@@ -128,14 +128,14 @@ class Busy final : public test::StillTransport {
     ++looks;
     return Posted::done;
   }
-  Posted put_noticed(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t,
-                     std::uint32_t, bool /*exchange*/) override {
+  Posted put_notified(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t,
+                      std::uint32_t, bool /*exchange*/) override {
     return Posted::done;
   }
   int looks = 0;
 
  private:
-  const engine::Limits limits_{.name = "busy", .noticed_put = 64, .orders_puts = true};
+  const engine::Limits limits_{.name = "busy", .notified_put = 64, .orders_puts = true};
   double now_ = 0;
   int polls_ = 0;
 };

@@ -96,28 +96,29 @@ class Author {
     std::sort(ends.begin(), ends.end());
     std::size_t begin = 0;
     for (const std::size_t end : ends) {
-      exchange.pieces.push_back({begin, end - begin, random_.chance(40)});
+      exchange.fragments.push_back({begin, end - begin, random_.chance(40)});
       begin = end;
     }
-    for (std::size_t i = exchange.pieces.size(); i > 1; --i)
-      std::swap(exchange.pieces[i - 1], exchange.pieces[random_.choose(static_cast<unsigned>(i))]);
+    for (std::size_t i = exchange.fragments.size(); i > 1; --i)
+      std::swap(exchange.fragments[i - 1],
+                exchange.fragments[random_.choose(static_cast<unsigned>(i))]);
   }
 
   // Moves the data and tells; the waits for the own requests are the caller's.
   void move(Open& open, int who, int exchange) {
-    const auto count = static_cast<int>(setup_.exchanges[index(exchange)].pieces.size());
-    for (int piece = 0; piece < count; ++piece)
-      open.calls.push_back({who, {What::move, exchange, piece}});
-    const auto waits = [&](int piece) {
-      if (setup_.exchanges[index(exchange)].pieces[index(piece)].own_request)
-        open.calls.push_back({who, {What::wait_moved, exchange, piece}});
+    const auto count = static_cast<int>(setup_.exchanges[index(exchange)].fragments.size());
+    for (int fragment = 0; fragment < count; ++fragment)
+      open.calls.push_back({who, {What::move, exchange, fragment}});
+    const auto waits = [&](int fragment) {
+      if (setup_.exchanges[index(exchange)].fragments[index(fragment)].own_request)
+        open.calls.push_back({who, {What::wait_moved, exchange, fragment}});
     };
     const int before = random_.pick(count + 1); // these are waited for before the FIN
-    for (int piece = 0; piece < before; ++piece)
-      waits(piece);
+    for (int fragment = 0; fragment < before; ++fragment)
+      waits(fragment);
     open.calls.push_back({who, {What::fin, exchange}});
-    for (int piece = count; piece-- > before;)
-      waits(piece);
+    for (int fragment = count; fragment-- > before;)
+      waits(fragment);
   }
 
   int begin_one() {
@@ -293,11 +294,11 @@ Setup random_setup(std::uint64_t seed) {
 
 std::string show(const Setup& setup, const Step& step) {
   const Exchange& e = setup.exchanges[index(step.exchange)];
-  return fmt::format("{}{} of {} ({}, {} to {}, tag {}, {} bytes{})",
-                     what_names[static_cast<std::size_t>(step.what)],
-                     step.any_tag ? " (any tag)" : "", step.exchange,
-                     kind_names[static_cast<std::size_t>(e.kind)], e.producer, e.consumer, e.tag,
-                     e.bytes, e.pieces.size() == 1 ? "" : fmt::format(" in {}", e.pieces.size()));
+  return fmt::format(
+      "{}{} of {} ({}, {} to {}, tag {}, {} bytes{})",
+      what_names[static_cast<std::size_t>(step.what)], step.any_tag ? " (any tag)" : "",
+      step.exchange, kind_names[static_cast<std::size_t>(e.kind)], e.producer, e.consumer, e.tag,
+      e.bytes, e.fragments.size() == 1 ? "" : fmt::format(" in {}", e.fragments.size()));
 }
 
 std::string show(const Setup& setup) {

@@ -13,7 +13,7 @@ namespace macadam::gravel::torture {
 using macadam::torture::Network;
 using macadam::torture::Random;
 
-struct Piece {
+struct Fragment {
   std::size_t offset, bytes;
   bool own_request; // that is waited for; else the FIN's stands for it
 };
@@ -24,8 +24,8 @@ struct Exchange {
   int producer, consumer;
   int tag;
   std::size_t bytes;
-  std::size_t from = 0, to = 0; // where the data are in each one's memory
-  std::vector<Piece> pieces;    // in the order in which they are moved
+  std::size_t from = 0, to = 0;    // where the data are in each one's memory
+  std::vector<Fragment> fragments; // in the order in which they are moved
 };
 
 // One call of one side of an exchange.
@@ -38,15 +38,15 @@ struct Step {
     take_receive,
     post_send, // producer: here are data
     take_send,
-    move, // put or get of `piece`
+    move, // put or get of `fragment`
     fin,
-    wait_moved, // `piece`, which has a request of its own
+    wait_moved, // `fragment`, which has a request of its own
     wait_fin,
     wait_request,
     wait_posted, // the memory that was announced is one's own again
   } what;
   int exchange;
-  int piece = 0;
+  int fragment = 0;
   bool any_tag = false;
 };
 

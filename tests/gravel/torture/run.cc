@@ -75,7 +75,7 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
   // One's own part of an exchange.
   struct Side {
     std::uint64_t posted = 0, asked = 0, fin = 0; // requests
-    std::vector<std::uint64_t> moved;             // by piece
+    std::vector<std::uint64_t> moved;             // by fragment
     std::uint64_t buffer = 0;
   };
 
@@ -145,8 +145,8 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     driver_.reset();
     compute(random_.pick(50)); // others may still write to the ledgers, which are gone
     const RdmaTransport::InUse now = transport_->in_use();
-    // Buffers of sends may wait for acknowledgements of those who have left. So may the look whether
-    // a peer is there (Core::probe), where a put is under way until it is complete.
+    // Buffers of sends may wait for acknowledgements of those who have left. So may the look
+    // whether a peer is there (Core::probe), where a put is under way until it is complete.
     const bool looks = !run_.setup_.model.orders_arrivals;
     if ((now.transfers != 0 && !looks) || now.registrations != 0)
       say(fmt::format("keeps {} transfers, {} registrations", now.transfers, now.registrations));
@@ -257,18 +257,18 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     case What::take_send:
       return take_buffer(step, exchange, e.producer);
     case What::move:
-      return move(exchange, index(step.piece));
+      return move(exchange, index(step.fragment));
     case What::fin:
       if (side.buffer == 0) return;
       side.fin = core.send_fin(side.buffer);
       return driver_->push();
     case What::wait_moved:
-      if (!wait(side.moved, index(step.piece))) return;
-      return check_moved(exchange, index(step.piece));
+      if (!wait(side.moved, index(step.fragment))) return;
+      return check_moved(exchange, index(step.fragment));
     case What::wait_fin:
       if (!wait(side.fin)) return;
-      for (std::size_t piece = 0; piece < e.pieces.size(); ++piece) {
-        if (!e.pieces[piece].own_request) check_moved(exchange, piece);
+      for (std::size_t fragment = 0; fragment < e.fragments.size(); ++fragment) {
+        if (!e.fragments[fragment].own_request) check_moved(exchange, fragment);
       }
       return;
     case What::wait_request:
@@ -355,21 +355,21 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
       say(fmt::format("has found a buffer of {} bytes, tag {}", buffer.bytes, buffer.tag));
     Side& side = sides_[index(exchange)];
     side.buffer = *found;
-    side.moved.resize(e.pieces.size());
+    side.moved.resize(e.fragments.size());
     if (step.what == What::take_receive) fill(exchange);
   }
 
   void move(int exchange, std::size_t which) {
     const Exchange& e = run_.setup_.exchanges[index(exchange)];
-    const Piece& piece = e.pieces[which];
+    const Fragment& fragment = e.fragments[which];
     Side& side = sides_[index(exchange)];
     if (side.buffer == 0) return;
     Core& core = driver_->core();
     const bool get = e.kind == Kind::producer_read;
     const std::uint64_t request =
-        get ? core.get(side.buffer, at(e.to + piece.offset), piece.bytes, piece.offset)
-            : core.put(side.buffer, at(e.from + piece.offset), piece.bytes, piece.offset);
-    if (piece.own_request)
+        get ? core.get(side.buffer, at(e.to + fragment.offset), fragment.bytes, fragment.offset)
+            : core.put(side.buffer, at(e.from + fragment.offset), fragment.bytes, fragment.offset);
+    if (fragment.own_request)
       side.moved[which] = request;
     else
       core.release(request);
@@ -389,16 +389,16 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     return which < requests.size() && wait(requests[which]);
   }
 
-  // A piece is over: what was put may be changed, what was got is there.
+  // A fragment is over: what was put may be changed, what was got is there.
   void check_moved(int exchange, std::size_t which) {
     const Exchange& e = run_.setup_.exchanges[index(exchange)];
-    const Piece& piece = e.pieces[which];
+    const Fragment& fragment = e.fragments[which];
     if (e.kind == Kind::producer_read) {
-      check(exchange, piece.offset, piece.bytes);
-      take_back(e.to + piece.offset, piece.bytes);
+      check(exchange, fragment.offset, fragment.bytes);
+      take_back(e.to + fragment.offset, fragment.bytes);
       run_.seen_.finished += which == 0 ? 1 : 0;
     } else {
-      take_back(e.from + piece.offset, piece.bytes);
+      take_back(e.from + fragment.offset, fragment.bytes);
     }
   }
 

@@ -133,7 +133,7 @@ void add_pairs(void* in, void* inout, int* n, MPI_Datatype* type) {
   }
 }
 
-void user_function_with_gaps() {
+void user_function_on_noncontiguous_data() {
   MPI_Datatype pair;
   MPI_Op op;
   OK(MPI_Type_vector(2, 1, 2, MPI_INT, &pair));
@@ -178,6 +178,6 @@ int main(int argc, char** argv) {
                      {"floating", floating},
                      {"booleans_and_addresses", booleans_and_addresses},
                      {"minimum_and_its_place", minimum_and_its_place},
-                     {"user_function_with_gaps", user_function_with_gaps},
+                     {"user_function_on_noncontiguous_data", user_function_on_noncontiguous_data},
                      {"large_count_function", large_count_function}});
 }

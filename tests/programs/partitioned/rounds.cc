@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitioned sends and receives, round after round: numbers of partitions that differ, every
-// order, types with gaps, several between the same ranks, nobody on the other side.
+// order, noncontiguous types, several between the same ranks, nobody on the other side.
 #include "partitioned/ring.h"
 
 #include <algorithm>

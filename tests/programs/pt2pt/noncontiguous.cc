@@ -114,7 +114,7 @@ void every_pair_of_layouts() {
           transfer(from, to, n, sender_early);
 }
 
-// A struct with gaps, several of them in one message, received as bytes of the same signature.
+// A noncontiguous struct, several of them in one message, received as bytes of the same signature.
 void structs() {
   struct Particle {
     char kind;

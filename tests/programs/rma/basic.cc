@@ -386,9 +386,9 @@ class Strided {
   std::size_t count_, block_, stride_;
 };
 
-// More pieces than the kernel takes in a call, tiny ones and long ones, cut otherwise on either
+// More segments than the kernel takes in a call, tiny ones and long ones, cut otherwise on either
 // side: a call must take many.
-void many_pieces() {
+void many_segments() {
   if (check::light()) return;
   struct Case {
     std::size_t count, our_block, our_stride, block, stride;
@@ -544,7 +544,7 @@ int main(int argc, char** argv) {
                      {"post_start_complete_wait", post_start_complete_wait},
                      {"many_origins", many_origins},
                      {"derived_types_on_both_sides", derived_types_on_both_sides},
-                     {"many_pieces", many_pieces},
+                     {"many_segments", many_segments},
                      {"different_units_and_sizes", different_units_and_sizes},
                      {"large_count_forms", large_count_forms},
                      {"tags_are_left_to_the_user", tags_are_left_to_the_user},

@@ -54,18 +54,18 @@ void put_and_get() {
   OK(MPI_Win_detach(dynamic.win, memory.data()));
 }
 
-// More pieces than a list has room for at first, attached and detached again and again: at the same
-// address, so that only the list tells that the key is another one.
-void many_pieces() {
+// More regions than a list has room for at first, attached and detached again and again: at the
+// same address, so that only the list tells that the key is another one.
+void many_regions() {
   Dynamic dynamic;
-  constexpr std::size_t pieces = 50;
-  std::vector<std::unique_ptr<int[]>> memory(pieces);
+  constexpr std::size_t regions = 50;
+  std::vector<std::unique_ptr<int[]>> memory(regions);
   for (auto& each : memory)
     each = std::make_unique<int[]>(16);
   for (int round = 0; round < 5; ++round) {
-    for (std::size_t i = 0; i < pieces; ++i)
+    for (std::size_t i = 0; i < regions; ++i)
       OK(MPI_Win_attach(dynamic.win, memory[i].get(), 64));
-    for (std::size_t i = 0; i < pieces; i += 7) {
+    for (std::size_t i = 0; i < regions; i += 7) {
       const auto where = exchange(memory[i].get());
       const int value = 1000 * round + static_cast<int>(i) + check::rank;
       OK(MPI_Win_fence(0, dynamic.win));
@@ -74,14 +74,14 @@ void many_pieces() {
       OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, dynamic.win));
       CHECK_EQUAL(memory[i][0], 1000 * round + static_cast<int>(i) + rma::left());
     }
-    for (std::size_t i = pieces; i-- > 0;)
+    for (std::size_t i = regions; i-- > 0;)
       OK(MPI_Win_detach(dynamic.win, memory[i].get()));
   }
 }
 
-// Operations across pieces that were attached one by one, not in order, but touch. An element may
+// Operations across regions that were attached one by one, not in order, but touch. An element may
 // be in two of them.
-void pieces_that_touch() {
+void regions_that_touch() {
   Dynamic dynamic;
   constexpr int count = 3000;
   std::vector<int> memory(count, 0);
@@ -109,7 +109,7 @@ void pieces_that_touch() {
   OK(MPI_Compare_and_swap(&wanted, &expected, &old, MPI_INT, target, there + 4000, dynamic.win));
   OK(MPI_Win_flush(target, dynamic.win));
   CHECK_EQUAL(old, expected);
-  MPI_Datatype column; // of which an element is in two pieces, and others in each of three
+  MPI_Datatype column; // of which an element is in two regions, and others in each of three
   OK(MPI_Type_vector(50, 1, 55, MPI_INT, &column));
   OK(MPI_Type_commit(&column));
   OK(MPI_Put(ours.data(), 50, MPI_INT, target, there + 40, 1, column, dynamic.win));
@@ -172,7 +172,7 @@ void wrong_use() {
 int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"put_and_get", put_and_get},
-                     {"many_pieces", many_pieces},
-                     {"pieces_that_touch", pieces_that_touch},
+                     {"many_regions", many_regions},
+                     {"regions_that_touch", regions_that_touch},
                      {"wrong_use", wrong_use}});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives that move data: every algorithm, many numbers of ranks, types with gaps, uneven
+// Collectives that move data: every algorithm, many numbers of ranks, noncontiguous types, uneven
 // blocks, in place, against the definition.
 #include "datatype/constructors.h"
 #include "datatype/cursor.h"
@@ -40,9 +40,9 @@ std::vector<Element> elements() {
   // Two pieces of two bytes and two single ones, not in the order of their addresses.
   const std::vector<MPI_Count> lengths = {2, 1, 2, 1};
   const std::vector<MPI_Count> places = {4, 1, 8, 12};
-  TypeRef gaps = datatype::hindexed(lengths, places, types()[MPI_BYTE]);
-  TypeRef resized = datatype::resized(*gaps, 0, 16);
-  for (TypeRef* type : {&flat, &gaps, &resized})
+  TypeRef noncontiguous = datatype::hindexed(lengths, places, types()[MPI_BYTE]);
+  TypeRef resized = datatype::resized(*noncontiguous, 0, 16);
+  for (TypeRef* type : {&flat, &noncontiguous, &resized})
     (*type)->commit();
   return {{"flat", flat}, {"gaps", resized}};
 }
@@ -80,7 +80,7 @@ class Buffer {
     return found == bytes;
   }
   // Nothing but the blocks was written: clears them and looks.
-  [[nodiscard]] bool gaps_untouched() {
+  [[nodiscard]] bool holes_untouched() {
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const std::vector<std::byte> clear(static_cast<std::size_t>(counts_[i] * type_.size()),
                                          untouched);
@@ -249,7 +249,7 @@ TEST(Movement, Bcast) {
     }));
     for (auto& buffer : data) {
       EXPECT_TRUE(buffer->holds(0, root, 0));
-      EXPECT_TRUE(buffer->gaps_untouched());
+      EXPECT_TRUE(buffer->holes_untouched());
     }
   });
 }
@@ -314,7 +314,7 @@ void gather_test(World& world, coll::Collective::Run run, bool everywhere, const
     Buffer& buffer = *in[static_cast<std::size_t>(rank)];
     for (int from : all_ranks(world))
       EXPECT_TRUE(buffer.holds(from, from, 0));
-    EXPECT_TRUE(buffer.gaps_untouched());
+    EXPECT_TRUE(buffer.holes_untouched());
   }
 }
 
@@ -368,7 +368,7 @@ void scatter_test(World& world, coll::Collective::Run run, const Type& send_type
   for (int rank : all_ranks(world)) {
     if (in_place && rank == root) continue;
     EXPECT_TRUE(in[static_cast<std::size_t>(rank)]->holds(0, root, rank));
-    EXPECT_TRUE(in[static_cast<std::size_t>(rank)]->gaps_untouched());
+    EXPECT_TRUE(in[static_cast<std::size_t>(rank)]->holes_untouched());
   }
   for (int rank : all_ranks(world))
     EXPECT_TRUE(out->holds(rank, root, rank));
@@ -410,7 +410,7 @@ TEST(Movement, Alltoall) {
       Buffer& buffer = *in[static_cast<std::size_t>(rank)];
       for (int from : all_ranks(world))
         EXPECT_TRUE(buffer.holds(from, from, rank));
-      EXPECT_TRUE(buffer.gaps_untouched());
+      EXPECT_TRUE(buffer.holes_untouched());
     }
   });
 }
@@ -468,7 +468,7 @@ TEST(Movement, Alltoallv) {
       Buffer& buffer = *in[static_cast<std::size_t>(rank)];
       for (int from : all_ranks(world))
         EXPECT_TRUE(buffer.holds(from, from, rank));
-      EXPECT_TRUE(buffer.gaps_untouched());
+      EXPECT_TRUE(buffer.holes_untouched());
     }
   });
 }
@@ -480,10 +480,10 @@ TEST(Movement, Alltoallw) {
     World world(ranks, rough(static_cast<std::uint64_t>(ranks)));
     const auto n = static_cast<std::size_t>(ranks);
     const Type& bytes = types()[MPI_BYTE];
-    const Type& gaps = *all[1].type;
-    const auto gap_room = static_cast<std::size_t>(2 * gaps.extent());
-    // Rank i sends 2 elements with gaps to even ranks and their 12 bytes to odd ones; all receive
-    // 12 bytes from even ranks and 2 elements from odd ones.
+    const Type& noncontiguous = *all[1].type;
+    const auto gap_room = static_cast<std::size_t>(2 * noncontiguous.extent());
+    // Rank i sends 2 noncontiguous elements to even ranks and their 12 bytes to odd ones; all
+    // receive 12 bytes from even ranks and 2 elements from odd ones.
     struct Side {
       std::vector<std::byte> memory;
       std::vector<int> counts;
@@ -496,9 +496,9 @@ TEST(Movement, Alltoallw) {
       for (Side* side : {&out[i], &in[i]}) {
         side->memory.assign(n * gap_room, untouched);
         for (std::size_t j = 0; j < n; ++j) {
-          const bool with_gaps = (j % 2 == 0) == (side == &out[i]);
-          side->counts.push_back(with_gaps ? 2 : 12);
-          side->types.push_back(with_gaps ? &gaps : &bytes);
+          const bool is_noncontiguous = (j % 2 == 0) == (side == &out[i]);
+          side->counts.push_back(is_noncontiguous ? 2 : 12);
+          side->types.push_back(is_noncontiguous ? &noncontiguous : &bytes);
           side->displacements.push_back(static_cast<int>((n - 1 - j) * gap_room));
         }
       }

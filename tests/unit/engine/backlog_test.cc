@@ -162,22 +162,22 @@ TEST_F(Backlog, SynchronousEagerStaysIncompleteAfterItHasLeft) {
 }
 
 // Unexpected eager data are bounded in the receiver.
-class Demotion : public OneEngine {
+class Throttling : public OneEngine {
  protected:
-  Demotion() {
+  Throttling() {
     base::Settings wanted;
     wanted.unexpected_limit = 10 * (100 + sizeof(engine::Message));
     start(wanted);
   }
-  void expect_demote(bool on) { EXPECT_EQ(expect<wire::Demote>(wire::Kind::demote).on, on); }
+  void expect_throttle(bool on) { EXPECT_EQ(expect<wire::Throttle>(wire::Kind::throttle).on, on); }
 };
 
-TEST_F(Demotion, IsAskedForPastTheBoundAndTakenBack) {
+TEST_F(Throttling, IsAskedForPastTheBoundAndTakenBack) {
   for (int i = 0; i < 10; ++i)
     feed_eager(pattern(100, i));
   expect_nothing();
   feed_eager(pattern(100, 10));
-  expect_demote(true);
+  expect_throttle(true);
   feed_eager(pattern(100, 11)); // was under way
   expect_nothing();             // asked once
   Bytes buffer(100);
@@ -185,32 +185,32 @@ TEST_F(Demotion, IsAskedForPastTheBoundAndTakenBack) {
     expect_received(receive(buffer), buffer, pattern(100, i));
   expect_nothing();
   expect_received(receive(buffer), buffer, pattern(100, 7));
-  expect_demote(false); // less than half
+  expect_throttle(false); // less than half
   for (int i = 8; i < 12; ++i)
     expect_received(receive(buffer), buffer, pattern(100, i));
   expect_rest();
 }
 
-TEST_F(Demotion, ComesBackWhenItIsNeededAgain) {
+TEST_F(Throttling, ComesBackWhenItIsNeededAgain) {
   Bytes buffer(600);
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 4; ++i)
       feed_eager(pattern(600, i));
-    expect_demote(true);
+    expect_throttle(true);
     for (int i = 0; i < 4; ++i)
       expect_received(receive(buffer), buffer, pattern(600, i));
-    expect_demote(false);
+    expect_throttle(false);
   }
   expect_rest();
 }
 
-TEST_F(Demotion, MakesTheSenderOfferInsteadOfSend) {
-  feed(wire::Demote{.on = true});
+TEST_F(Throttling, MakesTheSenderOfferInsteadOfSend) {
+  feed(wire::Throttle{.on = true});
   const Bytes data = pattern(small);
   EXPECT_EQ(send(data), nullptr);
   const auto offer = expect_offer(wire::Offer::hybrid); // without data
   EXPECT_EQ(offer.bytes, data.size());
-  feed(wire::Demote{.on = false});
+  feed(wire::Throttle{.on = false});
   EXPECT_EQ(send(data), nullptr);
   EXPECT_EQ(expect_eager(), data);
   feed(fin_to_sender(offer.send_id));
@@ -218,13 +218,13 @@ TEST_F(Demotion, MakesTheSenderOfferInsteadOfSend) {
 }
 
 // Messages that waited for room when the receiver asked: each keeps its place.
-TEST_F(Demotion, ReachesMessagesThatWait) {
+TEST_F(Throttling, ReachesMessagesThatWait) {
   net.busy = true;
   SendRequest* first = send(pattern(small, 1));
   SendRequest* empty = send(Bytes{});
   SendRequest* second = send(pattern(small, 2), tag, SendMode::synchronous);
   feed(announcement(0)); // comes too late for an eager message: dropped
-  feed(wire::Demote{.on = true});
+  feed(wire::Throttle{.on = true});
   net.busy = false;
   progress();
   const auto first_offer = expect_offer(wire::Offer::read);
@@ -242,14 +242,14 @@ TEST_F(Demotion, ReachesMessagesThatWait) {
   expect_rest();
 }
 
-TEST_F(Demotion, LetsMessagesWithoutDataThrough) {
-  feed(wire::Demote{.on = true});
+TEST_F(Throttling, LetsMessagesWithoutDataThrough) {
+  feed(wire::Throttle{.on = true});
   EXPECT_EQ(send({}), nullptr);
   expect_eager(); // there is nothing that the receiver would have to hold
   expect_rest();
 }
 
-TEST_F(Demotion, ReceiverReadsSmallOffersToo) {
+TEST_F(Throttling, ReceiverReadsSmallOffersToo) {
   const Bytes data = pattern(small);
   feed(offer_of(data, wire::Offer::hybrid));
   Bytes buffer(small);

@@ -131,9 +131,9 @@ TEST_F(Eager, LongerThanTheReceive) {
 }
 
 // 2 of every 4 bytes.
-class Gaps : public OneEngine {
+class Noncontiguous : public OneEngine {
  protected:
-  Gaps() {
+  Noncontiguous() {
     pairs = datatype::resized(*datatype::contiguous(2, types[MPI_BYTE]), 0, 4);
     pairs->commit();
   }
@@ -143,18 +143,18 @@ class Gaps : public OneEngine {
       memory[i / 2 * 4 + i % 2] = data[i];
     return memory;
   }
-  engine::Data describe_gaps(Bytes& memory) {
+  engine::Data describe_noncontiguous(Bytes& memory) {
     return {memory.data(), static_cast<MPI_Count>(memory.size() / 4), pairs.get()};
   }
   datatype::TypeRef pairs;
 };
 
-TEST_F(Gaps, ArePackedAndUnpackedInEveryProtocol) {
+TEST_F(Noncontiguous, ArePackedAndUnpackedInEveryProtocol) {
   for (const std::size_t bytes : {small, medium, large}) {
     const Bytes data = pattern(bytes);
     Bytes memory = spread(data);
     SendRequest* request = engine->send(engine->peer(other), {context, 0, tag},
-                                        describe_gaps(memory), SendMode::standard);
+                                        describe_noncontiguous(memory), SendMode::standard);
     if (bytes == small) {
       EXPECT_EQ(expect_eager(), data);
     } else {
@@ -175,8 +175,8 @@ TEST_F(Gaps, ArePackedAndUnpackedInEveryProtocol) {
       feed_eager(data);
     else
       feed(offer_of(data, wire::Offer::read));
-    auto& got =
-        *engine->receive(&engine->peer(other), {context, other, tag}, describe_gaps(memory));
+    auto& got = *engine->receive(&engine->peer(other), {context, other, tag},
+                                 describe_noncontiguous(memory));
     if (bytes != small) {
       expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, bytes);
       expect_fin_to_sender(77);
@@ -192,8 +192,8 @@ TEST_F(Gaps, ArePackedAndUnpackedInEveryProtocol) {
 TEST_F(Eager, MessageWithoutMemoryIsNotThere) {
   const auto header = eager_header();
   net.incoming.push_back([&](engine::Sink& sink) {
-    sink.on_first_part(other, reinterpret_cast<const std::byte*>(&header), sizeof header,
-                       std::size_t{1} << 60);
+    sink.on_first_fragment(other, reinterpret_cast<const std::byte*>(&header), sizeof header,
+                           std::size_t{1} << 60);
   });
   EXPECT_THROW(progress(), base::Error);
   EXPECT_EQ(engine->probe({context, other, tag}), nullptr);

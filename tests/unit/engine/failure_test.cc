@@ -138,7 +138,7 @@ TEST_F(Failure, OfAGetIsAnErrorOfTheReceive) {
 
 TEST_F(Failure, UnknownPacketIsRefused) {
   try {
-    feed(wire::Demote{.kind = static_cast<wire::Kind>(99)});
+    feed(wire::Throttle{.kind = static_cast<wire::Kind>(99)});
     FAIL();
   } catch (const base::Error& error) {
     EXPECT_EQ(error.error_class, MPI_ERR_INTERN);

@@ -3,7 +3,7 @@
 // reaches it; receives from any source take messages of both.
 #include "one_engine.h"
 #include "support/loopback.h"
-#include "support/still_transport.h"
+#include "support/null_transport.h"
 
 #include <random>
 
@@ -99,16 +99,16 @@ TEST(Networks, APeerHasTheThresholdsOfItsNetwork) {
 
 TEST(Networks, AnAnnouncementGoesWhereItsSenderIs) {
   TwoNodes job;
-  Bytes landing(9000);
-  const Bytes data = pattern(landing.size());
-  auto* receive = job[3].receive(&job[3].peer(0), {context, 0, 7}, describe(job, landing));
+  Bytes destination(9000);
+  const Bytes data = pattern(destination.size());
+  auto* receive = job[3].receive(&job[3].peer(0), {context, 0, 7}, describe(job, destination));
   EXPECT_EQ(job.far.registered(), 1u);
   job.run([&] { return !job[0].progress(); });
   auto* send =
       job[0].send(job[0].peer(3), {context, 0, 7}, describe(job, data), SendMode::standard);
   EXPECT_EQ(job[0].counters().receiver_early, 1u);
   job.run([&] { return receive->complete && job.quiet(); });
-  EXPECT_EQ(landing, data);
+  EXPECT_EQ(destination, data);
   EXPECT_EQ(job.near.messages() + job.near.puts() + job.near.gets(), 0u);
   EXPECT_EQ(job.far.registered(), 0u);
   if (send != nullptr) job[0].release(send);
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, Storm, testing::Range<std::uint64_t>(1, 41));
 // ------------------------------------------------------------------ waiting
 
 // Writes down how it is waited on.
-class Waiting final : public StillTransport {
+class Waiting final : public NullTransport {
  public:
   bool will_sleep = false;
   unsigned slept_us = 0;

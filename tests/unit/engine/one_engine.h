@@ -64,7 +64,7 @@ class RecordingTransport final : public engine::Transport {
   int room = -1;                                   // operations until it is busy; -1: no end
   bool unreachable = false;                        // every new peer
   bool no_memory = false;                          // allocate() has none left
-  bool unnamed = false;                            // nothing can be registered
+  bool unregistered = false;                       // nothing can be registered
   std::set<std::uint64_t> permits;                 // issued and not discarded
   std::vector<std::uint64_t> revoked;              // asked for, in order
   engine::Revoked answer = engine::Revoked::yes;   // ... the network's
@@ -120,12 +120,12 @@ class RecordingTransport final : public engine::Transport {
   static void fetch(const Operation& get) {
     std::memcpy(get.local, reinterpret_cast<const void*>(get.remote.address), get.size);
   }
-  RemoteMemory register_memory(void* memory, std::size_t bytes) override {
-    if (unnamed) base::fail(MPI_ERR_NO_MEM, "{} bytes cannot be registered", bytes);
+  RemoteMemory register_cached(void* memory, std::size_t bytes) override {
+    if (unregistered) base::fail(MPI_ERR_NO_MEM, "{} bytes cannot be registered", bytes);
     registered[++keys_] = bytes;
     return {reinterpret_cast<std::uintptr_t>(memory), keys_};
   }
-  void release_memory(RemoteMemory memory) override {
+  void release_cached(RemoteMemory memory) override {
     EXPECT_EQ(registered.erase(memory.key), 1u) << "memory released twice, or never registered";
   }
   std::uint64_t issue(engine::Link&) override {

@@ -5,17 +5,17 @@
 namespace macadam::test {
 namespace {
 
-class Unnamed : public OneEngine {
+class Unregistered : public OneEngine {
  protected:
-  Unnamed() { net.unnamed = true; }
+  Unregistered() { net.unregistered = true; }
 };
 
-TEST_F(Unnamed, ReceiveDoesNotAnnounceItself) {
+TEST_F(Unregistered, ReceiveDoesNotAnnounceItself) {
   Bytes buffer(large);
   ReceiveRequest& request = receive(buffer);
   expect_nothing();
   EXPECT_EQ(engine->counters().announcements, 0u);
-  EXPECT_EQ(engine->counters().unnamed, 1u);
+  EXPECT_EQ(engine->counters().unregistered, 1u);
   // The offered data are fetched, which needs no name.
   const Bytes data = pattern(large);
   net.gets = Posted::done;
@@ -26,7 +26,7 @@ TEST_F(Unnamed, ReceiveDoesNotAnnounceItself) {
   expect_rest();
 }
 
-TEST_F(Unnamed, SendIsOfferedInTheWriteForm) {
+TEST_F(Unregistered, SendIsOfferedInTheWriteForm) {
   const Bytes data = pattern(large);
   SendRequest* const request = send(data);
   const auto offer = expect_offer(wire::Offer::write);
@@ -45,7 +45,7 @@ TEST_F(Unnamed, SendIsOfferedInTheWriteForm) {
   expect_rest();
 }
 
-TEST_F(Unnamed, ReceiverPullsPieces) {
+TEST_F(Unregistered, ReceiverPullsFragments) {
   const Bytes data = pattern(large);
   Bytes buffer(large + 10);
   ReceiveRequest& request = receive(buffer);
@@ -57,7 +57,7 @@ TEST_F(Unnamed, ReceiverPullsPieces) {
     EXPECT_EQ(pull.offset, at);
     EXPECT_FALSE(request.complete);
     const auto from = data.begin() + static_cast<std::ptrdiff_t>(at);
-    feed(wire::Piece{.receive_id = pull.receive_id},
+    feed(wire::Fragment{.receive_id = pull.receive_id},
          Bytes(from, from + static_cast<std::ptrdiff_t>(bytes)));
     at += bytes;
   }
@@ -67,15 +67,15 @@ TEST_F(Unnamed, ReceiverPullsPieces) {
   expect_rest();
 }
 
-TEST_F(Unnamed, PulledMessageIsTruncated) {
+TEST_F(Unregistered, PulledMessageIsTruncated) {
   const Bytes data = pattern(large);
   Bytes buffer(5000);
   ReceiveRequest& request = receive(buffer);
   feed(offer_of(data, wire::Offer::write));
   const auto first = expect<wire::Pull>(wire::Kind::pull);
-  feed(wire::Piece{.receive_id = first.receive_id}, Bytes(data.begin(), data.begin() + 4000));
+  feed(wire::Fragment{.receive_id = first.receive_id}, Bytes(data.begin(), data.begin() + 4000));
   EXPECT_EQ(expect<wire::Pull>(wire::Kind::pull).offset, 4000u);
-  feed(wire::Piece{.receive_id = first.receive_id}, Bytes(data.begin() + 4000, data.end()));
+  feed(wire::Fragment{.receive_id = first.receive_id}, Bytes(data.begin() + 4000, data.end()));
   expect_fin_to_sender(77);
   ASSERT_TRUE(request.complete);
   EXPECT_EQ(request.status.error, MPI_ERR_TRUNCATE);
@@ -84,18 +84,18 @@ TEST_F(Unnamed, PulledMessageIsTruncated) {
   expect_rest();
 }
 
-TEST_F(Unnamed, SenderAnswersWithAsMuchAsAMessageTakes) {
+TEST_F(Unregistered, SenderAnswersWithAsMuchAsAMessageTakes) {
   const Bytes data = pattern(large);
   SendRequest* const request = send(data);
   const auto offer = expect_offer(wire::Offer::write);
   Bytes got;
   while (got.size() < large && !HasFailure()) {
     feed(wire::Pull{.send_id = offer.send_id, .receive_id = 500, .offset = got.size()});
-    Bytes piece;
-    EXPECT_EQ(expect<wire::Piece>(wire::Kind::piece, other, &piece).receive_id, 500u);
-    EXPECT_EQ(piece.size(),
-              std::min(large - got.size(), net.limits().message - sizeof(wire::Piece)));
-    got.insert(got.end(), piece.begin(), piece.end());
+    Bytes fragment;
+    EXPECT_EQ(expect<wire::Fragment>(wire::Kind::fragment, other, &fragment).receive_id, 500u);
+    EXPECT_EQ(fragment.size(),
+              std::min(large - got.size(), net.limits().message - sizeof(wire::Fragment)));
+    got.insert(got.end(), fragment.begin(), fragment.end());
   }
   EXPECT_EQ(got, data);
   EXPECT_FALSE(request->complete);
@@ -106,7 +106,7 @@ TEST_F(Unnamed, SenderAnswersWithAsMuchAsAMessageTakes) {
   expect_rest();
 }
 
-TEST_F(Unnamed, PieceWaitsForRoom) {
+TEST_F(Unregistered, FragmentWaitsForRoom) {
   const Bytes data = pattern(large);
   SendRequest* const request = send(data);
   const auto offer = expect_offer(wire::Offer::write);
@@ -115,15 +115,15 @@ TEST_F(Unnamed, PieceWaitsForRoom) {
   expect_nothing();
   net.busy = false;
   progress();
-  Bytes piece;
-  expect<wire::Piece>(wire::Kind::piece, other, &piece);
-  EXPECT_EQ(piece, Bytes(data.begin() + 8990, data.end()));
+  Bytes fragment;
+  expect<wire::Fragment>(wire::Kind::fragment, other, &fragment);
+  EXPECT_EQ(fragment, Bytes(data.begin() + 8990, data.end()));
   feed(fin_to_sender(offer.send_id));
   engine->release(request);
   expect_rest();
 }
 
-TEST_F(Unnamed, PeerFailsWhileItsMessageIsPulled) {
+TEST_F(Unregistered, PeerFailsWhileItsMessageIsPulled) {
   Bytes buffer(large);
   ReceiveRequest& request = receive(buffer);
   const Bytes data = pattern(large);
@@ -133,7 +133,7 @@ TEST_F(Unnamed, PeerFailsWhileItsMessageIsPulled) {
   ASSERT_TRUE(request.complete);
   EXPECT_EQ(request.status.error, MPI_ERR_PROC_ABORTED);
   engine->release(&request);
-  feed(wire::Piece{.receive_id = pull.receive_id}, Bytes(10)); // names nothing
+  feed(wire::Fragment{.receive_id = pull.receive_id}, Bytes(10)); // names nothing
   expect_rest();
 }
 

@@ -352,7 +352,7 @@ struct Listener final : EventSink {
   std::atomic<int> limits = 0, completions = 0, failures = 0;
 };
 
-TEST_F(Verbs, the_attendant_hears_of_the_limit_while_nobody_polls) {
+TEST_F(Verbs, the_progress_thread_hears_of_the_limit_while_nobody_polls) {
   if (device->limits().shared_depth == 0) GTEST_SKIP() << device->name() << " shares no receives";
   const auto shared = device->make_shared_receive_queue(depth);
   QueuePairOptions of_b = options();
@@ -365,7 +365,7 @@ TEST_F(Verbs, the_attendant_hears_of_the_limit_while_nobody_polls) {
     many.push_back({.id = i, .segment = to.segment(i * 64u, 64)});
   ASSERT_EQ(shared->post(many), 20u);
   Listener listener;
-  device->attend(&listener);
+  device->set_event_sink(&listener);
   shared->arm_limit(16);
   for (int i = 0; i < 4; ++i)
     post(work(Operation::send, {}));
@@ -379,29 +379,29 @@ TEST_F(Verbs, the_attendant_hears_of_the_limit_while_nobody_polls) {
   for (int i = 0; i < 6; ++i)
     next(*receives);
   EXPECT_EQ(listener.limits, 1); // once per arming
-  device->attend(nullptr);
+  device->set_event_sink(nullptr);
   b.reset(); // it uses the queue
 }
 
-TEST_F(Verbs, the_attendant_hears_of_an_attended_queue) {
-  const auto attended = device->make_completion_queue(depth, true);
+TEST_F(Verbs, the_progress_thread_hears_of_an_attended_queue) {
+  const auto async = device->make_completion_queue(depth, true);
   QueuePairOptions of_b = options();
-  of_b.receives = attended.get();
+  of_b.receives = async.get();
   connect(options(), of_b);
   Memory to(*device, 64);
   Listener listener;
-  device->attend(&listener);
-  attended->arm();
+  device->set_event_sink(&listener);
+  async->arm();
   receive(1, to.segment(0, 64));
   receive(2, to.segment(0, 64));
   post(work(Operation::send, {}));
   EXPECT_TRUE(eventually([&] { return listener.completions == 1; }));
   post(work(Operation::send, {}));
-  next(*attended);
-  next(*attended);
+  next(*async);
+  next(*async);
   EXPECT_EQ(listener.completions, 1);
   EXPECT_EQ(listener.failures, 0);
-  device->attend(nullptr);
+  device->set_event_sink(nullptr);
   b.reset();
 }
 
@@ -410,14 +410,14 @@ std::thread::id test_thread;
 
 TEST_F(Verbs, signals_stay_with_the_application) {
   Listener listener;
-  device->attend(&listener);
+  device->set_event_sink(&listener);
   test_thread = std::this_thread::get_id();
   struct sigaction action = {}, before = {};
   action.sa_handler = [](int) {
     if (std::this_thread::get_id() != test_thread) handled_elsewhere = true;
   };
   sigaction(SIGUSR2, &action, &before);
-  // While this thread does not take it, the only other one is the attendant.
+  // While this thread does not take it, the only other one is the progress thread.
   sigset_t one, mask;
   sigemptyset(&one);
   sigaddset(&one, SIGUSR2);
@@ -430,7 +430,7 @@ TEST_F(Verbs, signals_stay_with_the_application) {
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   EXPECT_FALSE(handled_elsewhere);
   sigaction(SIGUSR2, &before, nullptr);
-  device->attend(nullptr);
+  device->set_event_sink(nullptr);
 }
 
 TEST(NoAdapter, is_an_error_that_says_so) {

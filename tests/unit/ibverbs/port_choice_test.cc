@@ -52,15 +52,15 @@ PortFacts infiniband(const std::string& device, std::uint8_t port, double gigabi
   return facts;
 }
 
-std::string refusal(const PortFacts& port, const PortWish& wish = {}) {
-  return judge(port, wish).refusal;
+std::string refusal(const PortFacts& port, const PortRequest& request = {}) {
+  return judge(port, request).refusal;
 }
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-std::string error_of(const std::vector<PortFacts>& ports, const std::string& wish = "") {
+std::string error_of(const std::vector<PortFacts>& ports, const std::string& request = "") {
   try {
-    choose_port(ports, parse_wish(wish));
+    choose_port(ports, parse_port_request(request));
   } catch (const base::Error& error) {
     return error.text;
   }
@@ -84,15 +84,15 @@ TEST(Gids, roce_v1_is_used_by_the_users_word_only) {
   EXPECT_TRUE(has(why, "found: 0 10.0.2.15 (RoCE v1)")) << why;
   EXPECT_TRUE(has(why, "give its network interface an IP address")) << why;
   EXPECT_TRUE(has(why, "MACADAM_RDMA_DEVICE=mlx5_0:1:INDEX")) << why;
-  EXPECT_EQ(refusal(port, parse_wish("mlx5_0:1:0")), "");
+  EXPECT_EQ(refusal(port, parse_port_request("mlx5_0:1:0")), "");
   port.gids.clear();
   EXPECT_TRUE(has(refusal(port), "found: none")) << refusal(port);
 }
 
 TEST(Gids, one_that_was_named_must_be_there) {
-  const std::string why = refusal(roce("mlx5_0"), parse_wish("mlx5_0:1:9"));
+  const std::string why = refusal(roce("mlx5_0"), parse_port_request("mlx5_0:1:9"));
   EXPECT_TRUE(has(why, "no GID of index 9; there are: 0 fe80::1 (RoCE v1), 1 ")) << why;
-  EXPECT_EQ(judge(roce("mlx5_0"), parse_wish("mlx5_0:1:2")).gid.kind, GidKind::roce_v1);
+  EXPECT_EQ(judge(roce("mlx5_0"), parse_port_request("mlx5_0:1:2")).gid.kind, GidKind::roce_v1);
 }
 
 TEST(Ports, the_fastest_active_one_is_taken) {
@@ -104,8 +104,8 @@ TEST(Ports, the_fastest_active_one_is_taken) {
   EXPECT_EQ(choose_port(ports, {}).port, 2u);
   ports[2].lid = 0;
   EXPECT_EQ(choose_port(ports, {}).port, 3u);
-  EXPECT_EQ(choose_port(ports, parse_wish("rxe0")).port, 0u);
-  EXPECT_EQ(choose_port(ports, parse_wish("mlx5_1:1")).gid.index, 3u);
+  EXPECT_EQ(choose_port(ports, parse_port_request("rxe0")).port, 0u);
+  EXPECT_EQ(choose_port(ports, parse_port_request("mlx5_1:1")).gid.index, 3u);
 }
 
 TEST(Ports, infiniband_goes_by_lid_and_needs_one) {
@@ -155,17 +155,17 @@ TEST(Ports, with_none_left_the_error_has_every_reason) {
             "not there; this machine has mlx5_0:1, rxe0:1");
 }
 
-TEST(Wish, has_up_to_three_parts) {
-  EXPECT_EQ(parse_wish("").device, "");
-  const PortWish wish = parse_wish("mlx5_0:2:11");
-  EXPECT_EQ(wish.device, "mlx5_0");
-  EXPECT_EQ(wish.port, 2u);
-  EXPECT_EQ(wish.gid, 11u);
-  EXPECT_EQ(parse_wish("rxe0").port, std::nullopt);
+TEST(PortRequest, has_up_to_three_parts) {
+  EXPECT_EQ(parse_port_request("").device, "");
+  const PortRequest request = parse_port_request("mlx5_0:2:11");
+  EXPECT_EQ(request.device, "mlx5_0");
+  EXPECT_EQ(request.port, 2u);
+  EXPECT_EQ(request.gid, 11u);
+  EXPECT_EQ(parse_port_request("rxe0").port, std::nullopt);
   for (const char* bad : {":", ":1", "rxe0:", "rxe0:0", "rxe0:x", "rxe0:1:", "rxe0:1:2:3",
                           "rxe0:-1", "rxe0:1:256", "rxe0:1 "}) {
     try {
-      parse_wish(bad);
+      parse_port_request(bad);
       ADD_FAILURE() << bad;
     } catch (const base::Error& error) {
       EXPECT_EQ(error.error_class, MPI_ERR_ARG);

@@ -80,11 +80,11 @@ TEST_F(Cache, memory_stays_registered_after_its_use) {
   Registration* const first = cache.acquire(at(0, 100), 50);
   ASSERT_NE(first, nullptr);
   EXPECT_TRUE(covers(*first, at(0), page)); // whole pages
-  const std::uint64_t key = first->travelling_key();
+  const std::uint64_t key = first->packed_key();
   cache.release(*first);
   EXPECT_EQ(cache.find_key(key), nullptr); // not in use
   Registration* const again = cache.acquire(at(0, 3000), 500);
-  EXPECT_EQ(again->travelling_key(), key);
+  EXPECT_EQ(again->packed_key(), key);
   EXPECT_EQ(cache.find_key(key), again);
   EXPECT_EQ(cache.counters().registrations, 1u);
   EXPECT_EQ(cache.counters().hits, 1u);
@@ -103,11 +103,11 @@ TEST_F(Cache, without_a_source_of_invalidation_nothing_stays) {
   EXPECT_EQ(blind.find(at(0), 10), nullptr);
 }
 
-TEST_F(Cache, parts_of_what_is_named_need_no_registration) {
+TEST_F(Cache, parts_of_what_is_registered_need_no_registration) {
   RegistrationCache blind(pins, nullptr, 8, 64 * page);
   // Two arrays that meet in the middle of a page.
-  Registration* const one = blind.name(at(0, 100), 2 * page);
-  Registration* const two = blind.name(at(2, 100), 2 * page);
+  Registration* const one = blind.register_range(at(0, 100), 2 * page);
+  Registration* const two = blind.register_range(at(2, 100), 2 * page);
   ASSERT_NE(one, two);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(blind.find(at(0, 100), 8), one);
@@ -120,24 +120,24 @@ TEST_F(Cache, parts_of_what_is_named_need_no_registration) {
     blind.release(*one);
     blind.release(*two);
   }
-  blind.unname(*one);
+  blind.deregister(*one);
   EXPECT_EQ(blind.find(at(0, 100), 8), nullptr);
-  blind.unname(*two);
+  blind.deregister(*two);
   blind.collect();
   EXPECT_TRUE(pins.live.empty());
 }
 
-// Else one that is named for a part would hold the rest for longer than the program keeps it.
+// Else one that is registered for a part would hold the rest for longer than the program keeps it.
 TEST_F(Cache, a_part_has_a_name_of_its_own) {
   RegistrationCache blind(pins, nullptr, 8, 64 * page);
-  Registration* const whole = blind.name(at(0), 4 * page);
-  Registration* const part = blind.name(at(1), page);
+  Registration* const whole = blind.register_range(at(0), 4 * page);
+  Registration* const part = blind.register_range(at(1), page);
   EXPECT_NE(part, whole);
-  blind.unname(*whole);
+  blind.deregister(*whole);
   EXPECT_EQ(blind.find(at(3), 8), nullptr);
   EXPECT_EQ(blind.find(at(1), 8), part);
   blind.release(*part);
-  blind.unname(*part);
+  blind.deregister(*part);
 }
 
 TEST_F(Cache, what_cannot_be_watched_does_not_stay) {
@@ -167,11 +167,11 @@ TEST_F(Cache, watched_and_unwatched_memory_do_not_mix) {
 
 TEST_F(Cache, memory_that_went_away_is_registered_anew) {
   Registration* const old = cache.acquire(at(4), 3 * page);
-  const std::uint64_t old_key = old->travelling_key();
+  const std::uint64_t old_key = old->packed_key();
   cache.release(*old);
   pins.free_memory(5, 1); // one page in the middle
   Registration* const fresh = cache.acquire(at(4), 3 * page);
-  EXPECT_NE(fresh->travelling_key(), old_key);
+  EXPECT_NE(fresh->packed_key(), old_key);
   EXPECT_EQ(cache.find_key(old_key), nullptr);
   EXPECT_EQ(cache.counters().invalidated, 1u);
   EXPECT_EQ(pins.live.size(), 1u);
@@ -184,7 +184,7 @@ TEST_F(Cache, memory_that_goes_away_in_use_lives_until_the_use_ends) {
   Registration* const fresh = cache.acquire(at(4), page);
   EXPECT_NE(fresh, old);
   EXPECT_EQ(pins.live.size(), 2u);
-  EXPECT_EQ(cache.find_key(old->travelling_key()), old);
+  EXPECT_EQ(cache.find_key(old->packed_key()), old);
   cache.release(*old);
   cache.collect();
   EXPECT_EQ(pins.live.size(), 1u);
@@ -196,14 +196,14 @@ TEST_F(Cache, memory_that_goes_away_in_use_lives_until_the_use_ends) {
 TEST_F(Cache, a_neighbour_is_not_touched) {
   Registration* const left = cache.acquire(at(0), page);
   Registration* const right = cache.acquire(at(2), page);
-  const std::uint64_t key = right->travelling_key();
+  const std::uint64_t key = right->packed_key();
   cache.release(*left);
   cache.release(*right);
   pins.free_memory(0, 2);
   EXPECT_EQ(cache.find(at(0), 1), nullptr);
   Registration* const still = cache.find(at(2), 1);
   ASSERT_NE(still, nullptr);
-  EXPECT_EQ(still->travelling_key(), key);
+  EXPECT_EQ(still->packed_key(), key);
   cache.release(*still);
 }
 

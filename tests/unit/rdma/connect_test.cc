@@ -60,7 +60,7 @@ TEST_P(BadDatagrams, do_no_harm) {
   faults.datagram_duplication = 0.3;
   faults.datagram_reordering = 0.5;
   faults.reordering_ns = 3e6;
-  faults.attendant_jitter_ns = 1e5;
+  faults.progress_thread_jitter_ns = 1e5;
   constexpr Rank size = 4;
   World world(size, small_settings(), {}, faults, GetParam());
   world.start();

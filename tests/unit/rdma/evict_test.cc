@@ -102,7 +102,7 @@ TEST(Few, who_gives_up_lets_the_next_in) {
   EXPECT_FALSE(world[0].up(1));
   alignas(8) std::uint64_t word = 5;
   std::uint64_t result = 0;
-  const RemoteMemory own = world[0].transport->expose(&word, sizeof word);
+  const RemoteMemory own = world[0].transport->register_region(&word, sizeof word);
   const auto add = [&] {
     return world[0].transport->atomic(world[0].link(0), {.operand = 1}, own, &result, 1);
   };
@@ -112,7 +112,7 @@ TEST(Few, who_gives_up_lets_the_next_in) {
   ASSERT_TRUE(world.until([&] { return world[0].completed.count(1) != 0; }));
   EXPECT_EQ(result, 5u);
   EXPECT_EQ(world[0].states[1], engine::PeerState::failed);
-  world[0].transport->conceal(own);
+  world[0].transport->deregister_region(own);
 }
 
 class FewAndBad : public testing::TestWithParam<unsigned> {};
@@ -203,7 +203,8 @@ TEST(Evict, a_peer_that_computes_is_not_waited_for_if_another_connection_is_idle
   back.check();
 }
 
-// Longer than a peer without a sign of life is waited for: the attendant says that it is there.
+// Longer than a peer without a sign of life is waited for: the progress thread says that it is
+// there.
 TEST(Evict, a_rank_that_computes_for_long_lets_others_wait_and_does_not_lose_them) {
   Settings settings = small_settings();
   settings.rdma_queue_pairs = 2;

@@ -21,29 +21,30 @@ struct Measured {
 
 TEST(Measure, finds_what_the_model_says) {
   sim::Model model;
-  model.attendant_ns = 12'000;
+  model.progress_thread_ns = 12'000;
   model.message_gap_ns = 500; // what bounds the rate
   Measured measured(model);
-  const AttendantFigures figures = measure_attendant(measured.device);
+  const ProgressThreadFigures figures = measure_progress_thread(measured.device);
   EXPECT_NEAR(figures.wake_up, 12e-6, 1e-6);
   EXPECT_NEAR(figures.rate, 2e6, 0.2e6);
   EXPECT_NEAR(measured_watermark(figures), 24, 4);
 }
 
-TEST(Measure, follows_the_attendant) {
+TEST(Measure, follows_the_progress_thread) {
   sim::Model model;
-  model.attendant_ns = 50'000;
+  model.progress_thread_ns = 50'000;
   Measured measured(model);
-  EXPECT_NEAR(measure_attendant(measured.device).wake_up, 50e-6, 1e-6);
+  EXPECT_NEAR(measure_progress_thread(measured.device).wake_up, 50e-6, 1e-6);
 }
 
 TEST(Measure, takes_the_longer_wake_ups) {
   sim::Model model;
-  model.attendant_ns = 10'000;
+  model.progress_thread_ns = 10'000;
   sim::Faults faults;
-  faults.attendant_jitter_ns = 10'000;
+  faults.progress_thread_jitter_ns = 10'000;
   Measured measured(model, faults);
-  EXPECT_NEAR(measure_attendant(measured.device).wake_up, 19e-6, 1e-6); // nine of ten are shorter
+  EXPECT_NEAR(measure_progress_thread(measured.device).wake_up, 19e-6,
+              1e-6); // nine of ten are shorter
 }
 
 TEST(Measure, needs_shared_receive_queues) {
@@ -51,7 +52,7 @@ TEST(Measure, needs_shared_receive_queues) {
   model.shared_depth = 0;
   Measured measured(model);
   try {
-    measure_attendant(measured.device);
+    measure_progress_thread(measured.device);
     FAIL() << "measured";
   } catch (const base::Error& error) {
     EXPECT_NE(error.text.find("no shared receive queues"), std::string::npos) << error.text;

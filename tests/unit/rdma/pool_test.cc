@@ -42,7 +42,7 @@ TEST_F(Pool, gives_back_what_was_not_wanted_for_two_periods) {
   EXPECT_EQ(buffers(), most); // ... in the one before
   EXPECT_TRUE(pool.falling());
   pool.trim(3.0 * period);
-  EXPECT_LE(buffers(), 10 + model::pool_chunk + model::spare_buffers);
+  EXPECT_LE(buffers(), 10 + model::pool_arena + model::spare_buffers);
   EXPECT_GE(buffers(), 10u);
   pool.trim(4.0 * period);
   EXPECT_FALSE(pool.grown());
@@ -73,9 +73,9 @@ TEST_F(Pool, keeps_what_is_reserved_for_good) {
     pool.trim(round * period);
     ASSERT_GE(buffers(), 210 + model::spare_buffers) << round;
   }
-  EXPECT_LE(buffers(), reserved + model::pool_chunk);
+  EXPECT_LE(buffers(), reserved + model::pool_arena);
   take(210); // registers nothing
-  EXPECT_LE(buffers(), reserved + model::pool_chunk);
+  EXPECT_LE(buffers(), reserved + model::pool_arena);
 }
 
 // A process that waits wakes each period as long as the pool falls.
@@ -103,9 +103,9 @@ TEST_F(Pool, keeps_every_buffer_that_is_taken) {
   EXPECT_EQ(pool.taken(), 300u);
 }
 
-// Buffers that stay taken lie in many chunks, each by itself: exchanged as they come by, they empty
-// the chunks that are not needed.
-TEST_F(Pool, empties_chunks_by_exchange) {
+// Buffers that stay taken lie in many arenas, each by itself: exchanged as they come by, they empty
+// the arenas that are not needed.
+TEST_F(Pool, empties_arenas_by_exchange) {
   take(320);
   std::vector<Buffer*> left;
   for (std::size_t i = 0; i < held.size(); ++i) {
@@ -123,13 +123,13 @@ TEST_F(Pool, empties_chunks_by_exchange) {
     buffer = pool.exchange(buffer);
   EXPECT_EQ(pool.taken(), left.size());
   pool.trim(4 * period);
-  EXPECT_LE(buffers(), 2 * model::pool_chunk + model::spare_buffers);
+  EXPECT_LE(buffers(), 2 * model::pool_arena + model::spare_buffers);
   EXPECT_FALSE(pool.retiring());
   pool.give(left);
   EXPECT_EQ(pool.taken(), 0u);
 }
 
-TEST_F(Pool, takes_from_a_chunk_that_was_to_be_emptied_before_it_grows) {
+TEST_F(Pool, takes_from_an_arena_that_was_to_be_emptied_before_it_grows) {
   take(320);
   std::vector<Buffer*> kept;
   for (std::size_t i = 0; i < held.size(); i += 32)
@@ -169,7 +169,7 @@ TEST(Shared, what_a_burst_needed_is_given_back) {
     ASSERT_TRUE(world.until([&] { return little.push() && little.arrived(); }));
     little.check();
   }
-  EXPECT_LE(held(), usual + 2 * model::pool_chunk * (model::buffer_bytes(1024) + sizeof(Buffer)));
+  EXPECT_LE(held(), usual + 2 * model::pool_arena * (model::buffer_bytes(1024) + sizeof(Buffer)));
 }
 
 } // namespace

@@ -125,12 +125,12 @@ TEST_P(Modes, the_memory_model_is_within_one_percent) {
   }
 }
 
-TEST(Shared, the_attendant_refills_while_the_receiver_computes) {
+TEST(Shared, the_progress_thread_refills_while_the_receiver_computes) {
   Settings settings = small_settings();
   settings.rdma_buffers = 768;
   settings.rdma_shared = 128;
-  // Half a microsecond a message, twelve for the attendant to wake up, and twice as many again, as
-  // refills beyond the first register memory.
+  // Half a microsecond a message, twelve for the progress thread to wake up, and twice as many
+  // again, as refills beyond the first register memory.
   settings.rdma_watermark = 3 * model::watermark(1e9, 500, 12e-6);
   World world(2, settings);
   world.start();
@@ -165,15 +165,15 @@ TEST(Shared, without_a_watermark_the_network_refuses_and_nothing_is_lost) {
   stream.check();
 }
 
-// Receives that were read and wait to be posted again are still receives: an attendant that comes
-// late must not put the pool's last buffers in their place. A rank whose messages have all come
-// would never send again (seed 968 of tests/torture).
-TEST(Shared, a_late_attendant_leaves_buffers_to_sends) {
+// Receives that were read and wait to be posted again are still receives: a progress thread that
+// comes late must not put the pool's last buffers in their place. A rank whose messages have all
+// come would never send again (seed 968 of tests/torture).
+TEST(Shared, a_late_progress_thread_leaves_buffers_to_sends) {
   Settings settings = small_settings();
   settings.rdma_buffers = 24; // 21 of them for receives, posted again by eights
   settings.rdma_watermark = 6;
   Model model;
-  model.attendant_ns = 1e6;
+  model.progress_thread_ns = 1e6;
   World world(2, settings, model);
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1) && world[1].up(0); }));
@@ -184,7 +184,7 @@ TEST(Shared, a_late_attendant_leaves_buffers_to_sends) {
     world.run(20);
   };
   world[1].received.clear();
-  receive(16); // fewer than six are left; they are posted again before the attendant wakes up
+  receive(16); // fewer than six are left; they are posted again before the progress thread wakes up
   receive(7);  // seven wait for one more
   ASSERT_EQ(world[1].received[0].size(), 23u);
   ASSERT_EQ(world[1].counter("limit_events"), 0u);

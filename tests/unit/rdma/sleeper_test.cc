@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process that sleeps on another network: once armed, whatever arrives over RDMA wakes it, in
 // every receive mode; and nothing wakes it that was not asked for.
-#include "../support/still_transport.h"
+#include "../support/null_transport.h"
 #include "world.h"
 
 namespace macadam::test {
 namespace {
 
-class Sleeper final : public StillTransport {
+class Sleeper final : public NullTransport {
  public:
   int woken = 0;
   void wake() override { ++woken; }
@@ -31,8 +31,8 @@ class Sleep : public testing::TestWithParam<ReceiveMode> {
     ASSERT_FALSE(own.transport->poll(own));
     sleeper.woken = 0;
   }
-  // Only the peer polls: the process sleeps (for the simulation: computes, so that the attendant
-  // may come).
+  // Only the peer polls: the process sleeps (for the simulation: computes, so that the progress
+  // thread may come).
   void sleep() {
     for (int round = 0; round < 200; ++round) {
       peer.step();
@@ -73,14 +73,14 @@ TEST_P(Sleep, is_not_disturbed_unasked) {
 TEST_P(Sleep, ends_when_a_put_is_complete) {
   connect();
   std::vector<char> data(5000, 'x'), target(5000);
-  const RemoteMemory memory = peer.transport->register_memory(target.data(), target.size());
+  const RemoteMemory memory = peer.transport->register_cached(target.data(), target.size());
   ASSERT_EQ(own.transport->put(own.link(1), data.data(), memory, data.size(), 42), Posted::pending);
   fall_asleep();
   sleep();
   EXPECT_GE(sleeper.woken, 1);
   ASSERT_TRUE(world.until([&] { return own.completed.contains(42); }));
   EXPECT_EQ(target, data);
-  peer.transport->release_memory(memory);
+  peer.transport->release_cached(memory);
 }
 
 TEST_P(Sleep, ends_when_a_connection_comes_up) {

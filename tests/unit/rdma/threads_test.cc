@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport with real threads: each process has its own and an attendant, as with verbs, over
-// the simulated network, which one more thread keeps going. For the thread sanitizer: what two
+// The transport with real threads: each process has its own and a progress thread, as with verbs,
+// over the simulated network, which one more thread keeps going. For the thread sanitizer: what two
 // threads touch must be under a lock. Contents are checked too.
 #include "world.h"
 
@@ -12,13 +12,14 @@
 namespace macadam::test {
 namespace {
 
-// A device that many threads may use: one lock around the simulation, and a thread that attends.
+// A device that many threads may use: one lock around the simulation, and a thread that handles
+// events.
 class Threaded final : public Device, EventSink {
  public:
   Threaded(std::mutex& lock, sim::SimulatedDevice& inner)
       : lock_(lock), inner_(inner), name_(inner.name()), limits_(inner.limits()),
         address_(inner.address()) {}
-  ~Threaded() override { attend(nullptr); }
+  ~Threaded() override { set_event_sink(nullptr); }
 
   // An object of the simulated device behind the lock.
   template <class Base>
@@ -96,10 +97,9 @@ class Threaded final : public Device, EventSink {
     region->remote_key = region->inner->remote_key;
     return region;
   }
-  std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
-                                                         bool attended) override {
+  std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth, bool async) override {
     const std::scoped_lock guard(lock_);
-    return std::make_unique<Completions>(lock_, inner_.make_completion_queue(depth, attended));
+    return std::make_unique<Completions>(lock_, inner_.make_completion_queue(depth, async));
   }
   std::unique_ptr<SharedReceiveQueue> make_shared_receive_queue(std::uint32_t depth) override {
     const std::scoped_lock guard(lock_);
@@ -118,10 +118,10 @@ class Threaded final : public Device, EventSink {
     return std::make_unique<Handle>(lock_, inner_.make_address_handle(to));
   }
 
-  void attend(EventSink* sink) override {
+  void set_event_sink(EventSink* sink) override {
     {
       const std::scoped_lock guard(lock_);
-      inner_.attend(sink == nullptr ? nullptr : this);
+      inner_.set_event_sink(sink == nullptr ? nullptr : this);
     }
     if (thread_.joinable()) {
       {
@@ -234,14 +234,14 @@ TEST_P(Threads, touch_nothing_without_a_lock) {
       World::Process& own = *world.processes[rank];
       std::vector<unsigned> sent(size);
       unsigned fruitless = 0;
-      bool told = false;
+      bool notified = false;
       while (done < size) {
         for (Rank to = 0; to < size; ++to) {
           while (to != rank && sent[to] < count &&
                  own.try_send(to, message(sent[to])) == Posted::done)
             ++sent[to];
         }
-        // Computes in between, so that the attendant has something to do.
+        // Computes in between, so that the progress thread has something to do.
         if (sent[(rank + 1) % size] % 16 == 7)
           std::this_thread::sleep_for(std::chrono::microseconds(200));
         fruitless = own.transport->poll(own) ? 0 : fruitless + 1;
@@ -250,8 +250,8 @@ TEST_P(Threads, touch_nothing_without_a_lock) {
         for (Rank peer = 0; peer < size; ++peer)
           all =
               all && (peer == rank || (sent[peer] == count && own.received[peer].size() == count));
-        if (all && !told) {
-          told = true;
+        if (all && !notified) {
+          notified = true;
           ++done;
         }
       }

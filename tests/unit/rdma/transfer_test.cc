@@ -21,12 +21,12 @@ TEST(Transfer, what_is_under_way_at_the_end_is_lost_and_nothing_else) {
   Model model;
   model.message_mb = 1;
   Settings settings = small_settings();
-  settings.rdma_send_depth = 4; // fewer than there are pieces
+  settings.rdma_send_depth = 4; // fewer than there are fragments
   World world(2, settings, model);
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
   std::vector<std::byte> source(20'000'000), target(source.size());
-  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
   ASSERT_EQ(world[0].transport->put(world[0].link(1), source.data(), remote, source.size(), 7),
             Posted::pending);
   world[0].transport.reset();
@@ -40,8 +40,8 @@ TEST(Transfer, parts_of_registered_memory_are_neither_registered_again_nor_copie
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
   std::vector<std::byte> source(200'000), target(source.size());
-  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
-  const RemoteMemory own = world[0].transport->register_memory(source.data(), source.size());
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
+  const RemoteMemory own = world[0].transport->register_cached(source.data(), source.size());
   std::uint64_t cookie = 0;
   for (const std::size_t bytes : {500u, 5'000u, 50'000u}) {
     const RemoteMemory there{remote.address + bytes, remote.key};
@@ -54,8 +54,8 @@ TEST(Transfer, parts_of_registered_memory_are_neither_registered_again_nor_copie
   }
   EXPECT_EQ(world[0].counter("registrations"), 1u);
   EXPECT_EQ(world[0].counter("bounced"), 0u);
-  world[0].transport->release_memory(own);
-  world[1].transport->release_memory(remote);
+  world[0].transport->release_cached(own);
+  world[1].transport->release_cached(remote);
 }
 
 // The contract of engine/transport.h, on a device that would let the message pass.
@@ -69,7 +69,7 @@ TEST(Transfer, messages_wait_for_a_put_where_they_could_pass_it) {
     EXPECT_EQ(world[0].transport->limits().orders_puts, ordered);
     EXPECT_EQ(world[0].transport->limits().orders_writes, ordered);
     std::vector<std::byte> source = pattern(100, 1), target(source.size());
-    const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+    const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
     ASSERT_NE(world[0].transport->put(world[0].link(1), source.data(), remote, source.size(), 7),
               Posted::busy);
     EXPECT_EQ(world[0].try_send(1, "FIN"), ordered ? Posted::done : Posted::busy);
@@ -77,13 +77,13 @@ TEST(Transfer, messages_wait_for_a_put_where_they_could_pass_it) {
     ASSERT_TRUE(world.until([&] { return world[0].completed.contains(7); }));
     EXPECT_EQ(target, source);
     EXPECT_EQ(world[0].try_send(1, "FIN"), Posted::done);
-    world[1].transport->release_memory(remote);
+    world[1].transport->release_cached(remote);
   }
 }
 
-// Windows: who keeps the key of memory that was given back, and exposed anew at the same place,
+// Windows: who keeps the key of memory that was given back, and registered anew at the same place,
 // does not reach it.
-TEST(Transfer, exposed_memory_is_reached_only_by_the_key_of_its_time) {
+TEST(Transfer, a_region_is_reached_only_by_the_key_of_its_time) {
   World world(2);
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
@@ -94,19 +94,19 @@ TEST(Transfer, exposed_memory_is_reached_only_by_the_key_of_its_time) {
     ASSERT_EQ(other.flush(world[0].link(1), cookie + 1), Posted::pending);
     ASSERT_TRUE(world.until([&] { return world[0].completed.contains(cookie + 1); }));
   };
-  const RemoteMemory first = owner.expose(&word, sizeof word);
+  const RemoteMemory first = owner.register_region(&word, sizeof word);
   write(first, 1);
   EXPECT_TRUE(world[0].completed[2]);
   EXPECT_EQ(word, 7u);
-  owner.conceal(first);
-  const RemoteMemory second = owner.expose(&word, sizeof word);
+  owner.deregister_region(first);
+  const RemoteMemory second = owner.register_region(&word, sizeof word);
   EXPECT_NE(first.key, second.key);
   value = 9;
   write(first, 3);
   EXPECT_FALSE(world[0].completed[4]);
   EXPECT_EQ(word, 7u);
-  EXPECT_THROW(owner.conceal(first), base::Error);
-  owner.conceal(second);
+  EXPECT_THROW(owner.deregister_region(first), base::Error);
+  owner.deregister_region(second);
 }
 
 class Sizes : public testing::TestWithParam<std::size_t> {};
@@ -114,14 +114,14 @@ INSTANTIATE_TEST_SUITE_P(All, Sizes, testing::Values(1, 64, 500, 1024, 5000, 100
 
 TEST_P(Sizes, put_and_get) {
   Model model;
-  model.message_mb = 1; // longer ones go in pieces
+  model.message_mb = 1; // longer ones go in fragments
   World world(2, small_settings(), model);
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
   const std::size_t bytes = GetParam();
   const std::vector<std::byte> source = pattern(bytes, 1);
   std::vector<std::byte> target(bytes + 2);
-  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
   const RemoteMemory inside{remote.address + 1, remote.key};
   RdmaTransport& transport = *world[0].transport;
   const Posted put = transport.put(world[0].link(1), source.data(), inside, bytes, 7);
@@ -137,7 +137,7 @@ TEST_P(Sizes, put_and_get) {
   EXPECT_EQ(back, source);
   EXPECT_EQ(target.front(), std::byte{0});
   EXPECT_EQ(target.back(), std::byte{0});
-  world[1].transport->release_memory(remote);
+  world[1].transport->release_cached(remote);
   EXPECT_EQ(world.fabric.counters.refused, 0u);
 }
 
@@ -151,12 +151,12 @@ TEST_P(Sizes, put_and_get_without_a_registration) {
   const std::size_t bytes = GetParam();
   const std::vector<std::byte> source = pattern(bytes, 1);
   std::vector<std::byte> target(bytes), back(bytes);
-  const RemoteMemory remote = world[1].transport->register_memory(target.data(), bytes);
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), bytes);
   RdmaTransport& transport = *world[0].transport;
   std::vector<std::unique_ptr<MemoryRegion>> others; // have taken what there was
   while (world[0].device.regions.count() < 20)
     others.push_back(world[0].device.register_memory(back.data(), 1, Access::local));
-  EXPECT_THROW(transport.register_memory(back.data(), bytes), base::Error);
+  EXPECT_THROW(transport.register_cached(back.data(), bytes), base::Error);
   Posted put = Posted::busy;
   ASSERT_TRUE(world.until([&] {
     put = transport.put(world[0].link(1), source.data(), remote, bytes, 7);
@@ -172,11 +172,11 @@ TEST_P(Sizes, put_and_get_without_a_registration) {
   ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
   EXPECT_EQ(back, source);
   if (bytes > 5000) {
-    EXPECT_EQ(transport.put_noticed(world[0].link(1), source.data(), remote, bytes, 9, 1, false),
-              Posted::untold);
+    EXPECT_EQ(transport.put_notified(world[0].link(1), source.data(), remote, bytes, 9, 1, false),
+              Posted::unnotified);
   }
   EXPECT_EQ(transport.in_use().transfers, 0u);
-  world[1].transport->release_memory(remote);
+  world[1].transport->release_cached(remote);
 }
 
 TEST(Put, is_there_before_a_later_message) {
@@ -190,7 +190,7 @@ TEST(Put, is_there_before_a_later_message) {
     world.start();
     ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
     std::vector<std::byte> target(4000000);
-    const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+    const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
     unsigned seen = 0;
     std::vector<std::byte> source;
     world[1].on_receive = [&](Rank) {
@@ -207,7 +207,7 @@ TEST(Put, is_there_before_a_later_message) {
       ASSERT_TRUE(
           world.until([&] { return put == Posted::done || world[0].completed.contains(n); }));
     }
-    world[1].transport->release_memory(remote);
+    world[1].transport->release_cached(remote);
   }
 }
 
@@ -220,35 +220,35 @@ TEST(Put, with_a_notice_tells_its_target) {
     constexpr std::uint32_t count = 60;
     constexpr std::size_t bytes = 3000;
     std::vector<std::byte> target(count * bytes);
-    const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+    const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
     const std::vector<std::byte> source = pattern(target.size(), 5);
     std::uint32_t put = 0, sent = 0;
     world[1].on_receive = [&](Rank) {
-      EXPECT_EQ(world[1].notices.size(), world[1].received[0].size());
+      EXPECT_EQ(world[1].notifications.size(), world[1].received[0].size());
     };
     ASSERT_TRUE(world.until([&] {
       if (put < count && put == sent) {
         const RemoteMemory part{remote.address + put * bytes, remote.key};
         const std::size_t length = put % 3 == 0 ? 40 : put % 3 == 1 ? 700 : bytes;
-        const Posted posted = world[0].transport->put_noticed(
+        const Posted posted = world[0].transport->put_notified(
             world[0].link(1), source.data() + put * bytes, part, length, put,
-            (1u << engine::notice_bits) - 1 - put, false);
+            (1u << engine::notification_bits) - 1 - put, false);
         put += posted == Posted::busy ? 0 : 1;
       }
       if (sent < put && world[0].try_send(1, "x") == Posted::done) ++sent;
       return world[1].received[0].size() == count;
     }));
-    ASSERT_EQ(world[1].notices.size(), count);
+    ASSERT_EQ(world[1].notifications.size(), count);
     for (std::uint32_t n = 0; n < count; ++n) {
       const std::size_t length = n % 3 == 0 ? 40 : n % 3 == 1 ? 700 : bytes;
-      EXPECT_EQ(world[1].notices[n].notice, (1u << engine::notice_bits) - 1 - n);
-      EXPECT_EQ(world[1].notices[n].bytes, length);
+      EXPECT_EQ(world[1].notifications[n].notification, (1u << engine::notification_bits) - 1 - n);
+      EXPECT_EQ(world[1].notifications[n].bytes, length);
       EXPECT_TRUE(std::equal(source.begin() + static_cast<std::ptrdiff_t>(n * bytes),
                              source.begin() + static_cast<std::ptrdiff_t>(n * bytes + length),
                              target.begin() + static_cast<std::ptrdiff_t>(n * bytes)));
     }
     ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }));
-    world[1].transport->release_memory(remote);
+    world[1].transport->release_cached(remote);
   }
 }
 
@@ -257,20 +257,20 @@ TEST(Put, with_a_notice_takes_a_place_in_the_window) {
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
   std::vector<std::byte> target(64);
-  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
   const std::uint64_t source = 1;
   int accepted = 0;
   world.until(
       [&] {
-        accepted += world[0].transport->put_noticed(world[0].link(1), &source, remote,
-                                                    sizeof source, 1, 1, false) == Posted::busy
+        accepted += world[0].transport->put_notified(world[0].link(1), &source, remote,
+                                                     sizeof source, 1, 1, false) == Posted::busy
                         ? 0
                         : 1;
         return false;
       },
       100, 1);
   EXPECT_EQ(accepted, 8);
-  world[1].transport->release_memory(remote);
+  world[1].transport->release_cached(remote);
 }
 
 TEST(Put, a_full_queue_is_busy_and_goes_on) {
@@ -278,7 +278,7 @@ TEST(Put, a_full_queue_is_busy_and_goes_on) {
   world.start();
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
   std::vector<std::byte> target(64 * 4096);
-  const RemoteMemory remote = world[1].transport->register_memory(target.data(), target.size());
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
   const std::vector<std::byte> source = pattern(target.size(), 3);
   bool busy = false;
   std::uint64_t posted = 0;
@@ -295,7 +295,7 @@ TEST(Put, a_full_queue_is_busy_and_goes_on) {
   }));
   EXPECT_TRUE(busy);
   EXPECT_EQ(target, source);
-  world[1].transport->release_memory(remote);
+  world[1].transport->release_cached(remote);
 }
 
 TEST(Get, from_the_heap_needs_no_registration) {
@@ -307,17 +307,17 @@ TEST(Get, from_the_heap_needs_no_registration) {
   auto* const here = static_cast<std::byte*>(world[0].transport->allocate(bytes));
   const std::vector<std::byte> source = pattern(bytes, 9);
   std::copy(source.begin(), source.end(), there);
-  const RemoteMemory remote = world[1].transport->register_memory(there, bytes);
+  const RemoteMemory remote = world[1].transport->register_cached(there, bytes);
   ASSERT_EQ(world[0].transport->get(world[0].link(1), here, remote, bytes, 1), Posted::pending);
   ASSERT_TRUE(world.until([&] { return world[0].completed.contains(1); }));
   EXPECT_TRUE(std::equal(source.begin(), source.end(), here));
   EXPECT_EQ(world[0].counter("registrations") + world[1].counter("registrations"), 0u);
-  world[1].transport->release_memory(remote);
+  world[1].transport->release_cached(remote);
   world[1].transport->free(there);
   world[0].transport->free(here);
 }
 
-// Neither what the device said of the very first chunk is lost, nor the limit; and what was
+// Neither what the device said of the very first arena is lost, nor the limit; and what was
 // refused is had once there is room.
 TEST(Allocate, says_why_not) {
   Model model;
@@ -552,13 +552,13 @@ TEST(Memory, is_given_back) {
   ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
   std::vector<std::byte> memory(1 << 20);
   const std::size_t before = world[1].device.registered_bytes();
-  const RemoteMemory remote = world[1].transport->register_memory(memory.data(), memory.size());
+  const RemoteMemory remote = world[1].transport->register_cached(memory.data(), memory.size());
   EXPECT_GE(world[1].device.registered_bytes(), before + memory.size());
-  world[1].transport->release_memory(remote);
+  world[1].transport->release_cached(remote);
   // Without anyone to tell when memory goes away, nothing stays registered.
-  const RemoteMemory other = world[1].transport->register_memory(&memory[5000], 1);
-  world[1].transport->release_memory(other);
-  EXPECT_THROW(world[1].transport->release_memory(other), base::Error);
+  const RemoteMemory other = world[1].transport->register_cached(&memory[5000], 1);
+  world[1].transport->release_cached(other);
+  EXPECT_THROW(world[1].transport->release_cached(other), base::Error);
   EXPECT_EQ(world[1].counter("registration_hits"), 0u);
 }
 

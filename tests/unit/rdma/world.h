@@ -69,7 +69,7 @@ class World {
       if (!up(peer)) return Posted::busy;
       return transport->send(link(peer), text.data(), text.size(), nullptr, 0);
     }
-    // Polls once; a little time goes by, in which the attendant may run.
+    // Polls once; a little time goes by, in which the progress thread may run.
     bool step() {
       const bool moved = transport->poll(*this);
       device.compute(sim::microsecond);
@@ -101,8 +101,8 @@ class World {
       received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
       if (on_receive) on_receive(source);
     }
-    void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override {
-      notices.push_back({source, notice, bytes});
+    void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override {
+      notifications.push_back({source, notification, bytes});
     }
     void on_complete(std::uint64_t cookie, bool ok) override {
       completed[cookie] = ok;
@@ -131,12 +131,12 @@ class World {
     std::map<Rank, engine::PeerState> states;
     std::map<Rank, int> changes;
     std::map<std::uint64_t, bool> completed;
-    struct Notice {
+    struct Notification {
       Rank source;
-      std::uint32_t notice;
+      std::uint32_t notification;
       std::size_t bytes;
     };
-    std::vector<Notice> notices;
+    std::vector<Notification> notifications;
     std::function<void(Rank)> on_receive;
     std::function<void()> on_failure; // of an operation
   };

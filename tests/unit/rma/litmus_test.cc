@@ -3,7 +3,7 @@
 // for their turn and end, accumulates of every kind are atomic to each other, and what post, start,
 // complete and wait promise is kept. Rank 0 is one of the origins in half of them, so that a rank's
 // operations on its own memory are among those that are mixed.
-#include "sea.h"
+#include "explored_network.h"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ struct Litmus : testing::TestWithParam<bool> {
   static constexpr MPI_Count bulk = 5; // elements: more than go by atomics
 
   // Every order; `check` after each. Returns the first failure.
-  std::string explore(int ranks, const Sea::Program& program,
-                      const std::function<std::string(Sea&)>& check, bool torn = false,
+  std::string explore(int ranks, const ExploredNetwork::Program& program,
+                      const std::function<std::string(ExploredNetwork&)>& check, bool torn = false,
                       Window::Memory memory = Window::Memory::own) {
     Choices choices;
     do {
@@ -38,8 +38,8 @@ struct Litmus : testing::TestWithParam<bool> {
     return {};
   }
   // So many orders, taken at random.
-  std::string sample(int orders, int ranks, const Sea::Program& program,
-                     const std::function<std::string(Sea&)>& check) {
+  std::string sample(int orders, int ranks, const ExploredNetwork::Program& program,
+                     const std::function<std::string(ExploredNetwork&)>& check) {
     std::mt19937_64 random(1);
     Choices choices;
     choices.random = &random;
@@ -48,14 +48,15 @@ struct Litmus : testing::TestWithParam<bool> {
       wrong = run_once(ranks, program, check, choices, false, Window::Memory::own);
     return wrong;
   }
-  std::string run_once(int ranks, const Sea::Program& program,
-                       const std::function<std::string(Sea&)>& check, Choices& choices, bool torn,
-                       Window::Memory memory) {
-    Sea sea(ranks, {.writes_copied = GetParam(), .torn_atomics = torn, .neighbours = neighbours},
-            choices, types[MPI_BYTE], memory);
-    const std::string wrong = sea.run(program);
+  std::string run_once(int ranks, const ExploredNetwork::Program& program,
+                       const std::function<std::string(ExploredNetwork&)>& check, Choices& choices,
+                       bool torn, Window::Memory memory) {
+    ExploredNetwork explored(
+        ranks, {.writes_copied = GetParam(), .torn_atomics = torn, .neighbours = neighbours},
+        choices, types[MPI_BYTE], memory);
+    const std::string wrong = explored.run(program);
     ++runs;
-    return wrong.empty() ? check(sea) : wrong;
+    return wrong.empty() ? check(explored) : wrong;
   }
 
   static std::string equal(const char* what, std::uint64_t found, std::uint64_t expected) {
@@ -108,7 +109,7 @@ TEST_P(Litmus, accumulates_of_every_kind_are_atomic_to_each_other) {
             add_one(window, rank == first ? ways % 3 : ways / 3, 0);
             window.unlock_all();
           },
-          [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 2); });
+          [&](ExploredNetwork& explored) { return equal("the sum", explored.word(0, 0), 2); });
       EXPECT_EQ(wrong, "") << "origins from " << first << ", ways " << ways;
     }
   }
@@ -138,10 +139,10 @@ TEST_P(Litmus, integers_in_bulk_and_few_are_atomic_to_each_other) {
                 window.accumulate(data(ones[0], bulk), nullptr, place(0, 0, bulk), ops[MPI_SUM]);
               window.unlock_all();
             },
-            [&](Sea& sea) {
+            [&](ExploredNetwork& explored) {
               const auto first =
-                  equal("the sum", sea.word(0, 0), static_cast<std::uint64_t>(times) + 1);
-              return first.empty() ? equal("the last sum", sea.word(0, bulk - 1), 1) : first;
+                  equal("the sum", explored.word(0, 0), static_cast<std::uint64_t>(times) + 1);
+              return first.empty() ? equal("the last sum", explored.word(0, bulk - 1), 1) : first;
             });
         EXPECT_EQ(wrong, "") << near << " neighbours, " << times << " times way " << few;
       }
@@ -162,7 +163,7 @@ TEST_P(Litmus, atomics_stay_barred) {
         add_one(window, rank, 0);
         window.unlock_all();
       },
-      [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 8); });
+      [&](ExploredNetwork& explored) { return equal("the sum", explored.word(0, 0), 8); });
   EXPECT_EQ(wrong, "");
 }
 
@@ -178,15 +179,15 @@ TEST_P(Litmus, few_integers_take_one_atomic_each) {
         const Data result = data(old);
         window.lock_all(true);
         window.accumulate(data(one), &result, place(0, 0), ops[MPI_SUM]);
-        const std::size_t before = Sea::posted();
+        const std::size_t before = ExploredNetwork::posted();
         window.accumulate(data(one), &result, place(0, 0), ops[MPI_SUM]);
         window.compare_and_swap(&three, &compare, &old, place(0, 0));
         window.accumulate(data(one), &result, place(0, 0), ops[MPI_NO_OP]);
-        operations = Sea::posted() - before;
+        operations = ExploredNetwork::posted() - before;
         if (old != 3) base::fail(MPI_ERR_INTERN, "found {}", old);
         window.unlock_all();
       },
-      [&](Sea& sea) { return equal("the word", sea.word(0, 0), 3); });
+      [&](ExploredNetwork& explored) { return equal("the word", explored.word(0, 0), 3); });
   EXPECT_EQ(wrong, "");
   EXPECT_EQ(operations, 3u);
 }
@@ -199,7 +200,7 @@ TEST_P(Litmus, an_adapter_without_atomicity_is_found_out) {
         add_one(window, 0, 0);
         window.unlock_all();
       },
-      [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 2); }, true);
+      [&](ExploredNetwork& explored) { return equal("the sum", explored.word(0, 0), 2); }, true);
   EXPECT_NE(wrong, "");
 }
 
@@ -211,7 +212,7 @@ TEST_P(Litmus, exclusive_locks_exclude) {
           if (rank < first) return;
           count_under_lock(window);
         },
-        [&](Sea& sea) { return equal("the count", sea.word(0, 1), 2); });
+        [&](ExploredNetwork& explored) { return equal("the count", explored.word(0, 1), 2); });
     EXPECT_EQ(wrong, "") << "origins from " << first;
   }
 }
@@ -241,7 +242,7 @@ TEST_P(Litmus, a_reader_sees_all_of_a_writer_or_nothing) {
             window.unlock(0);
           }
         },
-        [&](Sea&) { return equal("the second word", second, first); });
+        [&](ExploredNetwork&) { return equal("the second word", second, first); });
     EXPECT_EQ(wrong, "") << "lazily " << lazily;
   }
 }
@@ -264,7 +265,7 @@ TEST_P(Litmus, neighbours_and_others_are_atomic_to_each_other) {
           add_one(window, rank == 1 ? near : far, 0);
           window.unlock_all();
         },
-        [&](Sea& sea) { return equal("the sum", sea.word(0, 0), 2); });
+        [&](ExploredNetwork& explored) { return equal("the sum", explored.word(0, 0), 2); });
     EXPECT_EQ(wrong, "") << "ways " << near << " and " << far;
   }
 }
@@ -283,7 +284,7 @@ TEST_P(Litmus, locks_exclude_neighbours_and_others) {
         }
         count_under_lock(window);
       },
-      [&](Sea& sea) { return equal("the count", sea.word(0, 1), 2); });
+      [&](ExploredNetwork& explored) { return equal("the count", explored.word(0, 1), 2); });
   EXPECT_EQ(wrong, "");
 }
 
@@ -305,7 +306,7 @@ TEST_P(Litmus, epochs_of_a_neighbour_and_of_another_end_after_their_data) {
           window.complete();
         }
       },
-      [&](Sea&) { return std::string(); });
+      [&](ExploredNetwork&) { return std::string(); });
   EXPECT_EQ(wrong, "");
 }
 
@@ -324,7 +325,7 @@ TEST_P(Litmus, a_fence_ends_after_the_data_of_all) {
           if (rank == 0 && memory[1] != 5)
             base::fail(MPI_ERR_INTERN, "found {} after the fence", memory[1]);
         },
-        [&](Sea&) { return std::string(); });
+        [&](ExploredNetwork&) { return std::string(); });
     EXPECT_EQ(wrong, "") << near << " neighbours";
   }
 }
@@ -344,7 +345,7 @@ TEST_P(Litmus, readers_share) {
         --inside;
         window.unlock(0);
       },
-      [&](Sea&) { return std::string(); });
+      [&](ExploredNetwork&) { return std::string(); });
   EXPECT_EQ(wrong, "");
   EXPECT_TRUE(shared);
 }
@@ -369,7 +370,7 @@ TEST_P(Litmus, post_start_complete_wait_order_data) {
           }
         }
       },
-      [&](Sea&) { return std::string(); });
+      [&](ExploredNetwork&) { return std::string(); });
   EXPECT_EQ(wrong, "");
 }
 
@@ -394,7 +395,7 @@ TEST_P(Litmus, nothing_comes_before_the_post) {
           window.wait();
         }
       },
-      [&](Sea& sea) { return equal("the word", sea.word(1, 0), 5); });
+      [&](ExploredNetwork& explored) { return equal("the word", explored.word(1, 0), 5); });
   EXPECT_EQ(wrong, "");
 }
 
@@ -425,12 +426,13 @@ TEST_P(Litmus, attached_memory_is_found_by_its_present_key) {
           }
         }
       },
-      [&](Sea&) { return equal("the sum", memory[0], 6); }, false, Window::Memory::attached);
+      [&](ExploredNetwork&) { return equal("the sum", memory[0], 6); }, false,
+      Window::Memory::attached);
   EXPECT_EQ(wrong, "");
 }
 
 // Pieces that touch have keys of their own: what is in two of them is accessed by both.
-TEST_P(Litmus, attached_pieces_that_touch_are_accessed_together) {
+TEST_P(Litmus, attached_regions_that_touch_are_accessed_together) {
   std::vector<std::uint64_t> memory(4);
   std::uint64_t values[4] = {1, 2, 3, 4}, found[4] = {};
   const auto wrong = explore(
@@ -452,7 +454,7 @@ TEST_P(Litmus, attached_pieces_that_touch_are_accessed_together) {
           window.complete();
         }
       },
-      [&](Sea&) {
+      [&](ExploredNetwork&) {
         std::string wrong_word;
         for (std::uint64_t i = 0; i < 4 && wrong_word.empty(); ++i)
           wrong_word = equal("a sum", memory[i], 11 + i);

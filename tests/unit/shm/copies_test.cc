@@ -40,7 +40,7 @@ struct Note {
 };
 
 void send_note(Endpoint& self, Rank peer, void* memory, std::size_t bytes) {
-  const Note note{self.transport().register_memory(memory, bytes)};
+  const Note note{self.transport().register_cached(memory, bytes)};
   self.send(peer, &note, sizeof note);
 }
 
@@ -303,27 +303,28 @@ TEST(Copies, APipelinedPutIsPendingUntilTheTargetPolls) {
       });
 }
 
-// In memory of every kind, behind puts that are pieces in the ring, copied by the kernel or stored.
-void notices_follow_puts(const base::Settings& settings, bool mapped) {
+// In memory of every kind, behind puts that are fragments in the ring, copied by the kernel or
+// stored.
+void notifications_follow_puts(const base::Settings& settings, bool mapped) {
   constexpr unsigned rounds = 50;
   constexpr std::size_t bytes = 200'000;
   run_pair(
       settings, Hindrance::none,
       [&](Endpoint& self) {
-        std::vector<std::byte> vector(bytes + longest_noticed_put);
+        std::vector<std::byte> vector(bytes + longest_notified_put);
         auto* const memory = mapped
                                  ? static_cast<std::byte*>(self.transport().allocate(bytes + 256))
                                  : vector.data();
         unsigned seen = 0;
-        self.on_put_do = [&](Rank source, std::uint32_t notice, std::size_t noticed) {
+        self.on_put_do = [&](Rank source, std::uint32_t notification, std::size_t notified) {
           EXPECT_EQ(source, 1u);
-          EXPECT_EQ(notice, ++seen);
-          EXPECT_EQ(noticed, notice % 2 == 0 ? longest_noticed_put : 1u);
-          EXPECT_EQ(first_wrong(memory, bytes, notice), bytes);
-          EXPECT_EQ(first_wrong(memory + bytes, noticed, notice), noticed);
+          EXPECT_EQ(notification, ++seen);
+          EXPECT_EQ(notified, notification % 2 == 0 ? longest_notified_put : 1u);
+          EXPECT_EQ(first_wrong(memory, bytes, notification), bytes);
+          EXPECT_EQ(first_wrong(memory + bytes, notified, notification), notified);
           self.send_text(1, "seen");
         };
-        send_note(self, 1, memory, bytes + longest_noticed_put);
+        send_note(self, 1, memory, bytes + longest_notified_put);
         self.wait([&] { return seen == rounds; });
       },
       [&](Endpoint& self) {
@@ -334,10 +335,10 @@ void notices_follow_puts(const base::Settings& settings, bool mapped) {
           fill_pattern(data.data(), bytes, round);
           const Posted posted =
               self.transport().put(self.link(0), data.data(), memory, bytes, round);
-          const std::size_t noticed = round % 2 == 0 ? longest_noticed_put : 1;
+          const std::size_t notified = round % 2 == 0 ? longest_notified_put : 1;
           self.wait([&] {
-            return self.transport().put_noticed(self.link(0), data.data(), behind, noticed, 0,
-                                                round, false) == Posted::done;
+            return self.transport().put_notified(self.link(0), data.data(), behind, notified, 0,
+                                                 round, false) == Posted::done;
           });
           EXPECT_TRUE(self.finished(posted, round));
           EXPECT_EQ(self.receive(), "seen");
@@ -345,22 +346,22 @@ void notices_follow_puts(const base::Settings& settings, bool mapped) {
       });
 }
 
-TEST(Copies, NoticesFollowPutsByTheKernel) {
-  notices_follow_puts(with(base::CopyPath::cma), false);
+TEST(Copies, NotificationsFollowPutsByTheKernel) {
+  notifications_follow_puts(with(base::CopyPath::cma), false);
 }
 
-TEST(Copies, NoticesFollowStreamsThroughRings) {
-  notices_follow_puts(with(base::CopyPath::pipeline), false);
+TEST(Copies, NotificationsFollowStreamsThroughRings) {
+  notifications_follow_puts(with(base::CopyPath::pipeline), false);
 }
 
-TEST(Copies, NoticesFollowStreamsThroughTheQueue) {
+TEST(Copies, NotificationsFollowStreamsThroughTheQueue) {
   base::Settings settings = with(base::CopyPath::pipeline);
   settings.shm_rings = 0;
-  notices_follow_puts(settings, false);
+  notifications_follow_puts(settings, false);
 }
 
-TEST(Copies, NoticesFollowPutsToMappedMemory) {
-  notices_follow_puts({}, true);
+TEST(Copies, NotificationsFollowPutsToMappedMemory) {
+  notifications_follow_puts({}, true);
 }
 
 // The target says that it waits, but has lost its core.
@@ -390,11 +391,11 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
 }
 
 // What happens in the rounds after the first in which either core has copied half.
-enum class AfterHalves { nothing, target_leaves, target_is_forbidden, origin_is_forbidden };
+enum class AfterSplit { nothing, target_leaves, target_is_forbidden, origin_is_forbidden };
 
 struct Round {
   RemoteMemory memory;
-  AfterHalves event = AfterHalves::nothing;
+  AfterSplit event = AfterSplit::nothing;
   bool last = false;
 };
 
@@ -428,34 +429,34 @@ bool has_two_cores() {
 }
 
 // One rank puts long data for another, which waits.
-void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& origin_at_end) {
+void put_by_split_copy(AfterSplit event, const std::function<void(Endpoint&)>& origin_at_end) {
   constexpr std::size_t bytes = 300'001;
   constexpr unsigned rounds_afterwards = 3;
   if (!has_two_cores()) GTEST_SKIP() << "needs two cores";
   Steps steps;
   // Rank 0 is this process: what is forbidden to it stays so.
-  const Rank target = event == AfterHalves::target_is_forbidden ? 1 : 0;
+  const Rank target = event == AfterSplit::target_is_forbidden ? 1 : 0;
   const Rank origin = 1 - target;
   const auto run_target = [&](Endpoint& self) {
     const OnCore core(0);
     std::vector<std::byte> memory(bytes + 1);
     unsigned seen = 0;
-    self.on_put_do = [&](Rank, std::uint32_t notice, std::size_t noticed) {
-      EXPECT_EQ(notice, ++seen);
-      EXPECT_EQ(noticed, bytes);
-      EXPECT_EQ(first_wrong(memory.data(), bytes, notice), bytes);
+    self.on_put_do = [&](Rank, std::uint32_t notification, std::size_t notified) {
+      EXPECT_EQ(notification, ++seen);
+      EXPECT_EQ(notified, bytes);
+      EXPECT_EQ(first_wrong(memory.data(), bytes, notification), bytes);
       EXPECT_EQ(memory[bytes], std::byte{0}) << "written behind the end";
     };
     unsigned left = 5000;
     for (unsigned round = 1; left > 0; ++round, --left) {
       std::memset(memory.data(), 0, memory.size());
-      Round next{self.transport().register_memory(memory.data(), bytes)};
+      Round next{self.transport().register_cached(memory.data(), bytes)};
       if (left > rounds_afterwards && self.counter("bytes_cross_copied") > 0) {
         left = rounds_afterwards;
         next.event = event;
       }
-      const bool leaves = next.event == AfterHalves::target_leaves;
-      if (next.event == AfterHalves::target_is_forbidden) forbid_attach();
+      const bool leaves = next.event == AfterSplit::target_leaves;
+      if (next.event == AfterSplit::target_is_forbidden) forbid_attach();
       if (leaves) self.transport().idle(1, 0);
       self.send(origin, &next, sizeof next);
       if (leaves) steps.await(1);
@@ -474,20 +475,20 @@ void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& orig
       ASSERT_EQ(message.size(), sizeof next);
       std::memcpy(&next, message.data(), sizeof next);
       if (next.last) break;
-      if (next.event == AfterHalves::origin_is_forbidden) forbid_attach();
+      if (next.event == AfterSplit::origin_is_forbidden) forbid_attach();
       fill_pattern(data.data(), bytes, round);
       Posted posted = Posted::busy;
       self.wait([&] {
-        posted = self.transport().put_noticed(self.link(target), data.data(), next.memory, bytes,
-                                              round, round, false);
+        posted = self.transport().put_notified(self.link(target), data.data(), next.memory, bytes,
+                                               round, round, false);
         return posted != Posted::busy;
       });
       EXPECT_TRUE(self.finished(posted, round));
-      if (next.event == AfterHalves::target_leaves) steps.reach(1);
+      if (next.event == AfterSplit::target_leaves) steps.reach(1);
     }
     origin_at_end(self);
   };
-  base::Settings settings = with(base::CopyPath::halves);
+  base::Settings settings = with(base::CopyPath::split);
   settings.spin = 1'000'000; // us; a target that must be woken comes too late for its half
   if (target == 0)
     run_pair(settings, Hindrance::none, run_target, run_origin);
@@ -495,26 +496,26 @@ void put_in_halves(AfterHalves event, const std::function<void(Endpoint&)>& orig
     run_pair(settings, Hindrance::none, run_origin, run_target);
 }
 
-TEST(Copies, EitherCoreCopiesHalf) {
-  put_in_halves(AfterHalves::nothing, [](Endpoint& self) {
-    EXPECT_GT(self.counter("bytes_in_halves"), 0u);
-    EXPECT_GT(self.counter("bytes_cross_copied"), self.counter("bytes_in_halves") / 3);
+TEST(Copies, EitherCoreCopiesHalfOfASplitCopy) {
+  put_by_split_copy(AfterSplit::nothing, [](Endpoint& self) {
+    EXPECT_GT(self.counter("bytes_split_copied"), 0u);
+    EXPECT_GT(self.counter("bytes_cross_copied"), self.counter("bytes_split_copied") / 3);
     EXPECT_TRUE(self.transport().fallbacks().empty());
   });
 }
 
 TEST(Copies, AHalfIsTakenBackFromATargetThatLeft) {
-  put_in_halves(AfterHalves::target_leaves,
-                [](Endpoint& self) { EXPECT_GE(self.counter("taken_back"), 1u); });
+  put_by_split_copy(AfterSplit::target_leaves,
+                    [](Endpoint& self) { EXPECT_GE(self.counter("taken_back"), 1u); });
 }
 
 TEST(Copies, AHalfThatTheTargetMayNoLongerCopyIsStreamed) {
-  put_in_halves(AfterHalves::target_is_forbidden, [](Endpoint&) {});
+  put_by_split_copy(AfterSplit::target_is_forbidden, [](Endpoint&) {});
 }
 
 TEST(Copies, AHalfThatTheOriginMayNoLongerCopyIsStreamed) {
-  put_in_halves(AfterHalves::origin_is_forbidden,
-                [](Endpoint& self) { EXPECT_FALSE(self.transport().fallbacks().empty()); });
+  put_by_split_copy(AfterSplit::origin_is_forbidden,
+                    [](Endpoint& self) { EXPECT_FALSE(self.transport().fallbacks().empty()); });
 }
 
 // The target waits and polls, but is about to copy too.
@@ -526,10 +527,10 @@ TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
       [&](Endpoint& self) {
         std::vector<std::byte> memory(bytes);
         unsigned seen = 0;
-        self.on_put_do = [&](Rank, std::uint32_t notice, std::size_t noticed) {
-          EXPECT_EQ(notice, ++seen);
-          EXPECT_EQ(noticed, bytes);
-          EXPECT_EQ(first_wrong(memory.data(), bytes, notice), bytes);
+        self.on_put_do = [&](Rank, std::uint32_t notification, std::size_t notified) {
+          EXPECT_EQ(notification, ++seen);
+          EXPECT_EQ(notified, bytes);
+          EXPECT_EQ(first_wrong(memory.data(), bytes, notification), bytes);
           self.send_text(1, "seen");
         };
         send_note(self, 1, memory.data(), bytes);
@@ -540,8 +541,8 @@ TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
         std::vector<std::byte> data(bytes);
         for (unsigned round = 1; round <= rounds; ++round) {
           fill_pattern(data.data(), bytes, round);
-          EXPECT_EQ(self.transport().put_noticed(self.link(0), data.data(), memory, bytes, round,
-                                                 round, true),
+          EXPECT_EQ(self.transport().put_notified(self.link(0), data.data(), memory, bytes, round,
+                                                  round, true),
                     Posted::done);
           EXPECT_EQ(self.receive(), "seen");
         }
@@ -551,7 +552,7 @@ TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
 }
 
 // A target that seems to wait, but takes nothing out: streams to it are cut, and are slow.
-TEST(Copies, StreamsThatAreCutAreNotWishedFor) {
+TEST(Copies, StreamsThatAreCutAreNotHintedAt) {
   constexpr std::size_t bytes = 1 << 20;
   constexpr unsigned rounds = 256, last = 64;
   Steps steps;
@@ -560,14 +561,16 @@ TEST(Copies, StreamsThatAreCutAreNotWishedFor) {
       [&](Endpoint& self) {
         std::vector<std::byte> memory(bytes);
         unsigned seen = 0;
-        self.on_put_do = [&](Rank, std::uint32_t notice, std::size_t) { seen = notice; };
+        self.on_put_do = [&](Rank, std::uint32_t notification, std::size_t) {
+          seen = notification;
+        };
         send_note(self, 1, memory.data(), bytes);
         for (unsigned round = 1; round <= rounds; ++round) {
           self.transport().idle(1, 0);
           steps.reach(2 * static_cast<int>(round) - 1);
           steps.await(2 * static_cast<int>(round));
           self.wait([&] { return seen == round; });
-          EXPECT_EQ(self.receive(), "put"); // so that it is given a ring, which carries wishes
+          EXPECT_EQ(self.receive(), "put"); // so that it is given a ring, which carries hints
           self.send_text(1, "seen");
         }
       },
@@ -578,8 +581,8 @@ TEST(Copies, StreamsThatAreCutAreNotWishedFor) {
         for (unsigned round = 1; round <= rounds; ++round) {
           if (round == rounds - last) cut = self.counter("streams_cut");
           steps.await(2 * static_cast<int>(round) - 1);
-          const Posted posted = self.transport().put_noticed(self.link(0), data.data(), memory,
-                                                             bytes, round, round, false);
+          const Posted posted = self.transport().put_notified(self.link(0), data.data(), memory,
+                                                              bytes, round, round, false);
           steps.reach(2 * static_cast<int>(round));
           EXPECT_TRUE(self.finished(posted, round));
           self.send_text(0, "put");
@@ -590,9 +593,9 @@ TEST(Copies, StreamsThatAreCutAreNotWishedFor) {
       });
 }
 
-// Of data that the kernel brings without a notice the target would not hear: it would go on wishing
-// for the kernel, which was only the first way after the cells to be looked at.
-TEST(Copies, EachWayIsTriedForPutsWithoutNotice) {
+// Of data that the kernel brings without a notification the target would not hear: its hint would
+// go on asking for the kernel, which was only the first way after the chunks to be looked at.
+TEST(Copies, EachMethodIsTriedForPutsWithoutNotification) {
   if (!has_two_cores()) GTEST_SKIP() << "needs two cores";
   constexpr std::size_t bytes = 200'000;
   base::Settings settings;
@@ -612,15 +615,15 @@ TEST(Copies, EachWayIsTriedForPutsWithoutNotice) {
         const OnCore core(1);
         std::vector<std::byte> data(bytes);
         const RemoteMemory memory = receive_note(self);
-        for (unsigned round = 1; self.counter("bytes_in_halves") == 0 && round < 5000; ++round) {
+        for (unsigned round = 1; self.counter("bytes_split_copied") == 0 && round < 5000; ++round) {
           fill_pattern(data.data(), bytes, round);
           EXPECT_TRUE(self.finished(
               self.transport().put(self.link(0), data.data(), memory, bytes, round), round));
           self.send_text(0, "there");
           EXPECT_EQ(self.receive(), "seen");
         }
-        EXPECT_GT(self.counter("bytes_in_halves"), 0u);
-        EXPECT_GT(self.counter("bytes_cross_copied"), self.counter("bytes_in_halves"));
+        EXPECT_GT(self.counter("bytes_split_copied"), 0u);
+        EXPECT_GT(self.counter("bytes_cross_copied"), self.counter("bytes_split_copied"));
         EXPECT_GT(self.counter("bytes_streamed"), 0u);
         self.send_text(0, "the end");
       });
@@ -663,8 +666,8 @@ TEST(Copies, AGetIsTakenBackFromAnOwnerThatLeft) {
 TEST(Copies, ManyAtATime) {
   for (const auto path :
        {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::pipeline}) {
-    constexpr std::size_t parts = 40;
-    constexpr std::size_t part = most / parts;
+    constexpr std::size_t body = 40;
+    constexpr std::size_t fragment = most / body;
     run_pair(
         with(path), Hindrance::none,
         [](Endpoint& self) {
@@ -680,18 +683,18 @@ TEST(Copies, ManyAtATime) {
           std::vector<std::byte> in(most);
           fill_pattern(out.data(), most, 1);
           std::uint64_t pending = 0;
-          for (std::size_t i = 0; i < parts; ++i) {
-            const RemoteMemory target{memory.address + i * part, memory.key};
-            pending += self.transport().put(self.link(0), out.data() + i * part, target, part, i) ==
-                       Posted::pending;
+          for (std::size_t i = 0; i < body; ++i) {
+            const RemoteMemory target{memory.address + i * fragment, memory.key};
+            pending += self.transport().put(self.link(0), out.data() + i * fragment, target,
+                                            fragment, i) == Posted::pending;
           }
           self.wait([&] { return self.completions.size() == pending; });
           self.send_text(0, "put");
           self.transport().idle(1, 0); // waits from here on, so owners may be asked
-          for (std::size_t i = 0; i < parts; ++i) {
-            const RemoteMemory source{memory.address + i * part, memory.key};
-            pending += self.transport().get(self.link(0), in.data() + i * part, source, part,
-                                            100 + i) == Posted::pending;
+          for (std::size_t i = 0; i < body; ++i) {
+            const RemoteMemory source{memory.address + i * fragment, memory.key};
+            pending += self.transport().get(self.link(0), in.data() + i * fragment, source,
+                                            fragment, 100 + i) == Posted::pending;
           }
           self.wait([&] { return self.completions.size() == pending; });
           EXPECT_EQ(first_wrong(in.data(), most, 1), most);

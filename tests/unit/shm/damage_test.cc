@@ -9,15 +9,16 @@ namespace macadam::net::shm::test {
 namespace {
 
 // What rank 0 says about a message of rank 1; empty if nothing.
-std::string complaint(Kind kind, const Parts& parts, Rank source = 1, std::uint16_t bytes = 0) {
+std::string complaint(Kind kind, const MessageBody& body, Rank source = 1,
+                      std::uint16_t bytes = 0) {
   Job job(2);
   Job::View views[] = {{job, 0}, {job, 1}};
   Endpoint self(views[0], {}), peer(views[1], {});
   const Mapping front = map_front(views[1], 0);
-  const Lane lane(front.at(front.header().queue_offset), front.header().queue_lines);
-  SharedQueueWriter writer(front.header(), lane, intents_in(front.base(), 2)[1]);
-  EXPECT_TRUE(writer.write(kind, source, parts));
-  if (bytes > 0) lane.at(0).bytes = bytes;
+  const CircularBuffer buffer(front.at(front.header().queue_offset), front.header().queue_lines);
+  SharedQueueWriter writer(front.header(), buffer, intents_in(front.base(), 2)[1]);
+  EXPECT_TRUE(writer.write(kind, source, body));
+  if (bytes > 0) buffer.at(0).bytes = bytes;
   try {
     self.transport().poll(self);
   } catch (const base::Error& error) {
@@ -36,15 +37,15 @@ bool is_refused(Kind kind, const Body& body) {
 TEST(Damage, OfTheLengthOfALine) {
   EXPECT_EQ(complaint(Kind::message, {"text", 5, nullptr, 0}), "");
   EXPECT_NE(complaint(Kind::message, {"text", 5, nullptr, 0}, 1, 60'000), "");
-  // It would end behind the last line of the lane.
+  // It would end behind the last line of the circular buffer.
   std::array<Line, 128> lines{};
-  const Lane lane(lines.data(), lines.size());
+  const CircularBuffer buffer(lines.data(), lines.size());
   lines[0].bytes = longest_inline;
-  EXPECT_TRUE(lane.holds(0, lines[0]));
-  EXPECT_TRUE(lane.holds(128 - lines_for(longest_inline), lines[0]));
-  EXPECT_FALSE(lane.holds(129 - lines_for(longest_inline), lines[0]));
+  EXPECT_TRUE(buffer.holds(0, lines[0]));
+  EXPECT_TRUE(buffer.holds(128 - lines_for(longest_inline), lines[0]));
+  EXPECT_FALSE(buffer.holds(129 - lines_for(longest_inline), lines[0]));
   lines[0].bytes = longest_inline + 1;
-  EXPECT_FALSE(lane.holds(0, lines[0]));
+  EXPECT_FALSE(buffer.holds(0, lines[0]));
 }
 
 TEST(Damage, OfTheSender) {
@@ -55,45 +56,45 @@ TEST(Damage, OfTheSender) {
 TEST(Damage, OfTheKind) {
   EXPECT_NE(complaint(static_cast<Kind>(200), {}), "");
   for (const Kind kind :
-       {Kind::part, Kind::grant, Kind::put_piece, Kind::get_request, Kind::get_done,
-        Kind::half_request, Kind::half_done, Kind::noticed_put, Kind::notice})
+       {Kind::fragment, Kind::grant, Kind::put_fragment, Kind::get_request, Kind::get_done,
+        Kind::split_request, Kind::split_done, Kind::notified_put, Kind::notification})
     EXPECT_NE(complaint(kind, {"text", 5, nullptr, 0}), "") << static_cast<int>(kind);
 }
 
-// A whole message of 100 bytes in the first cell of its sender.
-Piece sound_piece() {
+// A whole message of 100 bytes in the first chunk of its sender.
+Fragment sound_fragment() {
   return {.all = 100,
           .left = 0,
           .begin = 0,
           .bytes = 100,
-          .cell = 0,
+          .chunk = 0,
           .senders = true,
-          .way = Way::cells};
+          .method = CopyMethod::chunks};
 }
 
 TEST(Damage, OfACell) {
-  EXPECT_FALSE(is_refused(Kind::part, sound_piece()));
-  Piece piece = sound_piece();
-  piece.cell = 200;
-  EXPECT_TRUE(is_refused(Kind::part, piece));
-  EXPECT_TRUE(is_refused(Kind::put_piece, PutPiece{piece, 0, 0}));
-  piece = sound_piece();
-  piece.all = piece.bytes = 1 << 30;
-  EXPECT_TRUE(is_refused(Kind::part, piece));
-  EXPECT_TRUE(is_refused(Kind::put_piece, PutPiece{piece, 0, 0}));
-  piece = sound_piece();
-  piece.left = 1; // more than all
-  EXPECT_TRUE(is_refused(Kind::part, piece));
-  piece = sound_piece();
-  piece.bytes = 50; // not the first one, which has not come
-  EXPECT_TRUE(is_refused(Kind::part, piece));
-  piece = sound_piece();
-  piece.all = std::uint64_t{1} << 40;
-  piece.left = piece.all - 100; // longer than a cell
-  EXPECT_TRUE(is_refused(Kind::part, piece));
-  piece = sound_piece();
-  piece.way = static_cast<Way>(9);
-  EXPECT_TRUE(is_refused(Kind::part, piece));
+  EXPECT_FALSE(is_refused(Kind::fragment, sound_fragment()));
+  Fragment fragment = sound_fragment();
+  fragment.chunk = 200;
+  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
+  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 0}));
+  fragment = sound_fragment();
+  fragment.all = fragment.bytes = 1 << 30;
+  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
+  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 0}));
+  fragment = sound_fragment();
+  fragment.left = 1; // more than all
+  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
+  fragment = sound_fragment();
+  fragment.bytes = 50; // not the first one, which has not come
+  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
+  fragment = sound_fragment();
+  fragment.all = std::uint64_t{1} << 40;
+  fragment.left = fragment.all - 100; // longer than a chunk
+  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
+  fragment = sound_fragment();
+  fragment.method = static_cast<CopyMethod>(9);
+  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
 }
 
 TEST(Damage, OfARing) {
@@ -101,8 +102,8 @@ TEST(Damage, OfARing) {
   const auto at = [&](std::uint64_t address) { return engine::RemoteMemory{address, arena.key()}; };
   const engine::RemoteMemory none{};
   const auto is_refused_grant = [&](std::uint32_t lines, engine::RemoteMemory ring,
-                                    engine::RemoteMemory turn_block) {
-    return is_refused(Kind::grant, Grant{lines, ring, turn_block});
+                                    engine::RemoteMemory mailbox) {
+    return is_refused(Kind::grant, Grant{lines, ring, mailbox});
   };
   const engine::RemoteMemory sound = at(arena.offset);
   EXPECT_FALSE(is_refused_grant(512, sound, none));
@@ -120,12 +121,12 @@ TEST(Damage, OfAClaim) {
   GetRequest get{};
   get.claim = SegmentHeader::claims;
   EXPECT_TRUE(is_refused(Kind::get_request, get));
-  HalfRequest half{};
+  SplitRequest half{};
   half.claim = 1 << 20;
-  EXPECT_TRUE(is_refused(Kind::half_request, half));
-  HalfDone done{};
+  EXPECT_TRUE(is_refused(Kind::split_request, half));
+  SplitDone done{};
   done.claim = no_claim;
-  EXPECT_TRUE(is_refused(Kind::half_done, done));
+  EXPECT_TRUE(is_refused(Kind::split_done, done));
 }
 
 TEST(Damage, OfAHeader) {
@@ -148,9 +149,9 @@ TEST(Damage, OfAHeader) {
       is_refused_with([](SegmentHeader& header) { header.queue_lines = std::uint64_t{1} << 60; }));
   EXPECT_TRUE(
       is_refused_with([](SegmentHeader& header) { header.queue_offset = std::uint64_t{1} << 50; }));
-  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cell_count = 100; }));
-  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cell_bytes = 1 << 31; }));
-  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.cells_offset = ~0ull; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.chunk_count = 100; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.chunk_bytes = 1 << 31; }));
+  EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.chunks_offset = ~0ull; }));
   EXPECT_TRUE(is_refused_with([](SegmentHeader& header) { header.front_bytes = 100; }));
   EXPECT_TRUE(
       is_refused_with([](SegmentHeader& header) { header.front_bytes = std::uint64_t{1} << 50; }));

@@ -25,23 +25,23 @@ class SlowSender {
  public:
   SlowSender(Job& job, Directory& self)
       : front_(map_front(self, 0)),
-        lane_(front_.at(front_.header().queue_offset), front_.header().queue_lines),
-        writer_(front_.header(), lane_, intents_in(front_.base(), job.size())[1]) {}
+        buffer_(front_.at(front_.header().queue_offset), front_.header().queue_lines),
+        writer_(front_.header(), buffer_, intents_in(front_.base(), job.size())[1]) {}
 
   void take(std::uint32_t lines) {
     std::uint64_t gap = 0;
     ASSERT_TRUE(writer_.take(lines, position_, gap));
     ASSERT_EQ(gap, 0u);
     // Data that would pass for the first line of a message in the next lap.
-    std::vector<std::uint32_t> stamps(lines * line_bytes / 4 - 4, lane_.stamp(position_) + 1);
-    fill(lane_.at(position_), Kind::message, {1}, {stamps.data(), 4 * stamps.size(), nullptr, 0});
+    std::vector<std::uint32_t> stamps(lines * line_bytes / 4 - 4, buffer_.stamp(position_) + 1);
+    fill(buffer_.at(position_), Kind::message, {1}, {stamps.data(), 4 * stamps.size(), nullptr, 0});
   }
-  void publish() { lane_.publish(position_); }
+  void publish() { buffer_.publish(position_); }
   [[nodiscard]] std::byte* front() { return front_.base(); }
 
  private:
   Mapping front_;
-  Lane lane_;
+  CircularBuffer buffer_;
   SharedQueueWriter writer_;
   std::uint64_t position_ = 0;
 };
@@ -86,7 +86,7 @@ TEST(Ended, LinesOfASenderThatRunsAreLeftToIt) {
   self.wait_messages(1);
 }
 
-TEST(Ended, APeerThatTalksByRingAlone) {
+TEST(Ended, APeerThatWritesToItsRingAlone) {
   Job job(2);
   Job::View views[] = {{job, 0}, {job, 1}};
   base::Settings settings;
@@ -98,7 +98,7 @@ TEST(Ended, APeerThatTalksByRingAlone) {
     self.send_text(1, "answer");
     EXPECT_EQ(dead.receive(), "answer");
   }
-  EXPECT_GT(self.counter("sent_by_ring") + self.counter("sent_in_turn"), 0u);
+  EXPECT_GT(self.counter("sent_by_ring") + self.counter("sent_by_mailbox"), 0u);
   dead.send_text(0, "last");
   job.fail(1);
   self.wait([&] { return !self.states.empty(); });
@@ -122,7 +122,7 @@ TEST(Ended, APutThatWaitsForRoomFails) {
   settings.shm_copy = base::CopyPath::pipeline;
   Endpoint self(views[0], settings), dead(views[1], settings);
   std::vector<std::byte> from(std::size_t{4} << 20), to(from.size());
-  const RemoteMemory target = dead.transport().register_memory(to.data(), to.size());
+  const RemoteMemory target = dead.transport().register_cached(to.data(), to.size());
   ASSERT_EQ(self.transport().put(self.link(1), from.data(), target, from.size(), 7),
             Posted::pending);
   job.fail(1);
@@ -149,7 +149,7 @@ TEST(Ended, WhatItHadSentComesBeforeTheNewsOfItsEnd) {
       self.send_text(0, "message");
     const std::vector<std::byte> data(memory.size(), std::byte{7});
     const RemoteMemory target{reinterpret_cast<std::uint64_t>(memory.data()), private_key};
-    self.transport().put_noticed(self.link(0), data.data(), target, data.size(), 1, 5, false);
+    self.transport().put_notified(self.link(0), data.data(), target, data.size(), 1, 5, false);
     write(ready[1], "x", 1);
     for (;;)
       pause();

@@ -45,21 +45,21 @@ class Endpoint final : public Sink {
       inbox.emplace_back(reinterpret_cast<const char*>(message), bytes);
   }
   std::function<void(Rank, std::uint32_t, std::size_t)> on_put_do;
-  void on_put(Rank source, std::uint32_t notice, std::size_t bytes) override {
-    on_put_do(source, notice, bytes);
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override {
+    on_put_do(source, notification, bytes);
   }
   // Put together again.
-  void on_first_part(Rank source, const std::byte* part, std::size_t bytes,
-                     std::size_t rest) override {
-    parts[source] = {{part, part + bytes}, bytes + rest};
+  void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
+                         std::size_t rest) override {
+    body[source] = {{fragment, fragment + bytes}, bytes + rest};
     ++messages_in_parts;
   }
-  void on_next_part(Rank source, const std::byte* part, std::size_t bytes) override {
-    auto& [data, whole] = parts.at(source);
-    data.insert(data.end(), part, part + bytes);
+  void on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) override {
+    auto& [data, whole] = body.at(source);
+    data.insert(data.end(), fragment, fragment + bytes);
     if (data.size() < whole) return;
     const std::vector<std::byte> message = std::move(data);
-    parts.erase(source);
+    body.erase(source);
     on_message(source, message.data(), message.size());
   }
   void on_complete(std::uint64_t cookie, bool ok) override { completions[cookie] = ok; }
@@ -122,7 +122,7 @@ class Endpoint final : public Sink {
 
   std::uint64_t messages = 0;
   std::uint64_t messages_in_parts = 0;
-  std::map<Rank, std::pair<std::vector<std::byte>, std::size_t>> parts; // so far, of how many bytes
+  std::map<Rank, std::pair<std::vector<std::byte>, std::size_t>> body; // so far, of how many bytes
   std::deque<std::string> inbox;
   std::map<std::uint64_t, bool> completions;
   std::map<Rank, engine::PeerState> states;

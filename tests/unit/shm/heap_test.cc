@@ -110,16 +110,16 @@ TEST_P(HeapTest, FreedMemoryIsReused) {
 }
 
 TEST_P(HeapTest, NeighboursAreJoinedInEveryOrder) {
-  constexpr std::size_t part = Heap::large / 4;
+  constexpr std::size_t fragment = Heap::large / 4;
   std::vector<int> order = {0, 1, 2, 3};
   void* const whole = heap_.allocate(Heap::large - 1);
   heap_.free(whole);
   do {
-    std::vector<void*> parts;
+    std::vector<void*> body;
     for (std::size_t i = 0; i < order.size(); ++i)
-      parts.push_back(heap_.allocate(part));
+      body.push_back(heap_.allocate(fragment));
     for (const int each : order)
-      heap_.free(parts[static_cast<std::size_t>(each)]);
+      heap_.free(body[static_cast<std::size_t>(each)]);
     EXPECT_EQ(heap_.allocate(Heap::large - 1), whole);
     heap_.free(whole);
   } while (std::next_permutation(order.begin(), order.end()));

@@ -177,7 +177,7 @@ TEST(Messages, TheBusyPeerGetsTheRingOfTheQuietOne) {
   });
 }
 
-TEST(Messages, LongOnesComeInPartsThroughARing) {
+TEST(Messages, LongOnesComeInFragmentsThroughARing) {
   Job job(2);
   base::Settings settings = small_settings();
   settings.shm_eager = 64 << 10;
@@ -200,7 +200,7 @@ TEST(Messages, LongOnesComeInPartsThroughARing) {
     } else {
       self.wait_messages(count);
       EXPECT_GT(self.messages_in_parts, count / 2);
-      EXPECT_TRUE(self.parts.empty());
+      EXPECT_TRUE(self.body.empty());
       send_number(self, 1, 0, 0, 0);
     }
   });
@@ -243,7 +243,7 @@ TEST(Messages, WhatASinkThrewAtIsDeliveredOnce) {
   }
   EXPECT_GT(from.counter("sent_by_queue"), 0u);
   EXPECT_GT(from.counter("sent_by_ring"), 0u);
-  // More of them than there are cells, each of which is free again.
+  // More of them than there are chunks, each of which is free again.
   for (int i = 0; i < 100; ++i)
     send('Z', 60000);
   EXPECT_EQ(delivered['Z'], 100);

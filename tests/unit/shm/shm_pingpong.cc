@@ -126,11 +126,11 @@ class Endpoint final : public Sink {
     last_ = *message;
   }
   void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
-  void on_first_part(Rank, const std::byte* part, std::size_t, std::size_t rest) override {
-    last_ = *part;
+  void on_first_fragment(Rank, const std::byte* fragment, std::size_t, std::size_t rest) override {
+    last_ = *fragment;
     rest_ = rest;
   }
-  void on_next_part(Rank, const std::byte*, std::size_t bytes) override {
+  void on_next_fragment(Rank, const std::byte*, std::size_t bytes) override {
     rest_ -= bytes;
     if (rest_ == 0) ++messages_;
   }
@@ -286,12 +286,12 @@ void large(const char* name, bool use_get, const base::Settings& settings) {
   }
 }
 
-int run(const std::string& part) {
+int run(const std::string& fragment) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   const double line = line_time();
   fmt::print("cache line from core to core: {:.1f} ns\n", 1e9 * line);
   base::Settings settings;
-  if (part != "large") {
+  if (fragment != "large") {
     settings.shm_rings = 0;
     fmt::print("shared queue only:\n");
     small_messages(line, settings);
@@ -300,12 +300,12 @@ int run(const std::string& part) {
     small_messages(line, {});
     message_rate({});
   }
-  if (part == "small") return 0;
-  for (const auto path : {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::halves,
+  if (fragment == "small") return 0;
+  for (const auto path : {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::split,
                           base::CopyPath::pipeline}) {
     settings = {};
     settings.shm_copy = path;
-    const std::array names{"automatic", "cma", "halves", "pipeline"};
+    const std::array names{"automatic", "cma", "split", "pipeline"};
     const char* name = names[static_cast<std::size_t>(path)];
     large(fmt::format("put {}", name).c_str(), false, settings);
     large(fmt::format("get {}", name).c_str(), true, settings);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process on shared memory and another network sleeps on the first, and whatever comes on either
 // ends the sleep.
-#include "../support/still_transport.h"
+#include "../support/null_transport.h"
 #include "endpoint.h"
 #include "engine/networks.h"
 
@@ -22,12 +22,12 @@ double cpu_seconds() {
 }
 
 // The other network: as with RDMA, messages lie there until they are polled, and only if the
-// network was armed its attendant, here a thread of the test, is told of the next one.
-class Mailbox final : public macadam::test::StillTransport {
+// network was armed its progress thread, here a thread of the test, is told of the next one.
+class Inbox final : public macadam::test::NullTransport {
  public:
-  explicit Mailbox(engine::Transport& sleeper) : sleeper_(sleeper) {}
+  explicit Inbox(engine::Transport& sleeper) : sleeper_(sleeper) {}
 
-  // By the attendant.
+  // By the progress thread.
   void deliver() {
     arrived_.fetch_add(1);
     if (armed_.exchange(false)) sleeper_.wake();
@@ -51,10 +51,10 @@ class Mailbox final : public macadam::test::StillTransport {
 };
 
 // A thread that delivers a message when it is asked to, after a pause.
-class Attendant {
+class ProgressThread {
  public:
-  explicit Attendant(Mailbox& mailbox) : thread_([this, &mailbox] { run(mailbox); }) {}
-  ~Attendant() {
+  explicit ProgressThread(Inbox& inbox) : thread_([this, &inbox] { run(inbox); }) {}
+  ~ProgressThread() {
     ask(-1);
     thread_.join();
   }
@@ -66,7 +66,7 @@ class Attendant {
   }
 
  private:
-  void run(Mailbox& mailbox) {
+  void run(Inbox& inbox) {
     std::unique_lock guard(lock_);
     for (;;) {
       changed_.wait(guard, [this] { return asked_; });
@@ -76,7 +76,7 @@ class Attendant {
       if (pause_ > 1e-3) usleep(static_cast<useconds_t>(1e6 * pause_));
       while (seconds() < until) {
       }
-      mailbox.deliver();
+      inbox.deliver();
     }
   }
   std::mutex lock_;
@@ -121,19 +121,19 @@ TEST(TwoNetworks, NoMessageOfEitherIsSleptThrough) {
       EXPECT_EQ(self.receive(), "end");
       return;
     }
-    Mailbox mailbox(self.transport());
-    const engine::Networks networks({&self.transport(), &mailbox});
-    Attendant attendant(mailbox);
+    Inbox inbox(self.transport());
+    const engine::Networks networks({&self.transport(), &inbox});
+    ProgressThread progress_thread(inbox);
     unsigned from_mailbox = 0;
     self.on_message_do = [&](Rank source, const std::byte*, std::size_t) {
-      from_mailbox += source == Mailbox::other ? 1 : 0;
+      from_mailbox += source == Inbox::other ? 1 : 0;
     };
     unsigned wanted = 0;
     for (unsigned i = 0; i < rounds; ++i) {
       const bool by_mailbox = random() % 2 == 0;
       const double pause = 1e-7 * static_cast<double>(random() % 1000);
       if (by_mailbox)
-        attendant.ask(pause);
+        progress_thread.ask(pause);
       else
         self.send_text(1, "now");
       wanted += by_mailbox ? 1 : 0;
@@ -151,12 +151,12 @@ TEST(TwoNetworks, ARankBlockedForSecondsLeavesItsCore) {
   Job::View view(job, 0);
   const base::Settings settings;
   Endpoint self(view, settings);
-  Mailbox mailbox(self.transport());
-  const engine::Networks networks({&self.transport(), &mailbox});
-  Attendant attendant(mailbox);
+  Inbox inbox(self.transport());
+  const engine::Networks networks({&self.transport(), &inbox});
+  ProgressThread progress_thread(inbox);
   constexpr double pause = 2;
   const double cpu = cpu_seconds();
-  attendant.ask(pause);
+  progress_thread.ask(pause);
   const double waited = wait_for_message(self, networks, 0);
   EXPECT_GT(waited, 0.9 * pause);
   EXPECT_LT(waited, pause + 10) << "the sleep was not ended";

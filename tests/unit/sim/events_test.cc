@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion events, the limit event of a shared receive queue, the attendant, waiting.
+// Completion events, the limit event of a shared receive queue, the progress thread, waiting.
 #include "devices.h"
 
 namespace macadam::test {
@@ -32,7 +32,7 @@ struct Shared : Pair {
     QueuePairOptions of_b = options(b);
     of_b.shared = queue.get();
     connect(options(a), of_b);
-    b.device.attend(&sink);
+    b.device.set_event_sink(&sink);
   }
   // The queue pair uses the queue: it goes first.
   ~Shared() { qb.reset(); }
@@ -47,7 +47,7 @@ struct Shared : Pair {
   Sink sink;
 };
 
-TEST(Limit, is_told_once_when_fewer_receives_are_left_and_after_the_attendant_woke) {
+TEST(Limit, is_told_once_when_fewer_receives_are_left_and_after_the_progress_thread_woke) {
   Shared pair;
   ASSERT_EQ(pair.queue->post(std::vector<ReceiveWork>(5)), 5u);
   pair.queue->arm_limit(4);
@@ -75,7 +75,7 @@ TEST(Limit, armed_too_late_is_told_at_once_and_zero_disarms) {
 }
 
 // Sur et al., section 4.1.3: the queue is filled again while the process computes.
-TEST(Limit, the_attendant_refills_while_the_process_computes) {
+TEST(Limit, the_progress_thread_refills_while_the_process_computes) {
   Shared pair;
   pair.sink.refill = 8;
   ASSERT_EQ(pair.queue->post(std::vector<ReceiveWork>(4)), 4u);
@@ -85,18 +85,18 @@ TEST(Limit, the_attendant_refills_while_the_process_computes) {
   pair.compute();
   EXPECT_EQ(Node::poll(*pair.b.receives).size(), 12u);
   EXPECT_GE(pair.sink.limits.size(), 1u);
-  // What the attendant took, the computation took longer.
+  // What the progress thread took, the computation took longer.
   EXPECT_GT(pair.b.processor.now(), before + 1000 * sim::microsecond + 3 * sim::microsecond);
 }
 
-TEST(Attended, a_completion_calls_the_sink_once_per_arm) {
+TEST(AsyncQueue, a_completion_calls_the_sink_once_per_arm) {
   Pair pair;
   Sink sink(pair);
   auto queue = pair.b.device.make_completion_queue(64, true);
   QueuePairOptions of_b = pair.options(pair.b);
   of_b.receives = queue.get();
   pair.connect(pair.options(pair.a), of_b);
-  pair.b.device.attend(&sink);
+  pair.b.device.set_event_sink(&sink);
   for (int i = 0; i < 8; ++i)
     ASSERT_TRUE(pair.post_receive(1, {}));
   pair.post(work(Operation::send, 1, {}));
@@ -110,7 +110,7 @@ TEST(Attended, a_completion_calls_the_sink_once_per_arm) {
   pair.b.device.compute(sim::microsecond * 100);
   EXPECT_EQ(sink.completions.size(), 1u);
   EXPECT_EQ(sink.polled, 3u);
-  pair.b.device.attend(nullptr);
+  pair.b.device.set_event_sink(nullptr);
   queue->arm();
   pair.post(work(Operation::send, 1, {}));
   pair.b.device.compute(sim::microsecond * 100);
@@ -118,7 +118,7 @@ TEST(Attended, a_completion_calls_the_sink_once_per_arm) {
   pair.qb.reset();
 }
 
-TEST(Attended, nobody_is_called_inside_a_call_that_may_hold_a_lock) {
+TEST(AsyncQueue, nobody_is_called_inside_a_call_that_may_hold_a_lock) {
   Shared pair;
   auto other = pair.b.device.make_completion_queue(8, false); // of no connection
   const auto due = [&] {

@@ -65,7 +65,7 @@ sim::Faults rough() {
   faults.datagram_duplication = 0.2;
   faults.datagram_reordering = 0.3;
   faults.jitter = 3;
-  faults.attendant_jitter_ns = 20000;
+  faults.progress_thread_jitter_ns = 20000;
   faults.split_writes = true;
   faults.shuffle = true;
   return faults;
@@ -269,8 +269,9 @@ TEST(World, connections_are_those_that_were_used) {
   EXPECT_EQ(connections, std::vector<std::size_t>(8, 2));
 }
 
-// A rank ends inside an epoch, without a word, while it holds a lock or owes a signal: who waits
-// for it is told soon, though it has nothing to say to it. Without a launcher that ends the job.
+// A rank ends inside an epoch, without a word, while it holds a lock or owes a notification: who
+// waits for it is told soon, though it has nothing to say to it. Without a launcher that ends the
+// job.
 TEST(World, who_waits_for_a_rank_that_has_ended_in_an_epoch_is_told) {
   enum class Wait { lock, lock_by_stranger, fence, start, wait };
   for (const Wait what :

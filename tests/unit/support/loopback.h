@@ -174,12 +174,12 @@ class LoopbackNetwork {
       return transfer(from, {false, local, source, bytes, cookie});
     }
 
-    engine::RemoteMemory register_memory(void* memory, std::size_t bytes) override {
+    engine::RemoteMemory register_cached(void* memory, std::size_t bytes) override {
       const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++next_key_};
       regions[named.key] = {named.address, bytes};
       return named;
     }
-    void release_memory(engine::RemoteMemory memory) override {
+    void release_cached(engine::RemoteMemory memory) override {
       if (regions.erase(memory.key) == 0) throw std::logic_error("memory released twice");
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sur et al., section 4.1: rank 0 sends more messages than rank 1 has receives posted, while rank 1
-// computes. With the low-watermark event the attendant posts more meanwhile; without it the network
-// holds the sender back (the receiver is not ready). Soft-RoCE counts that.
+// computes. With the low-watermark event the progress thread posts more meanwhile; without it the
+// network holds the sender back (the receiver is not ready). Soft-RoCE counts that.
 #include "check.h"
 #include "counter.h"
 

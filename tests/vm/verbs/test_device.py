@@ -37,7 +37,7 @@ class Device(unittest.TestCase):
 
     def test_tune_measures_the_adapter_and_the_library_reads_it(self):
         page = self.run_program(BUILD / "bin/macadam", "tune", "--quick")
-        self.assertRegex(page, r"\n  rxe0:1: the attendant wakes up in [\d.]+ us, in which \d+ of \d+ messages "
+        self.assertRegex(page, r"\n  rxe0:1: the progress thread wakes up in [\d.]+ us, in which \d+ of \d+ messages "
                                r"per second arrive\n")
         written = dict(re.findall(r"^(rdma_\w+) = (\d+)$", page, re.MULTILINE))
         self.assertEqual({"rdma_eager", "rdma_hybrid", "rdma_watermark"} - written.keys(), set(), page)

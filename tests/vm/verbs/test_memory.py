@@ -71,7 +71,7 @@ class Kernel(unittest.TestCase):
         after, burst = rows.pop(("shared", "after")), rows["shared", "burst"]
         for key, row in rows.items():
             self.assertLess(abs(row["percent"]), 2, (key, row))
-        # A chunk may be in use still.
+        # An arena may be in use still.
         self.assertLess(after["held"], burst["held"] - (2 << 20), (burst, after))
         self.assertLess(after["held"], 1.02 * after["expected"] + (2 << 20), after)
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/ibverbs/device.h"
 
-#include "net/rdma/ibverbs/attendant.h"
 #include "net/rdma/ibverbs/clock.h"
+#include "net/rdma/ibverbs/progress_thread.h"
 #include "net/rdma/ibverbs/queue_pair.h"
 
 #include <array>
@@ -30,8 +30,8 @@ class Region final : public MemoryRegion {
 class IbverbsDevice final : public Device {
  public:
   IbverbsDevice(const Library& library, OpenPort open, const Gid& gid)
-      : port_(library, std::move(open), gid), attended_(port_), unattended_(port_) {
-    // The attendant reads until there is nothing left.
+      : port_(library, std::move(open), gid), async_(port_), sync_(port_) {
+    // The progress thread reads until there is nothing left.
     const int events = port_.context->async_fd;
     fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
   }
@@ -42,10 +42,8 @@ class IbverbsDevice final : public Device {
 
   std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
                                                 Access access) override;
-  std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
-                                                         bool attended) override {
-    return std::make_unique<IbverbsCompletionQueue>(port_, attended ? attended_ : unattended_,
-                                                    depth);
+  std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth, bool async) override {
+    return std::make_unique<IbverbsCompletionQueue>(port_, async ? async_ : sync_, depth);
   }
   std::unique_ptr<SharedReceiveQueue> make_shared_receive_queue(std::uint32_t depth) override {
     return std::make_unique<IbverbsSharedReceiveQueue>(port_, depth);
@@ -57,9 +55,9 @@ class IbverbsDevice final : public Device {
     return make_address(port_, to);
   }
 
-  void attend(EventSink* sink) override {
-    attendant_.reset();
-    if (sink != nullptr) attendant_.emplace(port_, attended_, *sink);
+  void set_event_sink(EventSink* sink) override {
+    progress_thread_.reset();
+    if (sink != nullptr) progress_thread_.emplace(port_, async_, *sink);
   }
   void wait(unsigned longest_us) override;
   void wake() override;
@@ -68,14 +66,14 @@ class IbverbsDevice final : public Device {
 
  private:
   Port port_;
-  CompletionChannel attended_;
-  CompletionChannel unattended_;
+  CompletionChannel async_;
+  CompletionChannel sync_;
   const Event wake_;
   // wake() rings only for a sleeper: it tells first and then looks who sleeps, wait() the other way
   // round, so that one of the two sees the other.
   std::atomic<bool> woken_ = false;
   std::atomic<int> sleepers_ = 0;
-  std::optional<Attendant> attendant_;
+  std::optional<ProgressThread> progress_thread_;
 };
 
 std::unique_ptr<MemoryRegion> IbverbsDevice::register_memory(void* memory, std::size_t bytes,
@@ -100,13 +98,13 @@ std::unique_ptr<MemoryRegion> IbverbsDevice::register_memory(void* memory, std::
 void IbverbsDevice::wait(unsigned longest_us) {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   if (!woken_.exchange(false, std::memory_order_seq_cst)) {
-    std::array<pollfd, 2> watched = {pollfd{unattended_.descriptor(), POLLIN, 0},
+    std::array<pollfd, 2> watched = {pollfd{sync_.descriptor(), POLLIN, 0},
                                      {wake_.descriptor(), POLLIN, 0}};
     const timespec longest{static_cast<time_t>(longest_us / 1'000'000),
                            static_cast<long>(longest_us % 1'000'000) * 1000};
     ppoll(watched.data(), watched.size(), &longest, nullptr);
     if (watched[0].revents != 0) {
-      while (unattended_.take() != nullptr) {
+      while (sync_.take() != nullptr) {
       }
     }
     if (watched[1].revents != 0) {
@@ -131,8 +129,8 @@ std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
 
 } // namespace
 
-std::unique_ptr<Device> open_device(const std::string& wish) {
-  const PortWish wanted = parse_wish(wish);
+std::unique_ptr<Device> open_device(const std::string& request) {
+  const PortRequest wanted = parse_port_request(request);
   const Library library = load_library();
   // No ibv_fork_init: it takes registered memory out of the children of a fork, and splits
   // mappings, which mremap then refuses. Since Linux 5.12 the kernel copies pinned pages for the
@@ -142,10 +140,10 @@ std::unique_ptr<Device> open_device(const std::string& wish) {
   return std::make_unique<IbverbsDevice>(library, std::move(ports[choice.port]), choice.gid);
 }
 
-Survey survey(const std::string& wish) {
+Survey survey(const std::string& request) {
   Survey found;
   try {
-    const PortWish wanted = parse_wish(wish);
+    const PortRequest wanted = parse_port_request(request);
     const Library library = load_library();
     std::vector<OpenPort> ports = list_ports(library);
     for (const OpenPort& port : ports) {

@@ -11,9 +11,9 @@
 // The device of real adapters: InfiniBand, RoCE, and the kernel's software RoCE.
 namespace macadam::net::rdma::ibverbs {
 
-// Opens the port that `wish` names (parse_wish()), or the best one. Throws base::Error: that there
-// is no library, no adapter, no port that can be used and why not each of them.
-std::unique_ptr<Device> open_device(const std::string& wish);
+// Opens the port that `request` names (parse_port_request()), or the best one. Throws base::Error:
+// that there is no library, no adapter, no port that can be used and why not each of them.
+std::unique_ptr<Device> open_device(const std::string& request);
 
 // What `macadam info` shows of this machine.
 struct Survey {
@@ -27,6 +27,6 @@ struct Survey {
   std::vector<Port> ports;
   DeviceLimits limits; // of the chosen one
 };
-Survey survey(const std::string& wish);
+Survey survey(const std::string& request);
 
 } // namespace macadam::net::rdma::ibverbs

@@ -49,12 +49,12 @@ std::string list_of(const std::vector<Gid>& gids) {
   return text;
 }
 
-bool is_wanted(const PortFacts& port, const PortWish& wish) {
-  return (wish.device.empty() || wish.device == port.device) &&
-         (!wish.port || *wish.port == port.number);
+bool is_wanted(const PortFacts& port, const PortRequest& request) {
+  return (request.device.empty() || request.device == port.device) &&
+         (!request.port || *request.port == port.number);
 }
 
-[[noreturn]] void refuse_wish(std::string_view text) {
+[[noreturn]] void refuse_port_request(std::string_view text) {
   base::fail(
       MPI_ERR_ARG,
       "{}: found '{}', needed an adapter's name, then if wanted its port and the index of an "
@@ -68,15 +68,16 @@ std::string PortFacts::name() const {
   return fmt::format("{}:{}", device, number);
 }
 
-PortWish parse_wish(std::string_view text) {
-  PortWish wish;
-  if (text.empty()) return wish;
+PortRequest parse_port_request(std::string_view text) {
+  PortRequest request;
+  if (text.empty()) return request;
   std::string_view rest = text;
   const auto next_part = [&] {
     const std::size_t colon = rest.find(':');
     const std::string_view part = rest.substr(0, colon);
     rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
-    if (part.empty() || (colon != std::string_view::npos && rest.empty())) refuse_wish(text);
+    if (part.empty() || (colon != std::string_view::npos && rest.empty()))
+      refuse_port_request(text);
     return part;
   };
   const auto number = [&](std::uint32_t least) {
@@ -84,19 +85,19 @@ PortWish parse_wish(std::string_view text) {
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc{} || end != part.data() + part.size() || value < least || value > 255)
-      refuse_wish(text);
+      refuse_port_request(text);
     return value;
   };
-  wish.device = next_part();
-  if (!rest.empty()) wish.port = number(1);
-  if (!rest.empty()) wish.gid = number(0);
-  if (!rest.empty()) refuse_wish(text);
-  return wish;
+  request.device = next_part();
+  if (!rest.empty()) request.port = number(1);
+  if (!rest.empty()) request.gid = number(0);
+  if (!rest.empty()) refuse_port_request(text);
+  return request;
 }
 
-Verdict judge(const PortFacts& port, const PortWish& wish) {
+Verdict judge(const PortFacts& port, const PortRequest& request) {
   const auto refuse = [](std::string why) { return Verdict{std::move(why), {}}; };
-  if (!is_wanted(port, wish)) return refuse(fmt::format("{} names another", variable));
+  if (!is_wanted(port, request)) return refuse(fmt::format("{} names another", variable));
   if (!port.trouble.empty()) return refuse(port.trouble);
   if (!port.queue_pairs)
     return refuse("it has no reliable and datagram queue pairs: neither InfiniBand nor RoCE");
@@ -109,11 +110,11 @@ Verdict judge(const PortFacts& port, const PortWish& wish) {
   if (port.layer == LinkLayer::other) return refuse("its link is neither InfiniBand nor Ethernet");
   if (port.layer == LinkLayer::infiniband && port.lid == 0 && !port.global)
     return refuse("it has no LID: no subnet manager has given it one");
-  if (wish.gid) {
-    const auto found = std::ranges::find(port.gids, *wish.gid, &Gid::index);
+  if (request.gid) {
+    const auto found = std::ranges::find(port.gids, *request.gid, &Gid::index);
     if (found != port.gids.end()) return {{}, *found};
     return refuse(
-        fmt::format("it has no GID of index {}; there are: {}", *wish.gid, list_of(port.gids)));
+        fmt::format("it has no GID of index {}; there are: {}", *request.gid, list_of(port.gids)));
   }
   if (const std::optional<Gid> gid = best_gid(port)) return {{}, *gid};
   if (port.layer == LinkLayer::infiniband && !port.global) return {};
@@ -122,15 +123,15 @@ Verdict judge(const PortFacts& port, const PortWish& wish) {
                             list_of(port.gids), variable, port.device, port.number));
 }
 
-PortChoice choose_port(std::span<const PortFacts> ports, const PortWish& wish) {
+PortChoice choose_port(std::span<const PortFacts> ports, const PortRequest& request) {
   std::optional<PortChoice> choice;
   std::string refusals;
   bool named = false;
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    named = named || is_wanted(ports[i], wish);
-    const Verdict verdict = judge(ports[i], wish);
+    named = named || is_wanted(ports[i], request);
+    const Verdict verdict = judge(ports[i], request);
     if (!verdict.refusal.empty()) {
-      if (is_wanted(ports[i], wish))
+      if (is_wanted(ports[i], request))
         refusals += fmt::format("; {}: {}", ports[i].name(), verdict.refusal);
     } else if (!choice || ports[i].gigabits > ports[choice->port].gigabits) {
       choice = {i, verdict.gid};
@@ -148,7 +149,8 @@ PortChoice choose_port(std::span<const PortFacts> ports, const PortWish& wish) {
     for (const PortFacts& port : ports)
       there += (there.empty() ? "" : ", ") + port.name();
     base::fail(MPI_ERR_OTHER, "RDMA: {} names {}{}, which is not there; this machine has {}",
-               variable, wish.device, wish.port ? fmt::format(":{}", *wish.port) : "", there);
+               variable, request.device, request.port ? fmt::format(":{}", *request.port) : "",
+               there);
   }
   base::fail(MPI_ERR_OTHER, "RDMA: no port can be used{}", refusals);
 }

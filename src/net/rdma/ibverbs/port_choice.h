@@ -43,21 +43,21 @@ struct PortFacts {
 };
 
 // What the user asks for by MACADAM_RDMA_DEVICE: "name[:port[:gid index]]", empty for any.
-struct PortWish {
+struct PortRequest {
   std::string device;
   std::optional<std::uint32_t> port;
   std::optional<std::uint32_t> gid;
 };
 
 // Throws base::Error (MPI_ERR_ARG).
-PortWish parse_wish(std::string_view text);
+PortRequest parse_port_request(std::string_view text);
 
 // Whether a port can be used, and by which address.
 struct Verdict {
   std::string refusal; // empty: it can
   Gid gid;
 };
-Verdict judge(const PortFacts& port, const PortWish& wish);
+Verdict judge(const PortFacts& port, const PortRequest& request);
 
 struct PortChoice {
   std::size_t port = 0; // index into the list
@@ -65,7 +65,7 @@ struct PortChoice {
 };
 // The fastest usable port, the first of those equally fast. Throws base::Error (MPI_ERR_OTHER) with
 // the reason for each port if there is none.
-PortChoice choose_port(std::span<const PortFacts> ports, const PortWish& wish);
+PortChoice choose_port(std::span<const PortFacts> ports, const PortRequest& request);
 
 // As users write addresses: "192.168.0.1", "fe80::1".
 std::string text_of(const std::array<std::uint8_t, 16>& gid);

@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 #include "rma/window.h"
 #include "sim/fiber.h"
-#include "support/still_transport.h"
+#include "support/null_transport.h"
 
 #include <cstdint>
 #include <cstring>
@@ -54,19 +54,19 @@ struct Conditions {
   int neighbours = 0;         // the first ranks, which have each other's memory mapped
 };
 
-class Sea {
+class ExploredNetwork {
  public:
   using Program = std::function<void(Window&, int rank)>;
   static constexpr std::size_t words = 8; // in each rank's window
 
-  Sea(int ranks, const Conditions& conditions, Choices& choices, const datatype::Type& byte,
-      Window::Memory memory = Window::Memory::own);
+  ExploredNetwork(int ranks, const Conditions& conditions, Choices& choices,
+                  const datatype::Type& byte, Window::Memory memory = Window::Memory::own);
 
   // Runs it on all ranks; empty, or what went wrong.
   std::string run(const Program& program);
   // Of the window of a rank.
   std::uint64_t& word(int rank, std::size_t i);
-  // Operations that were handed to the network, of all seas.
+  // Operations that were handed to the network, of all explored networks.
   static std::size_t& posted() {
     static std::size_t count = 0;
     return count;
@@ -103,9 +103,10 @@ class Sea {
   std::string wrong_;
 };
 
-class Sea::Network final : public macadam::test::StillTransport {
+class ExploredNetwork::Network final : public macadam::test::NullTransport {
  public:
-  Network(Sea& sea, int rank, int ranks) : sea_(sea), rank_(rank), links_(index(ranks)) {
+  Network(ExploredNetwork& explored, int rank, int ranks)
+      : explored_(explored), rank_(rank), links_(index(ranks)) {
     for (int peer = 0; peer < ranks; ++peer)
       links_[index(peer)].rank = static_cast<engine::Rank>(peer);
   }
@@ -114,12 +115,12 @@ class Sea::Network final : public macadam::test::StillTransport {
     state = engine::PeerState::connected;
     return links_[peer];
   }
-  RemoteMemory expose(void* memory, std::size_t bytes) override {
+  RemoteMemory register_region(void* memory, std::size_t bytes) override {
     const auto address = reinterpret_cast<std::uint64_t>(memory);
     keys[++last_key_] = {address, bytes};
     return {address, last_key_};
   }
-  void conceal(RemoteMemory memory) override { keys.erase(memory.key); }
+  void deregister_region(RemoteMemory memory) override { keys.erase(memory.key); }
   Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                std::uint64_t cookie) override {
     Operation operation{.kind = Operation::Kind::write,
@@ -131,7 +132,7 @@ class Sea::Network final : public macadam::test::StillTransport {
                         .atomic = {},
                         .value = 0,
                         .copy = {}};
-    const bool copied = sea_.conditions_.writes_copied;
+    const bool copied = explored_.conditions_.writes_copied;
     if (copied) {
       const auto* const from = static_cast<const std::byte*>(local);
       operation.copy.assign(from, from + bytes);
@@ -200,20 +201,21 @@ class Sea::Network final : public macadam::test::StillTransport {
  private:
   Posted post(engine::Link& link, Operation operation, Posted result) {
     ++posted();
-    sea_.queues_[{rank_, static_cast<int>(link.rank)}].push_back(std::move(operation));
+    explored_.queues_[{rank_, static_cast<int>(link.rank)}].push_back(std::move(operation));
     return result;
   }
-  Sea& sea_;
+  ExploredNetwork& explored_;
   const int rank_;
   std::vector<engine::Link> links_;
   std::uint64_t last_key_ = 0;
-  engine::Limits limits_{.name = "sea", .atomics = true};
+  engine::Limits limits_{.name = "explored", .atomics = true};
 };
 
 // The nearer network of the ranks that share memory: all is mapped, so nothing is ever sent.
-class Sea::Neighbours final : public macadam::test::StillTransport {
+class ExploredNetwork::Neighbours final : public macadam::test::NullTransport {
  public:
-  explicit Neighbours(const Sea& sea) : links_(index(sea.conditions_.neighbours)) {
+  explicit Neighbours(const ExploredNetwork& explored)
+      : links_(index(explored.conditions_.neighbours)) {
     for (std::size_t peer = 0; peer < links_.size(); ++peer)
       links_[peer].rank = static_cast<engine::Rank>(peer);
   }
@@ -222,10 +224,10 @@ class Sea::Neighbours final : public macadam::test::StillTransport {
     state = engine::PeerState::connected;
     return links_.at(peer);
   }
-  RemoteMemory expose(void* memory, std::size_t) override {
+  RemoteMemory register_region(void* memory, std::size_t) override {
     return {reinterpret_cast<std::uint64_t>(memory), 0};
   }
-  void conceal(RemoteMemory) override {}
+  void deregister_region(RemoteMemory) override {}
   bool is_mapped(RemoteMemory) const override { return true; }
   std::byte* mapped(engine::Link&, RemoteMemory memory, std::size_t) override {
     return reinterpret_cast<std::byte*>(memory.address);
@@ -240,9 +242,10 @@ class Sea::Neighbours final : public macadam::test::StillTransport {
 };
 
 // One process. Waiting: it stops until something completes, or until memory has changed.
-struct Sea::Rank final : Waiting {
-  Rank(Sea& sea_of, int own, int ranks, const datatype::Type& byte)
-      : sea(sea_of), number(own), neighbours(sea_of), network(sea_of, own, ranks),
+struct ExploredNetwork::Rank final : Waiting {
+  Rank(ExploredNetwork& explored_by, int own, int ranks, const datatype::Type& byte)
+      : explored(explored_by), number(own), neighbours(explored_by),
+        network(explored_by, own, ranks),
         engine(networks(), static_cast<engine::Rank>(ranks), settings),
         map(0, 1, ranks), team{0, own, &map, &map}, memory(words),
         window(engine, *this, team, byte, false, counters) {}
@@ -251,7 +254,7 @@ struct Sea::Rank final : Waiting {
   void wait(bool (*done)(void*), void* argument, For what) override {
     for (;;) {
       engine.progress();
-      const std::uint64_t seen = sea.changes_;
+      const std::uint64_t seen = explored.changes_;
       if (done(argument)) return;
       polls = what == For::memory;
       seen_changes = seen;
@@ -260,15 +263,15 @@ struct Sea::Rank final : Waiting {
     }
   }
   [[nodiscard]] engine::Networks networks() {
-    if (number < sea.conditions_.neighbours)
+    if (number < explored.conditions_.neighbours)
       return engine::Networks(std::vector<engine::Transport*>{&neighbours, &network});
     return network;
   }
   [[nodiscard]] bool may_run() const {
-    return !network.completed.empty() || (polls && seen_changes != sea.changes_);
+    return !network.completed.empty() || (polls && seen_changes != explored.changes_);
   }
 
-  Sea& sea;
+  ExploredNetwork& explored;
   const int number;
   base::Settings settings;
   Neighbours neighbours;
@@ -284,26 +287,26 @@ struct Sea::Rank final : Waiting {
   std::uint64_t seen_changes = 0;
 };
 
-inline std::uint64_t& Sea::word(int rank, std::size_t i) {
+inline std::uint64_t& ExploredNetwork::word(int rank, std::size_t i) {
   return ranks_[index(rank)]->memory[i];
 }
 
-inline Sea::Sea(int ranks, const Conditions& conditions, Choices& choices,
-                const datatype::Type& byte, Window::Memory memory)
+inline ExploredNetwork::ExploredNetwork(int ranks, const Conditions& conditions, Choices& choices,
+                                        const datatype::Type& byte, Window::Memory memory)
     : conditions_(conditions), choices_(choices) {
   std::vector<Exposure> exposures;
   const bool own = memory == Window::Memory::own;
   for (int rank = 0; rank < ranks; ++rank) {
     ranks_.push_back(std::make_unique<Rank>(*this, rank, ranks, byte));
     Rank& made = *ranks_.back();
-    exposures.push_back(
-        made.window.expose(own ? made.memory.data() : nullptr, own ? words * 8 : 0, own ? 8 : 1));
+    exposures.push_back(made.window.register_window(own ? made.memory.data() : nullptr,
+                                                    own ? words * 8 : 0, own ? 8 : 1));
   }
   for (const auto& rank : ranks_)
     rank->window.join(exposures, memory);
 }
 
-inline std::string Sea::run(const Program& program) {
+inline std::string ExploredNetwork::run(const Program& program) {
   for (const auto& rank : ranks_) {
     Rank& each = *rank;
     each.fiber = std::make_unique<sim::Fiber>(64 << 10, [&each, &program, this] {
@@ -346,12 +349,12 @@ inline std::string Sea::run(const Program& program) {
   }
   if (wrong_.empty()) {
     for (const auto& rank : ranks_)
-      rank->window.conceal();
+      rank->window.deregister_window();
   }
   return wrong_;
 }
 
-inline void Sea::check_key(int owner, const Operation& operation) {
+inline void ExploredNetwork::check_key(int owner, const Operation& operation) {
   const auto& keys = ranks_[index(owner)]->network.keys;
   const auto found = keys.find(operation.key);
   if (found != keys.end() && operation.remote >= found->second.first &&
@@ -362,7 +365,7 @@ inline void Sea::check_key(int owner, const Operation& operation) {
                        operation.bytes, operation.remote, owner, operation.key);
 }
 
-inline void Sea::perform(int from, int to) {
+inline void ExploredNetwork::perform(int from, int to) {
   auto& queue = queues_[{from, to}];
   Operation operation = std::move(queue.front());
   queue.pop_front();

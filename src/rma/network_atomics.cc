@@ -19,8 +19,8 @@
 #include "base/error.h"
 #include "rma/element.h"
 #include "rma/post.h"
+#include "rma/remote_atomics.h"
 #include "rma/window.h"
-#include "rma/words.h"
 
 #include <algorithm>
 #include <array>
@@ -49,38 +49,39 @@ std::uint64_t word_of(const std::byte* memory, std::size_t i) {
 } // namespace
 
 // What we and the others say of elements of `rank` that we change.
-FarAtomics& Window::far_atomics(int rank) const {
-  return *reinterpret_cast<FarAtomics*>(control_ + far_atomics_offset(size(), rank));
+NetworkAtomics& Window::network_atomics(int rank) const {
+  return *reinterpret_cast<NetworkAtomics*>(control_ + network_atomics_offset(size(), rank));
 }
 
 // Whether elements of a type go by the network's atomics, if they are few.
 bool Window::by_network(const Target& target, const Type& element) const {
   using enum datatype::BasicClass;
-  if (target.word_network == nullptr || element.size() != word_bytes || !element.contiguous())
+  if (target.atomics_network == nullptr || element.size() != word_bytes || !element.contiguous())
     return false;
   return is_integer(element) || element.basic()->type_class == logical;
 }
 
 // Held while atomics of a target are used. Empty: they are barred.
-class Window::AtFarAtomics {
+class Window::AtNetworkAtomics {
  public:
-  AtFarAtomics(Window& window, Target& target)
-      : ours_(window.far_atomics(target.rank)), allowed_(true) {
+  AtNetworkAtomics(Window& window, Target& target)
+      : ours_(window.network_atomics(target.rank)), allowed_(true) {
     if (window.is_alone(target)) return;
     if (!target.uses_atomics) begin_to_use(window, target);
     std::atomic_ref(ours_.now).exchange(1);
     allowed_ = std::atomic_ref(ours_.barred).load() == 0;
   }
-  AtFarAtomics(const AtFarAtomics&) = delete;
-  AtFarAtomics& operator=(const AtFarAtomics&) = delete;
-  ~AtFarAtomics() { std::atomic_ref(ours_.now).store(0, std::memory_order_release); }
+  AtNetworkAtomics(const AtNetworkAtomics&) = delete;
+  AtNetworkAtomics& operator=(const AtNetworkAtomics&) = delete;
+  ~AtNetworkAtomics() { std::atomic_ref(ours_.now).store(0, std::memory_order_release); }
   explicit operator bool() const { return allowed_; }
 
  private:
   void begin_to_use(Window& window, Target& target) {
     target.scratch[0] = 1;
     window.post_store(target,
-                      far_atomics_offset(window.size(), window.rank()) + offsetof(FarAtomics, uses),
+                      network_atomics_offset(window.size(), window.rank()) +
+                          offsetof(NetworkAtomics, uses),
                       target.scratch[0]);
     window.post_load(target, bar_offset, target.scratch[1]);
     window.wait_for_batch(target);
@@ -88,19 +89,19 @@ class Window::AtFarAtomics {
     if (target.scratch[1] != 0) std::atomic_ref(ours_.barred).store(1);
   }
 
-  FarAtomics& ours_;
+  NetworkAtomics& ours_;
   bool allowed_;
 };
 
-// Where the network finds the words of which these pieces of a place are made. False if they do not
-// lie as it needs them.
-bool Window::find_words(const Target& target, const Reach& to, std::span<const Segment> pieces,
+// Where the network finds the words of which these segments of a place are made. False if they do
+// not lie as it needs them.
+bool Window::find_words(const Target& target, const Reach& to, std::span<const Segment> segments,
                         std::vector<RemoteMemory>& words) const {
   words.clear();
   if (target.by_messages) return false;
-  for (const Segment& piece : pieces) {
-    const auto bytes = static_cast<std::uint64_t>(piece.bytes);
-    const std::uint64_t place = to.place + reinterpret_cast<std::uint64_t>(piece.data);
+  for (const Segment& segment : segments) {
+    const auto bytes = static_cast<std::uint64_t>(segment.bytes);
+    const std::uint64_t place = to.place + reinterpret_cast<std::uint64_t>(segment.data);
     RemoteMemory memory = exposure(target.rank).far_data;
     memory.address += place;
     if (memory_is_ == Memory::attached) {
@@ -121,7 +122,7 @@ bool Window::find_words(const Target& target, const Reach& to, std::span<const S
 void Window::post_atomic(Target& target, const Atomic& what, RemoteMemory at,
                          std::uint64_t& result) {
   add_to_batch(target, [&](std::uint64_t cookie) {
-    return target.word_network->atomic(*target.word_link, what, at, &result, cookie);
+    return target.atomics_network->atomic(*target.atomics_link, what, at, &result, cookie);
   });
 }
 
@@ -131,7 +132,7 @@ void Window::post_atomic(Target& target, const Atomic& what, RemoteMemory at,
 bool Window::combine_by_network(Target& target, const Op& op, const Type& element,
                                 std::span<const RemoteMemory> words, const std::byte* ours,
                                 std::byte* old) {
-  const AtFarAtomics at_atomics(*this, target);
+  const AtNetworkAtomics at_atomics(*this, target);
   if (!at_atomics) return false;
   const bool reads = op.handle() == MPI_NO_OP;
   const bool adds = reads || (op.handle() == MPI_SUM && is_integer(element));
@@ -164,9 +165,9 @@ bool Window::combine_by_network(Target& target, const Op& op, const Type& elemen
 bool Window::swap_by_network(Target& target, const Reach& to, const void* origin,
                              const void* compare, void* result) {
   std::vector<RemoteMemory>& words = target.word_places;
-  const Segment piece{nullptr, word_bytes};
-  if (!find_words(target, to, {&piece, 1}, words)) return false;
-  const AtFarAtomics at_atomics(*this, target);
+  const Segment segment{nullptr, word_bytes};
+  if (!find_words(target, to, {&segment, 1}, words)) return false;
+  const AtNetworkAtomics at_atomics(*this, target);
   if (!at_atomics) return false;
   Atomic what{Atomic::Kind::compare_and_swap, 0, 0};
   base::copy(&what.operand, origin, word_bytes);
@@ -185,12 +186,13 @@ void Window::bar_atomics(Target& target) {
   if (target.scratch[0] != static_cast<std::uint64_t>(Bar::closed)) {
     target.scratch[0] = static_cast<std::uint64_t>(Bar::closing);
     post_store(target, bar_offset, target.scratch[0]);
-    std::vector<FarAtomics> all(static_cast<std::size_t>(size()));
+    std::vector<NetworkAtomics> all(static_cast<std::size_t>(size()));
     add_to_batch(target, [&](std::uint64_t cookie) {
-      const std::size_t offset = far_atomics_offset(size(), 0);
-      return target.word_network->read(*target.word_link, all.data(),
-                                       {target.words.address + offset, target.words.key},
-                                       all.size() * sizeof all[0], cookie);
+      const std::size_t offset = network_atomics_offset(size(), 0);
+      return target.atomics_network->read(
+          *target.atomics_link, all.data(),
+          {target.atomics_control.address + offset, target.atomics_control.key},
+          all.size() * sizeof all[0], cookie);
     });
     wait_for_batch(target);
     for (int origin = 0; origin < size(); ++origin) {
@@ -201,16 +203,16 @@ void Window::bar_atomics(Target& target) {
     post_store(target, bar_offset, target.scratch[0]);
     wait_for_batch(target);
   }
-  std::atomic_ref(far_atomics(target.rank).barred).store(1);
+  std::atomic_ref(network_atomics(target.rank).barred).store(1);
   target.barred = true;
 }
 
 // Bars one origin from the target's, and waits until it is not at them.
 void Window::keep_out(Target& target, int origin) {
   Target& other = this->target(origin);
-  const std::size_t offset = far_atomics_offset(size(), target.rank);
+  const std::size_t offset = network_atomics_offset(size(), target.rank);
   const auto at = [&](std::size_t member) {
-    return RemoteMemory{other.words.address + offset + member, other.words.key};
+    return RemoteMemory{other.atomics_control.address + offset + member, other.atomics_control.key};
   };
   // In the batch of the target, whose turn we have; that of the origin may be another thread's.
   const auto run = [&](auto&& post_it) {
@@ -224,14 +226,14 @@ void Window::keep_out(Target& target, int origin) {
   };
   target.scratch[0] = 1;
   run([&](std::uint64_t cookie) {
-    return other.word_network->write(*other.word_link, &target.scratch[0],
-                                     at(offsetof(FarAtomics, barred)), word_bytes, cookie);
+    return other.atomics_network->write(*other.atomics_link, &target.scratch[0],
+                                        at(offsetof(NetworkAtomics, barred)), word_bytes, cookie);
   });
-  other.words_unlanded = true;
+  other.atomics_unlanded = true;
   waiting_.until_seen([&] {
     run([&](std::uint64_t cookie) {
-      return other.word_network->read(*other.word_link, &target.scratch[1],
-                                      at(offsetof(FarAtomics, now)), word_bytes, cookie);
+      return other.atomics_network->read(*other.atomics_link, &target.scratch[1],
+                                         at(offsetof(NetworkAtomics, now)), word_bytes, cookie);
     });
     return target.scratch[1] == 0;
   });

@@ -10,18 +10,18 @@
 namespace macadam::net::rdma::ibverbs {
 
 // The thread that sleeps in the kernel and wakes for what cannot wait until the application polls:
-// a shared receive queue that runs low, completions of attended queues, news of the port. Runs from
-// construction to destruction, with all signals blocked, so that the application's handlers run on
-// its own threads.
-class Attendant {
+// a shared receive queue that runs low, completions of asynchronous queues, changes of the port.
+// Runs from construction to destruction, with all signals blocked, so that the application's
+// handlers run on its own threads.
+class ProgressThread {
  public:
-  // `attended`: where attended completion queues put their events. Throws base::Error if there is
+  // `async`: where asynchronous completion queues put their events. Throws base::Error if there is
   // no thread to be had.
-  Attendant(Port& port, CompletionChannel& attended, EventSink& sink);
-  Attendant(const Attendant&) = delete;
-  Attendant& operator=(const Attendant&) = delete;
+  ProgressThread(Port& port, CompletionChannel& async, EventSink& sink);
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
   // Waits for a call of the sink under way.
-  ~Attendant();
+  ~ProgressThread();
 
  private:
   void run();
@@ -32,7 +32,7 @@ class Attendant {
   void look_at_port();
 
   Port& port_;
-  CompletionChannel& attended_;
+  CompletionChannel& async_;
   EventSink& sink_;
   const Event stop_;
   std::optional<double> down_since_; // the port; seconds

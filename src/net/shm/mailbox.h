@@ -17,7 +17,7 @@ namespace macadam::net::shm {
 // A process's end of the block that it shares with one peer. Messages of the pair go by it and by
 // rings. What keeps them in order: a message here tells where its sender's ring ended when it was
 // written, and a line of a ring how often the block had been written.
-class TurnBlock {
+class Mailbox {
  public:
   // Memory to ask for, aligned to lines, and where in it the block begins: in the second line of a
   // pair. Processors fetch both lines of a pair, and the block's first one is polled while the next
@@ -28,9 +28,9 @@ class TurnBlock {
     return second ? memory : memory + line_bytes;
   }
 
-  TurnBlock() = default;
+  Mailbox() = default;
   // The first line is zero. The first turn is that of the process which is `first`.
-  TurnBlock(std::byte* begin, bool first) : line_(reinterpret_cast<Line*>(begin)), first_(first) {}
+  Mailbox(std::byte* begin, bool first) : line_(reinterpret_cast<Line*>(begin)), first_(first) {}
 
   [[nodiscard]] explicit operator bool() const { return line_ != nullptr; }
 
@@ -43,12 +43,12 @@ class TurnBlock {
   [[nodiscard]] bool is_for_answer() const { return answers_ && is_mine(); }
 
   // `written` is where this process's ring ends, `read` as in mark().
-  void write(Kind kind, const Parts& parts, std::uint64_t written, std::uint64_t read) {
-    fill(*line_, kind, {static_cast<std::uint32_t>(written), sum(read)}, parts);
+  void write(Kind kind, const MessageBody& body, std::uint64_t written, std::uint64_t read) {
+    fill(*line_, kind, {static_cast<std::uint32_t>(written), sum(read)}, body);
     std::atomic_ref(line_->stamp).store(++count_, std::memory_order_release);
-    const std::uint32_t lines = lines_for(parts.header_bytes + parts.payload_bytes);
-    for (std::uint32_t i = 0; i < std::min(lines, handed_on); ++i)
-      hand_on(line_ + i);
+    const std::uint32_t lines = lines_for(body.header_bytes + body.payload_bytes);
+    for (std::uint32_t i = 0; i < std::min(lines, most_cldemoted); ++i)
+      cldemote(line_ + i);
   }
 
   // Whether the peer wrote something here, not read yet, before this line of its ring.
@@ -71,7 +71,7 @@ class TurnBlock {
 
  private:
   // More than these stay with the one who wrote them.
-  static constexpr std::uint32_t handed_on = 16;
+  static constexpr std::uint32_t most_cldemoted = 16;
 
   [[nodiscard]] bool is_mine() const { return line_ != nullptr && (count_ % 2 == 0) == first_; }
   // Tells whether all that was written had been seen, with a chance in 256 to be wrong, which does

@@ -9,7 +9,7 @@
 namespace macadam::test {
 
 // A network on which nothing happens, for tests that care for a few of its operations only.
-class StillTransport : public engine::Transport {
+class NullTransport : public engine::Transport {
  public:
   using Rank = engine::Rank;
   using Posted = engine::Posted;
@@ -29,8 +29,8 @@ class StillTransport : public engine::Transport {
   Posted get(engine::Link&, void*, RemoteMemory, std::size_t, std::uint64_t) override {
     return Posted::done;
   }
-  RemoteMemory register_memory(void*, std::size_t) override { return {}; }
-  void release_memory(RemoteMemory) override {}
+  RemoteMemory register_cached(void*, std::size_t) override { return {}; }
+  void release_cached(RemoteMemory) override {}
   void* allocate(std::size_t) override { return nullptr; }
   void free(void*) override {}
   bool poll(engine::Sink&) override { return false; }

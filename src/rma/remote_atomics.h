@@ -7,7 +7,7 @@
 
 // TicketLock (control.h) where the processor's atomics are the window's: a lock that is free is one
 // locked instruction each way, which orders memory as a full fence does. Other ways are in
-// words.cc.
+// remote_atomics.cc.
 namespace macadam::rma {
 
 inline std::atomic_ref<std::uint64_t> word(const Target& target, std::size_t offset) {
@@ -21,8 +21,8 @@ constexpr std::size_t turn_of(std::size_t lock, bool exclusive) {
 
 inline void Window::take_lock(Target& target, std::size_t lock, bool exclusive,
                               std::uint64_t& ticket) {
-  if (target.word_network != nullptr) [[unlikely]]
-    return take_far_lock(target, lock, exclusive, ticket);
+  if (target.atomics_network != nullptr) [[unlikely]]
+    return take_network_lock(target, lock, exclusive, ticket);
   const std::size_t turn = turn_of(lock, exclusive);
   ticket = word(target, lock + offsetof(TicketLock, next)).fetch_add(1);
   if (word(target, turn).load(std::memory_order_acquire) != ticket) [[unlikely]]
@@ -32,8 +32,8 @@ inline void Window::take_lock(Target& target, std::size_t lock, bool exclusive,
 
 inline void Window::give_lock(Target& target, std::size_t lock, bool exclusive,
                               std::uint64_t ticket) {
-  if (target.word_network != nullptr) [[unlikely]]
-    return give_far_lock(target, lock, exclusive, ticket);
+  if (target.atomics_network != nullptr) [[unlikely]]
+    return give_network_lock(target, lock, exclusive, ticket);
   if (exclusive) {
     word(target, lock + offsetof(TicketLock, readers)).store(ticket + 1, std::memory_order_release);
   }

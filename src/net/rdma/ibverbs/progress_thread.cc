@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "net/rdma/ibverbs/attendant.h"
+#include "net/rdma/ibverbs/progress_thread.h"
 
 #include "net/rdma/ibverbs/clock.h"
 
@@ -34,8 +34,8 @@ class AllSignalsBlocked {
 
 } // namespace
 
-Attendant::Attendant(Port& port, CompletionChannel& attended, EventSink& sink)
-    : port_(port), attended_(attended), sink_(sink) {
+ProgressThread::ProgressThread(Port& port, CompletionChannel& async, EventSink& sink)
+    : port_(port), async_(async), sink_(sink) {
   const AllSignalsBlocked guard;
   try {
     thread_ = std::thread([this] { run(); });
@@ -47,22 +47,22 @@ Attendant::Attendant(Port& port, CompletionChannel& attended, EventSink& sink)
   pthread_setname_np(thread_.native_handle(), "macadam-rdma");
 }
 
-Attendant::~Attendant() {
+ProgressThread::~ProgressThread() {
   stop_.ring();
   thread_.join();
 }
 
-void Attendant::run() {
+void ProgressThread::run() {
   enum { stop, adapter, completions, loss };
   std::array<pollfd, 4> watched = {pollfd{stop_.descriptor(), POLLIN, 0},
                                    {port_.context->async_fd, POLLIN, 0},
-                                   {attended_.descriptor(), POLLIN, 0},
+                                   {async_.descriptor(), POLLIN, 0},
                                    {port_.loss.event.descriptor(), POLLIN, 0}};
   for (;;) {
     ::poll(watched.data(), watched.size(), patience_ms());
     if (watched[stop].revents != 0) return;
     if (watched[completions].revents != 0) {
-      while (IbverbsCompletionQueue* const queue = attended_.take())
+      while (IbverbsCompletionQueue* const queue = async_.take())
         sink_.on_completions(*queue);
     }
     if (watched[adapter].revents != 0) read_adapter_events();
@@ -74,7 +74,7 @@ void Attendant::run() {
   }
 }
 
-void Attendant::read_adapter_events() {
+void ProgressThread::read_adapter_events() {
   ibv_async_event event{};
   while (port_.library.get_async_event(port_.context.get(), &event) == 0) {
     int number = 0;
@@ -103,8 +103,8 @@ void Attendant::read_adapter_events() {
   }
 }
 
-void Attendant::on_adapter_event(ibv_event_type type, int port, std::uint32_t queue_pair,
-                                 SharedReceiveQueue* shared) {
+void ProgressThread::on_adapter_event(ibv_event_type type, int port, std::uint32_t queue_pair,
+                                      SharedReceiveQueue* shared) {
   const char* const text = port_.library.event_type_str(type);
   switch (type) {
   case IBV_EVENT_SRQ_LIMIT_REACHED:
@@ -129,13 +129,13 @@ void Attendant::on_adapter_event(ibv_event_type type, int port, std::uint32_t qu
 }
 
 // How long nothing need be looked at, -1: for ever.
-int Attendant::patience_ms() const {
+int ProgressThread::patience_ms() const {
   if (!down_since_) return -1;
   const double left = *down_since_ + longest_outage - seconds();
   return static_cast<int>(std::max(left, 0.0) * 1e3) + 1;
 }
 
-void Attendant::look_at_port() {
+void ProgressThread::look_at_port() {
   if (!down_since_ || seconds() - *down_since_ < longest_outage) return;
   down_since_.reset();
   port_.loss.tell(

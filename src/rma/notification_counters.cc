@@ -16,30 +16,30 @@ namespace macadam::rma {
 
 namespace {
 
-constexpr std::size_t posted_offset = offsetof(Signals, posted);
-constexpr std::size_t completed_offset = offsetof(Signals, completed);
+constexpr std::size_t posted_offset = offsetof(NotificationCounters, posted);
+constexpr std::size_t completed_offset = offsetof(NotificationCounters, completed);
 
 } // namespace
 
 // What `from` has told us.
-std::uint32_t Window::signal(int from, std::size_t which) const {
-  auto* const word = reinterpret_cast<std::uint32_t*>(control_ + signals_offset(from) + which);
+std::uint32_t Window::counter(int from, std::size_t which) const {
+  auto* const word = reinterpret_cast<std::uint32_t*>(control_ + counters_offset(from) + which);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
 // Behind the data, whichever way they go.
-void Window::send_signal(Target& target, std::size_t which, std::uint32_t value) {
+void Window::send_notification(Target& target, std::size_t which, std::uint32_t value) {
   if (target.by_messages) return messages_->tell(target.rank, which, value);
-  const std::size_t offset = signals_offset(rank()) + which;
+  const std::size_t offset = counters_offset(rank()) + which;
   if (target.control_here != nullptr) {
     auto* const word = reinterpret_cast<std::uint32_t*>(target.control_here + offset);
     std::atomic_ref(*word).store(value, std::memory_order_release);
     return;
   }
-  target.signal = value;
+  target.counter_value = value;
   target.unlanded = true;
   run_once(target, [&](std::uint64_t cookie) {
-    return target.peer->transport->write(*target.link, &target.signal,
+    return target.peer->transport->write(*target.link, &target.counter_value,
                                          {target.control.address + offset, target.control.key},
                                          sizeof value, cookie);
   });
@@ -49,14 +49,16 @@ void Window::send_signal(Target& target, std::size_t which, std::uint32_t value)
 // writes. Each pair of ranks meets in one step only, so a counter for a pair is enough.
 void Window::meet_all() {
   const std::uint32_t now = ++fences_;
-  const std::size_t fenced = offsetof(Signals, fenced) + now % 2 * sizeof(Signals::fenced[0]);
+  const std::size_t fenced =
+      offsetof(NotificationCounters, fenced) + now % 2 * sizeof(NotificationCounters::fenced[0]);
   const int n = size();
   for (int distance = 1; distance < n; distance *= 2) {
-    send_signal(target((rank() + distance) % n), fenced, now);
+    send_notification(target((rank() + distance) % n), fenced, now);
     const int from = (rank() + n - distance) % n;
     Target& it = target(from);
-    Vigil vigil;
-    waiting_.until_seen([&] { return signal(from, fenced) == now || vigil.finds_lost(*this, it); });
+    FailureProbe failure_probe;
+    waiting_.until_seen(
+        [&] { return counter(from, fenced) == now || failure_probe.finds_lost(*this, it); });
     check_alive(it);
   }
 }
@@ -68,7 +70,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
   }
   for (const int origin : origins) {
     Target& it = target(origin);
-    if (!unchecked) send_signal(it, posted_offset, ++it.posts_sent);
+    if (!unchecked) send_notification(it, posted_offset, ++it.posts_sent);
   }
   exposed_ = true;
   origins_ = std::move(origins);
@@ -89,10 +91,10 @@ void Window::open_started(Target& target) {
                target.rank, targets_started_.size());
   }
   if (unchecked_) return;
-  Vigil vigil;
+  FailureProbe failure_probe;
   waiting_.until_seen([&] {
-    return signal(target.rank, posted_offset) != target.posts_used ||
-           vigil.finds_lost(*this, target);
+    return counter(target.rank, posted_offset) != target.posts_used ||
+           failure_probe.finds_lost(*this, target);
   });
   ++target.posts_used;
 }
@@ -108,7 +110,7 @@ void Window::complete() {
   for (const int rank : targets_started_) {
     Target& it = target(rank);
     if (!orders_writes(it)) wait_idle(it);
-    send_signal(it, completed_offset, ++it.completions_sent);
+    send_notification(it, completed_offset, ++it.completions_sent);
   }
   access_ = Access::none;
   for (Target* const it : touched_) {
@@ -120,9 +122,10 @@ void Window::complete() {
   touched_.clear();
 }
 
-bool Window::has_completed(int origin, Vigil& vigil) {
+bool Window::has_completed(int origin, FailureProbe& failure_probe) {
   Target& it = target(origin);
-  return signal(origin, completed_offset) != it.completions_used || vigil.finds_lost(*this, it);
+  return counter(origin, completed_offset) != it.completions_used ||
+         failure_probe.finds_lost(*this, it);
 }
 
 void Window::check_exposed(const char* call) const {
@@ -141,8 +144,8 @@ void Window::end_exposure() {
 void Window::wait() {
   check_exposed("MPI_Win_wait");
   for (const int origin : origins_) {
-    Vigil vigil;
-    waiting_.until_seen([&] { return has_completed(origin, vigil); });
+    FailureProbe failure_probe;
+    waiting_.until_seen([&] { return has_completed(origin, failure_probe); });
   }
   end_exposure();
 }
@@ -150,8 +153,8 @@ void Window::wait() {
 bool Window::test() {
   check_exposed("MPI_Win_test");
   waiting_.look();
-  Vigil vigil;
-  const auto done = [&](int origin) { return has_completed(origin, vigil); };
+  FailureProbe failure_probe;
+  const auto done = [&](int origin) { return has_completed(origin, failure_probe); };
   if (!std::ranges::all_of(origins_, done)) return false;
   end_exposure();
   return true;

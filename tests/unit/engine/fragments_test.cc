@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// EAGER messages that the transport delivers in parts (engine/parts.cc).
+// EAGER messages that the transport delivers in fragments (engine/fragments.cc).
 #include "one_engine.h"
 
 namespace macadam::test {
@@ -11,10 +11,11 @@ class InParts : public OneEngine {
   template <class Header>
   void feed_first(const Header& header, const Bytes& data, std::size_t first, Rank from = other) {
     const auto* start = reinterpret_cast<const std::byte*>(&header);
-    Bytes part(start, start + sizeof header);
-    part.insert(part.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(first));
+    Bytes fragment(start, start + sizeof header);
+    fragment.insert(fragment.end(), data.begin(),
+                    data.begin() + static_cast<std::ptrdiff_t>(first));
     net.incoming.push_back([=, rest = data.size() - first](engine::Sink& sink) {
-      sink.on_first_part(from, part.data(), part.size(), rest);
+      sink.on_first_fragment(from, fragment.data(), fragment.size(), rest);
     });
     progress();
   }
@@ -22,10 +23,10 @@ class InParts : public OneEngine {
     feed_first(eager_header(tag, from), data, first, from);
   }
   void feed_next(const Bytes& data, std::size_t begin, std::size_t end, Rank from = other) {
-    const Bytes part(data.begin() + static_cast<std::ptrdiff_t>(begin),
-                     data.begin() + static_cast<std::ptrdiff_t>(end));
+    const Bytes fragment(data.begin() + static_cast<std::ptrdiff_t>(begin),
+                         data.begin() + static_cast<std::ptrdiff_t>(end));
     net.incoming.push_back(
-        [=](engine::Sink& sink) { sink.on_next_part(from, part.data(), part.size()); });
+        [=](engine::Sink& sink) { sink.on_next_fragment(from, fragment.data(), fragment.size()); });
     progress();
   }
 };

@@ -3,7 +3,7 @@
 // reader are fibers that run the code of net/shm; its atomics are replaced by ones that give the
 // turn away after each step, so that what follows a step comes as late as can be. Memory is
 // sequentially consistent here: that each step's order of memory is strong enough is for the thread
-// sanitizer (shm_lanes_test).
+// sanitizer (shm_circular_buffer_test).
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -83,8 +83,8 @@ class Machine {
     learn(value);
     yield();
   }
-  // Between two operations of a task its end of the lane, and how many messages it has had, are all
-  // its local state: what it learnt before does not matter any more.
+  // Between two operations of a task its end of the circular buffer, and how many messages it has
+  // had, are all its local state: what it learnt before does not matter any more.
   template <class End>
   void between(std::size_t messages, const End& end) {
     std::byte bytes[sizeof(End)];
@@ -208,9 +208,9 @@ class stepped_atomic {
 // The headers must see the stand-ins; nothing else of the standard library is included after this.
 #define atomic_ref stepped_atomic_ref
 #define atomic stepped_atomic
+#include "net/shm/pair_channel.h"
 #include "net/shm/ring.h"
 #include "net/shm/shared_queue.h"
-#include "net/shm/talk.h"
 #undef atomic
 #undef atomic_ref
 
@@ -219,7 +219,7 @@ namespace {
 
 using namespace net::shm;
 
-// A lane with what stands in front of it, all zero.
+// A circular buffer with what stands in front of it, all zero.
 template <class Front>
 struct Shared {
   static constexpr std::size_t most = 8;
@@ -311,10 +311,10 @@ void ring(std::uint64_t size, const Lengths& lengths) {
   });
 }
 
-TEST(LanesInEveryOrder, RingOfSingleLines) {
+TEST(CircularBuffersInEveryOrder, RingOfSingleLines) {
   ring(4, Lengths(14, 1));
 }
-TEST(LanesInEveryOrder, RingOfPairsAndSingles) {
+TEST(CircularBuffersInEveryOrder, RingOfPairsAndSingles) {
   ring(8, {2, 1, 2, 2, 1, 2, 1, 1, 2, 2, 2, 1, 2});
 }
 
@@ -324,43 +324,44 @@ void queue(std::uint64_t size, const std::vector<Lengths>& sources) {
     std::vector<std::function<void()>> tasks;
     for (Rank source = 0; source < sources.size(); ++source) {
       tasks.push_back([&, source, size] {
-        SharedQueueWriter writer(memory.front, Lane(memory.lines, size), memory.intents[source]);
+        SharedQueueWriter writer(memory.front, CircularBuffer(memory.lines, size),
+                                 memory.intents[source]);
         send_all(writer, source, sources[source]);
       });
     }
     tasks.push_back([&, size] {
-      SharedQueueReader reader(memory.front, Lane(memory.lines, size));
+      SharedQueueReader reader(memory.front, CircularBuffer(memory.lines, size));
       read_all(reader, sources);
     });
     return tasks;
   });
 }
 
-TEST(LanesInEveryOrder, QueueOfTwoSendersOfSingleLines) {
+TEST(CircularBuffersInEveryOrder, QueueOfTwoSendersOfSingleLines) {
   queue(2, {{1, 1, 1}, {1, 1}});
 }
-TEST(LanesInEveryOrder, QueueOfTwoSendersOfPairsAndSingles) {
+TEST(CircularBuffersInEveryOrder, QueueOfTwoSendersOfPairsAndSingles) {
   queue(4, {{2, 1, 2}, {1, 2}});
 }
-TEST(LanesInEveryOrder, QueueOfThreeSenders) {
+TEST(CircularBuffersInEveryOrder, QueueOfThreeSenders) {
   queue(2, {{1}, {1}, {1}});
 }
 
 // As SharedQueueWriter::write(), with steps at which a process may be killed.
 struct SlowWriter {
   SharedQueueWriter writer;
-  Lane lane;
-  bool write(Kind kind, Rank source, const Parts& parts) {
+  CircularBuffer buffer;
+  bool write(Kind kind, Rank source, const MessageBody& body) {
     std::uint64_t position = 0, gap = 0;
-    if (!writer.take(lines_for(parts.header_bytes), position, gap)) return false;
+    if (!writer.take(lines_for(body.header_bytes), position, gap)) return false;
     if (gap > 0) {
-      fill(lane.at(position), Kind::pad, {source}, {});
-      lane.publish(position);
+      fill(buffer.at(position), Kind::pad, {source}, {});
+      buffer.publish(position);
     }
-    fill(lane.at(position + gap), kind, {source}, parts);
+    fill(buffer.at(position + gap), kind, {source}, body);
     Machine::now->changed();
     Machine::now->step(0);
-    lane.publish(position + gap);
+    buffer.publish(position + gap);
     return true;
   }
 };
@@ -368,7 +369,7 @@ struct SlowWriter {
 // Reads all messages of those that are not killed, and what source 0 sent until it was.
 void read_of_survivors(Shared<SegmentHeader>& memory, std::uint64_t size,
                        const std::vector<Lengths>& sources, bool careful) {
-  SharedQueueReader reader(memory.front, Lane(memory.lines, size));
+  SharedQueueReader reader(memory.front, CircularBuffer(memory.lines, size));
   std::vector<std::uint32_t> next(sources.size());
   const auto all_read = [&] {
     for (Rank source = 0; source < sources.size(); ++source)
@@ -412,9 +413,9 @@ std::string queue_with_a_kill(std::uint64_t size, const std::vector<Lengths>& so
     std::vector<std::function<void()>> tasks;
     for (Rank source = 0; source < sources.size(); ++source) {
       tasks.push_back([&, source] {
-        const Lane lane(memory->lines, size);
-        SharedQueueWriter writer(memory->front, lane, memory->intents[source]);
-        SlowWriter slow{writer, lane};
+        const CircularBuffer buffer(memory->lines, size);
+        SharedQueueWriter writer(memory->front, buffer, memory->intents[source]);
+        SlowWriter slow{writer, buffer};
         if (source == 0)
           send_all(slow, source, sources[source]);
         else
@@ -432,24 +433,24 @@ std::string queue_with_a_kill(std::uint64_t size, const std::vector<Lengths>& so
   return machine.failure;
 }
 
-TEST(LanesInEveryOrder, QueueOfWhichASenderIsKilled) {
+TEST(CircularBuffersInEveryOrder, QueueOfWhichASenderIsKilled) {
   EXPECT_EQ(queue_with_a_kill(2, {{1}, {1, 1}}), "");
   EXPECT_EQ(queue_with_a_kill(4, {{2}, {1, 2}}), "");
   EXPECT_EQ(queue_with_a_kill(4, {{1, 2}, {1, 1}}), "");
   EXPECT_EQ(queue_with_a_kill(2, {{1, 1}, {1, 1}}), "");
 }
 
-TEST(LanesInEveryOrder, ToLeaveOutLinesOfWhoRunsIsFound) {
+TEST(CircularBuffersInEveryOrder, ToLeaveOutLinesOfWhoRunsIsFound) {
   EXPECT_NE(queue_with_a_kill(4, {{2}, {1, 2}}, false), "");
 }
 
 // Two processes that talk by rings and in turn.
-struct TalkRings {
+struct ChannelRings {
   RingControl control;
   Line lines[8] = {};
 };
-struct TalkSpace {
-  TalkRings to[2]; // the first, the second
+struct ChannelSpace {
+  ChannelRings to[2]; // the first, the second
   Line block[2] = {};
 };
 
@@ -474,45 +475,47 @@ bool ends(const std::string& first, const std::string& second) {
 
 // What one of them does: s for a send, r for the next message. If `careless` it does not tell in
 // its ring what it has written in turn.
-void converse(TalkSpace& space, unsigned who, const std::string& script, bool careless) {
-  Talk talk;
-  talk.out = RingWriter(space.to[1 - who].control, 8);
-  talk.in = RingReader(space.to[who].control, 8);
-  talk.turn = TurnBlock(reinterpret_cast<std::byte*>(space.block), who == 0);
+void converse(ChannelSpace& space, unsigned who, const std::string& script, bool careless) {
+  PairChannel channel;
+  channel.out = RingWriter(space.to[1 - who].control, 8);
+  channel.in = RingReader(space.to[who].control, 8);
+  channel.mailbox = Mailbox(reinterpret_cast<std::byte*>(space.block), who == 0);
   std::uint32_t sent = 0, received = 0;
   const auto lines_of = [](std::uint32_t number) { return number % 3 == 1 ? 2u : 1u; };
   for (std::size_t step = 0; step < script.size(); ++step) {
-    Machine::now->between(step, talk);
+    Machine::now->between(step, channel);
     if (script[step] == 's') {
       const auto words = words_of(sent, lines_of(sent));
       ++sent;
-      const Parts parts{words.data(), 4 * words.size(), nullptr, 0};
-      if (careless && !talk.turn.is_for_answer())
-        talk.out.write(Kind::message, {0, talk.turn.mark(talk.in.position()).seen}, parts);
+      const MessageBody body{words.data(), 4 * words.size(), nullptr, 0};
+      if (careless && !channel.mailbox.is_for_answer())
+        channel.out.write(Kind::message, {0, channel.mailbox.mark(channel.in.position()).seen},
+                          body);
       else
-        talk.write(Kind::message, parts);
+        channel.write(Kind::message, body);
       continue;
     }
     const Line* line = nullptr;
     for (;;) {
-      Machine::now->wait([&] { return talk.next() != nullptr; });
-      line = talk.next();
+      Machine::now->wait([&] { return channel.next() != nullptr; });
+      line = channel.next();
       if (line == nullptr) return Machine::now->fail("a message goes away");
       if (line->kind != Kind::pad) break;
-      talk.pop();
+      channel.pop();
     }
     const auto words = words_of(received, lines_of(received));
     ++received;
     if (line->bytes != 4 * words.size() ||
         std::memcmp(line->body(), words.data(), line->bytes) != 0)
       return Machine::now->fail("a message is not what was sent, or not in order");
-    talk.pop();
+    channel.pop();
   }
 }
 
 // Runs all pairs of scripts of so many sends and reads, each in every order; the first failure.
-std::string all_talks(std::size_t sends, std::size_t reads, bool careless, std::size_t& states) {
-  const auto space = std::make_unique<TalkSpace>();
+std::string all_exchanges(std::size_t sends, std::size_t reads, bool careless,
+                          std::size_t& states) {
+  const auto space = std::make_unique<ChannelSpace>();
   std::string first = std::string(reads, 'r') + std::string(sends, 's');
   do {
     std::string second = std::string(reads, 'r') + std::string(sends, 's');
@@ -520,10 +523,10 @@ std::string all_talks(std::size_t sends, std::size_t reads, bool careless, std::
       if (!ends(first, second)) continue;
       Machine machine;
       do {
-        new (space.get()) TalkSpace();
+        new (space.get()) ChannelSpace();
         machine.run({[&] { converse(*space, 0, first, careless); },
                      [&] { converse(*space, 1, second, careless); }},
-                    space.get(), sizeof(TalkSpace));
+                    space.get(), sizeof(ChannelSpace));
         if (!machine.failure.empty()) return first + " " + second + ": " + machine.failure;
       } while (machine.next());
       states += machine.states();
@@ -532,21 +535,21 @@ std::string all_talks(std::size_t sends, std::size_t reads, bool careless, std::
   return "";
 }
 
-TEST(LanesInEveryOrder, TalksByRingsAndInTurn) {
+TEST(CircularBuffersInEveryOrder, ChannelsByRingAndMailbox) {
   std::size_t states = 0;
-  EXPECT_EQ(all_talks(3, 3, false, states), "");
-  EXPECT_EQ(all_talks(4, 2, false, states), "");
+  EXPECT_EQ(all_exchanges(3, 3, false, states), "");
+  EXPECT_EQ(all_exchanges(4, 2, false, states), "");
   RecordProperty("states", std::to_string(states));
   EXPECT_GT(states, 10'000u);
 }
 
-TEST(LanesInEveryOrder, WhoDoesNotTellWhatWentBeforeIsFound) {
+TEST(CircularBuffersInEveryOrder, WhoDoesNotTellWhatWentBeforeIsFound) {
   std::size_t states = 0;
-  EXPECT_NE(all_talks(3, 3, true, states), "");
+  EXPECT_NE(all_exchanges(3, 3, true, states), "");
 }
 
 // That a mistake would be seen: a sender that stamps its lines before they are filled.
-TEST(LanesInEveryOrder, AStampThatComesTooEarlyIsFound) {
+TEST(CircularBuffersInEveryOrder, AStampThatComesTooEarlyIsFound) {
   using Memory = Shared<RingControl>;
   Machine machine;
   const auto memory = std::make_unique<Memory>();
@@ -554,11 +557,11 @@ TEST(LanesInEveryOrder, AStampThatComesTooEarlyIsFound) {
     new (memory.get()) Memory();
     machine.run(
         {[&] {
-           const Lane lane(memory->lines, 8);
+           const CircularBuffer buffer(memory->lines, 8);
            for (std::uint32_t i = 0; i < 3; ++i) {
              const auto words = words_of(i, 1);
-             lane.publish(i);
-             fill(lane.at(i), Kind::message, 0, {words.data(), 4 * words.size(), nullptr, 0});
+             buffer.publish(i);
+             fill(buffer.at(i), Kind::message, 0, {words.data(), 4 * words.size(), nullptr, 0});
            }
          },
          [&] {

@@ -3,7 +3,7 @@
 // that all ways keep one order.
 #include "patience.h"
 
-#include "net/shm/talk.h"
+#include "net/shm/pair_channel.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace macadam::net::shm {
 namespace {
 
-using Went = Talk::Went;
+using Written = PairChannel::Written;
 constexpr std::uint64_t lines = 32;
 
 struct Ring {
@@ -28,19 +28,19 @@ struct Ring {
 // What two processes share, and the end of each.
 struct Pair {
   Pair() {
-    std::byte* const begin = TurnBlock::begin(memory.data());
+    std::byte* const begin = Mailbox::begin(memory.data());
     for (unsigned who = 0; who < 2; ++who) {
       ends[who].out = RingWriter(to[1 - who].control, lines);
       ends[who].in = RingReader(to[who].control, lines);
-      ends[who].turn = TurnBlock(begin, who == 0);
+      ends[who].mailbox = Mailbox(begin, who == 0);
     }
   }
   Ring to[2];
-  alignas(2 * line_bytes) std::array<std::byte, TurnBlock::bytes> memory = {};
-  Talk ends[2];
+  alignas(2 * line_bytes) std::array<std::byte, Mailbox::bytes> memory = {};
+  PairChannel ends[2];
 };
 
-Parts parts_of(const std::vector<std::uint32_t>& words) {
+MessageBody body_of(const std::vector<std::uint32_t>& words) {
   return {words.data(), words.size() * sizeof words[0], nullptr, 0};
 }
 
@@ -49,12 +49,12 @@ std::vector<std::uint32_t> message(std::uint32_t number, std::size_t words) {
   return std::vector<std::uint32_t>(words, number);
 }
 
-Went say(Talk& end, std::uint32_t number, std::size_t words = 2) {
-  return end.write(Kind::message, parts_of(message(number, words)));
+Written say(PairChannel& end, std::uint32_t number, std::size_t words = 2) {
+  return end.write(Kind::message, body_of(message(number, words)));
 }
 
 // The number of the next message, or -1.
-int hear(Talk& end) {
+int hear(PairChannel& end) {
   const Line* line = end.next();
   while (line != nullptr && line->kind == Kind::pad) {
     end.pop();
@@ -72,81 +72,83 @@ int hear(Talk& end) {
 // Each has heard the other once; the first has the turn.
 void begin(Pair& pair) {
   auto& [first, second] = pair.ends;
-  EXPECT_EQ(say(first, 0), Went::by_ring); // is no answer
+  EXPECT_EQ(say(first, 0), Written::to_ring); // is no answer
   EXPECT_EQ(hear(second), 0);
-  EXPECT_EQ(say(second, 0), Went::by_ring); // has not the turn
+  EXPECT_EQ(say(second, 0), Written::to_ring); // has not the turn
   EXPECT_EQ(hear(first), 0);
 }
 
-TEST(Talk, AnswersGoInTurn) {
+TEST(PairChannel, AnswersGoByMailbox) {
   Pair pair;
   auto& [first, second] = pair.ends;
   begin(pair);
   for (std::uint32_t i = 1; i < 100; ++i) {
-    EXPECT_EQ(say(first, i), Went::in_turn);
+    EXPECT_EQ(say(first, i), Written::to_mailbox);
     EXPECT_EQ(hear(first), -1);
     EXPECT_EQ(hear(second), static_cast<int>(i));
-    EXPECT_EQ(say(second, i, i % 2 == 0 ? 2 : 1000), Went::in_turn);
+    EXPECT_EQ(say(second, i, i % 2 == 0 ? 2 : 1000), Written::to_mailbox);
     EXPECT_EQ(hear(first), static_cast<int>(i));
   }
 }
 
-TEST(Talk, WhoWritesAtTheSameTimeUsesRings) {
+TEST(PairChannel, WhoWritesAtTheSameTimeUsesRings) {
   Pair pair;
   auto& [first, second] = pair.ends;
   begin(pair);
   for (std::uint32_t i = 1; i < 100; ++i) {
-    const Went way = i == 1 ? Went::in_turn : Went::by_ring;
-    EXPECT_EQ(say(first, i), way);
-    EXPECT_EQ(say(second, i), Went::by_ring);
+    const Written method = i == 1 ? Written::to_mailbox : Written::to_ring;
+    EXPECT_EQ(say(first, i), method);
+    EXPECT_EQ(say(second, i), Written::to_ring);
     EXPECT_EQ(hear(first), static_cast<int>(i));
     EXPECT_EQ(hear(second), static_cast<int>(i));
   }
 }
 
-TEST(Talk, WhatFollowsAnAnswerWaitsForIt) {
+TEST(PairChannel, WhatFollowsAnAnswerWaitsForIt) {
   Pair pair;
   auto& [first, second] = pair.ends;
   begin(pair);
-  EXPECT_EQ(say(first, 1), Went::in_turn);
-  EXPECT_EQ(say(first, 2), Went::by_ring);
-  EXPECT_EQ(say(first, 3), Went::by_ring);
+  EXPECT_EQ(say(first, 1), Written::to_mailbox);
+  EXPECT_EQ(say(first, 2), Written::to_ring);
+  EXPECT_EQ(say(first, 3), Written::to_ring);
   EXPECT_EQ(hear(second), 1);
-  EXPECT_EQ(say(second, 1), Went::in_turn);
+  EXPECT_EQ(say(second, 1), Written::to_mailbox);
   EXPECT_EQ(hear(second), 2);
   EXPECT_EQ(hear(second), 3);
   EXPECT_EQ(hear(first), 1);
-  EXPECT_EQ(say(first, 4), Went::by_ring); // that was no answer to all it had said
+  EXPECT_EQ(say(first, 4), Written::to_ring); // that was no answer to all it had said
   EXPECT_EQ(hear(second), 4);
 }
 
-TEST(Talk, WithoutABlockThereAreRings) {
+TEST(PairChannel, WithoutAMailboxThereAreRings) {
   Pair pair;
   auto& [first, second] = pair.ends;
-  first.turn = second.turn = {};
+  first.mailbox = second.mailbox = {};
   for (std::uint32_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(say(first, i), Went::by_ring);
+    EXPECT_EQ(say(first, i), Written::to_ring);
     EXPECT_EQ(hear(second), static_cast<int>(i));
-    EXPECT_EQ(say(second, i), Went::by_ring);
+    EXPECT_EQ(say(second, i), Written::to_ring);
     EXPECT_EQ(hear(first), static_cast<int>(i));
   }
 }
 
-TEST(Talk, RandomTalksKeepTheirOrder) {
-  std::uint64_t in_turn = 0, by_ring = 0, refused = 0;
+TEST(PairChannel, RandomExchangesKeepTheirOrder) {
+  std::uint64_t by_mailbox = 0, by_ring = 0, refused = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Pair pair;
     std::mt19937 random(seed);
     std::uint32_t sent[2] = {}, heard[2] = {};
-    const auto talkative = 2 + random() % 20;
+    const auto burst_length = 2 + random() % 20;
     for (int step = 0; step < 2000; ++step) {
       const unsigned who = random() % 2;
-      Talk& end = pair.ends[who];
-      if (random() % talkative == 0) {
-        const Went went = say(end, sent[who], 1 + random() % 100);
-        if (went != Went::nowhere) ++sent[who];
-        ++(went == Went::in_turn ? in_turn : went == Went::by_ring ? by_ring : refused);
+      PairChannel& end = pair.ends[who];
+      if (random() % burst_length == 0) {
+        const Written written = say(end, sent[who], 1 + random() % 100);
+        if (written != Written::nothing) ++sent[who];
+        ++(written == Written::to_mailbox ? by_mailbox
+           : written == Written::to_ring  ? by_ring
+                                          : refused);
       } else if (const int number = hear(end); number >= 0) {
         ASSERT_EQ(static_cast<std::uint32_t>(number), heard[who]++);
       }
@@ -157,28 +159,28 @@ TEST(Talk, RandomTalksKeepTheirOrder) {
       EXPECT_EQ(heard[who], sent[1 - who]);
     }
   }
-  EXPECT_GT(in_turn, 1000u);
+  EXPECT_GT(by_mailbox, 1000u);
   EXPECT_GT(by_ring, 1000u);
   EXPECT_GT(refused, 100u);
 }
 
-TEST(Talk, TwoThreads) {
+TEST(PairChannel, TwoThreads) {
   constexpr std::uint32_t messages = 30000;
   Pair pair;
-  std::uint64_t in_turn[2] = {};
+  std::uint64_t by_mailbox[2] = {};
   const auto process = [&](unsigned who) {
-    Talk& end = pair.ends[who];
+    PairChannel& end = pair.ends[who];
     std::mt19937 random(who);
     std::uint32_t sent = 0, heard = 0, owed = who == 0 ? 1 : 0;
     test::Patience patience;
     while (sent < messages || heard < messages) {
       // Mostly an answer for each message, sometimes several, or none for a while.
       while (owed > 0 && sent < messages) {
-        const Went went = say(end, sent, 1 + random() % 60);
-        if (went == Went::nowhere) break;
+        const Written written = say(end, sent, 1 + random() % 60);
+        if (written == Written::nothing) break;
         ++sent;
         --owed;
-        in_turn[who] += went == Went::in_turn ? 1 : 0;
+        by_mailbox[who] += written == Written::to_mailbox ? 1 : 0;
       }
       const int number = hear(end);
       if (number < 0) {
@@ -195,8 +197,8 @@ TEST(Talk, TwoThreads) {
   std::thread second([&] { process(1); });
   process(0);
   second.join();
-  RecordProperty("in_turn", std::to_string(in_turn[0] + in_turn[1]));
-  EXPECT_GT(in_turn[0] + in_turn[1], 100u); // both ways were mixed; usually thousands
+  RecordProperty("in_turn", std::to_string(by_mailbox[0] + by_mailbox[1]));
+  EXPECT_GT(by_mailbox[0] + by_mailbox[1], 100u); // both ways were mixed; usually thousands
 }
 
 } // namespace

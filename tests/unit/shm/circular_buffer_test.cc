@@ -36,7 +36,7 @@ std::vector<std::uint32_t> words_of(std::uint32_t number, std::size_t count) {
   return words;
 }
 
-Parts parts_of(const std::vector<std::uint32_t>& words) {
+MessageBody body_of(const std::vector<std::uint32_t>& words) {
   return {words.data(), sizeof words[0], words.data() + 1, (words.size() - 1) * sizeof words[0]};
 }
 
@@ -76,13 +76,13 @@ TEST(SharedQueue, EmptyHasNothingAndFullRefuses) {
   Memory memory(lines);
   SegmentHeader header;
   Intent intent;
-  const Lane lane(memory.blocks.get(), lines);
-  SharedQueueWriter writer(header, lane, intent);
-  SharedQueueReader reader(header, lane);
+  const CircularBuffer buffer(memory.blocks.get(), lines);
+  SharedQueueWriter writer(header, buffer, intent);
+  SharedQueueReader reader(header, buffer);
   EXPECT_EQ(reader.next(), nullptr);
   for (std::uint32_t i = 0; i < lines; ++i)
-    EXPECT_TRUE(writer.write(Kind::message, 3, parts_of(words_of(i, 2))));
-  EXPECT_FALSE(writer.write(Kind::message, 3, parts_of(words_of(99, 2))));
+    EXPECT_TRUE(writer.write(Kind::message, 3, body_of(words_of(i, 2))));
+  EXPECT_FALSE(writer.write(Kind::message, 3, body_of(words_of(99, 2))));
   for (std::uint32_t i = 0; i < lines; ++i) {
     const Line* line = reader.next();
     ASSERT_NE(line, nullptr);
@@ -91,13 +91,13 @@ TEST(SharedQueue, EmptyHasNothingAndFullRefuses) {
     reader.pop();
   }
   EXPECT_EQ(reader.next(), nullptr);
-  EXPECT_TRUE(writer.write(Kind::message, 3, parts_of(words_of(100, 2))));
+  EXPECT_TRUE(writer.write(Kind::message, 3, body_of(words_of(100, 2))));
   ASSERT_NE(reader.next(), nullptr);
   expect_words(*reader.next(), 100, 2);
 }
 
-// Every mix of lengths in a small lane, so that every position gets to be an inner line before it
-// is polled for a first one.
+// Every mix of lengths in a small circular buffer, so that every position gets to be an inner line
+// before it is polled for a first one.
 template <class Writer, class Reader>
 void random_lengths(Writer& writer, Reader& reader, std::uint64_t lines) {
   std::mt19937 random(20);
@@ -107,7 +107,7 @@ void random_lengths(Writer& writer, Reader& reader, std::uint64_t lines) {
     const std::size_t count = random() % (lines / 4 * 16 - 4);
     while (lengths.size() - read < random() % 4 &&
            writer.write(Kind::message, 1,
-                        parts_of(words_of(static_cast<std::uint32_t>(lengths.size()), count)))) {
+                        body_of(words_of(static_cast<std::uint32_t>(lengths.size()), count)))) {
       lengths.push_back(count);
     }
     while (const Line* line = reader.next()) {
@@ -128,32 +128,32 @@ TEST(SharedQueue, RandomLengthsWithDataLikeStamps) {
   Memory memory(lines);
   SegmentHeader header;
   Intent intent;
-  const Lane lane(memory.blocks.get(), lines);
-  SharedQueueWriter writer(header, lane, intent);
-  SharedQueueReader reader(header, lane);
+  const CircularBuffer buffer(memory.blocks.get(), lines);
+  SharedQueueWriter writer(header, buffer, intent);
+  SharedQueueReader reader(header, buffer);
   random_lengths(writer, reader, lines);
 }
 
-// The receiver's wishes reach the sender, each size its own.
-TEST(Ring, WishesAreForAClassOfSizes) {
+// The receiver's hints reach the sender, each size its own.
+TEST(Ring, HintsAreForAClassOfSizes) {
   constexpr std::uint64_t lines = 16;
   Memory memory(ring_bytes(lines) / line_bytes);
   auto& control = *new (memory.blocks.get()) RingControl;
   const RingWriter writer(control, lines);
   RingReader reader(control, lines);
-  reader.wish(0, {Way::kernel, false});
-  reader.wish(size_classes - 1, {Way::cells_past_cache, true});
+  reader.set_hint(0, {CopyMethod::kernel, false});
+  reader.set_hint(size_classes - 1, {CopyMethod::chunks_nontemporal, true});
   for (std::size_t c = 0; c < size_classes; ++c) {
-    const Way way = c == 0                  ? Way::kernel
-                    : c == size_classes - 1 ? Way::cells_past_cache
-                                            : Way::cells;
-    EXPECT_EQ(writer.wish(c).way, way) << c;
-    EXPECT_EQ(reader.wished(c).way, way) << c;
-    EXPECT_EQ(writer.wish(c).timed, c == size_classes - 1) << c;
+    const CopyMethod method = c == 0                  ? CopyMethod::kernel
+                              : c == size_classes - 1 ? CopyMethod::chunks_nontemporal
+                                                      : CopyMethod::chunks;
+    EXPECT_EQ(writer.hint(c).method, method) << c;
+    EXPECT_EQ(reader.hint(c).method, method) << c;
+    EXPECT_EQ(writer.hint(c).timed, c == size_classes - 1) << c;
   }
-  reader.wish(0, {});
-  EXPECT_EQ(writer.wish(0).way, Way::cells);
-  EXPECT_TRUE(writer.wish(size_classes - 1).timed);
+  reader.set_hint(0, {});
+  EXPECT_EQ(writer.hint(0).method, CopyMethod::chunks);
+  EXPECT_TRUE(writer.hint(size_classes - 1).timed);
 }
 
 TEST(Ring, RandomLengthsWithDataLikeStamps) {
@@ -172,15 +172,15 @@ TEST(Ring, EveryInnerLineBearsTheNextStamp) {
   auto& control = *new (memory.blocks.get()) RingControl;
   RingWriter writer(control, lines);
   RingReader reader(control, lines);
-  const Lane lane(&control + 1, lines);
+  const CircularBuffer buffer(&control + 1, lines);
   std::uint64_t position = 0;
   for (int round = 0; round < 1000; ++round) {
     // Two lines, the second one all stamps of its position's next lap; one line; and so on, so that
     // laps begin at odd positions too.
     const bool pair = round % 3 != 0;
     const std::uint32_t count = pair ? 13 + 15 : 1;
-    position += lane.gap(position, lines_for(count * 4));
-    std::vector<std::uint32_t> words(count, lane.stamp(position + 1 + lines));
+    position += buffer.gap(position, lines_for(count * 4));
+    std::vector<std::uint32_t> words(count, buffer.stamp(position + 1 + lines));
     ASSERT_TRUE(
         writer.write(Kind::message, 0, {words.data(), 4, words.data() + 1, 4 * (count - 1)}));
     while (reader.next() != nullptr && reader.next()->kind == Kind::pad)
@@ -201,7 +201,7 @@ TEST(Ring, FullRefusesAndGoesOn) {
   RingWriter writer(control, lines);
   RingReader reader(control, lines);
   std::uint32_t sent = 0;
-  while (writer.write(Kind::message, 0, parts_of(words_of(sent, 1))))
+  while (writer.write(Kind::message, 0, body_of(words_of(sent, 1))))
     ++sent;
   EXPECT_EQ(sent, lines - 1);
   for (std::uint32_t i = 0; i < sent; ++i) {
@@ -210,7 +210,7 @@ TEST(Ring, FullRefusesAndGoesOn) {
     reader.pop();
   }
   EXPECT_EQ(reader.next(), nullptr);
-  EXPECT_TRUE(writer.write(Kind::message, 0, parts_of(words_of(77, 1))));
+  EXPECT_TRUE(writer.write(Kind::message, 0, body_of(words_of(77, 1))));
 }
 
 TEST(SharedQueue, ManySendersKeepTheirOrder) {
@@ -220,21 +220,21 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
   Memory memory(lines);
   SegmentHeader header;
   Intent intents[senders];
-  const Lane lane(memory.blocks.get(), lines);
+  const CircularBuffer buffer(memory.blocks.get(), lines);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < senders; ++rank) {
     threads.emplace_back([&, rank] {
-      SharedQueueWriter writer(header, lane, intents[rank]);
+      SharedQueueWriter writer(header, buffer, intents[rank]);
       test::Patience patience;
       std::mt19937 random(rank);
       for (std::uint32_t i = 0; i < messages; ++i) {
         const auto words = words_of(i, random() % 200);
-        while (!writer.write(Kind::message, rank, parts_of(words)))
+        while (!writer.write(Kind::message, rank, body_of(words)))
           patience.wait();
       }
     });
   }
-  SharedQueueReader reader(header, lane);
+  SharedQueueReader reader(header, buffer);
   test::Patience patience;
   std::vector<std::mt19937> randoms;
   for (Rank rank = 0; rank < senders; ++rank)
@@ -270,7 +270,7 @@ TEST(Ring, SenderAndReceiverInTwoThreads) {
     std::mt19937 random(7);
     for (std::uint32_t i = 0; i < messages; ++i) {
       const auto words = words_of(i, random() % 100);
-      while (!writer.write(Kind::message, 0, parts_of(words)))
+      while (!writer.write(Kind::message, 0, body_of(words)))
         patience.wait();
     }
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cells: who holds one, in which order they are used again, and long data through them.
+// Chunks: who holds one, in which order they are used again, and long data through them.
 #include "endpoint.h"
 
 #include <gtest/gtest.h>
@@ -7,47 +7,47 @@
 namespace macadam::net::shm::test {
 namespace {
 
-constexpr CellPlan plan{4096, 1024, 8};
+constexpr ChunkPlan plan{4096, 1024, 8};
 const Extent extent{0, 1 << 20};
 
-TEST(Cells, HaveOneHolderEach) {
+TEST(Chunks, HaveOneHolderEach) {
   const Mapping memory(extent);
-  const Cells cells(memory.base(), plan);
-  EXPECT_TRUE(cells.take(3, 0));
-  EXPECT_TRUE(cells.held_by(3, 0));
-  EXPECT_FALSE(cells.take(3, 0));
-  EXPECT_FALSE(cells.take(3, 1));
-  EXPECT_TRUE(cells.take(4, 1));
-  cells.free(3);
-  EXPECT_FALSE(cells.held_by(3, 0));
-  EXPECT_TRUE(cells.take(3, 1));
+  const Chunks chunks(memory.base(), plan);
+  EXPECT_TRUE(chunks.take(3, 0));
+  EXPECT_TRUE(chunks.held_by(3, 0));
+  EXPECT_FALSE(chunks.take(3, 0));
+  EXPECT_FALSE(chunks.take(3, 1));
+  EXPECT_TRUE(chunks.take(4, 1));
+  chunks.free(3);
+  EXPECT_FALSE(chunks.held_by(3, 0));
+  EXPECT_TRUE(chunks.take(3, 1));
 }
 
-TEST(Cells, AreDisjointAndInTheirMemory) {
+TEST(Chunks, AreDisjointAndInTheirMemory) {
   const Mapping memory(extent);
-  const Cells cells(memory.base(), plan);
+  const Chunks chunks(memory.base(), plan);
   std::byte* end = memory.at(plan.offset + plan.count * line_bytes);
-  for (std::uint32_t cell = 0; cell < plan.count; ++cell) {
-    EXPECT_EQ(cells.data(cell), end);
-    end = cells.data(cell) + plan.bytes;
+  for (std::uint32_t chunk = 0; chunk < plan.count; ++chunk) {
+    EXPECT_EQ(chunks.data(chunk), end);
+    end = chunks.data(chunk) + plan.bytes;
   }
-  EXPECT_EQ(end, memory.at(plan.offset + Cells::memory_bytes(plan)));
+  EXPECT_EQ(end, memory.at(plan.offset + Chunks::memory_bytes(plan)));
 }
 
-TEST(Cells, ThreadsThatTakeThemNeverMeetInOne) {
+TEST(Chunks, ThreadsThatTakeThemNeverMeetInOne) {
   const Mapping memory(extent);
-  const Cells cells(memory.base(), {4096, 1024, 2});
+  const Chunks chunks(memory.base(), {4096, 1024, 2});
   std::vector<std::thread> threads;
   std::atomic<int> met = 0;
   for (Rank rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
       for (std::uint32_t turn = 0; turn < 20000; ++turn) {
-        const std::uint32_t cell = turn % 2;
-        if (!cells.take(cell, rank)) continue;
-        std::memset(cells.data(cell), static_cast<int>(rank), 8);
+        const std::uint32_t chunk = turn % 2;
+        if (!chunks.take(chunk, rank)) continue;
+        std::memset(chunks.data(chunk), static_cast<int>(rank), 8);
         for (int i = 0; i < 8; ++i)
-          met += cells.data(cell)[i] != static_cast<std::byte>(rank) ? 1 : 0;
-        cells.free(cell);
+          met += chunks.data(chunk)[i] != static_cast<std::byte>(rank) ? 1 : 0;
+        chunks.free(chunk);
       }
     });
   for (std::thread& thread : threads)
@@ -55,45 +55,45 @@ TEST(Cells, ThreadsThatTakeThemNeverMeetInOne) {
   EXPECT_EQ(met, 0);
 }
 
-std::vector<int> take_all(WarmCells& warm) {
+std::vector<int> take_all(WarmChunks& warm) {
   std::vector<int> order;
-  CellName name;
+  ChunkName name;
   while (warm.take(name))
-    order.push_back(name.cell);
+    order.push_back(name.chunk);
   return order;
 }
 
-void add(WarmCells& warm, std::initializer_list<std::uint8_t> cells) {
-  for (const std::uint8_t cell : cells)
-    warm.add({cell, true});
+void add(WarmChunks& warm, std::initializer_list<std::uint8_t> chunks) {
+  for (const std::uint8_t chunk : chunks)
+    warm.add({chunk, true});
 }
 
-TEST(WarmCells, AreTakenInTheOrderOfTheirUse) {
-  WarmCells warm;
+TEST(WarmChunks, AreTakenInTheOrderOfTheirUse) {
+  WarmChunks warm;
   add(warm, {1, 2, 3});
   EXPECT_EQ(take_all(warm), (std::vector{1, 2, 3}));
   EXPECT_EQ(take_all(warm), std::vector<int>{});
 }
 
-TEST(WarmCells, OfWhatIsLeftOverTheLastComesFirst) {
-  WarmCells warm;
+TEST(WarmChunks, OfWhatIsLeftOverTheLastComesFirst) {
+  WarmChunks warm;
   add(warm, {1, 2, 3, 4});
-  CellName name;
+  ChunkName name;
   ASSERT_TRUE(warm.take(name));
   ASSERT_TRUE(warm.take(name));
-  EXPECT_EQ(name.cell, 2);
+  EXPECT_EQ(name.chunk, 2);
   add(warm, {7});
   EXPECT_EQ(take_all(warm), (std::vector{3, 4, 7}));
   add(warm, {1, 2});
   ASSERT_TRUE(warm.take(name));
   ASSERT_TRUE(warm.take(name));
-  EXPECT_EQ(name.cell, 2);
+  EXPECT_EQ(name.chunk, 2);
 }
 
-TEST(WarmCells, OnlyTheLastFewAreKept) {
-  WarmCells warm;
-  for (std::uint8_t cell = 0; cell < 20; ++cell)
-    warm.add({cell, true});
+TEST(WarmChunks, OnlyTheLastFewAreKept) {
+  WarmChunks warm;
+  for (std::uint8_t chunk = 0; chunk < 20; ++chunk)
+    warm.add({chunk, true});
   EXPECT_EQ(take_all(warm), (std::vector{12, 13, 14, 15, 16, 17, 18, 19}));
 }
 
@@ -103,7 +103,7 @@ std::string text(char letter) {
   return std::string(eager, letter);
 }
 
-// Until there is no cell for more; how many were sent.
+// Until there is no chunk for more; how many were sent.
 std::uint64_t fill_up(Endpoint& self, Rank peer) {
   std::uint64_t sent = 0;
   while (self.try_send(peer, text('f').data(), eager) == Posted::done)
@@ -111,7 +111,7 @@ std::uint64_t fill_up(Endpoint& self, Rank peer) {
   return sent;
 }
 
-TEST(LongMessages, AreBusyWithoutACellUntilOneIsRead) {
+TEST(LongMessages, AreBusyWithoutAChunkUntilOneIsRead) {
   Job job(1);
   run_threads(job, {}, [](Endpoint& self, Rank) {
     const std::uint64_t sent = fill_up(self, 0);
@@ -124,7 +124,7 @@ TEST(LongMessages, AreBusyWithoutACellUntilOneIsRead) {
 }
 
 // Who only answers needs no memory for it.
-TEST(LongMessages, AnswersGoThroughTheCellsOfTheQuestions) {
+TEST(LongMessages, AnswersGoThroughTheChunksOfTheQuestions) {
   Job job(2);
   base::Settings settings;
   settings.shm_rings = 0;
@@ -145,7 +145,7 @@ TEST(LongMessages, AnswersGoThroughTheCellsOfTheQuestions) {
 }
 
 // Each way that data can come is looked at, for the longest messages a rendezvous too, and both
-// ends know when. Where nobody announces a buffer all go through cells.
+// ends know when. Where nobody announces a buffer all go through chunks.
 TEST(LongMessages, BothEndsLookAtARendezvousAtTheSameTime) {
   Job job(2);
   std::array<std::vector<bool>, 2> lower;
@@ -185,7 +185,7 @@ TEST(LongMessages, WhereHybridTakesLessThanEagerNothingIsLearned) {
 
 // A rank that does not read holds what was sent to it, and nothing else stands still for that once
 // it reads or is gone.
-TEST(LongMessages, CellsOfADeadProcessAreTakenBack) {
+TEST(LongMessages, ChunksOfADeadProcessAreTakenBack) {
   Job job(3, 3);
   const pid_t child = fork();
   if (child == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A proof that finds nothing must be able to find something: five bugs, each a rule left out, are
-// planted in an engine built for this test, and each must be found.
-#include "engine/plant.h"
+// built into an engine for this test, and each must be found.
+#include "engine/mutant.h"
 #include "fmt/format.h"
 #include "prove/explorer.h"
 #include "prove/families.h"
@@ -12,7 +12,7 @@
 namespace macadam::prove {
 namespace {
 
-using engine::Plant;
+using engine::Mutant;
 
 // The first failing program of a family, which gives short ones first.
 std::optional<Failure> find(const char* name, Explorer& explorer) {
@@ -24,57 +24,57 @@ std::optional<Failure> find(const char* name, Explorer& explorer) {
   return failure;
 }
 
-class Planted : public testing::Test {
+class Mutants : public testing::Test {
  protected:
-  void TearDown() override { engine::plant = Plant::none; }
+  void TearDown() override { engine::mutant = Mutant::none; }
 
-  void expect_found(Plant bug, const char* name) {
+  void expect_found(Mutant bug, const char* name) {
     Explorer explorer;
-    engine::plant = bug;
+    engine::mutant = bug;
     const auto failure = find(name, explorer);
     ASSERT_TRUE(failure) << "not found in " << explorer.tally().programs << " programs";
     fmt::print("found in program {} after {} runs: {}", explorer.tally().programs,
                explorer.tally().runs, show(*failure, explorer.types()));
-    // The schedule repeats it, and it is the plant that does it.
+    // The schedule repeats it, and it is the mutant that does it.
     EXPECT_EQ(replay(failure->program, failure->schedule, explorer.types()).wrong, failure->what);
-    engine::plant = Plant::none;
+    engine::mutant = Mutant::none;
     EXPECT_EQ(replay(failure->program, failure->schedule, explorer.types()).wrong, "");
   }
 };
 
-TEST_F(Planted, AnnouncingWildcardIsFound) {
-  expect_found(Plant::announcing_wildcard, "pairs");
+TEST_F(Mutants, AnnouncingWildcardIsFound) {
+  expect_found(Mutant::announcing_wildcard, "pairs");
 }
 
-TEST_F(Planted, MatchedProbeThatDoesNotCountIsFound) {
-  expect_found(Plant::probe_without_ordinal, "probes");
+TEST_F(Mutants, MatchedProbeThatDoesNotCountIsFound) {
+  expect_found(Mutant::probe_without_ordinal, "probes");
 }
 
-TEST_F(Planted, StaleReadyIsFound) {
-  expect_found(Plant::stale_ready, "pairs");
+TEST_F(Mutants, StaleReadyIsFound) {
+  expect_found(Mutant::stale_ready, "pairs");
 }
 
-TEST_F(Planted, RevokedPermitThatIsUsedIsFound) {
-  expect_found(Plant::revoked_permit, "retractions");
+TEST_F(Mutants, RevokedPermitThatIsUsedIsFound) {
+  expect_found(Mutant::revoked_permit, "retractions");
 }
 
-TEST_F(Planted, PartitionThatIsSentTooEarlyIsFound) {
-  expect_found(Plant::partition_too_early, "partitions");
+TEST_F(Mutants, PartitionThatIsSentTooEarlyIsFound) {
+  expect_found(Mutant::partition_too_early, "partitions");
 }
 
 // Random programs are no weaker: each bug shows within some hundred of them.
-TEST_F(Planted, EachIsFoundByRandomPrograms) {
+TEST_F(Mutants, EachIsFoundByRandomPrograms) {
   const Types types;
-  for (const Plant bug : {Plant::announcing_wildcard, Plant::probe_without_ordinal,
-                          Plant::stale_ready, Plant::revoked_permit}) {
-    engine::plant = bug;
+  for (const Mutant bug : {Mutant::announcing_wildcard, Mutant::probe_without_ordinal,
+                           Mutant::stale_ready, Mutant::revoked_permit}) {
+    engine::mutant = bug;
     std::uint64_t seed = 1;
     while (seed < 1000 && run_seed(seed, types).empty())
       ++seed;
-    EXPECT_LT(seed, 1000u) << "plant " << static_cast<int>(bug);
-    fmt::print("plant {} found with seed {}: {}\n", static_cast<int>(bug), seed,
+    EXPECT_LT(seed, 1000u) << "mutant " << static_cast<int>(bug);
+    fmt::print("mutant {} found with seed {}: {}\n", static_cast<int>(bug), seed,
                run_seed(seed, types));
-    engine::plant = Plant::none;
+    engine::mutant = Mutant::none;
     EXPECT_EQ(run_seed(seed, types), "");
   }
 }

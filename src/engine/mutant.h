@@ -6,9 +6,9 @@
 namespace macadam::engine {
 
 // Bugs that the proof by exhaustion must find, or it proves nothing (tests/prove). The library has
-// none of them: planted() is false at compile time, except in the engine that the proof builds for
-// itself with MACADAM_PLANT.
-enum class Plant : std::uint8_t {
+// none of them: is_mutant() is false at compile time, except in the engine that the proof builds
+// for itself with MACADAM_MUTANT.
+enum class Mutant : std::uint8_t {
   none,
   announcing_wildcard,   // wildcards do not keep receives behind them from announcing themselves
   probe_without_ordinal, // a matched probe does not count as a match
@@ -17,13 +17,13 @@ enum class Plant : std::uint8_t {
   partition_too_early,   // a partition is sent before the receiver has begun the round
 };
 
-#ifdef MACADAM_PLANT
-inline Plant plant = Plant::none;
-inline bool planted(Plant bug) {
-  return plant == bug;
+#ifdef MACADAM_MUTANT
+inline Mutant mutant = Mutant::none;
+inline bool is_mutant(Mutant bug) {
+  return mutant == bug;
 }
 #else
-constexpr bool planted(Plant) {
+constexpr bool is_mutant(Mutant) {
   return false;
 }
 #endif

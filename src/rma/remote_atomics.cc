@@ -2,7 +2,7 @@
 // The words of a target's control block that several origins change, in the window's one domain: by
 // the processor's atomics if all ranks share its memory, else all (neighbours and the target itself
 // too) by those of the network that connects all, which are not atomic to the processor's.
-#include "rma/words.h"
+#include "rma/remote_atomics.h"
 
 #include "base/error.h"
 #include "rma/post.h"
@@ -23,32 +23,32 @@ RemoteMemory at(RemoteMemory memory, std::size_t offset) {
 void Window::post_fetch_add(Target& target, std::size_t offset, std::uint64_t add,
                             std::uint64_t& result) {
   add_to_batch(target, [&](std::uint64_t cookie) {
-    return target.word_network->atomic(*target.word_link,
-                                       {engine::Atomic::Kind::fetch_and_add, add, 0},
-                                       at(target.words, offset), &result, cookie);
+    return target.atomics_network->atomic(*target.atomics_link,
+                                          {engine::Atomic::Kind::fetch_and_add, add, 0},
+                                          at(target.atomics_control, offset), &result, cookie);
   });
 }
 
 // Likewise; `value` stays until then.
 void Window::post_store(Target& target, std::size_t offset, const std::uint64_t& value) {
-  target.words_unlanded = true;
+  target.atomics_unlanded = true;
   add_to_batch(target, [&](std::uint64_t cookie) {
-    return target.word_network->write(*target.word_link, &value, at(target.words, offset),
-                                      sizeof value, cookie);
+    return target.atomics_network->write(*target.atomics_link, &value,
+                                         at(target.atomics_control, offset), sizeof value, cookie);
   });
 }
 
 void Window::post_load(Target& target, std::size_t offset, std::uint64_t& result) {
   add_to_batch(target, [&](std::uint64_t cookie) {
-    return target.word_network->read(*target.word_link, &result, at(target.words, offset),
-                                     sizeof result, cookie);
+    return target.atomics_network->read(*target.atomics_link, &result,
+                                        at(target.atomics_control, offset), sizeof result, cookie);
   });
 }
 
 // --- TicketLock: one round trip each way, if it is free.
 
-void Window::take_far_lock(Target& target, std::size_t lock, bool exclusive,
-                           std::uint64_t& ticket) {
+void Window::take_network_lock(Target& target, std::size_t lock, bool exclusive,
+                               std::uint64_t& ticket) {
   const std::size_t turn = turn_of(lock, exclusive);
   post_fetch_add(target, lock + offsetof(TicketLock, next), 1, target.scratch[0]);
   post_load(target, turn, target.scratch[1]);
@@ -61,14 +61,15 @@ void Window::take_far_lock(Target& target, std::size_t lock, bool exclusive,
   wait_for_batch(target);
 }
 
-void Window::give_far_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket) {
+void Window::give_network_lock(Target& target, std::size_t lock, bool exclusive,
+                               std::uint64_t ticket) {
   if (exclusive) {
     target.scratch[0] = ticket + 1;
     post_store(target, lock + offsetof(TicketLock, readers), target.scratch[0]);
   }
   post_fetch_add(target, lock + offsetof(TicketLock, writers), 1, target.scratch[1]);
   wait_for_batch(target);
-  target.words_unlanded = false; // what is written before an atomic lands before it
+  target.atomics_unlanded = false; // what is written before an atomic lands before it
 }
 
 // --- The accumulate lock.
@@ -107,10 +108,11 @@ void Window::give_bulk(Target& target, std::uint64_t ticket) {
 void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket) {
   ++counters_.locks_waited;
   const Target* lost = nullptr;
-  Vigil vigil;
+  FailureProbe failure_probe;
   int asked = 0;
   const auto now = [&] {
-    if (target.word_network == nullptr) return word(target, turn).load(std::memory_order_acquire);
+    if (target.atomics_network == nullptr)
+      return word(target, turn).load(std::memory_order_acquire);
     post_load(target, turn, target.scratch[0]);
     wait_for_batch(target);
     return target.scratch[0];
@@ -119,7 +121,7 @@ void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticke
     if (now() == ticket) return true;
     lost = find_lost();
     if (lost != nullptr) return true;
-    if (vigil.is_due(target.word_network)) ask_after(this->target(asked++ % size()));
+    if (failure_probe.is_due(target.atomics_network)) ask_after(this->target(asked++ % size()));
     return false;
   });
   if (lost == nullptr) return;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "net/shm/segment.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// Long data pass from one process to another through chunks, blocks of memory that both map. Every
+// process lays some out. Who sends takes a free one, of its own or of the receiver's, and says so
+// in a message; who has copied the data out frees it.
+//
+// Answers go through the chunks that data have just come through. Both cores have these lines in
+// their caches: writing them takes them from one other cache, reading them fetches them from there.
+// Other lines would have to come from further away, and push out what the application works with.
+namespace macadam::net::shm {
+
+// How a process has cut its memory for chunks.
+struct ChunkPlan {
+  std::uint64_t offset = 0; // of the words of all chunks in its segment; behind them the chunks
+  std::uint32_t bytes = 0;  // of one chunk, a multiple of a line
+  std::uint32_t count = 0;
+};
+
+// The chunks of one process.
+class Chunks {
+ public:
+  static constexpr std::uint32_t most = 32;
+
+  Chunks() = default;
+  // In memory that outlives them and is zero at first.
+  Chunks(std::byte* front, const ChunkPlan& plan)
+      : words_(front + plan.offset), data_(words_ + plan.count * line_bytes), plan_(plan) {}
+
+  static constexpr std::size_t memory_bytes(const ChunkPlan& plan) {
+    return std::size_t{plan.count} * (line_bytes + plan.bytes);
+  }
+
+  [[nodiscard]] std::uint32_t count() const { return plan_.count; }
+  [[nodiscard]] std::uint32_t chunk_bytes() const { return plan_.bytes; }
+  [[nodiscard]] std::byte* data(std::uint32_t chunk) const {
+    return data_ + std::size_t{chunk} * plan_.bytes;
+  }
+
+  // Takes a chunk for `holder`; false if it is not free.
+  [[nodiscard]] bool take(std::uint32_t chunk, Rank holder) const {
+    std::uint32_t nobody = 0;
+    const auto at = word(chunk);
+    return at.load(std::memory_order_relaxed) == nobody &&
+           at.compare_exchange_strong(nobody, holder + 1, std::memory_order_acquire);
+  }
+  [[nodiscard]] bool held_by(std::uint32_t chunk, Rank holder) const {
+    return word(chunk).load(std::memory_order_relaxed) == holder + 1;
+  }
+  void free(std::uint32_t chunk) const { word(chunk).store(0, std::memory_order_release); }
+
+ private:
+  // The rank that took the chunk + 1, 0: it is free. In a line of its own.
+  [[nodiscard]] std::atomic_ref<std::uint32_t> word(std::uint32_t chunk) const {
+    return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + chunk * line_bytes));
+  }
+
+  std::byte* words_ = nullptr;
+  std::byte* data_ = nullptr;
+  ChunkPlan plan_;
+};
+
+// Names a chunk within a pair of processes.
+struct ChunkName {
+  std::uint8_t chunk = 0;
+  bool ours = false; // or the peer's
+};
+
+// The chunks through which a peer's data came last: few, so that they stay in the caches. They are
+// taken again in the order of their use, so that long fragments meet long ones; of what is left
+// over, the last first.
+class WarmChunks {
+ public:
+  void add(ChunkName chunk) {
+    if (count_ == chunks_.size()) remove(0);
+    chunks_[count_++] = chunk;
+    fresh_ = std::min(fresh_ + 1, count_);
+  }
+  // False if there is none.
+  bool take(ChunkName& chunk) {
+    if (count_ == 0) return false;
+    const std::size_t at = count_ - std::max<std::size_t>(fresh_, 1);
+    if (fresh_ > 0) --fresh_;
+    chunk = chunks_[at];
+    remove(at);
+    return true;
+  }
+
+ private:
+  void remove(std::size_t at) {
+    std::move(chunks_.begin() + at + 1, chunks_.begin() + count_, chunks_.begin() + at);
+    --count_;
+  }
+
+  std::array<ChunkName, 8> chunks_;
+  std::size_t count_ = 0;
+  std::size_t fresh_ = 0; // of these, added since chunks were taken
+};
+
+} // namespace macadam::net::shm

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/error.h"
+#include "net/shm/transport.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+// Long data through chunks, fragment by fragment: the receiver copies a fragment out while the
+// sender copies the next one in. Of a message of the engine all fragments stand in one chunk, so
+// that it is sent as a whole or not at all; of a put each has its own.
+namespace macadam::net::shm {
+namespace {
+
+// Memory of a process for its chunks, together, and the fewest that it is cut into.
+constexpr std::size_t chunks_together = 512 << 10;
+constexpr std::size_t fewest_chunks = 8;
+
+// Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
+// but not less than the shortest. Longer ones would not fit the chunks' smallest size.
+constexpr std::size_t shortest_fragment = 4 << 10;
+constexpr std::size_t longest_fragment = 16 << 10;
+// Bytes of a transfer from which on its place may be in no cache.
+constexpr std::size_t very_long = 1 << 20;
+// Bytes in a fragment of a message, and how many more make no fragment of their own.
+constexpr std::size_t message_fragment_bytes = 8 << 10;
+constexpr std::size_t little = 256;
+
+constexpr Stores stores_of(CopyMethod method) {
+  return method == CopyMethod::chunks_nontemporal ? Stores::nontemporal : Stores::cached;
+}
+
+} // namespace
+
+// Who sends nothing long, or only answers, never touches them.
+ChunkPlan Transport::plan_chunks(std::uint64_t offset) const {
+  const std::size_t bytes = std::max(limits_.message, longest_fragment);
+  const std::size_t rounded = (bytes + line_bytes - 1) / line_bytes * line_bytes;
+  const std::size_t count =
+      std::clamp<std::size_t>(chunks_together / rounded, fewest_chunks, Chunks::most);
+  return {offset, static_cast<std::uint32_t>(rounded), static_cast<std::uint32_t>(count)};
+}
+
+const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
+  return name.ours ? chunks_ : peer.chunks;
+}
+
+// A chunk for data to the peer; false if none was found. Those that its data warmed are best.
+bool Transport::take_chunk(Peer& peer, ChunkName& name) {
+  bool taken = false;
+  while (!taken && peer.warm.take(name))
+    taken = home_of(peer, name).take(name.chunk, rank_);
+  if (!taken) taken = take_own_chunk(name);
+  if (taken && name.ours) lent_to_[name.chunk] = peer.rank;
+  return taken;
+}
+
+// Ours in turn, because the one that was taken first is freed first, and to look at the others'
+// words would slow down those who free them. Only one more is looked at, another one each time: the
+// first may be with a process that does not read.
+bool Transport::take_own_chunk(ChunkName& name) {
+  has_chunks_ = true;
+  const auto after = [&](std::uint32_t chunk) {
+    return chunk + 1 < chunks_.count() ? chunk + 1 : 0;
+  };
+  name = {static_cast<std::uint8_t>(next_chunk_), true};
+  if (chunks_.take(name.chunk, rank_)) {
+    next_chunk_ = after(next_chunk_);
+    return true;
+  }
+  other_chunk_ = after(other_chunk_);
+  name.chunk = static_cast<std::uint8_t>(other_chunk_);
+  return chunks_.take(name.chunk, rank_);
+}
+
+// Where data stand that a peer has told of, `before` bytes from the beginning of their chunk.
+const std::byte* Transport::data_of(const Peer& peer, const Fragment& fragment,
+                                    std::uint64_t before) const {
+  const Chunks& chunks = home_of(peer, {fragment.chunk, !fragment.senders});
+  const bool sound = fragment.chunk < chunks.count() && before <= chunks.chunk_bytes() &&
+                     fragment.bytes <= chunks.chunk_bytes() - before &&
+                     fragment.left <= fragment.all &&
+                     fragment.bytes <= fragment.all - fragment.left;
+  if (!sound)
+    fail_damaged(peer.rank,
+                 fmt::format("{} bytes in chunk {}, {} more to come, of {}", fragment.bytes,
+                             fragment.chunk, fragment.left, fragment.all));
+  return chunks.data(fragment.chunk) + before;
+}
+
+// Its data are copied out: whoever needs a chunk may take it, probably we for an answer.
+void Transport::pass_on(Peer& peer, ChunkName name) {
+  home_of(peer, name).free(name.chunk);
+  if (peer.chunks.chunk_bytes() == chunks_.chunk_bytes()) peer.warm.add(name);
+}
+
+// The peer is gone: it will neither read nor free them.
+void Transport::take_chunks_back(const Peer& peer) {
+  for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
+    if (chunks_.held_by(chunk, peer.rank) ||
+        (chunks_.held_by(chunk, rank_) && lent_to_[chunk] == peer.rank))
+      chunks_.free(chunk);
+}
+
+CopyHint Transport::hint_of(const Peer& peer, std::size_t bytes) {
+  return peer.ring_state == RingState::ring ? peer.channel.out.hint(size_class(bytes)) : CopyHint{};
+}
+
+// A message that is too long for the circular buffers. Where another process could take the room in
+// between, it is one fragment.
+bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
+  const std::size_t all = message.header_bytes + message.payload_bytes;
+  const bool in_fragments = peer.ring_state == RingState::ring;
+  ChunkName name;
+  if (in_fragments && !peer.channel.out.has_room_for(all / message_fragment_bytes + 1))
+    return false;
+  if (!take_chunk(peer, name)) return false;
+  const CopyHint hint = hint_of(peer, all);
+  const CopyMethod method = by_kernel(hint.method) ? CopyMethod::chunks : hint.method;
+  Fragment fragment{.all = all,
+                    .left = all,
+                    .begin = hint.timed ? seconds() : 0,
+                    .bytes = 0,
+                    .chunk = name.chunk,
+                    .senders = name.ours,
+                    .method = method};
+  std::byte* to = home_of(peer, name).data(name.chunk);
+  std::memcpy(to, message.header, message.header_bytes);
+  to += message.header_bytes;
+  const auto* from = static_cast<const std::byte*>(message.payload);
+  std::size_t header = message.header_bytes; // not yet in a fragment
+  while (fragment.left > 0) {
+    const bool last = !in_fragments || fragment.left <= message_fragment_bytes + little;
+    fragment.bytes = static_cast<std::uint32_t>(last ? fragment.left : message_fragment_bytes);
+    const std::size_t bytes = fragment.bytes - std::min<std::size_t>(header, fragment.bytes);
+    header -= fragment.bytes - bytes;
+    if (bytes > 0) copy(to, from, bytes, stores_of(method));
+    to += bytes;
+    from += bytes;
+    fragment.left -= fragment.bytes;
+    if (!post(peer, Kind::fragment, {&fragment, sizeof fragment, nullptr, 0})) {
+      home_of(peer, name).free(name.chunk);
+      return false;
+    }
+  }
+  return true;
+}
+
+void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
+  const auto fragment = read_body<Fragment>(line);
+  reach(peer);
+  const ChunkName name{fragment.chunk, !fragment.senders};
+  const std::byte* const from =
+      data_of(peer, fragment, fragment.all - fragment.left - fragment.bytes);
+  // Fragments of a message follow each other, all in one chunk.
+  const std::uint64_t expected = peer.fragments_left > 0 ? peer.fragments_left : fragment.all;
+  if (fragment.left + fragment.bytes != expected ||
+      fragment.all > home_of(peer, name).chunk_bytes())
+    fail_damaged(peer.rank,
+                 fmt::format("a fragment of {} bytes with {} more to come, of a message of "
+                             "{}, where {} were to come",
+                             fragment.bytes, fragment.left, fragment.all, expected));
+  peer.fragments_left = fragment.left;
+  begin(peer, fragment);
+  // Also if the sink throws: no fragment comes again, so the last one frees the chunk.
+  struct LastFreesChunk {
+    Transport& self;
+    Peer& peer;
+    const ChunkName name;
+    const bool last;
+    ~LastFreesChunk() {
+      if (last) self.pass_on(peer, name);
+    }
+  };
+  {
+    const LastFreesChunk guard{*this, peer, name, fragment.left == 0};
+    if (fragment.left + fragment.bytes != fragment.all)
+      sink.on_next_fragment(peer.rank, from, fragment.bytes);
+    else if (fragment.left > 0)
+      sink.on_first_fragment(peer.rank, from, fragment.bytes, fragment.left);
+    else
+      sink.on_message(peer.rank, from, fragment.bytes);
+  }
+  if (fragment.left > 0) return;
+  learn(peer, fragment.all, fragment.method, fragment.begin > 0 ? peer.began : 0);
+}
+
+// The next fragment of a put; false if there is no room for it now.
+bool Transport::post_put_fragment(Stream& stream) {
+  Peer& peer = *stream.peer;
+  ChunkName name;
+  if (!take_chunk(peer, name)) return false;
+  const std::size_t half = std::bit_floor(stream.bytes / 2 + 1);
+  const std::size_t bytes =
+      std::min(stream.bytes, std::clamp(half, shortest_fragment, longest_fragment));
+  std::byte* const to = home_of(peer, name).data(name.chunk);
+  copy(to, stream.from, bytes, stores_of(stream.method));
+  const bool last = bytes == stream.bytes;
+  const PutFragment put{.fragment = {.all = stream.all,
+                                     .left = stream.bytes - bytes,
+                                     .begin = stream.begin,
+                                     .bytes = static_cast<std::uint32_t>(bytes),
+                                     .chunk = name.chunk,
+                                     .senders = name.ours,
+                                     .method = stream.method},
+                        .address = stream.to,
+                        .notification = last && !stream.notified ? stream.notification : 0};
+  if (!post(peer, Kind::put_fragment, {&put, sizeof put, nullptr, 0})) {
+    home_of(peer, name).free(name.chunk);
+    return false;
+  }
+  stream.notified = last;
+  stream.from += bytes;
+  stream.to += bytes;
+  stream.bytes -= bytes;
+  counters_.bytes_streamed += bytes;
+  return true;
+}
+
+void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
+  const auto put = read_body<PutFragment>(line);
+  reach(peer);
+  const ChunkName name{put.fragment.chunk, !put.fragment.senders};
+  const std::byte* const from = data_of(peer, put.fragment, 0);
+  begin(peer, put.fragment);
+  copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes,
+       placing(peer, put.fragment));
+  pass_on(peer, name);
+  if (put.fragment.left > 0) return;
+  // We may answer at once, and look then whether the peer waits.
+  __builtin_prefetch(&peer.header->waiting);
+  learn(peer, put.fragment.all, put.fragment.method, put.fragment.begin > 0 ? peer.began : 0);
+  if (put.notification != 0 && !lost_half(peer))
+    sink.on_put(peer.rank, put.notification, put.fragment.all);
+}
+
+// Very long data are often placed in memory that is in no cache, where non-temporal stores are
+// faster. Only transfers whose time is known can tell.
+Stores Transport::placing(Peer& peer, const Fragment& fragment) {
+  if (fragment.left + fragment.bytes < fragment.all) return peer.placing;
+  if (fragment.all < very_long)
+    peer.placing = Stores::cached;
+  else
+    peer.placing = fragment.begin > 0 ? peer.stores_selector.next(fragment.all).method
+                                      : peer.stores_selector.best(fragment.all);
+  return peer.placing;
+}
+
+// The time of data begins with the sender's first store, unless they had to wait for those before
+// them: then with the first that we see of them.
+void Transport::begin(Peer& peer, const Fragment& fragment) {
+  if (fragment.begin > 0 && fragment.left + fragment.bytes == fragment.all)
+    peer.began = peer.busy ? seconds() : fragment.begin;
+}
+
+// The longest messages that EAGER takes come through chunks. Where the kernel is faster a
+// rendezvous is: the receiver has announced itself, or the copy that HYBRID makes costs no more
+// than EAGER's.
+std::size_t Transport::eager_limit(CopyMethod method) const {
+  return by_kernel(method) ? limits_.always_eager : limits_.eager;
+}
+
+std::size_t Transport::eager_to(const engine::Link& link) const {
+  return eager_limit(hint_of(static_cast<const Peer&>(link), limits_.eager).method);
+}
+
+std::size_t Transport::eager_from(const engine::Link& link) const {
+  const auto& peer = static_cast<const Peer&>(link);
+  if (peer.ring_memory == nullptr) return limits_.eager;
+  return eager_limit(peer.channel.in.hint(size_class(limits_.eager)).method);
+}
+
+// How data of this size shall come from the peer is for us to say: we see how long they take from
+// its first store to our last, of which either core may have the longer part, and how long until
+// the next have come. `began` is 0 if they were not timed.
+void Transport::learn(Peer& peer, std::size_t bytes, CopyMethod method, double began) {
+  if (method > CopyMethod::split)
+    fail_damaged(peer.rank, fmt::format("data that came by copy method {}, which is none",
+                                        static_cast<unsigned>(method)));
+  if (peer.ring_memory == nullptr) return;
+  CopyCost& copy_cost = peer.costs[size_class(bytes)];
+  double now = 0;
+  if (began > 0) {
+    now = seconds();
+    const double took = now - began;
+    if (const auto cost = copy_cost.cost(method, now, took))
+      peer.method_selector.record(bytes, method, *cost);
+    if (bytes >= very_long && !by_kernel(method))
+      peer.stores_selector.record(bytes, peer.placing, took);
+  }
+  auto [hint, timed] = peer.method_selector.next(bytes);
+  if (timed && now == 0) now = seconds();
+  copy_cost.ended(method, timed, now);
+  if (by_kernel(hint) && (!has_choice(peer) || bytes <= limits_.always_eager))
+    hint = CopyMethod::chunks;
+  peer.channel.in.set_hint(size_class(bytes), {hint, timed});
+}
+
+} // namespace macadam::net::shm
