@@ -128,7 +128,7 @@ class SimulatedDevice final : public net::rdma::Device {
   std::vector<std::pair<std::uint32_t, SimulatedQueuePair*>> queue_pairs_; // by number
   std::uint32_t next_number_;
   net::rdma::EventSink* sink_ = nullptr;
-  Fifo<Event> due_; // for the progress thread, who is awake
+  Fifo<Event> due_; // for the progress thread, which is awake
   mutable Time progress_thread_time_ = 0;
   bool in_progress_thread_ = false;
   bool interruptible_ = false;

@@ -55,7 +55,7 @@ struct JobHeader {
   std::array<std::byte, secret_bytes> secret;
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
-  // Raised before it ends the ranks: who answers with a report flushes its streams first.
+  // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent;                      // ranks that ended without having joined
   std::atomic<std::uint32_t> failed;                      // ranks of this node that are `dead`

@@ -90,7 +90,8 @@ Task allgather_bruck(Comm& comm, Blocks all) {
 
 // Pairs at distance 1, 2, 4, ... exchange all blocks they have: log2(n) steps and partners, two
 // more steps where n is not a power of two, and all data copied once more. Blocks stand in a packed
-// copy in the order of the places, each followed by that of who has handed his to it.
+// copy in the order of the places, each followed by the block of the rank that has handed its own
+// to it.
 Task allgather_recursive_doubling(Comm& comm, Blocks all) {
   const Fold fold(comm.size(), Fold::Who::last);
   const int place = fold.place(comm.rank());

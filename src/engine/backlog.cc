@@ -41,7 +41,7 @@ void Engine::post_control(Peer& peer, const void* header, std::size_t bytes,
 
 // Hands a put to the transport; false if it is busy. A put that is done at once has finished the
 // send only when its FIN is on the way too, so the caller finishes it. `notification` becomes 0 if
-// the put cannot tell its target, who needs FIN then.
+// the put cannot tell its target, which needs FIN then.
 bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
                      std::uint32_t& notification) {
   Posted posted = Posted::unnotified;

@@ -163,7 +163,7 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
              static_cast<int>(message[0]), bytes);
 }
 
-// A receive that announced itself names its source, so the notification needs not.
+// A receive that announced itself names its source, so the notification need not.
 void Engine::on_put(Rank source, std::uint32_t notification, std::size_t bytes) {
   if ((notification & PartitionedTable::notification_bit) != 0)
     return partitioned_.on_notification(notification);

@@ -51,8 +51,8 @@ struct EngineCounters {
   std::uint64_t partitions_read = 0;
 };
 
-// Who waits for operations on a peer's memory, posted to a transport by a layer above with
-// cookie(): told of each that was `pending`.
+// What waits for operations on a peer's memory that a layer above has posted to a transport with
+// cookie(). It is told of each that was `pending`.
 class MemoryWaiter {
  public:
   virtual void on_done(bool ok) = 0;

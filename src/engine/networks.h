@@ -13,7 +13,7 @@ namespace macadam::engine {
 // reaches it, and over no other, so what a transport promises about order holds for the peer.
 //
 // A list for the engine, rather than one more Transport that forwards: what is best for a message
-// (Limits), and who registers its memory, depends on the peer's network.
+// (Limits), and which network registers its memory, depends on the peer.
 class Networks {
  public:
   // The transports outlive the object and its copies.

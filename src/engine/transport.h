@@ -247,7 +247,7 @@ class Transport {
   virtual bool drain() { return true; }
 
   // For processes that end one by one: as drain(), but also tells the peers that this process needs
-  // nothing more of them, and does not wait for those who have said so themselves. To be called
+  // nothing more of them, and does not wait for those that have said so themselves. To be called
   // when nothing is under way that this process wants to end; nothing may be begun afterwards.
   virtual bool leave() { return drain(); }
 

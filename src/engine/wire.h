@@ -53,10 +53,12 @@ enum class Offer : std::uint8_t {
   hybrid, // the data lies in the sender's library buffer: read it
   read,   // large: read it from the user's buffer
   write,  // large: answer with a buffer, the sender will write
-  either, // part of an exchange: answer with a buffer; who takes the permit first writes or reads
+  either, // part of an exchange: answer with a buffer; the side that takes the permit moves the
+          // data
 };
 
-// SENDER_READY: a message too long for EAGER. Without data (Small & Yuan, Figures 2 and 4).
+// SENDER_READY: a message too long for EAGER. Without data (Small & Yuan, Figures 2 and 4). The
+// field's RTS (ready to send).
 struct SenderReady {
   Kind kind = Kind::sender_ready;
   Offer offer = Offer::write;
@@ -75,9 +77,9 @@ struct SenderReady {
 };
 static_assert(sizeof(SenderReady) == 64);
 
-// RECEIVER_READY: a buffer to write to. An announcement says which message of the channel it is for
-// by its ordinal, and the sender must use its permit before it writes; an answer to a SENDER_READY
-// names the send.
+// RECEIVER_READY, the field's RTR (ready to receive): a buffer to write to. An announcement says
+// which message of the channel it is for by its ordinal, and the sender must use its permit before
+// it writes; an answer to a SENDER_READY names the send.
 struct ReceiverReady {
   Kind kind = Kind::receiver_ready;
   // The receiver looks at the last byte of its buffer, which is `last_byte` now: a message of just

@@ -45,8 +45,8 @@ class Directory {
 };
 
 enum class RequestKind : std::uint8_t {
-  receive_buffer, // until the FIN of the one who puts
-  send_buffer,    // until the FIN of the one who gets
+  receive_buffer, // until the FIN of the process that puts
+  send_buffer,    // until the FIN of the process that gets
   send_request,   // until it has left
   put,            // until its memory is free
   get,            // until the data are there
@@ -187,14 +187,14 @@ class Core final : engine::Sink {
   void register_memory(void* memory, std::size_t bytes) { memory_.add(memory, bytes); }
   void unregister_memory(const void* memory) { memory_.remove(memory); }
 
-  // ---- The one who has the memory. The request is complete when the FIN has come.
+  // ---- The process that has the memory. The request is complete when the FIN has come.
 
   RequestId post_receive_buffer(int producer, void* memory, std::size_t bytes, int tag);
   RequestId post_send_buffer(int consumer, const void* memory, std::size_t bytes, int tag);
   // Tells that data will come; complete when it has left.
   RequestId post_send_request(int consumer, std::size_t bytes, int tag);
 
-  // ---- The one who moves the data.
+  // ---- The process that moves the data.
 
   // Takes the oldest announcement of that kind, source and tag out of its ledger; nothing if there
   // is none yet.
@@ -240,7 +240,7 @@ class Core final : engine::Sink {
   [[nodiscard]] bool knows(Rank rank) const { return peers_.find(rank) != peers_.end(); }
   // Everything that was begun here has left, and no data are under way.
   [[nodiscard]] bool at_rest() const;
-  // The peer is gone (who watches processes knows sooner than the network).
+  // The peer is gone (a launcher knows sooner than the network).
   void lose(Rank peer);
   // Makes the network look whether the peer is still there.
   void probe(Rank peer);

@@ -18,8 +18,8 @@ void Driver::push() {
   if (core_.is_connecting()) wait(any_source, [this] { return !core_.is_connecting(); });
 }
 
-// Nobody is looked after: a look would itself have to arrive, also at who has ended before us. What
-// cannot arrive at one who was killed the network gives up.
+// Peers are not looked after: a look would itself have to arrive, also at processes that have ended
+// before this one. The network gives up what cannot reach a process that was killed.
 void Driver::leave() {
   wait(nobody, [this] { return core_.at_rest() && core_.networks().leave(); });
 }

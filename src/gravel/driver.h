@@ -5,8 +5,8 @@
 
 namespace macadam::gravel {
 
-// A core, and what it leaves to others: to wait, and to look meanwhile whether those who are waited
-// for are still there. Its waits are the only calls of Gravel that block.
+// A core, and what it leaves to others: to wait, and to look meanwhile whether those that are
+// waited for are still there. Its waits are the only calls of Gravel that block.
 class Driver {
  public:
   // As for the core.

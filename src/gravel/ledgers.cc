@@ -205,7 +205,7 @@ void Core::probe(Rank rank) {
 }
 
 void Core::on_complete(std::uint64_t cookie, bool ok) {
-  if (cookie == 0) return; // an entry: who reads it tells
+  if (cookie == 0) return; // an entry: its reader tells
   if ((cookie & credit_cookie) != 0) {
     Peer& credited = peer(static_cast<Rank>(cookie));
     credited.noting = false;
@@ -244,7 +244,7 @@ std::optional<Core::Taken> Core::take(Ledger ledger, EntryKind kind, int source,
     if (found == nullptr && lost_ != 0 && lost_ + 1 >= size_)
       fail(Code::peer, "all other ranks are gone");
   } else {
-    // With a peer that is gone goes what it has announced.
+    // What a peer has announced goes with it.
     found = find(reach(source, "source").in[index(ledger)].untaken, ledger, kind, tag);
   }
   if (found == nullptr) return {};

@@ -29,8 +29,8 @@ enum class EntryKind : std::uint16_t {
   fin,
 };
 
-// How many entries of each ledger a process has taken out, since the start: the one who writes
-// there has room again. Wraps around.
+// How many entries of each ledger a process has taken out, since the start: their writer
+// has room again. Wraps around.
 using Consumed = std::array<std::uint32_t, ledger_count>;
 
 struct Entry {

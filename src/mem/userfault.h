@@ -16,10 +16,10 @@ namespace macadam::mem {
 // (docs/registration.md).
 //
 // Mappings are registered for write protection, and never write-protected: no access ever faults.
-// What they give is events. Whoever calls munmap, mremap, madvise, brk or mmap over watched
+// What they give is events. A thread that calls munmap, mremap, madvise, brk or mmap over watched
 // memory waits inside the kernel until our reader thread has read the event; so when the call
-// returns, it is known. The reader allocates nothing and takes no lock: the one who waits for it
-// may hold any.
+// returns, it is known. The reader allocates nothing and takes no lock: the thread that waits for
+// it may hold any.
 class Userfault final : public InvalidationSource {
  public:
   // Never throws: see why_not().

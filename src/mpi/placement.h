@@ -32,10 +32,11 @@ class Traffic {
 // The traffic of a grid: one unit between neighbours.
 Traffic grid_traffic(const std::vector<Grid::Dimension>& grid);
 
-// Who takes which vertex, so that those that talk much come onto one machine: `machines[r]` is the
-// machine of rank r, and the result the rank of each vertex. Never more traffic between machines
-// than with vertex v on rank v, which is the result where nothing better is found. `grid`, if the
-// vertices are one: blocks of it are tried as well. All ranks find the same.
+// Which rank takes which vertex, so that those with much traffic come onto one machine:
+// `machines[r]` is the machine of rank r, and the result the rank of each vertex. Never more
+// traffic between machines than with vertex v on rank v, which is the result where nothing better
+// is found. `grid`, if the vertices are one: blocks of it are tried as well. All ranks find the
+// same.
 std::vector<int> place(const Traffic& traffic, const std::vector<int>& machines,
                        const std::vector<Grid::Dimension>& grid = {});
 

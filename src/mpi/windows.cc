@@ -27,7 +27,7 @@ void ProcessWaiting::look() {
 }
 
 void ProcessWaiting::wait(bool (*done)(void*), void* argument, For what) {
-  // Nobody wakes who waits for memory to change.
+  // Nobody wakes a process that waits for memory to change.
   const unsigned longest_us = what == For::memory ? 20 : Instance::longest_sleep_us;
   self_.instance->wait_until([&] { return done(argument); }, longest_us);
 }

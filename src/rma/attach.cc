@@ -55,7 +55,7 @@ void Window::publish_attached(auto&& change) {
   version.fetch_add(1);
 }
 
-// A longer list is another one: who reads the old one finds it as it was.
+// A longer list is another one: a reader of the old one finds it as it was.
 void Window::reserve_attached(std::size_t count) {
   if (count <= attached_room_) return;
   Transport& near = engine_.networks().nearest();

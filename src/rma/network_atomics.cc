@@ -8,10 +8,9 @@
 //    control block that it does, and then reads there whether they are barred.
 //  - Later it stores in its own control block that it is at one, and then looks there whether it is
 //    barred; it stores 0 when it is done.
-//  - Who is the first in bulk, which is under the lock, writes that atomics are closed, and then
-//  reads
-//    who uses them. To each of these it writes that it is barred, and then reads until it is not at
-//    one.
+//  - The first origin in bulk, which is under the lock, writes that atomics are closed, and then
+//    reads which origins use them. To each of these it writes that it is barred, and then reads
+//    until it is not at one.
 // Each writes before it reads, so of two that come together at least one sees the other: an origin
 // that was not seen finds itself barred, and one that did not is waited for. Nobody waits for a
 // process that computes: an origin is at atomics inside a call only.

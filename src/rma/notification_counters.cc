@@ -21,7 +21,7 @@ constexpr std::size_t completed_offset = offsetof(NotificationCounters, complete
 
 } // namespace
 
-// What `from` has told us.
+// The value that `from` has written here.
 std::uint32_t Window::counter(int from, std::size_t which) const {
   auto* const word = reinterpret_cast<std::uint32_t*>(control_ + counters_offset(from) + which);
   return std::atomic_ref(*word).load(std::memory_order_acquire);

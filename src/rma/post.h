@@ -56,8 +56,8 @@ class Window::Turn {
   Target& target_;
 };
 
-// A wait for what others write. That one of them has ended shows in operations that fail: so who
-// waits long asks after the others now and then, and costs them nothing but a read by the network.
+// A wait for what others write. An operation on a rank that has ended fails: so a long wait reads
+// from the others now and then, which costs them nothing but a read by the network.
 class Window::FailureProbe {
  public:
   // Whether `target` has ended; asks after it now and then.

@@ -103,8 +103,8 @@ void Window::give_bulk(Target& target, std::uint64_t ticket) {
   give_lock(target, accumulate_lock, true, ticket);
 }
 
-// Nobody knows who holds a lock. Once a rank of the window has ended it may be that one, for ever:
-// so a long wait asks after all of them, one after the other.
+// Nobody knows which rank holds a lock. A rank that has ended may hold it for ever: so a long wait
+// asks after all of them, one after the other.
 void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket) {
   ++counters_.locks_waited;
   const Target* lost = nullptr;

@@ -85,9 +85,8 @@ struct Program {
 };
 
 // "write blocking refusals=1 / send 1 0 20, send 1 0 4 / recv 0 0 24, recv * * 24, cancel 0":
-// the conditions, then the steps of each rank. A number of bytes with `g` is of a noncontiguous
-// type;
-// "@1" behind a step is its context if that is not 0.
+// the conditions, then the steps of each rank. A number of bytes with `g` is of a
+// noncontiguous type; "@1" behind a step is its context if that is not 0.
 std::string show(const Program& program);
 std::string show(const Step& step);
 // Throws std::invalid_argument that says what was found where, and what is needed.

@@ -81,7 +81,7 @@ class BufferPool {
   [[nodiscard]] bool grown() const { return grown_.load(std::memory_order_relaxed); }
   // A period later there will be something to give back, whether or not messages come.
   [[nodiscard]] bool falling() const { return falling_.load(std::memory_order_relaxed); }
-  // Some arenas are to be emptied: who holds a buffer for long should exchange() it.
+  // Some arenas are to be emptied: a holder that keeps a buffer for long should exchange() it.
   [[nodiscard]] bool retiring() const { return retiring_.load(std::memory_order_relaxed); }
   // Another buffer for one of an arena that is to be emptied, if there is one; else the same.
   Buffer* exchange(Buffer* buffer);

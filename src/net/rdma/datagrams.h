@@ -13,7 +13,7 @@
 namespace macadam::net::rdma {
 
 // The datagram queue pair by which a process is reached before there is a connection. Packets may
-// be lost, doubled and overtaken by others: who uses it asks again. For one thread at a time.
+// be lost, doubled and overtaken by others: a caller asks again. For one thread at a time.
 class Datagrams {
  public:
   // Packets that arrive when none was waiting call EventSink::on_completions().

@@ -21,7 +21,7 @@ class Directory {
   [[nodiscard]] virtual Rank size() const = 0; // of the job: ranks are 0 to size() - 1
   // Whether messages to this peer go by RDMA, not by a nearer network.
   [[nodiscard]] virtual bool serves(Rank) const { return true; }
-  // Whether this host has fewer cores than processes of the job: who waits must soon sleep.
+  // Whether this host has fewer cores than processes of the job: a wait must soon sleep.
   [[nodiscard]] virtual bool oversubscribed() const { return false; }
   // Random, known to this job's processes only.
   [[nodiscard]] virtual std::array<std::uint8_t, 16> secret() const = 0;

@@ -104,10 +104,10 @@ bool RdmaTransport::continue_close(Connection& connection) {
 }
 
 // The end of a process whose peers do not wait for it. Acknowledgements of what it posts come only
-// while the peer has its queue pair, so each says in its last message that it needs no more. Who
-// has such a note needs no acknowledgement: the other has all that it waited for. Who has none has
-// the peer's adapter to acknowledge its own, as the peer does not go before it has one or the
-// other.
+// while the peer has its queue pair, so each says in its last message that it needs no more. A
+// process that has such a note needs no acknowledgement: the other has all that it waited for. For
+// one that has none the peer's adapter acknowledges, as the peer does not go before it has one or
+// the other.
 bool RdmaTransport::leave() {
   bool quiet = to_self_.empty();
   for (const auto& [number, connection] : numbers_) {
@@ -167,8 +167,8 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
   if (!has_queue_pair) end_broken(connection, sink);
 }
 
-// The queue pair is gone, and so nothing reads or writes memory any more: it is given back, and who
-// waits for it is told.
+// The queue pair is gone, and so nothing reads or writes memory any more: it is given back, and
+// the operation that waits for it is told.
 void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
   connection.phase = Phase::broken;
   SendQueue& queue = connection.sends;

@@ -239,7 +239,7 @@ bool RdmaTransport::deliver_to_self(Sink& sink) {
 bool RdmaTransport::settle() {
   for (std::size_t i = owing_.size(); i-- > 0;) {
     Connection& connection = *owing_[i];
-    // A message of ours may have told them meanwhile; who closes gets no more messages.
+    // A message of ours may have told them meanwhile; a peer that closes gets no more messages.
     const bool due = connection.phase == Phase::open &&
                      connection.window->consumed >= std::max(shape_.window / 2, 1u);
     if (due && !post_note(connection, {.kind = wire::NoteKind::credits})) continue;

@@ -10,8 +10,8 @@
 #include <cstdint>
 
 // Long data pass from one process to another through chunks, blocks of memory that both map. Every
-// process lays some out. Who sends takes a free one, of its own or of the receiver's, and says so
-// in a message; who has copied the data out frees it.
+// process lays some out. A sender takes a free one, of its own or of the receiver's, and says so in
+// a message; the receiver frees it once it has copied the data out.
 //
 // Answers go through the chunks that data have just come through. Both cores have these lines in
 // their caches: writing them takes them from one other cache, reading them fetches them from there.

@@ -23,7 +23,7 @@ struct SharedMemory {
 // What start-up knows of a process.
 enum class Life : std::uint8_t {
   running,
-  over,   // it has ended, in good order perhaps: who waits for it finds out
+  over,   // it has ended, in good order perhaps: a peer that waits for it finds out
   failed, // it has ended before its time
 };
 
@@ -57,7 +57,7 @@ class Directory {
   [[nodiscard]] virtual pid_t pid(Rank peer) const = 0;
   // Of a rank on this host.
   [[nodiscard]] virtual Life life(Rank) const { return Life::running; }
-  // How many processes on this host have failed so far. Asked now and then by who waits in vain.
+  // How many processes on this host have failed so far. Asked now and then by a wait in vain.
   [[nodiscard]] virtual unsigned failures() const { return 0; }
 };
 

@@ -33,7 +33,7 @@ constexpr Stores stores_of(CopyMethod method) {
 
 } // namespace
 
-// Who sends nothing long, or only answers, never touches them.
+// A process that sends nothing long, or only answers, never touches them.
 ChunkPlan Transport::plan_chunks(std::uint64_t offset) const {
   const std::size_t bytes = std::max(limits_.message, longest_fragment);
   const std::size_t rounded = (bytes + line_bytes - 1) / line_bytes * line_bytes;
@@ -74,7 +74,7 @@ bool Transport::take_own_chunk(ChunkName& name) {
   return chunks_.take(name.chunk, rank_);
 }
 
-// Where data stand that a peer has told of, `before` bytes from the beginning of their chunk.
+// Where the data of a fragment stand, `before` bytes from the beginning of their chunk.
 const std::byte* Transport::data_of(const Peer& peer, const Fragment& fragment,
                                     std::uint64_t before) const {
   const Chunks& chunks = home_of(peer, {fragment.chunk, !fragment.senders});

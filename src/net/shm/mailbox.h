@@ -10,8 +10,8 @@
 
 // Lines that two processes write in turn, one message at a time: an answer goes back in the lines
 // that brought the question. A line of a queue or ring that its reader polls has to be taken from
-// it before it can be written, and is fetched by it then: two ways between the cores. Who answers
-// here has the line already, which leaves one.
+// it before it can be written, and is fetched by it then: two ways between the cores. A process
+// that answers here has the line already, which leaves one.
 namespace macadam::net::shm {
 
 // A process's end of the block that it shares with one peer. Messages of the pair go by it and by
@@ -70,7 +70,7 @@ class Mailbox {
   void note(const Line& line, std::uint64_t written) { answers_ = line.seen == sum(written); }
 
  private:
-  // More than these stay with the one who wrote them.
+  // More than these stay in their writer's cache.
   static constexpr std::uint32_t most_cldemoted = 16;
 
   [[nodiscard]] bool is_mine() const { return line_ != nullptr && (count_ % 2 == 0) == first_; }

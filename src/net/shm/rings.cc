@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-// Rings go to the peers that talk most. A receiver grants one by message; the sender changes over
+// Rings go to the peers that send most. A receiver grants one by message; the sender changes over
 // with a marker as its last message in the queue, and back with a marker as its last in the ring,
 // so messages of a pair stay in order. A marker or message that finds no room is owed, and settled
 // by poll().

@@ -109,7 +109,7 @@ enum class CopyMethod : std::uint8_t {
 using MethodSelector = Selector<CopyMethod, 4, 1024>;
 
 // What a message costs its receiver is more than the time of the transfer: a method may leave the
-// data in the sender's cache, from where the one who reads them has to fetch them. So the cost is
+// data in the sender's cache, from where their reader has to fetch them. So the cost is
 // the time since the message before, if they come fast, all of it: whatever else is in it is the
 // same for all methods.
 class CopyCost {
@@ -127,7 +127,7 @@ class CopyCost {
   }
 
  private:
-  // Who does other things for longer than this hardly notices what else a method costs.
+  // A receiver that does other things for longer than this hardly notices what else a method costs.
   static constexpr double most_transfers = 16;
 
   CopyMethod method_ = CopyMethod::chunks;

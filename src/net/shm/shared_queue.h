@@ -81,7 +81,7 @@ class SharedQueueWriter {
         return false;
       }
       intent_->state({position, lines});
-      // Who sees the lines taken sees the intent too.
+      // A process that sees the lines taken sees the intent too.
       if (header_->tail.compare_exchange_weak(position, position + gap + lines,
                                               std::memory_order_release))
         return true;
@@ -145,7 +145,7 @@ class SharedQueueReader {
       if (end != position_ && end != its_end) return false;
       end = its_end;
     }
-    // Who has published in the meantime may have stated other lines by now.
+    // A sender that has published in the meantime may have stated other lines by now.
     if (buffer_.stamped(position_)) return false;
     advance(end, position_);
     return true;

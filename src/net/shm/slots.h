@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t {
   pad,           // nothing up to the end of the circular buffer
   to_ring,       // in the queue: the sender's next message is in its ring
   ring_end,      // in a ring: the sender's next message is in the queue
-  grant,         // Grant: a ring for the one who receives this
+  grant,         // Grant: a ring for the receiver of this
   revoke,        // give the ring back
   put_fragment,  // PutFragment
   get_request,   // GetRequest
@@ -109,11 +109,11 @@ struct PutFragment {
   std::uint32_t notification; // with the last fragment, or 0
 };
 struct GetRequest {
-  std::uint32_t claim;  // index into SegmentHeader::claim of the one who asks, or no_claim
+  std::uint32_t claim;  // index into SegmentHeader::claim of the asking process, or no_claim
   std::uint32_t ticket; // what the claim holds until someone takes it
   std::uint64_t id;     // comes back in GetDone
   std::uint64_t from;   // address at the owner
-  std::uint64_t to;     // address at the one who asks
+  std::uint64_t to;     // address at the asking process
   std::uint64_t bytes;
 };
 struct GetDone {

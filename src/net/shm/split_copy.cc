@@ -43,7 +43,7 @@ void Transport::split_copy(Stream& stream) {
       stream.claim = claim;
       split_copies_[claim] = &stream;
     } else {
-      give_claim_back(claim); // who has asked for the data says when they are there
+      give_claim_back(claim); // the process that has asked says when the data are there
     }
   }
   if (stream.method != CopyMethod::split) {

@@ -9,10 +9,10 @@
 #include <cstring>
 
 // Put and get. Memory that both sides map: memcpy. Private memory: either the kernel copies it
-// (cross-memory attach, one core, at any time), or it is streamed: the one who has the data writes
-// fragments into chunks, from where the other's poll() copies them to their place (two cores, but
-// both must be in the library). `automatic` considers streaming as long as the target does nothing
-// but poll, and then takes what was fastest so far.
+// (cross-memory attach, one core, at any time), or it is streamed: the process that has the data
+// writes fragments into chunks, from where the other's poll() copies them to their place (two
+// cores, but both must be in the library). `automatic` considers streaming as long as the target
+// does nothing but poll, and then takes what was fastest so far.
 namespace macadam::net::shm {
 namespace {
 
@@ -81,7 +81,7 @@ bool Transport::is_looking(const Peer& peer) {
 bool Transport::will_stream(Peer& peer) const {
   if (should_stream(peer)) return true;
   if (!has_choice(peer) || waiter_.oversubscribed()) return false;
-  // Not on their way to a wait are those who copy too, as in an exchange: they are asked seldom.
+  // Peers that copy too, as in an exchange, are not on their way to a wait: they are asked seldom.
   if (peer.vain_graces >= few_graces && ++peer.vain_graces % grace_every != 0) return false;
   for (const double begin = seconds(); seconds() - begin < grace; base::relax()) {
     if (!should_stream(peer)) continue;
@@ -266,8 +266,8 @@ bool Transport::advance(Stream& stream) {
 }
 
 // The notification of a put whose data are there, unless its last fragment brought it; false if
-// there was no room for it. Of a put without one the target hears too if the kernel has moved the
-// data and the target looks: otherwise it would never learn that there are faster ways.
+// there was no room for it. A target that polls also hears of a put without a notification if the
+// kernel has moved the data: otherwise it would never learn that there are faster methods.
 bool Transport::tell(Stream& stream) {
   if (stream.notified || !stream.ok) return true;
   const bool wanted = stream.notification != 0;
@@ -289,7 +289,7 @@ bool Transport::answer(const Stream& stream) {
   return post(*stream.peer, Kind::split_done, only(done));
 }
 
-// Tells the one who waits for the stream; false if that found no room.
+// Tells the process that waits for the stream; false if that found no room.
 bool Transport::finish(Stream& stream, Sink& sink) {
   Peer& peer = *stream.peer;
   if (stream.end == Stream::End::complete_put) {
@@ -396,7 +396,7 @@ bool Transport::take_claim_back(std::uint32_t claim, std::uint32_t ticket) {
   return segment_.front().header().claim[claim].compare_exchange_strong(ticket, 0);
 }
 
-// An index that a peer has told.
+// An index that a peer has written.
 void Transport::check_claim(const Peer& writer, std::uint32_t claim) {
   if (claim >= SegmentHeader::claims)
     fail_damaged(writer.rank, fmt::format("claim {} of {}", claim, SegmentHeader::claims));

@@ -203,7 +203,7 @@ void Supervisor::on_signal(int number) {
   if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
     end_signal_ = number;
   if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
-  // Who asks twice will not wait for programs that do not heed the first time.
+  // A user that asks twice will not wait for programs that do not heed the first time.
   if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
     if (!failed_) status_ = 128 + number;
     failed_ = true;
