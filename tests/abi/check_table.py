@@ -53,10 +53,23 @@ class Functions(unittest.TestCase):
         self.assertIn("check::nothing(self)", text)
         self.assertIn("check::any_op(self)", text)
 
+    def test_receiver(self):
+        text = code("F(n: int) anytime written")
+        self.assertIn("Library& self = anytime();", text)
+        text = code("F(n: int) offline written")
+        self.assertIn("Library& self = anytime();", text)
+        self.assertIn('if (self.users == 0) [[unlikely]] not_initialized("MPI_F");', text)
+        text = code("F(n: int) anytime lifecycle written")
+        self.assertIn("Process& self = anytime();", text)
+        self.assertNotIn("not_initialized", text)
+        text = code("F(n: int) written")
+        self.assertIn('begin_running("MPI_F")', text)
+        self.assertIn("Process& self = *running;", text)
+
     def test_unwritten(self):
         text = code("F(comm)")
         self.assertIn("not_written();", text)
-        self.assertIn('failed(self, "MPI_F", {.comm = comm})', text)
+        self.assertIn('failed("MPI_F", {.comm = comm})', text)
         text = code("F(comm, r: new_request, t: new_datatype)")
         self.assertIn("if (r != nullptr) *r = MPI_REQUEST_NULL;", text)
         self.assertIn("if (t != nullptr) *t = MPI_DATATYPE_NULL;", text)

@@ -94,6 +94,7 @@ void act(std::optional<Job>& job, const std::string& action) {
   const auto number = [&] { return std::stoi(value); };
   if (verb == "join") {
     job.emplace(Job::join());
+    job->enter();
   } else if (verb == "who") {
     fmt::print("rank {} of {}, app {}, {}\n", job->rank(), job->size(), job->app_number(),
                job->alone() ? "alone" : "launched");

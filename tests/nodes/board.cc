@@ -178,7 +178,7 @@ std::chrono::milliseconds Board::exchange(boot::JobMemory& memory) {
     }
     arrived = std::min(arrived, neighbour.page.head.arrived);
     awaiting |= std::ranges::any_of(neighbour.page.rows, [](const PageRow& row) {
-      return row.published == 0 && row.state <= RankState::running;
+      return row.published == 0 && row.state <= RankState::finalized;
     });
     changed |= neighbour.page.head.beat != beat;
   }
