@@ -72,7 +72,7 @@ void Rank::RankFiber::switching_in() {
 }
 
 void Rank::RankFiber::switching_out() {
-  rank_.running_ = std::exchange(mpi::running, nullptr);
+  rank_.running_ = mpi::running.exchange(nullptr);
   mpi::standing = nullptr;
   current_rank = nullptr;
 }

@@ -56,7 +56,7 @@ void get_hw_resource_info(Process& self, MPI_Info* hw_info) {
 }
 
 double wtime() {
-  if (running != nullptr) return running->instance->nearest().now();
+  if (Process* const runs = running) return runs->instance->nearest().now();
   timespec time;
   ::clock_gettime(CLOCK_MONOTONIC, &time);
   return seconds(time);

@@ -40,8 +40,8 @@ void watch_forks() {
 
 } // namespace
 
-Process* running = nullptr;
-Process* standing = nullptr;
+std::atomic<Process*> running = nullptr;
+std::atomic<Process*> standing = nullptr;
 
 Process& begin_to_stand() {
   // Never destroyed: MPI_Finalized may be called as late as in another library's destructor. Two
@@ -67,8 +67,10 @@ Library::Library() : info_env(MPI_INFO_ENV) {
 Library::~Library() = default;
 
 int Library::admit_user(int wanted_level) {
-  if (users++ == 0) thread_level = wanted_level;
-  thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+  if (users++ == 0) {
+    thread_level = wanted_level;
+    thread_multiple = wanted_level == MPI_THREAD_MULTIPLE;
+  }
   return thread_level;
 }
 

@@ -90,7 +90,7 @@ class Library {
   bool thread_multiple = false; // then `lock` is taken at every entry, else where MPI asks for it
   const char* function = "";    // the entry point being waited in, for the hang report
   // Of MPI: the world between MPI_Init and MPI_Finalize, and each session.
-  int users = 0;
+  std::atomic<int> users = 0;
 
   // Objects behind the constants of the ABI, by value; those of communicators exist while the world
   // does.

@@ -5,6 +5,7 @@
 #include "mpi/library.h"
 #include "mpi/world.h"
 
+#include <atomic>
 #include <optional>
 
 namespace macadam::mpi {
@@ -20,15 +21,17 @@ class Process final : public Library {
 };
 
 // The one entry to the library. `running` is the process while it has users and its instance runs,
-// else null: what every entry point that may need a network looks at first.
-extern Process* running;
+// else null: what every entry point that may need a network looks at first. Threads may be the
+// first to need one at once, as they may be the first to call anything.
+extern std::atomic<Process*> running;
 
 // The process for functions that may be called at any time; made at the first use, unless the
 // simulator has set it.
-extern Process* standing;
+extern std::atomic<Process*> standing;
 [[gnu::cold]] Process& begin_to_stand();
 inline Process& anytime() {
-  return standing != nullptr ? *standing : begin_to_stand();
+  Process* const process = standing.load(std::memory_order_acquire);
+  return process != nullptr ? *process : begin_to_stand();
 }
 
 } // namespace macadam::mpi

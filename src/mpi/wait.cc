@@ -27,7 +27,7 @@ void Library::post_left_partitions() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (left_partitions.load() && lock.try_lock()) {
     if (running == this)
-      running->instance->engine->partitioned().post_left();
+      running.load()->instance->engine->partitioned().post_left();
     else
       left_partitions.store(false); // MPI has ended meanwhile
     lock.unlock();

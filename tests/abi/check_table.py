@@ -64,7 +64,7 @@ class Functions(unittest.TestCase):
         self.assertNotIn("not_initialized", text)
         text = code("F(n: int) written")
         self.assertIn('begin_running("MPI_F")', text)
-        self.assertIn("Process& self = *running;", text)
+        self.assertIn("Process& self = *runs;", text)
 
     def test_unwritten(self):
         text = code("F(comm)")

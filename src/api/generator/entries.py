@@ -250,9 +250,10 @@ def entry_point(entry: Entry) -> str:
         body += (f"  {function.receiver}& self = anytime();\n"
                  f'  if (self.users == 0) [[unlikely]] not_initialized("{name}");\n')
     else:
-        body += (f'  if (running == nullptr) [[unlikely]] {{\n'
+        body += ("  Process* runs = running.load(std::memory_order_acquire);\n"
+                 "  if (runs == nullptr) [[unlikely]] {\n"
                  f'    if (const int code = begin_running("{name}"); code != MPI_SUCCESS) return code;\n'
-                 "  }\n  Process& self = *running;\n")
+                 "    runs = running;\n  }\n  Process& self = *runs;\n")
     body += "  try {\n"
     if "lockless" not in function:
         body += f"    {lock(name, anytime)}\n"
