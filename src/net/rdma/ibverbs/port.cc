@@ -43,10 +43,12 @@ DeviceLimits query_limits(const Library& library, ibv_context* context, const Po
   limits.message = facts.message;
   limits.atomics = attributes.atomic_cap != IBV_ATOMIC_NONE;
   // Verbs' rule for reliable connections: what completes at the target ensures that the data of all
-  // transfers before it are visible. In what order memory shows separate writes, no adapter says:
-  // ibv_query_qp_data_in_order is about the bytes of one.
+  // transfers before it are visible. No query is about the order in which memory shows separate
+  // writes (ibv_query_qp_data_in_order is about the bytes of one). A reliable connection executes
+  // them in order, and only relaxed ordering of a region or out-of-order placement, which a queue
+  // pair is made with, lets a later one overtake: we ask for neither.
   limits.orders_arrivals = true;
-  limits.orders_writes = false;
+  limits.orders_writes = true;
   return limits;
 }
 
