@@ -210,15 +210,6 @@ Rank::make_transports(const base::Settings& settings) {
   return transports;
 }
 
-std::array<std::uint8_t, 16> Rank::secret() const {
-  const Launcher& launcher = environment_.launcher;
-  std::array<std::uint8_t, 16> copy = launcher.secret;
-  // Packets of an earlier generation that come late are none of this one's.
-  for (std::size_t i = 0; i < sizeof launcher.generation; ++i)
-    copy[i] ^= static_cast<std::uint8_t>(launcher.generation >> (8 * i));
-  return copy;
-}
-
 void Rank::publish(const net::rdma::wire::Endpoint& own) {
   Launcher& launcher = environment_.launcher;
   launcher.endpoints[static_cast<std::size_t>(number_)] = own;

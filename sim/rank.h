@@ -111,7 +111,9 @@ class Rank final : mpi::Runtime, net::rdma::Directory {
   [[nodiscard]] net::rdma::Rank size() const override {
     return static_cast<net::rdma::Rank>(environment_.size);
   }
-  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override;
+  [[nodiscard]] net::rdma::Secret secret() const override {
+    return net::rdma::secret_of(environment_.launcher.secret, environment_.launcher.generation);
+  }
   void publish(const net::rdma::wire::Endpoint& own) override;
   net::rdma::wire::Endpoint find(net::rdma::Rank peer) override;
 

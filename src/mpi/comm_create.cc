@@ -127,18 +127,8 @@ std::vector<Choice> remote_choices(Process& self, Communicator& inter,
   std::vector<Choice> remote(static_cast<std::size_t>(inter.peers()));
   const std::size_t bytes = remote.size() * sizeof(Choice);
   if (inter.rank() == 0) {
-    const Envelope envelope{context_of(inter, SubContext::create), 0, create_tag};
-    const Rank leader = (*inter.p2p.peers)[0];
-    const engine::Data to_send{const_cast<Choice*>(local.data()),
-                               static_cast<MPI_Count>(local.size() * sizeof(Choice)),
-                               &self.types[MPI_BYTE]};
-    auto* sent = self.instance->engine->send(self.instance->engine->peer(leader), envelope, to_send,
-                                             engine::SendMode::standard);
-    receive_bytes(self, leader, envelope, remote.data(), bytes);
-    if (sent != nullptr) {
-      self.instance->wait_until([&] { return sent->complete; });
-      self.instance->engine->release(sent);
-    }
+    swap_bytes(self, (*inter.p2p.peers)[0], {context_of(inter, SubContext::create), 0, create_tag},
+               0, local.data(), local.size() * sizeof(Choice), remote.data(), bytes);
   }
   bcast_bytes(self, inter.inside, create_tag, remote.data(), bytes, 0);
   return remote;

@@ -72,14 +72,11 @@ class RdmaDirectory final : public rdma::Directory {
 
   [[nodiscard]] Rank rank() const override { return static_cast<Rank>(job_.rank()); }
   [[nodiscard]] Rank size() const override { return static_cast<Rank>(job_.size()); }
-  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override {
-    std::array<std::uint8_t, 16> copy{};
+  [[nodiscard]] rdma::Secret secret() const override {
+    rdma::Secret copy{};
     static_assert(sizeof copy == boot::secret_bytes);
     std::memcpy(copy.data(), job_.secret().data(), copy.size());
-    // Packets of an earlier generation that come late are none of this one's.
-    for (std::size_t i = 0; i < sizeof(std::uint32_t); ++i)
-      copy[i] ^= static_cast<std::uint8_t>(job_.generation() >> (8 * i));
-    return copy;
+    return rdma::secret_of(copy, job_.generation());
   }
   [[nodiscard]] bool serves(Rank peer) const override {
     return alone_ || !job_.is_local(static_cast<int>(peer));

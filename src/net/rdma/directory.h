@@ -5,11 +5,22 @@
 #include "net/rdma/wire.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace macadam::net::rdma {
 
 using engine::Rank;
+
+using Secret = std::array<std::uint8_t, 16>;
+
+// A job's secret as its processes use it in one of the job's generations: packets of an earlier one
+// that come late are none of this one's.
+inline Secret secret_of(Secret job, std::uint32_t generation) {
+  for (std::size_t i = 0; i < sizeof generation; ++i)
+    job[i] ^= static_cast<std::uint8_t>(generation >> (8 * i));
+  return job;
+}
 
 // Who the processes of the job are and where they listen. Start-up provides it; the transport keeps
 // a reference.
@@ -24,7 +35,7 @@ class Directory {
   // Whether this host has fewer cores than processes of the job: a wait must soon sleep.
   [[nodiscard]] virtual bool oversubscribed() const { return false; }
   // Random, known to this job's processes only.
-  [[nodiscard]] virtual std::array<std::uint8_t, 16> secret() const = 0;
+  [[nodiscard]] virtual Secret secret() const = 0;
 
   // Called once, when this process listens at `own`.
   virtual void publish(const wire::Endpoint& own) = 0;
