@@ -231,7 +231,7 @@ class Core final : engine::Sink {
   // Something could leave if the network took it: it was busy, or a connection is being made.
   [[nodiscard]] bool must_progress() const { return !busy_.empty(); }
   // The next progress() moves something, whatever the network says.
-  [[nodiscard]] bool holds_piece() const { return held_ != nullptr; }
+  [[nodiscard]] bool holds_fragment() const { return held_ != nullptr; }
   [[nodiscard]] bool is_connecting() const;
   [[nodiscard]] bool has_lost(Rank rank) const {
     const auto found = peers_.find(rank);
@@ -303,7 +303,7 @@ class Core final : engine::Sink {
   // transfers.cc
   RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset);
   [[nodiscard]] static bool is_full(const Buffer& buffer);
-  [[nodiscard]] static std::uint32_t filling_notice(const Transfer& transfer);
+  [[nodiscard]] static std::uint32_t filling_notification(const Transfer& transfer);
   [[nodiscard]] bool joins_held(const Buffer& buffer, const Region* region, const void* memory,
                                 std::size_t bytes, std::size_t offset) const;
   [[nodiscard]] static bool may_wait(const Transfer& transfer);

@@ -123,8 +123,9 @@ void Core::end_exchange(Peer& from, Request* over, bool failed) {
   complete(*over, failed ? Code::transfer : Code::success);
 }
 
-// Who fills a buffer has taken its entry out of the ledger, so that needs not be told. Both sides
-// count it only if it is the next one: so the writer knows of all that the reader has told.
+// The process that fills a buffer has taken its entry out of the ledger, so it need not tell that.
+// Both sides count the entry only if it is the next one: so the writer knows of all that the reader
+// has told.
 void Core::end_filled(Peer& from, std::uint32_t name) {
   Request* const over = request_ids_.find_short(name);
   Peer::Out& out = from.out[index(Ledger::receive_info)];

@@ -38,8 +38,7 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   if (!is_get && bytes != 0 && is_full(into) && !into.failed)
     fail(Code::range,
          "a fragment of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has "
-         "announced "
-         "were put: it may be using them",
+         "announced were put: it may be using them",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
   Region* const region = memory_.find(memory, bytes);
   const auto kind = is_get ? RequestKind::get : RequestKind::put;
@@ -120,7 +119,7 @@ bool Core::is_full(const Buffer& buffer) {
 
 // The fragment that fills a buffer tells the consumer so, if all others are sure to be there before
 // it: then data, notification and end of the exchange are one put. 0: a FIN must tell.
-std::uint32_t Core::filling_notice(const Transfer& transfer) {
+std::uint32_t Core::filling_notification(const Transfer& transfer) {
   const Buffer& buffer = *transfer.buffer;
   const engine::Limits& limits = buffer.peer->transport->limits();
   const bool last = buffer.unposted == 1 && (limits.orders_puts || buffer.unfinished == 1);
@@ -150,7 +149,7 @@ engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notifica
 // Hands a transfer to the network; false if it takes none now.
 bool Core::post(Transfer& transfer) {
   Buffer& buffer = *transfer.buffer;
-  std::uint32_t notification = filling_notice(transfer);
+  std::uint32_t notification = filling_notification(transfer);
   engine::Posted posted = engine::Posted::done;
   try {
     posted = hand_over(transfer, notification);

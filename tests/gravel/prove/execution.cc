@@ -104,7 +104,7 @@ const std::vector<Event>& Execution::possible() {
     network_.list_deliveries(rank, deliveries_);
     for (const Delivery& delivery : deliveries_)
       events_.push_back({Event::What::deliver, rank, delivery});
-    if (network_.refused(rank) || process->core->holds_piece())
+    if (network_.refused(rank) || process->core->holds_fragment())
       events_.push_back({Event::What::retry, rank});
     if (program_.conditions.mortal == rank && process->next < program_.ranks[index(rank)].size())
       events_.push_back({Event::What::die, rank});

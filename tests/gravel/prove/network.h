@@ -109,9 +109,10 @@ class Network {
   }
   // What is under way, for the key of a state. `mix_entry` does so for an entry from one process to
   // another; other data stand in the processes' memory, or are mixed here.
-  void mix_into(const std::function<void(std::uint64_t)>& mix,
-                const std::function<void(int from, int to, const Entry&)>& mix_entry,
-                const std::function<void(int to, std::uint32_t notification)>& mix_notice) const {
+  void
+  mix_into(const std::function<void(std::uint64_t)>& mix,
+           const std::function<void(int from, int to, const Entry&)>& mix_entry,
+           const std::function<void(int to, std::uint32_t notification)>& mix_notification) const {
     mix(refusals_);
     for (const auto& node : nodes_) {
       mix(node->refused ? 1 : 0);
@@ -122,7 +123,7 @@ class Network {
           mix((operation.landed ? 1u : 0u) | (operation.over ? 2u : 0u) |
               (operation.notified ? 4u : 0u) | (operation.is_get ? 8u : 0u) |
               (operation.copy.empty() ? 0u : 16u) | (operation.cookie == 0 ? 0u : 32u));
-          mix_notice(static_cast<int>(link.rank), operation.notification);
+          mix_notification(static_cast<int>(link.rank), operation.notification);
           mix(place(static_cast<int>(link.rank), operation.remote));
           const void* const data = operation.copy.empty() ? operation.local : operation.copy.data();
           if (operation.notification != 0 && operation.bytes == sizeof(Entry)) {

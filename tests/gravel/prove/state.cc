@@ -16,7 +16,7 @@ class StateHash {
     execution_.network_.mix_into(
         [this](std::uint64_t what) { mix(what); },
         [this](int from, int to, const Entry& entry) { mix_entry(from, to, entry); },
-        [this](int to, std::uint32_t notification) { mix_notice(to, notification); });
+        [this](int to, std::uint32_t notification) { mix_notification(to, notification); });
     return key_;
   }
 
@@ -56,7 +56,7 @@ class StateHash {
       mix(count);
   }
 
-  void mix_notice(int to, std::uint32_t notification) {
+  void mix_notification(int to, std::uint32_t notification) {
     if ((notification & filled_bit) == 0) return mix(notification);
     const Request* const filled =
         process(to).core->request_ids_.find_short(notification & ~filled_bit);
