@@ -1,11 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Sessions beside the world. Compiled three times, once for each interface: with WITH_F08 for module
 ! mpi_f08, with WITH_MODULE for module mpi, else with mpif.h.
-#ifdef WITH_F08
-#define HANDLE(type_of) type(type_of)
-#else
-#define HANDLE(type_of) integer
-#endif
+#include "handles.inc"
 
 program sessions
 #ifdef WITH_F08
