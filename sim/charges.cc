@@ -29,18 +29,23 @@ class ChargedSink final : public engine::Sink {
  public:
   explicit ChargedSink(engine::Sink& engine) : engine_(engine) {}
 
-  void on_message(engine::Rank source, const std::byte* message, std::size_t bytes) override {
+  void on_message(engine::Rank source, const std::byte* message,
+                  std::size_t bytes) noexcept override {
     if (Rank* const rank = Rank::current()) rank->charge(from_ns(rank->model().matching_ns));
     engine_.on_message(source, message, bytes);
   }
   // Nothing to match: the notification says which request it is of.
-  void on_put(engine::Rank source, std::uint32_t notification, std::size_t bytes) override {
+  void on_put(engine::Rank source, std::uint32_t notification,
+              std::size_t bytes) noexcept override {
     engine_.on_put(source, notification, bytes);
   }
-  void on_complete(std::uint64_t cookie, bool ok) override { engine_.on_complete(cookie, ok); }
-  void on_peer(engine::Rank peer, engine::PeerState state) override {
+  void on_complete(std::uint64_t cookie, bool ok) noexcept override {
+    engine_.on_complete(cookie, ok);
+  }
+  void on_peer(engine::Rank peer, engine::PeerState state) noexcept override {
     engine_.on_peer(peer, state);
   }
+  void on_failure(base::Error&& why) noexcept override { engine_.on_failure(std::move(why)); }
 
  private:
   engine::Sink& engine_;
@@ -48,7 +53,7 @@ class ChargedSink final : public engine::Sink {
 
 } // namespace
 
-bool ChargedTransport::poll(engine::Sink& sink) {
+bool ChargedTransport::poll(engine::Sink& sink) noexcept {
   ChargedSink charged(sink);
   return RdmaTransport::poll(charged);
 }

@@ -33,7 +33,7 @@ class Call : Away {
 class ChargedTransport final : public net::rdma::RdmaTransport {
  public:
   using RdmaTransport::RdmaTransport;
-  bool poll(engine::Sink& sink) override;
+  bool poll(engine::Sink& sink) noexcept override;
 };
 
 } // namespace macadam::sim

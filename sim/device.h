@@ -44,7 +44,7 @@ class SimulatedDevice final : public net::rdma::Device {
   ~SimulatedDevice() override;
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] const net::rdma::DeviceLimits& limits() const override { return limits_; }
+  [[nodiscard]] const net::rdma::DeviceLimits& limits() const noexcept override { return limits_; }
   [[nodiscard]] const net::rdma::PortAddress& address() const override { return address_; }
 
   std::unique_ptr<net::rdma::MemoryRegion> register_memory(void* memory, std::size_t bytes,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,17 @@ template <class... Args>
 [[noreturn, gnu::cold, gnu::noinline]] void
 fail(int error_class, fmt::format_string<Args...> format, Args&&... args) {
   throw Error(error_class, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The same Error as a value, where nothing may be thrown. Its text is lost if there is no memory.
+template <class... Args>
+[[gnu::cold, gnu::noinline]] Error make_error(int error_class, fmt::format_string<Args...> format,
+                                              Args&&... args) noexcept {
+  try {
+    return {error_class, fmt::format(format, std::forward<Args>(args)...)};
+  } catch (const std::bad_alloc&) {
+    return {error_class, std::string()};
+  }
 }
 
 } // namespace macadam::base

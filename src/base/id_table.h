@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace macadam::base {
@@ -18,16 +20,22 @@ constexpr std::uint32_t short_id(std::uint64_t id) {
 template <class T>
 class IdTable {
  public:
-  // The id of `object` until remove(). Never 0; the two top bits are never set.
+  // The id of `object` until remove(); the two top bits are never set. 0 if there is no memory.
+  std::uint64_t try_add(T* object) noexcept {
+    if (free_ == none && !grow()) [[unlikely]]
+      return 0;
+    const std::uint32_t index = free_;
+    Row& row = rows_[index];
+    free_ = row.next_free;
+    row.object = object;
+    return (std::uint64_t{row.generation} << 32) | index;
+  }
+  // The same. Throws std::bad_alloc.
   std::uint64_t add(T* object) {
-    if (free_.empty()) {
-      rows_.push_back({});
-      free_.push_back(static_cast<std::uint32_t>(rows_.size() - 1));
-    }
-    const std::uint32_t index = free_.back();
-    free_.pop_back();
-    rows_[index].object = object;
-    return (std::uint64_t{rows_[index].generation} << 32) | index;
+    const std::uint64_t id = try_add(object);
+    if (id == 0) [[unlikely]]
+      throw std::bad_alloc();
+    return id;
   }
 
   // Null if the id was removed or never given.
@@ -46,21 +54,35 @@ class IdTable {
     return (row.generation & 0x7f) == name >> 20 ? row.object : nullptr;
   }
 
-  void remove(std::uint64_t id) {
+  void remove(std::uint64_t id) noexcept {
     if (find(id) == nullptr) return;
     const auto index = static_cast<std::uint32_t>(id);
-    rows_[index].object = nullptr;
-    if (++rows_[index].generation == 0x40000000u) rows_[index].generation = 1;
-    free_.push_back(index);
+    Row& row = rows_[index];
+    row.object = nullptr;
+    if (++row.generation == 0x40000000u) row.generation = 1;
+    row.next_free = std::exchange(free_, index);
   }
 
  private:
+  static constexpr std::uint32_t none = UINT32_MAX;
   struct Row {
     T* object = nullptr;
     std::uint32_t generation = 1;
+    std::uint32_t next_free = none;
   };
+
+  [[gnu::cold, gnu::noinline]] bool grow() noexcept {
+    try {
+      rows_.push_back({});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    free_ = static_cast<std::uint32_t>(rows_.size() - 1);
+    return true;
+  }
+
   std::vector<Row> rows_;
-  std::vector<std::uint32_t> free_;
+  std::uint32_t free_ = none; // the last one freed
 };
 
 } // namespace macadam::base

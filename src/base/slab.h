@@ -19,10 +19,18 @@ class Slab {
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
+  // Throws std::bad_alloc.
   template <class... Args>
   T* make(Args&&... args) {
-    if (free_ == nullptr) [[unlikely]]
-      grow();
+    if (T* const made = try_make(std::forward<Args>(args)...)) [[likely]]
+      return made;
+    throw std::bad_alloc();
+  }
+  // Null if there is no memory.
+  template <class... Args>
+  T* try_make(Args&&... args) {
+    if (free_ == nullptr && !grow()) [[unlikely]]
+      return nullptr;
     Slot* slot = free_;
     free_ = slot->next;
     ++live_;
@@ -50,13 +58,18 @@ class Slab {
     Slot* next;
   };
 
-  [[gnu::cold, gnu::noinline]] void grow() {
-    arenas_.push_back(std::make_unique_for_overwrite<Slot[]>(ArenaObjects));
+  [[gnu::cold, gnu::noinline]] bool grow() noexcept {
+    try {
+      arenas_.push_back(std::make_unique_for_overwrite<Slot[]>(ArenaObjects));
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     Slot* slots = arenas_.back().get();
     for (std::size_t i = ArenaObjects; i-- > 0;) {
       slots[i].next = free_;
       free_ = &slots[i];
     }
+    return true;
   }
 
   Slot* free_ = nullptr;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "coll/buffers.h"
 
+#include <new>
 #include <utility>
 
 namespace macadam::coll {
@@ -17,8 +18,8 @@ void Batch::send(int to, const Data& data) noexcept {
     engine::Request* request = engine.send(peer, {team.context, team.rank, comm_.tag}, data,
                                            receives_ ? exchange : standard);
     if (request != nullptr) add(*request);
-  } catch (const base::Error& error) {
-    note(error.error_class, error.text);
+  } catch (...) {
+    note_caught();
   }
 }
 
@@ -29,16 +30,16 @@ void Batch::receive(int from, const Data& data) noexcept {
     engine::Peer& peer = engine.peer((*team.peers)[from]);
     add(*engine.receive(&peer, {team.context, from, comm_.tag}, data));
     receives_ = true;
-  } catch (const base::Error& error) {
-    note(error.error_class, error.text);
+  } catch (...) {
+    note_caught();
   }
 }
 
 void Batch::copy(const Data& from, const Data& to) noexcept {
   try {
     coll::copy(from, to);
-  } catch (const base::Error& error) {
-    note(error.error_class, error.text);
+  } catch (...) {
+    note_caught();
   }
 }
 
@@ -53,26 +54,29 @@ void Batch::add(engine::Request& request) {
   ++active_;
 }
 
-void Batch::check(const engine::Request& request) {
+void Batch::check(const engine::Request& request) noexcept {
   const engine::Status& status = request.status;
   if (status.error != MPI_SUCCESS && status.error != MPI_ERR_TRUNCATE) [[unlikely]] {
-    note(status.error, "the connection to a process of the communicator failed");
-    return;
+    const bool gone = status.error == MPI_ERR_PROC_ABORTED;
+    return note(base::make_error(status.error, "{}",
+                                 gone ? "the connection to a process of the communicator failed"
+                                      : "there is no memory for what is on its way between ranks; "
+                                        "give the process more memory"));
   }
   if (request.role != engine::Role::receive) return;
   const auto& receive = static_cast<const engine::ReceiveRequest&>(request);
   const std::size_t needed = receive.data.bytes();
   const std::size_t found = status.error == MPI_SUCCESS ? status.bytes : receive.incoming;
   if (found != needed) [[unlikely]] {
-    note(MPI_ERR_TRUNCATE,
-         fmt::format(
-             "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-             "that describe the same data",
-             status.source, found, comm_.rank(), needed));
+    note(base::make_error(
+        MPI_ERR_TRUNCATE,
+        "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
+        "that describe the same data",
+        status.source, found, comm_.rank(), needed));
   }
 }
 
-void Batch::on_complete(engine::Request& request, void* batch) {
+void Batch::on_complete(engine::Request& request, void* batch) noexcept {
   auto& self = *static_cast<Batch*>(batch);
   self.check(request);
   self.comm_.shared->engine.release(&request);
@@ -81,14 +85,27 @@ void Batch::on_complete(engine::Request& request, void* batch) {
   }
 }
 
-void Batch::note(int error_class, std::string text) {
-  if (error_class_ != MPI_SUCCESS) return;
-  error_class_ = error_class;
-  error_ = std::move(text);
+void Batch::note(base::Error&& error) noexcept {
+  if (!error_) error_.emplace(std::move(error));
+}
+
+// In a catch block.
+void Batch::note_caught() noexcept {
+  try {
+    throw;
+  } catch (base::Error& error) {
+    note(std::move(error));
+  } catch (const std::bad_alloc&) {
+    note(base::make_error(MPI_ERR_NO_MEM,
+                          "there is no memory for what is on its way between ranks; "
+                          "give the process more memory"));
+  }
 }
 
 void Batch::throw_error() {
-  throw base::Error(std::exchange(error_class_, MPI_SUCCESS), std::move(error_));
+  const base::Error error = std::move(*error_);
+  error_.reset();
+  throw error;
 }
 
 } // namespace macadam::coll

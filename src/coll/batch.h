@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/error.h"
 #include "coll/comm.h"
 
 #include <coroutine>
-#include <string>
+#include <optional>
 
 namespace macadam::coll {
 
@@ -25,28 +26,28 @@ class Batch {
   // This rank's own data, at once; see coll::copy().
   void copy(const Data& from, const Data& to) noexcept;
   // What else has gone wrong, for co_await to throw.
-  void note(int error_class, std::string text);
+  void note(base::Error&& error) noexcept;
 
   bool await_ready() const noexcept { return active_ == 0; }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
   void await_resume() {
     receives_ = false;
-    if (error_class_ != MPI_SUCCESS) [[unlikely]]
+    if (error_) [[unlikely]]
       throw_error();
   }
 
  private:
   void add(engine::Request& request);
-  void check(const engine::Request& request);
-  static void on_complete(engine::Request& request, void* batch);
+  void check(const engine::Request& request) noexcept;
+  static void on_complete(engine::Request& request, void* batch) noexcept;
+  void note_caught() noexcept;
   [[noreturn]] void throw_error();
 
   const Comm& comm_;
   int active_ = 0;
   bool receives_ = false; // since the last co_await
-  int error_class_ = MPI_SUCCESS;
   std::coroutine_handle<> waiting_;
-  std::string error_;
+  std::optional<base::Error> error_;
 };
 
 } // namespace macadam::coll

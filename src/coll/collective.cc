@@ -22,7 +22,7 @@ void Collective::begin() noexcept {
     task_.on_end([](Collective& self) { self.finish(); }, *this);
 }
 
-void Collective::finish() {
+void Collective::finish() noexcept {
   if (!error_) error_ = task_.error();
   task_ = Task();
   Collective* next = std::exchange(next_, nullptr);

@@ -52,12 +52,12 @@ class Collective : public Comm {
 
   const Arguments& arguments;
   // Called once at the end of each run, maybe inside begin(); may free this.
-  void (*continuation)(Collective& self, void* argument) = nullptr;
+  void (*continuation)(Collective& self, void* argument) noexcept = nullptr;
   void* argument = nullptr;
 
  private:
   friend class Sequence;
-  void finish();
+  void finish() noexcept;
 
   Run run_;
   bool complete_ = true;

@@ -63,11 +63,11 @@ void start(const Collective& self, BlockFor block_for, Batch& batch) {
     if (const Data block = block_for(static_cast<int>(i)); block.bytes() > 0) batch.send(to, block);
   }
   if (const int unpaired = copy_own(self, block_for, batch); unpaired != 0) [[unlikely]] {
-    batch.note(
+    batch.note(base::make_error(
         MPI_ERR_TOPOLOGY,
-        fmt::format("rank {} has {} edges {} itself too many: each has to be named both as a "
-                    "source and as a destination when the topology is made",
-                    self.rank(), std::abs(unpaired), unpaired > 0 ? "from" : "to"));
+        "rank {} has {} edges {} itself too many: each has to be named both as a source and as a "
+        "destination when the topology is made",
+        self.rank(), std::abs(unpaired), unpaired > 0 ? "from" : "to"));
   }
 }
 

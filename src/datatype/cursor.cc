@@ -262,4 +262,14 @@ Segment PackCursor::next_segment(MPI_Count max) {
   return segment;
 }
 
+bool unpack(const Type& type, void* buffer, MPI_Count count, const void* in,
+            std::size_t bytes) noexcept {
+  try {
+    PackCursor(type, buffer, count).unpack(in, bytes);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 } // namespace macadam::datatype

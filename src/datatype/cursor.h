@@ -72,4 +72,9 @@ class PackCursor {
   std::unique_ptr<Frame[]> heap_;
 };
 
+// Copies a packed stream into (buffer, count, type) from its start. False if the walk of a type of
+// many levels finds no memory: nothing was copied.
+[[nodiscard]] bool unpack(const Type& type, void* buffer, MPI_Count count, const void* in,
+                          std::size_t bytes) noexcept;
+
 } // namespace macadam::datatype

@@ -19,15 +19,14 @@ void Engine::cancel(ReceiveRequest& receive) {
   if (receive.complete || receive.stage != ReceiveStage::posted || receive.cancelling) return;
   Channel* const counting = receive.channel;
   if (counting == nullptr) return cancel_pending(receive);
+  if (!counting->revoking) revoking_.push_back({receive.peer, counting, 0});
   receive.cancelling = true;
-  if (counting->revoking) return; // goes on with what is under way
-  counting->revoking = true;
-  revoking_.push_back({receive.peer, counting, 0});
+  if (std::exchange(counting->revoking, true)) return; // goes on with what is under way
   continue_cancel(revoking_.size() - 1);
 }
 
 // Takes it out of the queue and completes it as cancelled.
-void Engine::cancel_pending(ReceiveRequest& receive) {
+void Engine::cancel_pending(ReceiveRequest& receive) noexcept {
   matcher_.remove(receive);
   if (receive.channel != nullptr) --receive.channel->pending;
   base::List<ReceiveRequest, Held>::erase(receive);
@@ -39,7 +38,7 @@ void Engine::cancel_pending(ReceiveRequest& receive) {
 
 // Cancels what can be cancelled on this channel now. True at the end, when the row is gone; false
 // if the network has not said yet what became of a permit.
-bool Engine::continue_cancel(std::size_t row) {
+bool Engine::continue_cancel(std::size_t row) noexcept {
   Peer& peer = *revoking_[row].peer;
   Channel& counting = *revoking_[row].channel;
   for (;;) {
@@ -69,7 +68,7 @@ bool Engine::continue_cancel(std::size_t row) {
   return true;
 }
 
-bool Engine::continue_cancels() {
+bool Engine::continue_cancels() noexcept {
   bool moved = false;
   for (std::size_t row = revoking_.size(); row-- > 0;)
     moved = continue_cancel(row) || moved;
@@ -77,7 +76,7 @@ bool Engine::continue_cancels() {
 }
 
 // An announcement that has not left yet never will.
-bool Engine::is_unsent(Peer& peer, const ReceiveRequest& receive) {
+bool Engine::is_unsent(Peer& peer, const ReceiveRequest& receive) noexcept {
   for (Deferred& waiting : peer.backlog) {
     wire::ReceiverReady ready;
     if (waiting.control_bytes != sizeof ready) continue;
@@ -97,7 +96,7 @@ bool Engine::is_unsent(Peer& peer, const ReceiveRequest& receive) {
 }
 
 // False if it is not known yet whether the sender has used the announcement.
-bool Engine::take_announcement_back(ReceiveRequest& receive) {
+bool Engine::take_announcement_back(ReceiveRequest& receive) noexcept {
   Peer& peer = *receive.peer;
   const Revoked revoked =
       is_unsent(peer, receive) ? Revoked::yes : peer.transport->revoke(*peer.link, receive.permit);
@@ -141,7 +140,7 @@ void Engine::cancel(SendRequest& send) {
 
 // A message that nothing has matched: no receive of its channel is pending, so no announcement
 // depends on its ordinal.
-void Engine::on_withdraw(Peer& peer, const wire::Withdraw& withdraw) {
+void Engine::on_withdraw(Peer& peer, const wire::Withdraw& withdraw) noexcept {
   const Envelope envelope{withdraw.context, withdraw.source, withdraw.tag};
   Message* const message = matcher_.find_sent(envelope, peer, withdraw.send_id);
   if (message == nullptr) return;
@@ -153,7 +152,7 @@ void Engine::on_withdraw(Peer& peer, const wire::Withdraw& withdraw) {
   post_control(peer, &answer, sizeof answer);
 }
 
-void Engine::on_withdrawn(const wire::Withdraw& withdrawn) {
+void Engine::on_withdrawn(const wire::Withdraw& withdrawn) noexcept {
   SendRequest* const send = send_ids_.find(withdrawn.send_id);
   if (send == nullptr) return;
   stop_waiting(*send);

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
+#include <new>
+
 namespace macadam::engine {
 
 SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
@@ -29,29 +31,36 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   }
   if (peer.state == PeerState::failed) {
     if (copy != nullptr) peer.transport->free(copy);
+    if (failure_.noted()) throw failure_.what();
     base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
                peer.rank);
   }
 
-  SendRequest& send = *send_slab_.make();
+  // All that may fail comes before the message takes its place.
+  const bool packs = copy == nullptr && bytes != 0 && !data.type->contiguous();
+  std::byte* const packed = packs ? pack(data, bytes) : copy;
+  SendRequest* const made = try_make_send();
+  if (made == nullptr) {
+    if (packs) buffers_.give(packed, bytes);
+    if (copy != nullptr) peer.transport->free(copy);
+    throw std::bad_alloc();
+  }
+  SendRequest& send = *made;
   send.peer = &peer;
   send.envelope = envelope;
   send.data = data;
   send.bytes = bytes;
   send.mode = mode;
   if (!data.type->contiguous()) send.noncontiguous = datatype::TypeRef(*data.type);
-  send.id = send_ids_.add(&send);
+  send.bounce = packed;
+  send.hybrid = copy != nullptr;
+  send.detached = send.hybrid; // for the user it is complete; the request keeps the copy
   sends_.push_back(send);
   counters_.bytes_sent += bytes;
-  if (copy != nullptr) {
-    send.bounce = copy;
-    send.hybrid = true;
-    send.detached = true; // for the user the send is complete; the request keeps the copy
-  }
 
   Channel* const counting = channel(peer, envelope.context, envelope.tag);
   if (counting != nullptr) {
-    send.counted = customized;
+    send.counted = customized && !counting->uncounted;
     send.ordinal = counting->sent++;
   }
   if (eager) return send_eager(send);

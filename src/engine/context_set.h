@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/try_push.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +15,8 @@ namespace macadam::engine {
 // the contexts of its communicators one after the other, so neighbours join and it stays short.
 class ContextSet {
  public:
-  void add(std::uint64_t context) {
+  // Without memory one may be missing.
+  void add(std::uint64_t context) noexcept {
     if (contains(context)) return;
     const auto next = ranges_.begin() + after(context);
     const bool joins_next = next != ranges_.end() && next->first == context + 1;
@@ -23,7 +26,9 @@ class ContextSet {
     } else if (joins_next) {
       next->first = context;
     } else {
-      ranges_.insert(next, {context, context});
+      const auto place = next - ranges_.begin();
+      if (base::try_push(ranges_, {context, context}))
+        std::rotate(ranges_.begin() + place, ranges_.end() - 1, ranges_.end());
     }
   }
   [[nodiscard]] bool contains(std::uint64_t context) const {

@@ -13,7 +13,7 @@ namespace macadam::engine {
 SendRequest* Engine::send_eager(SendRequest& send) {
   Peer& peer = *send.peer;
   if (!open(peer) || !transmit_eager(send)) {
-    defer(peer, Deferred::Type::eager).send = &send;
+    if (Deferred* const waiting = defer(peer, Deferred::Type::eager)) waiting->send = &send;
     return &send;
   }
   if (send.mode == SendMode::synchronous) return &send;
@@ -22,7 +22,7 @@ SendRequest* Engine::send_eager(SendRequest& send) {
   return nullptr;
 }
 
-bool Engine::transmit_eager(SendRequest& send) {
+bool Engine::transmit_eager(SendRequest& send) noexcept {
   const bool synchronous = send.mode == SendMode::synchronous;
   const wire::Kind kind = synchronous ? wire::Kind::eager_synchronous : wire::Kind::eager;
   const wire::EagerSynchronous header{.eager = wire::eager_header(send.envelope, kind),
@@ -39,7 +39,8 @@ bool Engine::transmit_eager(SendRequest& send) {
   return true;
 }
 
-void Engine::on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes) {
+void Engine::on_eager_synchronous(Peer& peer, const std::byte* message,
+                                  std::size_t bytes) noexcept {
   const EagerView view = view_eager(message, bytes, true);
   if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) {
     bind(*receive, peer, view.envelope);
@@ -50,25 +51,28 @@ void Engine::on_eager_synchronous(Peer& peer, const std::byte* message, std::siz
 }
 
 // Tells the sender that its data have been read, or that its synchronous send is matched.
-void Engine::acknowledge(Peer& peer, std::uint64_t send_id) {
+void Engine::acknowledge(Peer& peer, std::uint64_t send_id) noexcept {
   const wire::Fin fin{.kind = wire::Kind::fin_to_sender, .id = send_id};
   post_control(peer, &fin, sizeof fin);
 }
 
 // No receive was posted.
-void Engine::keep_eager(Peer& peer, EagerView view) {
-  Message& kept = keep_data(peer, view, view.bytes);
-  base::copy(kept.data, view.data, view.bytes);
+void Engine::keep_eager(Peer& peer, EagerView view) noexcept {
+  const Message* const kept = keep_data(peer, view, view.bytes);
+  if (kept != nullptr && kept->data != nullptr) base::copy(kept->data, view.data, view.bytes);
 }
 
-// A message of `bytes` that was not expected: its memory is had before anything can find it.
-Message& Engine::keep_data(Peer& peer, const EagerView& view, std::size_t bytes) {
-  std::byte* const data = bytes == 0 ? nullptr : buffers_.take(bytes);
-  Message& kept = keep_unexpected(peer, view.envelope, bytes);
-  kept.send_id = view.send_id;
-  kept.data = data;
+// A message of `bytes` that was not expected. If there is no memory for its data, the receive that
+// matches it will say so.
+Message* Engine::keep_data(Peer& peer, const EagerView& view, std::size_t bytes) noexcept {
+  Message* const kept = keep_unexpected(peer, view.envelope, bytes);
+  if (kept == nullptr) return nullptr;
+  kept->send_id = view.send_id;
   if (bytes == 0) return kept;
-  unexpected_bytes_ += room(kept);
+  kept->data = buffers_.try_take(bytes);
+  kept->lost = kept->data == nullptr;
+  if (kept->lost) return kept;
+  unexpected_bytes_ += room(*kept);
   counters_.unexpected_bytes_most =
       std::max<std::uint64_t>(counters_.unexpected_bytes_most, unexpected_bytes_);
   if (unexpected_bytes_ > static_cast<std::size_t>(settings_.unexpected_limit))
@@ -76,22 +80,23 @@ Message& Engine::keep_data(Peer& peer, const EagerView& view, std::size_t bytes)
   return kept;
 }
 
-void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) {
+void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data,
+                          std::size_t bytes) noexcept {
   const std::size_t fits = std::min(bytes, receive.capacity);
   if (!receive.noncontiguous) {
     base::copy(receive.data.address, data, fits);
   } else if (receive.bounce != nullptr) { // announced: finish_receive() unpacks its bounce buffer
     base::copy(receive.bounce, data, fits);
-  } else {
-    datatype::PackCursor cursor(*receive.noncontiguous, receive.data.address, receive.data.count);
-    cursor.unpack(data, fits);
+  } else if (!datatype::unpack(*receive.noncontiguous, receive.data.address, receive.data.count,
+                               data, fits)) {
+    return finish_receive(receive, bytes, MPI_ERR_NO_MEM);
   }
   finish_receive(receive, bytes, MPI_SUCCESS);
 }
 
 // The room for unexpected data of this process is used up, or half free again: tells the sender to
 // offer its messages without data, or to send them eagerly again.
-void Engine::throttle(Peer& peer, bool on) {
+void Engine::throttle(Peer& peer, bool on) noexcept {
   if (peer.throttled_by_us == on) return;
   peer.throttled_by_us = on;
   if (on) ++counters_.demotions;

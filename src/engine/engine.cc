@@ -68,7 +68,82 @@ void Engine::update_short_limit(Peer& peer) {
       open(peer) && !peer.throttled ? static_cast<std::int64_t>(peer.always_eager) : -1;
 }
 
-void Engine::finish_send(SendRequest& send, std::int32_t error) {
+// The peer, for what comes from it. Null if there is none: then nobody can hear of it.
+Peer* Engine::known(Rank rank) noexcept {
+  if (Peer* const peer = peers_.find(rank)) [[likely]]
+    return peer;
+  try {
+    return &meet(rank);
+  } catch (...) {
+    break_down();
+  }
+  return nullptr;
+}
+
+void Engine::on_failure(base::Error&& why) noexcept {
+  if (failure_.noted()) return;
+  failure_.note(std::move(why));
+  stand();
+}
+
+void Engine::break_down() noexcept {
+  if (failure_.noted()) return;
+  failure_.note();
+  stand();
+}
+
+// Something was lost. What would come after it must not take its place: nothing is sent any more,
+// and no receive matches what comes.
+void Engine::stand() noexcept {
+  stands_ = true;
+  peers_.for_each([this](Peer& peer) {
+    peer.state = PeerState::failed;
+    update_short_limit(peer);
+  });
+  matcher_.for_each_posted([this](ReceiveRequest& receive) { unpost(receive); });
+}
+
+// In the first progress() after a failure, if not in the one that has met it, everything ends.
+bool Engine::end_after_failure() noexcept {
+  if (progressing_ || ended_) return false;
+  ended_ = true;
+  const Progressing guard(*this);
+  for (Transport* const network : networks_)
+    network->abandon(*this);
+  peers_.for_each([this](Peer& peer) { fail_peer(peer); });
+  while (!receiving_.empty()) // from whoever sends first
+    finish_receive(receiving_.front(), 0, error_of_end());
+  return true;
+}
+
+// Null if there is no memory for it.
+SendRequest* Engine::try_make_send() noexcept {
+  SendRequest* const send = send_slab_.try_make();
+  if (send == nullptr) return nullptr;
+  send->id = send_ids_.try_add(send);
+  if (send->id != 0) return send;
+  send_slab_.free(send);
+  return nullptr;
+}
+
+ReceiveRequest* Engine::try_make_receive() noexcept {
+  ReceiveRequest* const receive = receive_slab_.try_make();
+  if (receive == nullptr) return nullptr;
+  receive->id = receive_ids_.try_add(receive);
+  if (receive->id != 0) return receive;
+  receive_slab_.free(receive);
+  return nullptr;
+}
+
+// Noncontiguous data as one block, of `buffers_`. Throws base::Error.
+std::byte* Engine::pack(const Data& data, std::size_t bytes) {
+  datatype::PackCursor cursor(*data.type, data.address, data.count);
+  std::byte* const packed = buffers_.take(bytes);
+  cursor.pack(packed, bytes);
+  return packed;
+}
+
+void Engine::finish_send(SendRequest& send, std::int32_t error) noexcept {
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
   if (send.is_registered) send.peer->transport->release_cached(send.registered);
@@ -86,17 +161,6 @@ void Engine::finish_send(SendRequest& send, std::int32_t error) {
   complete(send);
 }
 
-// The message as one block: the user's own memory, or a packed copy.
-const std::byte* Engine::flat(SendRequest& send) {
-  if (send.bounce != nullptr) return send.bounce;
-  if (!send.noncontiguous) return static_cast<const std::byte*>(send.data.address);
-  if (send.bytes == 0) return nullptr;
-  send.bounce = buffers_.take(send.bytes);
-  datatype::PackCursor cursor(*send.noncontiguous, send.data.address, send.data.count);
-  cursor.pack(send.bounce, send.bytes);
-  return send.bounce;
-}
-
 bool Engine::quiet() const {
   return sends_.empty() && receiving_.empty() && backlogged_.empty();
 }
@@ -107,16 +171,18 @@ void Engine::drop_context(std::uint64_t context) {
   partitioned_.drop_context(context);
 }
 
-void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) {
-  Peer& from = peer(source);
+void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept {
+  Peer* const from = known(source);
+  if (from == nullptr) [[unlikely]]
+    return;
   if (!watched_.empty()) [[unlikely]]
-    finish_written_before(from, message);
+    finish_written_before(*from, message);
   if (static_cast<wire::Kind>(message[0]) == wire::Kind::eager) [[likely]]
-    return on_eager(from, message, bytes);
-  on_control(from, message, bytes);
+    return on_eager(*from, message, bytes);
+  on_control(*from, message, bytes);
 }
 
-void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes) {
+void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes) noexcept {
   const auto kind = static_cast<wire::Kind>(message[0]);
   const auto header = [message]<class Header>(Header copy) {
     std::memcpy(&copy, message, sizeof copy);
@@ -159,45 +225,50 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     from.throttled = header(wire::Throttle{}).on;
     return update_short_limit(from);
   }
-  base::fail(MPI_ERR_INTERN, "rank {} sent a packet of unknown kind {} ({} bytes)", from.rank,
-             static_cast<int>(message[0]), bytes);
+  on_failure(base::make_error(MPI_ERR_INTERN,
+                              "rank {} has sent a packet of unknown kind {} ({} bytes): all ranks "
+                              "of a job must run the same version of the library",
+                              from.rank, static_cast<int>(message[0]), bytes));
 }
 
 // A receive that announced itself names its source, so the notification need not.
-void Engine::on_put(Rank source, std::uint32_t notification, std::size_t bytes) {
+void Engine::on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept {
   if ((notification & PartitionedTable::notification_bit) != 0)
     return partitioned_.on_notification(notification);
   ReceiveRequest* const receive = receive_ids_.find_short(notification);
   if (receive != nullptr && receive->stage == ReceiveStage::posted && !watched_.empty())
       [[unlikely]]
     finish_written_before(receive->channel, receive, nullptr);
-  if (receive != nullptr) finish_written(peer(source), *receive, receive->envelope.source, bytes);
+  Peer* const from = known(source);
+  if (receive != nullptr && from != nullptr)
+    finish_written(*from, *receive, receive->envelope.source, bytes);
 }
 
 // Cookies are the wire ids of requests; the top bit, which ids never have, marks a receive. The
 // next one, which neither ids nor addresses have, marks somebody else's operation.
-void Engine::on_complete(std::uint64_t cookie, bool ok) {
+void Engine::on_complete(std::uint64_t cookie, bool ok) noexcept {
   if ((cookie & waiter_cookie) != 0) {
     reinterpret_cast<MemoryWaiter*>(cookie & ~waiter_cookie)->on_done(ok);
   } else if ((cookie & receive_cookie) != 0) {
     if (ReceiveRequest* receive = receive_ids_.find(cookie & ~receive_cookie)) {
-      finish_reading(*receive, ok);
+      finish_reading(*receive, ok ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED);
     }
   } else if (SendRequest* send = send_ids_.find(cookie)) {
     finish_send(*send, ok ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED);
   }
 }
 
-void Engine::on_peer(Rank rank, PeerState state) {
-  Peer& changed = peer(rank);
-  changed.state = state;
-  if (state == PeerState::failed) fail_peer(changed);
-  if (state == PeerState::connected && !changed.backlog.empty()) flush(changed);
-  update_short_limit(changed);
+void Engine::on_peer(Rank rank, PeerState state) noexcept {
+  Peer* const changed = known(rank);
+  if (changed == nullptr) return;
+  changed->state = state;
+  if (state == PeerState::failed) fail_peer(*changed);
+  if (state == PeerState::connected && !changed->backlog.empty()) flush(*changed);
+  update_short_limit(*changed);
 }
 
 // Everything that waits for this peer ends with an error instead of waiting for ever.
-void Engine::fail_peer(Peer& peer) {
+void Engine::fail_peer(Peer& peer) noexcept {
   peer.arriving.receive = nullptr; // ends below; a message of which fragments are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());
@@ -220,17 +291,25 @@ void Engine::fail_peer(Peer& peer) {
   take(receiving_, receives);
   matcher_.for_each_posted([&](ReceiveRequest& receive) {
     if (receive.peer != &peer) return;
-    matcher_.remove(receive);
-    if (receive.channel != nullptr) --receive.channel->pending;
-    base::List<ReceiveRequest, Held>::erase(receive);
-    receive.stage = ReceiveStage::awaits_fin; // no longer posted: too late to cancel
+    unpost(receive);
+    base::List<ReceiveRequest, InFlight>::erase(receive);
     receives.push_back(receive);
   });
+  const std::int32_t error = error_of_end();
   while (!sends.empty())
-    finish_send(sends.front(), MPI_ERR_PROC_ABORTED);
+    finish_send(sends.front(), error);
   while (!receives.empty())
-    finish_receive(receives.front(), 0, MPI_ERR_PROC_ABORTED);
-  partitioned_.fail_peer(peer);
+    finish_receive(receives.front(), 0, error);
+  partitioned_.fail_peer(peer, error);
+}
+
+// A receive that nothing has matched, and nothing will.
+void Engine::unpost(ReceiveRequest& receive) noexcept {
+  matcher_.remove(receive);
+  if (receive.channel != nullptr) --receive.channel->pending;
+  base::List<ReceiveRequest, Held>::erase(receive);
+  receive.stage = ReceiveStage::awaits_fin; // too late to cancel
+  receiving_.push_back(receive);
 }
 
 std::size_t Engine::memory_bytes() const {

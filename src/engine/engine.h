@@ -6,6 +6,7 @@
 #include "base/id_table.h"
 #include "base/settings.h"
 #include "base/slab.h"
+#include "engine/breakdown.h"
 #include "engine/context_set.h"
 #include "engine/eager_view.h"
 #include "engine/match.h"
@@ -55,7 +56,7 @@ struct EngineCounters {
 // cookie(). It is told of each that was `pending`.
 class MemoryWaiter {
  public:
-  virtual void on_done(bool ok) = 0;
+  virtual void on_done(bool ok) noexcept = 0;
   [[nodiscard]] std::uint64_t cookie() const;
 
  protected:
@@ -132,11 +133,11 @@ class Engine final : public Sink {
 
   // Delivers what has arrived and moves what waited. True if anything happened. For calls that have
   // more to do; those that wait call progress().
-  // Does nothing when called from a continuation, inside progress.
-  bool deliver() {
-    if (progressing_) [[unlikely]]
-      return false;
-    const Progressing guard(progressing_);
+  // Does nothing when called from a continuation, inside progress, or after a failure().
+  bool deliver() noexcept {
+    if (stands_) [[unlikely]]
+      return end_after_failure();
+    const Progressing guard(*this);
     bool moved = networks_.poll(*this);
     if (!watched_.empty()) [[unlikely]]
       moved = look_at_last_bytes(moved) || moved;
@@ -153,7 +154,15 @@ class Engine final : public Sink {
   }
   // The same, of a process that has nothing else to do: if nothing has arrived it copies what
   // either side may.
-  bool progress() { return deliver() || copy_when_idle(); }
+  bool progress() noexcept { return deliver() || copy_when_idle(); }
+  // Why this process communicates no more, null if it does: there was no memory for a record of the
+  // engine itself, or a network has failed as a whole. Everything that was under way has ended, or
+  // ends in the next progress(), with this error; what is begun later fails with it.
+  [[nodiscard]] const base::Error* failure() const {
+    return failure_.noted() ? &failure_.what() : nullptr;
+  }
+  // For a continuation that has caught what it cannot go on after, in its catch block.
+  void break_down() noexcept;
   // How often progress() found something to do: a process that waits has not gone on while this
   // stands still.
   [[nodiscard]] std::uint64_t moves() const { return moves_; }
@@ -200,27 +209,36 @@ class Engine final : public Sink {
   }
 
   // Sink
-  void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
-  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override;
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override;
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override;
   void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
-                         std::size_t rest) override;
-  void on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) override;
-  void on_complete(std::uint64_t cookie, bool ok) override;
-  void on_peer(Rank rank, PeerState state) override;
+                         std::size_t rest) noexcept override;
+  void on_next_fragment(Rank source, const std::byte* fragment,
+                        std::size_t bytes) noexcept override;
+  void on_complete(std::uint64_t cookie, bool ok) noexcept override;
+  void on_peer(Rank rank, PeerState state) noexcept override;
+  void on_failure(base::Error&& why) noexcept override;
 
  private:
   // engine.cc: peers, completion, memory of requests
   Peer& meet(Rank rank);
-  void on_control(Peer& peer, const std::byte* message, std::size_t bytes);
+  Peer* known(Rank rank) noexcept;
+  void stand() noexcept;
+  bool end_after_failure() noexcept;
+  // Of operations with a peer that is gone, or with all as this process can go on with nobody.
+  [[nodiscard]] std::int32_t error_of_end() const noexcept {
+    return failure_.noted() ? failure_.what().error_class : MPI_ERR_PROC_ABORTED;
+  }
+  void on_control(Peer& peer, const std::byte* message, std::size_t bytes) noexcept;
   void update_short_limit(Peer& peer);
-  Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) {
+  Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) noexcept {
     Channel* const found =
         peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
     if (found == nullptr) [[unlikely]]
       ++counters_.uncounted;
     return found;
   }
-  void complete(Request& request) {
+  void complete(Request& request) noexcept {
     request.complete = true;
     if (request.continuation != nullptr) {
       request.continuation(request, request.argument);
@@ -238,26 +256,33 @@ class Engine final : public Sink {
     // dropped.
     new (static_cast<void*>(request)) base::Object(base::ObjectKind::freed);
   }
-  void finish_send(SendRequest& send, std::int32_t error);
-  const std::byte* flat(SendRequest& send);
-  void fail_peer(Peer& peer);
+  SendRequest* try_make_send() noexcept;
+  ReceiveRequest* try_make_receive() noexcept;
+  std::byte* pack(const Data& data, std::size_t bytes);
+  void finish_send(SendRequest& send, std::int32_t error) noexcept;
+  // The message as one block: the user's own memory, or a packed copy.
+  static const std::byte* flat(const SendRequest& send) {
+    return send.bounce != nullptr ? send.bounce : static_cast<const std::byte*>(send.data.address);
+  }
+  void fail_peer(Peer& peer) noexcept;
+  void unpost(ReceiveRequest& receive) noexcept;
 
   // backlog.cc: what could not be handed to the transport at once
   // `payload`, if any, is there until the peer has answered.
   void post_control(Peer& peer, const void* header, std::size_t bytes,
-                    const std::byte* payload = nullptr, std::size_t payload_bytes = 0);
-  void post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-                std::uint32_t& notification, const wire::Fin& fin);
-  void post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
+                    const std::byte* payload = nullptr, std::size_t payload_bytes = 0) noexcept;
+  bool post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
+                std::uint32_t& notification, const wire::Fin* fin) noexcept;
+  void post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) noexcept;
   bool try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
-               std::uint32_t& notification);
-  bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
-  bool flush_backlogs();
-  bool flush(Peer& peer);
+               std::uint32_t& notification) noexcept;
+  bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) noexcept;
+  bool flush_backlogs() noexcept;
+  bool flush(Peer& peer) noexcept;
   bool open(const Peer& peer) const {
     return peer.state == PeerState::connected && peer.backlog.empty();
   }
-  Deferred& defer(Peer& peer, Deferred::Type type);
+  Deferred* defer(Peer& peer, Deferred::Type type) noexcept;
 
   // choose.cc: which protocol a message takes (Small & Yuan, Table 1)
   SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
@@ -277,8 +302,9 @@ class Engine final : public Sink {
     return true;
   }
   SendRequest* send_eager(SendRequest& send);
-  bool transmit_eager(SendRequest& send);
-  [[gnu::always_inline]] void on_eager(Peer& peer, const std::byte* message, std::size_t bytes) {
+  bool transmit_eager(SendRequest& send) noexcept;
+  [[gnu::always_inline]] void on_eager(Peer& peer, const std::byte* message,
+                                       std::size_t bytes) noexcept {
     const EagerView view = view_eager(message, bytes, false);
     if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) [[likely]] {
       bind(*receive, peer, view.envelope);
@@ -286,10 +312,10 @@ class Engine final : public Sink {
     }
     keep_eager(peer, view);
   }
-  void on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes);
-  void acknowledge(Peer& peer, std::uint64_t send_id);
-  void keep_eager(Peer& peer, EagerView view);
-  Message& keep_data(Peer& peer, const EagerView& view, std::size_t bytes);
+  void on_eager_synchronous(Peer& peer, const std::byte* message, std::size_t bytes) noexcept;
+  void acknowledge(Peer& peer, std::uint64_t send_id) noexcept;
+  void keep_eager(Peer& peer, EagerView view) noexcept;
+  Message* keep_data(Peer& peer, const EagerView& view, std::size_t bytes) noexcept;
   // Puts eager data where the user wants them and completes the receive.
   [[gnu::always_inline]] void deliver(ReceiveRequest& receive, const std::byte* data,
                                       std::size_t bytes) {
@@ -306,12 +332,12 @@ class Engine final : public Sink {
   static bool whole(const ReceiveRequest& receive, std::uint64_t bytes) {
     return (bytes & (receive.granule - 1U)) == 0;
   }
-  void deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes);
+  void deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) noexcept;
 
   // fragments.cc
-  void receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t bytes);
-  void take_arriving(ReceiveRequest& receive, Message& message);
-  void add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes);
+  void receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t bytes) noexcept;
+  void take_arriving(ReceiveRequest& receive, Message& message) noexcept;
+  void add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes) noexcept;
 
   // hybrid.cc
   std::byte* copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
@@ -319,73 +345,75 @@ class Engine final : public Sink {
   void offer_copy(SendRequest& send);
 
   // exchange.cc
-  void issue_in_exchange(SendRequest& send);
-  void await_idle(ReceiveRequest& receive, const Message& message);
-  bool read_unread();
-  bool copy_when_idle() {
+  void issue_in_exchange(SendRequest& send) noexcept;
+  void await_idle(ReceiveRequest& receive, const Message& message) noexcept;
+  bool read_unread() noexcept;
+  bool copy_when_idle() noexcept {
     const bool any = partitioned_.any_offered() || !unread_.empty();
-    if (!any || progressing_) [[likely]]
+    if (!any || stands_) [[likely]]
       return false;
-    const Progressing guard(progressing_);
+    const Progressing guard(*this);
     const bool moved = partitioned_.any_offered() ? partitioned_.take_back() : read_unread();
     moves_ += moved ? 1 : 0;
     return moved;
   }
-  bool take_permit_back(SendRequest& send);
-  void read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes);
+  bool take_permit_back(SendRequest& send) noexcept;
+  void read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
+                  std::size_t bytes) noexcept;
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID
-  wire::SenderReady offer(SendRequest& send);
+  wire::SenderReady offer(SendRequest& send) noexcept;
   SendRequest* send_rndv(SendRequest& send);
-  void on_sender_ready(Peer& peer, const wire::SenderReady& ready);
-  void accept(ReceiveRequest& receive, const Message& message);
-  void fetch(ReceiveRequest& receive, const Message& message);
-  Message& keep_offer(const Message& message);
-  void finish_reading(ReceiveRequest& receive, bool ok);
-  void on_fin_to_sender(const wire::Fin& fin);
-  void stop_waiting(SendRequest& send);
+  void on_sender_ready(Peer& peer, const wire::SenderReady& ready) noexcept;
+  void accept(ReceiveRequest& receive, const Message& message) noexcept;
+  void fetch(ReceiveRequest& receive, const Message& message) noexcept;
+  Message* keep_offer(const Message& message) noexcept;
+  void finish_reading(ReceiveRequest& receive, std::int32_t error) noexcept;
+  void on_fin_to_sender(const wire::Fin& fin) noexcept;
+  void stop_waiting(SendRequest& send) noexcept;
 
   // pull.cc: where memory cannot be registered
   bool try_register(Peer& peer, const std::byte* memory, std::size_t bytes,
-                    RemoteMemory& registered);
-  void pull(ReceiveRequest& receive);
-  void on_pull(Peer& peer, const wire::Pull& pull);
-  void on_fragment(const std::byte* packet, std::size_t bytes);
+                    RemoteMemory& registered) noexcept;
+  void pull(ReceiveRequest& receive) noexcept;
+  void on_pull(Peer& peer, const wire::Pull& pull) noexcept;
+  void on_fragment(const std::byte* packet, std::size_t bytes) noexcept;
 
   // recv_rndv.cc: receiver-initiated
   [[nodiscard]] bool may_announce(const ReceiveRequest& receive) const;
-  void announce(ReceiveRequest& receive, std::uint64_t ordinal);
-  void announce_held();
-  bool is_announced(Peer& peer, const Envelope& envelope);
-  Announcement* find_announcement(Peer& peer, Channel& channel, std::uint64_t ordinal);
-  static bool use(Peer& peer, Announcement& announcement);
-  void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready);
-  void write_to(SendRequest& send, const Announcement& target);
+  void announce(ReceiveRequest& receive, std::uint64_t ordinal) noexcept;
+  void announce_held() noexcept;
+  bool is_announced(Peer& peer, const Envelope& envelope) noexcept;
+  Announcement* find_announcement(Peer& peer, Channel& channel, std::uint64_t ordinal) noexcept;
+  static bool use(Peer& peer, Announcement& announcement) noexcept;
+  void on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noexcept;
+  void keep_announcement(Channel& channel, const Announcement& announcement) noexcept;
+  void write_to(SendRequest& send, const Announcement& target) noexcept;
   void write_and_tell(SendRequest& send, RemoteMemory to, std::size_t bytes,
-                      std::uint32_t notification, const wire::Fin& fin);
-  void on_fin_to_receiver(Peer& peer, const wire::Fin& fin);
-  void finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source,
-                      std::uint64_t bytes);
+                      std::uint32_t notification, const wire::Fin& fin) noexcept;
+  void on_fin_to_receiver(Peer& peer, const wire::Fin& fin) noexcept;
+  void finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t source, std::uint64_t bytes,
+                      std::int32_t error = MPI_SUCCESS) noexcept;
 
   // last_byte.cc: writes that are seen in memory
-  void watch(ReceiveRequest& receive, wire::ReceiverReady& ready);
-  static void stop_watching(ReceiveRequest& receive);
-  bool is_seen_by_last_byte(SendRequest& send, const Announcement& target);
-  bool look_at_last_bytes(bool moved);
-  bool has_changed(ReceiveRequest& receive);
+  void watch(ReceiveRequest& receive, wire::ReceiverReady& ready) noexcept;
+  static void stop_watching(ReceiveRequest& receive) noexcept;
+  static bool is_seen_by_last_byte(const SendRequest& send, const Announcement& target);
+  bool look_at_last_bytes(bool moved) noexcept;
+  static bool has_changed(const ReceiveRequest& receive);
   [[nodiscard]] bool is_next(const ReceiveRequest& receive) const;
-  void finish_written_before(Peer& peer, const std::byte* packet);
+  void finish_written_before(Peer& peer, const std::byte* packet) noexcept;
   void finish_written_before(Channel* channel, const ReceiveRequest* its,
-                             const std::uint32_t* offered);
+                             const std::uint32_t* offered) noexcept;
 
   // cancel.cc: operations taken back
-  void cancel_pending(ReceiveRequest& receive);
-  bool continue_cancel(std::size_t row);
-  bool continue_cancels();
-  bool is_unsent(Peer& peer, const ReceiveRequest& receive);
-  bool take_announcement_back(ReceiveRequest& receive);
-  void on_withdraw(Peer& peer, const wire::Withdraw& withdraw);
-  void on_withdrawn(const wire::Withdraw& withdrawn);
+  void cancel_pending(ReceiveRequest& receive) noexcept;
+  bool continue_cancel(std::size_t row) noexcept;
+  bool continue_cancels() noexcept;
+  bool is_unsent(Peer& peer, const ReceiveRequest& receive) noexcept;
+  bool take_announcement_back(ReceiveRequest& receive) noexcept;
+  void on_withdraw(Peer& peer, const wire::Withdraw& withdraw) noexcept;
+  void on_withdrawn(const wire::Withdraw& withdrawn) noexcept;
   // The pending receives of a channel, in order of posting.
   template <class Visit>
   void for_each_pending(const Channel& counting, Visit&& visit) const {
@@ -410,7 +438,7 @@ class Engine final : public Sink {
     return receive;
   }
   // A posted receive that names its source and tag waits for a message of this channel.
-  Channel* count_pending(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) {
+  Channel* count_pending(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) noexcept {
     Channel* const counting = channel(peer, envelope.context, envelope.tag);
     if (counting == nullptr) [[unlikely]]
       return nullptr;
@@ -420,7 +448,7 @@ class Engine final : public Sink {
     return counting;
   }
   // A message from this peer has been matched with a receive that was pending or is new.
-  void bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) {
+  void bind(ReceiveRequest& receive, Peer& peer, const Envelope& envelope) noexcept {
     receive.peer = &peer;
     receive.status.source = envelope.source;
     receive.status.tag = envelope.tag;
@@ -433,17 +461,21 @@ class Engine final : public Sink {
       if (!held_.empty()) announce_held();
     }
   }
-  void count_match(Peer& peer, Envelope envelope);
-  void take(ReceiveRequest& receive, Message& message);
+  void count_match(Peer& peer, Envelope envelope) noexcept;
+  void take(ReceiveRequest& receive, Message& message) noexcept;
   std::uint64_t ordinal_of(const ReceiveRequest& receive) const;
-  std::byte* destination(ReceiveRequest& receive);
-  bool register_destination(ReceiveRequest& receive);
-  void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error);
-  Message& keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes);
-  void free_message(Message& message);
+  bool has_landing(ReceiveRequest& receive) noexcept;
+  // Where the data go, once has_landing(): the user's memory, or a block to be unpacked from.
+  static std::byte* destination(const ReceiveRequest& receive) {
+    return receive.noncontiguous ? receive.bounce : static_cast<std::byte*>(receive.data.address);
+  }
+  bool register_destination(ReceiveRequest& receive) noexcept;
+  void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) noexcept;
+  Message* keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) noexcept;
+  void free_message(Message& message) noexcept;
   // Memory that an unexpected message with data takes.
   static std::size_t room(const Message& message) { return sizeof(Message) + message.bytes; }
-  void throttle(Peer& peer, bool on);
+  void throttle(Peer& peer, bool on) noexcept;
 
   static constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
   static constexpr std::uint64_t waiter_cookie = std::uint64_t{1} << 62;
@@ -452,11 +484,14 @@ class Engine final : public Sink {
 
   // Marks that the transport is being polled, which it may not be twice.
   struct Progressing {
-    explicit Progressing(bool& f) : flag(f) { flag = true; }
-    ~Progressing() { flag = false; }
+    explicit Progressing(Engine& e) : engine(e) { engine.stands_ = engine.progressing_ = true; }
+    ~Progressing() {
+      engine.progressing_ = false;
+      engine.stands_ = engine.failure_.noted();
+    }
     Progressing(const Progressing&) = delete;
     Progressing& operator=(const Progressing&) = delete;
-    bool& flag;
+    Engine& engine;
   };
 
   const Networks networks_;
@@ -487,9 +522,12 @@ class Engine final : public Sink {
   mem::Buffers buffers_;
   PartitionedTable partitioned_{*this};
   std::size_t unexpected_bytes_ = 0;
+  bool stands_ = false; // no progress: some is being made, or none is possible any more
   bool progressing_ = false;
+  bool ended_ = false; // everything, after a failure
   std::uint64_t moves_ = 0;
   EngineCounters counters_;
+  Breakdown failure_;
 };
 
 inline std::uint64_t MemoryWaiter::cookie() const {

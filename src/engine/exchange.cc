@@ -5,14 +5,14 @@
 // the sender offers its data with a permit, the receiver answers with its buffer, and the permit
 // goes to the side that is in the library and has nothing else to do first: the sender writes, or
 // the receiver reads.
-#include "base/error.h"
+#include "base/try_push.h"
 #include "engine/engine.h"
 
 #include <utility>
 
 namespace macadam::engine {
 
-void Engine::issue_in_exchange(SendRequest& send) {
+void Engine::issue_in_exchange(SendRequest& send) noexcept {
   Transport& transport = *send.peer->transport;
   if (send.mode != SendMode::exchange || !transport.limits().copies ||
       settings_.protocols != base::Protocols::customized)
@@ -21,14 +21,14 @@ void Engine::issue_in_exchange(SendRequest& send) {
 }
 
 // A receive that has answered such an offer reads when nothing else is to be done.
-void Engine::await_idle(ReceiveRequest& receive, const Message& message) {
+void Engine::await_idle(ReceiveRequest& receive, const Message& message) noexcept {
+  if (!base::try_push(unread_, &receive)) return; // then the sender writes
   receive.readable = message.memory;
   receive.sender_permit = message.permit;
-  unread_.push_back(&receive);
 }
 
 // The youngest: the sender begins with the oldest answer. False if it was faster.
-bool Engine::read_unread() {
+bool Engine::read_unread() noexcept {
   ReceiveRequest& receive = *unread_.back();
   unread_.pop_back();
   Peer& peer = *receive.peer;
@@ -36,14 +36,14 @@ bool Engine::read_unread() {
   receive.stage = ReceiveStage::reading;
   const std::size_t fits = std::min<std::size_t>(receive.incoming, receive.capacity);
   if (fits == 0)
-    finish_reading(receive, true);
+    finish_reading(receive, MPI_SUCCESS);
   else
     read_alone(peer, receive, receive.readable, fits);
   return true;
 }
 
 // False if the receiver reads: FIN will come.
-bool Engine::take_permit_back(SendRequest& send) {
+bool Engine::take_permit_back(SendRequest& send) noexcept {
   if (send.permit == 0) return true;
   Transport& transport = *send.peer->transport;
   if (transport.revoke(*send.peer->link, send.permit) != Revoked::yes) {
@@ -55,17 +55,15 @@ bool Engine::take_permit_back(SendRequest& send) {
 }
 
 // Without the sender, which may have copies of its own to make, if the network can.
-void Engine::read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) {
+void Engine::read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
+                        std::size_t bytes) noexcept {
   Transport& transport = *peer.transport;
   Posted posted = Posted::busy;
-  try {
-    if (transport.why_not_direct(*peer.link).empty())
-      posted = transport.read(*peer.link, destination(receive), from, bytes,
-                              receive.id | receive_cookie);
-  } catch (const base::Error&) { // what was allowed is no more
-  }
-  if (posted == Posted::done) finish_reading(receive, true);
-  if (posted == Posted::busy) post_get(peer, receive, from, bytes);
+  if (transport.why_not_direct(*peer.link) == nullptr)
+    posted =
+        transport.read(*peer.link, destination(receive), from, bytes, receive.id | receive_cookie);
+  if (posted == Posted::done) finish_reading(receive, MPI_SUCCESS);
+  if (posted == Posted::busy || posted == Posted::refused) post_get(peer, receive, from, bytes);
 }
 
 } // namespace macadam::engine

@@ -12,8 +12,10 @@
 namespace macadam::engine {
 
 void Engine::on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
-                               std::size_t rest) {
-  Peer& from = peer(source);
+                               std::size_t rest) noexcept {
+  Peer* const peer = known(source);
+  if (peer == nullptr) return;
+  Peer& from = *peer;
   if (!watched_.empty()) [[unlikely]]
     finish_written_before(from, fragment);
   const bool synchronous = static_cast<wire::Kind>(fragment[0]) == wire::Kind::eager_synchronous;
@@ -24,46 +26,51 @@ void Engine::on_first_fragment(Rank source, const std::byte* fragment, std::size
     if (synchronous) acknowledge(from, view.send_id);
     receive_fragments(from, *receive, all);
   } else {
-    from.arriving = {.message = &keep_data(from, view, all), .bytes = all};
+    Message* const kept = keep_data(from, view, all);
+    if (kept == nullptr) return;
+    from.arriving = {.message = kept, .lost = kept->lost, .bytes = all};
   }
   add_fragment(from, view.data, view.bytes);
 }
 
-void Engine::on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) {
-  add_fragment(peer(source), fragment, bytes);
+void Engine::on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) noexcept {
+  if (Peer* const from = known(source)) add_fragment(*from, fragment, bytes);
 }
 
 // The receive, matched and in no queue, gets the fragments of a message of `bytes` from now on.
-void Engine::receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t bytes) {
+void Engine::receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t bytes) noexcept {
   receive.peer = &peer;
   receive.incoming = bytes;
   receive.stage = ReceiveStage::awaits_fin;
   receiving_.push_back(receive);
-  peer.arriving = {.receive = &receive, .bytes = bytes};
+  peer.arriving = {.receive = &receive, .lost = !has_landing(receive), .bytes = bytes};
 }
 
 // A receive is matched with a message of which only the first fragments were kept.
-void Engine::take_arriving(ReceiveRequest& receive, Message& message) {
+void Engine::take_arriving(ReceiveRequest& receive, Message& message) noexcept {
   Peer& peer = *message.peer;
   const std::size_t arrived = peer.arriving.arrived;
-  if (peer.state == PeerState::failed) return finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
+  if (peer.state == PeerState::failed) return finish_receive(receive, 0, error_of_end());
   receive_fragments(peer, receive, message.bytes);
+  peer.arriving.lost = peer.arriving.lost || message.lost;
   add_fragment(peer, message.data, arrived);
 }
 
-void Engine::add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes) {
+void Engine::add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes) noexcept {
   Arriving& arriving = peer.arriving;
+  if (arriving.receive == nullptr && arriving.message == nullptr) return; // its peer has failed
   std::byte* const to =
       arriving.receive != nullptr ? destination(*arriving.receive) : arriving.message->data;
   const std::size_t room =
       arriving.receive != nullptr ? arriving.receive->capacity : arriving.bytes;
-  if (arriving.arrived < room) {
+  if (arriving.arrived < room && !arriving.lost) {
     base::copy(to + arriving.arrived, fragment, std::min(bytes, room - arriving.arrived));
   }
   arriving.arrived += bytes;
   if (arriving.arrived < arriving.bytes) return;
   const Arriving whole = std::exchange(arriving, {});
-  if (whole.receive != nullptr) finish_receive(*whole.receive, whole.bytes, MPI_SUCCESS);
+  if (whole.receive != nullptr)
+    finish_receive(*whole.receive, whole.bytes, whole.lost ? MPI_ERR_NO_MEM : MPI_SUCCESS);
 }
 
 } // namespace macadam::engine

@@ -35,12 +35,12 @@ std::byte* Engine::copy_for_hybrid(Peer& peer, const Envelope& envelope, const D
 }
 
 void Engine::offer_copy(SendRequest& send) {
-  send.registered = send.peer->transport->register_cached(send.bounce, send.bytes);
-  send.is_registered = true;
+  send.is_registered = try_register(*send.peer, send.bounce, send.bytes, send.registered);
   send.stage = SendStage::announced;
   ++counters_.hybrid_sent;
   ++counters_.sender_early;
-  const wire::SenderReady ready{.offer = wire::Offer::hybrid,
+  const wire::SenderReady ready{.offer =
+                                    send.is_registered ? wire::Offer::hybrid : wire::Offer::write,
                                 .counted = send.counted,
                                 .source = send.envelope.source,
                                 .tag = send.envelope.tag,

@@ -21,7 +21,7 @@ std::uint8_t last_byte_of(const std::byte* data, std::size_t bytes) {
 
 } // namespace
 
-void Engine::watch(ReceiveRequest& receive, wire::ReceiverReady& ready) {
+void Engine::watch(ReceiveRequest& receive, wire::ReceiverReady& ready) noexcept {
   if (receive.capacity == 0) return;
   std::byte* const memory = destination(receive);
   if (receive.bounce != nullptr)
@@ -32,18 +32,18 @@ void Engine::watch(ReceiveRequest& receive, wire::ReceiverReady& ready) {
   ready.last_byte = receive.last_byte;
 }
 
-void Engine::stop_watching(ReceiveRequest& receive) {
+void Engine::stop_watching(ReceiveRequest& receive) noexcept {
   base::List<ReceiveRequest, Watched>::erase(receive);
 }
 
-bool Engine::is_seen_by_last_byte(SendRequest& send, const Announcement& target) {
+bool Engine::is_seen_by_last_byte(const SendRequest& send, const Announcement& target) {
   return send.bytes == target.capacity && send.bytes != 0 &&
          last_byte_of(flat(send), send.bytes) != target.last_byte;
 }
 
 // A poll that finds nothing has nothing left that was sent before what is seen in memory now, so
 // the receives whose byte has changed are complete, in the order of their messages.
-bool Engine::look_at_last_bytes(bool moved) {
+bool Engine::look_at_last_bytes(bool moved) noexcept {
   bool any = false;
   for (auto at = watched_.begin(); at != watched_.end();) {
     ReceiveRequest& receive = *at;
@@ -59,7 +59,7 @@ bool Engine::look_at_last_bytes(bool moved) {
   return any;
 }
 
-bool Engine::has_changed(ReceiveRequest& receive) {
+bool Engine::has_changed(const ReceiveRequest& receive) {
   return last_byte_of(destination(receive), receive.capacity) != receive.last_byte;
 }
 
@@ -70,7 +70,7 @@ bool Engine::is_next(const ReceiveRequest& receive) const {
 
 // A packet is about to be handled. Messages of its channel that were written before it was sent,
 // and whose end is seen in memory only, come first: or it would get the receive of one of them.
-void Engine::finish_written_before(Peer& peer, const std::byte* packet) {
+void Engine::finish_written_before(Peer& peer, const std::byte* packet) noexcept {
   const auto header = [packet]<class Header>(Header copy) {
     std::memcpy(&copy, packet, sizeof copy);
     return copy;
@@ -101,7 +101,7 @@ void Engine::finish_written_before(Peer& peer, const std::byte* packet) {
 // ... up to the receive that the packet is for, or up to the message that it offers: a message may
 // be offered first and then be written all the same (Figure 5 b).
 void Engine::finish_written_before(Channel* counting, const ReceiveRequest* its,
-                                   const std::uint32_t* offered) {
+                                   const std::uint32_t* offered) noexcept {
   while (counting != nullptr && counting->pending != 0) {
     if (offered != nullptr && static_cast<std::uint32_t>(counting->matched) == *offered) return;
     ReceiveRequest* next = nullptr;

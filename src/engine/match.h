@@ -21,6 +21,7 @@ struct Message : base::Object, base::ListNode<ByEnvelope>, base::ListNode<ByArri
   Envelope envelope;
   std::uint64_t bytes = 0;
   std::byte* data = nullptr; // eager: owned by the engine's buffers
+  bool lost = false;         // ... for which there was no memory
   std::uint64_t send_id = 0; // to acknowledge or to answer; 0: neither
   RemoteMemory memory;
   std::uint64_t permit = 0; // see wire::SenderReady

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitions where the processor that posts a put copies it, as in shared memory: they are offered,
 // and the side that waits first moves them. A permit decides which one that is.
-#include "base/error.h"
+#include "base/try_push.h"
 #include "engine/engine.h"
 #include "engine/partitioned.h"
-
-#include <new>
 
 namespace macadam::engine {
 
 // False if the partition is to be written at once: to say that a short one is there costs as much.
-bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) {
+bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send,
+                             std::uint32_t partition) noexcept {
   Peer& peer = *whole.peer;
   const Limits& limits = peer.transport->limits();
   if (!limits.copies || send.bytes <= limits.eager / 8) return false;
-  if (!peer.transport->why_not_direct(*peer.link).empty()) return false; // it could not read alone
+  if (peer.transport->why_not_direct(*peer.link) != nullptr) return false; // it could not read
   send.is_registered = engine_.try_register(peer, engine_.flat(send), send.bytes, send.registered);
   if (!send.is_registered) return false;
   send.permit = peer.transport->issue(*peer.link);
   if (send.permit == 0) return false; // there are too many
+  if (!base::try_push(offered_, &send)) {
+    peer.transport->revoke(*peer.link, send.permit);
+    return false;
+  }
   send.stage = SendStage::announced;
   send.ordinal = partition;
-  offered_.push_back(&send);
   const wire::PartitionOffer offer{.partition = partition,
                                    .receive_id = whole.peer_id,
                                    .send_id = send.id,
@@ -37,21 +39,21 @@ bool PartitionedTable::take_back() noexcept {
   offered_.pop_back();
   if (!engine_.take_permit_back(send)) return false; // FIN will come
   send.mode = SendMode::exchange;                    // both move some
-  try {
-    write(*static_cast<PartitionedSend*>(send.argument), send,
-          static_cast<std::uint32_t>(send.ordinal));
-  } catch (const base::Error& failed) {
-    engine_.finish_send(send, failed.error_class);
-  } catch (const std::bad_alloc&) {
-    engine_.finish_send(send, MPI_ERR_NO_MEM);
-  }
+  write(*static_cast<PartitionedSend*>(send.argument), send,
+        static_cast<std::uint32_t>(send.ordinal));
   return true;
 }
 
-void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) {
+void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) noexcept {
   PartitionedReceive* const whole = receive_ids_.find(offer.receive_id);
   if (whole == nullptr || !peer.transport->use(*peer.link, offer.permit)) return;
-  ReceiveRequest& read = *engine_.receive_slab_.make();
+  ReceiveRequest* const made = engine_.try_make_receive();
+  if (made == nullptr) {
+    engine_.acknowledge(peer, offer.send_id);
+    whole->error = MPI_ERR_NO_MEM;
+    return arrived(*whole, offer.partition);
+  }
+  ReceiveRequest& read = *made;
   read.peer = &peer;
   read.envelope = {whole->envelope.context, whole->envelope.source,
                    static_cast<std::int32_t>(offer.partition)};
@@ -61,12 +63,11 @@ void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) {
   read.stage = ReceiveStage::reading;
   read.continuation = on_read;
   read.argument = whole;
-  read.id = engine_.receive_ids_.add(&read);
   engine_.receiving_.push_back(read);
   engine_.read_alone(peer, read, offer.memory, read.capacity);
 }
 
-void PartitionedTable::on_read(Request& request, void* argument) {
+void PartitionedTable::on_read(Request& request, void* argument) noexcept {
   auto& whole = *static_cast<PartitionedReceive*>(argument);
   const std::uint32_t partition =
       static_cast<std::uint32_t>(static_cast<ReceiveRequest&>(request).envelope.tag);

@@ -3,6 +3,7 @@
 
 #include "base/copy.h"
 #include "base/error.h"
+#include "base/try_push.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
 
@@ -16,6 +17,16 @@ namespace {
 // Bytes that a receive has room for in all its partitions.
 std::size_t room_of(const PartitionedReceive& receive) {
   return receive.data.number * receive.data.bytes();
+}
+
+// With its id. Throws std::bad_alloc.
+template <class T>
+T& make(base::Slab<T>& slab, base::IdTable<T>& ids) {
+  T* const made = slab.make();
+  made->id = ids.try_add(made);
+  if (made->id != 0) return *made;
+  slab.free(made);
+  throw std::bad_alloc();
 }
 
 } // namespace
@@ -47,12 +58,14 @@ void PartitionedTable::init(Partitioned& made, Peer& peer, const Envelope& envel
 PartitionedSend& PartitionedTable::make_send(Peer& peer, const Envelope& envelope,
                                              const Partitions& data, Partitioned::Ended ended,
                                              void* argument) {
-  PartitionedSend& send = *send_slab_.make();
+  const std::size_t words = (std::size_t{data.number} + 63) / 64;
+  auto marked = std::make_unique<std::atomic<std::uint64_t>[]>(words);
+  std::vector<std::uint64_t> posted(words);
+  PartitionedSend& send = make(send_slab_, send_ids_);
   sends_.push_back(send);
   init(send, peer, envelope, data, ended, argument);
-  send.marked = std::make_unique<std::atomic<std::uint64_t>[]>(send.words());
-  send.posted.resize(send.words());
-  send.id = send_ids_.add(&send);
+  send.marked = std::move(marked);
+  send.posted = std::move(posted);
   const wire::PartitionedSend offer{.source = envelope.source,
                                     .tag = envelope.tag,
                                     .partitions = data.number,
@@ -66,11 +79,11 @@ PartitionedSend& PartitionedTable::make_send(Peer& peer, const Envelope& envelop
 PartitionedReceive& PartitionedTable::make_receive(Peer& peer, const Envelope& envelope,
                                                    const Partitions& data, Partitioned::Ended ended,
                                                    void* argument) {
-  PartitionedReceive& receive = *receive_slab_.make();
+  auto missing = std::make_unique<std::atomic<std::uint64_t>[]>(data.number);
+  PartitionedReceive& receive = make(receive_slab_, receive_ids_);
   receives_.push_back(receive);
   init(receive, peer, envelope, data, ended, argument);
-  receive.missing = std::make_unique<std::atomic<std::uint64_t>[]>(data.number);
-  receive.id = receive_ids_.add(&receive);
+  receive.missing = std::move(missing);
   const auto offer = std::ranges::find_if(offers_, [&](const Offer& o) {
     return o.peer == &peer && o.send.context == envelope.context && o.send.tag == envelope.tag;
   });
@@ -81,7 +94,7 @@ PartitionedReceive& PartitionedTable::make_receive(Peer& peer, const Envelope& e
   return receive;
 }
 
-void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) {
+void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) noexcept {
   for (PartitionedReceive& receive : receives_) {
     if (receive.matched || receive.peer != &peer || receive.envelope.context != offer.context ||
         receive.envelope.tag != offer.tag)
@@ -91,7 +104,11 @@ void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) {
     if (receive.running) open(receive);
     return;
   }
-  if (!engine_.dropped_.contains(offer.context)) offers_.push_back({&peer, offer});
+  if (engine_.dropped_.contains(offer.context)) return;
+  if (!base::try_push(offers_, {&peer, offer}))
+    engine_.on_failure(base::make_error(MPI_ERR_NO_MEM,
+                                        "there is no memory to keep the offer of a partitioned "
+                                        "send; give the process more memory"));
 }
 
 void PartitionedTable::match(PartitionedReceive& receive, const wire::PartitionedSend& offer) {
@@ -145,7 +162,7 @@ void PartitionedTable::start(PartitionedSend& send) {
   if (send.left == 0 || send.error != MPI_SUCCESS) end(send);
 }
 
-void PartitionedTable::on_ready(const wire::PartitionedReady& ready) {
+void PartitionedTable::on_ready(const wire::PartitionedReady& ready) noexcept {
   PartitionedSend* const send = send_ids_.find(ready.send_id);
   if (send == nullptr) return; // freed before its first round
   ++send->opened;
@@ -153,7 +170,9 @@ void PartitionedTable::on_ready(const wire::PartitionedReady& ready) {
   send->memory = ready.memory;
   send->first_notification = ready.first_notification;
   send->by_messages = ready.by_messages;
-  send->refused = ready.refused;
+  send->refused = ready.refused == wire::Refusal::no          ? MPI_SUCCESS
+                  : ready.refused == wire::Refusal::no_memory ? MPI_ERR_NO_MEM
+                                                              : MPI_ERR_TRUNCATE;
   post_marked(*send, 0, send->words());
 }
 
@@ -188,37 +207,54 @@ void PartitionedTable::post_left() noexcept {
   }
 }
 
-// A partition that cannot be sent ends the round with its error; the others go their way.
-void PartitionedTable::post(PartitionedSend& whole, std::uint32_t partition) noexcept {
-  if (whole.refused) {
-    whole.error = MPI_ERR_TRUNCATE;
-    return count(whole);
+// A partition that cannot be sent ends the round of both sides with an error; the others go their
+// way.
+void PartitionedTable::post(PartitionedSend& send, std::uint32_t partition) noexcept {
+  if (send.refused != MPI_SUCCESS) {
+    send.error = send.refused;
+    return count(send);
   }
+  if (SendRequest* const fragment = make_part(send, partition))
+    return transmit(send, *fragment, partition);
+  const wire::Fin fin{.kind = wire::Kind::partition_fin,
+                      .lacks = true,
+                      .source = static_cast<std::int32_t>(partition),
+                      .id = send.peer_id};
+  engine_.post_control(*send.peer, &fin, sizeof fin);
+  send.error = MPI_ERR_NO_MEM;
+  count(send);
+}
+
+// A partition as a send of its own; null if there is no memory for it.
+SendRequest* PartitionedTable::make_part(PartitionedSend& whole, std::uint32_t partition) noexcept {
+  const Data data = whole.data.partition(partition);
+  const std::size_t bytes = whole.data.bytes();
+  std::byte* packed = nullptr;
   SendRequest* send = nullptr;
-  std::int32_t error = MPI_ERR_NO_MEM;
   try {
-    send = engine_.send_slab_.make();
-    send->peer = whole.peer;
-    send->envelope = whole.envelope;
-    send->data = whole.data.partition(partition);
-    send->bytes = whole.data.bytes();
-    if (!whole.type->contiguous()) send->noncontiguous = whole.type;
-    send->argument = &whole;
-    send->continuation = on_written;
-    engine_.sends_.push_back(*send);
-    send->id = engine_.send_ids_.add(send);
-    return transmit(whole, *send, partition);
-  } catch (const base::Error& failed) {
-    error = failed.error_class;
+    if (!whole.type->contiguous()) packed = engine_.pack(data, bytes);
+    send = engine_.try_make_send();
+  } catch (const base::Error&) {
   } catch (const std::bad_alloc&) {
   }
-  if (send != nullptr) return engine_.finish_send(*send, error);
-  whole.error = error;
-  count(whole);
+  if (send == nullptr) {
+    engine_.buffers_.give(packed, bytes);
+    return nullptr;
+  }
+  send->peer = whole.peer;
+  send->envelope = whole.envelope;
+  send->data = data;
+  send->bytes = bytes;
+  if (packed != nullptr) send->noncontiguous = whole.type;
+  send->bounce = packed;
+  send->argument = &whole;
+  send->continuation = on_written;
+  engine_.sends_.push_back(*send);
+  return send;
 }
 
 void PartitionedTable::transmit(PartitionedSend& whole, SendRequest& send,
-                                std::uint32_t partition) {
+                                std::uint32_t partition) noexcept {
   Peer& peer = *whole.peer;
   const std::size_t bytes = send.bytes;
   const std::uint64_t offset = std::uint64_t{partition} * bytes;
@@ -243,7 +279,8 @@ void PartitionedTable::transmit(PartitionedSend& whole, SendRequest& send,
   } while (sent < bytes);
 }
 
-void PartitionedTable::write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) {
+void PartitionedTable::write(PartitionedSend& whole, SendRequest& send,
+                             std::uint32_t partition) noexcept {
   const wire::Fin fin{.kind = wire::Kind::partition_fin,
                       .source = static_cast<std::int32_t>(partition),
                       .id = whole.peer_id,
@@ -256,7 +293,7 @@ void PartitionedTable::write(PartitionedSend& whole, SendRequest& send, std::uin
 }
 
 // The data of one partition are free, or will not be sent.
-void PartitionedTable::on_written(Request& request, void* argument) {
+void PartitionedTable::on_written(Request& request, void* argument) noexcept {
   auto& whole = *static_cast<PartitionedSend*>(argument);
   auto& send = static_cast<SendRequest&>(request);
   if (send.stage == SendStage::announced) std::erase(whole.table->offered_, &send);
@@ -265,7 +302,7 @@ void PartitionedTable::on_written(Request& request, void* argument) {
   whole.table->count(whole);
 }
 
-void PartitionedTable::on_done(const wire::PartitionedDone& done) {
+void PartitionedTable::on_done(const wire::PartitionedDone& done) noexcept {
   PartitionedSend* const whole = send_ids_.find(done.send_id);
   if (whole == nullptr) return;
   for (auto at = engine_.sends_.begin(); at != engine_.sends_.end();) {
@@ -290,10 +327,11 @@ void PartitionedTable::start(PartitionedReceive& receive) {
 }
 
 // The sender may write.
-void PartitionedTable::open(PartitionedReceive& receive) {
-  if (!receive.prepared) prepare(receive);
+void PartitionedTable::open(PartitionedReceive& receive) noexcept {
+  const bool prepared = receive.prepared || prepare(receive);
   const std::size_t sent = receive.sent_number * receive.sent_bytes;
-  const bool refused = sent > room_of(receive);
+  using enum wire::Refusal;
+  const wire::Refusal refused = sent > room_of(receive) ? too_little : prepared ? no : no_memory;
   const std::size_t units = receive.units(), coming = receive.sent_number * receive.sent_units();
   for (std::size_t i = 0; i < receive.data.number; ++i)
     receive.missing[i].store(coming <= i * units ? 0 : std::min(units, coming - i * units),
@@ -306,38 +344,45 @@ void PartitionedTable::open(PartitionedReceive& receive) {
                                      .receive_id = receive.id,
                                      .memory = receive.memory};
   engine_.post_control(*receive.peer, &ready, sizeof ready);
-  if (refused) receive.error = MPI_ERR_TRUNCATE;
-  if (refused || receive.left == 0) end(receive);
+  if (refused != no) receive.error = prepared ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
+  if (refused != no || receive.left == 0) end(receive);
 }
 
-// For all rounds: where the data land, its remote key, and notifications.
-void PartitionedTable::prepare(PartitionedReceive& receive) {
+// For all rounds: where the data land, its remote key, and notifications. False if there is no
+// memory.
+bool PartitionedTable::prepare(PartitionedReceive& receive) noexcept {
   const std::size_t room = room_of(receive);
   if (room != 0) {
-    if (!receive.type->contiguous()) receive.bounce = engine_.buffers_.take(room);
+    if (!receive.type->contiguous()) {
+      receive.bounce = engine_.buffers_.try_take(room);
+      if (receive.bounce == nullptr) return false;
+    }
     receive.is_registered =
         engine_.try_register(*receive.peer, receive.destination(), room, receive.memory);
     if (receive.is_registered && receive.sent_bytes != 0 &&
         receive.sent_bytes <= receive.peer->transport->limits().notified_put)
       take_notices(receive);
   }
-  receive.prepared = true;
+  return receive.prepared = true;
 }
 
 // A row of notifications that no other receive has, one for each partition of the sender; none if
 // there is no such row.
-void PartitionedTable::take_notices(PartitionedReceive& receive) {
+void PartitionedTable::take_notices(PartitionedReceive& receive) noexcept {
   std::uint32_t first = 0;
   for (const auto& [other, its] : notifications_) {
     if (other - first >= receive.sent_number) break;
     first = other + its->sent_number;
   }
   if (receive.sent_number > notification_bit - first) return;
-  notifications_.emplace(first, &receive);
-  receive.first_notification = notification_bit | first;
+  try {
+    notifications_.emplace(first, &receive);
+    receive.first_notification = notification_bit | first;
+  } catch (const std::bad_alloc&) { // FINs do as well
+  }
 }
 
-void PartitionedTable::on_notification(std::uint32_t notification) {
+void PartitionedTable::on_notification(std::uint32_t notification) noexcept {
   const std::uint32_t number = notification & ~notification_bit;
   auto at = notifications_.upper_bound(number);
   if (at == notifications_.begin()) return;
@@ -345,12 +390,14 @@ void PartitionedTable::on_notification(std::uint32_t notification) {
   arrived(*at->second, number - at->first);
 }
 
-void PartitionedTable::on_fin(const wire::Fin& fin) {
-  if (PartitionedReceive* const receive = receive_ids_.find(fin.id))
-    arrived(*receive, static_cast<std::uint32_t>(fin.source));
+void PartitionedTable::on_fin(const wire::Fin& fin) noexcept {
+  PartitionedReceive* const receive = receive_ids_.find(fin.id);
+  if (receive == nullptr) return;
+  if (fin.lacks) receive->error = MPI_ERR_OTHER;
+  arrived(*receive, static_cast<std::uint32_t>(fin.source));
 }
 
-void PartitionedTable::on_fragment(const std::byte* packet, std::size_t bytes) {
+void PartitionedTable::on_fragment(const std::byte* packet, std::size_t bytes) noexcept {
   wire::PartitionFragment fragment;
   std::memcpy(&fragment, packet, sizeof fragment);
   PartitionedReceive* const receive = receive_ids_.find(fragment.receive_id);
@@ -358,15 +405,16 @@ void PartitionedTable::on_fragment(const std::byte* packet, std::size_t bytes) {
   const std::size_t data = bytes - sizeof fragment;
   const std::size_t room = room_of(*receive);
   if (fragment.offset > room || data > room - fragment.offset) {
-    base::fail(MPI_ERR_INTERN, "rank {} sent {} bytes at {} to a partitioned receive of {} bytes",
-               receive->peer->rank, data, fragment.offset, room);
+    return engine_.on_failure(base::make_error(
+        MPI_ERR_INTERN, "rank {} sent {} bytes at {} to a partitioned receive of {} bytes",
+        receive->peer->rank, data, fragment.offset, room));
   }
   base::copy(receive->destination() + fragment.offset, packet + sizeof fragment, data);
   if (fragment.last) arrived(*receive, fragment.partition);
 }
 
 // A partition of the sender is in place: those of ours that it touches miss fewer bytes.
-void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partition) {
+void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partition) noexcept {
   if (!receive.running || partition >= receive.sent_number) return;
   const std::size_t ours = receive.units();
   std::size_t at = partition * receive.sent_units();
@@ -386,21 +434,22 @@ void PartitionedTable::arrived(PartitionedReceive& receive, std::uint32_t partit
   count(receive);
 }
 
-void PartitionedTable::unpack(PartitionedReceive& receive, std::uint32_t partition) {
+void PartitionedTable::unpack(PartitionedReceive& receive, std::uint32_t partition) noexcept {
   const Data data = receive.data.partition(partition);
   const std::size_t room = receive.data.bytes(), at = partition * room;
-  datatype::PackCursor(*data.type, data.address, data.count)
-      .unpack(receive.bounce + at, std::min(room, receive.bytes - at)); // the last may be short
+  if (!datatype::unpack(*data.type, data.address, data.count, receive.bounce + at,
+                        std::min(room, receive.bytes - at))) // the last may be short
+    receive.error = MPI_ERR_NO_MEM;
 }
 
 // ---------------------------------------------------------------- the end of a round
 
 // One partition less to come or to go.
-void PartitionedTable::count(Partitioned& operation) {
+void PartitionedTable::count(Partitioned& operation) noexcept {
   if (--operation.left == 0) end(operation);
 }
 
-void PartitionedTable::end(Partitioned& operation) {
+void PartitionedTable::end(Partitioned& operation) noexcept {
   operation.running = false;
   operation.ended(operation.argument, {.source = operation.envelope.source,
                                        .tag = operation.envelope.tag,
@@ -409,16 +458,23 @@ void PartitionedTable::end(Partitioned& operation) {
 }
 
 // What was on its way to the peer has ended already.
-void PartitionedTable::fail_peer(const Peer& peer) {
+void PartitionedTable::fail_peer(const Peer& peer, std::int32_t error) noexcept {
   std::erase_if(offers_, [&](const Offer& offer) { return offer.peer == &peer; });
-  std::vector<Partitioned*> lost;
-  for_each_running([&](Partitioned& operation, bool) {
-    if (operation.peer == &peer) lost.push_back(&operation);
-  });
-  for (Partitioned* const operation : lost) {
-    operation->error = MPI_ERR_PROC_ABORTED;
-    end(*operation);
+  for_each_running([&](Partitioned& operation, bool) { operation.lost = operation.peer == &peer; });
+  // The end of one may begin or release others.
+  for (Partitioned* next = any_lost(); next != nullptr; next = any_lost()) {
+    next->lost = false;
+    next->error = error;
+    end(*next);
   }
+}
+
+Partitioned* PartitionedTable::any_lost() const {
+  Partitioned* found = nullptr;
+  for_each_running([&](Partitioned& operation, bool) {
+    if (operation.lost) found = &operation;
+  });
+  return found;
 }
 
 } // namespace macadam::engine

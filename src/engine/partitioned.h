@@ -58,7 +58,7 @@ struct Partitions {
 // What a send and a receive have in common.
 struct Partitioned {
   // Called at the end of each round.
-  using Ended = void (*)(void* argument, const Status& status);
+  using Ended = void (*)(void* argument, const Status& status) noexcept;
 
   PartitionedTable* table = nullptr;
   Peer* peer = nullptr;
@@ -69,6 +69,7 @@ struct Partitioned {
   Ended ended = nullptr;
   void* argument = nullptr;
   bool running = false;      // between start() and `ended`
+  bool lost = false;         // its peer has failed
   std::int32_t error = 0;    // of this round
   std::size_t bytes = 0;     // that a round moves
   std::uint32_t left = 0;    // the sender's partitions that are still to be sent, or to arrive
@@ -99,7 +100,7 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
   std::uint32_t started = 0;                            // rounds begun here
   std::uint32_t opened = 0;                             // ... and by the receiver: may be one ahead
   bool by_messages = false;                             // the receiver cannot name its memory
-  bool refused = false;                                 // ... or has too little
+  std::int32_t refused = MPI_SUCCESS;                   // ... or lacks it: the error of the round
 };
 
 struct Receiving; // tag: partitioned receives
@@ -169,14 +170,14 @@ class PartitionedTable {
   void keep_left_in(std::atomic<bool>& word) { left_ = &word; }
 
   // For the engine.
-  void on_send(Peer& peer, const wire::PartitionedSend& offer);
-  void on_ready(const wire::PartitionedReady& ready);
-  void on_fin(const wire::Fin& fin);
-  void on_done(const wire::PartitionedDone& done);
-  void on_fragment(const std::byte* packet, std::size_t bytes);
-  void on_notification(std::uint32_t notification);
-  void on_offer(Peer& peer, const wire::PartitionOffer& offer);
-  void fail_peer(const Peer& peer);
+  void on_send(Peer& peer, const wire::PartitionedSend& offer) noexcept;
+  void on_ready(const wire::PartitionedReady& ready) noexcept;
+  void on_fin(const wire::Fin& fin) noexcept;
+  void on_done(const wire::PartitionedDone& done) noexcept;
+  void on_fragment(const std::byte* packet, std::size_t bytes) noexcept;
+  void on_notification(std::uint32_t notification) noexcept;
+  void on_offer(Peer& peer, const wire::PartitionOffer& offer) noexcept;
+  void fail_peer(const Peer& peer, std::int32_t error) noexcept;
   void drop_context(std::uint64_t context);
 
   template <class Visit>
@@ -211,20 +212,22 @@ class PartitionedTable {
   void init(Partitioned& made, Peer& peer, const Envelope& envelope, const Partitions& data,
             Partitioned::Ended ended, void* argument);
   void match(PartitionedReceive& receive, const wire::PartitionedSend& offer);
-  void open(PartitionedReceive& receive);
-  void prepare(PartitionedReceive& receive);
-  void take_notices(PartitionedReceive& receive);
+  void open(PartitionedReceive& receive) noexcept;
+  bool prepare(PartitionedReceive& receive) noexcept;
+  void take_notices(PartitionedReceive& receive) noexcept;
   void post_marked(PartitionedSend& send, std::size_t word, std::size_t words) noexcept;
   void post(PartitionedSend& send, std::uint32_t partition) noexcept;
-  void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
-  void write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
-  bool offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition);
-  void count(Partitioned& operation);
-  void arrived(PartitionedReceive& receive, std::uint32_t partition);
-  void unpack(PartitionedReceive& receive, std::uint32_t partition);
-  void end(Partitioned& operation);
-  static void on_written(Request& request, void* argument);
-  static void on_read(Request& request, void* argument);
+  SendRequest* make_part(PartitionedSend& whole, std::uint32_t partition) noexcept;
+  void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
+  void write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
+  bool offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
+  void count(Partitioned& operation) noexcept;
+  void arrived(PartitionedReceive& receive, std::uint32_t partition) noexcept;
+  void unpack(PartitionedReceive& receive, std::uint32_t partition) noexcept;
+  [[nodiscard]] Partitioned* any_lost() const;
+  void end(Partitioned& operation) noexcept;
+  static void on_written(Request& request, void* argument) noexcept;
+  static void on_read(Request& request, void* argument) noexcept;
 
   Engine& engine_;
   base::Slab<PartitionedSend> send_slab_;

@@ -2,6 +2,7 @@
 #include "engine/peer.h"
 
 #include <algorithm>
+#include <new>
 
 namespace macadam::engine {
 namespace {
@@ -33,48 +34,67 @@ Channel* Channels::find(std::uint64_t context, std::int32_t tag) const {
   return nullptr;
 }
 
-Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound) {
+// A channel that was refused once has sent or received uncounted messages: it must never be counted
+// later, so its context is given nothing new any more.
+Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag,
+                                std::size_t bound) noexcept {
   if (Channel* known = find(context, tag)) return last_ = known;
-  // A tag that was refused once has sent or received uncounted messages: it must never be counted
-  // later, so its context is given nothing new any more.
   const bool of_user = tag >= 0;
+  if (refuses_all_) return nullptr;
   if (of_user && std::ranges::find(refused_, context) != refused_.end()) return nullptr;
-  if (of_user && users_ >= bound) {
+  try {
+    if (!of_user || users_ < bound) return last_ = make(context, tag);
     refused_.push_back(context);
-    return nullptr;
+  } catch (const std::bad_alloc&) {
+    refuses_all_ = true;
   }
-  if (table_.size() < 2 * (used_ + 1)) resize(std::max<std::size_t>(4, 2 * table_.size()));
+  return nullptr;
+}
+
+Channel* Channels::make(std::uint64_t context, std::int32_t tag) {
   auto channel = std::make_unique<Channel>();
+  if (table_.size() < 2 * (used_ + 1)) {
+    std::vector<std::unique_ptr<Channel>> old(std::max<std::size_t>(4, 2 * table_.size()));
+    old.swap(table_);
+    for (auto& known : old) {
+      if (known) insert(table_, std::move(known));
+    }
+  }
   channel->context = context;
   channel->tag = tag;
-  last_ = channel.get();
+  Channel* const made = channel.get();
   insert(table_, std::move(channel));
   ++used_;
-  if (of_user) ++users_;
-  return last_;
+  if (tag >= 0) ++users_;
+  return made;
 }
 
-void Channels::resize(std::size_t slots) {
-  std::vector<std::unique_ptr<Channel>> old(slots);
-  old.swap(table_);
-  for (auto& channel : old) {
-    if (channel) insert(table_, std::move(channel));
-  }
-}
-
-void Channels::drop(std::uint64_t context) {
+void Channels::drop(std::uint64_t context) noexcept {
   last_ = nullptr;
   std::erase(refused_, context);
-  bool dropped = false;
-  for (auto& channel : table_) {
-    if (!channel || channel->context != context) continue;
-    if (channel->pending != 0 || !channel->waiting.empty()) continue; // still in use
-    if (channel->tag >= 0) --users_;
-    channel.reset();
-    --used_;
-    dropped = true;
+  const auto goes = [context](const Channel* channel) {
+    const bool in_use = channel != nullptr && (channel->pending != 0 || !channel->waiting.empty());
+    return channel != nullptr && channel->context == context && !in_use;
+  };
+  for (std::size_t at = 0; at < table_.size(); ++at) {
+    while (goes(table_[at].get())) {
+      if (table_[at]->tag >= 0) --users_;
+      --used_;
+      table_[at].reset();
+      close_gap(at);
+    }
   }
-  if (dropped) resize(table_.size()); // closes the gaps in the probe sequences
+}
+
+// Of the channels behind it, those move up that the gap would hide.
+void Channels::close_gap(std::size_t gap) noexcept {
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t at = (gap + 1) & mask; table_[at]; at = (at + 1) & mask) {
+    const std::size_t home = hash(table_[at]->context, table_[at]->tag) & mask;
+    if (((at - home) & mask) < ((at - gap) & mask)) continue;
+    table_[gap] = std::move(table_[at]);
+    gap = at;
+  }
 }
 
 Peer& PeerTable::make(Rank rank) {

@@ -31,6 +31,7 @@ struct Channel {
   std::int32_t tag = 0;
   std::int32_t source = 0;   // the peer's rank in the communicator, once a receive was posted
   bool revoking = false;     // no announcement leaves until it is known what was used
+  bool uncounted = false;    // an announcement could not be kept: none is used any more
   std::uint32_t pending = 0; // receives posted for exactly this channel, not matched
   std::uint64_t sent = 0;    // messages sent: the next one's ordinal
   std::uint64_t matched = 0; // messages of the peer matched with a receive (or a matched probe)
@@ -39,13 +40,14 @@ struct Channel {
 };
 
 // The channels of one peer: a hash table. A channel never moves. The user's are bounded; past the
-// bound the communicator falls back on this pair until it is freed: channels that are not in the
-// table are not counted, so nothing is announced on them and announcements for them are dropped.
+// bound, or without memory, the communicator falls back on this pair until it is freed: channels
+// that are not in the table are not counted, so nothing is announced on them and announcements for
+// them are dropped.
 // Tags below 0 are the library's own, which are few.
 class Channels {
  public:
   // The channel, made if there is room for it; null if not.
-  Channel* get(std::uint64_t context, std::int32_t tag, std::size_t bound) {
+  Channel* get(std::uint64_t context, std::int32_t tag, std::size_t bound) noexcept {
     if (last_ != nullptr && last_->tag == tag && last_->context == context) [[likely]]
       return last_;
     return find_or_make(context, tag, bound);
@@ -53,7 +55,7 @@ class Channels {
   // The channel if it was made.
   [[nodiscard]] Channel* find(std::uint64_t context, std::int32_t tag) const;
   // Forgets the channels of a communicator that was freed.
-  void drop(std::uint64_t context);
+  void drop(std::uint64_t context) noexcept;
   [[nodiscard]] std::size_t size() const { return used_; }
   // The contexts that a channel was refused to.
   [[nodiscard]] const std::vector<std::uint64_t>& refused() const { return refused_; }
@@ -65,14 +67,16 @@ class Channels {
   }
 
  private:
-  Channel* find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound);
-  void resize(std::size_t slots);
+  Channel* find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound) noexcept;
+  Channel* make(std::uint64_t context, std::int32_t tag);
+  void close_gap(std::size_t gap) noexcept;
 
   Channel* last_ = nullptr;
   std::vector<std::unique_ptr<Channel>> table_; // open addressing, a power of two
   std::size_t used_ = 0;
   std::size_t users_ = 0; // of these
   std::vector<std::uint64_t> refused_;
+  bool refuses_all_ = false; // as there was no memory once
 };
 
 // Something for a peer that could not be handed to the transport yet. Order is kept: once one
@@ -97,6 +101,7 @@ struct Arriving {
   ReceiveRequest* receive = nullptr;
   struct Message* message = nullptr;
   std::size_t arrived = 0; // bytes of its payload
+  bool lost = false;       // there is no memory for them
   std::size_t bytes = 0;   // of all of it
 };
 

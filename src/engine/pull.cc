@@ -9,30 +9,31 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace macadam::engine {
 
 // Registers memory for the peer; false if no more can be registered.
 bool Engine::try_register(Peer& peer, const std::byte* memory, std::size_t bytes,
-                          RemoteMemory& registered) {
+                          RemoteMemory& registered) noexcept {
   try {
     registered = peer.transport->register_cached(const_cast<std::byte*>(memory), bytes);
     return true;
-  } catch (const base::Error& error) {
-    if (error.error_class != MPI_ERR_NO_MEM) throw;
-    ++counters_.unregistered;
-    return false;
+  } catch (const base::Error&) {
+  } catch (const std::bad_alloc&) {
   }
+  ++counters_.unregistered;
+  return false;
 }
 
 // Asks for the next fragment; one at a time, so that it needs no room here.
-void Engine::pull(ReceiveRequest& receive) {
+void Engine::pull(ReceiveRequest& receive) noexcept {
   const wire::Pull pull{
       .send_id = receive.sender_id, .receive_id = receive.id, .offset = receive.pulled};
   post_control(*receive.peer, &pull, sizeof pull);
 }
 
-void Engine::on_pull(Peer& peer, const wire::Pull& pull) {
+void Engine::on_pull(Peer& peer, const wire::Pull& pull) noexcept {
   SendRequest* const send = send_ids_.find(pull.send_id);
   if (send == nullptr || send->stage != SendStage::announced || pull.offset >= send->bytes) return;
   stop_waiting(*send);
@@ -42,7 +43,7 @@ void Engine::on_pull(Peer& peer, const wire::Pull& pull) {
                std::min(most, send->bytes - pull.offset));
 }
 
-void Engine::on_fragment(const std::byte* packet, std::size_t bytes) {
+void Engine::on_fragment(const std::byte* packet, std::size_t bytes) noexcept {
   wire::Fragment fragment;
   std::memcpy(&fragment, packet, sizeof fragment);
   ReceiveRequest* const receive = receive_ids_.find(fragment.receive_id);
@@ -52,7 +53,7 @@ void Engine::on_fragment(const std::byte* packet, std::size_t bytes) {
   base::copy(destination(*receive) + receive->pulled, packet + sizeof fragment, more);
   receive->pulled += more;
   if (receive->pulled < fits) return pull(*receive);
-  finish_reading(*receive, true);
+  finish_reading(*receive, MPI_SUCCESS);
 }
 
 } // namespace macadam::engine

@@ -27,8 +27,8 @@ ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
     take(receive, *message);
     return &receive;
   }
-  if (peer != nullptr && peer->state == PeerState::failed) [[unlikely]] {
-    finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
+  if (failure_.noted() || (peer != nullptr && peer->state == PeerState::failed)) [[unlikely]] {
+    finish_receive(receive, 0, error_of_end());
     return &receive;
   }
   matcher_.post(receive, envelope);
@@ -63,20 +63,22 @@ ReceiveRequest* Engine::receive_matched(Message& message, const Data& data) {
 }
 
 // A receive gets a message that was kept.
-void Engine::take(ReceiveRequest& receive, Message& message) {
+void Engine::take(ReceiveRequest& receive, Message& message) noexcept {
   if (message.rendezvous) {
     accept(receive, message);
   } else {
     if (message.send_id != 0) acknowledge(*message.peer, message.send_id);
     if (message.peer->arriving.message == &message) [[unlikely]]
       take_arriving(receive, message);
+    else if (message.lost) [[unlikely]]
+      finish_receive(receive, message.bytes, MPI_ERR_NO_MEM);
     else
       deliver(receive, message.data, message.bytes);
   }
   free_message(message);
 }
 
-void Engine::count_match(Peer& peer, Envelope envelope) {
+void Engine::count_match(Peer& peer, Envelope envelope) noexcept {
   if (Channel* counting = channel(peer, envelope.context, envelope.tag)) ++counting->matched;
 }
 
@@ -89,15 +91,15 @@ std::uint64_t Engine::ordinal_of(const ReceiveRequest& receive) const {
   return ordinal;
 }
 
-// Where the data go: the user's memory, or a block to be unpacked from.
-std::byte* Engine::destination(ReceiveRequest& receive) {
-  if (!receive.noncontiguous) return static_cast<std::byte*>(receive.data.address);
-  if (receive.bounce == nullptr) receive.bounce = buffers_.take(receive.capacity);
-  return receive.bounce;
+// False if there is no memory to unpack from.
+bool Engine::has_landing(ReceiveRequest& receive) noexcept {
+  if (receive.noncontiguous && receive.bounce == nullptr)
+    receive.bounce = buffers_.try_take(receive.capacity);
+  return !receive.noncontiguous || receive.bounce != nullptr;
 }
 
 // False if that cannot be had.
-bool Engine::register_destination(ReceiveRequest& receive) {
+bool Engine::register_destination(ReceiveRequest& receive) noexcept {
   if (!receive.is_registered && receive.capacity != 0) {
     receive.is_registered =
         try_register(*receive.peer, destination(receive), receive.capacity, receive.registered);
@@ -107,7 +109,8 @@ bool Engine::register_destination(ReceiveRequest& receive) {
 }
 
 // `bytes` is the size of the message; the data that fit are in place (or in the bounce buffer).
-void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) {
+void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes,
+                            std::int32_t error) noexcept {
   base::List<ReceiveRequest, InFlight>::erase(receive);
   stop_watching(receive);
   if (receive.sender_permit != 0) std::erase(unread_, &receive);
@@ -116,8 +119,10 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::i
   if (receive.offered != nullptr) free_message(*receive.offered);
   if (receive.is_registered) receive.peer->transport->release_cached(receive.registered);
   if (receive.bounce != nullptr) {
-    datatype::PackCursor cursor(*receive.noncontiguous, receive.data.address, receive.data.count);
-    cursor.unpack(receive.bounce, std::min<std::size_t>(bytes, receive.capacity));
+    const bool unpacked =
+        datatype::unpack(*receive.noncontiguous, receive.data.address, receive.data.count,
+                         receive.bounce, std::min<std::size_t>(bytes, receive.capacity));
+    if (!unpacked && error == MPI_SUCCESS) error = MPI_ERR_NO_MEM;
     buffers_.give(receive.bounce, receive.capacity);
     receive.bounce = nullptr;
   }
@@ -131,17 +136,24 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::i
   complete(receive);
 }
 
-Message& Engine::keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) {
-  Message& message = *message_slab_.make();
-  message.peer = &peer;
-  message.envelope = envelope;
-  message.bytes = bytes;
-  matcher_.add_unexpected(message);
+// Null, and the end of all communication, if there is no memory for it.
+Message* Engine::keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) noexcept {
+  Message* const message = message_slab_.try_make();
+  if (message == nullptr) {
+    on_failure(base::make_error(
+        MPI_ERR_NO_MEM, "there is no memory for the record of a message that came before its "
+                        "receive; give the process more memory"));
+    return nullptr;
+  }
+  message->peer = &peer;
+  message->envelope = envelope;
+  message->bytes = bytes;
+  matcher_.add_unexpected(*message);
   ++counters_.unexpected;
   return message;
 }
 
-void Engine::free_message(Message& message) {
+void Engine::free_message(Message& message) noexcept {
   if (message.data != nullptr) {
     buffers_.give(message.data, message.bytes);
     unexpected_bytes_ -= room(message);

@@ -61,7 +61,7 @@ struct Request : base::Object {
   explicit Request(Role r) : base::Object(base::ObjectKind::request), role(r) {}
 
   // Called once, when `complete` becomes true; may start other operations and release this one.
-  using Continuation = void (*)(Request& request, void* argument);
+  using Continuation = void (*)(Request& request, void* argument) noexcept;
 
   Role role;
   bool complete = false;

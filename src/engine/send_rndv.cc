@@ -4,6 +4,7 @@
 // sends FIN (Small & Yuan, Figure 2). The data of HYBRID are read here too. In an exchange where
 // processors copy, both forms are open, and the side that has nothing else to do first takes the
 // permit that decides (exchange.cc).
+#include "base/try_push.h"
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace macadam::engine {
 
 // The SENDER_READY of a send, which now waits for the receiver.
-wire::SenderReady Engine::offer(SendRequest& send) {
+wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     try_register(*send.peer, flat(send), send.bytes, send.registered);
   if (read) issue_in_exchange(send);
@@ -20,9 +21,9 @@ wire::SenderReady Engine::offer(SendRequest& send) {
   ++counters_.sender_early;
   ++(read ? counters_.send_rndv_read : counters_.send_rndv_write);
   // The receiver may have announced this very receive meanwhile: then the announcement is used.
-  if (send.counted) {
-    channel(*send.peer, send.envelope.context, send.envelope.tag)->waiting.push_back(&send);
-  }
+  send.counted =
+      send.counted &&
+      base::try_push(channel(*send.peer, send.envelope.context, send.envelope.tag)->waiting, &send);
   const wire::Offer form = send.permit != 0 ? wire::Offer::either
                            : read           ? wire::Offer::read
                                             : wire::Offer::write;
@@ -59,11 +60,13 @@ void copy_offer(const wire::SenderReady& ready, Message& message) {
 
 } // namespace
 
-void Engine::on_sender_ready(Peer& peer, const wire::SenderReady& ready) {
+void Engine::on_sender_ready(Peer& peer, const wire::SenderReady& ready) noexcept {
   const Envelope envelope{ready.context, ready.source, ready.tag};
   ReceiveRequest* const receive = matcher_.take_receive(envelope);
   if (receive == nullptr) {
-    return copy_offer(ready, keep_unexpected(peer, envelope, ready.bytes));
+    if (Message* const kept = keep_unexpected(peer, envelope, ready.bytes))
+      copy_offer(ready, *kept);
+    return;
   }
   bind(*receive, peer, envelope);
   Message offered;
@@ -73,26 +76,30 @@ void Engine::on_sender_ready(Peer& peer, const wire::SenderReady& ready) {
 }
 
 // A receive has met a SENDER_READY: fetch the data, or tell the sender where to write them.
-void Engine::accept(ReceiveRequest& receive, const Message& message) {
+void Engine::accept(ReceiveRequest& receive, const Message& message) noexcept {
   receive.sender_id = message.send_id;
   receive.incoming = message.bytes;
   receiving_.push_back(receive);
   fetch(receive, message);
 }
 
-void Engine::fetch(ReceiveRequest& receive, const Message& message) {
+void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
   Peer& peer = *receive.peer;
   if (message.bytes != receive.capacity) stop_watching(receive); // a FIN will tell its length
-  if (peer.state == PeerState::failed) return finish_receive(receive, 0, MPI_ERR_PROC_ABORTED);
+  if (peer.state == PeerState::failed) return finish_receive(receive, 0, error_of_end());
   if (receive.announced && message.counted && message.offer != wire::Offer::hybrid) {
     // Both came at the same time (Figure 5 b): the sender will use the announcement. If it can.
     receive.stage = ReceiveStage::awaits_fin;
-    if (receive.revoking) receive.offered = &keep_offer(message);
+    if (receive.revoking) receive.offered = keep_offer(message);
     return;
   }
-  if (receive.id == 0) receive.id = receive_ids_.add(&receive);
+  if (receive.id == 0) receive.id = receive_ids_.try_add(&receive);
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
   const bool either = message.offer == wire::Offer::either;
+  if (receive.id == 0 || !has_landing(receive)) { // the sender may go on
+    if (either) peer.transport->use(*peer.link, message.permit);
+    return finish_reading(receive, MPI_ERR_NO_MEM);
+  }
   if ((message.offer == wire::Offer::write || either) && register_destination(receive)) {
     receive.stage = ReceiveStage::awaits_fin;
     wire::ReceiverReady ready{.answers = true,
@@ -112,7 +119,7 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) {
   if (either) peer.transport->use(*peer.link, message.permit); // without an answer it is ours
   receive.stage = ReceiveStage::reading;
   stop_watching(receive); // what changes now is what we read
-  if (fits == 0) return finish_reading(receive, true);
+  if (fits == 0) return finish_reading(receive, MPI_SUCCESS);
   if (message.offer == wire::Offer::write) {
     ++counters_.pulled;
     return pull(receive);
@@ -121,26 +128,32 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) {
 }
 
 // For later, when it is known whether the announcement was taken back.
-Message& Engine::keep_offer(const Message& message) {
-  Message& kept = *message_slab_.make();
-  kept.peer = message.peer;
-  kept.rendezvous = true;
-  kept.bytes = message.bytes;
-  kept.send_id = message.send_id;
-  kept.memory = message.memory;
-  kept.permit = message.permit;
-  kept.offer = message.offer;
-  kept.counted = message.counted;
+Message* Engine::keep_offer(const Message& message) noexcept {
+  Message* const kept = message_slab_.try_make();
+  if (kept == nullptr) {
+    on_failure(base::make_error(
+        MPI_ERR_NO_MEM, "there is no memory to keep the offer of a message; give the process "
+                        "more memory"));
+    return nullptr;
+  }
+  kept->peer = message.peer;
+  kept->rendezvous = true;
+  kept->bytes = message.bytes;
+  kept->send_id = message.send_id;
+  kept->memory = message.memory;
+  kept->permit = message.permit;
+  kept->offer = message.offer;
+  kept->counted = message.counted;
   return kept;
 }
 
-void Engine::finish_reading(ReceiveRequest& receive, bool ok) {
+void Engine::finish_reading(ReceiveRequest& receive, std::int32_t error) noexcept {
   acknowledge(*receive.peer, receive.sender_id);
-  finish_receive(receive, receive.incoming, ok ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED);
+  finish_receive(receive, receive.incoming, error);
 }
 
 // The data of a send have been read, or a synchronous EAGER has been matched.
-void Engine::on_fin_to_sender(const wire::Fin& fin) {
+void Engine::on_fin_to_sender(const wire::Fin& fin) noexcept {
   SendRequest* const send = send_ids_.find(fin.id);
   if (send == nullptr) return;
   stop_waiting(*send);
@@ -148,7 +161,7 @@ void Engine::on_fin_to_sender(const wire::Fin& fin) {
 }
 
 // The send needs no announcement any more.
-void Engine::stop_waiting(SendRequest& send) {
+void Engine::stop_waiting(SendRequest& send) noexcept {
   if (!send.counted || send.hybrid) return;
   Channel* const counting = channel(*send.peer, send.envelope.context, send.envelope.tag);
   if (counting != nullptr) std::erase(counting->waiting, &send);

@@ -22,6 +22,7 @@ enum class Posted : std::uint8_t {
   pending,    // accepted; Sink::on_complete() follows with the cookie
   busy,       // no room now, nothing was done: the engine tries again after a poll()
   unnotified, // put_notified() only: nothing was done, it takes a put() and a message this time
+  refused,    // nothing was done, nor will be: the memory there cannot be reached (any more)
 };
 
 // Memory of one process as its peers may name it on the wire. Made by register_cached().
@@ -89,37 +90,34 @@ struct Limits {
 inline constexpr unsigned notification_bits = 28;
 
 // What a transport delivers from poll(); the engine implements it. A sink may call any operation of
-// the transport from inside, except poll().
+// the transport from inside, except poll(). Nothing is thrown: what fails ends a request, or this
+// process's communication (on_failure).
 class Sink {
  public:
   // A message of `source`: valid only during the call.
-  virtual void on_message(Rank source, const std::byte* message, std::size_t bytes) = 0;
+  virtual void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept = 0;
   // A put of `source` with a notification is there as a whole. In order with messages.
-  virtual void on_put(Rank source, std::uint32_t notification, std::size_t bytes) = 0;
+  virtual void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept = 0;
   // The same for a long message, which a transport may deliver while it still arrives: its first
   // fragment (all of the engine's header and what has come of the payload) and the number of bytes
   // to come, then these in order, before any other message of this source.
-  virtual void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
-                                 std::size_t rest) {
-    no_fragments(source, fragment, bytes + rest);
+  virtual void on_first_fragment(Rank source, const std::byte*, std::size_t bytes,
+                                 std::size_t rest) noexcept {
+    on_failure(base::make_error(MPI_ERR_INTERN,
+                                "rank {} sent {} bytes in fragments, whole messages are needed",
+                                source, bytes + rest));
   }
-  virtual void on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) {
-    no_fragments(source, fragment, bytes);
-  }
+  virtual void on_next_fragment(Rank, const std::byte*, std::size_t) noexcept {}
   // A put or get that was `pending` is finished; `ok` is false if the peer failed.
-  virtual void on_complete(std::uint64_t cookie, bool ok) = 0;
+  virtual void on_complete(std::uint64_t cookie, bool ok) noexcept = 0;
   // The state of a peer changed: a connection is ready, or the peer is gone.
-  virtual void on_peer(Rank peer, PeerState state) = 0;
+  virtual void on_peer(Rank peer, PeerState state) noexcept = 0;
+  // This process can go on with nobody: what it shares with others is damaged, or there is no
+  // memory for the records of a network. It is not polled any more.
+  virtual void on_failure(base::Error&& why) noexcept = 0;
 
  protected:
   ~Sink() = default;
-
- private:
-  [[noreturn]] static void no_fragments(Rank source, const std::byte*, std::size_t bytes) {
-    base::fail(MPI_ERR_INTERN,
-               "rank {} sent {} bytes in fragments to who takes whole messages only", source,
-               bytes);
-  }
 };
 
 // A network, as the engine sees it. Messages between two processes arrive once and in order. The
@@ -131,11 +129,11 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  [[nodiscard]] virtual const Limits& limits() const = 0;
+  [[nodiscard]] virtual const Limits& limits() const noexcept = 0;
 
   // Whether this network reaches a rank. Of several networks a peer is talked to over the first
   // that does (networks.h).
-  [[nodiscard]] virtual bool reaches(Rank) const { return true; }
+  [[nodiscard]] virtual bool reaches(Rank) const noexcept { return true; }
 
   // The link to a peer, made on first call and kept. `connecting` links take operations only after
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.
@@ -143,44 +141,46 @@ class Transport {
 
   // Payload bytes up to which EAGER is best now for what goes to a peer, and for what comes from
   // it. A transport may learn; the two ends of a connection need not agree at any time.
-  [[nodiscard]] virtual std::size_t eager_to(const Link&) const { return limits().eager; }
-  [[nodiscard]] virtual std::size_t eager_from(const Link&) const { return limits().eager; }
+  [[nodiscard]] virtual std::size_t eager_to(const Link&) const noexcept { return limits().eager; }
+  [[nodiscard]] virtual std::size_t eager_from(const Link&) const noexcept {
+    return limits().eager;
+  }
 
   // Sends header and payload as one message, copied before return: done or busy.
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,
-                      std::size_t payload_bytes) = 0;
+                      std::size_t payload_bytes) noexcept = 0;
 
   // Writes local memory to a peer's (put) or reads it (get). `pending` means that the local memory
   // is still in use; see above for what orders a put with messages.
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                     std::uint64_t cookie) = 0;
+                     std::uint64_t cookie) noexcept = 0;
   // The same with a notification (of notification_bits, not 0) for Sink::on_put() of the target, if
   // Limits::notified_put allows so many bytes: on verbs one write with immediate, no message. In
   // shared memory the target's poll() may take part; not in an `exchange`, where the target has
   // data of its own to move.
   virtual Posted put_notified(Link&, const void*, RemoteMemory, std::size_t,
                               std::uint64_t /*cookie*/, std::uint32_t /*notification*/,
-                              bool /*exchange*/) {
-    base::fail(MPI_ERR_INTERN, "{} has no puts that tell their target", limits().name);
+                              bool /*exchange*/) noexcept {
+    return Posted::unnotified;
   }
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
-                     std::uint64_t cookie) = 0;
+                     std::uint64_t cookie) noexcept = 0;
 
   // Registers memory, by the cache where there is one, so that peers may put to it and get from it
   // until release_cached(). Throws base::Error (MPI_ERR_NO_MEM) if no more can be registered. Local
   // memory of puts and gets needs no registration.
   virtual RemoteMemory register_cached(void* memory, std::size_t bytes) = 0;
-  virtual void release_cached(RemoteMemory memory) = 0;
+  virtual void release_cached(RemoteMemory memory) noexcept = 0;
 
   // Permits: leave for a peer to do something once, which the peer uses or this process revokes,
   // never both, and neither needs an act of the other's process for it. A permit is a number that
   // travels. issue() may be called before the peer is connected; 0: there are too many already.
-  virtual std::uint64_t issue(Link&) { return 0; }
+  virtual std::uint64_t issue(Link&) noexcept { return 0; }
   // The peer's permit: false if it was revoked. Not to be asked twice.
-  virtual bool use(Link&, std::uint64_t /*permit*/) { return true; }
-  virtual Revoked revoke(Link&, std::uint64_t /*permit*/) { return Revoked::yes; }
+  virtual bool use(Link&, std::uint64_t /*permit*/) noexcept { return true; }
+  virtual Revoked revoke(Link&, std::uint64_t /*permit*/) noexcept { return Revoked::yes; }
   // A permit of ours, revoked, used or never to be used, is wanted no more.
-  virtual void discard(Link&, std::uint64_t /*permit*/) {}
+  virtual void discard(Link&, std::uint64_t /*permit*/) noexcept {}
 
   // One-sided access (rma/). Unlike put() and get(), these need no act of the target's process, and
   // may be used between any two processes that the network connects, though a nearer one does too.
@@ -190,45 +190,46 @@ class Transport {
   virtual RemoteMemory register_region(void* memory, std::size_t bytes) {
     return register_cached(memory, bytes);
   }
-  virtual void deregister_region(RemoteMemory memory) { release_cached(memory); }
+  virtual void deregister_region(RemoteMemory memory) noexcept { release_cached(memory); }
   // Whether the local peers of this process have its registered regions in their address spaces.
-  [[nodiscard]] virtual bool is_mapped(RemoteMemory) const { return false; }
-  // Where a registered region of a peer is in this address space; null if it is not there.
+  [[nodiscard]] virtual bool is_mapped(RemoteMemory) const noexcept { return false; }
+  // Where a registered region of a peer is in this address space; null if it is not there. Throws
+  // base::Error if it could be, and there is no room for it.
   virtual std::byte* mapped(Link&, RemoteMemory, std::size_t) { return nullptr; }
-  // Why a registered region of this peer that is not mapped cannot be accessed; empty if it can.
-  virtual std::string why_not_direct(Link&) { return {}; }
+  // Why a registered region of this peer that is not mapped cannot be accessed; null if it can.
+  virtual const char* why_not_direct(Link&) noexcept { return nullptr; }
 
   // As put() and get(). Writes to one peer land in the order in which they were posted if
   // Limits::orders_writes, and a read or atomic() finds what was written before it. `done` means
   // that the local memory is free; that a write has landed is told by flush(). An operation on a
   // failed peer completes not `ok`, or is `done` if Sink::on_peer() has told of the failure.
   virtual Posted write(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                       std::uint64_t cookie) {
+                       std::uint64_t cookie) noexcept {
     return put(link, local, target, bytes, cookie);
   }
   virtual Posted read(Link& link, void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie) {
+                      std::uint64_t cookie) noexcept {
     return get(link, local, target, bytes, cookie);
   }
   // As write() and read(), of several blocks on either side, taken in order: as many bytes here as
   // there. For memory that is not mapped. `pending` only if the peer has failed.
   virtual Posted write_blocks(Link&, std::span<const Block> /*local*/,
                               std::span<const Block> /*target*/, std::uint64_t /*key*/,
-                              std::uint64_t /*cookie*/) {
-    base::fail(MPI_ERR_INTERN, "{} takes one block at a time", limits().name);
+                              std::uint64_t /*cookie*/) noexcept {
+    return Posted::refused;
   }
   virtual Posted read_blocks(Link&, std::span<const Block> /*local*/,
                              std::span<const Block> /*target*/, std::uint64_t /*key*/,
-                             std::uint64_t /*cookie*/) {
-    base::fail(MPI_ERR_INTERN, "{} takes one block at a time", limits().name);
+                             std::uint64_t /*cookie*/) noexcept {
+    return Posted::refused;
   }
   // Complete (`done` or later) once all that was written to the peer before has landed.
-  virtual Posted flush(Link&, std::uint64_t /*cookie*/) { return Posted::done; }
+  virtual Posted flush(Link&, std::uint64_t /*cookie*/) noexcept { return Posted::done; }
   // The old value goes to `result`. Atomic with respect to other atomic() of this network, and to
   // nothing else: not to the processor's instructions, unless the word is mapped.
   virtual Posted atomic(Link&, const Atomic&, RemoteMemory /*target*/, std::uint64_t* /*result*/,
-                        std::uint64_t /*cookie*/) {
-    base::fail(MPI_ERR_INTERN, "{} has no atomic operations", limits().name);
+                        std::uint64_t /*cookie*/) noexcept {
+    return Posted::refused;
   }
 
   // Memory that peers reach fastest (in a shared segment, or registered once). Null when there is
@@ -237,10 +238,14 @@ class Transport {
   // Why the last allocate() that gave null did so, with the remedy, for callers that cannot do
   // without.
   [[nodiscard]] virtual std::string why_not_allocated() const { return "none is left"; }
-  virtual void free(void* memory) = 0;
+  virtual void free(void* memory) noexcept = 0;
 
   // Delivers what has arrived, a bounded amount. True if anything was delivered or moved.
-  virtual bool poll(Sink& sink) = 0;
+  virtual bool poll(Sink& sink) noexcept = 0;
+  // The end of all communication of this process, before its time: ends all connections, and
+  // completes what is pending not `ok`. Nothing else is called afterwards but the destructor, and
+  // what needs no link.
+  virtual void abandon(Sink&) noexcept {}
 
   // True once everything that was accepted has reached its peer, so that the transport may be
   // destroyed; asked again between polls. What send() has copied may be on its way for a while.

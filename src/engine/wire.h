@@ -103,10 +103,11 @@ static_assert(sizeof(ReceiverReady) == 64);
 // FIN: to a receiver, the data of its announced or answered receive are there (`bytes` is the size
 // of the message, which may be more than was written); to a sender, its data have been read, or its
 // synchronous message was matched; to a partitioned receive, partition `source` of the sender is
-// there.
+// there, or will not come as the sender `lacks` memory to send it from.
 struct Fin {
   Kind kind = Kind::fin_to_receiver;
-  std::uint8_t pad[3] = {};
+  bool lacks = false;
+  std::uint8_t pad[2] = {};
   std::int32_t source = 0;
   std::uint64_t id = 0;
   std::uint64_t bytes = 0;
@@ -166,14 +167,16 @@ struct PartitionedSend {
 };
 static_assert(sizeof(PartitionedSend) == 40);
 
+enum class Refusal : std::uint8_t { no, too_little, no_memory };
+
 // PARTITIONED_READY: the receiver has begun a round. Each partition of the sender may be written to
 // its place in `memory`, with the notification `first_notification` + its number (0: with a FIN).
-// If `by_messages`, the memory is not registered and the data come as PARTITION_FRAGMENTs; if
-// `refused`, there is too little.
+// If `by_messages`, the memory is not registered and the data come as PARTITION_FRAGMENTs;
+// `refused`: nothing may be sent, as there is none, or too little.
 struct PartitionedReady {
   Kind kind = Kind::partitioned_ready;
   bool by_messages = false;
-  bool refused = false;
+  Refusal refused = Refusal::no;
   std::uint8_t pad = 0;
   std::uint32_t first_notification = 0;
   std::uint64_t send_id = 0;

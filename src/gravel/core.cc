@@ -86,11 +86,13 @@ void Core::connect(Peer& to) {
   if (state == engine::PeerState::failed) fail_peer(to);
 }
 
-void Core::on_peer(Rank rank, engine::PeerState state) {
+void Core::on_peer(Rank rank, engine::PeerState state) noexcept try {
   Peer& changed = peer(rank);
   if (state == engine::PeerState::failed) return fail_peer(changed);
   changed.connected = true;
   queue(changed);
+} catch (...) {
+  breakdown_.note();
 }
 
 void Core::lose(Rank rank) {
@@ -238,7 +240,9 @@ RequestId Core::post_send_request(int consumer, std::size_t bytes, int tag) {
 // ---------------------------------------------------------------- progress
 
 bool Core::progress() {
+  if (breakdown_.noted()) fail(Code::system, "{}", breakdown_.what().text);
   bool moved = networks_.poll(*this);
+  if (breakdown_.noted()) fail(Code::system, "{}", breakdown_.what().text);
   moved |= release_held();
   for (std::size_t i = 0; i < busy_.size();) {
     Peer& waiting = *busy_[i];
@@ -255,9 +259,10 @@ bool Core::progress() {
 }
 
 // Messages are not used: everything is a put.
-void Core::on_message(Rank source, const std::byte*, std::size_t bytes) {
-  fail(Code::system, "rank {} sent a message of {} bytes; it is no peer of this version", source,
-       bytes);
+void Core::on_message(Rank source, const std::byte*, std::size_t bytes) noexcept {
+  on_failure(base::make_error(MPI_ERR_INTERN,
+                              "rank {} sent a message of {} bytes; it is no peer of this version",
+                              source, bytes));
 }
 
 void Core::queue(Peer& waiting) {

@@ -5,6 +5,7 @@
 #include "base/id_table.h"
 #include "base/list.h"
 #include "base/slab.h"
+#include "engine/breakdown.h"
 #include "engine/networks.h"
 #include "engine/transport.h"
 #include "gravel/coverage.h"
@@ -225,7 +226,8 @@ class Core final : engine::Sink {
 
   // ---- Progress.
 
-  // Delivers what has come, tries again what found no room. True if anything moved.
+  // Delivers what has come, tries again what found no room. True if anything moved. Throws what the
+  // process cannot go on after (Code::system).
   bool progress();
   [[nodiscard]] const engine::Networks& networks() const { return networks_; }
   // Something could leave if the network took it: it was busy, or a connection is being made.
@@ -253,10 +255,11 @@ class Core final : engine::Sink {
   friend class StateHash;
 
   // engine::Sink
-  void on_message(Rank source, const std::byte* message, std::size_t bytes) override;
-  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override;
-  void on_complete(std::uint64_t cookie, bool ok) override;
-  void on_peer(Rank rank, engine::PeerState state) override;
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override;
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override;
+  void on_complete(std::uint64_t cookie, bool ok) noexcept override;
+  void on_peer(Rank rank, engine::PeerState state) noexcept override;
+  void on_failure(base::Error&& why) noexcept override { breakdown_.note(std::move(why)); }
 
   // core.cc: peers and requests
   Peer& peer(Rank rank);
@@ -339,6 +342,7 @@ class Core final : engine::Sink {
   Transfer* held_ =
       nullptr;    // a short fragment that waits for the next one, in its peer's `unposted`
   Rank lost_ = 0; // peers that are gone
+  engine::Breakdown breakdown_;
   CoreCounters counters_;
 };
 

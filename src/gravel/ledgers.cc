@@ -88,7 +88,7 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
 
 // ---------------------------------------------------------------- in
 
-void Core::on_put(Rank source, std::uint32_t notification, std::size_t) {
+void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept try {
   Peer& from = peer(source);
   if (from.failed) return;
   if ((notification & filled_bit) != 0) return end_filled(from, notification & ~filled_bit);
@@ -112,6 +112,8 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) {
     arrived_[index(ledger)].push_back(arrived);
   }
   if (owes_credits(from)) queue(from);
+} catch (...) {
+  breakdown_.note();
 }
 
 // A FIN is taken out at once: it needs no decision.
@@ -205,7 +207,7 @@ void Core::probe(Rank rank) {
   probed.noting = posted == engine::Posted::pending;
 }
 
-void Core::on_complete(std::uint64_t cookie, bool ok) {
+void Core::on_complete(std::uint64_t cookie, bool ok) noexcept try {
   if (cookie == 0) return; // an entry: its reader tells
   if ((cookie & credit_cookie) != 0) {
     Peer& credited = peer(static_cast<Rank>(cookie));
@@ -213,6 +215,8 @@ void Core::on_complete(std::uint64_t cookie, bool ok) {
     return queue(credited);
   }
   if (Transfer* const transfer = transfer_ids_.find(cookie)) end(*transfer, ok);
+} catch (...) {
+  breakdown_.note();
 }
 
 // ---------------------------------------------------------------- taking entries out

@@ -150,22 +150,16 @@ engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notifica
 bool Core::post(Transfer& transfer) {
   Buffer& buffer = *transfer.buffer;
   std::uint32_t notification = filling_notification(transfer);
-  engine::Posted posted = engine::Posted::done;
-  try {
-    posted = hand_over(transfer, notification);
-  } catch (...) {
-    end(transfer, false);
-    throw;
-  }
+  const engine::Posted posted = hand_over(transfer, notification);
   if (posted == engine::Posted::busy) return false;
-  if (notification != 0) {
+  if (notification != 0 && posted != engine::Posted::refused) {
     buffer.fin_queued = buffer.fin_left = true;
     Peer::In& in = buffer.peer->in[static_cast<std::size_t>(Ledger::receive_info)];
     if (buffer.position == in.credited) ++in.credited; // as Core::end_filled() does
     ++counters_.filled;
   }
-  if (posted == engine::Posted::done) {
-    end(transfer, true);
+  if (posted != engine::Posted::pending) {
+    end(transfer, posted == engine::Posted::done);
     return true;
   }
   base::List<Transfer>::erase(transfer);

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 
 namespace macadam::mem {
@@ -25,19 +24,33 @@ std::size_t room(std::size_t bytes) {
   return (bytes + Buffers::alignment - 1) & ~(Buffers::alignment - 1);
 }
 
+void release(void* buffer) {
+  ::operator delete (buffer, std::align_val_t{Buffers::alignment});
+}
+
 } // namespace
 
 Buffers::~Buffers() {
   for (Free*& list : free_) {
     while (list != nullptr) {
       Free* next = list->next;
-      std::free(list);
+      release(list);
       list = next;
     }
   }
 }
 
 std::byte* Buffers::take(std::size_t bytes) {
+  if (std::byte* const buffer = try_take(bytes)) [[likely]]
+    return buffer;
+  base::fail(MPI_ERR_NO_MEM,
+             "the system has no {} bytes for a message that has to be kept or packed inside the "
+             "library, which holds {} bytes for such messages already; receive messages sooner, "
+             "or give the process more memory",
+             bytes, held_);
+}
+
+std::byte* Buffers::try_take(std::size_t bytes) noexcept {
   if (bytes > largest_class) return allocate(bytes);
   const unsigned index = size_class(bytes);
   Free* buffer = free_[index];
@@ -52,7 +65,7 @@ void Buffers::give(std::byte* buffer, std::size_t bytes) noexcept {
   const std::size_t size = room(bytes);
   if (bytes > largest_class || cached_ + size > cache_limit_) {
     held_ -= size;
-    std::free(buffer);
+    release(buffer);
     return;
   }
   const unsigned index = size_class(bytes);
@@ -60,16 +73,11 @@ void Buffers::give(std::byte* buffer, std::size_t bytes) noexcept {
   cached_ += size;
 }
 
-std::byte* Buffers::allocate(std::size_t bytes) {
+std::byte* Buffers::allocate(std::size_t bytes) noexcept {
   const std::size_t size = room(bytes);
-  void* memory = size == 0 ? nullptr : std::aligned_alloc(alignment, size);
-  if (memory == nullptr) {
-    base::fail(MPI_ERR_NO_MEM,
-               "the system has no {} bytes for a message that has to be kept or packed inside the "
-               "library, which holds {} bytes for such messages already; receive messages sooner, "
-               "or give the process more memory",
-               bytes, held_);
-  }
+  if (size == 0) return nullptr;
+  void* const memory = ::operator new (size, std::align_val_t{alignment}, std::nothrow);
+  if (memory == nullptr) return nullptr;
   held_ += size;
   return static_cast<std::byte*>(memory);
 }

@@ -24,6 +24,8 @@ class Buffers {
   // At least `bytes` bytes (0 is allowed), aligned to `alignment`; the caller's until give().
   // Throws MPI_ERR_NO_MEM.
   std::byte* take(std::size_t bytes);
+  // The same; null if there is no memory.
+  std::byte* try_take(std::size_t bytes) noexcept;
   // Gives back what take(bytes) returned, with the same `bytes`. Null is allowed.
   void give(std::byte* buffer, std::size_t bytes) noexcept;
 
@@ -38,7 +40,7 @@ class Buffers {
   };
   static constexpr unsigned classes = 15; // 64 bytes to 1 MiB
 
-  std::byte* allocate(std::size_t bytes);
+  std::byte* allocate(std::size_t bytes) noexcept;
 
   std::array<Free*, classes> free_ = {};
   std::size_t cache_limit_;

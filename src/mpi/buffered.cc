@@ -73,7 +73,7 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
     return;
   }
   request->argument = &*copy;
-  request->continuation = [](engine::Request& done, void* argument) {
+  request->continuation = [](engine::Request& done, void* argument) noexcept {
     const Copy& left = *static_cast<Copy*>(argument);
     BufferedSends& owner = *left.owner;
     owner.process_->instance->engine->release(&done);

@@ -43,7 +43,7 @@ void start_again(Process&, LayerRequest& request) {
 constexpr RequestClass nonblocking{"nonblocking collective", destroy, nullptr, nullptr, failure};
 constexpr RequestClass persistent{"persistent collective", destroy, start_again, nullptr, failure};
 
-void on_end(Collective& operation, void* argument) {
+void on_end(Collective& operation, void* argument) noexcept {
   auto& request = *static_cast<CollectiveRequest*>(argument);
   engine::Status status;
   if (operation.error()) [[unlikely]]
@@ -89,20 +89,11 @@ CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCal
   return request;
 }
 
-// The operation lives with the caller, and the engine knows it until it is complete. So what
-// progress throws meanwhile about something else, such as a message for which there is no memory,
-// has to wait.
+// The operation lives with the caller, and the engine knows it until it is complete: also after a
+// failure, which ends all that is under way before a wait raises it.
 void wait(Process& self, const Collective& operation) {
-  std::exception_ptr meanwhile;
-  while (!operation.complete()) {
-    try {
-      self.instance->wait_until([&] { return operation.complete(); });
-    } catch (...) {
-      if (!meanwhile) meanwhile = std::current_exception();
-    }
-  }
+  self.instance->wait_until([&] { return operation.complete(); });
   operation.rethrow();
-  if (meanwhile) std::rethrow_exception(meanwhile);
 }
 
 } // namespace

@@ -42,7 +42,7 @@ void follow(Exchange& exchange, Request* half) {
   ++exchange.halves;
   if (half->complete) return end_half(exchange, *half);
   half->argument = &exchange;
-  half->continuation = [](Request& done, void* argument) {
+  half->continuation = [](Request& done, void* argument) noexcept {
     end_half(*static_cast<Exchange*>(argument), done);
   };
 }

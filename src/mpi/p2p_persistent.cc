@@ -31,7 +31,7 @@ void follow(PersistentMessage& persistent, Request* run) {
   if (run->complete) return end_run(persistent, *run);
   persistent.running = run;
   run->argument = &persistent;
-  run->continuation = [](Request& done, void* argument) {
+  run->continuation = [](Request& done, void* argument) noexcept {
     end_run(*static_cast<PersistentMessage*>(argument), done);
   };
 }

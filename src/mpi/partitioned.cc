@@ -74,7 +74,7 @@ constexpr RequestClass partitioned_receive{.name = "partitioned receive",
                                            .start = start_receive,
                                            .failure = describe_partitioned};
 
-void end_round(void* argument, const engine::Status& status) {
+void end_round(void* argument, const engine::Status& status) noexcept {
   auto& made = *static_cast<PartitionedRequest*>(argument);
   complete(made.process, made, status);
 }

@@ -139,6 +139,11 @@ std::string describe_failure(const Request& request) {
     return fmt::format("a {} on {} cannot finish: the other process has ended", sort_name(request),
                        where);
   }
+  if (request.role <= Role::receive && how.error == MPI_ERR_NO_MEM) {
+    return fmt::format("a {} on {} cannot finish: the system has no memory for its data inside the "
+                       "library; receive messages sooner, or give the process more memory",
+                       sort_name(request), where);
+  }
   if (request.role == Role::collective || request.role == Role::persistent ||
       request.role == Role::partitioned) {
     const auto& layered = static_cast<const LayerRequest&>(request);
@@ -147,10 +152,13 @@ std::string describe_failure(const Request& request) {
   return fmt::format("a {} on {} failed", sort_name(request), where);
 }
 
-void describe_within(LayerRequest& whole, Request& part) {
+void describe_within(LayerRequest& whole, Request& part) noexcept {
   if (part.status.error == MPI_SUCCESS) return;
   part.owner = whole.owner;
-  whole.failure = describe_failure(part);
+  try {
+    whole.failure = describe_failure(part);
+  } catch (const std::bad_alloc&) { // the class says enough
+  }
 }
 
 void free(Process& self, MPI_Request* handle) {
@@ -163,7 +171,7 @@ void free(Process& self, MPI_Request* handle) {
   case Role::receive:
     if (request.complete) return give_up(self, request);
     request.argument = &self;
-    request.continuation = [](Request& done, void* process) {
+    request.continuation = [](Request& done, void* process) noexcept {
       give_up(*static_cast<Process*>(process), done);
     };
     return;

@@ -97,7 +97,7 @@ void finish_or_throw(Process& self, MPI_Request* request, MPI_Status* status);
 // What went wrong with a complete request, for people: "message truncated: ...".
 [[nodiscard]] std::string describe_failure(const engine::Request& request);
 // Keeps that of `part`, an operation inside `whole`, if it failed.
-void describe_within(LayerRequest& whole, engine::Request& part);
+void describe_within(LayerRequest& whole, engine::Request& part) noexcept;
 
 // What MPI_Request_free does: the request goes as soon as its operation has finished.
 void free(Process& self, MPI_Request* request);

@@ -8,6 +8,8 @@
 namespace macadam::mpi {
 
 void Instance::idle(unsigned fruitless, unsigned longest_us) {
+  if (const base::Error* const failure = engine->failure()) [[unlikely]]
+    throw base::Error(*failure);
   if (process_.job->report_wanted()) [[unlikely]]
     write_hang_report();
   if (process_.thread_multiple) [[unlikely]]

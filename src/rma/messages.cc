@@ -31,7 +31,7 @@ struct Messages::Waited {
   int from = -1;               // of data of a put that arrive here: the origin
   std::vector<std::byte> copy; // what is sent, if it is not the user's memory
 
-  static void on_done(Request& request, void* argument) {
+  static void on_done(Request& request, void* argument) noexcept {
     const std::unique_ptr<Waited> self(static_cast<Waited*>(argument));
     Messages& owner = *self->owner;
     const bool ok = request.status.error == MPI_SUCCESS;
@@ -152,9 +152,13 @@ void Messages::listen(Slot& slot) {
     if (!take(slot)) return;
   }
   slot.receive->argument = &slot;
-  slot.receive->continuation = [](Request&, void* argument) {
+  slot.receive->continuation = [](Request&, void* argument) noexcept {
     Slot& filled = *static_cast<Slot*>(argument);
-    if (filled.owner->take(filled)) filled.owner->listen(filled);
+    try {
+      if (filled.owner->take(filled)) filled.owner->listen(filled);
+    } catch (...) { // an access is lost, and what comes after it must not be served
+      filled.owner->engine_.break_down();
+    }
   };
 }
 
@@ -234,11 +238,15 @@ void Messages::answer(int from, const Header& header) {
   Waited::follow(std::move(waited), sent);
 }
 
-void Messages::arrived(int from) {
+void Messages::arrived(int from) noexcept {
   Arriving& of = arriving_[from];
   if (--of.puts > 0) return;
-  for (const Header& header : std::exchange(of.behind, {}))
-    answer(from, header);
+  try {
+    for (const Header& header : std::exchange(of.behind, {}))
+      answer(from, header);
+  } catch (...) {
+    engine_.break_down();
+  }
 }
 
 } // namespace macadam::rma

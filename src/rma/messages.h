@@ -81,7 +81,7 @@ class Messages {
   void serve(int from, const std::byte* request);
   void serve(int from, const Header& header, const std::byte* data);
   void answer(int from, const Header& header);
-  void arrived(int from);
+  void arrived(int from) noexcept;
   std::byte* at(std::uint64_t place) const;
 
   engine::Engine& engine_;

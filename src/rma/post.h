@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/error.h"
 #include "rma/window.h"
 
 #include <atomic>
@@ -92,6 +93,11 @@ engine::Posted Window::posted(Target& target, Post&& post_it) {
     });
     check_alive(target);
   }
+  if (result == engine::Posted::refused) [[unlikely]]
+    base::fail(MPI_ERR_OTHER,
+               "the memory of rank {} of the window cannot be reached any more: the system has no "
+               "room to map it, or forbids what it allowed before (the report says which)",
+               target.rank);
   return result;
 }
 

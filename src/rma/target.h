@@ -45,7 +45,7 @@ struct Waiter : engine::MemoryWaiter {
 // Operations that their caller waits for before it goes on.
 struct Batch final : Waiter {
   void on_posted() override { ++pending; }
-  void on_done(bool succeeded) override {
+  void on_done(bool succeeded) noexcept override {
     --pending;
     ok = ok && succeeded;
   }
@@ -75,7 +75,7 @@ struct Reach {
 // it, so nothing is allocated for an operation.
 struct Target final : Waiter {
   void on_posted() override { ++pending; }
-  void on_done(bool ok) override {
+  void on_done(bool ok) noexcept override {
     --pending;
     failed = failed || !ok;
   }

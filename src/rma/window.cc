@@ -141,8 +141,8 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
     target.base = control_; // anywhere: nothing is accessed
   }
   if (messages_ != nullptr && !own) {
-    target.by_messages = prefers_messages_ ||
-                         (target.base == nullptr && !network.why_not_direct(*target.link).empty());
+    target.by_messages = prefers_messages_ || (target.base == nullptr &&
+                                               network.why_not_direct(*target.link) != nullptr);
     if (target.by_messages && exposure.bytes > 0) target.base = nullptr;
   }
   if (atomics_by_processor_) {

@@ -50,7 +50,7 @@ class Operation : public Waiter {
     target_->on_posted();
     ++pending_;
   }
-  void on_done(bool ok) final {
+  void on_done(bool ok) noexcept final {
     target_->on_done(ok);
     failed_ = failed_ || !ok;
     if (--pending_ == 0) finished(!failed_);

@@ -263,7 +263,7 @@ void Job::free_context(int rank, int context) {
 
 void Job::watch(Operation& operation, engine::Request* request) {
   operation.request = request;
-  const auto done = [](engine::Request& ended, void* argument) {
+  const auto done = [](engine::Request& ended, void* argument) noexcept {
     auto& its = *static_cast<Operation*>(argument);
     its.job->completed(its, ended.status);
   };

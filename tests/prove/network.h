@@ -188,12 +188,12 @@ class Network {
         links[index(peer)].rank = static_cast<engine::Rank>(peer);
     }
 
-    [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
-    [[nodiscard]] std::size_t eager_to(const engine::Link&) const override {
+    [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
+    [[nodiscard]] std::size_t eager_to(const engine::Link&) const noexcept override {
       const bool customized = network_.conditions_.protocols == base::Protocols::customized;
       return network_.conditions_.less_out && customized ? always_eager_limit : eager_limit;
     }
-    [[nodiscard]] std::size_t eager_from(const engine::Link&) const override {
+    [[nodiscard]] std::size_t eager_from(const engine::Link&) const noexcept override {
       return network_.conditions_.less_in ? always_eager_limit : eager_limit;
     }
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
@@ -208,7 +208,7 @@ class Network {
       return link;
     }
     engine::Posted send(engine::Link& to, const void* header, std::size_t header_bytes,
-                        const void* payload, std::size_t payload_bytes) override {
+                        const void* payload, std::size_t payload_bytes) noexcept override {
       check(to, "a message");
       if (network_.blocked(rank_, static_cast<int>(to.rank)) || network_.refuses())
         return engine::Posted::busy;
@@ -221,18 +221,18 @@ class Network {
       return engine::Posted::done;
     }
     engine::Posted put(engine::Link& to, const void* local, engine::RemoteMemory target,
-                       std::size_t bytes, std::uint64_t cookie) override {
+                       std::size_t bytes, std::uint64_t cookie) noexcept override {
       return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, 0, false});
     }
     engine::Posted put_notified(engine::Link& to, const void* local, engine::RemoteMemory target,
                                 std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
-                                bool /*exchange*/) override {
+                                bool /*exchange*/) noexcept override {
       if (network_.lacks()) return engine::Posted::unnotified;
       return begin(to,
                    {true, const_cast<void*>(local), target, bytes, cookie, notification, false});
     }
     engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
-                       std::size_t bytes, std::uint64_t cookie) override {
+                       std::size_t bytes, std::uint64_t cookie) noexcept override {
       return begin(from, {false, local, source, bytes, cookie, 0, false});
     }
     engine::RemoteMemory register_cached(void* memory, std::size_t bytes) override {
@@ -242,16 +242,16 @@ class Network {
       regions[named.key] = {named.address, bytes};
       return named;
     }
-    void release_cached(engine::RemoteMemory memory) override {
+    void release_cached(engine::RemoteMemory memory) noexcept override {
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
-    std::uint64_t issue(engine::Link&) override {
+    std::uint64_t issue(engine::Link&) noexcept override {
       if (network_.lacks()) return 0;
       permits.push_back(Permit::open);
       ++issued;
       return permits.size();
     }
-    bool use(engine::Link& issuer, std::uint64_t number) override {
+    bool use(engine::Link& issuer, std::uint64_t number) noexcept override {
       Permit& permit = network_.nodes_[issuer.rank]->permits[number - 1];
       if (permit == Permit::used) network_.say("a permit is used twice");
       if (permit == Permit::discarded) network_.say("a permit is used after its receive has ended");
@@ -260,7 +260,7 @@ class Network {
       return true;
     }
     // The peer may use it until the answer is known, or until now.
-    engine::Revoked revoke(engine::Link& peer, std::uint64_t number) override {
+    engine::Revoked revoke(engine::Link& peer, std::uint64_t number) noexcept override {
       auto& asked = links[peer.rank].asked;
       Permit& permit = permits[number - 1];
       if (std::find(asked.begin(), asked.end(), number) != asked.end())
@@ -272,7 +272,7 @@ class Network {
       if (permit == Permit::open) permit = Permit::revoked;
       return permit == Permit::revoked ? engine::Revoked::yes : engine::Revoked::no;
     }
-    void discard(engine::Link& peer, std::uint64_t number) override {
+    void discard(engine::Link& peer, std::uint64_t number) noexcept override {
       std::erase(links[peer.rank].asked, number);
       if (permits[number - 1] != Permit::revoked) permits[number - 1] = Permit::discarded;
       --issued;
@@ -281,12 +281,13 @@ class Network {
       if (network_.lacks()) return nullptr;
       return *allocated_.insert(::operator new(bytes)).first;
     }
-    void free(void* memory) override {
+    void free(void* memory) noexcept override {
       allocated_.erase(memory);
       ::operator delete(memory);
     }
 
-    bool poll(engine::Sink& sink) override {
+    void abandon(engine::Sink&) noexcept override {}
+    bool poll(engine::Sink& sink) noexcept override {
       const bool moved = deliver_now(sink);
       if (network_.on_polled) network_.on_polled(rank_);
       return moved;

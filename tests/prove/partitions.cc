@@ -47,7 +47,7 @@ void Job::make_partitioned(int rank, const Step& step) {
       static_cast<std::uint32_t>(step.partitions),
       static_cast<MPI_Count>(step.noncontiguous ? step.bytes / 4 : step.bytes),
       step.noncontiguous ? types_.noncontiguous.get() : &types_.predefined[MPI_BYTE]};
-  const auto ended = [](void* argument, const engine::Status& status) {
+  const auto ended = [](void* argument, const engine::Status& status) noexcept {
     auto& its = *static_cast<PartitionedOperation*>(argument);
     its.job->ended_round(its, status);
   };

@@ -23,7 +23,7 @@ RemoteMemory RdmaTransport::register_region(void* memory, std::size_t bytes) {
   return {address, key};
 }
 
-void RdmaTransport::deregister_region(RemoteMemory memory) {
+void RdmaTransport::deregister_region(RemoteMemory memory) noexcept {
   if (memory.key == 0) return;
   if (regions_.erase(memory.key) == 0) {
     base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is deregistered, but key {:#x} is not in use",
@@ -32,20 +32,24 @@ void RdmaTransport::deregister_region(RemoteMemory memory) {
 }
 
 // An acknowledged write has landed, and with it all that were posted before.
-Posted RdmaTransport::flush(engine::Link& link, std::uint64_t cookie) {
+Posted RdmaTransport::flush(engine::Link& link, std::uint64_t cookie) noexcept try {
   if (is_self(link)) return Posted::done;
   auto& connection = static_cast<Connection&>(link);
   if (connection.phase == Phase::broken) return Posted::done;
   if (connection.unposted.empty() && connection.sends.idle()) return Posted::done;
   if (!can_post(connection)) return refuse(connection);
+  Transfer* const transfer = begin_transfer(connection, cookie);
+  if (transfer == nullptr) return refuse(connection);
   SendWork work;
   work.operation = Operation::write; // of nothing
-  post(connection, work, nullptr, &begin_transfer(connection, cookie));
+  post(connection, work, nullptr, transfer);
   return Posted::pending;
+} catch (...) {
+  return break_down();
 }
 
 Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
-                             std::uint64_t* result, std::uint64_t cookie) {
+                             std::uint64_t* result, std::uint64_t cookie) noexcept try {
   // The adapter's atomics are atomic to each other only: those of this process on its own memory go
   // through it too, over a connection to itself.
   Connection& connection = is_self(link) ? connector_->get(rank_) : static_cast<Connection&>(link);
@@ -53,7 +57,12 @@ Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, Rem
   if (!can_post(connection)) return refuse(connection);
   Buffer* const buffer = take_buffer();
   if (buffer == nullptr) return refuse(connection);
-  Transfer& transfer = begin_transfer(connection, cookie);
+  Transfer* const made = begin_transfer(connection, cookie);
+  if (made == nullptr) {
+    pool_.give(buffer);
+    return refuse(connection);
+  }
+  Transfer& transfer = *made;
   transfer.bounce = buffer;
   transfer.local = reinterpret_cast<std::byte*>(result);
   transfer.is_get = true;
@@ -74,12 +83,16 @@ Posted RdmaTransport::atomic(engine::Link& link, const engine::Atomic& what, Rem
   ++counters_.atomics;
   post(connection, work, nullptr, &transfer);
   return Posted::pending;
+} catch (...) {
+  return break_down();
 }
 
-Transfer& RdmaTransport::begin_transfer(Connection& connection, std::uint64_t cookie) {
-  Transfer& transfer = *transfer_slab_.make();
-  transfer.connection = &connection;
-  transfer.cookie = cookie;
+// Null if there is no memory for it.
+Transfer* RdmaTransport::begin_transfer(Connection& connection, std::uint64_t cookie) noexcept {
+  Transfer* const transfer = transfer_slab_.try_make();
+  if (transfer == nullptr) return nullptr;
+  transfer->connection = &connection;
+  transfer->cookie = cookie;
   ++connection.transfers;
   chores_ = true; // to look for its completion
   connection.last_used = ++clock_;

@@ -183,6 +183,25 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
   if (connection.wanted) sink.on_peer(connection.rank, engine::PeerState::failed);
 }
 
+// Without queue pairs no peer reaches this process's memory.
+void RdmaTransport::abandon(Sink& sink) noexcept {
+  device_.set_event_sink(nullptr);
+  const auto end = [&](Connection& connection) {
+    try {
+      connector_->discard(connection);
+    } catch (const std::exception&) { // nobody is left to be told
+    }
+    end_broken(connection, sink);
+  };
+  while (numbers_.begin() != numbers_.end()) {
+    Connection& connection = *numbers_.begin()->second;
+    numbers_.erase(std::exchange(connection.number, 0));
+    end(connection);
+  }
+  for (Connection* const connection : std::exchange(dead_, {}))
+    end(*connection);
+}
+
 // ---- Static connections (Wu et al., section 5.6): what on-demand is compared with.
 
 namespace {
@@ -190,10 +209,11 @@ namespace {
 // At start-up the engine knows no peer yet, so there is nobody to tell.
 class Nobody final : public Sink {
  public:
-  void on_message(Rank, const std::byte*, std::size_t) override {}
-  void on_put(Rank, std::uint32_t, std::size_t) override {}
-  void on_complete(std::uint64_t, bool) override {}
-  void on_peer(Rank, engine::PeerState) override {}
+  void on_message(Rank, const std::byte*, std::size_t) noexcept override {}
+  void on_put(Rank, std::uint32_t, std::size_t) noexcept override {}
+  void on_complete(std::uint64_t, bool) noexcept override {}
+  void on_peer(Rank, engine::PeerState) noexcept override {}
+  void on_failure(base::Error&&) noexcept override {} // it is thrown
 };
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/permits.h"
 
+#include "base/error.h"
+
 #include "net/rdma/model.h"
 #include "net/rdma/transport.h"
 
@@ -83,19 +85,25 @@ Permits& RdmaTransport::permits_of(engine::Link& link) {
                                            : static_cast<Connection&>(link));
 }
 
-std::uint64_t RdmaTransport::issue(engine::Link& link) {
-  return permits_of(link).issue();
+std::uint64_t RdmaTransport::issue(engine::Link& link) noexcept {
+  try {
+    return permits_of(link).issue();
+  } catch (const base::Error&) {
+  } catch (const std::bad_alloc&) {
+  }
+  return 0;
 }
 
-bool RdmaTransport::use(engine::Link& issuer, std::uint64_t permit) {
+// A peer whose permits are told has a row; and so has one that was given some.
+bool RdmaTransport::use(engine::Link& issuer, std::uint64_t permit) noexcept {
   return permits_of(issuer).use(permit);
 }
 
-void RdmaTransport::discard(engine::Link& link, std::uint64_t permit) {
+void RdmaTransport::discard(engine::Link& link, std::uint64_t permit) noexcept {
   permits_of(link).discard(permit);
 }
 
-engine::Revoked RdmaTransport::revoke(engine::Link& link, std::uint64_t permit) {
+engine::Revoked RdmaTransport::revoke(engine::Link& link, std::uint64_t permit) noexcept try {
   Permits& permits = permits_of(link);
   const unsigned at = Permits::place(permit);
   const std::uint64_t number = Permits::number(permit);
@@ -115,6 +123,9 @@ engine::Revoked RdmaTransport::revoke(engine::Link& link, std::uint64_t permit) 
   if (permits.found[at] == 2 * number + 1) permits.asked &= ~(1u << at); // just now: look again
   const bool known = (permits.asked >> at & 1) != 0 && permits.found[at] != Permits::unknown;
   return known ? outcome(permits.found[at]) : engine::Revoked::unknown;
+} catch (...) {
+  break_down();
+  return engine::Revoked::unknown;
 }
 
 // Writes that a permit is revoked and reads, behind that, whether it was used. If there is no room
@@ -131,9 +142,11 @@ void RdmaTransport::ask(Connection& connection, Permits& permits, unsigned at,
     refuse(connection);
     return;
   }
+  Transfer* const made = begin_transfer(connection, 0);
+  if (made == nullptr) return pool_.give(buffer);
   permits.asked |= 1u << at;
   permits.found[at] = Permits::unknown;
-  Transfer& transfer = begin_transfer(connection, 0);
+  Transfer& transfer = *made;
   transfer.bounce = buffer;
   transfer.local = reinterpret_cast<std::byte*>(&permits.found[at]);
   transfer.is_get = true;

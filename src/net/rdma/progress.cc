@@ -20,8 +20,18 @@ inline bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
   return true;
 }
 
+bool RdmaTransport::poll(Sink& sink) noexcept {
+  try {
+    return look(sink);
+  } catch (...) {
+    breakdown_.note();
+  }
+  sink.on_failure(breakdown_.take());
+  return true;
+}
+
 // Most polls have nothing to do but to look for arrivals, and most of them find nothing.
-bool RdmaTransport::poll(Sink& sink) {
+inline bool RdmaTransport::look(Sink& sink) {
   if (chores_ || arm_wanted_.load(std::memory_order_relaxed) || connector_->needs_care())
       [[unlikely]]
     return poll_all(sink);
@@ -37,6 +47,8 @@ bool RdmaTransport::poll(Sink& sink) {
 
 // With all that is done beside messages; what is still to be done is for the next poll.
 bool RdmaTransport::poll_all(Sink& sink) {
+  if (breakdown_.noted()) [[unlikely]]
+    throw breakdown_.take();
   const bool arming = arm_wanted_.load(std::memory_order_relaxed);
   if (arming) arm_queues();
   bool moved = false;
@@ -155,31 +167,23 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
     take_state_events(sink);
   }
   const wire::Note note = wire::Note::decode(completion.immediate);
-  // The buffer is given back whatever the sink does.
-  struct Consumed {
-    [[gnu::always_inline]] ~Consumed() {
-      if (transport.receiver_->consumed(&connection, completion, note)) [[unlikely]]
-        transport.owe_credits(connection);
-    }
-    RdmaTransport& transport;
-    Connection& connection;
-    const Completion& completion;
-    const wire::Note& note;
-  } const consumed{*this, connection, completion, note};
   if (note.kind == wire::NoteKind::put) {
     ++connection.messages;
-    return sink.on_put(connection.rank, note.notification(), completion.bytes);
+    sink.on_put(connection.rank, note.notification(), completion.bytes);
+  } else {
+    if (note.credits != 0) receiver_->on_credits(connection, note.credits);
+    if (is_message(note.kind)) [[likely]] {
+      deliver(connection, receiver_->arrived(connection, completion, note), completion.bytes,
+              note.kind, sink);
+    } else if (note.kind == wire::NoteKind::close) {
+      connection.close_received = true;
+      if (connection.phase == Phase::open) begin_close(connection);
+    } else if (note.kind == wire::NoteKind::leave) {
+      connection.left = connection.close_received = true;
+    }
   }
-  if (note.credits != 0) receiver_->on_credits(connection, note.credits);
-  if (is_message(note.kind)) [[likely]] {
-    deliver(connection, receiver_->arrived(connection, completion, note), completion.bytes,
-            note.kind, sink);
-  } else if (note.kind == wire::NoteKind::close) {
-    connection.close_received = true;
-    if (connection.phase == Phase::open) begin_close(connection);
-  } else if (note.kind == wire::NoteKind::leave) {
-    connection.left = connection.close_received = true;
-  }
+  if (receiver_->consumed(&connection, completion, note)) [[unlikely]]
+    owe_credits(connection);
 }
 
 inline void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {

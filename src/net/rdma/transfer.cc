@@ -52,7 +52,7 @@ RemoteMemory RdmaTransport::register_cached(void* memory, std::size_t bytes) {
   return {address, registration->packed_key()};
 }
 
-void RdmaTransport::release_cached(RemoteMemory memory) {
+void RdmaTransport::release_cached(RemoteMemory memory) noexcept {
   if (memory.key >> 32 == 0) return; // of no bytes, or of the heap, which stays registered
   mem::Registration* const registration = cache_.find_key(memory.key);
   if (registration == nullptr) {
@@ -63,7 +63,7 @@ void RdmaTransport::release_cached(RemoteMemory memory) {
 }
 
 Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory target,
-                          std::size_t bytes, std::uint64_t cookie) {
+                          std::size_t bytes, std::uint64_t cookie) noexcept {
   if (is_self(link)) [[unlikely]] {
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     return Posted::done;
@@ -74,7 +74,7 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
 
 Posted RdmaTransport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
                                    std::size_t bytes, std::uint64_t cookie,
-                                   std::uint32_t notification, bool /*exchange*/) {
+                                   std::uint32_t notification, bool /*exchange*/) noexcept try {
   if (is_self(link)) [[unlikely]] {
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     to_self_.push_back({{}, notification, bytes});
@@ -83,10 +83,12 @@ Posted RdmaTransport::put_notified(engine::Link& link, const void* local, Remote
   }
   return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
                   cookie, notification);
+} catch (...) {
+  return break_down();
 }
 
 Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-                          std::uint64_t cookie) {
+                          std::uint64_t cookie) noexcept {
   if (is_self(link)) [[unlikely]] {
     base::copy(local, reinterpret_cast<const void*>(target.address), bytes);
     return Posted::done;
@@ -96,7 +98,7 @@ Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, 
 
 Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
                                RemoteMemory remote, std::size_t bytes, std::uint64_t cookie,
-                               std::uint32_t notification) {
+                               std::uint32_t notification) noexcept try {
   if (bytes == 0 || connection.phase == Phase::broken) return Posted::done;
   if (!can_post(connection) || (notification != 0 && !connection.may_send()))
     return refuse(connection);
@@ -116,7 +118,13 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
       if (bounce == nullptr) return refuse(connection);
     }
   }
-  Transfer& transfer = begin_transfer(connection, cookie);
+  Transfer* const made = begin_transfer(connection, cookie);
+  if (made == nullptr) {
+    if (registration != nullptr) cache_.release(*registration);
+    if (bounce != nullptr) pool_.give(bounce);
+    return refuse(connection);
+  }
+  Transfer& transfer = *made;
   transfer.registration = registration;
   transfer.bounce = bounce;
   transfer.local = static_cast<std::byte*>(local);
@@ -130,6 +138,8 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   connection.unposted.push_back(transfer);
   post_fragments(transfer);
   return Posted::pending;
+} catch (...) {
+  return break_down();
 }
 
 // The data leave their place at once. Behind the write, in the same queue, come later messages.

@@ -152,6 +152,13 @@ Posted RdmaTransport::refuse(Connection& connection) {
   return Posted::busy;
 }
 
+// To be called in a catch block: the next poll() tells the sink.
+Posted RdmaTransport::break_down() noexcept {
+  breakdown_.note();
+  chores_ = true;
+  return Posted::busy;
+}
+
 Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
                                    const void* payload, std::size_t payload_bytes) {
   chores_ = true;
@@ -163,7 +170,7 @@ Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
 }
 
 Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
-                           const void* payload, std::size_t payload_bytes) {
+                           const void* payload, std::size_t payload_bytes) noexcept try {
   if (is_self(link)) [[unlikely]]
     return send_to_self(header, header_bytes, payload, payload_bytes);
   auto& connection = static_cast<Connection&>(link);
@@ -212,6 +219,8 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   ++connection.messages;
   connection.last_used = ++clock_;
   return Posted::done;
+} catch (...) {
+  return break_down();
 }
 
 // A message as one block. Null if no buffer is free.

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/settings.h"
 #include "base/slab.h"
+#include "engine/breakdown.h"
 #include "engine/transport.h"
 #include "mem/registration_cache.h"
 #include "net/rdma/buffer_pool.h"
@@ -82,32 +83,34 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   // base::Error.
   void connect_all();
 
-  [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
-  [[nodiscard]] bool reaches(Rank peer) const override { return directory_.serves(peer); }
+  [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
+  [[nodiscard]] bool reaches(Rank peer) const noexcept override { return directory_.serves(peer); }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
-              std::size_t payload_bytes) override;
+              std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie) override;
+             std::uint64_t cookie) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notification, bool exchange) override;
+                      std::uint64_t cookie, std::uint32_t notification,
+                      bool exchange) noexcept override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie) override;
+             std::uint64_t cookie) noexcept override;
   RemoteMemory register_cached(void* memory, std::size_t bytes) override;
-  std::uint64_t issue(engine::Link& link) override;
-  bool use(engine::Link& issuer, std::uint64_t permit) override;
-  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override;
-  void discard(engine::Link& link, std::uint64_t permit) override;
-  void release_cached(RemoteMemory memory) override;
+  std::uint64_t issue(engine::Link& link) noexcept override;
+  bool use(engine::Link& issuer, std::uint64_t permit) noexcept override;
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) noexcept override;
+  void discard(engine::Link& link, std::uint64_t permit) noexcept override;
+  void release_cached(RemoteMemory memory) noexcept override;
   RemoteMemory register_region(void* memory, std::size_t bytes) override;
-  void deregister_region(RemoteMemory memory) override;
-  Posted flush(engine::Link& link, std::uint64_t cookie) override;
+  void deregister_region(RemoteMemory memory) noexcept override;
+  Posted flush(engine::Link& link, std::uint64_t cookie) noexcept override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
-                std::uint64_t* result, std::uint64_t cookie) override;
+                std::uint64_t* result, std::uint64_t cookie) noexcept override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   [[nodiscard]] std::string why_not_allocated() const override { return heap_.refusal(); }
-  void free(void* memory) override { heap_.free(memory); }
-  bool poll(Sink& sink) override;
+  void free(void* memory) noexcept override { heap_.free(memory); }
+  bool poll(Sink& sink) noexcept override;
+  void abandon(Sink& sink) noexcept override;
   bool drain() override;
   bool leave() override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
@@ -157,6 +160,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   Posted send_to_self(const void* header, std::size_t header_bytes, const void* payload,
                       std::size_t payload_bytes);
   Posted refuse(Connection& connection);
+  Posted break_down() noexcept;
   Buffer* take_buffer();
   Buffer* copy_to_buffer(const void* header, std::size_t header_bytes, const void* payload,
                          std::size_t payload_bytes);
@@ -169,6 +173,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   bool is_self(const engine::Link& link) const { return link.rank == rank_; }
 
   // progress.cc: what completes and what follows from it
+  [[gnu::always_inline]] bool look(Sink& sink);
   [[gnu::noinline]] bool poll_all(Sink& sink);
   [[gnu::noinline]] bool poll_queues(Sink& sink);
   [[gnu::always_inline]] bool poll_queue(CompletionQueue& queue, Sink& sink);
@@ -212,7 +217,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
 
   // transfer.cc: puts and gets
   Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
-                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notification);
+                  std::size_t bytes, std::uint64_t cookie, std::uint32_t notification) noexcept;
   bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes,
                  std::uint32_t notification);
   void add_notification(Connection& connection, SendWork& work, std::uint32_t notification);
@@ -227,7 +232,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
                                    std::uint32_t notification) const {
     return !limits_.orders_puts && !is_get && bytes != 0 && notification == 0;
   }
-  Transfer& begin_transfer(Connection& connection, std::uint64_t cookie);
+  Transfer* begin_transfer(Connection& connection, std::uint64_t cookie) noexcept;
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;
@@ -263,13 +268,14 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> regions_; // by packed key
   std::uint32_t region_generation_ = 0;                                      // ever made
 
-  // Completions taken from a queue and not handled yet: a sink that throws loses no other.
+  // Completions taken from a queue and not handled yet.
   std::array<Completion, 16> batch_;
   std::size_t batch_at_ = 0;
   std::size_t batch_size_ = 0;
 
   engine::Link self_;
 
+  engine::Breakdown breakdown_;
   unsigned unseen_polls_ = 0;            // since completions of sends were looked for
   unsigned unseen_limit_ = 1;            // ... at most
   std::uint32_t unsignalled_ = 0;        // of all connections (SendQueue)

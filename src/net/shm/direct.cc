@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One-sided access, by this process alone: loads, stores and the processor's atomics where memory
 // is mapped, else copies by the kernel. Never through a ring, which takes the other process too.
-#include "base/error.h"
+#include "base/try_push.h"
 #include "net/shm/transport.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace macadam::net::shm {
 
-bool Transport::is_mapped(RemoteMemory memory) const {
+bool Transport::is_mapped(RemoteMemory memory) const noexcept {
   return memory.key != private_key;
 }
 
@@ -19,27 +19,29 @@ std::byte* Transport::mapped(engine::Link& link, RemoteMemory memory, std::size_
   return mapped_address(static_cast<Peer&>(link), memory, bytes);
 }
 
-std::string Transport::why_not_direct(engine::Link& link) {
+const char* Transport::why_not_direct(engine::Link& link) noexcept {
   const auto& peer = static_cast<Peer&>(link);
-  if (peer.rank == rank_) return {};
+  if (peer.rank == rank_) return nullptr;
   if (settings_.shm_copy == base::CopyPath::pipeline) return "MACADAM_SHM_COPY is pipeline";
-  return peer.cross_copy ? std::string() : "cross-memory attach is not possible";
+  return peer.cross_copy ? nullptr : "cross-memory attach is not possible";
 }
 
 Posted Transport::write(engine::Link& link, const void* local, RemoteMemory target,
-                        std::size_t bytes, std::uint64_t cookie) {
+                        std::size_t bytes, std::uint64_t cookie) noexcept {
   return access(static_cast<Peer&>(link), Direction::write, const_cast<void*>(local), target, bytes,
                 cookie);
 }
 
 Posted Transport::read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-                       std::uint64_t cookie) {
+                       std::uint64_t cookie) noexcept {
   return access(static_cast<Peer&>(link), Direction::read, local, target, bytes, cookie);
 }
 
 Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMemory target,
                          std::size_t bytes, std::uint64_t cookie) {
-  if (std::byte* const there = mapped_address(peer, target, bytes)) {
+  std::byte* there = nullptr;
+  if (!reach_memory(peer, target, bytes, there)) return Posted::refused;
+  if (there != nullptr) {
     if (direction == Direction::write)
       std::memcpy(there, local, bytes);
     else
@@ -50,18 +52,18 @@ Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMem
   if (bytes == 0) return Posted::done;
   const Copied copied =
       peer.ended ? Copied::failed : cross_copy_with(peer, direction, local, target.address, bytes);
-  return posted(peer, copied, cookie);
+  return posted(copied, cookie);
 }
 
 Posted Transport::write_blocks(engine::Link& link, std::span<const engine::Block> local,
                                std::span<const engine::Block> target, std::uint64_t key,
-                               std::uint64_t cookie) {
+                               std::uint64_t cookie) noexcept {
   return access_blocks(static_cast<Peer&>(link), Direction::write, local, target, key, cookie);
 }
 
 Posted Transport::read_blocks(engine::Link& link, std::span<const engine::Block> local,
                               std::span<const engine::Block> target, std::uint64_t key,
-                              std::uint64_t cookie) {
+                              std::uint64_t cookie) noexcept {
   return access_blocks(static_cast<Peer&>(link), Direction::read, local, target, key, cookie);
 }
 
@@ -69,12 +71,8 @@ Posted Transport::access_blocks(Peer& peer, Direction direction,
                                 std::span<const engine::Block> local,
                                 std::span<const engine::Block> target, std::uint64_t key,
                                 std::uint64_t cookie) {
-  if (key != private_key || std::max(local.size(), target.size()) > most_blocks) {
-    base::fail(MPI_ERR_INTERN,
-               "shared memory: {} blocks of rank {} under key {} and {} of our own, needed: {} "
-               "at most, and key {}",
-               target.size(), peer.rank, key, local.size(), most_blocks, private_key);
-  }
+  if (key != private_key || std::max(local.size(), target.size()) > most_blocks)
+    return Posted::refused;
   std::array<iovec, most_blocks> here, there;
   std::size_t bytes = 0;
   const auto list = [](std::span<const engine::Block> blocks, std::span<iovec> into) {
@@ -88,30 +86,23 @@ Posted Transport::access_blocks(Peer& peer, Direction direction,
     const int error = cross_copy(direction, peer.pid, list(local, here), list(target, there));
     return cross_copied(peer, error, bytes);
   };
-  return posted(peer, peer.ended ? Copied::failed : copy(), cookie);
+  return posted(peer.ended ? Copied::failed : copy(), cookie);
 }
 
-Posted Transport::posted(const Peer& peer, Copied copied, std::uint64_t cookie) {
+Posted Transport::posted(Copied copied, std::uint64_t cookie) {
   if (copied == Copied::yes) return Posted::done;
-  if (copied == Copied::refused) {
-    base::fail(MPI_ERR_OTHER,
-               "shared memory: the system does not let this process copy from and to the memory of "
-               "rank {} any more, as it did before",
-               peer.rank);
-  }
-  lost_.push_back(cookie);
+  if (copied == Copied::refused) return Posted::refused;
   unfinished_.store(true, std::memory_order_relaxed);
-  return Posted::pending;
+  if (base::try_push(lost_, cookie)) return Posted::pending;
+  return Posted::done; // as on_peer() tells of the failure
 }
 
 Posted Transport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
-                         std::uint64_t* result, std::uint64_t) {
-  auto* const there = reinterpret_cast<std::uint64_t*>(
-      mapped_address(static_cast<Peer&>(link), target, sizeof *result));
-  if (there == nullptr) {
-    base::fail(MPI_ERR_INTERN, "shared memory: an atomic operation on memory that is not mapped");
-  }
-  std::atomic_ref word(*there);
+                         std::uint64_t* result, std::uint64_t) noexcept {
+  std::byte* there = nullptr;
+  if (!reach_memory(static_cast<Peer&>(link), target, sizeof *result, there) || there == nullptr)
+    return Posted::refused;
+  std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(there));
   if (what.kind == engine::Atomic::Kind::fetch_and_add) {
     *result = word.fetch_add(what.operand);
   } else {

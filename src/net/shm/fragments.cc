@@ -163,26 +163,14 @@ void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
                              fragment.bytes, fragment.left, fragment.all, expected));
   peer.fragments_left = fragment.left;
   begin(peer, fragment);
-  // Also if the sink throws: no fragment comes again, so the last one frees the chunk.
-  struct LastFreesChunk {
-    Transport& self;
-    Peer& peer;
-    const ChunkName name;
-    const bool last;
-    ~LastFreesChunk() {
-      if (last) self.pass_on(peer, name);
-    }
-  };
-  {
-    const LastFreesChunk guard{*this, peer, name, fragment.left == 0};
-    if (fragment.left + fragment.bytes != fragment.all)
-      sink.on_next_fragment(peer.rank, from, fragment.bytes);
-    else if (fragment.left > 0)
-      sink.on_first_fragment(peer.rank, from, fragment.bytes, fragment.left);
-    else
-      sink.on_message(peer.rank, from, fragment.bytes);
-  }
+  if (fragment.left + fragment.bytes != fragment.all)
+    sink.on_next_fragment(peer.rank, from, fragment.bytes);
+  else if (fragment.left > 0)
+    sink.on_first_fragment(peer.rank, from, fragment.bytes, fragment.left);
+  else
+    sink.on_message(peer.rank, from, fragment.bytes);
   if (fragment.left > 0) return;
+  pass_on(peer, name);
   learn(peer, fragment.all, fragment.method, fragment.begin > 0 ? peer.began : 0);
 }
 
@@ -261,11 +249,11 @@ std::size_t Transport::eager_limit(CopyMethod method) const {
   return by_kernel(method) ? limits_.always_eager : limits_.eager;
 }
 
-std::size_t Transport::eager_to(const engine::Link& link) const {
+std::size_t Transport::eager_to(const engine::Link& link) const noexcept {
   return eager_limit(hint_of(static_cast<const Peer&>(link), limits_.eager).method);
 }
 
-std::size_t Transport::eager_from(const engine::Link& link) const {
+std::size_t Transport::eager_from(const engine::Link& link) const noexcept {
   const auto& peer = static_cast<const Peer&>(link);
   if (peer.ring_memory == nullptr) return limits_.eager;
   return eager_limit(peer.channel.in.hint(size_class(limits_.eager)).method);

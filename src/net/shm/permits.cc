@@ -17,7 +17,7 @@ bool take(SegmentHeader& header, std::uint64_t permit) {
 
 } // namespace
 
-std::uint64_t Transport::issue(engine::Link&) {
+std::uint64_t Transport::issue(engine::Link&) noexcept {
   for (std::uint64_t i = 0; i < permits_used_.size(); ++i) {
     const auto bit = static_cast<std::uint64_t>(std::countr_one(permits_used_[i]));
     if (bit == 64) continue;
@@ -30,15 +30,15 @@ std::uint64_t Transport::issue(engine::Link&) {
   return 0;
 }
 
-bool Transport::use(engine::Link& issuer, std::uint64_t permit) {
+bool Transport::use(engine::Link& issuer, std::uint64_t permit) noexcept {
   return take(*static_cast<Peer&>(issuer).header, permit);
 }
 
-engine::Revoked Transport::revoke(engine::Link&, std::uint64_t permit) {
+engine::Revoked Transport::revoke(engine::Link&, std::uint64_t permit) noexcept {
   return take(segment_.front().header(), permit) ? engine::Revoked::yes : engine::Revoked::no;
 }
 
-void Transport::discard(engine::Link&, std::uint64_t permit) {
+void Transport::discard(engine::Link&, std::uint64_t permit) noexcept {
   const std::uint64_t place = permit % words;
   segment_.front().header().permit[place].store(0);
   permits_used_[place / 64] &= ~(std::uint64_t{1} << place % 64);

@@ -34,16 +34,25 @@ void Transport::probe(Peer& peer) {
   const std::string reason =
       probe_cross_copy(peer.pid, peer.header->probe_address, peer.header->probe_value);
   peer.cross_copy = reason.empty();
-  if (!peer.cross_copy) refuse_cross_copy(peer, reason);
+  if (!peer.cross_copy) refuse_cross_copy(peer, reason.c_str());
 }
 
-void Transport::refuse_cross_copy(Peer& peer, const std::string& reason) {
+void Transport::refuse_cross_copy(Peer& peer, const char* reason) noexcept {
   peer.cross_copy = false;
-  std::string line = fmt::format("shm: no cross-memory attach: {}; large messages are copied "
-                                 "through the segment by sender and receiver",
-                                 reason);
-  if (std::find(fallbacks_.begin(), fallbacks_.end(), line) == fallbacks_.end()) {
-    fallbacks_.push_back(std::move(line));
+  add_fallback(base::make_error(MPI_ERR_OTHER,
+                                "no cross-memory attach: {}; large messages are copied through the "
+                                "segment by sender and receiver",
+                                reason)
+                   .text);
+}
+
+// For the user, who does without it if there is no memory.
+void Transport::add_fallback(const std::string& text) noexcept {
+  try {
+    std::string line = "shm: " + text;
+    if (std::ranges::find(fallbacks_, line) == fallbacks_.end())
+      fallbacks_.push_back(std::move(line));
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -121,16 +130,33 @@ std::byte* Transport::mapped_address(Peer& peer, RemoteMemory memory, std::size_
   return mapping->at(memory.address);
 }
 
+// The same; false if there is no room for it.
+bool Transport::reach_memory(Peer& peer, RemoteMemory memory, std::size_t bytes,
+                             std::byte*& address) noexcept {
+  try {
+    address = mapped_address(peer, memory, bytes);
+    return true;
+  } catch (const base::Error& error) {
+    add_fallback(error.text);
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
+}
+
 // --- Put.
 
 Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie) {
+                      std::uint64_t cookie) noexcept {
   return put(static_cast<Peer&>(link), local, target, bytes, cookie, 0, false);
 }
 
 Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
                       std::uint64_t cookie, std::uint32_t notification, bool exchange) {
-  Stream& stream = *stream_slab_.make();
+  std::byte* mapped = nullptr;
+  if (!reach_memory(peer, target, bytes, mapped)) return Posted::refused;
+  Stream* const made = stream_slab_.try_make();
+  if (made == nullptr) return Posted::busy;
+  Stream& stream = *made;
   stream.peer = &peer;
   stream.from = static_cast<const std::byte*>(local);
   stream.to = target.address;
@@ -138,7 +164,7 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   stream.notification = notification;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
-  if (std::byte* mapped = mapped_address(peer, target, bytes)) {
+  if (mapped != nullptr) {
     std::memcpy(mapped, local, bytes);
     counters_.bytes_mapped += bytes;
     stream.bytes = 0;
@@ -163,7 +189,7 @@ void Transport::take_up_later(Stream& stream) {
 // them in their place: so they are ordered with everything, and wake it.
 Posted Transport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
                                std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
-                               bool exchange) {
+                               bool exchange) noexcept {
   auto& peer = static_cast<Peer&>(link);
   const NotifiedPut head{target.address, target.key != private_key, notification};
   if (peer.puts_under_way == 0) {
@@ -325,9 +351,11 @@ bool Transport::advance_streams(Sink& sink) {
 // --- Get.
 
 Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std::size_t bytes,
-                      std::uint64_t cookie) {
+                      std::uint64_t cookie) noexcept {
   auto& peer = static_cast<Peer&>(link);
-  if (const std::byte* mapped = mapped_address(peer, source, bytes)) {
+  std::byte* mapped = nullptr;
+  if (!reach_memory(peer, source, bytes, mapped)) return Posted::refused;
+  if (mapped != nullptr) {
     std::memcpy(local, mapped, bytes);
     counters_.bytes_mapped += bytes;
     return Posted::done;
@@ -350,13 +378,19 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
       break;
     }
   }
-  PendingGet& get = *get_slab_.make();
+  PendingGet* const made = get_slab_.try_make();
+  if (made == nullptr) return Posted::busy;
+  PendingGet& get = *made;
   get.peer = &peer;
   get.to = static_cast<std::byte*>(local);
   get.from = source.address;
   get.bytes = bytes;
   get.cookie = cookie;
-  get.id = get_ids_.add(&get);
+  get.id = get_ids_.try_add(&get);
+  if (get.id == 0) {
+    get_slab_.free(&get);
+    return Posted::busy;
+  }
   get.state = state;
   gets_.push_back(get);
   unfinished_.store(true, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 #include "net/shm/transport.h"
 
 #include "base/error.h"
+#include "base/try_push.h"
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -66,8 +67,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .copies = true};
 }
 
-// A message that is being delivered. Its lines are given back also if the sink throws: none is
-// delivered twice.
+// A message that is being delivered. Its lines are given back also if it is damaged.
 template <class Source>
 class Delivery {
  public:
@@ -188,7 +188,7 @@ bool Transport::post(Peer& peer, Kind kind, const MessageBody& body) {
 }
 
 Posted Transport::send(engine::Link& link, const void* header, std::size_t header_bytes,
-                       const void* payload, std::size_t payload_bytes) {
+                       const void* payload, std::size_t payload_bytes) noexcept {
   if (header_bytes + payload_bytes > limits_.message) [[unlikely]] {
     base::fail(MPI_ERR_INTERN, "shared memory: a message of {} bytes, at most {} are taken",
                header_bytes + payload_bytes, limits_.message);
@@ -216,7 +216,31 @@ bool Transport::idle(unsigned fruitless, unsigned longest_us) {
   return waiter_.idle(fruitless, longest_us);
 }
 
-bool Transport::poll(Sink& sink) {
+bool Transport::poll(Sink& sink) noexcept {
+  try {
+    return poll_all(sink);
+  } catch (...) {
+    breakdown_.note();
+  }
+  sink.on_failure(breakdown_.take());
+  return true;
+}
+
+// A peer may still copy to memory that it was told of, as it could all the time.
+void Transport::abandon(Sink& sink) noexcept {
+  while (!streams_.empty()) {
+    Stream& stream = streams_.pop_front();
+    const bool is_put = stream.end == Stream::End::complete_put;
+    const std::uint64_t cookie = stream.id;
+    stream_slab_.free(&stream);
+    if (is_put) sink.on_complete(cookie, false);
+  }
+  while (!gets_.empty())
+    finish(gets_.front(), false, sink);
+  report_lost(sink);
+}
+
+bool Transport::poll_all(Sink& sink) {
   unsigned moved = 0;
   for (std::size_t i = 0; i < rings_.size(); ++i)
     moved += read_ring(*rings_[i], sink);
@@ -342,6 +366,8 @@ void Transport::fail_damaged(Rank writer, const std::string& what) {
 }
 
 bool Transport::take_up(Sink& sink) {
+  if (breakdown_.noted()) [[unlikely]]
+    throw breakdown_.take();
   settle_rings();
   fail_ended();
   bool moved = advance_streams(sink);
@@ -373,11 +399,15 @@ void Transport::look_for_ended() {
 // What the peer has sent is read before anybody hears of its end: a message counts although its
 // sender is gone, and a fragment of a put must not be read when its memory, or its chunk, is
 // somebody else's.
-void Transport::note_end(Peer& peer) {
+void Transport::note_end(Peer& peer) noexcept {
   if (peer.ended) return;
   peer.ended = true;
   peer.last_position = queue_.taken();
-  ended_.push_back(&peer);
+  if (!base::try_push(ended_, &peer))
+    breakdown_.note(base::make_error(MPI_ERR_NO_MEM,
+                                     "there is no memory to note that rank {} has "
+                                     "ended",
+                                     peer.rank));
   unfinished_.store(true, std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/settings.h"
 #include "base/slab.h"
+#include "engine/breakdown.h"
 #include "engine/transport.h"
 #include "net/shm/copy.h"
 #include "net/shm/directory.h"
@@ -95,44 +96,48 @@ class Transport final : public engine::Transport {
   Transport& operator=(const Transport&) = delete;
   ~Transport() override;
 
-  [[nodiscard]] const engine::Limits& limits() const override { return limits_; }
-  [[nodiscard]] std::size_t eager_to(const engine::Link& link) const override;
-  [[nodiscard]] std::size_t eager_from(const engine::Link& link) const override;
-  [[nodiscard]] bool reaches(Rank peer) const override { return directory_.is_local(peer); }
+  [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
+  [[nodiscard]] std::size_t eager_to(const engine::Link& link) const noexcept override;
+  [[nodiscard]] std::size_t eager_from(const engine::Link& link) const noexcept override;
+  [[nodiscard]] bool reaches(Rank peer) const noexcept override {
+    return directory_.is_local(peer);
+  }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
-              std::size_t payload_bytes) override;
+              std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie) override;
+             std::uint64_t cookie) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notification, bool exchange) override;
+                      std::uint64_t cookie, std::uint32_t notification,
+                      bool exchange) noexcept override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie) override;
+             std::uint64_t cookie) noexcept override;
   RemoteMemory register_cached(void* memory, std::size_t bytes) override;
-  void release_cached(RemoteMemory) override {}
-  std::uint64_t issue(engine::Link& link) override;
-  bool use(engine::Link& issuer, std::uint64_t permit) override;
-  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) override;
-  void discard(engine::Link& link, std::uint64_t permit) override;
-  [[nodiscard]] bool is_mapped(RemoteMemory memory) const override;
+  void release_cached(RemoteMemory) noexcept override {}
+  std::uint64_t issue(engine::Link& link) noexcept override;
+  bool use(engine::Link& issuer, std::uint64_t permit) noexcept override;
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) noexcept override;
+  void discard(engine::Link& link, std::uint64_t permit) noexcept override;
+  [[nodiscard]] bool is_mapped(RemoteMemory memory) const noexcept override;
   std::byte* mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) override;
-  std::string why_not_direct(engine::Link& link) override;
+  const char* why_not_direct(engine::Link& link) noexcept override;
   Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-               std::uint64_t cookie) override;
+               std::uint64_t cookie) noexcept override;
   Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-              std::uint64_t cookie) override;
+              std::uint64_t cookie) noexcept override;
   Posted write_blocks(engine::Link& link, std::span<const engine::Block> local,
                       std::span<const engine::Block> target, std::uint64_t key,
-                      std::uint64_t cookie) override;
+                      std::uint64_t cookie) noexcept override;
   Posted read_blocks(engine::Link& link, std::span<const engine::Block> local,
                      std::span<const engine::Block> target, std::uint64_t key,
-                     std::uint64_t cookie) override;
+                     std::uint64_t cookie) noexcept override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
-                std::uint64_t* result, std::uint64_t cookie) override;
+                std::uint64_t* result, std::uint64_t cookie) noexcept override;
   void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
   [[nodiscard]] std::string why_not_allocated() const override { return heap_.why_not(); }
-  void free(void* memory) override { heap_.free(memory); }
-  bool poll(Sink& sink) override;
+  void free(void* memory) noexcept override { heap_.free(memory); }
+  bool poll(Sink& sink) noexcept override;
+  void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override { waiter_.resume(); }
   void wake() override { waiter_.rouse(); }
@@ -155,9 +160,10 @@ class Transport final : public engine::Transport {
   [[noreturn, gnu::cold, gnu::noinline]] static void fail_damaged_line(Rank writer,
                                                                        const Line& line);
   [[noreturn, gnu::cold]] static void fail_damaged(Rank writer, const std::string& what);
+  bool poll_all(Sink& sink);
   bool take_up(Sink& sink);
   void look_for_ended();
-  void note_end(Peer& peer);
+  void note_end(Peer& peer) noexcept;
   void fail_ended();
   bool report_failed(Sink& sink);
 
@@ -180,7 +186,7 @@ class Transport final : public engine::Transport {
   Posted access_blocks(Peer& peer, Direction direction, std::span<const engine::Block> local,
                        std::span<const engine::Block> target, std::uint64_t key,
                        std::uint64_t cookie);
-  Posted posted(const Peer& peer, Copied copied, std::uint64_t cookie);
+  Posted posted(Copied copied, std::uint64_t cookie);
   bool report_lost(Sink& sink);
 
   // fragments.cc
@@ -210,7 +216,8 @@ class Transport final : public engine::Transport {
 
   // stream.cc
   void probe(Peer& peer);
-  void refuse_cross_copy(Peer& peer, const std::string& reason);
+  void refuse_cross_copy(Peer& peer, const char* reason) noexcept;
+  void add_fallback(const std::string& text) noexcept;
   Copied cross_copy_with(Peer& peer, Direction direction, void* local, std::uint64_t remote,
                          std::size_t bytes);
   Copied cross_copied(Peer& peer, int error, std::size_t bytes);
@@ -219,6 +226,8 @@ class Transport final : public engine::Transport {
   [[nodiscard]] bool will_stream(Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
+  bool reach_memory(Peer& peer, RemoteMemory memory, std::size_t bytes,
+                    std::byte*& address) noexcept;
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie, std::uint32_t notification, bool exchange);
   bool start(Stream& stream);
@@ -286,6 +295,7 @@ class Transport final : public engine::Transport {
   unsigned failures_seen_ = 0;
   std::vector<std::uint64_t> lost_; // cookies of direct accesses to them
 
+  engine::Breakdown breakdown_;
   std::vector<std::string> fallbacks_;
   Counters counters_;
 };

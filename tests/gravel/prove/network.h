@@ -181,7 +181,7 @@ class Network {
         links[index(peer)].rank = static_cast<Rank>(peer);
     }
     [[nodiscard]] int number() const { return rank_; }
-    const engine::Limits& limits() const override { return limits_; }
+    const engine::Limits& limits() const noexcept override { return limits_; }
     engine::Link& connect(Rank peer, engine::PeerState& state) override {
       Link& link = links[peer];
       if (!link.connected && !link.connecting) {
@@ -194,14 +194,14 @@ class Network {
       return link;
     }
     Posted put(engine::Link& to, const void* local, RemoteMemory target, std::size_t bytes,
-               std::uint64_t cookie) override {
+               std::uint64_t cookie) noexcept override {
       return begin(
           to,
           {.local = const_cast<void*>(local), .remote = target, .bytes = bytes, .cookie = cookie});
     }
     Posted put_notified(engine::Link& to, const void* local, RemoteMemory target, std::size_t bytes,
                         std::uint64_t cookie, std::uint32_t notification,
-                        bool /*exchange*/) override {
+                        bool /*exchange*/) noexcept override {
       return begin(to, {.local = const_cast<void*>(local),
                         .remote = target,
                         .bytes = bytes,
@@ -209,7 +209,7 @@ class Network {
                         .notification = notification});
     }
     Posted get(engine::Link& from, void* local, RemoteMemory source, std::size_t bytes,
-               std::uint64_t cookie) override {
+               std::uint64_t cookie) noexcept override {
       return begin(
           from,
           {.is_get = true, .local = local, .remote = source, .bytes = bytes, .cookie = cookie});
@@ -219,10 +219,10 @@ class Network {
       regions[named.key] = {named.address, bytes};
       return named;
     }
-    void release_cached(RemoteMemory memory) override {
+    void release_cached(RemoteMemory memory) noexcept override {
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
-    bool poll(engine::Sink& sink) override {
+    bool poll(engine::Sink& sink) noexcept override {
       refused = false;
       if (!allowed) return false;
       network_.deliver(sink, *std::exchange(allowed, std::nullopt));

@@ -118,18 +118,19 @@ TEST(GravelTorture, WhoEndsAsksNothingOfThoseWhoEndedBefore) {
 // Who waits is never long without something that comes, as from others who look after it.
 class Busy final : public test::NullTransport {
  public:
-  const engine::Limits& limits() const override { return limits_; }
-  bool poll(engine::Sink&) override {
+  const engine::Limits& limits() const noexcept override { return limits_; }
+  bool poll(engine::Sink&) noexcept override {
     now_ += 0.02;
     return ++polls_ % 20 == 0;
   }
   double now() const override { return now_; }
-  Posted put(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t) override {
+  Posted put(engine::Link&, const void*, RemoteMemory, std::size_t,
+             std::uint64_t) noexcept override {
     ++looks;
     return Posted::done;
   }
   Posted put_notified(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t,
-                      std::uint32_t, bool /*exchange*/) override {
+                      std::uint32_t, bool /*exchange*/) noexcept override {
     return Posted::done;
   }
   int looks = 0;

@@ -66,7 +66,7 @@ TEST(Task, WithNothingToWaitForEndsInsideBegin) {
   Collective operation(world.resources(0), world.team(0), &at_once, arguments);
   int ends = 0;
   operation.argument = &ends;
-  operation.continuation = [](Collective&, void* count) { ++*static_cast<int*>(count); };
+  operation.continuation = [](Collective&, void* count) noexcept { ++*static_cast<int*>(count); };
   operation.begin();
   EXPECT_TRUE(operation.complete());
   EXPECT_EQ(value, 7);

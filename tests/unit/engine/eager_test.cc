@@ -188,15 +188,28 @@ TEST_F(Noncontiguous, ArePackedAndUnpackedInEveryProtocol) {
   expect_rest();
 }
 
-// What cannot be kept is not found by a receive.
-TEST_F(Eager, MessageWithoutMemoryIsNotThere) {
+// Data that cannot be kept are lost: the receive that matches them says so, and those behind are
+// received.
+TEST_F(Eager, MessageWithoutMemoryIsAnErrorOfItsReceive) {
   const auto header = eager_header();
   net.incoming.push_back([&](engine::Sink& sink) {
     sink.on_first_fragment(other, reinterpret_cast<const std::byte*>(&header), sizeof header,
                            std::size_t{1} << 60);
   });
-  EXPECT_THROW(progress(), base::Error);
-  EXPECT_EQ(engine->probe({context, other, tag}), nullptr);
+  progress();
+  net.incoming.push_back([&](engine::Sink& sink) { // nobody looks at its data
+    sink.on_next_fragment(other, nullptr, std::size_t{1} << 60);
+  });
+  progress();
+  const Bytes data = pattern(small);
+  feed_eager(data);
+  Bytes buffers[] = {Bytes(small), Bytes(small)};
+  ReceiveRequest& lost = receive(buffers[0]);
+  ASSERT_TRUE(lost.complete);
+  EXPECT_EQ(lost.status.error, MPI_ERR_NO_MEM);
+  engine->release(&lost);
+  expect_received(receive(buffers[1]), buffers[1], data);
+  EXPECT_EQ(engine->failure(), nullptr);
   expect_rest();
 }
 

@@ -136,14 +136,31 @@ TEST_F(Failure, OfAGetIsAnErrorOfTheReceive) {
   expect_rest();
 }
 
-TEST_F(Failure, UnknownPacketIsRefused) {
-  try {
-    feed(wire::Throttle{.kind = static_cast<wire::Kind>(99)});
-    FAIL();
-  } catch (const base::Error& error) {
-    EXPECT_EQ(error.error_class, MPI_ERR_INTERN);
-    EXPECT_NE(error.text.find("kind 99"), std::string::npos) << error.text;
+// Who sends what nobody knows is of another version: this process goes on with nobody.
+TEST_F(Failure, UnknownPacketEndsAllCommunication) {
+  const Bytes data = pattern(large);
+  SendRequest* const sent = send(data);
+  expect_offer(wire::Offer::read);
+  Bytes buffers[] = {Bytes(small), Bytes(small)};
+  ReceiveRequest& posted = receive(buffers[0]);
+  feed(wire::Throttle{.kind = static_cast<wire::Kind>(99)});
+  ASSERT_NE(engine->failure(), nullptr);
+  EXPECT_EQ(engine->failure()->error_class, MPI_ERR_INTERN);
+  EXPECT_NE(engine->failure()->text.find("kind 99"), std::string::npos) << engine->failure()->text;
+  for (engine::Request* request :
+       {static_cast<engine::Request*>(sent), static_cast<engine::Request*>(&posted)}) {
+    ASSERT_TRUE(request->complete);
+    EXPECT_EQ(request->status.error, MPI_ERR_INTERN);
+    engine->release(request);
   }
+  EXPECT_THROW(send(data), base::Error);
+  for (const int source : {static_cast<int>(other), int{MPI_ANY_SOURCE}}) {
+    ReceiveRequest& late = receive(buffers[1], source);
+    ASSERT_TRUE(late.complete);
+    EXPECT_EQ(late.status.error, MPI_ERR_INTERN);
+    engine->release(&late);
+  }
+  expect_rest();
 }
 
 TEST_F(Failure, FreedRequestsAreMarked) {

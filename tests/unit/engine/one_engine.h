@@ -81,9 +81,9 @@ class RecordingTransport final : public engine::Transport {
   void raise_hybrid(std::size_t bytes) { limits_.hybrid = bytes; }
   void copies() { limits_.copies = true; }
 
-  const engine::Limits& limits() const override { return limits_; }
-  std::size_t eager_to(const engine::Link&) const override { return eager_out; }
-  std::size_t eager_from(const engine::Link&) const override { return eager_in; }
+  const engine::Limits& limits() const noexcept override { return limits_; }
+  std::size_t eager_to(const engine::Link&) const noexcept override { return eager_out; }
+  std::size_t eager_from(const engine::Link&) const noexcept override { return eager_in; }
   engine::Link& connect(Rank peer, PeerState& state) override {
     if (unreachable) base::fail(MPI_ERR_OTHER, "rank {} cannot be reached", peer);
     auto& link = links_[peer];
@@ -92,7 +92,7 @@ class RecordingTransport final : public engine::Transport {
     return link;
   }
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
-              std::size_t payload_bytes) override {
+              std::size_t payload_bytes) noexcept override {
     if (refuses()) return Posted::busy;
     Bytes message(header_bytes + payload_bytes);
     std::memcpy(message.data(), header, header_bytes);
@@ -102,7 +102,7 @@ class RecordingTransport final : public engine::Transport {
     return Posted::done;
   }
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie) override {
+             std::uint64_t cookie) noexcept override {
     if (refuses() || puts == Posted::busy) return Posted::busy;
     const auto* data = static_cast<const std::byte*>(local);
     done.push_back(
@@ -111,7 +111,7 @@ class RecordingTransport final : public engine::Transport {
   }
   // The address of the memory that a test names is real: its bytes are read when the get is done.
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie) override {
+             std::uint64_t cookie) noexcept override {
     if (refuses() || gets == Posted::busy) return Posted::busy;
     done.push_back({Operation::Type::get, link.rank, {}, local, target, bytes, cookie});
     if (gets == Posted::done) fetch(done.back());
@@ -125,19 +125,19 @@ class RecordingTransport final : public engine::Transport {
     registered[++keys_] = bytes;
     return {reinterpret_cast<std::uintptr_t>(memory), keys_};
   }
-  void release_cached(RemoteMemory memory) override {
+  void release_cached(RemoteMemory memory) noexcept override {
     EXPECT_EQ(registered.erase(memory.key), 1u) << "memory released twice, or never registered";
   }
-  std::uint64_t issue(engine::Link&) override {
+  std::uint64_t issue(engine::Link&) noexcept override {
     permits.insert(++last_permit_);
     return last_permit_;
   }
-  bool use(engine::Link&, std::uint64_t) override { return !peer_revoked; }
-  engine::Revoked revoke(engine::Link&, std::uint64_t permit) override {
+  bool use(engine::Link&, std::uint64_t) noexcept override { return !peer_revoked; }
+  engine::Revoked revoke(engine::Link&, std::uint64_t permit) noexcept override {
     revoked.push_back(permit);
     return answer;
   }
-  void discard(engine::Link&, std::uint64_t permit) override {
+  void discard(engine::Link&, std::uint64_t permit) noexcept override {
     EXPECT_EQ(permits.erase(permit), 1u) << "a permit discarded twice, or never issued";
   }
   void* allocate(std::size_t bytes) override {
@@ -145,11 +145,11 @@ class RecordingTransport final : public engine::Transport {
     ++allocated;
     return ::operator new(bytes);
   }
-  void free(void* memory) override {
+  void free(void* memory) noexcept override {
     --allocated;
     ::operator delete(memory);
   }
-  bool poll(engine::Sink& sink) override {
+  bool poll(engine::Sink& sink) noexcept override {
     if (incoming.empty()) return false;
     const auto deliver = std::move(incoming.front());
     incoming.pop_front();

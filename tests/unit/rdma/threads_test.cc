@@ -37,7 +37,7 @@ class Threaded final : public Device, EventSink {
   using Handle = Guarded<AddressHandle>;
   struct Completions final : Guarded<CompletionQueue> {
     using Guarded::Guarded;
-    std::size_t poll(std::span<Completion> completions) override {
+    std::size_t poll(std::span<Completion> completions) noexcept override {
       const std::scoped_lock guard(lock);
       return inner->poll(completions);
     }
@@ -87,7 +87,7 @@ class Threaded final : public Device, EventSink {
   };
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] const DeviceLimits& limits() const override { return limits_; }
+  [[nodiscard]] const DeviceLimits& limits() const noexcept override { return limits_; }
   [[nodiscard]] const PortAddress& address() const override { return address_; }
   std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
                                                 Access access) override {
@@ -177,7 +177,7 @@ class Threaded final : public Device, EventSink {
     void arm_limit(std::uint32_t) override {}
   } no_shared_;
   struct NoCompletions final : CompletionQueue {
-    std::size_t poll(std::span<Completion>) override { return 0; }
+    std::size_t poll(std::span<Completion>) noexcept override { return 0; }
     void arm() override {}
   } no_completions_;
 

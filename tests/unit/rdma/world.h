@@ -97,22 +97,23 @@ class World {
     wire::Endpoint find(Rank peer) override { return world[peer].endpoint; }
     [[nodiscard]] bool knows(Rank peer) const override { return !unknown || *unknown != peer; }
     // Sink
-    void on_message(Rank source, const std::byte* message, std::size_t bytes) override {
+    void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override {
       received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
       if (on_receive) on_receive(source);
     }
-    void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override {
+    void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override {
       notifications.push_back({source, notification, bytes});
     }
-    void on_complete(std::uint64_t cookie, bool ok) override {
+    void on_complete(std::uint64_t cookie, bool ok) noexcept override {
       completed[cookie] = ok;
-      if (!ok && on_failure) on_failure();
+      if (!ok && on_failed_operation) on_failed_operation();
     }
-    void on_peer(Rank peer, engine::PeerState state) override {
+    void on_peer(Rank peer, engine::PeerState state) noexcept override {
       EXPECT_NE(states[peer], engine::PeerState::failed) << "told again of rank " << peer;
       states[peer] = state;
       ++changes[peer];
     }
+    void on_failure(base::Error&& why) noexcept override { ADD_FAILURE() << why.text; }
 
     World& world;
     const Rank self;
@@ -138,7 +139,7 @@ class World {
     };
     std::vector<Notification> notifications;
     std::function<void(Rank)> on_receive;
-    std::function<void()> on_failure; // of an operation
+    std::function<void()> on_failed_operation;
   };
 
   explicit World(Rank size, const Settings& settings = small_settings(), const Model& model = {},

@@ -110,7 +110,7 @@ class ExploredNetwork::Network final : public macadam::test::NullTransport {
     for (int peer = 0; peer < ranks; ++peer)
       links_[index(peer)].rank = static_cast<engine::Rank>(peer);
   }
-  const engine::Limits& limits() const override { return limits_; }
+  const engine::Limits& limits() const noexcept override { return limits_; }
   engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
     state = engine::PeerState::connected;
     return links_[peer];
@@ -120,9 +120,9 @@ class ExploredNetwork::Network final : public macadam::test::NullTransport {
     keys[++last_key_] = {address, bytes};
     return {address, last_key_};
   }
-  void deregister_region(RemoteMemory memory) override { keys.erase(memory.key); }
+  void deregister_region(RemoteMemory memory) noexcept override { keys.erase(memory.key); }
   Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-               std::uint64_t cookie) override {
+               std::uint64_t cookie) noexcept override {
     Operation operation{.kind = Operation::Kind::write,
                         .local = const_cast<void*>(local),
                         .remote = target.address,
@@ -141,7 +141,7 @@ class ExploredNetwork::Network final : public macadam::test::NullTransport {
     return post(link, std::move(operation), copied ? Posted::done : Posted::pending);
   }
   Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
-              std::uint64_t cookie) override {
+              std::uint64_t cookie) noexcept override {
     return post(link,
                 {.kind = Operation::Kind::read,
                  .local = local,
@@ -155,7 +155,7 @@ class ExploredNetwork::Network final : public macadam::test::NullTransport {
                 Posted::pending);
   }
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
-                std::uint64_t* result, std::uint64_t cookie) override {
+                std::uint64_t* result, std::uint64_t cookie) noexcept override {
     return post(link,
                 {.kind = Operation::Kind::atomic,
                  .local = result,
@@ -168,7 +168,7 @@ class ExploredNetwork::Network final : public macadam::test::NullTransport {
                  .copy = {}},
                 Posted::pending);
   }
-  Posted flush(engine::Link& link, std::uint64_t cookie) override {
+  Posted flush(engine::Link& link, std::uint64_t cookie) noexcept override {
     return post(link,
                 {.kind = Operation::Kind::flush,
                  .local = nullptr,
@@ -184,8 +184,8 @@ class ExploredNetwork::Network final : public macadam::test::NullTransport {
   void* allocate(std::size_t bytes) override {
     return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   }
-  void free(void* memory) override { std::free(memory); }
-  bool poll(engine::Sink& sink) override {
+  void free(void* memory) noexcept override { std::free(memory); }
+  bool poll(engine::Sink& sink) noexcept override {
     const bool any = !completed.empty();
     while (!completed.empty()) {
       const std::uint64_t cookie = completed.front();
@@ -219,7 +219,7 @@ class ExploredNetwork::Neighbours final : public macadam::test::NullTransport {
     for (std::size_t peer = 0; peer < links_.size(); ++peer)
       links_[peer].rank = static_cast<engine::Rank>(peer);
   }
-  bool reaches(engine::Rank rank) const override { return rank < links_.size(); }
+  bool reaches(engine::Rank rank) const noexcept override { return rank < links_.size(); }
   engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
     state = engine::PeerState::connected;
     return links_.at(peer);
@@ -227,15 +227,15 @@ class ExploredNetwork::Neighbours final : public macadam::test::NullTransport {
   RemoteMemory register_region(void* memory, std::size_t) override {
     return {reinterpret_cast<std::uint64_t>(memory), 0};
   }
-  void deregister_region(RemoteMemory) override {}
-  bool is_mapped(RemoteMemory) const override { return true; }
-  std::byte* mapped(engine::Link&, RemoteMemory memory, std::size_t) override {
+  void deregister_region(RemoteMemory) noexcept override {}
+  bool is_mapped(RemoteMemory) const noexcept override { return true; }
+  std::byte* mapped(engine::Link&, RemoteMemory memory, std::size_t) noexcept override {
     return reinterpret_cast<std::byte*>(memory.address);
   }
   void* allocate(std::size_t bytes) override {
     return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   }
-  void free(void* memory) override { std::free(memory); }
+  void free(void* memory) noexcept override { std::free(memory); }
 
  private:
   std::vector<engine::Link> links_;

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -37,7 +38,7 @@ class Endpoint final : public Sink {
   using OnMessage = std::function<void(Rank, const std::byte*, std::size_t)>;
   OnMessage on_message_do;
 
-  void on_message(Rank source, const std::byte* message, std::size_t bytes) override {
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override {
     ++messages;
     if (on_message_do)
       on_message_do(source, message, bytes);
@@ -45,16 +46,17 @@ class Endpoint final : public Sink {
       inbox.emplace_back(reinterpret_cast<const char*>(message), bytes);
   }
   std::function<void(Rank, std::uint32_t, std::size_t)> on_put_do;
-  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) override {
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override {
     on_put_do(source, notification, bytes);
   }
   // Put together again.
   void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
-                         std::size_t rest) override {
+                         std::size_t rest) noexcept override {
     body[source] = {{fragment, fragment + bytes}, bytes + rest};
     ++messages_in_parts;
   }
-  void on_next_fragment(Rank source, const std::byte* fragment, std::size_t bytes) override {
+  void on_next_fragment(Rank source, const std::byte* fragment,
+                        std::size_t bytes) noexcept override {
     auto& [data, whole] = body.at(source);
     data.insert(data.end(), fragment, fragment + bytes);
     if (data.size() < whole) return;
@@ -62,8 +64,9 @@ class Endpoint final : public Sink {
     body.erase(source);
     on_message(source, message.data(), message.size());
   }
-  void on_complete(std::uint64_t cookie, bool ok) override { completions[cookie] = ok; }
-  void on_peer(Rank peer, engine::PeerState state) override { states[peer] = state; }
+  void on_complete(std::uint64_t cookie, bool ok) noexcept override { completions[cookie] = ok; }
+  void on_peer(Rank peer, engine::PeerState state) noexcept override { states[peer] = state; }
+  void on_failure(base::Error&& why) noexcept override { failure.emplace(std::move(why)); }
 
   engine::Link& link(Rank peer) {
     engine::PeerState state;
@@ -126,6 +129,7 @@ class Endpoint final : public Sink {
   std::deque<std::string> inbox;
   std::map<std::uint64_t, bool> completions;
   std::map<Rank, engine::PeerState> states;
+  std::optional<base::Error> failure; // of this process's communication
 
  private:
   base::Settings settings_; // the transport refers to it

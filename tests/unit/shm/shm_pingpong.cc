@@ -121,21 +121,26 @@ class Endpoint final : public Sink {
     link_ = &transport_.connect(1 - rank, state);
   }
 
-  void on_message(Rank, const std::byte* message, std::size_t) override {
+  void on_message(Rank, const std::byte* message, std::size_t) noexcept override {
     ++messages_;
     last_ = *message;
   }
-  void on_put(engine::Rank, std::uint32_t, std::size_t) override {}
-  void on_first_fragment(Rank, const std::byte* fragment, std::size_t, std::size_t rest) override {
+  void on_put(engine::Rank, std::uint32_t, std::size_t) noexcept override {}
+  void on_first_fragment(Rank, const std::byte* fragment, std::size_t,
+                         std::size_t rest) noexcept override {
     last_ = *fragment;
     rest_ = rest;
   }
-  void on_next_fragment(Rank, const std::byte*, std::size_t bytes) override {
+  void on_next_fragment(Rank, const std::byte*, std::size_t bytes) noexcept override {
     rest_ -= bytes;
     if (rest_ == 0) ++messages_;
   }
-  void on_complete(std::uint64_t, bool) override { ++completions_; }
-  void on_peer(Rank, engine::PeerState) override {}
+  void on_complete(std::uint64_t, bool) noexcept override { ++completions_; }
+  void on_peer(Rank, engine::PeerState) noexcept override {}
+  void on_failure(base::Error&& why) noexcept override {
+    std::fprintf(stderr, "%s\n", why.what());
+    std::abort();
+  }
 
   void send(std::size_t bytes) {
     while (transport_.send(*link_, header_.data(), header_.size(), payload_.data(), bytes) ==

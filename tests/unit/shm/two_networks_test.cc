@@ -32,7 +32,7 @@ class Inbox final : public macadam::test::NullTransport {
     arrived_.fetch_add(1);
     if (armed_.exchange(false)) sleeper_.wake();
   }
-  bool poll(Sink& sink) override {
+  bool poll(Sink& sink) noexcept override {
     if (arm_wanted_.exchange(false)) armed_.store(true);
     if (arrived_.load() == taken_) return false;
     ++taken_;

@@ -3,6 +3,8 @@
 
 #include "engine/transport.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +21,12 @@
 #include <vector>
 
 namespace macadam::test {
+
+// What no test may do: ends the test program.
+template <class... Args>
+[[noreturn, gnu::noinline]] void wrong(fmt::format_string<Args...> format, Args&&... args) {
+  throw std::logic_error(fmt::format(format, std::forward<Args>(args)...));
+}
 
 // How a LoopbackNetwork behaves. Probabilities are per operation; all zero: everything happens at
 // once, in order. The same options and the same calls give the same run.
@@ -119,15 +127,16 @@ class LoopbackNetwork {
    public:
     Node(LoopbackNetwork& network, engine::Rank rank) : network_(network), rank_(rank) {}
 
-    [[nodiscard]] const engine::Limits& limits() const override { return network_.options_.limits; }
+    [[nodiscard]] const engine::Limits& limits() const noexcept override {
+      return network_.options_.limits;
+    }
 
-    [[nodiscard]] bool reaches(engine::Rank peer) const override {
+    [[nodiscard]] bool reaches(engine::Rank peer) const noexcept override {
       return !network_.options_.reaches || network_.options_.reaches(rank_, peer);
     }
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
       if (!reaches(peer)) {
-        throw std::logic_error("connect to rank " + std::to_string(peer) +
-                               ", which is on another network");
+        wrong("connect to rank {}, which is on another network", peer);
       }
       LoopbackLink& found = link(peer);
       if (found.state == engine::PeerState::connecting && !found.tell) {
@@ -143,11 +152,11 @@ class LoopbackNetwork {
     }
 
     engine::Posted send(engine::Link& to, const void* header, std::size_t header_bytes,
-                        const void* payload, std::size_t payload_bytes) override {
+                        const void* payload, std::size_t payload_bytes) noexcept override {
       LoopbackLink& link = connected(to, "send");
       if (header_bytes + payload_bytes > limits().message) {
-        throw std::logic_error("send: " + std::to_string(header_bytes + payload_bytes) +
-                               " bytes, longest message is " + std::to_string(limits().message));
+        wrong("send: {} bytes, longest message is {}", header_bytes + payload_bytes,
+              limits().message);
       }
       if (link.state == engine::PeerState::failed) return engine::Posted::done;
       if (!link.transfers.empty() && puts_pending(link)) return engine::Posted::busy;
@@ -164,12 +173,12 @@ class LoopbackNetwork {
     }
 
     engine::Posted put(engine::Link& to, const void* local, engine::RemoteMemory target,
-                       std::size_t bytes, std::uint64_t cookie) override {
+                       std::size_t bytes, std::uint64_t cookie) noexcept override {
       ++network_.puts_;
       return transfer(to, {true, const_cast<void*>(local), target, bytes, cookie});
     }
     engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
-                       std::size_t bytes, std::uint64_t cookie) override {
+                       std::size_t bytes, std::uint64_t cookie) noexcept override {
       ++network_.gets_;
       return transfer(from, {false, local, source, bytes, cookie});
     }
@@ -179,26 +188,28 @@ class LoopbackNetwork {
       regions[named.key] = {named.address, bytes};
       return named;
     }
-    void release_cached(engine::RemoteMemory memory) override {
-      if (regions.erase(memory.key) == 0) throw std::logic_error("memory released twice");
+    void release_cached(engine::RemoteMemory memory) noexcept override {
+      if (regions.erase(memory.key) == 0) wrong("memory released twice");
     }
 
-    std::uint64_t issue(engine::Link&) override {
+    std::uint64_t issue(engine::Link&) noexcept override {
       open_permits.insert(++last_permit_);
       return last_permit_;
     }
-    bool use(engine::Link& issuer, std::uint64_t permit) override {
+    bool use(engine::Link& issuer, std::uint64_t permit) noexcept override {
       return network_.nodes_.at(issuer.rank)->open_permits.erase(permit) != 0;
     }
-    engine::Revoked revoke(engine::Link&, std::uint64_t permit) override {
+    engine::Revoked revoke(engine::Link&, std::uint64_t permit) noexcept override {
       return open_permits.erase(permit) != 0 ? engine::Revoked::yes : engine::Revoked::no;
     }
-    void discard(engine::Link&, std::uint64_t permit) override { open_permits.erase(permit); }
+    void discard(engine::Link&, std::uint64_t permit) noexcept override {
+      open_permits.erase(permit);
+    }
 
     void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
-    void free(void* memory) override { ::operator delete(memory); }
+    void free(void* memory) noexcept override { ::operator delete(memory); }
 
-    bool poll(engine::Sink& sink) override {
+    bool poll(engine::Sink& sink) noexcept override {
       if (dead) return false;
       bool moved = false;
       std::vector<engine::Rank> order;
@@ -253,7 +264,7 @@ class LoopbackNetwork {
     LoopbackLink& connected(engine::Link& to, const char* operation) {
       auto& link = static_cast<LoopbackLink&>(to);
       if (link.state == engine::PeerState::connecting) {
-        throw std::logic_error(std::string(operation) + " on a link that is not connected");
+        wrong("{} on a link that is not connected", operation);
       }
       return link;
     }
@@ -282,14 +293,12 @@ class LoopbackNetwork {
       const auto region = owner.regions.find(transfer.remote.key);
       const char* name = transfer.put ? "put" : "get";
       if (region == owner.regions.end()) {
-        throw std::logic_error(std::string(name) + ": memory of rank " + std::to_string(link.rank) +
-                               " is not registered (any more)");
+        wrong("{}: memory of rank {} is not registered (any more)", name, link.rank);
       }
       const auto& [address, bytes] = region->second;
       if (transfer.remote.address < address ||
           transfer.remote.address + transfer.bytes > address + bytes) {
-        throw std::logic_error(std::string(name) + " outside of the registered memory of rank " +
-                               std::to_string(link.rank));
+        wrong("{} outside of the registered memory of rank {}", name, link.rank);
       }
       void* remote = reinterpret_cast<void*>(transfer.remote.address);
       if (transfer.put)

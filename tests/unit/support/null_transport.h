@@ -15,25 +15,26 @@ class NullTransport : public engine::Transport {
   using Posted = engine::Posted;
   using RemoteMemory = engine::RemoteMemory;
 
-  const engine::Limits& limits() const override { return limits_; }
+  const engine::Limits& limits() const noexcept override { return limits_; }
   engine::Link& connect(Rank, engine::PeerState& state) override {
     state = engine::PeerState::connected;
     return link_;
   }
-  Posted send(engine::Link&, const void*, std::size_t, const void*, std::size_t) override {
+  Posted send(engine::Link&, const void*, std::size_t, const void*, std::size_t) noexcept override {
     return Posted::done;
   }
-  Posted put(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t) override {
+  Posted put(engine::Link&, const void*, RemoteMemory, std::size_t,
+             std::uint64_t) noexcept override {
     return Posted::done;
   }
-  Posted get(engine::Link&, void*, RemoteMemory, std::size_t, std::uint64_t) override {
+  Posted get(engine::Link&, void*, RemoteMemory, std::size_t, std::uint64_t) noexcept override {
     return Posted::done;
   }
   RemoteMemory register_cached(void*, std::size_t) override { return {}; }
-  void release_cached(RemoteMemory) override {}
+  void release_cached(RemoteMemory) noexcept override {}
   void* allocate(std::size_t) override { return nullptr; }
-  void free(void*) override {}
-  bool poll(engine::Sink&) override { return false; }
+  void free(void*) noexcept override {}
+  bool poll(engine::Sink&) noexcept override { return false; }
   bool idle(unsigned, unsigned) override { return false; }
   void resume() override {}
   double now() const override { return 0; }

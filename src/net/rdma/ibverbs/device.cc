@@ -37,7 +37,7 @@ class IbverbsDevice final : public Device {
   }
 
   [[nodiscard]] const std::string& name() const override { return port_.name; }
-  [[nodiscard]] const DeviceLimits& limits() const override { return port_.limits; }
+  [[nodiscard]] const DeviceLimits& limits() const noexcept override { return port_.limits; }
   [[nodiscard]] const PortAddress& address() const override { return port_.address; }
 
   std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
