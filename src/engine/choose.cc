@@ -10,7 +10,6 @@ namespace macadam::engine {
 
 SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
                                SendMode mode) {
-  const bool customized = settings_.protocols == base::Protocols::customized;
   const bool fits_eager = bytes <= peer.transport->eager_to(*peer.link);
   // Only now it is known that the short path is open.
   if (bytes > peer.always_eager && fits_eager && peer.short_limit >= 0 &&
@@ -20,31 +19,8 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
   if (!fits_eager || peer.throttled || !peer.backlog.empty()) deliver();
-  bool eager = fits_eager && (!peer.throttled || bytes == 0);
-  std::byte* copy = nullptr;
-  if (!eager && customized && bytes <= peer.hybrid && mode == SendMode::standard &&
-      !is_announced(peer, envelope)) {
-    copy = copy_for_hybrid(peer, envelope, data, bytes);
-    // Without memory EAGER would have been second best; its sender waits for nobody.
-    if (copy == nullptr && !is_announced(peer, envelope))
-      eager = bytes <= peer.transport->limits().eager && !peer.throttled;
-  }
-  if (peer.state == PeerState::failed) {
-    if (copy != nullptr) peer.transport->free(copy);
-    if (failure_.noted()) throw failure_.what();
-    base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
-               peer.rank);
-  }
-
-  // All that may fail comes before the message takes its place.
-  const bool packs = copy == nullptr && bytes != 0 && !data.type->contiguous();
-  std::byte* const packed = packs ? pack(data, bytes) : copy;
   SendRequest* const made = try_make_send();
-  if (made == nullptr) {
-    if (packs) buffers_.give(packed, bytes);
-    if (copy != nullptr) peer.transport->free(copy);
-    throw std::bad_alloc();
-  }
+  if (made == nullptr) throw std::bad_alloc();
   SendRequest& send = *made;
   send.peer = &peer;
   send.envelope = envelope;
@@ -52,15 +28,20 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   send.bytes = bytes;
   send.mode = mode;
   if (!data.type->contiguous()) send.noncontiguous = datatype::TypeRef(*data.type);
-  send.bounce = packed;
-  send.hybrid = copy != nullptr;
-  send.detached = send.hybrid; // for the user it is complete; the request keeps the copy
+  bool eager = false;
+  try {
+    eager = prepare(send, fits_eager);
+  } catch (...) {
+    unmake(send);
+    throw;
+  }
   sends_.push_back(send);
   counters_.bytes_sent += bytes;
 
+  const bool hybrid = send.hybrid;
   Channel* const counting = channel(peer, envelope.context, envelope.tag);
   if (counting != nullptr) {
-    send.counted = customized && !counting->uncounted;
+    send.counted = settings_.protocols == base::Protocols::customized && !counting->uncounted;
     send.ordinal = counting->sent++;
   }
   if (eager) return send_eager(send);
@@ -77,16 +58,48 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
     write_to(send, target);
-    if (copy != nullptr) return nullptr;
+    if (hybrid) return nullptr;
     if (!send.complete) return &send;
     recycle(&send);
     return nullptr;
   }
-  if (copy != nullptr) {
+  if (hybrid) {
     offer_copy(send);
     return nullptr;
   }
   return send_rndv(send);
+}
+
+// Decides whether the message goes by EAGER, and makes its data one block, which is HYBRID's copy
+// if it may go by that. All that may fail is here: before the message takes its ordinal, and before
+// the permit of its receive is used, which could not be cancelled any more.
+bool Engine::prepare(SendRequest& send, bool fits_eager) {
+  Peer& peer = *send.peer;
+  const bool packs = send.bytes != 0 && send.noncontiguous;
+  bool eager = fits_eager && (!peer.throttled || send.bytes == 0);
+  if (packs && !eager && has_announcement(peer, send.envelope))
+    send.bounce = pack(send.data, send.bytes);
+  if (!eager && settings_.protocols == base::Protocols::customized && send.bytes <= peer.hybrid &&
+      send.mode == SendMode::standard && !is_announced(peer, send.envelope)) {
+    copy_for_hybrid(send);
+    // Without memory EAGER would have been second best; its sender waits for nobody.
+    if (!send.hybrid && !is_announced(peer, send.envelope))
+      eager = send.bytes <= peer.transport->limits().eager && !peer.throttled;
+  }
+  if (peer.state == PeerState::failed) {
+    if (failure_.noted()) throw failure_.what();
+    base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
+               peer.rank);
+  }
+  if (packs && send.bounce == nullptr) send.bounce = pack(send.data, send.bytes);
+  return eager;
+}
+
+// A send that was not begun.
+void Engine::unmake(SendRequest& send) noexcept {
+  send_ids_.remove(send.id);
+  free_bounce(send);
+  recycle(&send);
 }
 
 } // namespace macadam::engine

@@ -58,7 +58,7 @@ Peer& Engine::meet(Rank rank) {
   peer.always_eager = transport.limits().always_eager;
   peer.hybrid = transport.limits().hybrid;
   peer.link = &link;
-  peer.state = state;
+  peer.state = failure_.noted() ? PeerState::failed : state;
   update_short_limit(peer);
   return peer;
 }
@@ -93,7 +93,7 @@ void Engine::break_down() noexcept {
 }
 
 // Something was lost. What would come after it must not take its place: nothing is sent any more,
-// and no receive matches what comes.
+// no receive matches what comes, and no peer that has not begun to reaches what was offered to it.
 void Engine::stand() noexcept {
   stands_ = true;
   peers_.for_each([this](Peer& peer) {
@@ -101,6 +101,14 @@ void Engine::stand() noexcept {
     update_short_limit(peer);
   });
   matcher_.for_each_posted([this](ReceiveRequest& receive) { unpost(receive); });
+  const auto revoke = [](const auto& operation) {
+    if (operation.permit != 0)
+      operation.peer->transport->revoke(*operation.peer->link, operation.permit);
+  };
+  for (const ReceiveRequest& receive : receiving_)
+    revoke(receive);
+  for (const SendRequest& send : sends_)
+    revoke(send);
 }
 
 // In the first progress() after a failure, if not in the one that has met it, everything ends.
@@ -148,17 +156,20 @@ void Engine::finish_send(SendRequest& send, std::int32_t error) noexcept {
   if (send.id != 0) send_ids_.remove(send.id);
   if (send.is_registered) send.peer->transport->release_cached(send.registered);
   if (send.permit != 0) send.peer->transport->discard(*send.peer->link, send.permit);
-  if (send.bounce != nullptr) {
-    if (send.hybrid) {
-      send.peer->transport->free(send.bounce);
-    } else {
-      buffers_.give(send.bounce, send.bytes);
-    }
-    send.bounce = nullptr;
-  }
+  free_bounce(send);
   send.status.error = error;
   send.status.bytes = send.bytes;
   complete(send);
+}
+
+void Engine::free_bounce(SendRequest& send) noexcept {
+  std::byte* const block = std::exchange(send.bounce, nullptr);
+  if (block == nullptr) return;
+  if (send.hybrid) {
+    send.peer->transport->free(block);
+  } else {
+    buffers_.give(block, send.bytes);
+  }
 }
 
 bool Engine::quiet() const {

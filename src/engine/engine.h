@@ -260,6 +260,7 @@ class Engine final : public Sink {
   ReceiveRequest* try_make_receive() noexcept;
   std::byte* pack(const Data& data, std::size_t bytes);
   void finish_send(SendRequest& send, std::int32_t error) noexcept;
+  void free_bounce(SendRequest& send) noexcept;
   // The message as one block: the user's own memory, or a packed copy.
   static const std::byte* flat(const SendRequest& send) {
     return send.bounce != nullptr ? send.bounce : static_cast<const std::byte*>(send.data.address);
@@ -287,6 +288,8 @@ class Engine final : public Sink {
   // choose.cc: which protocol a message takes (Small & Yuan, Table 1)
   SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
                          SendMode mode);
+  bool prepare(SendRequest& send, bool fits_eager);
+  void unmake(SendRequest& send) noexcept;
 
   // eager.cc
   // Functions of the short paths stand here: each call would cost as much as what it does.
@@ -340,8 +343,7 @@ class Engine final : public Sink {
   void add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes) noexcept;
 
   // hybrid.cc
-  std::byte* copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
-                             std::size_t bytes);
+  void copy_for_hybrid(SendRequest& send);
   void offer_copy(SendRequest& send);
 
   // exchange.cc
@@ -383,6 +385,7 @@ class Engine final : public Sink {
   [[nodiscard]] bool may_announce(const ReceiveRequest& receive) const;
   void announce(ReceiveRequest& receive, std::uint64_t ordinal) noexcept;
   void announce_held() noexcept;
+  bool has_announcement(Peer& peer, const Envelope& envelope) noexcept;
   bool is_announced(Peer& peer, const Envelope& envelope) noexcept;
   Announcement* find_announcement(Peer& peer, Channel& channel, std::uint64_t ordinal) noexcept;
   static bool use(Peer& peer, Announcement& announcement) noexcept;

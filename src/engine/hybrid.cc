@@ -15,23 +15,24 @@ constexpr std::size_t between_looks = 4 << 10;
 
 } // namespace
 
-// The data as one block of the library's memory; null if there is none left, or the receiver has
-// announced itself meanwhile (Figure 6, Isend (8)): then the rest need not be copied.
-std::byte* Engine::copy_for_hybrid(Peer& peer, const Envelope& envelope, const Data& data,
-                                   std::size_t bytes) {
-  auto* const copy = static_cast<std::byte*>(peer.transport->allocate(bytes));
-  if (copy == nullptr) return nullptr;
-  datatype::PackCursor cursor(*data.type, data.address, data.count);
+// Makes a copy, unless the library has no memory for it or the receiver has announced itself
+// meanwhile (Figure 6, Isend (8)): then the rest need not be copied, but where the copy packs.
+void Engine::copy_for_hybrid(SendRequest& send) {
+  Peer& peer = *send.peer;
+  datatype::PackCursor cursor(*send.data.type, send.data.address, send.data.count);
+  auto* const copy = static_cast<std::byte*>(peer.transport->allocate(send.bytes));
+  if (copy == nullptr) return;
   std::size_t copied = 0;
-  while (copied < bytes) {
-    copied += cursor.pack(copy + copied, std::min(between_looks, bytes - copied));
+  while (copied < send.bytes) {
+    copied += cursor.pack(copy + copied, std::min(between_looks, send.bytes - copied));
     deliver();
-    if (copied < bytes && is_announced(peer, envelope)) {
-      peer.transport->free(copy);
-      return nullptr;
-    }
+    if (copied < send.bytes && !send.noncontiguous && is_announced(peer, send.envelope))
+      return peer.transport->free(copy);
   }
-  return copy;
+  free_bounce(send);
+  send.bounce = copy;
+  send.hybrid = true;
+  send.detached = true; // for the user it is complete; the request keeps the copy
 }
 
 void Engine::offer_copy(SendRequest& send) {

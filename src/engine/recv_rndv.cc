@@ -51,6 +51,15 @@ void Engine::announce_held() noexcept {
   }
 }
 
+// The receive of the next message to be sent has announced itself; it may have been cancelled.
+bool Engine::has_announcement(Peer& peer, const Envelope& envelope) noexcept {
+  const Channel* const counting = channel(peer, envelope.context, envelope.tag);
+  return counting != nullptr &&
+         std::ranges::any_of(counting->announcements, [&](const Announcement& announcement) {
+           return announcement.ordinal == counting->sent;
+         });
+}
+
 // The receive of the next message to be sent has announced itself, and cannot be cancelled any
 // more: it must get that message.
 bool Engine::is_announced(Peer& peer, const Envelope& envelope) noexcept {

@@ -144,6 +144,11 @@ std::string describe_failure(const Request& request) {
                        "library; receive messages sooner, or give the process more memory",
                        sort_name(request), where);
   }
+  if (request.role == Role::receive && how.error == MPI_ERR_OTHER) {
+    return fmt::format("a receive on {} cannot finish: rank {} had no memory inside the library to "
+                       "send its data from; give that process more memory",
+                       where, how.source);
+  }
   if (request.role == Role::collective || request.role == Role::persistent ||
       request.role == Role::partitioned) {
     const auto& layered = static_cast<const LayerRequest&>(request);

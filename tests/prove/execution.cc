@@ -17,8 +17,9 @@ base::Settings settings_for(const Conditions& conditions) {
 
 Execution::Execution(const Program& program, const Types& types, Decider& decider)
     : program_(program), settings_(settings_for(program.conditions)),
+      allocations_(program.conditions.starved, decider),
       network_(static_cast<int>(program.ranks.size()), program.conditions, decider),
-      job_(program, types, settings_) {
+      job_(program, types, settings_), deaths_left_(program.conditions.deaths) {
   for (int rank = 0; rank < ranks(); ++rank)
     job_.start(rank, network_.transport(rank));
   network_.on_message = [this](int at, int from, const Network::Bytes& message) {
@@ -28,11 +29,14 @@ Execution::Execution(const Program& program, const Types& types, Decider& decide
     job_.sees_notification(at, from, put.notification, put.bytes);
   };
   network_.on_polled = [this](int rank) { job_.polled(rank); };
+  network_.on_failed = [this](int at, int peer) { job_.loses(at, peer); };
+  network_.on_abandoned = [this](int rank) { job_.breaks_down(rank); };
 }
 
 // A poll that finds nothing matters: something waits for room, and room there is; or a receive
 // waits for its last byte, which is there.
 bool Execution::may_poll(int rank) const {
+  if (job_.engine(rank).failure() != nullptr) return !network_.has_ended(rank);
   const engine::PartitionedTable& partitioned = job_.engine(rank).partitioned();
   bool found = partitioned.any_left() || partitioned.any_offered();
   job_.engine(rank).for_each_unread([&](const engine::ReceiveRequest&) { found = true; });
@@ -61,6 +65,7 @@ bool Execution::may_poll(int rank) const {
 const std::vector<Event>& Execution::possible() {
   events_.clear();
   for (int rank = 0; rank < ranks(); ++rank) {
+    if (job_.is_dead(rank)) continue;
     if (job_.may_call(rank)) events_.push_back({Event::What::call, rank});
     deliveries_.clear();
     network_.list_deliveries(rank, deliveries_);
@@ -72,6 +77,7 @@ const std::vector<Event>& Execution::possible() {
       }
     }
     if (may_poll(rank)) events_.push_back({Event::What::progress, rank});
+    if (deaths_left_ != 0) events_.push_back({Event::What::die, rank});
   }
   return events_;
 }
@@ -79,6 +85,7 @@ const std::vector<Event>& Execution::possible() {
 void Execution::happen(const Event& event) {
   if (++events_so_far_ == endless) job_.say("messages go to and fro for ever");
   network_.begin_call(event.at);
+  if (event.what == Event::What::die) return kill(event.at);
   engine::Engine& engine = job_.engine(event.at);
   switch (event.what) {
   case Event::What::call:
@@ -86,16 +93,29 @@ void Execution::happen(const Event& event) {
     // Where permits are not revoked at once, it waits for them.
     if (program_.conditions.transfers == Transfers::at_once) job_.check_cancels(event.at);
     return;
-  case Event::What::deliver:
+  case Event::What::deliver: {
     network_.allow(event.delivery);
-    engine.progress();
-    return;
-  case Event::What::land:
-    return network_.land(event.at, event.delivery.peer);
-  case Event::What::progress:
+    const InLibrary library;
     engine.progress();
     return;
   }
+  case Event::What::land:
+    return network_.land(event.at, event.delivery.peer);
+  case Event::What::progress: {
+    const InLibrary library;
+    engine.progress();
+    return;
+  }
+  case Event::What::die:
+    return;
+  }
+}
+
+// The engine goes without a word to anybody, as the whole process does.
+void Execution::kill(int rank) {
+  --deaths_left_;
+  job_.die(rank);
+  network_.kill(rank);
 }
 
 std::string show(const Event& event, const Program& program, std::size_t step) {
@@ -114,12 +134,16 @@ std::string show(const Event& event, const Program& program, std::size_t step) {
                          event.delivery.peer);
     case Delivery::What::finished:
       return fmt::format("rank {} ends its put or get with {}", event.at, event.delivery.peer);
+    case Delivery::What::failed:
+      return fmt::format("rank {} hears that rank {} is gone", event.at, event.delivery.peer);
     }
     break;
   case Event::What::land:
     return fmt::format("a put of rank {} lands at {}", event.delivery.peer, event.at);
   case Event::What::progress:
     return fmt::format("rank {} tries again to send", event.at);
+  case Event::What::die:
+    return fmt::format("rank {} disappears", event.at);
   }
   return "";
 }
@@ -138,6 +162,8 @@ void Execution::settle() {
 
 void Execution::finish() {
   network_.calm();
+  allocations_.calm();
+  deaths_left_ = 0;
   job_.check_rest();
   for (int rank = 0; rank < ranks(); ++rank)
     job_.take_back(rank);
@@ -150,6 +176,7 @@ void Execution::finish() {
     }
   }
   job_.check_end();
+  job_.check_harm(allocations_.refused());
   if (network_.registered() != 0) job_.say("memory stays registered");
   if (network_.permits() != 0) job_.say("permits are left");
 }

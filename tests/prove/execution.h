@@ -18,6 +18,7 @@ struct Event {
     deliver,  // the process polls and is given `delivery`
     land,     // an ordered put from `delivery.peer` reaches the process's memory
     progress, // the process polls, nothing has come: what waits for room is tried again
+    die,      // the process disappears
   } what;
   int at;
   Delivery delivery{};
@@ -58,15 +59,18 @@ class Execution {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(program_.ranks.size()); }
   [[nodiscard]] bool may_poll(int rank) const;
+  void kill(int rank);
   void settle();
 
   const Program& program_;
   base::Settings settings_;
+  Allocations allocations_;
   Network network_;
   Job job_;
   // More than the longest random program needs by far.
   static constexpr std::uint64_t endless = 1'000'000;
   std::uint64_t events_so_far_ = 0;
+  unsigned deaths_left_;
   std::vector<Event> events_;
   std::vector<Delivery> deliveries_;
 };

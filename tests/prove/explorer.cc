@@ -70,7 +70,7 @@ std::optional<double> Explorer::follow(const Program& program, std::string& wron
     if (events.empty()) break;
     std::optional<StateKey> key;
     if (events.size() > 1 && guide.exploring()) {
-      if (with_keys_) {
+      if (with_keys_ && program.conditions.starved == 0) { // what was allocated is in no key
         key = run.key();
         const auto [known, is_new] = visited_.try_emplace(*key, -1);
         if (!is_new) {

@@ -5,14 +5,30 @@
 #include "datatype/constructors.h"
 #include "engine/wire.h"
 #include "fmt/format.h"
+#include "prove/allocation.h"
 #include "prove/content.h"
 
 #include <cstring>
+#include <new>
 
 namespace macadam::prove {
 namespace {
 
 using engine::Envelope;
+
+// A call of the library. False if there was no memory for it.
+template <class Call>
+bool call_library(Call&& call) {
+  const InLibrary library;
+  try {
+    call();
+    return true;
+  } catch (const std::bad_alloc&) {
+  } catch (const base::Error& error) {
+    if (error.error_class != MPI_ERR_NO_MEM) throw;
+  }
+  return false;
+}
 
 } // namespace
 
@@ -122,12 +138,18 @@ engine::Data Job::describe(Operation& operation) const {
           step.noncontiguous ? types_.noncontiguous.get() : &types_.predefined[MPI_BYTE]};
 }
 
+std::string Job::name_of(const Operation& operation) {
+  return fmt::format("{} {} of rank {}", operation.receive ? "receive" : "send", operation.number,
+                     operation.rank);
+}
+
 void Job::send(int rank, const Step& step) {
   Process& process = processes_[index(rank)];
   Operation& operation = begin(rank, step);
   operation.number = oracle_.sent(rank, step);
   process.sends.push_back(&operation);
-  if (processes_[index(step.peer)].has_lost(rank)) oracle_.lose(rank, step.peer);
+  if (processes_[index(step.peer)].has_lost(rank) || is_dead(step.peer))
+    oracle_.lose(rank, step.peer);
   for (std::size_t i = 0; i < step.bytes; ++i)
     operation.memory[place(i, step.noncontiguous)] = content(operation.number, i);
   using enum engine::SendMode;
@@ -138,9 +160,12 @@ void Job::send(int rank, const Step& step) {
   process.sending = &sending;
   polled(rank);
   engine::SendRequest* request = nullptr;
+  bool called = false;
   try {
-    request = process.engine->send(process.engine->peer(static_cast<engine::Rank>(step.peer)),
-                                   {context_of(step), rank, step.tag}, describe(operation), mode);
+    called = call_library([&] {
+      request = process.engine->send(process.engine->peer(static_cast<engine::Rank>(step.peer)),
+                                     {context_of(step), rank, step.tag}, describe(operation), mode);
+    });
   } catch (const base::Error& error) {
     process.sending = nullptr;
     if (error.error_class != MPI_ERR_PROC_ABORTED) throw;
@@ -148,6 +173,11 @@ void Job::send(int rank, const Step& step) {
     return failed(operation);
   }
   process.sending = nullptr;
+  if (!called) {
+    std::fill(operation.memory.begin(), operation.memory.end(), reused);
+    oracle_.take_back(operation.number);
+    return count_refused_call(rank);
+  }
   // What goes by the last byte has no packet of its own. (Answers to messages that were offered
   // before go by it too, but only from inside a poll.)
   const engine::EngineCounters& counted = process.engine->counters();
@@ -172,17 +202,28 @@ void Job::receive(int rank, const Step& step) {
   operation.number = static_cast<int>(process.receives.size());
   process.receives.push_back(&operation);
   oracle_.post(rank, step);
-  engine::Peer* const peer = step.peer == MPI_ANY_SOURCE
-                                 ? nullptr
-                                 : &process.engine->peer(static_cast<engine::Rank>(step.peer));
+  engine::Request* request = nullptr;
   process.posting = operation.number;
-  engine::Request* const request =
-      process.engine->receive(peer, {context_of(step), step.peer, step.tag}, describe(operation));
+  const bool called = call_library([&] {
+    engine::Peer* const peer = step.peer == MPI_ANY_SOURCE
+                                   ? nullptr
+                                   : &process.engine->peer(static_cast<engine::Rank>(step.peer));
+    request =
+        process.engine->receive(peer, {context_of(step), step.peer, step.tag}, describe(operation));
+  });
   process.posting = Oracle::none;
-  watch(operation, request);
+  if (called) return watch(operation, request);
+  oracle_.take_back_receive(rank, operation.number, false);
+  count_refused_call(rank);
+}
+
+// What a broken process is refused is refused for the same reason.
+void Job::count_refused_call(int rank) {
+  if (!has_broken_down(rank)) ++refused_calls_;
 }
 
 void Job::probe(int rank, const Step& step) {
+  if (has_broken_down(rank)) return;
   const engine::Message* const found =
       processes_[index(rank)].engine->probe({context_of(step), step.peer, step.tag});
   const int expected = oracle_.oldest(rank, step);
@@ -202,6 +243,7 @@ bool Job::match_probe(int rank, const Step& step) {
   if (process.probed != nullptr) return false; // one at a time: the last is not received yet
   process.probed = process.engine->match_probe({context_of(step), step.peer, step.tag});
   process.probed_message = oracle_.oldest(rank, step);
+  if (process.probed == nullptr && has_broken_down(rank)) return false;
   if (process.probed != nullptr && process.probed_message != Oracle::none)
     oracle_.take(rank, process.probed_message);
   return process.probed != nullptr;
@@ -215,19 +257,30 @@ void Job::receive_matched(int rank, const Step& step) {
   operation.number = static_cast<int>(process.receives.size());
   process.receives.push_back(&operation);
   oracle_.receive_taken(rank, process.probed_message);
-  engine::Message& message = *std::exchange(process.probed, nullptr);
+  engine::Request* request = nullptr;
+  const bool called = call_library(
+      [&] { request = process.engine->receive_matched(*process.probed, describe(operation)); });
+  if (!called) { // the message is still to be received
+    oracle_.take_back_receive(rank, operation.number, true);
+    return count_refused_call(rank);
+  }
+  process.probed = nullptr;
   process.probed_message = Oracle::none;
-  watch(operation, process.engine->receive_matched(message, describe(operation)));
+  watch(operation, request);
 }
 
 void Job::cancel(Operation& operation) {
   if (operation.request == nullptr) return;
-  operation.cancelling = true;
-  processes_[index(operation.rank)].engine->cancel(
-      static_cast<engine::ReceiveRequest&>(*operation.request));
+  operation.cancelling = call_library([&] {
+    operation.cancelling = true; // it may end within
+    processes_[index(operation.rank)].engine->cancel(
+        static_cast<engine::ReceiveRequest&>(*operation.request));
+  });
+  if (!operation.cancelling) count_refused_call(operation.rank);
 }
 
 void Job::check_cancels(int rank) {
+  if (has_broken_down(rank)) return;
   for (const Operation* const operation : processes_[index(rank)].receives) {
     if (operation->request == nullptr || !operation->cancelling) continue;
     const Oracle::Receive& receive = oracle_.receive(rank, operation->number);
@@ -242,6 +295,7 @@ void Job::check_cancels(int rank) {
 void Job::withdraw(Operation& operation) {
   if (operation.request == nullptr) return;
   operation.cancelling = true;
+  const InLibrary library;
   processes_[index(operation.rank)].engine->cancel(
       static_cast<engine::SendRequest&>(*operation.request));
 }
@@ -264,6 +318,7 @@ void Job::free_context(int rank, int context) {
 void Job::watch(Operation& operation, engine::Request* request) {
   operation.request = request;
   const auto done = [](engine::Request& ended, void* argument) noexcept {
+    const InLibrary test(false);
     auto& its = *static_cast<Operation*>(argument);
     its.job->completed(its, ended.status);
   };
@@ -276,7 +331,12 @@ void Job::watch(Operation& operation, engine::Request* request) {
 void Job::completed(Operation& operation, engine::Status status) {
   if (operation.request != nullptr)
     processes_[index(operation.rank)].engine->release(std::exchange(operation.request, nullptr));
-  if (status.error == MPI_ERR_PROC_ABORTED) return failed(operation);
+  const bool broken = has_broken_down(operation.rank);
+  if (status.error == MPI_ERR_PROC_ABORTED || (broken && status.error == MPI_ERR_NO_MEM))
+    return failed(operation);
+  if (program_.conditions.starved != 0 &&
+      (status.error == MPI_ERR_NO_MEM || status.error == MPI_ERR_OTHER))
+    return lost_for_want_of_memory(operation);
   if (!operation.receive) {
     std::fill(operation.memory.begin(), operation.memory.end(), reused);
     if (status.error != MPI_SUCCESS) say("a send ended with an error");
@@ -303,6 +363,8 @@ void Job::failed(Operation& operation) {
     const int number = oracle_.receive(operation.rank, operation.number).message;
     if (number != Oracle::none)
       peer = oracle_.message(number).from;
+    else if (peer == MPI_ANY_SOURCE && has_broken_down(operation.rank))
+      peer = operation.rank;
     else if (peer == MPI_ANY_SOURCE)
       return say(name_of(operation) + " has failed, and could still get any message");
     oracle_.ended(operation.rank, operation.number);
@@ -310,6 +372,24 @@ void Job::failed(Operation& operation) {
     std::fill(operation.memory.begin(), operation.memory.end(), reused);
   }
   broken_off_.emplace_back(operation.rank, peer);
+}
+
+// Both sides of its message may say so.
+void Job::lost_for_want_of_memory(Operation& operation) {
+  int number = operation.number;
+  if (operation.receive) {
+    number = oracle_.receive(operation.rank, number).message;
+    if (number == Oracle::none)
+      return say(name_of(operation) + " had no memory, and no message matched it");
+  } else {
+    std::fill(operation.memory.begin(), operation.memory.end(), reused);
+  }
+  harmed_.insert(number);
+}
+
+bool Job::has_broken_down(int rank) const {
+  const auto& engine = processes_[index(rank)].engine;
+  return engine != nullptr && engine->failure() != nullptr;
 }
 
 void Job::check_message(const Operation& operation, const engine::Status& status) {
@@ -424,126 +504,27 @@ void Job::loses(int at, int from) {
   oracle_.lose(from, at);
 }
 
-// ---------------------------------------------------------------- the end
-
-std::string Job::name_of(const Operation& operation) {
-  return fmt::format("{} {} of rank {}", operation.receive ? "receive" : "send", operation.number,
-                     operation.rank);
+void Job::die(int rank) {
+  Process& process = processes_[index(rank)];
+  for (auto& operation : process.operations) {
+    if (operation->request != nullptr)
+      std::exchange(operation->request, nullptr)->continuation = nullptr;
+  }
+  for (auto& operation : process.partitioned) {
+    operation->send = nullptr;
+    operation->receive = nullptr;
+  }
+  process.engine.reset();
+  process.dead = true;
+  process.probed = nullptr;
+  for (int other = 0; other < static_cast<int>(processes_.size()); ++other)
+    oracle_.lose(other, rank);
 }
 
-// Nothing moves any more: what MPI's rules have matched must be complete, and sends that need no
-// receiver too.
-void Job::check_rest() {
-  check_partitions_at_rest();
-  for (Process& process : processes_) {
-    const bool copied = settings_.protocols == base::Protocols::customized &&
-                        program_.conditions.scarce == 0; // then the library may have no memory
-    const std::size_t bound = copied ? process.limits.hybrid : process.limits.eager;
-    for (const auto& operation : process.operations) {
-      if (operation->request == nullptr) continue;
-      const std::string name = name_of(*operation);
-      if (operation->receive) {
-        if (operation->cancelling) say(name + ", to be cancelled, hangs");
-        if (oracle_.receive(operation->rank, operation->number).message != Oracle::none)
-          say(name + " hangs although a message matched it");
-        continue;
-      }
-      if (operation->cancelling && oracle_.waits(operation->number))
-        say(name + ", to be cancelled, hangs");
-      const Step& step = operation->step;
-      const bool alone =
-          step.what == Step::What::send && step.bytes <= bound && !program_.conditions.throttle;
-      if (alone || oracle_.message(operation->number).receive != Oracle::none) say(name + " hangs");
-    }
-  }
-}
-
-void Job::take_back(int rank) {
-  for (auto& operation : processes_[index(rank)].operations) {
-    if (operation->receive) cancel(*operation);
-  }
-}
-
-// One message at a time, so that every message is looked at.
-bool Job::receive_rest(int rank) {
-  Step step{.what = Step::What::match_probe, .peer = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
-  if (processes_[index(rank)].probed == nullptr) {
-    if (oracle_.unexpected(rank).empty()) return false;
-    step.context = oracle_.message(oracle_.unexpected(rank).front()).context;
-    if (!match_probe(rank, step)) return false;
-  }
-  step.what = Step::What::receive_matched;
-  step.bytes = oracle_.message(processes_[index(rank)].probed_message).bytes;
-  receive_matched(rank, step);
-  return true;
-}
-
-void Job::check_end() {
-  if (!wrong().empty()) return;
-  release_partitioned();
-  for (Process& process : processes_) {
-    for (auto& operation : process.operations) {
-      if (operation->request != nullptr) return say(name_of(*operation) + " hangs");
-      const unsigned char rest = reused; // a send's memory is the user's, who has used it
-      if (!operation->receive && std::count(operation->memory.begin(), operation->memory.end(),
-                                            rest) != std::ssize(operation->memory))
-        return say("a send's memory was written to");
-    }
-    // What goes by messages is kept until its round is over.
-    const bool in_round = std::ranges::any_of(process.partitioned, [](const auto& operation) {
-      return operation->sends() && operation->running();
-    });
-    if (!in_round && !process.engine->quiet()) return say("something is left in flight");
-  }
-  for (const auto& [rank, peer] : broken_off_) {
-    if (!processes_[index(rank)].has_lost(peer))
-      return say(
-          fmt::format("an operation of rank {} with {} failed, the peer did not", rank, peer));
-  }
-  for (const Oracle::Message& message : oracle_.messages()) {
-    // A process that never used its connection to the sender is not told that it has failed.
-    const bool lost = message.lost || processes_[index(message.from)].has_lost(message.to);
-    if (message.receive == Oracle::none && !lost && !message.withdrawn)
-      return say("a message was never received");
-  }
-  check_channels();
-}
-
-// What both sides of a channel remember must agree when nothing is under way, or the next message
-// would go wrong.
-void Job::check_channels() {
-  for (int rank = 0; rank < static_cast<int>(processes_.size()); ++rank) {
-    processes_[index(rank)].engine->peers().for_each([&](const engine::Peer& peer) {
-      const int other = static_cast<int>(peer.rank);
-      if (processes_[index(rank)].has_lost(other) || processes_[index(other)].has_lost(rank))
-        return;
-      peer.channels.for_each(
-          [&](const engine::Channel& channel) { check_channel(rank, peer, channel); });
-    });
-  }
-}
-
-void Job::check_channel(int rank, const engine::Peer& peer, const engine::Channel& channel) {
-  const std::string name =
-      fmt::format("channel of rank {} with {}, tag {}", rank, peer.rank, channel.tag);
-  if (processes_[index(rank)].has_freed(channel.context))
-    return say(name + " exists, its communicator is freed");
-  if (channel.pending != 0 || channel.revoking || !channel.waiting.empty())
-    say(name + " is not at rest");
-  for (const engine::Announcement& announcement : channel.announcements) {
-    if (announcement.ordinal >= channel.sent &&
-        peer.transport->use(*peer.link, announcement.permit))
-      say(name + " could use an announcement that is gone");
-  }
-  const engine::Peer* const back =
-      processes_[peer.rank].engine->peers().find(static_cast<engine::Rank>(rank));
-  if (back == nullptr || processes_[peer.rank].has_freed(channel.context)) return;
-  back->channels.for_each([&](const engine::Channel& other) {
-    if (other.context == channel.context && other.tag == channel.tag &&
-        other.matched != channel.sent)
-      say(fmt::format("{} has counted {} messages, {} were matched", name, channel.sent,
-                      other.matched));
-  });
+void Job::breaks_down(int rank) {
+  ++breakdowns_;
+  for (int other = 0; other < static_cast<int>(processes_.size()); ++other)
+    loses(rank, other);
 }
 
 } // namespace macadam::prove

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ class Job {
   void start(int rank, engine::Transport& transport);
   // Ends it, at rest.
   void stop(int rank) { processes_[index(rank)].engine.reset(); }
+  [[nodiscard]] bool is_dead(int rank) const { return processes_[index(rank)].dead; }
   [[nodiscard]] engine::Engine& engine(int rank) const { return *processes_[index(rank)].engine; }
 
   // The process's next step can be taken now (it is there, and it need not wait).
@@ -52,6 +54,10 @@ class Job {
   void sees(int at, int from, const std::byte* packet, std::size_t all);
   void sees_notification(int at, int from, std::uint32_t notification, std::size_t bytes);
   void loses(int at, int from);
+  // The process disappears: its engine goes as it is.
+  void die(int rank);
+  // Its engine cannot go on with anybody.
+  void breaks_down(int rank);
   // A poll of this process has ended.
   void polled(int rank);
 
@@ -66,6 +72,9 @@ class Job {
   void take_back(int rank);
   bool receive_rest(int rank);
   void check_end();
+  // Each time that there was no memory for something one message may be lost, one call refused, or
+  // one process broken down.
+  void check_harm(unsigned times_without_memory);
 
   // The first violation so far, empty if there is none.
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
@@ -103,9 +112,10 @@ class Job {
     engine::Message* probed = nullptr;                              // by the last matched probe
     int probed_message = Oracle::none;
     std::vector<std::uint64_t> freed; // contexts
-    std::vector<int> lost;            // peers that have failed, as the process was told
-    Sending* sending = nullptr;       // the call of send that is under way
-    int posting = Oracle::none;       // the receive that is
+    bool dead = false;
+    std::vector<int> lost;      // peers that have failed, as the process was told
+    Sending* sending = nullptr; // the call of send that is under way
+    int posting = Oracle::none; // the receive that is
 
     [[nodiscard]] bool has_freed(std::uint64_t context) const {
       return std::find(freed.begin(), freed.end(), context) != freed.end();
@@ -131,6 +141,9 @@ class Job {
   void watch(Operation& operation, engine::Request* request);
   void completed(Operation& operation, engine::Status status); // a copy: the request goes
   void failed(Operation& operation);
+  void count_refused_call(int rank);
+  void lost_for_want_of_memory(Operation& operation);
+  [[nodiscard]] bool has_broken_down(int rank) const;
   void check_message(const Operation& operation, const engine::Status& status);
   template <class Is>
   void sees_end(int at, int from, std::uint64_t bytes, Is&& is);
@@ -155,6 +168,9 @@ class Job {
   Oracle oracle_;
   std::vector<Process> processes_;
   std::vector<std::pair<int, int>> broken_off_; // operations that failed: process and peer
+  std::set<int> harmed_;                        // messages that memory lacked for, on either side
+  unsigned refused_calls_ = 0;                  // ... and calls
+  unsigned breakdowns_ = 0;
   std::string wrong_;
 };
 

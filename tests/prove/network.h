@@ -3,6 +3,7 @@
 
 #include "engine/transport.h"
 #include "engine/wire.h"
+#include "prove/library_sink.h"
 #include "prove/program.h"
 
 #include <algorithm>
@@ -36,6 +37,7 @@ struct Delivery {
     message,   // the next message of `peer`
     finished,  // the oldest put or get towards `peer` is over
     answered,  // it is known whether `peer` has used the permit that was asked for first
+    failed,    // `peer` is gone; what it had sent and was not taken is lost
   } what;
   int at;
   int peer;
@@ -113,6 +115,16 @@ class Network {
       sum += node->issued;
     return sum;
   }
+  // The process is gone, its engine with it.
+  void kill(int rank) {
+    end(rank);
+    nodes_[index(rank)]->clear();
+  }
+  // It communicates no more. Its peers may be told.
+  [[nodiscard]] bool has_ended(int rank) const { return nodes_[index(rank)]->ended; }
+  [[nodiscard]] bool has_told(int rank, int of) const {
+    return nodes_[index(rank)]->told[index(of)];
+  }
   [[nodiscard]] unsigned refusals_left() const { return refusals_; }
   [[nodiscard]] unsigned scarcity_left() const { return scarcity_; }
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
@@ -120,14 +132,19 @@ class Network {
   // Everything that can be delivered to a process now.
   void list_deliveries(int at, std::vector<Delivery>& found) const {
     const Node& node = *nodes_[index(at)];
+    if (node.ended) return;
     for (int peer = 0; peer < static_cast<int>(nodes_.size()); ++peer) {
       const Link& link = node.links[index(peer)];
       if (node.connecting[index(peer)]) found.push_back({Delivery::What::connected, at, peer});
       if (!link.inbox.empty() && deliverable(link.inbox.front()))
         found.push_back({Delivery::What::message, at, peer});
-      if (!link.transfers.empty() && may_finish(link.transfers.front()))
+      if (!link.transfers.empty() && may_finish(link.transfers.front()) &&
+          (!has_ended(peer) || link.transfers.front().moved))
         found.push_back({Delivery::What::finished, at, peer});
       if (!link.asked.empty()) found.push_back({Delivery::What::answered, at, peer});
+      if (has_ended(peer) && node.met[index(peer)] && !node.told[index(peer)] &&
+          !must_deliver(at, peer))
+        found.push_back({Delivery::What::failed, at, peer});
     }
   }
   // An ordered put from `peer` to `at` may land, before or after the process takes the messages
@@ -174,7 +191,8 @@ class Network {
   class Node final : public engine::Transport {
    public:
     Node(Network& network, int rank, int ranks)
-        : links(index(ranks)), connecting(index(ranks)), network_(network),
+        : links(index(ranks)), connecting(index(ranks)), met(index(ranks)), told(index(ranks)),
+          network_(network),
           rank_(rank), limits_{.name = "proof",
                                .message = 4096,
                                .eager = eager_limit,
@@ -188,6 +206,10 @@ class Network {
         links[index(peer)].rank = static_cast<engine::Rank>(peer);
     }
 
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+    ~Node() override { clear(); }
+
     [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
     [[nodiscard]] std::size_t eager_to(const engine::Link&) const noexcept override {
       const bool customized = network_.conditions_.protocols == base::Protocols::customized;
@@ -197,7 +219,9 @@ class Network {
       return network_.conditions_.less_in ? always_eager_limit : eager_limit;
     }
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
+      const InLibrary test(false);
       Link& link = links[peer];
+      met[peer] = true;
       if (!link.connected) {
         if (network_.conditions_.late)
           connecting[peer] = true;
@@ -209,9 +233,11 @@ class Network {
     }
     engine::Posted send(engine::Link& to, const void* header, std::size_t header_bytes,
                         const void* payload, std::size_t payload_bytes) noexcept override {
+      const InLibrary test(false);
       check(to, "a message");
       if (network_.blocked(rank_, static_cast<int>(to.rank)) || network_.refuses())
         return engine::Posted::busy;
+      if (network_.has_ended(static_cast<int>(to.rank))) return engine::Posted::done;
       Item item;
       item.message.resize(header_bytes + payload_bytes);
       std::memcpy(item.message.data(), header, header_bytes);
@@ -227,6 +253,7 @@ class Network {
     engine::Posted put_notified(engine::Link& to, const void* local, engine::RemoteMemory target,
                                 std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
                                 bool /*exchange*/) noexcept override {
+      const InLibrary test(false);
       if (network_.lacks()) return engine::Posted::unnotified;
       return begin(to,
                    {true, const_cast<void*>(local), target, bytes, cookie, notification, false});
@@ -236,6 +263,7 @@ class Network {
       return begin(from, {false, local, source, bytes, cookie, 0, false});
     }
     engine::RemoteMemory register_cached(void* memory, std::size_t bytes) override {
+      const InLibrary test(false);
       if (allocated_.count(memory) == 0 && network_.lacks())
         base::fail(MPI_ERR_NO_MEM, "{} bytes cannot be registered", bytes);
       const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++last_key_};
@@ -243,9 +271,11 @@ class Network {
       return named;
     }
     void release_cached(engine::RemoteMemory memory) noexcept override {
+      const InLibrary test(false);
       if (regions.erase(memory.key) == 0) network_.say("memory is released twice");
     }
     std::uint64_t issue(engine::Link&) noexcept override {
+      const InLibrary test(false);
       if (network_.lacks()) return 0;
       permits.push_back(Permit::open);
       ++issued;
@@ -261,6 +291,7 @@ class Network {
     }
     // The peer may use it until the answer is known, or until now.
     engine::Revoked revoke(engine::Link& peer, std::uint64_t number) noexcept override {
+      const InLibrary test(false);
       auto& asked = links[peer.rank].asked;
       Permit& permit = permits[number - 1];
       if (std::find(asked.begin(), asked.end(), number) != asked.end())
@@ -278,6 +309,7 @@ class Network {
       --issued;
     }
     void* allocate(std::size_t bytes) override {
+      const InLibrary test(false);
       if (network_.lacks()) return nullptr;
       return *allocated_.insert(::operator new(bytes)).first;
     }
@@ -286,9 +318,18 @@ class Network {
       ::operator delete(memory);
     }
 
-    void abandon(engine::Sink&) noexcept override {}
+    void abandon(engine::Sink& sink) noexcept override {
+      const InLibrary test(false);
+      LibrarySink library(sink);
+      for (Link& link : links)
+        fail_transfers(library, link);
+      network_.end(rank_);
+      if (network_.on_abandoned) network_.on_abandoned(rank_);
+    }
     bool poll(engine::Sink& sink) noexcept override {
-      const bool moved = deliver_now(sink);
+      const InLibrary test(false);
+      LibrarySink library(sink);
+      const bool moved = deliver_now(library);
       if (network_.on_polled) network_.on_polled(rank_);
       return moved;
     }
@@ -300,7 +341,17 @@ class Network {
     [[nodiscard]] std::size_t memory_bytes() const override { return 0; }
 
     std::vector<Link> links;
+    // Engines that end in the midst of something leave what they had.
+    void clear() {
+      regions.clear();
+      issued = 0;
+      for (void* const memory : std::exchange(allocated_, {}))
+        ::operator delete(memory);
+    }
+
     std::vector<bool> connecting; // connect() was called, on_peer() is owed
+    std::vector<bool> met, told;  // peers: connect() was called; on_peer() has told of their end
+    bool ended = false;
     std::map<std::uint64_t, Region> regions;
     std::vector<Permit> permits; // by number
     std::size_t issued = 0;      // of them, not discarded
@@ -314,10 +365,16 @@ class Network {
     }
 
     engine::Posted begin(engine::Link& with, Transfer transfer) {
+      const InLibrary test(false);
       check(with, "a transfer");
+      if (told[with.rank]) return engine::Posted::done;
       if (network_.refuses()) return engine::Posted::busy;
       const int peer = static_cast<int>(with.rank);
       Link& link = links[with.rank];
+      if (network_.has_ended(peer)) {
+        link.transfers.push_back(transfer);
+        return engine::Posted::pending;
+      }
       network_.check_region(peer, transfer); // it may reach the memory at once
       auto& theirs = network_.nodes_[with.rank]->links[index(rank_)].inbox;
       if (network_.at_once()) {
@@ -376,6 +433,16 @@ class Network {
         return sink.on_peer(link.rank, engine::PeerState::connected);
       case Delivery::What::message:
         return deliver_message(sink, link, delivery.peer);
+      case Delivery::What::failed:
+        connecting[index(delivery.peer)] = false;
+        told[index(delivery.peer)] = true;
+        link.inbox.clear();
+        for (const std::uint64_t number : std::exchange(link.asked, {})) {
+          if (permits[number - 1] == Permit::open) permits[number - 1] = Permit::revoked;
+        }
+        fail_transfers(sink, link);
+        if (network_.on_failed) network_.on_failed(rank_, delivery.peer);
+        return sink.on_peer(link.rank, engine::PeerState::failed);
       case Delivery::What::answered: {
         Permit& permit = permits[link.asked.front() - 1];
         link.asked.pop_front();
@@ -393,6 +460,14 @@ class Network {
         }
         return sink.on_complete(transfer.cookie, true);
       }
+      }
+    }
+
+    static void fail_transfers(engine::Sink& sink, Link& link) {
+      while (!link.transfers.empty()) {
+        const Transfer transfer = link.transfers.front();
+        link.transfers.pop_front();
+        sink.on_complete(transfer.cookie, transfer.moved);
       }
     }
 
@@ -428,6 +503,21 @@ class Network {
   };
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  // Nothing comes to this process any more, nor does what it has not finished.
+  void end(int rank) {
+    nodes_[index(rank)]->ended = true;
+    for (Link& link : nodes_[index(rank)]->links) {
+      for (const std::uint64_t number : std::exchange(link.asked, {})) {
+        Permit& permit = nodes_[index(rank)]->permits[number - 1];
+        if (permit == Permit::open) permit = Permit::revoked;
+      }
+      link.inbox.clear();
+      link.transfers.clear();
+      auto& theirs = nodes_[link.rank]->links[index(rank)].inbox;
+      theirs.erase(std::find_if(theirs.begin(), theirs.end(), on_the_way), theirs.end());
+    }
+  }
 
   // Of an EAGER message; 0 of others.
   static std::size_t header_bytes(const Bytes& message) {
@@ -523,6 +613,10 @@ class Network {
   std::function<void(int at, int from, const Transfer& put)> on_notification;
   // A poll of the process has ended.
   std::function<void(int rank)> on_polled;
+  // The process `at` is about to be told of the end of `peer`.
+  std::function<void(int at, int peer)> on_failed;
+  // The engine of a process has ended all communication.
+  std::function<void(int rank)> on_abandoned;
 };
 
 } // namespace macadam::prove

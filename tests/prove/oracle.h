@@ -32,6 +32,7 @@ class Oracle {
     int from, to, context, tag;
     std::size_t bytes;
     int receive = none;     // the receive of `to` that it matched
+    int arrival = none;     // how many had arrived before
     bool silent = false;    // its data come without a packet
     bool lost = false;      // it will never come: the connection has failed
     bool withdrawn = false; // its send was cancelled
@@ -81,6 +82,7 @@ class Oracle {
     if (way(from, to).empty()) return none;
     const int number = way(from, to).front();
     way(from, to).pop_front();
+    messages_[static_cast<std::size_t>(number)].arrival = arrivals_++;
     for (std::size_t i = 0; i < at(receives_, to).size(); ++i) {
       if (const Receive& r = at(receives_, to)[i]; r.pending && fits(r, message(number))) {
         match(to, static_cast<int>(i), number);
@@ -96,6 +98,21 @@ class Oracle {
     auto& receives = at(receives_, rank);
     receives.push_back({step.context, step.peer, step.tag});
     settle(rank, static_cast<int>(receives.size()) - 1);
+  }
+
+  // The post has failed, or receive_taken() has: what it took waits where it was.
+  void take_back_receive(int rank, int number, bool of_probe) {
+    Receive& receive = at(receives_, rank)[static_cast<std::size_t>(number)];
+    receive.pending = false;
+    const int message = std::exchange(receive.message, none);
+    if (message == none) return;
+    messages_[static_cast<std::size_t>(message)].receive = none;
+    if (of_probe) return;
+    auto& there = at(unexpected_, rank);
+    const auto later = [this](int a, int b) {
+      return this->message(a).arrival < this->message(b).arrival;
+    };
+    there.insert(std::upper_bound(there.begin(), there.end(), message, later), message);
   }
 
   // What a probe finds: the oldest message that has arrived, fits and is not matched.
@@ -181,6 +198,7 @@ class Oracle {
   }
 
   std::vector<Message> messages_;
+  int arrivals_ = 0;
   std::vector<std::vector<Receive>> receives_; // by rank
   std::vector<std::vector<int>> unexpected_;   // by rank
   std::vector<std::deque<int>> on_the_way_;    // by sender and receiver

@@ -94,6 +94,11 @@ void Job::mark_partition(int rank, const Step& step) {
 
 void Job::ended_round(PartitionedOperation& operation, const engine::Status& status) {
   ++operation.ended;
+  if (status.error == MPI_ERR_PROC_ABORTED) {
+    operation.failed = true;
+    broken_off_.emplace_back(operation.rank, operation.step.peer);
+    return;
+  }
   if (status.error != MPI_SUCCESS)
     return say(fmt::format("{} has ended with the error {}", title(operation), status.error));
   if (operation.sends()) {
@@ -106,7 +111,7 @@ void Job::ended_round(PartitionedOperation& operation, const engine::Status& sta
 
 // Outside of a round the memory holds what the last one brought, or the user's own.
 void Job::check_inactive(PartitionedOperation& operation) {
-  if (operation.ended == 0) return;
+  if (operation.ended == 0 || operation.failed) return;
   for (std::size_t i = 0; i < operation.bytes(); ++i) {
     const unsigned char expected =
         operation.sends() ? reused : content(message_of(operation, operation.ended - 1), i);
@@ -135,7 +140,12 @@ void Job::check_partitions(int rank) {
 // no other is.
 void Job::check_partitions_at_rest() {
   for (const Process& process : processes_) {
+    if (process.dead) continue;
     for (const auto& operation : process.partitioned) {
+      if (is_dead(operation->step.peer)) {
+        if (operation->running()) say(title(*operation) + " hangs, its peer is gone");
+        continue;
+      }
       const PartitionedOperation* const other = other_side(*operation);
       const PartitionedOperation* const send = operation->sends() ? operation.get() : other;
       const PartitionedOperation* const receive = operation->sends() ? other : operation.get();
@@ -158,6 +168,7 @@ PartitionedOperation* Job::other_side(const PartitionedOperation& operation) con
 
 void Job::release_partitioned() {
   for (Process& process : processes_) {
+    if (process.dead) continue;
     for (const auto& operation : process.partitioned) {
       if (!operation->running()) check_inactive(*operation);
       engine::PartitionedTable& table = process.engine->partitioned();

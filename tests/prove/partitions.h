@@ -27,6 +27,7 @@ struct PartitionedOperation {
   std::vector<unsigned char> memory; // the user's
   int started = 0, ended = 0;        // rounds
   int filled = 0;                    // ... of which all partitions were marked
+  bool failed = false;               // a round, as the peer is gone
   unsigned marked = 0;               // a bit for each partition of this round
 
   [[nodiscard]] bool running() const { return started != ended; }

@@ -165,13 +165,18 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.refusals = value();
   else if (word.starts_with("scarce="))
     to.scarce = value();
+  else if (word.starts_with("deaths="))
+    to.deaths = value();
+  else if (word.starts_with("starved="))
+    to.starved = value();
   else if (word.starts_with("tags="))
     to.tags = value();
   else
     throw std::invalid_argument(fmt::format(
         "\"{}\": a condition is needed: read, write, sender, "
         "blocking, ordered, either, late, bursts, notifications, last_byte, "
-        "throttle, copies, less_out, less_in, fragments, refusals=N, scarce=N or tags=N",
+        "throttle, copies, less_out, less_in, fragments, refusals=N, scarce=N, deaths=N, starved=N "
+        "or tags=N",
         word));
 }
 
@@ -231,6 +236,8 @@ std::string show(const Program& program) {
   if (c.fragments) text += " fragments";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
   if (c.scarce != 0) text += fmt::format(" scarce={}", c.scarce);
+  if (c.deaths != 0) text += fmt::format(" deaths={}", c.deaths);
+  if (c.starved != 0) text += fmt::format(" starved={}", c.starved);
   if (c.tags != Conditions{}.tags) text += fmt::format(" tags={}", c.tags);
   for (const auto& steps : program.ranks) {
     text += " /";

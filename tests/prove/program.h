@@ -71,6 +71,8 @@ struct Conditions {
   bool less_out = false;  // senders take EAGER to its lower limit only,
   bool less_in = false;   // receivers think so
   bool fragments = false; // EAGER messages with data come in two fragments
+  unsigned deaths = 0;    // processes that disappear, at any step
+  unsigned starved = 0;   // times in one run that there is no memory for something in the library
   unsigned tags = 128;    // ordinals kept per peer
 
   bool operator==(const Conditions&) const = default;

@@ -111,7 +111,18 @@ INSTANTIATE_TEST_SUITE_P(
         // relied on an announcement that the sender had dropped.
         Regression{"OfferInPlaceOfEagerData",
                    "read throttle refusals=2 bursts / send 1 0 4, send 1 0 4, send 1 0 4 / "
-                   "recv 0 0 24, recv 0 0 24"}),
+                   "recv 0 0 24, recv 0 0 24"},
+        // The send used the permit of an announcement, and then had no memory: its receive could
+        // not be cancelled any more.
+        Regression{"PermitOfASendWithoutMemory",
+                   "read blocking starved=1 / send 1 0 12 / recv 0 0 24g"},
+        // What was announced before a process could go on with nobody was used afterwards.
+        Regression{"PermitsOfAProcessThatBrokeDown",
+                   "read starved=1 / send 1 0 20g, send 1 0 4 / recv 0 0 24g"},
+        Regression{"OffersOfAProcessThatBrokeDown",
+                   "read blocking copies starved=1 / xsend 1 0 20 / recv * 0 24g, xsend 0 0 20"},
+        // A process that could go on with nobody met another afterwards, and sent to it.
+        Regression{"AMeetingAfterABreakdown", "read starved=1 / send 1 0 4 / recv 0 0 24g"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(ProgramText, ComesBackAsItWas) {

@@ -16,8 +16,10 @@ namespace wire = engine::wire;
 class StateHash {
  public:
   explicit StateHash(const Execution& run) : run_(run) {
-    add_all(run.network_.refusals_left(), run.network_.scarcity_left());
+    add_all(run.network_.refusals_left(), run.network_.scarcity_left(), run.deaths_left_);
     for (int rank = 0; rank < ranks(); ++rank) {
+      add_all(run_.job_.is_dead(rank), run_.network_.has_ended(rank));
+      if (run_.job_.is_dead(rank)) continue;
       add_process(rank);
       add_engine(rank);
       for (int peer = 0; peer < ranks(); ++peer)
@@ -79,6 +81,7 @@ class StateHash {
   // A partitioned operation of a process by its id on the wire.
   [[nodiscard]] std::uint64_t partitioned_registered(int rank, std::uint64_t id, bool sends) const {
     const auto& partitioned = process(rank).partitioned;
+    if (run_.job_.is_dead(rank)) return gone;
     for (std::size_t i = 0; i < partitioned.size(); ++i) {
       if (partitioned[i]->sends() == sends && common(*partitioned[i]).id == id) return i;
     }
@@ -97,6 +100,7 @@ class StateHash {
   }
   [[nodiscard]] std::uint64_t send_registered(int rank, std::uint64_t id) const {
     std::uint64_t found = gone;
+    if (run_.job_.is_dead(rank)) return found;
     process(rank).engine->for_each_send([&](const engine::SendRequest& send) {
       if (send.id == id) found = name(rank, &send);
     });
@@ -112,6 +116,7 @@ class StateHash {
     return gone;
   }
   [[nodiscard]] std::uint64_t receive_notified(int rank, std::uint32_t notification) const {
+    if (run_.job_.is_dead(rank)) return gone;
     for (const Job::Operation* receive : process(rank).receives) {
       if (notification == 0 || receive->request == nullptr) continue;
       const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);
@@ -136,6 +141,7 @@ class StateHash {
       if (request.permit == number) return name(rank, &request);
     }
     std::uint64_t found = gone;
+    if (run_.job_.is_dead(rank)) return found;
     process(rank).engine->for_each_send([&](const engine::SendRequest& send) {
       if (send.permit == number) found = name(rank, &send);
     });
@@ -143,6 +149,7 @@ class StateHash {
   }
   // Registered memory: whether it still is, and whose data are to be there.
   void add_memory(int owner, engine::RemoteMemory memory) {
+    if (run_.job_.is_dead(owner)) return add(gone);
     const Network::Region* const region = run_.network_.region(owner, memory.key);
     if (region == nullptr) return add(memory.key == 0 ? gone - 1 : gone);
     std::uint64_t found = operation_at(owner, reinterpret_cast<void*>(region->address));
@@ -356,7 +363,8 @@ class StateHash {
 
   void add_link(int rank, int peer) {
     const Network::Link& link = run_.network_.link(rank, peer);
-    add_all(link.connected, link.transfers.size(), link.inbox.size());
+    add_all(link.connected, link.transfers.size(), link.inbox.size(),
+            run_.network_.has_told(rank, peer));
     for (const Network::Transfer& transfer : link.transfers)
       add_transfer(rank, peer, transfer);
     add(link.asked.size());
