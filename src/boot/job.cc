@@ -158,6 +158,17 @@ LocalJob LocalJob::join() {
   return {std::move(memory), 0};
 }
 
+std::vector<ProcessSet> LocalJob::process_sets() const {
+  std::vector<ProcessSet> sets;
+  for (const SetRow& row : memory_.sets()) {
+    auto set = std::ranges::find(sets, std::string_view(row.name.data()), &ProcessSet::name);
+    if (set == sets.end()) set = sets.insert(set, {row.name.data(), {}});
+    for (std::uint32_t i = 0; i < row.ranks; ++i)
+      set->ranks.push_back(row.first + i);
+  }
+  return sets;
+}
+
 std::uint32_t LocalJob::enter() {
   JobHeader& header = memory_.header();
   if (header.nodes > 1) {

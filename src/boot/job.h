@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace macadam::boot {
 
@@ -27,6 +28,12 @@ struct Segment {
   std::uint64_t capacity;
 };
 
+// Some ranks of a job that have a name, in their order there.
+struct ProcessSet {
+  std::string name;
+  std::vector<std::uint32_t> ranks;
+};
+
 // What a process knows of its job, as MPI sees it; LocalJob below is the real one, the simulator
 // has its own.
 class Job {
@@ -41,6 +48,8 @@ class Job {
   [[nodiscard]] virtual std::string_view host() const = 0;
   // The machine a rank is on, by a number that its ranks share and no others have.
   [[nodiscard]] virtual int node(int rank) const = 0;
+  // Those that were named when the job was started.
+  [[nodiscard]] virtual std::vector<ProcessSet> process_sets() const { return {}; }
   // Whether all ranks read one clock.
   [[nodiscard]] virtual bool one_clock() const { return true; }
   // Hardware threads that this host's ranks may use together: with more ranks than that, a waiting
@@ -118,6 +127,7 @@ class LocalJob final : public Job {
   [[nodiscard]] int node(int rank) const override {
     return static_cast<int>(memory_.node_of(rank));
   }
+  [[nodiscard]] std::vector<ProcessSet> process_sets() const override;
   [[nodiscard]] bool one_clock() const override { return memory_.header().nodes == 1; }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
   // Among the ranks of this host, which follow each other.

@@ -23,7 +23,7 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::uint64_t magic_word = 0x6d61636164616d31; // "macadam1"
-constexpr std::uint32_t layout_version = 4;
+constexpr std::uint32_t layout_version = 5;
 
 std::byte* map(int fd, std::uint64_t bytes) {
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -112,7 +112,8 @@ std::uint64_t JobMemory::resident() const {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
-void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores) {
+void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
+                         const std::vector<NamedRanks>& sets) {
   JobHeader& header = this->header();
   header.magic = magic_word;
   header.version = layout_version;
@@ -127,12 +128,21 @@ void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std:
     header.size += node.ranks;
     ++row;
   }
+  header.sets = static_cast<std::uint32_t>(sets.size());
+  auto* set = reinterpret_cast<SetRow*>(base_ + layout_.sets);
+  for (const NamedRanks& named : sets) {
+    set->first = named.first;
+    set->ranks = named.ranks;
+    named.set.copy(set->name.data(), longest_set_name);
+    ++set;
+  }
 }
 
-JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own,
-                            std::uint32_t cores) {
+JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
+                            const std::vector<NamedRanks>& sets) {
   const JobLayout layout =
-      job_layout(static_cast<std::uint32_t>(nodes.size()), count_ranks(nodes), nodes.at(own).ranks);
+      job_layout(static_cast<std::uint32_t>(nodes.size()), static_cast<std::uint32_t>(sets.size()),
+                 count_ranks(nodes), nodes.at(own).ranks);
   const int low = make_memfd("macadam-job", layout.end);
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
   if (fd < 0)
@@ -140,7 +150,7 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own,
                std::strerror(errno));
   close(low);
   JobMemory memory(fd, layout);
-  memory.describe(nodes, own, cores);
+  memory.describe(nodes, own, cores, sets);
   JobHeader& header = memory.header();
   header.launcher = getpid();
   header.file = fd;
@@ -151,8 +161,8 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own,
 }
 
 JobMemory JobMemory::alone(std::uint32_t cores, const std::string& host) {
-  JobMemory memory(-1, job_layout(1, 1, 1));
-  memory.describe({{host, 1}}, 0, cores);
+  JobMemory memory(-1, job_layout(1, 0, 1, 1));
+  memory.describe({{host, 1}}, 0, cores, {});
   return memory;
 }
 
@@ -170,12 +180,13 @@ JobMemory JobMemory::attach(int fd) {
                "mpiexec speaks version {} of the start-up format, this library version {}; use the "
                "mpiexec that was installed with the library",
                header.version, layout_version);
-  const auto where = static_cast<off_t>(job_layout(0, 0, 0).nodes + header.node * sizeof(NodeRow));
+  const auto where =
+      static_cast<off_t>(job_layout(0, 0, 0, 0).nodes + header.node * sizeof(NodeRow));
   NodeRow own{};
   if (header.node >= header.nodes || pread(fd, &own, sizeof own, where) != ssize_t{sizeof own})
     base::fail(MPI_ERR_OTHER, "the job's memory is damaged: it names node {} of {}", header.node,
                header.nodes);
-  JobMemory memory(fd, job_layout(header.nodes, header.size, own.ranks));
+  JobMemory memory(fd, job_layout(header.nodes, header.sets, header.size, own.ranks));
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   return memory;
 }

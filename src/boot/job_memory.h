@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -16,6 +17,7 @@ namespace macadam::boot {
 //
 //   0          JobHeader
 //   nodes      NodeRow[nodes]       the machines of the job, usually this one only
+//   sets       SetRow[sets]         process sets that were named when the job was started
 //   rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to date
 //   reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was written
 //   segments   segment[local]       sparse, for the transport; not mapped here
@@ -44,6 +46,7 @@ struct JobHeader {
   std::uint32_t version;
   std::uint32_t size;    // ranks
   std::uint32_t nodes;   // machines
+  std::uint32_t sets;    // rows of process sets
   std::uint32_t node;    // ... of which this is one
   std::uint32_t cores;   // hardware threads that the ranks of this node may use together
   std::int32_t launcher; // process id of mpiexec; 0 for a program started alone
@@ -69,6 +72,14 @@ struct NodeRow {
   std::uint32_t ranks;
   std::array<char, 64> host; // null-terminated
 };
+
+// Ranks of a process set: `ranks` of them, from `first` on. Rows of one name are one set.
+struct SetRow {
+  std::uint32_t first;
+  std::uint32_t ranks;
+  std::array<char, 248> name; // null-terminated
+};
+inline constexpr std::size_t longest_set_name = 247;
 
 // Whether a rank that aborts is the cause, or only follows another one that ended.
 enum class Blame : std::uint32_t { self, peer };
@@ -106,18 +117,20 @@ static_assert(sizeof(ReportArea) == 256 << 10);
 
 // Where everything is, in bytes from the start.
 struct JobLayout {
-  std::uint64_t nodes, rows, reports, segments;
+  std::uint64_t nodes, sets, rows, reports, segments;
   std::uint64_t mapped; // all before the segments
   std::uint64_t end;
 };
-constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t size, std::uint32_t local) {
+constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t sets, std::uint32_t size,
+                               std::uint32_t local) {
   const auto round_up = [](std::uint64_t bytes, std::uint64_t to) {
     return (bytes + to - 1) & ~(to - 1);
   };
   constexpr std::uint64_t pages = std::uint64_t{64} << 10; // whole ones, on every system
   JobLayout layout{};
   layout.nodes = round_up(sizeof(JobHeader), alignof(NodeRow));
-  layout.rows = round_up(layout.nodes + nodes * sizeof(NodeRow), sizeof(RankRow));
+  layout.sets = layout.nodes + nodes * sizeof(NodeRow);
+  layout.rows = round_up(layout.sets + sets * sizeof(SetRow), sizeof(RankRow));
   layout.reports = round_up(layout.rows + size * sizeof(RankRow), pages);
   layout.mapped = layout.reports + local * sizeof(ReportArea);
   layout.segments = round_up(layout.mapped, segment_capacity);
@@ -136,12 +149,19 @@ struct Node {
   std::uint32_t ranks = 0;
 };
 
+// Ranks of a process set, as mpiexec knows them.
+struct NamedRanks {
+  std::string set; // at most longest_set_name bytes
+  std::uint32_t first = 0, ranks = 0;
+};
+
 // The mapping of everything but the segments. Owns the mapping and the descriptor.
 class JobMemory {
  public:
   // Makes the memory of a new job on `nodes`, of which this machine is the one with the index
   // `own`. Ranks are numbered node by node. Throws MPI_ERR_OTHER when the system refuses.
-  static JobMemory create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores);
+  static JobMemory create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
+                          const std::vector<NamedRanks>& sets = {});
   // The memory of a job of one: private, without a descriptor.
   static JobMemory alone(std::uint32_t cores, const std::string& host);
   // Maps the memory behind a descriptor got from mpiexec and takes the descriptor over, so that
@@ -181,6 +201,10 @@ class JobMemory {
   [[nodiscard]] bool is_local(int rank) const {
     return local_index(rank) >= 0 && local_index(rank) < static_cast<int>(own_node().ranks);
   }
+  // Process sets, of which some may be of several rows.
+  [[nodiscard]] std::span<const SetRow> sets() const {
+    return {reinterpret_cast<const SetRow*>(base_ + layout_.sets), header().sets};
+  }
   // Of a rank of this machine.
   [[nodiscard]] ReportArea& report(int rank) const {
     return reinterpret_cast<ReportArea*>(base_ + layout_.reports)[local_index(rank)];
@@ -193,7 +217,8 @@ class JobMemory {
 
  private:
   JobMemory(int fd, const JobLayout& layout);
-  void describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores);
+  void describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
+                const std::vector<NamedRanks>& sets);
   [[nodiscard]] bool is_memory(int fd) const;
 
   mutable int fd_;

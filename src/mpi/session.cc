@@ -5,10 +5,9 @@
 #include "mpi/calls.h"
 #include "mpi/process.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include <string>
 #include <strings.h>
+#include <vector>
 
 namespace macadam::mpi {
 namespace {
@@ -17,15 +16,30 @@ using engine::Rank;
 using engine::RankMap;
 
 // The process sets that there always are.
-constexpr std::array<const char*, 2> process_sets = {"mpi://WORLD", "mpi://SELF"};
-enum : std::size_t { world_set, self_set, no_set };
+constexpr const char* world_set = "mpi://WORLD";
+constexpr const char* self_set = "mpi://SELF";
 
-// A name is a URI, of which scheme and authority are the same in upper and lower case (RFC 3986,
-// section 6.2.2.1), and those of the standard have nothing else.
-std::size_t find_set(const char* name) {
-  const auto found = std::ranges::find_if(
-      process_sets, [&](const char* set) { return ::strcasecmp(set, name) == 0; });
-  return static_cast<std::size_t>(found - process_sets.begin());
+// In an order that is the same in every process.
+std::vector<std::string> set_names(Library& self) {
+  self.join_job();
+  std::vector<std::string> names{world_set, self_set};
+  for (boot::ProcessSet& set : self.job->process_sets())
+    names.push_back(std::move(set.name));
+  return names;
+}
+
+// The ranks of a process set, or MPI_ERR_ARG if there is none of that name. A name is a URI, of
+// which scheme and authority are the same in upper and lower case (RFC 3986, section 6.2.2.1), and
+// those of the standard have nothing else.
+RankMap ranks_of_set(Library& self, const char* name) {
+  self.join_job();
+  if (::strcasecmp(name, world_set) == 0) return {0, 1, self.job->size()};
+  if (::strcasecmp(name, self_set) == 0) return {static_cast<Rank>(self.job->rank()), 1, 1};
+  for (boot::ProcessSet& set : self.job->process_sets())
+    if (set.name == name) return RankMap(std::move(set.ranks));
+  base::fail(MPI_ERR_ARG,
+             "there is no process set '{}'; MPI_Session_get_nth_pset names those that there are",
+             name);
 }
 
 // What info key "thread_level" asks for: the highest level if it is not there.
@@ -75,18 +89,18 @@ void session_get_info(Library& self, Session&, MPI_Info* info_used) {
   *info_used = make_info(self, {{"thread_level", level_name(self.thread_level)}});
 }
 
-void session_get_num_psets(Library&, Session&, Info*, int* npset_names) {
-  *npset_names = static_cast<int>(process_sets.size());
+void session_get_num_psets(Library& self, Session&, Info*, int* npset_names) {
+  *npset_names = static_cast<int>(set_names(self).size());
 }
 
-void session_get_nth_pset(Library&, Session&, Info*, int n, int* pset_len, char* pset_name) {
+void session_get_nth_pset(Library& self, Session&, Info*, int n, int* pset_len, char* pset_name) {
+  const std::vector<std::string> names = set_names(self);
   const auto index = static_cast<std::size_t>(n);
-  if (index >= process_sets.size()) {
-    base::fail(MPI_ERR_ARG, "n is {}; there are {} process sets, numbered from 0", n,
-               process_sets.size());
+  if (index >= names.size()) {
+    base::fail(MPI_ERR_ARG, "n is {}; there are {} process sets, numbered from 0", n, names.size());
   }
   // As for MPI_Info_get_string: the length counts the terminating null, 0 asks for it alone.
-  const std::string_view name = process_sets[index];
+  const std::string& name = names[index];
   if (*pset_len > 0 && pset_name == nullptr) {
     base::fail(MPI_ERR_ARG, "pset_name is null, and pset_len {}; it may be null with pset_len 0",
                *pset_len);
@@ -97,27 +111,16 @@ void session_get_nth_pset(Library&, Session&, Info*, int n, int* pset_len, char*
 }
 
 void session_get_pset_info(Library& self, Session&, const char* pset_name, MPI_Info* info) {
-  const std::size_t set = find_set(pset_name);
-  if (set == no_set) {
-    base::fail(MPI_ERR_ARG,
-               "there is no process set '{}'; MPI_Session_get_nth_pset names those "
-               "that there are",
-               pset_name);
-  }
-  self.join_job();
-  const int size = set == world_set ? self.job->size() : 1;
-  *info = make_info(self, {{"mpi_size", std::to_string(size)}});
+  const RankMap ranks = ranks_of_set(self, pset_name);
+  *info = make_info(self, {{"mpi_size", std::to_string(ranks.size())}});
 }
 
+// A name that is mistyped makes no communicator: so beside MPI_GROUP_NULL, which the standard
+// wants, there is an error, as with other libraries.
 void group_from_session_pset(Library& self, Session& session, const char* pset_name,
                              MPI_Group* newgroup) {
   *newgroup = MPI_GROUP_NULL;
-  const std::size_t set = find_set(pset_name);
-  if (set == no_set) return; // which the standard does not call an error
-  self.join_job();
-  const auto own = static_cast<Rank>(self.job->rank());
-  RankMap ranks = set == world_set ? RankMap(0, 1, self.job->size()) : RankMap(own, 1, 1);
-  *newgroup = make_group(self, std::move(ranks), &session).handle();
+  *newgroup = make_group(self, ranks_of_set(self, pset_name), &session).handle();
 }
 
 } // namespace macadam::mpi

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * An MPI program for the launch tests. Usage: launch_program ACTION [NUMBER]
  *   trivial         MPI_Init, MPI_Finalize
- *   hello           a line of rank, size and appnum
- *   work SECONDS    messages of all sizes between all ranks, checked, and collectives
- *   abort CODE      rank 1 calls MPI_Abort while the others wait for it
- *   abort-late CODE rank 1 calls MPI_Abort when all have printed and wait, or compute, as rank 2
- *   no-finalize     rank 1 ends without MPI_Finalize while the others wait for it
- *   wrong-tag       rank 0 waits for tag 5, rank 1 has sent tag 6
- *   test-loop       the same, rank 0 by calling MPI_Test again and again
- *   ring SECONDS    a message goes round all ranks, again and again
- *   circle [NAME [TEXT]]  every rank prints TEXT and waits for the next, in MPI_COMM_WORLD by that
- *                         name (- for its own)
+ *   sets            by a session alone: a line of each process set but MPI's own, with the sum of
+ * its ranks' numbers in the job, added up by its members hello           a line of rank, size and
+ * appnum work SECONDS    messages of all sizes between all ranks, checked, and collectives abort
+ * CODE      rank 1 calls MPI_Abort while the others wait for it abort-late CODE rank 1 calls
+ * MPI_Abort when all have printed and wait, or compute, as rank 2 no-finalize     rank 1 ends
+ * without MPI_Finalize while the others wait for it wrong-tag       rank 0 waits for tag 5, rank 1
+ * has sent tag 6 test-loop       the same, rank 0 by calling MPI_Test again and again ring SECONDS
+ * a message goes round all ranks, again and again circle [NAME [TEXT]]  every rank prints TEXT and
+ * waits for the next, in MPI_COMM_WORLD by that name (- for its own)
  */
 #include <mpi.h>
 
@@ -27,6 +26,47 @@ static void hello(void) {
   int *appnum, found;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &appnum, &found);
   printf("rank %d of %d, app %d\n", rank, size, found ? *appnum : -1);
+}
+
+/* Of a set that this process is not in, the rank is MPI_UNDEFINED and the sum 0. */
+static void show_set(MPI_Session session, const char* name, int number) {
+  MPI_Group group;
+  MPI_Group_from_session_pset(session, name, &group);
+  int members, place, sum = 0, found, length = MPI_MAX_INFO_VAL;
+  char told[MPI_MAX_INFO_VAL] = "";
+  MPI_Group_size(group, &members);
+  MPI_Group_rank(group, &place);
+  MPI_Info info;
+  MPI_Session_get_pset_info(session, name, &info);
+  MPI_Info_get_string(info, "mpi_size", &length, told, &found);
+  MPI_Info_free(&info);
+  if (place != MPI_UNDEFINED) {
+    MPI_Comm comm;
+    MPI_Comm_create_from_group(group, name, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Comm_disconnect(&comm);
+  }
+  printf("process %d: %s has %d (%s), place %d, sum %d\n", number, name, members, told,
+         place == MPI_UNDEFINED ? -1 : place, sum);
+  MPI_Group_free(&group);
+}
+
+static void sets(void) {
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group world;
+  int number, count;
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
+  MPI_Group_rank(world, &number);
+  MPI_Group_free(&world);
+  MPI_Session_get_num_psets(session, MPI_INFO_NULL, &count);
+  for (int n = 0; n < count; ++n) {
+    char name[MPI_MAX_PSET_NAME_LEN];
+    int length = sizeof name;
+    MPI_Session_get_nth_pset(session, MPI_INFO_NULL, n, &length, name);
+    if (strncmp(name, "mpi://", 6) != 0) show_set(session, name, number);
+  }
+  MPI_Session_finalize(&session);
 }
 
 /* One round: every rank sends to every other, a size that changes with the round. */
@@ -87,6 +127,10 @@ static void test_for(int source, int tag) {
 int main(int argc, char** argv) {
   const char* action = argc > 1 ? argv[1] : "";
   const double number = argc > 2 ? atof(argv[2]) : 0;
+  if (strcmp(action, "sets") == 0) {
+    sets();
+    return 0;
+  }
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

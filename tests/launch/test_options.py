@@ -202,6 +202,11 @@ class Mistakes(LaunchTest):
                 (["-l", "-V=", "-n", 1, "-ppn", 2, "true"], "unknown option -ppn"),
                 (["--frobnicate", "true"], "unknown option --frobnicate"),
                 (["-env", "A=B", "C", "true"], '"A=B" is no name of a variable'),
+                (["-pset", "", "true"], "--pset: a process set needs a name"),
+                (["-pset", "MPI://mine", "true"],
+                 '--pset: "MPI://mine": names that begin with mpi:// are MPI\'s own'),
+                (["-pset", 248 * "x", "true"],
+                 "--pset: a process set's name has at most 247 bytes"),
                 (["-timeout", "0", "true"], '--timeout: "0" is no number of seconds above 0'),
                 (["-timeout", "1m", "true"], '--timeout: "1m" is no number of seconds above 0'),
         ):

@@ -28,6 +28,19 @@ class Programs(LaunchTest):
         result = self.mpiexec("-n", 2, PROGRAM, "hello", ":", "-n", 1, PROGRAM, "hello")
         self.assert_ran(result, [f"rank {r} of 3, app {r // 2}" for r in range(3)])
 
+    def test_process_sets(self):
+        """All ranks see all sets, in one order; programs that have one name are one set."""
+        result = self.mpiexec("-n", 1, "-pset", "app://master", PROGRAM, "sets", ":",
+                              "-n", 2, "--pset", "Workers", PROGRAM, "sets", ":",
+                              "-n", 1, PROGRAM, "sets", ":", "--pset=Workers", PROGRAM, "sets")
+        places = {1: 0, 2: 1, 4: 2}
+        self.assert_ran(result, [
+            line for rank in range(5) for line in (
+                f"process {rank}: app://master has 1 (1), place {0 if rank == 0 else -1}, sum 0",
+                f"process {rank}: Workers has 3 (3), place {places.get(rank, -1)}, "
+                f"sum {7 if rank in places else 0}")])
+        self.assert_ran(self.mpiexec("-n", 2, PROGRAM, "sets"), [])
+
     def test_alone(self):
         result = subprocess.run([PROGRAM, "hello"], env=self.environment, capture_output=True,
                                 text=True, timeout=20)

@@ -12,7 +12,9 @@ int main(int argc, char** argv) {
   try {
     const Options options = read_options(argc, argv);
     const auto ranks = static_cast<std::uint32_t>(options.ranks());
-    return Supervisor(options, JobMemory::create({{host_name(), ranks}}, 0, usable_cores())).run();
+    return Supervisor(options, JobMemory::create({{host_name(), ranks}}, 0, usable_cores(),
+                                                 options.process_sets()))
+        .run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mpiexec: %s\n", error.what());
     return 2;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <strings.h>
 
 namespace macadam::tools {
 namespace {
@@ -47,6 +48,14 @@ std::string check_seconds(const std::string& text) {
   return *end == 0 && seconds > 0 ? "" : "\"" + text + "\" is no number of seconds above 0";
 }
 
+std::string check_set_name(const std::string& text) {
+  if (text.empty()) return "a process set needs a name";
+  if (text.size() > boot::longest_set_name)
+    return "a process set's name has at most " + std::to_string(boot::longest_set_name) + " bytes";
+  const bool reserved = ::strncasecmp(text.c_str(), "mpi://", 6) == 0;
+  return reserved ? "\"" + text + "\": names that begin with mpi:// are MPI's own" : "";
+}
+
 // -x NAME passes on what ranks inherit in any case.
 void export_variable(Options& options, const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -71,6 +80,11 @@ struct Parser {
     add_environment(options, program);
     add_hosts();
     app.add_option("--wdir", program.folder, "Run this program in FOLDER")->option_text("FOLDER");
+    app.add_option("--pset", program.process_set,
+                   "The ranks of this program are the process set NAME of MPI's sessions, together "
+                   "with those of other programs of that name")
+        ->option_text("NAME")
+        ->check(check_set_name);
     app.add_flag("-l,--label", options.label,
                  "Begin every line of output with the rank that wrote it; lines stay whole");
     app.add_option("--timeout", options.timeout_seconds,
@@ -198,6 +212,17 @@ int Options::ranks() const {
   for (const Program& program : programs)
     sum += program.ranks;
   return sum;
+}
+
+std::vector<boot::NamedRanks> Options::process_sets() const {
+  std::vector<boot::NamedRanks> sets;
+  std::uint32_t first = 0;
+  for (const Program& program : programs) {
+    const auto ranks = static_cast<std::uint32_t>(program.ranks);
+    if (!program.process_set.empty()) sets.push_back({program.process_set, first, ranks});
+    first += ranks;
+  }
+  return sets;
 }
 
 Options read_options(int argc, char** argv) {

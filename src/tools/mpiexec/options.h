@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/job_memory.h"
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@ struct Program {
   std::vector<std::string> command;  // the program and its arguments, never empty
   std::vector<Variable> environment; // -env: of this program's ranks only
   std::string folder;                // -wdir; empty: where mpiexec runs
+  std::string process_set;           // -pset; empty: these ranks have no name
 };
 
 struct Options {
@@ -27,6 +30,8 @@ struct Options {
   Binding binding = Binding::none;
 
   [[nodiscard]] int ranks() const;
+  // What -pset has named. Ranks are numbered program by program.
+  [[nodiscard]] std::vector<boot::NamedRanks> process_sets() const;
 };
 
 // Reads the command line. Prints help, the version or what is wrong, and leaves the process, when

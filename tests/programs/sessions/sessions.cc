@@ -107,7 +107,7 @@ void errors() {
   FAILS(MPI_ERR_ARG, MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 99, &length, nullptr));
   FAILS(MPI_ERR_ARG, MPI_Session_get_pset_info(session, "mpi://NOBODY", &info));
   MPI_Group group = MPI_GROUP_EMPTY;
-  OK(MPI_Group_from_session_pset(session, "mpi://NOBODY", &group));
+  FAILS(MPI_ERR_ARG, MPI_Group_from_session_pset(session, "mpi://NOBODY", &group));
   CHECK(group == MPI_GROUP_NULL);
   // The handler that the call was given answers, as there is no communicator yet.
   MPI_Comm comm = MPI_COMM_NULL;
