@@ -114,6 +114,22 @@ void null_buffer(MPI_Count count, const datatype::Type& type, const char* name) 
        name, count, type.size());
 }
 
+void null_blocks(CountArray counts, int length, const datatype::Type& type, const char* name) {
+  if (type.size() == 0 || type.true_lb() != 0) return;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i)
+    if (counts[i] > 0) null_buffer(counts[i], type, name);
+}
+
+// Displacements are in bytes here, and so may be addresses.
+void null_blocks(const Library& self, CountArray counts, CountArray displs,
+                 const MPI_Datatype* types, int length, const char* name) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {
+    if (counts[i] <= 0 || displs[i] != 0) continue;
+    const datatype::Type& type = datatype(self, types[i], name);
+    if (type.size() > 0 && type.true_lb() == 0) null_buffer(counts[i], type, name);
+  }
+}
+
 void too_long(MPI_Count count, const datatype::Type& type, const char* name) {
   fail(
       MPI_ERR_COUNT,

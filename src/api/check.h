@@ -39,6 +39,11 @@ namespace bad {
 [[noreturn, gnu::cold]] void in_place(const char* name);
 [[noreturn, gnu::cold]] void null_buffer(MPI_Count count, const datatype::Type& type,
                                          const char* name);
+// Return if there is nothing to be moved, or MPI_BOTTOM is meant.
+[[gnu::cold]] void null_blocks(CountArray counts, int length, const datatype::Type& type,
+                               const char* name);
+[[gnu::cold]] void null_blocks(const Library& self, CountArray counts, CountArray displs,
+                               const MPI_Datatype* types, int length, const char* name);
 [[noreturn, gnu::cold]] void too_long(MPI_Count count, const datatype::Type& type,
                                       const char* name);
 [[noreturn, gnu::cold]] void too_many(MPI_Count length, const char* name);
@@ -267,6 +272,21 @@ inline void buffer(const void* buffer, MPI_Count count, const datatype::Type& ty
     return;
   address(buffer, name);
   if (count > 0 && type.size() > 0 && type.true_lb() == 0) bad::null_buffer(count, type, name);
+}
+// The same where there are several counts, and where there are several datatypes as well.
+inline void buffer(const void* buffer, CountArray counts, int length, const datatype::Type& type,
+                   const char* name) {
+  if (!special(buffer)) [[likely]]
+    return;
+  address(buffer, name);
+  bad::null_blocks(counts, length, type, name);
+}
+inline void buffer(const Library& self, const void* buffer, CountArray counts, CountArray displs,
+                   const MPI_Datatype* types, int length, const char* name) {
+  if (!special(buffer)) [[likely]]
+    return;
+  address(buffer, name);
+  bad::null_blocks(self, counts, displs, types, length, name);
 }
 // Of those that take part in a rooted collective, only the root has something in place.
 inline void in_place(const void* buffer, Sides sides, const char* name) {

@@ -71,7 +71,7 @@ std::string describe(const Communicator& comm) {
 
 void check_intra(const Communicator& comm, const char* name) {
   if (!comm.inter()) return;
-  base::fail(MPI_ERR_COMM, "{} ({}) is an intercommunicator; an intracommunicator is needed", name,
+  base::fail(MPI_ERR_COMM, "{} is {}, an intercommunicator; give an intracommunicator", name,
              describe(comm));
 }
 

@@ -21,7 +21,7 @@ Graph checked(const Communicator& comm, int nnodes, const int indx[], const int 
   for (int i = 0; i < nnodes; ++i) {
     if (indx[i] < before) {
       base::fail(MPI_ERR_ARG,
-                 "index[{}] is {}, less than {} before it; index counts the edges of this and all "
+                 "indx[{}] is {}, less than {} before it; indx counts the edges of this and all "
                  "earlier nodes: give numbers that do not fall",
                  i, indx[i], before);
     }
@@ -29,7 +29,7 @@ Graph checked(const Communicator& comm, int nnodes, const int indx[], const int 
   }
   if (before > 0 && edges == nullptr) {
     base::fail(MPI_ERR_ARG,
-               "edges is a null pointer, but index counts {} edges; give a node for each", before);
+               "edges is a null pointer, but indx counts {} edges; give a node for each", before);
   }
   for (int i = 0; i < before; ++i) {
     if (edges[i] < 0 || edges[i] >= nnodes) {

@@ -102,9 +102,8 @@ PartitionedRequest& make(Process& self, const RequestClass& sort, int partitions
   return made;
 }
 
-// The request of MPI_Pready and its like, with partitions `first` to `last`.
-PartitionedRequest& find_partitions(MPI_Request handle, int first, int last,
-                                    const RequestClass& sort, const char* name) {
+// The request of MPI_Pready and its like.
+PartitionedRequest& find(MPI_Request handle, const RequestClass& sort) {
   const char* const maker = &sort == &partitioned_send ? "MPI_Psend_init" : "MPI_Precv_init";
   if (handle == MPI_REQUEST_NULL) {
     base::fail(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL; needed is that of a {}, from {}",
@@ -115,23 +114,26 @@ PartitionedRequest& find_partitions(MPI_Request handle, int first, int last,
     base::fail(MPI_ERR_REQUEST, "request is {}, not that of a {}; needed is one from {}",
                static_cast<void*>(handle), sort.name, maker);
   }
-  auto& request = static_cast<PartitionedRequest&>(found);
-  const int wrong = first < 0 || first >= request.partitions ? first : last;
-  if (wrong < 0 || wrong >= request.partitions) {
-    base::fail(MPI_ERR_ARG, "{} is {}; the request has {} partitions: give one of them, from 0 on",
-               name, wrong, request.partitions);
+  return static_cast<PartitionedRequest&>(found);
+}
+
+// The same for sending, in a round.
+PartitionedRequest& find_ready(MPI_Request handle) {
+  PartitionedRequest& request = find(handle, partitioned_send);
+  if (!request.active) {
+    base::fail(MPI_ERR_REQUEST,
+               "request is not active: a partitioned send that was not started, or whose round is "
+               "over; call MPI_Start first");
   }
   return request;
 }
 
-// The same for sending, in a round.
-PartitionedRequest& find_ready(MPI_Request handle, int first, int last, const char* name) {
-  PartitionedRequest& request = find_partitions(handle, first, last, partitioned_send, name);
-  if (!request.active) {
-    base::fail(MPI_ERR_REQUEST, "the partitioned send is not active; MPI_Start comes before "
-                                "MPI_Pready");
-  }
-  return request;
+// `element`: the place in an array of that name, or -1.
+void check_partition(const PartitionedRequest& request, int partition, const char* name,
+                     int element = -1) {
+  if (partition >= 0 && partition < request.partitions) return;
+  base::fail(MPI_ERR_ARG, "{}{} is {}; the request has {} partitions: give one of them, from 0 on",
+             name, element < 0 ? "" : fmt::format("[{}]", element), partition, request.partitions);
 }
 
 // What others left for the holder of the lock is looked after when this one has let it go.
@@ -174,8 +176,8 @@ class Marking {
     if (id_ != 0) send_marked(self_, id_, first_, last_);
     if (refused_ < 0) return;
     base::fail(MPI_ERR_ARG,
-               "partition {} is ready already; each is to be marked once between "
-               "MPI_Start and the end of the round",
+               "partition is {}, which is ready already; mark each once between MPI_Start and the "
+               "end of the round",
                refused_);
   }
 
@@ -214,29 +216,35 @@ void precv_init(Process& self, void* buf, int partitions, MPI_Count count, const
   *request = handle(made);
 }
 
-void pready(Process&, int partition, MPI_Request request) {
-  Marking marking(find_ready(request, partition, partition, "partition"));
+void pready(Process&, int partition, MPI_Request handle) {
+  PartitionedRequest& request = find_ready(handle);
+  check_partition(request, partition, "partition");
+  Marking marking(request);
   marking.add(partition);
   marking.end();
 }
 
-void pready_range(Process&, int low, int high, MPI_Request request) {
+void pready_range(Process&, int low, int high, MPI_Request handle) {
+  PartitionedRequest& request = find_ready(handle);
+  check_partition(request, low, "partition_low");
+  check_partition(request, high, "partition_high");
   if (low > high) {
     base::fail(MPI_ERR_ARG,
                "partition_low is {}, partition_high {}; give a partition_high that is not less",
                low, high);
   }
-  Marking marking(find_ready(request, low, high, low < 0 ? "partition_low" : "partition_high"));
+  Marking marking(request);
   for (int i = low; i <= high; ++i)
     marking.add(i);
   marking.end();
 }
 
-void pready_list(Process&, int length, const int* partitions, MPI_Request request) {
+void pready_list(Process&, int length, const int* partitions, MPI_Request handle) {
+  PartitionedRequest& request = find_ready(handle);
   for (int i = 0; i < length; ++i)
-    find_ready(request, partitions[i], partitions[i], "a number in array_of_partitions");
+    check_partition(request, partitions[i], "array_of_partitions", i);
   if (length == 0) return;
-  Marking marking(find_ready(request, partitions[0], partitions[0], "array_of_partitions"));
+  Marking marking(request);
   for (int i = 0; i < length; ++i)
     marking.add(partitions[i]);
   marking.end();
@@ -245,8 +253,8 @@ void pready_list(Process&, int length, const int* partitions, MPI_Request reques
 void parrived(Process& self, MPI_Request handle, int partition, int* flag) {
   *flag = 1;
   if (handle == MPI_REQUEST_NULL) return;
-  const PartitionedRequest& request =
-      find_partitions(handle, partition, partition, partitioned_receive, "partition");
+  const PartitionedRequest& request = find(handle, partitioned_receive);
+  check_partition(request, partition, "partition");
   if (!request.active || request.receive == nullptr) return;
   const auto number = static_cast<std::uint32_t>(partition);
   if (request.receive->has_arrived(number)) return;

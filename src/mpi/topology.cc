@@ -64,7 +64,8 @@ template <class Shape>
 const Shape& shape_of(const Communicator& comm, const char* needed, const char* constructors) {
   const Shape* shape = comm.topology ? std::get_if<Shape>(&comm.topology->shape) : nullptr;
   if (shape == nullptr) {
-    base::fail(MPI_ERR_TOPOLOGY, "{} has no {} topology; make a communicator with {} first",
+    base::fail(MPI_ERR_TOPOLOGY,
+               "comm is {}, which has no {} topology; make a communicator with {} first",
                describe(comm), needed, constructors);
   }
   return *shape;
@@ -75,8 +76,8 @@ const Shape& shape_of(const Communicator& comm, const char* needed, const char* 
 const Topology& topology(const Communicator& comm) {
   if (!comm.topology) {
     base::fail(MPI_ERR_TOPOLOGY,
-               "{} has no topology, so no rank has neighbours; make a communicator with "
-               "MPI_Cart_create, MPI_Graph_create or MPI_Dist_graph_create first",
+               "comm is {}, which has no topology, so no rank has neighbours; make a communicator "
+               "with MPI_Cart_create, MPI_Graph_create or MPI_Dist_graph_create first",
                describe(comm));
   }
   return *comm.topology;

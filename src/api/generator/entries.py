@@ -25,6 +25,9 @@ using namespace macadam::mpi;
 SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || sides.leaf)",
          "op": "op != MPI_NO_OP"}
 COMPANIONS = {"count", "wide_count", "counts", "displs", "datatype", "datatypes"}
+# What a parameter behind a buffer says of it.
+DESCRIBES = {"count": "count", "wide_count": "count", "counts": "count", "displs": "displs",
+             "aints": "displs", "datatype": "datatype", "datatypes": "datatype"}
 
 
 def in_place(parameter: Parameter) -> bool:
@@ -69,16 +72,15 @@ class Body:
             at -= 1
         return self.parameters[at] if self.parameters[at].kind.buffer else None
 
-    def described_by(self, buffer: Parameter) -> tuple[Parameter | None, Parameter | None]:
-        """Count and datatype of a buffer: the next ones. Null for arrays of them."""
+    def described_by(self, buffer: Parameter) -> dict[str, Parameter]:
+        """Count, displacements and datatype of a buffer, or arrays of them: the next ones."""
         found: dict[str, Parameter] = {}
         for p in self.parameters[self.parameters.index(buffer) + 1:]:
-            name = p.kind_name
-            if name in ("counts", "datatypes"):
-                return None, None
-            if name in ("count", "wide_count", "datatype"):
-                found.setdefault(name.removeprefix("wide_"), p)
-        return found.get("count"), found.get("datatype")
+            if what := DESCRIBES.get(p.kind_name):
+                found.setdefault(what, p)
+            if "datatype" in found:
+                break
+        return found
 
     def length(self, parameter: Parameter) -> str | None:
         match parameter.length:
@@ -139,16 +141,27 @@ class Body:
         lines = []
         if in_place(buffer) and buffer.side:
             lines.append(f'check::in_place({buffer.name}, sides, "{buffer.name}");')
-        count, datatype = self.described_by(buffer)
-        if datatype is not None:  # of one element where there is no count
-            check = (f'check::buffer({buffer.name}, {count.name if count else 1}, '
-                     f'{datatype.name}_object, '
-                     f'"{buffer.name}");')
-        else:
+        found = self.described_by(buffer)
+        count, datatype = found.get("count"), found.get("datatype")
+        if datatype is None:
             check = f'check::address({buffer.name}, "{buffer.name}");'
+        elif datatype.kind_name == "datatypes":
+            displs = found["displs"]
+            check = (f'check::buffer(self, {buffer.name}, {count.name}_array, '
+                     f'CountArray{{{displs.name}, {self.is_wide(displs)}}}, {datatype.name}, '
+                     f'{self.length(count) or 0}, "{buffer.name}");')
+        elif count is not None and count.kind_name == "counts":
+            check = (f'check::buffer({buffer.name}, {count.name}_array, {self.length(count) or 0}, '
+                     f'{datatype.name}_object, "{buffer.name}");')
+        else:  # one element where there is no count
+            check = (f'check::buffer({buffer.name}, {count.name if count else 1}, '
+                     f'{datatype.name}_object, "{buffer.name}");')
         condition = self.condition(buffer)
         lines.append(f"if ({condition}) {check}" if condition else check)
         return lines
+
+    def is_wide(self, displs: Parameter) -> str:
+        return "true" if self.entry.large or displs.kind_name == "aints" else "false"
 
     def argument(self, parameter: Parameter) -> str:
         if parameter.large_only and not self.entry.large:

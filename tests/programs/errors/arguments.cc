@@ -170,6 +170,10 @@ void requests() {
 
 void collectives() {
   const int beyond = check::size;
+  static int ones[16], apart[16], zeros[16];
+  static MPI_Datatype ints[16];
+  for (int i = 0; i < 16; ++i)
+    ones[i] = 1, apart[i] = i, ints[i] = MPI_INT;
   expect({
       {"Bcast, root", MPI_ERR_ROOT, [=] { return MPI_Bcast(data, 1, MPI_INT, beyond, world); }},
       {"Bcast, negative root", MPI_ERR_ROOT, [] { return MPI_Bcast(data, 1, MPI_INT, -7, world); }},
@@ -194,6 +198,34 @@ void collectives() {
        [] { return MPI_Alltoall(data, -1, MPI_INT, other, 1, MPI_INT, world); }},
       {"Ibcast, root", MPI_ERR_ROOT,
        [=] { return MPI_Ibcast(data, 1, MPI_INT, beyond, world, &request); }},
+      {"Allgatherv, sendbuf", MPI_ERR_BUFFER,
+       [] { return MPI_Allgatherv(nullptr, 1, MPI_INT, other, ones, apart, MPI_INT, world); },
+       true},
+      {"Allgatherv, recvbuf", MPI_ERR_BUFFER,
+       [] { return MPI_Allgatherv(data, 1, MPI_INT, nullptr, ones, apart, MPI_INT, world); }, true},
+      {"Alltoallv, sendbuf", MPI_ERR_BUFFER,
+       [] {
+         return MPI_Alltoallv(nullptr, ones, apart, MPI_INT, other, ones, apart, MPI_INT, world);
+       },
+       true},
+      {"Alltoallw, recvbuf", MPI_ERR_BUFFER,
+       [] { return MPI_Alltoallw(data, ones, zeros, ints, nullptr, ones, zeros, ints, world); },
+       true},
+      {"Gatherv, sendbuf", MPI_ERR_BUFFER,
+       [] { return MPI_Gatherv(nullptr, 1, MPI_INT, other, ones, apart, MPI_INT, 0, world); },
+       true},
+      {"Gatherv, recvbuf", MPI_ERR_BUFFER,
+       [] {
+         return MPI_Gatherv(data, 1, MPI_INT, nullptr, ones, apart, MPI_INT, 0, MPI_COMM_SELF);
+       },
+       true},
+      {"Scatterv, sendbuf", MPI_ERR_BUFFER,
+       [] {
+         return MPI_Scatterv(nullptr, ones, apart, MPI_INT, other, 1, MPI_INT, 0, MPI_COMM_SELF);
+       },
+       true},
+      {"Reduce_scatter, sendbuf", MPI_ERR_BUFFER,
+       [] { return MPI_Reduce_scatter(nullptr, other, ones, MPI_INT, MPI_SUM, world); }, true},
       {"Barrier, comm", MPI_ERR_COMM, [] { return MPI_Barrier(MPI_COMM_NULL); }},
       {"Reduce_local, op", MPI_ERR_OP,
        [] { return MPI_Reduce_local(data, other, 1, MPI_INT, MPI_OP_NULL); }},

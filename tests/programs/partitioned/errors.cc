@@ -116,13 +116,21 @@ void calls_out_of_place() {
   OK(MPI_Wait(&other, MPI_STATUS_IGNORE));
 }
 
+MPI_Info freed_info = MPI_INFO_NULL;
+MPI_Datatype uncommitted = MPI_DATATYPE_NULL;
+const char* const null = "a null pointer";
+
 // The text says function, parameter, value and what to do.
-void texts() {
+void texts_of_init() {
   if (!check::is_macadam()) return;
   text::return_errors(MPI_COMM_WORLD);
-  static MPI_Request send, receive, none;
+  static MPI_Request none;
   static const std::string beyond = std::to_string(check::size);
-  static int flag, list[] = {0, parts};
+  MPI_Info info = MPI_INFO_NULL;
+  OK(MPI_Info_create(&info));
+  freed_info = info;
+  OK(MPI_Info_free(&info));
+  OK(MPI_Type_contiguous(3, MPI_BYTE, &uncommitted));
   struct Init {
     void* buf = out;
     int partitions = parts;
@@ -150,56 +158,117 @@ void texts() {
   };
   const auto each = [&](const char* parameter, const char* found, const char* remedy, int error,
                         auto spoil) { both(parameter, parameter, found, remedy, error, spoil); };
+  each("buf", null, "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = nullptr; });
+  each("buf", "MPI_IN_PLACE", "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = MPI_IN_PLACE; });
   each("partitions", "-1", "at least 0", MPI_ERR_ARG, [](Init& a) { a.partitions = -1; });
   each("count", "-1", "must not be negative", MPI_ERR_COUNT, [](Init& a) { a.count = -1; });
   each("count", "4611686018427387903", "give fewer", MPI_ERR_COUNT,
        [](Init& a) { a.count = INT64_MAX / 2; });
   each("datatype", "MPI_DATATYPE_NULL", "give", MPI_ERR_TYPE,
        [](Init& a) { a.type = MPI_DATATYPE_NULL; });
+  each("datatype", "not committed", "MPI_Type_commit", MPI_ERR_TYPE,
+       [](Init& a) { a.type = uncommitted; });
   both("dest", "source", beyond.c_str(), "ranks 0 to", MPI_ERR_RANK,
        [](Init& a) { a.peer = check::size; });
+  // A wildcard is for other receives.
+  static const std::string any_source = std::to_string(MPI_ANY_SOURCE),
+                           any_tag = std::to_string(MPI_ANY_TAG);
+  both("dest", "source", any_source.c_str(), "ranks 0 to", MPI_ERR_RANK,
+       [](Init& a) { a.peer = MPI_ANY_SOURCE; });
   each("tag", "-7", "tags are 0 to", MPI_ERR_TAG, [](Init& a) { a.tag = -7; });
+  each("tag", any_tag.c_str(), "tags are 0 to", MPI_ERR_TAG, [](Init& a) { a.tag = MPI_ANY_TAG; });
   each("comm", "MPI_COMM_NULL", "give", MPI_ERR_COMM, [](Init& a) { a.comm = MPI_COMM_NULL; });
-  each("buf", "a null pointer", "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = nullptr; });
-  each("request", "a null pointer", "give", MPI_ERR_ARG, [](Init& a) { a.request = nullptr; });
+  each("info", "0x", "give", MPI_ERR_INFO, [](Init& a) { a.info = freed_info; });
+  each("request", null, "give", MPI_ERR_ARG, [](Init& a) { a.request = nullptr; });
+  OK(MPI_Type_free(&uncommitted));
+  text::nothing_lost(MPI_COMM_WORLD);
+}
 
+// The four that take a request, each with what is no request for it.
+void texts_of_requests() {
+  if (!check::is_macadam()) return;
+  text::return_errors(MPI_COMM_WORLD);
+  static MPI_Request send, receive, plain, pair[2];
+  static int flag, list[] = {0, parts}, first[] = {0};
   OK(MPI_Psend_init(out, parts, bytes / parts, MPI_BYTE, next(), 3, MPI_COMM_WORLD, MPI_INFO_NULL,
                     &send));
   OK(MPI_Precv_init(in, parts, bytes / parts, MPI_BYTE, previous(), 3, MPI_COMM_WORLD,
                     MPI_INFO_NULL, &receive));
+  OK(MPI_Recv_init(in, 1, MPI_BYTE, previous(), 4, MPI_COMM_WORLD, &plain));
+  struct Marking {
+    const char* function;
+    int (*call)(MPI_Request request);
+  };
+  for (const Marking& marking :
+       {Marking{"MPI_Pready", [](MPI_Request request) { return MPI_Pready(0, request); }},
+        Marking{"MPI_Pready_range",
+                [](MPI_Request request) { return MPI_Pready_range(0, 1, request); }},
+        Marking{"MPI_Pready_list",
+                [](MPI_Request request) { return MPI_Pready_list(1, first, request); }}}) {
+    const auto refused = [&](const char* found, const char* remedy, MPI_Request request) {
+      text::refused({marking.function, "request", found, remedy, MPI_ERR_REQUEST,
+                     [&] { return marking.call(request); }});
+    };
+    refused("MPI_REQUEST_NULL", "MPI_Psend_init", MPI_REQUEST_NULL);
+    refused("0x", "MPI_Psend_init", receive);
+    refused("0x", "MPI_Psend_init", plain);
+    refused("not active", "call MPI_Start", send);
+  }
   OK(MPI_Start(&send));
   OK(MPI_Start(&receive));
-  const char* const null = "MPI_REQUEST_NULL";
+  OK(MPI_Pready(1, send));
+  pair[0] = receive, pair[1] = send;
   for (const text::Wrong& wrong : std::vector<text::Wrong>{
+           {"MPI_Start", "request", "active already", "complete it first", MPI_ERR_REQUEST,
+            [] { return MPI_Start(&send); }},
+           {"MPI_Start", "request", "active already", "complete it first", MPI_ERR_REQUEST,
+            [] { return MPI_Start(&receive); }},
+           {"MPI_Startall", "request", "active already", "complete it first", MPI_ERR_REQUEST,
+            [] { return MPI_Startall(2, pair); }},
+           {"MPI_Pready", "partition", "-1", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready(-1, send); }},
            {"MPI_Pready", "partition", "4", "give one", MPI_ERR_ARG,
             [] { return MPI_Pready(parts, send); }},
-           {"MPI_Pready", "request", null, "MPI_Psend_init", MPI_ERR_REQUEST,
-            [] { return MPI_Pready(0, none); }},
-           {"MPI_Pready", "request", "0x", "MPI_Psend_init", MPI_ERR_REQUEST,
-            [] { return MPI_Pready(0, receive); }},
+           {"MPI_Pready", "partition", "1", "mark each once", MPI_ERR_ARG,
+            [] { return MPI_Pready(1, send); }},
            {"MPI_Pready_range", "partition_low", "-1", "give one", MPI_ERR_ARG,
             [] { return MPI_Pready_range(-1, 1, send); }},
+           {"MPI_Pready_range", "partition_low", "4", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready_range(parts, parts, send); }},
+           {"MPI_Pready_range", "partition_high", "-1", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready_range(0, -1, send); }},
            {"MPI_Pready_range", "partition_high", "4", "give one", MPI_ERR_ARG,
             [] { return MPI_Pready_range(1, parts, send); }},
            {"MPI_Pready_range", "partition_low", "2", "not less", MPI_ERR_ARG,
             [] { return MPI_Pready_range(2, 1, send); }},
+           {"MPI_Pready_range", "partition", "1", "mark each once", MPI_ERR_ARG,
+            [] { return MPI_Pready_range(1, 1, send); }},
            {"MPI_Pready_list", "length", "-1", "must not be negative", MPI_ERR_ARG,
             [] { return MPI_Pready_list(-1, list, send); }},
-           {"MPI_Pready_list", "array_of_partitions", "a null pointer", "give", MPI_ERR_ARG,
+           {"MPI_Pready_list", "array_of_partitions", null, "give", MPI_ERR_ARG,
             [] { return MPI_Pready_list(1, nullptr, send); }},
-           {"MPI_Parrived", "partition", "4", "give one", MPI_ERR_ARG,
-            [] { return MPI_Parrived(receive, parts, &flag); }},
+           {"MPI_Pready_list", "array_of_partitions[1]", "4", "give one", MPI_ERR_ARG,
+            [] { return MPI_Pready_list(2, list, send); }},
            {"MPI_Parrived", "request", "0x", "MPI_Precv_init", MPI_ERR_REQUEST,
             [] { return MPI_Parrived(send, 0, &flag); }},
-           {"MPI_Parrived", "flag", "a null pointer", "give", MPI_ERR_ARG,
+           {"MPI_Parrived", "request", "0x", "MPI_Precv_init", MPI_ERR_REQUEST,
+            [] { return MPI_Parrived(plain, 0, &flag); }},
+           {"MPI_Parrived", "partition", "-1", "give one", MPI_ERR_ARG,
+            [] { return MPI_Parrived(receive, -1, &flag); }},
+           {"MPI_Parrived", "partition", "4", "give one", MPI_ERR_ARG,
+            [] { return MPI_Parrived(receive, parts, &flag); }},
+           {"MPI_Parrived", "flag", null, "give", MPI_ERR_ARG,
             [] { return MPI_Parrived(receive, 0, nullptr); }},
        })
     text::refused(wrong);
-  OK(MPI_Pready_range(0, parts - 1, send));
+  // None of these has marked a partition.
+  OK(MPI_Pready(0, send));
+  OK(MPI_Pready_range(2, 3, send));
   OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
   OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
   OK(MPI_Request_free(&send));
   OK(MPI_Request_free(&receive));
+  OK(MPI_Request_free(&plain));
   text::nothing_lost(MPI_COMM_WORLD);
 }
 
@@ -249,6 +318,7 @@ int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"arguments", arguments},
                      {"calls_out_of_place", calls_out_of_place},
-                     {"texts", texts},
+                     {"texts_of_init", texts_of_init},
+                     {"texts_of_requests", texts_of_requests},
                      {"other_amounts", other_amounts}});
 }
