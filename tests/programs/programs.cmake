@@ -55,6 +55,7 @@ macadam_program(topology/graphs RANKS 1 2 5 LABELS quick)
 macadam_program(topology/neighbors RANKS 1 2 3 4 6 LABELS quick)
 
 macadam_program(objects/communicators RANKS 1 2 5 LABELS quick)
+macadam_program(objects/intercommunicators RANKS 2 3 5 LABELS quick)
 macadam_program(objects/attributes RANKS 1 2)
 macadam_program(objects/groups RANKS 1 4)
 macadam_program(objects/info RANKS 1)

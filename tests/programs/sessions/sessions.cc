@@ -144,6 +144,89 @@ void errors() {
   end(session);
 }
 
+int of_comm = 0;
+void note_of_comm(MPI_Comm*, int* code, ...) {
+  of_comm = check::error_class(*code);
+}
+
+// Of the constructors, whose errors go to the handler that they are given, which the communicator
+// has from then on.
+void errors_of_constructors() {
+  check::part = "errors of constructors";
+  MPI_Session session = begin();
+  MPI_Group all = group_of(session), self = group_of(session, "mpi://SELF");
+  const std::string long_tag(MPI_MAX_STRINGTAG_LEN, 'x');
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL, got = MPI_ERRHANDLER_NULL;
+  OK(MPI_Comm_create_errhandler(note_of_comm, &handler));
+  const auto refused = [&](int expected, int code) {
+    CHECK_EQUAL(of_comm, expected);
+    FAILS(expected, code);
+    CHECK(comm == MPI_COMM_NULL);
+    of_comm = 0;
+  };
+  const auto create = [&](MPI_Group group, const char* tag) {
+    return MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, handler, &comm);
+  };
+  const auto connect = [&](MPI_Group local, int leader, MPI_Group remote, int remote_leader,
+                           const char* tag = "x") {
+    return MPI_Intercomm_create_from_groups(local, leader, remote, remote_leader, tag,
+                                            MPI_INFO_NULL, handler, &comm);
+  };
+  refused(MPI_ERR_ARG, create(all, long_tag.c_str()));
+  refused(MPI_ERR_GROUP, create(MPI_GROUP_NULL, "x"));
+  refused(MPI_ERR_ARG, connect(all, 0, self, 0, long_tag.c_str()));
+  refused(MPI_ERR_GROUP, connect(MPI_GROUP_NULL, 0, self, 0));
+  refused(MPI_ERR_GROUP, connect(MPI_GROUP_EMPTY, 0, self, 0));
+  refused(MPI_ERR_RANK, connect(all, -1, self, 0));
+  refused(MPI_ERR_RANK, connect(all, check::size, self, 0));
+  refused(MPI_ERR_RANK, connect(self, 0, all, check::size)); // this process leads
+  refused(MPI_ERR_GROUP, connect(self, 0, self, 0));         // not disjoint
+  if (check::is_macadam()) {                                 // MPICH 5.0 crashes
+    refused(MPI_ERR_ARG, create(all, nullptr));
+    refused(MPI_ERR_GROUP, connect(all, 0, all, 0));
+  }
+  // What was refused is out of the way of what follows.
+  OK(MPI_Comm_create_from_group(all, "x", MPI_INFO_NULL, handler, &comm));
+  OK(MPI_Comm_get_errhandler(comm, &got));
+  CHECK(got == handler);
+  exchange(comm);
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Errhandler_free(&got));
+  OK(MPI_Errhandler_free(&handler));
+  OK(MPI_Group_free(&all));
+  OK(MPI_Group_free(&self));
+  end(session);
+}
+
+// Of MPI_Session_init the handler is the one that it is given; with no session to blame it is that
+// of MPI_COMM_SELF, if there is a world.
+void errors_of_sessions() {
+  check::part = "errors of sessions";
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_Info info = MPI_INFO_NULL;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "thread_level", "MPI_THREAD_MANY"));
+  if (check::is_macadam())
+    FAILS(MPI_ERR_INFO_VALUE, MPI_Session_init(info, MPI_ERRORS_RETURN, &session));
+  CHECK(session == MPI_SESSION_NULL);
+  OK(MPI_Info_free(&info));
+  int begun = 0, ended = 0, count = 0;
+  OK(MPI_Initialized(&begun));
+  OK(MPI_Finalized(&ended));
+  if (begun == 0 || ended != 0) return;
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  FAILS(MPI_ERR_SESSION, MPI_Session_finalize(&session));
+  FAILS(MPI_ERR_SESSION, MPI_Session_get_info(MPI_SESSION_NULL, &info));
+  FAILS(MPI_ERR_SESSION, MPI_Session_get_num_psets(MPI_SESSION_NULL, MPI_INFO_NULL, &count));
+  FAILS(MPI_ERR_SESSION, MPI_Session_set_errhandler(MPI_SESSION_NULL, MPI_ERRORS_RETURN));
+  session = begin();
+  const MPI_Session over = session;
+  end(session);
+  if (check::is_macadam()) FAILS(MPI_ERR_SESSION, MPI_Session_get_info(over, &info));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
+}
+
 void several() {
   check::part = "several at once";
   MPI_Session one = begin(), two = begin();
@@ -162,34 +245,55 @@ void several() {
   end(two);
 }
 
+// The even and the odd processes, as this one sees them.
+struct Sides {
+  explicit Sides(MPI_Group all) {
+    int evens[1][3] = {{0, check::size - 1, 2}}, odds[1][3] = {{1, check::size - 1, 2}};
+    const bool is_even = check::rank % 2 == 0;
+    OK(MPI_Group_range_incl(all, 1, is_even ? evens : odds, &mine));
+    OK(MPI_Group_range_incl(all, 1, is_even ? odds : evens, &theirs));
+    OK(MPI_Group_size(mine, &my_size));
+    OK(MPI_Group_size(theirs, &their_size));
+  }
+  Sides(const Sides&) = delete;
+  Sides& operator=(const Sides&) = delete;
+  ~Sides() {
+    OK(MPI_Group_free(&mine));
+    OK(MPI_Group_free(&theirs));
+  }
+
+  [[nodiscard]] MPI_Comm connect(const char* tag) const {
+    MPI_Comm inter = MPI_COMM_NULL;
+    OK(MPI_Intercomm_create_from_groups(mine, my_size - 1, theirs, their_size - 1, tag,
+                                        MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
+    CHECK(inter != MPI_COMM_NULL);
+    return inter;
+  }
+
+  MPI_Group mine = MPI_GROUP_NULL, theirs = MPI_GROUP_NULL;
+  int my_size = 0, their_size = 0;
+};
+
 void intercommunicators() {
   check::part = "intercommunicators";
   if (check::size < 2) return;
   MPI_Session session = begin();
-  MPI_Group all = group_of(session), even, odd;
-  int evens[1][3] = {{0, check::size - 1, 2}}, odds[1][3] = {{1, check::size - 1, 2}};
-  OK(MPI_Group_range_incl(all, 1, evens, &even));
-  OK(MPI_Group_range_incl(all, 1, odds, &odd));
-  int even_size = 0, odd_size = 0;
-  OK(MPI_Group_size(even, &even_size));
-  OK(MPI_Group_size(odd, &odd_size));
-  const bool is_even = check::rank % 2 == 0;
-  MPI_Comm inter = MPI_COMM_NULL, merged = MPI_COMM_NULL;
-  OK(MPI_Intercomm_create_from_groups(is_even ? even : odd, (is_even ? even_size : odd_size) - 1,
-                                      is_even ? odd : even, (is_even ? odd_size : even_size) - 1,
-                                      "inter", MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
-  int remote = -1, sum = 0;
-  OK(MPI_Comm_remote_size(inter, &remote));
-  CHECK_EQUAL(remote, is_even ? odd_size : even_size);
-  const int one = 1;
-  OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter));
-  CHECK_EQUAL(sum, remote);
-  OK(MPI_Intercomm_merge(inter, is_even ? 0 : 1, &merged));
-  exchange(merged);
-  OK(MPI_Comm_free(&merged));
-  OK(MPI_Comm_free(&inter));
-  for (MPI_Group* group : {&all, &even, &odd})
-    OK(MPI_Group_free(group));
+  MPI_Group all = group_of(session);
+  {
+    const Sides sides(all);
+    MPI_Comm inter = sides.connect("inter"), merged = MPI_COMM_NULL;
+    int remote = -1, sum = 0;
+    OK(MPI_Comm_remote_size(inter, &remote));
+    CHECK_EQUAL(remote, sides.their_size);
+    const int one = 1;
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter));
+    CHECK_EQUAL(sum, remote);
+    OK(MPI_Intercomm_merge(inter, check::rank % 2, &merged));
+    exchange(merged);
+    OK(MPI_Comm_free(&merged));
+    OK(MPI_Comm_free(&inter));
+  }
+  OK(MPI_Group_free(&all));
   end(session);
 }
 
@@ -222,6 +326,42 @@ void threads() {
   end(session);
 }
 
+// The same with intercommunicators, while other threads make communicators of all.
+void threads_between_groups() {
+  check::part = "threads between groups";
+  if (check::size < 2) return;
+  MPI_Session session = begin("MPI_THREAD_MULTIPLE");
+  MPI_Group group = group_of(session);
+  constexpr int count = 4;
+  for (int round = 0; round < check::times(10, 2); ++round) {
+    const Sides sides(group);
+    std::array<MPI_Comm, count> inters, comms;
+    std::vector<std::thread> makers;
+    for (int i = 0; i < count; ++i) {
+      const auto which = static_cast<std::size_t>((i + check::rank) % count);
+      makers.emplace_back([&, which] {
+        inters[which] = sides.connect(("between " + std::to_string(which)).c_str());
+      });
+      makers.emplace_back(
+          [&, which] { comms[which] = comm_of(group, ("all " + std::to_string(which)).c_str()); });
+    }
+    for (std::thread& maker : makers)
+      maker.join();
+    for (std::size_t i = 0; i < count; ++i) {
+      const int number = static_cast<int>(i);
+      int sum = 0, largest = -1;
+      OK(MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, inters[i]));
+      CHECK_EQUAL(sum, number * sides.their_size);
+      OK(MPI_Allreduce(&number, &largest, 1, MPI_INT, MPI_MAX, comms[i]));
+      CHECK_EQUAL(largest, number);
+      OK(MPI_Comm_free(&inters[i]));
+      OK(MPI_Comm_free(&comms[i]));
+    }
+  }
+  OK(MPI_Group_free(&group));
+  end(session);
+}
+
 void buffers() {
   check::part = "buffers";
   MPI_Session session = begin();
@@ -248,9 +388,12 @@ void buffers() {
 
 void all() {
   errors();
+  errors_of_constructors();
+  errors_of_sessions();
   several();
   intercommunicators();
   threads();
+  threads_between_groups();
   buffers();
 }
 
