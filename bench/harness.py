@@ -16,6 +16,8 @@ SKIPPED = 77  # the virtual machine's exit code where it cannot run
 # Seconds for one run of one program.
 TIME_LIMIT = int(os.environ.get("BENCH_TIME_LIMIT", "180"))
 
+# Until all ranks are there, with the slowest launcher.
+SECONDS_TO_START = 2
 HALO_SIZES = (8, 1024, 65536)
 # figure: (title, unit, whether less is better)
 FIGURES = {
@@ -45,6 +47,12 @@ FIGURES = {
     "fence_us": ("Fence, nothing between", "us", True),
     "post_wait_us": ("Post, start, complete, wait, nothing between", "us", True),
     "startup_ms": ("mpiexec to the end of MPI_Finalize, by ranks", "ms", True),
+    **{f"session_{between}_{which}_us": (
+        f"MPI_Session_init to MPI_Session_finalize, {what}, {when}, by ranks", "us", True)
+       for between, what in (("bare", "nothing between"),
+                             ("world", "a communicator of mpi://WORLD and a barrier between"))
+       for which, when in (("first", "the first of the process"), ("again", "one after the other"),
+                           ("beside", "while another is open"))},
     "rss_mb": ("Resident memory per rank, by ranks", "MB", True),
     "pinned_mb": ("Pinned memory per rank, by ranks", "MB", True),
     "rss_talked_mb": ("Resident memory per rank when all have talked to all, by ranks", "MB", True),
@@ -96,8 +104,8 @@ class Library:
 def compile_with(compiler, folder):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "progress", "onesided",
-                   "threads"):
+    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "progress",
+                   "onesided", "threads"):
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:
@@ -175,6 +183,24 @@ def measure_startup(results, all_libraries, ranks, times):
                 results.failures[library.name, "startup", ranks] = str(error)
                 continue
             results.add("startup_ms", ranks, library.name, (time.perf_counter() - begin) * 1e3)
+
+
+def measure_sessions(results, library, ranks):
+    """Programs without a world. A figure is that of the slowest rank."""
+    for words in (["first", "bare"], ["first", "world"], ["again"], ["beside"]):
+        run = (library.name, " ".join(["sessions", *words]), ranks)
+        if run in results.failures:
+            continue
+        if words[0] == "first":
+            words = [*words, f"{time.clock_gettime(time.CLOCK_MONOTONIC) + SECONDS_TO_START:.6f}"]
+        try:
+            lines = [line.split() for line in library.run(ranks, "sessions", *words).splitlines()]
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            results.failures[run] = str(error)
+            continue
+        for figure in dict.fromkeys(name for name, _ in lines):
+            results.add(figure, ranks, library.name,
+                        max(float(value) for name, value in lines if name == figure))
 
 
 def number(value, digits=3):

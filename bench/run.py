@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, compile_with,
-                     full_overlap, measure_startup, processor, table, versions)
+                     full_overlap, measure_sessions, measure_startup, processor, table, versions)
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 # What the processor needs for the same: the figure that the benchmark prints beside it.
@@ -120,6 +120,10 @@ def measure_round(results, all_libraries, sender, arguments):
     if "progress" in arguments.only:
         for library in [all_libraries[0], sender, *all_libraries[1:]]:
             results.measure(library, 2, "progress", str(arguments.unit))
+    if "sessions" in arguments.only:
+        for ranks in (2, 4):
+            for library in all_libraries:
+                measure_sessions(results, library, ranks)
     if "startup" in arguments.only:
         measure_startup(results, all_libraries, 2, 3)
         for ranks in (2, 8, 32):
@@ -187,7 +191,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup"
+    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup,sessions"
     names = lambda text: [word for word in text.split(",") if word and word != "none"]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
