@@ -36,7 +36,7 @@ enum class Form { blocking, nonblocking, persistent };
 template <class A, class Call>
 void refuse(const char* function, const std::string& parameters, Form form, Call call) {
   const auto wrong = [&](const char* parameter, int error, const char* found, const char* remedy,
-                         auto spoil) {
+                         void (*spoil)(A&)) {
     // Only what this function has.
     const std::string all = parameters + ", a.comm," +
                             (form == Form::persistent ? " a.info," : "") +

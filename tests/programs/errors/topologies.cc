@@ -338,7 +338,7 @@ void distributed_graphs() {
   static const std::string beyond_text = std::to_string(beyond);
   text::return_errors(world);
   const auto adjacent = [](const char* parameter, const char* found, const char* remedy, int error,
-                           auto spoil) {
+                           void (*spoil)(Edge&)) {
     Edge e;
     spoil(e);
     all_refused({{"MPI_Dist_graph_create_adjacent", parameter, found, remedy, error, [=] {
@@ -348,7 +348,7 @@ void distributed_graphs() {
                   }}});
   };
   const auto general = [](const char* parameter, const char* found, const char* remedy, int error,
-                          auto spoil) {
+                          void (*spoil)(Edge&)) {
     Edge e;
     spoil(e);
     all_refused({{"MPI_Dist_graph_create", parameter, found, remedy, error, [=] {
@@ -356,9 +356,10 @@ void distributed_graphs() {
                                                  e.destinations, e.weights, e.info, 0, e.result);
                   }}});
   };
-  const auto both = [&](auto... row) {
-    adjacent(row...);
-    general(row...);
+  const auto both = [&](const char* parameter, const char* found, const char* remedy, int error,
+                        void (*spoil)(Edge&)) {
+    adjacent(parameter, found, remedy, error, spoil);
+    general(parameter, found, remedy, error, spoil);
   };
   const char* const past = beyond_text.c_str();
   const char* const empty = "MPI_WEIGHTS_EMPTY";
@@ -419,7 +420,7 @@ void asking_distributed_graphs() {
     int *sourceweights = MPI_UNWEIGHTED, *destweights = MPI_UNWEIGHTED;
   };
   const auto wrong = [](const char* parameter, const char* found, const char* what_to_do, int error,
-                        auto spoil) {
+                        void (*spoil)(Room&)) {
     Room r;
     spoil(r);
     all_refused({{"MPI_Dist_graph_neighbors", parameter, found, what_to_do, error, [=] {

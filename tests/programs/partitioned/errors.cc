@@ -143,7 +143,7 @@ void texts_of_init() {
   };
   none = MPI_REQUEST_NULL;
   const auto both = [](const char* parameter, const char* peer, const char* found,
-                       const char* remedy, int error, auto spoil) {
+                       const char* remedy, int error, void (*spoil)(Init&)) {
     Init a;
     spoil(a);
     text::refused({"MPI_Psend_init", parameter, found, remedy, error, [&] {
@@ -157,7 +157,9 @@ void texts_of_init() {
     CHECK(none == MPI_REQUEST_NULL);
   };
   const auto each = [&](const char* parameter, const char* found, const char* remedy, int error,
-                        auto spoil) { both(parameter, parameter, found, remedy, error, spoil); };
+                        void (*spoil)(Init&)) {
+    both(parameter, parameter, found, remedy, error, spoil);
+  };
   each("buf", null, "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = nullptr; });
   each("buf", "MPI_IN_PLACE", "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = MPI_IN_PLACE; });
   each("partitions", "-1", "at least 0", MPI_ERR_ARG, [](Init& a) { a.partitions = -1; });
