@@ -150,6 +150,11 @@ class Body:
             check = (f'check::buffer(self, {buffer.name}, {count.name}_array, '
                      f'CountArray{{{displs.name}, {self.is_wide(displs)}}}, {datatype.name}, '
                      f'{self.length(count) or 0}, "{buffer.name}");')
+        elif (count is not None and count.kind_name == "counts" and "displs" not in found
+              and buffer.kind_name == "recvbuf"):  # MPI_Reduce_scatter: the rank's own block
+            own = f"static_cast<std::size_t>({self.source.name}_object.rank())"
+            check = (f'check::buffer({buffer.name}, {count.name}_array[{own}], '
+                     f'{datatype.name}_object, "{buffer.name}");')
         elif count is not None and count.kind_name == "counts":
             check = (f'check::buffer({buffer.name}, {count.name}_array, {self.length(count) or 0}, '
                      f'{datatype.name}_object, "{buffer.name}");')
