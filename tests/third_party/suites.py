@@ -339,7 +339,7 @@ class Suite:
     lacks: str
 
 
-OPEN = "files, spawn and connect, sessions and partitioned communication"
+OPEN = "files, spawn and connect"
 SUITES = {
     "mpi4py": Suite(MPI4PY, build_mpi4py, run_mpi4py, 60, OPEN),
     "mpich": Suite(MPICH, build_mpich, run_mpich, 120,
