@@ -38,7 +38,8 @@ RankMap ranks_of_set(Library& self, const char* name) {
   for (boot::ProcessSet& set : self.job->process_sets())
     if (set.name == name) return RankMap(std::move(set.ranks));
   base::fail(MPI_ERR_ARG,
-             "there is no process set '{}'; MPI_Session_get_nth_pset names those that there are",
+             "pset_name is '{}', which is no process set; MPI_Session_get_nth_pset names those "
+             "that there are",
              name);
 }
 
