@@ -20,7 +20,7 @@ constexpr unsigned nap_us = 5000; // between two looks around in the launcher's 
 } // namespace
 
 // The job as MPI sees it from inside the simulator.
-class Rank::Job final : public boot::Job {
+class Rank::Job final : public boot::LaunchedJob {
  public:
   explicit Job(Rank& rank)
       : rank_(rank), host_(fmt::format("node{}", rank.node_of(rank.number_))) {}
@@ -31,38 +31,70 @@ class Rank::Job final : public boot::Job {
   [[nodiscard]] int app_number() const override { return 0; }
   [[nodiscard]] std::string_view host() const override { return host_; }
   [[nodiscard]] int node(int rank) const override { return rank_.node_of(rank); }
-  [[nodiscard]] int cores() const override { return 1; }
+  [[nodiscard]] boot::Secret secret() const override { return launcher().secret; }
+  [[nodiscard]] std::uint32_t generation() const override { return launcher().generation; }
   std::uint32_t enter() override {
-    Launcher& launcher = rank_.environment_.launcher;
-    if (launcher.in_mpi++ == 0) {
-      ++launcher.generation;
-      launcher.endpoints.assign(launcher.endpoints.size(), std::nullopt);
+    if (launcher().in_mpi++ == 0) {
+      ++launcher().generation;
+      for (Launcher::Address& address : launcher().addresses)
+        address.published = false;
     }
-    return launcher.generation;
+    return launcher().generation;
   }
-  void leave() override { --rank_.environment_.launcher.in_mpi; }
+  void leave() override { --launcher().in_mpi; }
   [[nodiscard]] bool is_over(std::uint32_t generation) const override {
-    const Launcher& launcher = rank_.environment_.launcher;
-    return launcher.generation != generation || launcher.in_mpi == 0;
+    return launcher().generation != generation || launcher().in_mpi == 0;
   }
+  void publish(std::span<const std::byte> address) override { rank_.publish(address); }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    return rank_.fetch(launcher(), rank);
+  }
+  // Each has a processor of its own, and none sees how the others stand.
+  [[nodiscard]] int cores() const override { return rank_.environment_.ranks_per_node; }
+  [[nodiscard]] int local_size() const override { return std::min(cores(), size() - neighbour(0)); }
+  [[nodiscard]] int local_rank() const override { return rank() - neighbour(0); }
+  [[nodiscard]] int neighbour(int index) const override { return node(rank()) * cores() + index; }
+  [[nodiscard]] bool is_local(int rank) const override { return node(rank) == node(this->rank()); }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}
   [[nodiscard]] bool report_wanted() const override { return false; }
   void write_report(std::string_view) const override {}
   void write_final_report(std::string_view json) override {
-    rank_.environment_.launcher.final_reports.emplace_back(json);
+    rank_.environment_.standing.final_reports.emplace_back(json);
   }
 
  private:
   void end_job(int code, std::string_view text, boot::Blame) override {
-    auto& abort = rank_.environment_.launcher.abort;
+    auto& abort = rank_.environment_.standing.abort;
     const int status = code >= 1 && code <= 255 ? code : 1;
     if (!abort) abort = {rank_.number_, status, std::string(text)};
     rank_.exit(status);
   }
+  [[nodiscard]] Launcher& launcher() const { return rank_.environment_.launcher; }
 
   Rank& rank_;
   std::string host_;
+};
+
+// Another job of the world, as a rank sees it that talks to it.
+class Rank::OtherJob final : public boot::Job {
+ public:
+  OtherJob(Rank& rank, Launcher& launcher) : rank_(rank), launcher_(launcher) {}
+
+  [[nodiscard]] int rank() const override { return MPI_UNDEFINED; } // none of it
+  [[nodiscard]] int size() const override { return static_cast<int>(launcher_.addresses.size()); }
+  [[nodiscard]] boot::Secret secret() const override { return launcher_.secret; }
+  [[nodiscard]] std::uint32_t generation() const override { return launcher_.generation; }
+  [[nodiscard]] int cores() const override { return 1; }
+  [[nodiscard]] bool is_local(int) const override { return false; }
+  void publish(std::span<const std::byte>) override {}
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    return rank_.fetch(launcher_, rank);
+  }
+
+ private:
+  Rank& rank_;
+  Launcher& launcher_;
 };
 
 void Rank::RankFiber::switching_in() {
@@ -101,7 +133,7 @@ void Rank::start() {
     try {
       code = body_();
     } catch (const std::exception& error) {
-      auto& abort = environment_.launcher.abort;
+      auto& abort = environment_.standing.abort;
       if (!abort) abort = {number_, 1, fmt::format("threw an exception: {}", error.what())};
       code = 1;
     }
@@ -115,12 +147,14 @@ void Rank::exit(int code) {
   state_.exit_code = code;
   state_.ended_at = processor_.now();
   state_.phase = RankState::Phase::ended;
-  environment_.launcher.ended.push_back(this);
+  environment_.standing.ended.push_back(this);
   Fiber::leave();
 }
 
 void Rank::destroy() {
   process_.reset();
+  processes_.reset();
+  others_.clear();
   device_.reset();
   fiber_.reset();
   body_ = nullptr;
@@ -132,12 +166,12 @@ void Rank::compute(Time duration) {
   double factor = 1 + faults.compute_jitter * random.fraction();
   if (faults.slow_rank == number_) factor *= faults.slowness;
   const auto time = static_cast<Time>(static_cast<double>(duration) * factor);
-  ++environment_.launcher.computing;
+  ++environment_.standing.computing;
   if (device_)
     device_->compute(time);
   else
     processor_.compute(time);
-  --environment_.launcher.computing;
+  --environment_.standing.computing;
   environment_.scheduler.touch();
 }
 
@@ -191,40 +225,53 @@ void Rank::tick() {
 
 // ------------------------------------------------------------------ start-up and end
 
-std::unique_ptr<boot::Job> Rank::join() {
+std::unique_ptr<boot::LaunchedJob> Rank::join() {
   device_ = std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
                                               fmt::format("sim0:1 of rank {}", number_));
-  environment_.fabric.put_into(node_of(number_), device_->lid());
-  return std::make_unique<Job>(*this);
+  environment_.fabric.put_into(environment_.launcher.first_node + node_of(number_), device_->lid());
+  auto job = std::make_unique<Job>(*this);
+  processes_.emplace(*job);
+  return job;
 }
 
 std::vector<std::unique_ptr<engine::Transport>>
 Rank::make_transports(const base::Settings& settings) {
-  net::rdma::Directory& directory = *this;
   auto transport =
-      std::make_unique<ChargedTransport>(*device_, directory, settings, &invalidation_);
+      std::make_unique<ChargedTransport>(*device_, *processes_, settings, &invalidation_);
   transport_ = transport.get();
+  const net::rdma::wire::Endpoint own = transport->endpoint();
+  processes_->job().publish(std::as_bytes(std::span(&own, 1)));
   transport->connect_all();
   std::vector<std::unique_ptr<engine::Transport>> transports;
   transports.push_back(std::move(transport));
   return transports;
 }
 
-void Rank::publish(const net::rdma::wire::Endpoint& own) {
-  Launcher& launcher = environment_.launcher;
-  launcher.endpoints[static_cast<std::size_t>(number_)] = own;
-  for (Rank* waiting : std::exchange(launcher.waiting_for[static_cast<std::size_t>(number_)], {}))
-    waiting->processor_.wake();
+void Rank::publish(std::span<const std::byte> address) {
+  Launcher::Address& own = environment_.launcher.addresses[static_cast<std::size_t>(number_)];
+  own.bytes.assign(address.begin(), address.end());
+  own.published = true;
+  for (Rank* waiting : std::exchange(own.waiting, {}))
+    if (waiting->device_) waiting->device_->wake();
 }
 
-net::rdma::wire::Endpoint Rank::find(net::rdma::Rank peer) {
-  device_->spend(from_ns(environment_.fabric.model().address_lookup_ns));
-  // Not a wait() of the device: the caller may hold the lock that the progress thread would want.
-  while (!environment_.launcher.endpoints.at(peer)) {
-    environment_.launcher.waiting_for[peer].push_back(this);
-    processor_.sleep(never);
+// One who finds nothing is woken once there is something.
+std::optional<std::span<const std::byte>> Rank::fetch(Launcher& launcher, int rank) {
+  Launcher::Address& its = launcher.addresses.at(static_cast<std::size_t>(rank));
+  if (!its.published) {
+    if (std::ranges::find(its.waiting, this) == its.waiting.end()) its.waiting.push_back(this);
+    return std::nullopt;
   }
-  return *environment_.launcher.endpoints[peer];
+  device_->spend(from_ns(environment_.fabric.model().address_lookup_ns));
+  return its.bytes;
+}
+
+engine::Rank Rank::meet(int job) {
+  Launcher& launcher = *environment_.launchers[static_cast<std::size_t>(job)];
+  others_.push_back(std::make_unique<OtherJob>(*this, launcher));
+  const engine::Rank first = processes_->add(*others_.back());
+  process_->instance->engine->know(processes_->size());
+  return first;
 }
 
 void Rank::barrier(const std::function<void()>& idle) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/processes.h"
 #include "mem/invalidation.h"
 #include "mpi/process.h"
-#include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
 #include "sim/compute_times.h"
 #include "sim/device.h"
@@ -13,6 +13,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,12 +29,15 @@ struct RankState {
 
 // One simulated MPI process: its processor, its RDMA device, its MPI library, and a fiber in which
 // its program runs. Everything that is global in a real process is switched with the fiber.
-class Rank final : mpi::Runtime, net::rdma::Directory {
+class Rank final : mpi::Runtime {
  public:
   struct Environment {
     Scheduler& scheduler;
     Fabric& fabric;
+    const std::vector<std::unique_ptr<Launcher>>& launchers; // of all jobs
+    int job;                                                 // this one
     Launcher& launcher;
+    Standing& standing;
     const base::Settings* settings; // null: from the environment variables
     std::size_t stack_bytes;
     int size;
@@ -50,7 +55,8 @@ class Rank final : mpi::Runtime, net::rdma::Directory {
   // Gives back what only a running program needs. Not from inside the fiber.
   void destroy();
 
-  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] int number() const { return number_; } // in its job
+  [[nodiscard]] int job() const { return environment_.job; }
   [[nodiscard]] int node_of(int rank) const { return rank / environment_.ranks_per_node; }
   [[nodiscard]] const RankState& state() const { return state_; }
   [[nodiscard]] mpi::Process* process() { return process_.get(); }
@@ -75,12 +81,18 @@ class Rank final : mpi::Runtime, net::rdma::Directory {
   [[nodiscard]] const Model& model() const { return environment_.fabric.model(); }
   // One more adapter of this process, with a port of its own; goes before the rank does.
   [[nodiscard]] std::unique_ptr<SimulatedDevice> make_adapter();
+  // Lets this process talk to another job of the world, by the engine: there is no function of MPI
+  // for that yet. Returns the index of that job's rank 0; the others follow. Between MPI_Init and
+  // MPI_Finalize.
+  engine::Rank meet(int job);
+  [[nodiscard]] const boot::Processes& processes() const override { return *processes_; }
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
   [[noreturn]] void exit(int code);
 
  private:
   class Job;
+  class OtherJob;
   // The simulated adapter reads and writes memory by its address, as the processor does: what was
   // registered stays right when the program gives memory back and gets other memory there.
   class NothingGoesAway final : public mem::InvalidationSource {
@@ -101,22 +113,12 @@ class Rank final : mpi::Runtime, net::rdma::Directory {
   };
 
   // mpi::Runtime
-  std::unique_ptr<boot::Job> join() override;
+  std::unique_ptr<boot::LaunchedJob> join() override;
   std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) override;
-  // net::rdma::Directory
-  [[nodiscard]] net::rdma::Rank rank() const override {
-    return static_cast<net::rdma::Rank>(number_);
-  }
-  [[nodiscard]] net::rdma::Rank size() const override {
-    return static_cast<net::rdma::Rank>(environment_.size);
-  }
-  [[nodiscard]] net::rdma::Secret secret() const override {
-    return net::rdma::secret_of(environment_.launcher.secret, environment_.launcher.generation);
-  }
-  void publish(const net::rdma::wire::Endpoint& own) override;
-  net::rdma::wire::Endpoint find(net::rdma::Rank peer) override;
 
+  void publish(std::span<const std::byte> address);
+  std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank);
   void barrier(const std::function<void()>& idle);
 
   const Environment& environment_;
@@ -127,6 +129,8 @@ class Rank final : mpi::Runtime, net::rdma::Directory {
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;
   NothingGoesAway invalidation_;
+  std::vector<std::unique_ptr<OtherJob>> others_;
+  std::optional<boot::Processes> processes_; // while the job is joined
   std::unique_ptr<mpi::Process> process_;
   net::rdma::RdmaTransport* transport_ = nullptr; // owned by the process
   mpi::Process* running_ = nullptr;               // mpi::running while this rank stands

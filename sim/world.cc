@@ -22,18 +22,18 @@ World::World(WorldOptions options)
     : options_(std::move(options)),
       scheduler_(options_.seed,
                  options_.faults.shuffle ? Scheduler::Ties::shuffled : Scheduler::Ties::in_order),
-      fabric_(scheduler_, options_.model, options_.faults, options_.seed),
-      launcher_(options_.ranks), environment_{scheduler_,
-                                              fabric_,
-                                              launcher_,
-                                              options_.settings ? &*options_.settings : nullptr,
-                                              options_.stack_bytes,
-                                              options_.ranks,
-                                              options_.ranks_per_node,
-                                              options_.compute_times} {
+      fabric_(scheduler_, options_.model, options_.faults, options_.seed) {
+  const int nodes = (options_.ranks + options_.ranks_per_node - 1) / options_.ranks_per_node;
   Random random(scramble(options_.seed));
-  for (std::uint8_t& byte : launcher_.secret)
-    byte = static_cast<std::uint8_t>(random.next());
+  for (int job = 0; job < options_.jobs; ++job) {
+    launchers_.push_back(std::make_unique<Launcher>(options_.ranks, job * nodes));
+    for (std::uint8_t& byte : launchers_.back()->secret)
+      byte = static_cast<std::uint8_t>(random.next());
+    environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
+                             options_.settings ? &*options_.settings : nullptr,
+                             options_.stack_bytes, options_.ranks, options_.ranks_per_node,
+                             options_.compute_times});
+  }
 }
 
 World::~World() {
@@ -44,15 +44,15 @@ World::~World() {
 
 // Only timers of ranks that wait are left, and have been for long.
 bool World::hung() const {
-  return launcher_.computing == 0 &&
+  return standing_.computing == 0 &&
          seconds(scheduler_.now() - scheduler_.last_touch()) > options_.quiet_s;
 }
 
 std::size_t World::destroy_ended() {
   std::size_t count = 0;
-  for (; !launcher_.ended.empty(); ++count) {
-    Rank* rank = launcher_.ended.back();
-    launcher_.ended.pop_back();
+  for (; !standing_.ended.empty(); ++count) {
+    Rank* rank = standing_.ended.back();
+    standing_.ended.pop_back();
     scheduler_.touch();
     if (on_end) on_end(*rank);
     rank->destroy();
@@ -84,15 +84,17 @@ std::string World::hang_report() {
 }
 
 Outcome World::run(const Program& program) {
-  for (int number = 0; number < options_.ranks; ++number) {
-    ranks_.push_back(std::make_unique<Rank>(environment_, number,
-                                            [&program, number] { return program(number); }));
+  for (int i = 0; i < options_.jobs * options_.ranks; ++i) {
+    const Rank::Environment& job = environments_[static_cast<std::size_t>(i / options_.ranks)];
+    const int number = i % options_.ranks;
+    ranks_.push_back(
+        std::make_unique<Rank>(job, number, [&program, number] { return program(number); }));
     const double late = fabric_.random().fraction() * options_.model.start_spread_ns;
     scheduler_.at(from_ns(late), [rank = ranks_.back().get()] { rank->start(); });
   }
   Outcome outcome;
   std::size_t left = ranks_.size();
-  for (unsigned turn = 1; left > 0 && !launcher_.abort; ++turn) {
+  for (unsigned turn = 1; left > 0 && !standing_.abort; ++turn) {
     if (on_progress && turn % turns_of_progress == 0) on_progress();
     if (hung() || !scheduler_.step()) {
       outcome.end = Outcome::End::hung;
@@ -102,10 +104,10 @@ Outcome World::run(const Program& program) {
     }
     left -= destroy_ended();
   }
-  if (launcher_.abort) {
+  if (standing_.abort) {
     outcome.end = Outcome::End::aborted;
-    outcome.exit_code = launcher_.abort->code;
-    outcome.text = fmt::format("rank {} {}", launcher_.abort->rank, launcher_.abort->text);
+    outcome.exit_code = standing_.abort->code;
+    outcome.text = fmt::format("rank {} {}", standing_.abort->rank, standing_.abort->text);
   }
   for (const auto& rank : ranks_) {
     outcome.time = std::max(outcome.time, rank->state().ended_at);

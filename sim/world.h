@@ -8,6 +8,7 @@
 #include "sim/scheduler.h"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,7 +18,8 @@
 namespace macadam::sim {
 
 struct WorldOptions {
-  int ranks = 2;
+  int ranks = 2; // of each job
+  int jobs = 1;
   int ranks_per_node = 1; // all with an adapter of their own, also among those of one node
   Model model;
   Faults faults;
@@ -37,12 +39,12 @@ struct Outcome {
   std::uint64_t trace = 0; // equal for equal runs
 };
 
-// A job of MPI processes on a simulated network, in one thread and in virtual time. Ranks share
-// nothing but the launcher and the network.
+// A job of MPI processes, or several, on a simulated network, in one thread and in virtual time.
+// Ranks share nothing but the launcher and the network.
 class World {
  public:
-  // The program of every rank; returns its exit code. It may call MPI and everything in
-  // sim/program_calls.h; what is thrown out of it ends the job.
+  // The program of every rank of every job; returns its exit code. It may call MPI and everything
+  // in sim/program_calls.h; what is thrown out of it ends the job.
   using Program = std::function<int(int rank)>;
 
   explicit World(WorldOptions options);
@@ -56,11 +58,12 @@ class World {
 
   [[nodiscard]] const Fabric& fabric() const { return fabric_; }
   [[nodiscard]] const Scheduler& scheduler() const { return scheduler_; }
+  // Those of the first job come first.
   [[nodiscard]] Rank& rank(int number) { return *ranks_[static_cast<std::size_t>(number)]; }
-  [[nodiscard]] int size() const { return environment_.size; }
+  [[nodiscard]] int size() const { return options_.jobs * options_.ranks; }
   // JSON texts of the ranks that ended with MACADAM_REPORT set.
   [[nodiscard]] const std::vector<std::string>& final_reports() const {
-    return launcher_.final_reports;
+    return standing_.final_reports;
   }
 
   // Called for every rank when its program has ended and before its memory goes.
@@ -76,8 +79,9 @@ class World {
   WorldOptions options_;
   Scheduler scheduler_;
   Fabric fabric_;
-  Launcher launcher_;
-  Rank::Environment environment_;
+  std::vector<std::unique_ptr<Launcher>> launchers_; // of each job
+  Standing standing_;
+  std::deque<Rank::Environment> environments_; // of each job
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

@@ -3,8 +3,8 @@
 // a 1-D ring and a 2-D wavefront whose computation is a copy into and out of the message. On MPI,
 // and on Gravel over an adapter of its own; plain, in strips, and in strips with one handshake.
 #include "base/error.h"
+#include "boot/processes.h"
 #include "gravel/driver.h"
-#include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
 #include "sim/charges.h"
 #include "sim/patterns/pattern.h"
@@ -16,31 +16,72 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace macadam::sim {
 namespace {
 
-// Gravel in this process, started through MPI as libgravel does.
-class Gravel final : gravel::Directory, net::rdma::Directory {
+// The processes of the job, which tell each other through MPI where they are.
+class GravelJob final : public boot::Job {
  public:
-  explicit Gravel(const Context& context)
-      : rank_(static_cast<gravel::Rank>(context.rank)), adapter(Rank::current()->make_adapter()),
-        settings_(Rank::current()->process()->settings) {
-    net::rdma::Directory& addresses = *this;
-    transport_ =
-        std::make_unique<ChargedTransport>(*adapter, addresses, settings_, nullptr, nullptr, false);
-    const gravel::Directory& directory = *this;
-    driver_.emplace(engine::Networks(*transport_), directory, slots);
-    own_.ledgers = driver_->core().ledgers(0);
-    std::vector<EndpointAddress> all(static_cast<std::size_t>(context.size));
-    MPI_Allgather(&own_, sizeof own_, MPI_BYTE, all.data(), sizeof own_, MPI_BYTE, MPI_COMM_WORLD);
+  explicit GravelJob(const Context& context) : rank_(context.rank), size_(context.size) {}
+
+  // Collective: what each rank has published, and where its ledgers are.
+  void exchange(gravel::RemoteMemory ledgers) {
+    const EndpointAddress own{ledgers, own_};
+    std::vector<EndpointAddress> all(static_cast<std::size_t>(size_));
+    MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, MPI_COMM_WORLD);
     endpoint_addresses_ = std::move(all);
   }
-  ~Gravel() override { driver_->leave(); }
+  [[nodiscard]] gravel::RemoteMemory ledgers(gravel::Rank peer) const {
+    return endpoint_addresses_[peer].ledgers;
+  }
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] boot::Secret secret() const override { return {1}; }
+  [[nodiscard]] int cores() const override { return size_; }
+  void publish(std::span<const std::byte> address) override {
+    std::memcpy(&own_, address.data(), sizeof own_);
+  }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    if (endpoint_addresses_.empty()) return std::nullopt;
+    return std::as_bytes(
+        std::span(&endpoint_addresses_[static_cast<std::size_t>(rank)].endpoint, 1));
+  }
+
+ private:
+  struct EndpointAddress {
+    gravel::RemoteMemory ledgers;
+    net::rdma::wire::Endpoint endpoint;
+  };
+
+  const int rank_, size_;
+  net::rdma::wire::Endpoint own_;
+  std::vector<EndpointAddress> endpoint_addresses_; // by rank
+};
+
+// Gravel in this process, started through MPI as libgravel does.
+class Gravel final {
+ public:
+  explicit Gravel(const Context& context)
+      : adapter(Rank::current()->make_adapter()), settings_(Rank::current()->process()->settings),
+        job_(context), processes_(job_) {
+    transport_ = std::make_unique<ChargedTransport>(*adapter, processes_, settings_, nullptr,
+                                                    nullptr, false);
+    driver_.emplace(
+        engine::Networks(*transport_), job_,
+        [this](gravel::Rank peer) { return job_.ledgers(peer); }, slots);
+    const net::rdma::wire::Endpoint own = transport_->endpoint();
+    job_.publish(std::as_bytes(std::span(&own, 1)));
+    job_.exchange(driver_->core().ledgers(0));
+  }
+  ~Gravel() { driver_->leave(); }
   Gravel(const Gravel&) = delete;
   Gravel& operator=(const Gravel&) = delete;
 
@@ -77,36 +118,14 @@ class Gravel final : gravel::Directory, net::rdma::Directory {
 
  private:
   static constexpr std::uint32_t slots = 16; // as libgravel
-  struct EndpointAddress {
-    gravel::RemoteMemory ledgers;
-    net::rdma::wire::Endpoint endpoint;
-  };
-
-  [[nodiscard]] gravel::Rank rank() const override { return rank_; }
-  [[nodiscard]] gravel::Rank size() const override {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return static_cast<gravel::Rank>(ranks);
-  }
-  [[nodiscard]] gravel::RemoteMemory ledgers(gravel::Rank peer) const override {
-    return endpoint_addresses_[peer].ledgers;
-  }
-  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return {1}; }
-  void publish(const net::rdma::wire::Endpoint& own) override { own_.endpoint = own; }
-  net::rdma::wire::Endpoint find(gravel::Rank peer) override {
-    return endpoint_addresses_[peer].endpoint;
-  }
-  [[nodiscard]] bool knows(gravel::Rank) const override { return !endpoint_addresses_.empty(); }
-
-  const gravel::Rank rank_;
 
  public:
   const std::unique_ptr<SimulatedDevice> adapter; // computes, when Gravel is measured
 
  private:
   const base::Settings settings_;
-  EndpointAddress own_;
-  std::vector<EndpointAddress> endpoint_addresses_; // by rank
+  GravelJob job_;
+  const boot::Processes processes_;
   std::unique_ptr<net::rdma::RdmaTransport> transport_;
   std::optional<gravel::Driver> driver_;
 };

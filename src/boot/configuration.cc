@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "boot/job.h"
+#include "boot/local_job.h"
 
 #include <algorithm>
 #include <array>

@@ -23,7 +23,7 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::uint64_t magic_word = 0x6d61636164616d31; // "macadam1"
-constexpr std::uint32_t layout_version = 5;
+constexpr std::uint32_t layout_version = 6;
 
 std::byte* map(int fd, std::uint64_t bytes) {
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -39,6 +39,11 @@ bool read_header(int fd, JobHeader& header) {
   return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
          pread(fd, &header, sizeof header, 0) == ssize_t{sizeof header} &&
          header.magic == magic_word;
+}
+
+void make_secret(Secret& secret) {
+  if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size()))
+    base::fail(MPI_ERR_OTHER, "getrandom for the job's secret failed: {}", std::strerror(errno));
 }
 
 std::uint32_t count_ranks(const std::vector<Node>& nodes) {
@@ -154,15 +159,14 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own, s
   JobHeader& header = memory.header();
   header.launcher = getpid();
   header.file = fd;
-  if (getrandom(header.secret.data(), header.secret.size(), 0) !=
-      static_cast<ssize_t>(header.secret.size()))
-    base::fail(MPI_ERR_OTHER, "getrandom for the job's secret failed: {}", std::strerror(errno));
+  make_secret(header.secret);
   return memory;
 }
 
 JobMemory JobMemory::alone(std::uint32_t cores, const std::string& host) {
   JobMemory memory(-1, job_layout(1, 0, 1, 1));
   memory.describe({{host, 1}}, 0, cores, {});
+  make_secret(memory.header().secret);
   return memory;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/launched_job.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -27,8 +29,6 @@ namespace macadam::boot {
 // need a /proc that shows it and a peer that is not protected from ptrace; inheriting a descriptor
 // for each rank would take as many descriptors in each process as the job has ranks.
 
-inline constexpr std::size_t endpoint_address_bytes = 64;
-inline constexpr std::size_t secret_bytes = 16;
 // Of the sparse file, neither memory nor address space: more than one rank of a machine will need.
 inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 44;
 
@@ -53,9 +53,9 @@ struct JobHeader {
   std::int32_t file;     // mpiexec's descriptor of this memory
   // Bytes of all segments of this node that were promised to users, touched or not.
   std::atomic<std::uint64_t> promised;
-  // Of Job::enter(), in the upper half; in the lower how many are in it. Of one machine.
+  // Of LaunchedJob::enter(), in the upper half; in the lower how many are in it. Of one machine.
   std::atomic<std::uint64_t> generation;
-  std::array<std::byte, secret_bytes> secret;
+  Secret secret;
   // Raised by mpiexec to ask every rank for a report.
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
   // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
@@ -81,15 +81,12 @@ struct SetRow {
 };
 inline constexpr std::size_t longest_set_name = 247;
 
-// Whether a rank that aborts is the cause, or only follows another one that ended.
-enum class Blame : std::uint32_t { self, peer };
-
 // What mpiexec's child does before it becomes the rank's program.
 enum class StartStep : std::uint32_t { enter_folder, execute };
 
 struct RankRow {
   std::atomic<RankState> state;
-  std::atomic<std::uint32_t> published;       // futex: the generation of `endpoint_address`
+  std::atomic<std::uint32_t> published;       // the generation of `endpoint_address`
   std::int32_t child;                         // process that mpiexec has started for it
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)

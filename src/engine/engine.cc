@@ -48,6 +48,12 @@ Engine::~Engine() {
   }
 }
 
+void Engine::know(Rank processes) {
+  peers_.grow(processes);
+  for (Transport* const network : networks_)
+    network->know(processes);
+}
+
 Peer& Engine::meet(Rank rank) {
   Transport& transport = networks_.reaching(rank);
   PeerState state = PeerState::connecting;

@@ -73,6 +73,9 @@ class Engine final : public Sink {
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
+  // So many processes are known now: nothing comes from the later ones, or goes there, before.
+  void know(Rank processes);
+
   // The peer, connected to if this is the first use. Throws base::Error if it cannot be reached.
   Peer& peer(Rank rank) {
     if (Peer* known = peers_.find(rank)) [[likely]]

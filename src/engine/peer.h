@@ -126,7 +126,8 @@ struct Peer : base::ListNode<Backlogged> {
 // All peers: pages of pointers made on first contact, so that ranks nobody talks to cost nothing.
 class PeerTable {
  public:
-  explicit PeerTable(Rank job_size) : pages_((job_size + page_peers - 1) / page_peers) {}
+  explicit PeerTable(Rank processes) { grow(processes); }
+  void grow(Rank processes) { pages_.resize((processes + page_peers - 1) / page_peers); }
 
   [[nodiscard]] Peer* find(Rank rank) const {
     const auto& page = pages_[rank / page_peers];

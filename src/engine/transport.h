@@ -13,7 +13,8 @@
 
 namespace macadam::engine {
 
-// A rank in the job. Communicators map their own ranks to these.
+// A process as this one numbers those that it knows (boot/processes.h): the ranks of its own job
+// come first. Communicators map their own ranks to these. Never travels.
 using Rank = std::uint32_t;
 
 // What became of an operation that was handed to a transport.
@@ -134,6 +135,9 @@ class Transport {
   // Whether this network reaches a rank. Of several networks a peer is talked to over the first
   // that does (networks.h).
   [[nodiscard]] virtual bool reaches(Rank) const noexcept { return true; }
+
+  // So many processes are known now (boot/processes.h).
+  virtual void know(Rank /*processes*/) {}
 
   // The link to a peer, made on first call and kept. `connecting` links take operations only after
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.

@@ -2,6 +2,7 @@
 #include "gravel/core.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace macadam::gravel {
 namespace {
@@ -26,9 +27,11 @@ const char* name_of(RequestKind kind) {
 
 } // namespace
 
-Core::Core(engine::Networks networks, const Directory& directory, std::uint32_t slots)
+Core::Core(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of,
+           std::uint32_t slots)
     : networks_(std::move(networks)), network_list_(networks_.begin(), networks_.end()),
-      directory_(directory), rank_(directory.rank()), size_(directory.size()), layout_{slots},
+      ledgers_of_(std::move(ledgers_of)), rank_(static_cast<Rank>(job.rank())),
+      size_(static_cast<Rank>(job.size())), layout_{slots},
       ledgers_(new Slot[size_ * layout_.slots_per_peer()]), memory_(network_list_) {
   for (engine::Transport* const network : network_list_) {
     if (network->limits().notified_put < sizeof(Entry))
@@ -61,7 +64,7 @@ Peer& Core::peer(Rank rank) {
   made->network = static_cast<std::size_t>(
       std::find(network_list_.begin(), network_list_.end(), made->transport) -
       network_list_.begin());
-  made->ledgers = directory_.ledgers(rank);
+  made->ledgers = ledgers_of_(rank);
   made->written.reset(new Slot[layout_.slots_per_peer()]);
   known = std::move(made);
   return *known;

@@ -5,6 +5,7 @@
 #include "base/id_table.h"
 #include "base/list.h"
 #include "base/slab.h"
+#include "boot/job.h"
 #include "engine/breakdown.h"
 #include "engine/networks.h"
 #include "engine/transport.h"
@@ -15,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,20 +32,8 @@ using BufferId = std::uint64_t;  // never 0
 inline constexpr int any_source = -1;
 inline constexpr int any_tag = -2;
 
-// Where the ledgers of the other processes are, and whether these still run. The start of the
-// library provides it.
-class Directory {
- public:
-  virtual ~Directory() = default;
-  [[nodiscard]] virtual Rank rank() const = 0; // this process
-  [[nodiscard]] virtual Rank size() const = 0; // ranks are 0 to size() - 1
-  // What Core::ledgers() of that process said, for the network by which we reach it.
-  [[nodiscard]] virtual RemoteMemory ledgers(Rank peer) const = 0;
-  // Whether the system knows of the process's end; if not, only the network can tell.
-  [[nodiscard]] virtual bool is_near(Rank) const { return false; }
-  // Of a process that is near.
-  [[nodiscard]] virtual bool has_ended(Rank) const { return false; }
-};
+// What Core::ledgers() of a process said, for the network by which this one reaches it.
+using LedgersOf = std::function<RemoteMemory(Rank)>;
 
 enum class RequestKind : std::uint8_t {
   receive_buffer, // until the FIN of the process that puts
@@ -174,9 +164,8 @@ struct CoreCounters {
 class Core final : engine::Sink {
  public:
   // `slots`: entries of each ledger of each peer, a power of two, the same in all processes. The
-  // networks and the directory outlive the core; the directory is asked at the first contact with a
-  // peer.
-  Core(engine::Networks networks, const Directory& directory, std::uint32_t slots);
+  // networks and `job` outlive the core; `ledgers_of` is asked at the first contact with a peer.
+  Core(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of, std::uint32_t slots);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   ~Core();
@@ -318,7 +307,7 @@ class Core final : engine::Sink {
 
   const engine::Networks networks_;
   std::vector<engine::Transport*> network_list_;
-  const Directory& directory_;
+  const LedgersOf ledgers_of_;
   const Rank rank_, size_;
   const Layout layout_;
   std::unique_ptr<Slot[]> ledgers_;

@@ -31,15 +31,16 @@ void Driver::watch(int on) {
   if (now - watched_ < watch_interval) return;
   watched_ = now;
   if (on != any_source) return watch_peer(static_cast<Rank>(on));
-  for (Rank peer = 0; peer < directory_.size(); ++peer)
-    watch_peer(peer);
+  for (int peer = 0; peer < job_.size(); ++peer)
+    watch_peer(static_cast<Rank>(peer));
 }
 
 // On this machine the system says that a process has ended; over a network, writing to it.
 void Driver::watch_peer(Rank peer) {
-  if (peer == directory_.rank() || !core_.knows(peer)) return;
-  if (!directory_.is_near(peer)) return core_.probe(peer);
-  if (!directory_.has_ended(peer)) return;
+  if (static_cast<int>(peer) == job_.rank() || !core_.knows(peer)) return;
+  const boot::Life life = job_.life(static_cast<int>(peer));
+  if (life == boot::Life::unknown) return core_.probe(peer);
+  if (life == boot::Life::running) return;
   while (core_.progress()) { // what it has still sent
   }
   core_.lose(peer);

@@ -10,8 +10,8 @@ namespace macadam::gravel {
 class Driver {
  public:
   // As for the core.
-  Driver(engine::Networks networks, const Directory& directory, std::uint32_t slots)
-      : directory_(directory), core_(std::move(networks), directory, slots) {}
+  Driver(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of, std::uint32_t slots)
+      : job_(job), core_(std::move(networks), job, std::move(ledgers_of), slots) {}
 
   [[nodiscard]] Core& core() { return core_; }
   [[nodiscard]] const Core& core() const { return core_; }
@@ -57,7 +57,7 @@ class Driver {
   void watch(int on);
   void watch_peer(Rank peer);
 
-  const Directory& directory_;
+  const boot::Job& job_;
   Core core_;
   double watched_ = 0; // seconds
 };

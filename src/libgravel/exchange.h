@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/job.h"
 #include "engine/transport.h"
 #include "net/rdma/wire.h"
 
@@ -27,7 +28,7 @@ struct Greeting {
   std::uint32_t version = this_version;
   std::uint32_t network = 0; // base::NetworkChoice
   Machine machine;
-  std::array<std::uint8_t, 16> secret = {}; // that of rank 0 is the job's
+  boot::Secret secret = {}; // that of rank 0 is the job's
   std::int32_t process = 0;
   std::int32_t segment = -1; // descriptor in that process
   std::uint64_t device = 0;  // which file it is

@@ -6,6 +6,7 @@
 #include "coll/sequence.h"
 #include "engine/engine.h"
 #include "engine/team.h"
+#include "mpi/context.h"
 
 #include <mpi.h>
 
@@ -52,7 +53,8 @@ enum class SubContext : std::uint64_t {
   create,     // agreement on a new communicator among some of the ranks (MPI_Comm_create_group)
   local,      // an intercommunicator's local group among itself
 };
-inline constexpr std::uint64_t sub_contexts = 4; // contexts of a communicator, in a row
+inline constexpr std::uint64_t sub_contexts =
+    1 << sub_context_bits; // contexts of a communicator, in a row
 
 // A communicator. Operations in flight may hold a reference; MPI_Comm_free gives up the user's.
 struct Communicator : base::Object, base::ListNode<> {

@@ -2,6 +2,7 @@
 #include "mpi/instance.h"
 
 #include "mpi/buffered.h"
+#include "mpi/context.h"
 #include "mpi/process.h"
 #include "mpi/report.h"
 
@@ -40,8 +41,8 @@ engine::Networks networks_of(const Transports& transports) {
 
 Instance::Instance(Process& process, std::uint32_t entered)
     : generation(entered), transports(*process.runtime, process.settings), process_(process) {
-  engine = std::make_unique<engine::Engine>(
-      networks_of(transports), static_cast<Rank>(process.job->size()), process.settings);
+  engine = std::make_unique<engine::Engine>(networks_of(transports),
+                                            process.runtime->processes().size(), process.settings);
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
   polls_before_idle_ = nearest().limits().polls_before_idle;
   engine->partitioned().keep_left_in(process.left_partitions);
@@ -59,16 +60,13 @@ Instance::~Instance() {
 }
 
 std::uint64_t Instance::new_context() {
-  // Four contexts a communicator, one for each sub-context.
-  constexpr std::uint32_t most = UINT32_MAX / 4;
-  if (contexts_ == most) {
+  if (contexts_ == most_contexts) {
     base::fail(MPI_ERR_OTHER,
                "this rank has led {} new communicators, the most there can be; free "
                "communicators do not give their place back",
-               most);
+               most_contexts);
   }
-  const auto leader = static_cast<std::uint64_t>(process_.job->rank());
-  return leader << 32 | std::uint64_t{contexts_++} * 4;
+  return context_of(static_cast<std::uint32_t>(process_.job->rank()), contexts_++);
 }
 
 void start(Process& self) {

@@ -4,7 +4,8 @@
 #include "base/list.h"
 #include "base/relax.h"
 #include "base/slab.h"
-#include "boot/job.h"
+#include "boot/launched_job.h"
+#include "boot/processes.h"
 #include "coll/comm.h"
 #include "engine/engine.h"
 #include "mpi/communicator.h"
@@ -27,11 +28,13 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
   // Once in a process: who it is.
-  virtual std::unique_ptr<boot::Job> join() = 0;
+  virtual std::unique_ptr<boot::LaunchedJob> join() = 0;
   // For one instance, which has entered the job. Nearest first, as in engine::Networks; later ones
   // may need the earlier, so they go in the other order. `settings` live as long as the process.
   virtual std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) = 0;
+  // Those that this process knows. After join().
+  [[nodiscard]] virtual const boot::Processes& processes() const = 0;
   // The transports are gone, and what they stood on goes too.
   virtual void close() {}
 };
@@ -61,7 +64,8 @@ class Transports {
 // the last user, and another may begin later. start() and end() below say when exactly.
 class Instance {
  public:
-  // Makes transports and engine. Throws base::Error. `entered` is what boot::Job::enter() said.
+  // Makes transports and engine. Throws base::Error. `entered` is what boot::LaunchedJob::enter()
+  // said.
   Instance(Process& process, std::uint32_t entered);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -109,7 +113,7 @@ class Instance {
   // A context that no communicator of the job has had: the caller's word as leader of a new one.
   std::uint64_t new_context();
 
-  const std::uint32_t generation; // of the job's, see boot::Job
+  const std::uint32_t generation; // of the job's, see boot::LaunchedJob
 
   Transports transports;
   std::unique_ptr<engine::Engine> engine;
@@ -143,9 +147,9 @@ void start(Process& self);
 // What this process has sent is out of its hands afterwards.
 void settle(Process& self);
 
-// The last user of the instance has left, after settle() and boot::Job::leave(). The instance ends
-// if the whole job has left. Until then others may have its memory mapped and connections to it, so
-// it stays as it is, asleep, for start() to find or for the process's end.
+// The last user of the instance has left, after settle() and boot::LaunchedJob::leave(). The
+// instance ends if the whole job has left. Until then others may have its memory mapped and
+// connections to it, so it stays as it is, asleep, for start() to find or for the process's end.
 void end(Process& self);
 
 } // namespace macadam::mpi

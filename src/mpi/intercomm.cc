@@ -9,6 +9,7 @@
 namespace macadam::mpi {
 namespace {
 
+using boot::ProcessName;
 using engine::Rank;
 using engine::RankMap;
 
@@ -17,7 +18,7 @@ struct Side {
   std::uint64_t context = 0; // its offer for the new communicator
   int size = 0;
   int high = 0; // MPI_Intercomm_merge: the group comes second
-  Rank leader = 0;
+  ProcessName leader;
 };
 
 void check_leader(const Communicator& comm, int rank, int size, const char* name) {
@@ -31,6 +32,26 @@ std::vector<Rank> members(const RankMap& ranks) {
   std::vector<Rank> list;
   for (int i = 0; i < ranks.size(); ++i)
     list.push_back(ranks[i]);
+  return list;
+}
+
+// Processes as they are named to others, and as this one knows them.
+std::vector<ProcessName> names_of(const Process& self, const RankMap& ranks) {
+  std::vector<ProcessName> names;
+  for (int i = 0; i < ranks.size(); ++i)
+    names.push_back(self.runtime->processes().name(ranks[i]));
+  return names;
+}
+
+std::vector<Rank> known(const Process& self, const std::vector<ProcessName>& names) {
+  std::vector<Rank> list;
+  for (const ProcessName& name : names) {
+    const auto found = self.runtime->processes().find(name);
+    if (!found)
+      base::fail(MPI_ERR_INTERN, "rank {} of job {:#x} is of a job that this process does not know",
+                 name.rank, name.job);
+    list.push_back(*found);
+  }
   return list;
 }
 
@@ -56,7 +77,7 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
     }
     check_leader(*peer, remote_leader, peer->peers(), "remote_leader");
     mine = {self.instance->new_context(), local_comm.size(), 0,
-            static_cast<Rank>(self.job->rank())};
+            self.runtime->processes().own_name()};
     swap_bytes(self, *peer, SubContext::create, remote_leader, tag, &mine, &theirs, sizeof mine);
   }
   std::uint64_t contexts[2] = {mine.context, theirs.context};
@@ -65,15 +86,16 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
 
   // The lists, in exchanges of equal length.
   const int longest = std::max(local_comm.size(), theirs.size);
-  std::vector<Rank> ours = members(local_comm.local->ranks);
+  std::vector<ProcessName> ours = names_of(self, local_comm.local->ranks);
   ours.resize(static_cast<std::size_t>(longest));
-  std::vector<Rank> others(static_cast<std::size_t>(longest));
-  const std::size_t bytes = others.size() * sizeof(Rank);
+  std::vector<ProcessName> names(static_cast<std::size_t>(longest));
+  const std::size_t bytes = names.size() * sizeof(ProcessName);
   if (leading)
-    swap_bytes(self, *peer, SubContext::create, remote_leader, tag, ours.data(), others.data(),
+    swap_bytes(self, *peer, SubContext::create, remote_leader, tag, ours.data(), names.data(),
                bytes);
-  bcast_bytes(self, local_comm, others.data(), bytes, local_leader);
-  others.resize(static_cast<std::size_t>(theirs.size));
+  bcast_bytes(self, local_comm, names.data(), bytes, local_leader);
+  names.resize(static_cast<std::size_t>(theirs.size));
+  std::vector<Rank> others = known(self, names);
   for (const Rank other : others) {
     if (local_comm.local->ranks.find(other) >= 0) {
       base::fail(MPI_ERR_COMM,
@@ -94,7 +116,8 @@ void intercomm_merge(Process& self, Communicator& intercomm, int high, MPI_Comm*
                describe(intercomm));
   }
   // The leader speaks for its group: all of a group pass the same `high`.
-  Side mine{0, intercomm.size(), high != 0 ? 1 : 0, intercomm.local->ranks[0]};
+  Side mine{0, intercomm.size(), high != 0 ? 1 : 0,
+            self.runtime->processes().name(intercomm.local->ranks[0])};
   if (intercomm.rank() == 0) mine.context = self.instance->new_context();
   bcast_bytes(self, intercomm.inside, create_tag, &mine, sizeof mine, 0);
   Side theirs;

@@ -2,6 +2,7 @@
 #include "mpi/invitation.h"
 
 #include "mpi/comm_create.h"
+#include "mpi/context.h"
 #include "mpi/process.h"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace {
 
 using engine::Rank;
 
-// No rank leads communicators under it: see Instance::new_context().
-constexpr std::uint64_t invitation_context = std::uint64_t{UINT32_MAX} << 32;
+// No rank leads communicators under it.
+constexpr std::uint64_t invitation_context = context_of(no_leader, 0);
 
 // On the wire; the string tag follows.
 struct Header {

@@ -6,7 +6,7 @@
 #include "base/object.h"
 #include "base/settings.h"
 #include "base/slab.h"
-#include "boot/job.h"
+#include "boot/launched_job.h"
 #include "datatype/op.h"
 #include "datatype/type.h"
 #include "mpi/attributes.h"
@@ -109,9 +109,9 @@ class Library {
   // Where the job and the networks come from: this machine (mpi/network.h) from the first use on,
   // unless the simulator has set its own.
   Runtime* runtime = nullptr;
-  std::unique_ptr<boot::Job> job; // null until join_job()
-  pid_t own_process = 0;          // which has joined it
-  pid_t forked_from = 0;          // in a process that a fork has made after MPI began: what made it
+  std::unique_ptr<boot::LaunchedJob> job; // null until join_job()
+  pid_t own_process = 0;                  // which has joined it
+  pid_t forked_from = 0; // in a process that a fork has made after MPI began: what made it
 
   // Objects that users hold handles of. The slabs keep freed ones readable, so that a stale handle
   // is recognised.

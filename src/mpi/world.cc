@@ -2,6 +2,7 @@
 #include "mpi/world.h"
 
 #include "mpi/calls.h"
+#include "mpi/context.h"
 #include "mpi/process.h"
 
 namespace macadam::mpi {
@@ -24,11 +25,10 @@ Communicator& predefined_communicator(Process& self, MPI_Comm constant, const ch
 
 void make_communicators(Process& self) {
   const auto rank = static_cast<Rank>(self.job->rank());
-  const std::uint64_t own = static_cast<std::uint64_t>(rank) << 32;
-  self.world.all = &predefined_communicator(self, MPI_COMM_WORLD, "MPI_COMM_WORLD", 4,
-                                            RankMap(0, 1, self.job->size()));
-  self.world.self =
-      &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF", own, RankMap(rank, 1, 1));
+  self.world.all = &predefined_communicator(self, MPI_COMM_WORLD, "MPI_COMM_WORLD",
+                                            context_of(0, 1), RankMap(0, 1, self.job->size()));
+  self.world.self = &predefined_communicator(self, MPI_COMM_SELF, "MPI_COMM_SELF",
+                                             context_of(rank, 0), RankMap(rank, 1, 1));
 }
 
 void drop_communicators(Process& self) {

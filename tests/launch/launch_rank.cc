@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank of the launch tests: joins the job without MPI and acts as its arguments say, in order.
 // Prints nothing unless told to. An argument "N/action" is for rank N only.
-#include "boot/job.h"
+#include "boot/local_job.h"
 
 #include <fmt/format.h>
 
@@ -19,13 +19,13 @@
 #include <vector>
 
 using Job = macadam::boot::LocalJob;
-using macadam::boot::Segment;
+using macadam::boot::SharedMemory;
 
 namespace {
 
 class Mapped {
  public:
-  explicit Mapped(const Segment& segment)
+  explicit Mapped(const SharedMemory& segment)
       : base_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment.fd,
                    static_cast<off_t>(segment.offset))) {
     if (base_ == MAP_FAILED) throw std::runtime_error(std::strerror(errno));
@@ -44,22 +44,24 @@ void require(bool fact, const char* what) {
   if (!fact) throw std::runtime_error(what);
 }
 
-// Everybody's endpoint address says its rank; the segment of everybody on this host holds 1000 +
-// rank and only its owner wrote it.
+// Everybody's address says its rank; the segment of everybody on this host holds 1000 + rank and
+// only its owner wrote it.
 void meet(Job& job) {
   const int me = job.rank();
-  Mapped own(job.my_segment());
+  Mapped own(job.own_memory());
   require(*own.data() == 0, "a new segment is zero");
   *own.data() = 1000 + me;
   job.publish(std::as_bytes(std::span(&me, 1)));
   for (int rank = 0; rank < job.size(); ++rank) {
-    int endpoint_address = -1;
-    const auto bytes = job.fetch(rank);
-    require(bytes.size() == sizeof endpoint_address, "an endpoint address keeps its length");
-    std::memcpy(&endpoint_address, bytes.data(), sizeof endpoint_address);
-    require(endpoint_address == rank, "an endpoint address is its owner's");
+    int address = -1;
+    auto bytes = job.fetch(rank);
+    for (; !bytes; bytes = job.fetch(rank))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    require(bytes->size() == sizeof address, "an address keeps its length");
+    std::memcpy(&address, bytes->data(), sizeof address);
+    require(address == rank, "an address is its owner's");
     if (job.alone() || !job.is_local(rank)) continue;
-    require(*Mapped(job.open_segment(rank)).data() == 1000 + rank, "a segment is its owner's");
+    require(*Mapped(job.memory_of(rank)).data() == 1000 + rank, "a segment is its owner's");
   }
   require(job.pid(me) == getpid(), "pids are known");
 }
@@ -102,7 +104,7 @@ void act(std::optional<Job>& job, const std::string& action) {
   } else if (verb == "cores") {
     fmt::print("{}\n", job->cores());
   } else if (verb == "secret") {
-    for (std::byte byte : job->secret())
+    for (const std::uint8_t byte : job->secret())
       fmt::print("{:02x}", static_cast<unsigned>(byte));
     fmt::print("\n");
   } else if (verb == "meet") {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "board.h"
 
-#include "boot/futex.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -225,7 +223,6 @@ void Board::take(const Neighbour& neighbour, boot::JobMemory& memory) {
       row.endpoint_address = told.endpoint_address;
       row.endpoint_address_used = told.endpoint_address_used;
       row.published.store(1, std::memory_order_release);
-      boot::futex_wake_all(row.published);
     }
     const RankState before = row.state.exchange(told.state, std::memory_order_release);
     const bool absent = told.state == RankState::dead && told.pid == 0;

@@ -25,7 +25,7 @@ struct PageHead {
   std::uint32_t arrived = 0; // rounds of the barrier in which all ranks here have arrived
   Phase phase = Phase::running;
   std::int32_t status = 0; // if it has failed: mpiexec's exit status
-  std::array<std::byte, boot::secret_bytes> secret = {};
+  boot::Secret secret = {};
   std::array<char, 64> host = {};
   std::array<char, 256> sentence = {}; // why it has failed
 };

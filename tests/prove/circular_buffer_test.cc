@@ -224,7 +224,7 @@ template <class Front>
 struct Shared {
   static constexpr std::size_t most = 8;
   Front front;
-  Intent intents[3];
+  Seat seats[3];
   std::uint64_t killed = 0;
   Line lines[most] = {};
 };
@@ -325,7 +325,7 @@ void queue(std::uint64_t size, const std::vector<Lengths>& sources) {
     for (Rank source = 0; source < sources.size(); ++source) {
       tasks.push_back([&, source, size] {
         SharedQueueWriter writer(memory.front, CircularBuffer(memory.lines, size),
-                                 memory.intents[source]);
+                                 memory.seats[source]);
         send_all(writer, source, sources[source]);
       });
     }
@@ -387,7 +387,7 @@ void read_of_survivors(Shared<SegmentHeader>& memory, std::uint64_t size,
     const std::uint64_t before = Machine::now->version();
     const Line* const line = reader.next();
     if (line == nullptr) {
-      if (memory.killed == 0 || !reader.leave_out_abandoned(memory.intents, runs))
+      if (memory.killed == 0 || !reader.leave_out_abandoned(memory.seats, runs))
         Machine::now->wait([before] { return Machine::now->version() != before; });
       continue;
     }
@@ -414,7 +414,7 @@ std::string queue_with_a_kill(std::uint64_t size, const std::vector<Lengths>& so
     for (Rank source = 0; source < sources.size(); ++source) {
       tasks.push_back([&, source] {
         const CircularBuffer buffer(memory->lines, size);
-        SharedQueueWriter writer(memory->front, buffer, memory->intents[source]);
+        SharedQueueWriter writer(memory->front, buffer, memory->seats[source]);
         SlowWriter slow{writer, buffer};
         if (source == 0)
           send_all(slow, source, sources[source]);

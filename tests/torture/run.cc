@@ -47,7 +47,7 @@ class Suspicious final : public mem::InvalidationSource {
 
 } // namespace
 
-class Run::Rank final : public Directory {
+class Run::Rank final : public boot::Job {
  public:
   Rank(Run& run, int number, std::uint64_t seed)
       : run_(run), number_(number), random_(seed), processor_(run.scheduler_),
@@ -68,25 +68,25 @@ class Run::Rank final : public Directory {
   [[nodiscard]] sim::SimulatedDevice& device() { return device_; }
   void finish() { transport_.reset(); }
 
-  // Directory
-  [[nodiscard]] net::rdma::Rank rank() const override {
-    return static_cast<net::rdma::Rank>(number_);
-  }
-  [[nodiscard]] net::rdma::Rank size() const override {
-    return static_cast<net::rdma::Rank>(run_.ranks_.size());
-  }
-  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return {7, 7, 7}; }
-  void publish(const wire::Endpoint& own) override { endpoint_ = own; }
-  wire::Endpoint find(net::rdma::Rank peer) override {
-    while (!run_.ranks_[peer]->endpoint_)
-      processor_.sleep(processor_.now() + 10 * sim::microsecond);
-    return *run_.ranks_[peer]->endpoint_;
+  // boot::Job
+  [[nodiscard]] int rank() const override { return number_; }
+  [[nodiscard]] int size() const override { return run_.ranks(); }
+  [[nodiscard]] boot::Secret secret() const override { return {7, 7, 7}; }
+  [[nodiscard]] int cores() const override { return size(); }
+  void publish(std::span<const std::byte>) override { endpoint_ = transport_->endpoint(); }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    const auto& its = run_.ranks_[static_cast<std::size_t>(rank)]->endpoint_;
+    if (!its) return std::nullopt;
+    return std::as_bytes(std::span(&*its, 1));
   }
 
  private:
   void live() {
     try {
-      transport_ = std::make_unique<RdmaTransport>(device_, *this, run_.setup_.settings, &memory_);
+      processes_.emplace(*this);
+      transport_ =
+          std::make_unique<RdmaTransport>(device_, *processes_, run_.setup_.settings, &memory_);
+      publish({});
       transport_->connect_all();
       witness_.emplace(*transport_, *run_.job_, number_, run_.setup_.notifications);
       run_.job_->start(number_, *witness_);
@@ -162,7 +162,8 @@ class Run::Rank final : public Directory {
   sim::Fiber fiber_; // early: objects on its stack may be linked in the others
   sim::SimulatedDevice device_;
   Suspicious memory_;
-  std::optional<wire::Endpoint> endpoint_;
+  std::optional<boot::Processes> processes_;
+  std::optional<wire::Endpoint> endpoint_; // published
   std::unique_ptr<RdmaTransport> transport_;
   std::optional<Witness> witness_;
   std::function<bool(Rank&)> task_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
 #include "prove/job.h"
 #include "prove/random_program.h"

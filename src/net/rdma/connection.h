@@ -85,6 +85,7 @@ struct Window {
 
 enum class ConnectState : std::uint8_t {
   idle,       // no queue pair: not wanted yet, or closed again
+  seeking,    // wanted; the peer has not published where it listens
   waiting,    // wants a queue pair; none is free
   requesting, // our request is on its way
   accepted,   // peers' queue pairs know each other; we have not heard that ours was accepted
@@ -146,6 +147,10 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   std::unique_ptr<Headers> headers; // while it is open
   base::List<Transfer> unposted;    // accepted puts and gets that are not posted as a whole
 
+  // Packets are sent again until the peer answers.
+  [[nodiscard]] bool is_asking() const {
+    return state == ConnectState::requesting || state == ConnectState::accepted;
+  }
   // Has the peer a receive for one more message? With shared receives the network sees to that.
   [[nodiscard]] bool may_send() const { return window == nullptr || window->credits != 0; }
 };

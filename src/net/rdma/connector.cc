@@ -21,7 +21,7 @@ constexpr double give_up_after = 20;
 // Packets that are not answered, so not sure to arrive, are sent so often.
 constexpr int unanswered_copies = 3;
 
-std::uint32_t qkey_of(const std::array<std::uint8_t, 16>& secret) {
+std::uint32_t qkey_of(const boot::Secret& secret) {
   std::uint32_t key = 0;
   std::memcpy(&key, secret.data(), sizeof key);
   return key & 0x7fffffff; // the top bit is for privileged keys
@@ -29,14 +29,13 @@ std::uint32_t qkey_of(const std::array<std::uint8_t, 16>& secret) {
 
 } // namespace
 
-Connector::Connector(Device& device, Directory& directory, const base::Settings& settings,
-                     Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
-                     std::uint32_t most, bool permits)
-    : device_(device), directory_(directory), settings_(settings), receiver_(receiver),
-      queues_(queues), options_(options), rank_(directory.rank()), size_(directory.size()),
-      secret_(directory.secret()), most_(most),
-      in_order_(settings.rdma_connections == base::ConnectMode::serial), expected_(rank_),
-      datagrams_(device, qkey_of(secret_)) {
+Connector::Connector(Device& device, const boot::Processes& processes,
+                     const base::Settings& settings, Receiver& receiver, CompletionQueues& queues,
+                     const QueuePairOptions& options, std::uint32_t most, bool permits)
+    : device_(device), processes_(processes), settings_(settings), receiver_(receiver),
+      queues_(queues), options_(options), rank_(processes.own()), secret_(processes.secret(rank_)),
+      most_(most), in_order_(settings.rdma_connections == base::ConnectMode::serial),
+      expected_(rank_), datagrams_(device, qkey_of(secret_)) {
   if (permits) permit_rows_.emplace(device);
 }
 
@@ -72,20 +71,30 @@ Permits& Connector::permits_locked(Connection& connection) {
 }
 
 void Connector::open(Connection& connection) {
-  std::unique_lock guard(lock_);
+  const std::scoped_lock guard(lock_);
   if (connection.rank == rank_) return begin_to_self(connection);
   connection.sought = true;
-  if (connection.to == nullptr) {
-    // The peer may not have published yet: the progress thread is not made to wait for that.
-    guard.unlock();
-    const wire::Endpoint endpoint = directory_.find(connection.rank);
-    guard.lock();
-    set_address(connection, endpoint);
-  }
   if (connection.state != ConnectState::idle) return;
   if (!lost_.empty()) return set_failed(connection, lost_);
   if (connection.parked != nullptr) return; // start-up in rank order: its turn will come
-  begin(connection);
+  if (find_address(connection)) return begin(connection);
+  if (const auto why = processes_.why_never(connection.rank))
+    base::fail(MPI_ERR_PROC_ABORTED, "{}", *why);
+  set_state(connection, ConnectState::seeking);
+}
+
+// Looks for the address of a peer that had not published when it was wanted.
+void Connector::seek(Connection& connection) {
+  try {
+    if (find_address(connection)) {
+      set_state(connection, ConnectState::idle);
+      begin(connection);
+    } else if (const auto why = processes_.why_never(connection.rank)) {
+      set_failed(connection, *why);
+    }
+  } catch (const base::Error& error) {
+    set_failed(connection, error.text);
+  }
 }
 
 void Connector::confirm(Connection& connection) {
@@ -164,10 +173,18 @@ void Connector::progress() {
   const double now = device_.now();
   // What becomes of one may take others out of the list: each time from the beginning.
   const auto is_due = [&](const Connection& connection) {
-    return connection.state != ConnectState::waiting && now >= connection.resend_at;
+    return connection.is_asking() && now >= connection.resend_at;
   };
   while (Connection* const due = first_opening(is_due))
     resend(*due, now);
+  for (unsigned left = seeking_; left > 0; --left) {
+    Connection& oldest = *first_opening(
+        [](const Connection& connection) { return connection.state == ConnectState::seeking; });
+    seek(oldest);
+    if (oldest.state != ConnectState::seeking) continue;
+    base::List<Connection, OpeningList>::erase(oldest); // its turn comes again after the others
+    opening_.push_back(oldest);
+  }
 }
 
 void Connector::read_packets() {
@@ -298,7 +315,7 @@ void Connector::serve_waiting() {
 // When all queue pairs of all processes wait for answers, they wait in a circle. Somewhere in it a
 // process is asked by a lower rank: there one of its own requests is taken back.
 void Connector::withdraw_for(Rank peer) {
-  if (peer > rank_) return;
+  if (processes_.name(peer) > processes_.own_name()) return;
   std::uint32_t requesting = 0;
   Connection* own = nullptr;
   for (Connection& connection : opening_) {
@@ -319,12 +336,14 @@ void Connector::withdraw_for(Rank peer) {
 
 void Connector::set_state(Connection& connection, ConnectState state) {
   const auto opening = [](ConnectState s) {
-    return s == ConnectState::waiting || s == ConnectState::requesting ||
-           s == ConnectState::accepted;
+    return s == ConnectState::seeking || s == ConnectState::waiting ||
+           s == ConnectState::requesting || s == ConnectState::accepted;
   };
   const auto waits = [](ConnectState s) { return s == ConnectState::waiting ? 1u : 0u; };
   waiting_.store(waiting_.load(std::memory_order_relaxed) + waits(state) - waits(connection.state),
                  std::memory_order_relaxed);
+  const auto seeks = [](ConnectState s) { return s == ConnectState::seeking ? 1u : 0u; };
+  seeking_ += seeks(state) - seeks(connection.state);
   if (opening(state) && !opening(connection.state)) {
     opening_.push_back(connection);
     opening_count_.fetch_add(1, std::memory_order_relaxed);
@@ -396,16 +415,23 @@ void Connector::resend(Connection& connection, double now) {
 
 // ---- Packets.
 
-void Connector::set_address(Connection& connection, const wire::Endpoint& endpoint) {
-  if (connection.to != nullptr) return;
+// False if the peer has not published it yet.
+bool Connector::find_address(Connection& connection) {
+  if (connection.to != nullptr) return true;
+  const auto published = processes_.fetch(connection.rank);
+  if (!published) return false;
+  wire::Endpoint endpoint;
+  if (published->size() != sizeof endpoint) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: rank {} on host {} has published no address; all ranks of a job need the "
+               "same MACADAM_NETWORK",
+               connection.rank, processes_.host_of(connection.rank));
+  }
+  std::memcpy(&endpoint, published->data(), sizeof endpoint);
   const QueuePairAddress address = wire::address_of(endpoint);
   connection.to = device_.make_address_handle(address.port);
   connection.to_number = address.number;
-}
-
-// Of a peer from which we have a packet, so that it has published.
-void Connector::find_address(Connection& connection) {
-  if (connection.to == nullptr) set_address(connection, directory_.find(connection.rank));
+  return true;
 }
 
 void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answered) {
@@ -413,9 +439,9 @@ void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answ
   ConnectPacket packet;
   packet.kind = kind;
   packet.mode = static_cast<std::uint8_t>(settings_.rdma_receive);
-  packet.source = rank_;
-  packet.target = connection.rank;
-  packet.secret = secret_;
+  packet.source = processes_.own_name();
+  packet.target = processes_.name(connection.rank).rank;
+  packet.secret = processes_.secret(connection.rank);
   packet.attempt = connection.attempt;
   packet.answered = answered;
   if (connection.queue_pair != nullptr) {
@@ -426,7 +452,8 @@ void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answ
       packet.permits_key = static_cast<std::uint32_t>(connection.permits->ours.key);
     }
   }
-  datagrams_.send(*connection.to, connection.to_number, packet); // if lost, it is asked for again
+  datagrams_.send(*connection.to, connection.to_number, qkey_of(packet.secret),
+                  packet); // if lost, it is asked for again
 }
 
 void Connector::send_answer(Connection& connection) {
@@ -439,17 +466,18 @@ void Connector::handle(const ConnectPacket& packet) {
   for (std::size_t i = 0; i < secret_.size(); ++i)
     different |= static_cast<unsigned>(packet.secret[i] ^ secret_[i]);
   if (packet.magic != ConnectPacket::magic_value ||
-      packet.version != ConnectPacket::version_value || different != 0 || packet.target != rank_ ||
-      packet.source >= size_ || packet.source == rank_) {
+      packet.version != ConnectPacket::version_value || different != 0 ||
+      packet.target != processes_.own_name().rank || packet.source == processes_.own_name()) {
     ++counters_.rejected;
     return;
   }
-  // What the peer has published may still be on its way here. Then the packet is as good as lost:
-  // it will come again.
-  if (!directory_.knows(packet.source)) return;
-  Connection& connection = get_locked(packet.source);
+  // What the peer has published may still be on its way here, or that its job may talk to this one.
+  // Then the packet is as good as lost: it will come again.
+  const std::optional<Rank> source = processes_.find(packet.source);
+  if (!source) return;
+  Connection& connection = get_locked(*source);
   try {
-    obey(connection, packet);
+    if (find_address(connection)) obey(connection, packet);
   } catch (const base::Error& error) { // perhaps on the progress thread: nobody else to tell
     if (connection.queue_pair != nullptr) drop_queue_pair(connection);
     set_failed(connection, error.text);
@@ -502,7 +530,6 @@ void Connector::obey(Connection& connection, const ConnectPacket& packet) {
 }
 
 void Connector::on_request(Connection& connection, const ConnectPacket& packet) {
-  find_address(connection);
   const bool same_mode = packet.mode == static_cast<std::uint8_t>(settings_.rdma_receive);
   if (connection.state == ConnectState::failed || !same_mode || !lost_.empty())
     return send(connection, PacketKind::refused, packet.attempt);
@@ -526,6 +553,7 @@ void Connector::on_request(Connection& connection, const ConnectPacket& packet) 
     set_state(connection, ConnectState::idle);
     [[fallthrough]];
   case ConnectState::idle:
+  case ConnectState::seeking:
   case ConnectState::waiting:
     connection.parked = std::make_unique<ConnectPacket>(packet);
     return answer_parked(connection);
@@ -536,7 +564,6 @@ void Connector::on_request(Connection& connection, const ConnectPacket& packet) 
 }
 
 void Connector::on_reply(Connection& connection, const ConnectPacket& packet) {
-  find_address(connection);
   if (connection.queue_pair == nullptr || packet.answered != connection.attempt) {
     ++counters_.repeated;
     return send(connection, PacketKind::gone, packet.attempt);

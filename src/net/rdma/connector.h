@@ -3,10 +3,10 @@
 
 #include "base/counters.h"
 #include "base/settings.h"
+#include "boot/processes.h"
 #include "net/rdma/completion_queues.h"
 #include "net/rdma/connection.h"
 #include "net/rdma/datagrams.h"
-#include "net/rdma/directory.h"
 #include "net/rdma/receiver.h"
 
 #include <array>
@@ -52,7 +52,7 @@ class Connector {
  public:
   // Queue pairs are made by `options`, to which `receiver` adds; their completions go to `queues`.
   // At most `most` at a time. `permits` as for RdmaTransport.
-  Connector(Device& device, Directory& directory, const base::Settings& settings,
+  Connector(Device& device, const boot::Processes& processes, const base::Settings& settings,
             Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
             std::uint32_t most, bool permits);
   Connector(const Connector&) = delete;
@@ -65,8 +65,8 @@ class Connector {
   Connection& get(Rank peer);
   // Its permits, made at first. Never move.
   Permits& permits(Connection& connection);
-  // Wants it connected; one to this process itself is at once. Throws base::Error if the peer
-  // cannot be found.
+  // Wants it connected; one to this process itself is at once. A peer that has not published yet
+  // is looked for again in progress(). Throws base::Error if it never will.
   void open(Connection& connection);
   // A message of the peer has come: our queue pair was accepted.
   void confirm(Connection& connection);
@@ -115,8 +115,8 @@ class Connector {
  private:
   Connection& get_locked(Rank peer);
   Permits& permits_locked(Connection& connection);
-  void set_address(Connection& connection, const wire::Endpoint& endpoint);
-  void find_address(Connection& connection);
+  bool find_address(Connection& connection);
+  void seek(Connection& connection);
   bool make_queue_pair(Connection& connection);
   void drop_queue_pair(Connection& connection);
   void begin(Connection& connection);
@@ -150,21 +150,21 @@ class Connector {
   void send_answer(Connection& connection);
 
   Device& device_;
-  Directory& directory_;
+  const boot::Processes& processes_;
   const base::Settings& settings_;
   Receiver& receiver_;
   CompletionQueues& queues_;
   const QueuePairOptions options_;
   const Rank rank_;
-  const Rank size_;
-  const std::array<std::uint8_t, 16> secret_;
+  const boot::Secret secret_;
 
   mutable std::mutex lock_;
   std::uint32_t most_;                    // queue pairs
   std::uint32_t used_ = 0;                // of them
+  unsigned seeking_ = 0;                  // connections
   std::optional<PermitRows> permit_rows_; // none: this process has no permits
   std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
-  base::List<Connection, OpeningList> opening_; // waiting, requesting, accepted; oldest first
+  base::List<Connection, OpeningList> opening_; // those that are being made; oldest first
   std::vector<Connection*> state_events_;
   bool in_order_ = false;
   Rank expected_ = 0;

@@ -15,7 +15,7 @@ static_assert(datagram_header + sizeof(wire::ConnectPacket) <= model::datagram_r
 
 } // namespace
 
-Datagrams::Datagrams(Device& device, std::uint32_t qkey) : device_(device), qkey_(qkey) {
+Datagrams::Datagrams(Device& device, std::uint32_t qkey) : device_(device) {
   constexpr std::size_t room = (receives + sends) * model::datagram_room;
   memory_ = allocate_pages(room, "connection requests");
   region_ = device.register_memory(memory_.get(), room, Access::local);
@@ -42,7 +42,7 @@ wire::Endpoint Datagrams::endpoint() const {
   return wire::endpoint_of({device_.address(), queue_pair_->number()});
 }
 
-bool Datagrams::send(const AddressHandle& to, std::uint32_t number,
+bool Datagrams::send(const AddressHandle& to, std::uint32_t number, std::uint32_t qkey,
                      const wire::ConnectPacket& packet) {
   reap_sends();
   if (free_sends_.empty()) return false;
@@ -55,7 +55,7 @@ bool Datagrams::send(const AddressHandle& to, std::uint32_t number,
   work.segments = {&segment, 1};
   work.to = &to;
   work.remote_number = number;
-  work.remote_qkey = qkey_;
+  work.remote_qkey = qkey;
   work.signalled = true;
   if (queue_pair_->post({&work, 1}) == 0) return false;
   free_sends_.pop_back();

@@ -16,14 +16,16 @@ namespace macadam::net::rdma {
 // be lost, doubled and overtaken by others: a caller asks again. For one thread at a time.
 class Datagrams {
  public:
-  // Packets that arrive when none was waiting call EventSink::on_completions().
+  // Packets that arrive when none was waiting call EventSink::on_completions(). `qkey`: what those
+  // must know that send to us.
   Datagrams(Device& device, std::uint32_t qkey);
   Datagrams(const Datagrams&) = delete;
   Datagrams& operator=(const Datagrams&) = delete;
 
   [[nodiscard]] wire::Endpoint endpoint() const;
   // False if too many are under way: as good as lost.
-  bool send(const AddressHandle& to, std::uint32_t number, const wire::ConnectPacket& packet);
+  bool send(const AddressHandle& to, std::uint32_t number, std::uint32_t qkey,
+            const wire::ConnectPacket& packet);
   // The next packet of the right length; when there is none, the next one will be an event.
   std::optional<wire::ConnectPacket> receive();
 
@@ -32,7 +34,6 @@ class Datagrams {
   void reap_sends();
 
   Device& device_;
-  const std::uint32_t qkey_;
   PageMemory memory_; // slots of `datagram_room` bytes: of receives, then of sends
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<CompletionQueue> arrivals_;

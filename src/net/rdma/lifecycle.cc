@@ -221,7 +221,7 @@ class Nobody final : public Sink {
 Rank RdmaTransport::connections_at_start() const {
   if (settings_.rdma_connections == base::ConnectMode::on_demand) return 0;
   Rank count = 0;
-  for (Rank peer = 0; peer < size_; ++peer)
+  for (Rank peer = 0; peer < job_size_; ++peer)
     count += connects_at_start(peer) ? 1 : 0;
   return count;
 }
@@ -242,7 +242,7 @@ void RdmaTransport::connect_all() {
   };
   if (settings_.rdma_connections == base::ConnectMode::serial) {
     // Client-server, in the order of ranks: the lower rank serves, whoever asks first.
-    for (Rank peer = 0; peer < size_; ++peer) {
+    for (Rank peer = 0; peer < job_size_; ++peer) {
       if (!connects_at_start(peer)) continue;
       Connection& connection = connector_->get(peer);
       if (peer < rank_)
@@ -255,14 +255,14 @@ void RdmaTransport::connect_all() {
     return connector_->expect(rank_);
   }
   // Peer-to-peer, starting behind oneself so that not all ask the same rank.
-  for (Rank i = 1; i < size_; ++i) {
-    const Rank peer = (rank_ + i) % size_;
+  for (Rank i = 1; i < job_size_; ++i) {
+    const Rank peer = (rank_ + i) % job_size_;
     if (!connects_at_start(peer)) continue;
     while (connector_->opening() >= most_opening)
       wait_at_start(nobody);
     connector_->open(connector_->get(peer));
   }
-  for (Rank peer = 0; peer < size_; ++peer) {
+  for (Rank peer = 0; peer < job_size_; ++peer) {
     if (!connects_at_start(peer)) continue;
     while (!is_up(connector_->get(peer)))
       wait_at_start(nobody);

@@ -49,16 +49,16 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
 
 } // namespace
 
-RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
-                             mem::InvalidationSource* invalidation, engine::Transport* sleeper,
-                             bool permits)
-    : device_(device), directory_(directory), settings_(settings), sleeper_(sleeper),
-      rank_(directory.rank()), size_(directory.size()),
+RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
+                             const base::Settings& settings, mem::InvalidationSource* invalidation,
+                             engine::Transport* sleeper, bool permits)
+    : device_(device), processes_(processes), settings_(settings), sleeper_(sleeper),
+      rank_(processes.own()), job_size_(static_cast<Rank>(processes.job().size())),
       shape_(model::shape_of(settings, device.limits(), fallbacks_)),
       limits_(make_limits(settings, device.limits())),
-      spin_seconds_(settings.spin >= 0           ? 1e-6 * static_cast<double>(settings.spin)
-                    : directory.oversubscribed() ? default_spin_oversubscribed
-                                                 : default_spin),
+      spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
+                    : processes.job().oversubscribed() ? default_spin_oversubscribed
+                                                       : default_spin),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
       heap_(device),
@@ -100,15 +100,9 @@ RdmaTransport::RdmaTransport(Device& device, Directory& directory, const base::S
   QueuePairOptions options;
   options.send_depth = shape_.send_depth;
   options.inline_bytes = shape_.inline_bytes;
-  connector_ = std::make_unique<Connector>(device, directory, settings, *receiver_, queues_,
+  connector_ = std::make_unique<Connector>(device, processes, settings, *receiver_, queues_,
                                            options, most - 1, permits);
   device.set_event_sink(this);
-  try {
-    directory.publish(connector_->endpoint());
-  } catch (...) {
-    device.set_event_sink(nullptr);
-    throw;
-  }
 }
 
 RdmaTransport::~RdmaTransport() {

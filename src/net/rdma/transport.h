@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/settings.h"
 #include "base/slab.h"
+#include "boot/processes.h"
 #include "engine/breakdown.h"
 #include "engine/transport.h"
 #include "mem/registration_cache.h"
@@ -12,7 +13,6 @@
 #include "net/rdma/connection.h"
 #include "net/rdma/connector.h"
 #include "net/rdma/device.h"
-#include "net/rdma/directory.h"
 #include "net/rdma/heap.h"
 #include "net/rdma/model.h"
 #include "net/rdma/number_table.h"
@@ -65,12 +65,12 @@ inline std::uint32_t device_key(RemoteMemory memory) {
 // and gets are RDMA writes and reads, in one queue with the messages, which keeps them in order.
 class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
  public:
-  // Publishes where this process listens. All arguments outlive the transport; `invalidation` may
-  // be null, then no user memory stays registered after its use. A process that has another
+  // Then this process listens at endpoint(). All arguments outlive the transport; `invalidation`
+  // may be null, then no user memory stays registered after its use. A process that has another
   // network too sleeps on that one, the `sleeper`: then idle() is not called, and the progress
   // thread wakes it. Without `permits` none may be issued to this process or by it, nor is memory
   // registered for them. Throws base::Error if the device cannot do what the settings ask for.
-  RdmaTransport(Device& device, Directory& directory, const base::Settings& settings,
+  RdmaTransport(Device& device, const boot::Processes& processes, const base::Settings& settings,
                 mem::InvalidationSource* invalidation, engine::Transport* sleeper = nullptr,
                 bool permits = true);
   RdmaTransport(const RdmaTransport&) = delete;
@@ -78,13 +78,18 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   // What has not arrived (see drain()) is lost.
   ~RdmaTransport() override;
 
+  // To be published, so that peers find us.
+  [[nodiscard]] wire::Endpoint endpoint() const { return connector_->endpoint(); }
+
   // Start-up with static connections (rdma_connections `all` or `serial`): connects to every rank
   // that goes by RDMA and waits for it; every process must call it. On demand: does nothing. Throws
   // base::Error.
   void connect_all();
 
   [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
-  [[nodiscard]] bool reaches(Rank peer) const noexcept override { return directory_.serves(peer); }
+  [[nodiscard]] bool reaches(Rank peer) const noexcept override {
+    return sleeper_ == nullptr || !processes_.is_local(peer);
+  }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;
@@ -209,9 +214,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void evict(double now);
   void break_off(Connection& connection, const std::string& reason, Sink& sink);
   void end_broken(Connection& connection, Sink& sink);
-  [[nodiscard]] bool connects_at_start(Rank peer) const {
-    return peer != rank_ && directory_.serves(peer);
-  }
+  [[nodiscard]] bool connects_at_start(Rank peer) const { return peer != rank_ && reaches(peer); }
   [[nodiscard]] Rank connections_at_start() const;
   void wait_at_start(Sink& sink);
 
@@ -236,11 +239,11 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;
-  const Directory& directory_;
+  const boot::Processes& processes_;
   const base::Settings& settings_;
   engine::Transport* const sleeper_; // null: this network
   const Rank rank_;
-  const Rank size_;
+  const Rank job_size_; // of our own job, whose ranks come first
   std::vector<std::string> fallbacks_;
   const model::Shape shape_;
   const engine::Limits limits_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/job.h"
 #include "engine/transport.h"
 #include "net/rdma/device.h"
 
@@ -50,23 +51,22 @@ enum class PacketKind : std::uint8_t {
 // The packets by which two processes connect, sent as datagrams.
 struct ConnectPacket {
   static constexpr std::uint32_t magic_value = 0x4d634331; // "1CcM"
-  static constexpr std::uint8_t version_value = 2;
+  static constexpr std::uint8_t version_value = 3;
 
   std::uint32_t magic = magic_value;
   std::uint8_t version = version_value;
   PacketKind kind = PacketKind::request;
   std::uint8_t mode = 0; // base::ReceiveMode of the sender
   std::uint8_t pad = 0;
-  std::uint32_t source = 0;
-  std::uint32_t target = 0;
-  std::array<std::uint8_t, 16> secret = {}; // the job's
+  boot::ProcessName source;
+  std::uint32_t target = 0;   // rank in its job
   std::uint32_t attempt = 0;  // the sender's number for its queue pair; grows, per peer
   std::uint32_t answered = 0; // the receiver's number this packet refers to; 0: none
   Endpoint queue_pair;        // request, reply
-  Reception reception;        // request, reply
-  std::uint64_t permits = 0;  // request, reply: where the receiver's lie
   std::uint32_t permits_key = 0;
-  std::uint32_t pad2 = 0;
+  Reception reception;       // request, reply
+  std::uint64_t permits = 0; // request, reply: where the receiver's lie
+  boot::Secret secret = {};  // of the target's job
 };
 static_assert(sizeof(ConnectPacket) == 96);
 

@@ -45,20 +45,20 @@ class Chunks {
     return data_ + std::size_t{chunk} * plan_.bytes;
   }
 
-  // Takes a chunk for `holder`; false if it is not free.
-  [[nodiscard]] bool take(std::uint32_t chunk, Rank holder) const {
+  // Takes a chunk for `holder`, a seat in the segment (shared_queue.h); false if it is not free.
+  [[nodiscard]] bool take(std::uint32_t chunk, std::uint32_t holder) const {
     std::uint32_t nobody = 0;
     const auto at = word(chunk);
     return at.load(std::memory_order_relaxed) == nobody &&
            at.compare_exchange_strong(nobody, holder + 1, std::memory_order_acquire);
   }
-  [[nodiscard]] bool held_by(std::uint32_t chunk, Rank holder) const {
+  [[nodiscard]] bool held_by(std::uint32_t chunk, std::uint32_t holder) const {
     return word(chunk).load(std::memory_order_relaxed) == holder + 1;
   }
   void free(std::uint32_t chunk) const { word(chunk).store(0, std::memory_order_release); }
 
  private:
-  // The rank that took the chunk + 1, 0: it is free. In a line of its own.
+  // The seat that took the chunk + 1, 0: it is free. In a line of its own.
   [[nodiscard]] std::atomic_ref<std::uint32_t> word(std::uint32_t chunk) const {
     return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + chunk * line_bytes));
   }

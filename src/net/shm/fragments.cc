@@ -50,7 +50,7 @@ const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
 bool Transport::take_chunk(Peer& peer, ChunkName& name) {
   bool taken = false;
   while (!taken && peer.warm.take(name))
-    taken = home_of(peer, name).take(name.chunk, rank_);
+    taken = home_of(peer, name).take(name.chunk, name.ours ? own_seat : peer.seat);
   if (!taken) taken = take_own_chunk(name);
   if (taken && name.ours) lent_to_[name.chunk] = peer.rank;
   return taken;
@@ -65,13 +65,13 @@ bool Transport::take_own_chunk(ChunkName& name) {
     return chunk + 1 < chunks_.count() ? chunk + 1 : 0;
   };
   name = {static_cast<std::uint8_t>(next_chunk_), true};
-  if (chunks_.take(name.chunk, rank_)) {
+  if (chunks_.take(name.chunk, own_seat)) {
     next_chunk_ = after(next_chunk_);
     return true;
   }
   other_chunk_ = after(other_chunk_);
   name.chunk = static_cast<std::uint8_t>(other_chunk_);
-  return chunks_.take(name.chunk, rank_);
+  return chunks_.take(name.chunk, own_seat);
 }
 
 // Where the data of a fragment stand, `before` bytes from the beginning of their chunk.
@@ -97,10 +97,14 @@ void Transport::pass_on(Peer& peer, ChunkName name) {
 
 // The peer is gone: it will neither read nor free them.
 void Transport::take_chunks_back(const Peer& peer) {
+  const std::span<const Seat> seats = seats_here();
+  const auto is_its = [&](std::uint32_t chunk) {
+    for (std::uint32_t seat = own_seat + 1; seat < seats.size(); ++seat)
+      if (chunks_.held_by(chunk, seat)) return process_in(seats[seat]) == peer.rank;
+    return chunks_.held_by(chunk, own_seat) && lent_to_[chunk] == peer.rank;
+  };
   for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
-    if (chunks_.held_by(chunk, peer.rank) ||
-        (chunks_.held_by(chunk, rank_) && lent_to_[chunk] == peer.rank))
-      chunks_.free(chunk);
+    if (is_its(chunk)) chunks_.free(chunk);
 }
 
 CopyHint Transport::hint_of(const Peer& peer, std::size_t bytes) {

@@ -8,8 +8,9 @@
 #include "net/shm/shared_queue.h"
 
 #include <array>
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <vector>
 
 namespace macadam::net::shm {
 
@@ -25,6 +26,7 @@ enum class RingState : std::uint8_t {
 struct Peer final : engine::Link {
   // Sending; `header` is null until the peer's segment is mapped.
   SegmentHeader* header = nullptr;
+  const SegmentHeader* front = nullptr; // of another job: looked at before
   RingState ring_state = RingState::queue;
   bool cross_copy = false;         // private memory can be copied by the kernel
   bool ended = false;              // its process: nothing goes there any more
@@ -32,6 +34,7 @@ struct Peer final : engine::Link {
   std::uint64_t last_position = 0; // ... which is up to here in the queue
   pid_t pid = -1;
   SharedQueueWriter queue;
+  std::uint32_t seat = 0;           // ours in its segment
   Mappings mappings;                // of its memory; not for the process itself
   std::uint32_t vain_graces = 0;    // in which it did not begin to wait (stream.cc)
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
@@ -63,43 +66,27 @@ struct Peer final : engine::Link {
   bool half_missing = false;                // of what comes now, we could not copy our half
 };
 
-// Peers by rank; pages are made on first contact, so a rank nobody talks to costs nothing.
+// The peers that this process has had to do with.
 class PeerTable {
  public:
-  explicit PeerTable(Rank ranks) : ranks_(ranks), pages_((ranks + page_peers - 1) / page_peers) {}
-
-  [[nodiscard]] bool knows(Rank rank) const { return rank < ranks_; }
-
   // The peer, made if it is new.
   Peer& get(Rank rank) {
-    auto& page = pages_[rank / page_peers];
-    if (page) [[likely]] {
-      if (Peer* known = (*page)[rank % page_peers].get()) [[likely]]
-        return *known;
-    } else {
-      page = std::make_unique<Page>();
+    std::unique_ptr<Peer>& peer = peers_[rank];
+    if (peer == nullptr) {
+      peer = std::make_unique<Peer>();
+      peer->rank = rank;
     }
-    auto& peer = (*page)[rank % page_peers];
-    peer = std::make_unique<Peer>();
-    peer->rank = rank;
     return *peer;
   }
 
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const auto& page : pages_) {
-      if (!page) continue;
-      for (const auto& peer : *page) {
-        if (peer) visit(*peer);
-      }
-    }
+    for (const auto& [rank, peer] : peers_)
+      visit(*peer);
   }
 
  private:
-  static constexpr Rank page_peers = 64;
-  using Page = std::array<std::unique_ptr<Peer>, page_peers>;
-  Rank ranks_;
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::map<Rank, std::unique_ptr<Peer>> peers_; // what is done in its order is the same each time
 };
 
 } // namespace macadam::net::shm

@@ -27,7 +27,8 @@ void Transport::consider_ring(Peer& peer) {
       auto& control = *new (memory) RingControl;
       peer.ring_memory = static_cast<std::byte*>(memory);
       peer.channel.in = RingReader(control, ring_lines_);
-      if (rank_ < peer.rank && peer.mailbox_memory == nullptr) make_mailbox(peer);
+      if (processes_.own_name() < processes_.name(peer.rank) && peer.mailbox_memory == nullptr)
+        make_mailbox(peer);
       peer.grant_owed = true;
       ++rings_given_;
       ++counters_.rings_granted;
@@ -109,7 +110,7 @@ void Transport::on_revoke(Peer& peer) {
 // room.
 bool Transport::change_ring_state(Peer& peer) {
   if (peer.ring_state == RingState::granted) {
-    if (!peer.queue.write(Kind::to_ring, rank_, {})) return false;
+    if (!peer.queue.write(Kind::to_ring, peer.seat, {})) return false;
     peer.ring_state = RingState::ring;
   } else if (peer.ring_state == RingState::revoked) {
     if (!peer.channel.write_to_ring(Kind::ring_end, {})) return false;

@@ -68,18 +68,18 @@ void Mapping::discard() {
   madvise(base_, extent_.bytes, MADV_REMOVE);
 }
 
-Segment::Segment(Directory& directory, std::uint64_t front) : directory_(directory) {
+Segment::Segment(boot::Job& job, std::uint64_t front) : job_(job) {
   if (add(front) == nullptr)
     base::fail(
         MPI_ERR_NO_MEM,
         "shared memory: no room for the receive queue and the chunks of rank {}, {} KiB: {}; "
         "or lower MACADAM_SHM_QUEUE",
-        directory.rank(), front >> 10, why_not_);
+        job.rank(), front >> 10, why_not_);
 }
 
 Segment::~Segment() {
   for (const auto& [offset, mapping] : by_offset_)
-    directory_.withdraw(mapping.extent().bytes);
+    job_.withdraw(mapping.extent().bytes);
 }
 
 // The lowest that is free, so that peers unmap what was there before.
@@ -96,14 +96,14 @@ std::uint64_t Segment::find_room(std::uint64_t bytes) const {
 const Mapping* Segment::add(std::uint64_t bytes) {
   std::uint64_t promised = 0;
   try {
-    const bool alone = directory_.local_size() == 1;
-    const SharedMemory memory = alone ? SharedMemory{} : directory_.own_segment();
+    const bool alone = job_.local_size() == 1;
+    const SharedMemory memory = alone ? SharedMemory{} : job_.own_memory();
     const std::uint64_t capacity = alone ? most_alone : memory.capacity;
     const Extent extent{find_room(bytes), up(std::min(bytes, capacity), Extent::grain)};
     if (bytes > capacity || extent.end() > capacity)
       base::fail(MPI_ERR_NO_MEM, "{} KiB are more than is left of the {} KiB that a rank can share",
                  bytes >> 10, capacity >> 10);
-    why_not_ = directory_.promise(extent.bytes);
+    why_not_ = job_.promise(extent.bytes);
     if (!why_not_.empty()) return nullptr;
     promised = extent.bytes;
     Mapping mapping = alone ? Mapping(extent) : Mapping(memory, extent);
@@ -111,7 +111,7 @@ const Mapping* Segment::add(std::uint64_t bytes) {
     by_base_.emplace(at->second.base(), &at->second);
     return &at->second;
   } catch (const base::Error& error) {
-    directory_.withdraw(promised);
+    job_.withdraw(promised);
     why_not_ = error.text;
     return nullptr;
   }
@@ -123,7 +123,7 @@ void Segment::remove(const Mapping& mapping) {
   at->second.discard();
   by_base_.erase(at->second.base());
   by_offset_.erase(at);
-  directory_.withdraw(extent.bytes);
+  job_.withdraw(extent.bytes);
 }
 
 const Mapping* Segment::find(const void* memory, std::size_t bytes) const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/directory.h"
+#include "boot/job.h"
+#include "engine/transport.h"
 
 #include <atomic>
 #include <cstddef>
@@ -12,12 +13,16 @@
 
 namespace macadam::net::shm {
 
+using boot::Life;
+using boot::SharedMemory;
+using engine::Rank;
+
 inline constexpr std::size_t line_bytes = 64;
 
 // What stands at the start of every segment. Words that different processes write, or that one
 // writes often and another polls, have a cache line of their own.
 struct SegmentHeader {
-  static constexpr std::uint64_t magic_value = 0x4d6163'73686d32; // "Mac" "shm2"
+  static constexpr std::uint64_t magic_value = 0x4d6163'73686d33; // "Mac" "shm3"
 
   std::uint64_t magic = 0;
   std::uint64_t front_bytes = 0;   // of the extent that this begins
@@ -30,6 +35,13 @@ struct SegmentHeader {
   // cross-memory attach, and knows that the process id is the right one.
   std::uint64_t probe_address = 0;
   std::uint64_t probe_value = 0;
+
+  // Seats of processes that write here (shared_queue.h), taken by one after the other; and the
+  // other jobs whose processes may, by their numbers + 1.
+  static constexpr std::size_t most_jobs = 14;
+  alignas(line_bytes) std::uint32_t seats = 0;
+  std::atomic<std::uint32_t> seats_taken{0};
+  std::atomic<std::uint32_t> jobs[most_jobs] = {};
 
   alignas(line_bytes) std::atomic<std::uint64_t> tail{0};   // queue: lines that senders have taken
   alignas(line_bytes) std::atomic<std::uint64_t> head{0};   // queue: lines that the owner gave back
@@ -44,7 +56,7 @@ struct SegmentHeader {
   static constexpr std::size_t permits = 256;
   alignas(line_bytes) std::atomic<std::uint64_t> permit[permits] = {};
 };
-static_assert(sizeof(SegmentHeader) == 38 * line_bytes);
+static_assert(sizeof(SegmentHeader) == 39 * line_bytes);
 
 // A range of a process's memory that its peers map as a whole, at their first use of anything in
 // it. RemoteMemory names it by its key, and in it an address that counts from the start of all the
@@ -109,8 +121,8 @@ class Mapping {
 class Segment {
  public:
   // Makes the first extent, the front, of at least `front` bytes; it begins with the header. Throws
-  // MPI_ERR_NO_MEM. `directory` outlives the segment.
-  Segment(Directory& directory, std::uint64_t front);
+  // MPI_ERR_NO_MEM. `job` outlives the segment.
+  Segment(boot::Job& job, std::uint64_t front);
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
   ~Segment();
@@ -130,7 +142,7 @@ class Segment {
  private:
   [[nodiscard]] std::uint64_t find_room(std::uint64_t bytes) const;
 
-  Directory& directory_;
+  boot::Job& job_;
   std::map<std::uint64_t, Mapping> by_offset_;
   std::map<const std::byte*, const Mapping*> by_base_;
   std::string why_not_;

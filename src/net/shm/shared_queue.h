@@ -3,20 +3,23 @@
 
 #include "net/shm/slots.h"
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 // The shared receive queue: every local peer writes into it, its owner reads. Senders take lines by
 // moving `tail`; the reader gives lines back by moving `head`, a quarter of the queue at a time.
 //
 // A sender that is killed between taking lines and publishing what stands there leaves lines that
-// nobody fills. So each says before which ones it is about to take (Intent). If the reader stands
+// nobody fills. So each says before which ones it is about to take (Seat). If the reader stands
 // before lines that were taken and not published, and no process that runs has said that it takes
 // them, then one that has ended did, and the reader leaves them out.
 namespace macadam::net::shm {
 
-// What a sender is about to take, or took last. In a line of its own for each local process.
-struct alignas(line_bytes) Intent {
+// A process's place in the segment of another, in a line of its own: who it is, and what it is
+// about to take, or took last. Its number there is how the two speak of the writer.
+struct alignas(line_bytes) Seat {
   struct Lines {
     std::uint64_t position = 0;
     std::uint32_t count = 0; // of the message, without a gap before it; 0: none
@@ -32,30 +35,54 @@ struct alignas(line_bytes) Intent {
     return {stated >> count_bits, static_cast<std::uint32_t>(stated & ((1u << count_bits) - 1))};
   }
 
+  void name(boot::ProcessName its) {
+    name_ = its;
+    named_.store(1, std::memory_order_release);
+  }
+  // Nothing: the process has not come so far.
+  [[nodiscard]] std::optional<boot::ProcessName> name() const {
+    if (named_.load(std::memory_order_acquire) == 0) return std::nullopt;
+    return name_;
+  }
+
  private:
   static constexpr unsigned count_bits = 8;
   static_assert(lines_for(longest_inline) < 1u << count_bits);
 
   std::atomic<std::uint64_t> word{0};
+  boot::ProcessName name_;
+  std::atomic<std::uint32_t> named_{0};
 };
-static_assert(sizeof(Intent) == line_bytes);
+static_assert(sizeof(Seat) == line_bytes);
 
 // Behind the header of a segment, before the queue.
-inline constexpr std::uint64_t intents_offset = sizeof(SegmentHeader);
-[[nodiscard]] inline std::span<Intent> intents_in(std::byte* front, unsigned local_size) {
-  return {reinterpret_cast<Intent*>(front + intents_offset), local_size};
+inline constexpr std::uint64_t seats_offset = sizeof(SegmentHeader);
+[[nodiscard]] inline std::span<Seat> seats_in(std::byte* front, std::uint32_t seats) {
+  return {reinterpret_cast<Seat*>(front + seats_offset), seats};
+}
+
+// Takes a seat in a segment, whose header is sound, for a process; gives its number. Nothing if all
+// are taken.
+inline std::optional<std::uint32_t> take_seat(std::byte* front, boot::ProcessName its) {
+  auto& header = *reinterpret_cast<SegmentHeader*>(front);
+  std::uint32_t next = header.seats_taken.load(std::memory_order_relaxed);
+  do
+    if (next >= header.seats) return std::nullopt;
+  while (!header.seats_taken.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
+  seats_in(front, header.seats)[next].name(its);
+  return next;
 }
 
 // A peer's end of the queue, or the owner's own for messages to itself.
 class SharedQueueWriter {
  public:
   SharedQueueWriter() = default;
-  // `intent` is this process's, for this queue.
-  SharedQueueWriter(SegmentHeader& header, CircularBuffer buffer, Intent& intent)
-      : header_(&header), buffer_(buffer), intent_(&intent) {}
+  // `seat` is this process's, for this queue.
+  SharedQueueWriter(SegmentHeader& header, CircularBuffer buffer, Seat& seat)
+      : header_(&header), buffer_(buffer), seat_(&seat) {}
 
-  // Writes a message; false if there is no room now.
-  bool write(Kind kind, Rank source, const MessageBody& body) {
+  // Writes a message; false if there is no room now. `source` is the number of the seat.
+  bool write(Kind kind, std::uint32_t source, const MessageBody& body) {
     std::uint64_t position = 0;
     std::uint64_t gap = 0;
     if (!take(lines_for(body.header_bytes + body.payload_bytes), position, gap)) [[unlikely]]
@@ -77,11 +104,11 @@ class SharedQueueWriter {
     for (bool stated = false;; stated = true) {
       gap = buffer_.gap(position, lines);
       if (!has_room(position + gap + lines)) [[unlikely]] {
-        if (stated) intent_->withdraw(); // somebody else has taken those lines
+        if (stated) seat_->withdraw(); // somebody else has taken those lines
         return false;
       }
-      intent_->state({position, lines});
-      // A process that sees the lines taken sees the intent too.
+      seat_->state({position, lines});
+      // A process that sees the lines taken sees the statement too.
       if (header_->tail.compare_exchange_weak(position, position + gap + lines,
                                               std::memory_order_release))
         return true;
@@ -101,7 +128,7 @@ class SharedQueueWriter {
 
   SegmentHeader* header_ = nullptr;
   CircularBuffer buffer_;
-  Intent* intent_ = nullptr;
+  Seat* seat_ = nullptr;
   std::uint64_t head_ = 0; // as last seen
 };
 
@@ -131,14 +158,14 @@ class SharedQueueReader {
     return header_->tail.load(std::memory_order_acquire);
   }
 
-  // Leaves out lines of a process that has ended. `runs(i)`: the i-th of the processes, whose
-  // intents these are, may run. True if there were any.
+  // Leaves out lines of a process that has ended. `runs(i)`: the process of the i-th
+  // of these seats may run. True if there were any.
   template <class Runs>
-  bool leave_out_abandoned(std::span<const Intent> intents, Runs&& runs) {
+  bool leave_out_abandoned(std::span<const Seat> seats, Runs&& runs) {
     if (taken() <= position_) return false;
     std::uint64_t end = position_;
-    for (std::size_t i = 0; i < intents.size(); ++i) {
-      const std::uint64_t its_end = end_of(intents[i]);
+    for (std::size_t i = 0; i < seats.size(); ++i) {
+      const std::uint64_t its_end = end_of(seats[i]);
       if (its_end == position_) continue;
       if (runs(i)) return false;
       // Of two that ended at this very step nothing tells which of them took the lines.
@@ -152,10 +179,10 @@ class SharedQueueReader {
   }
 
  private:
-  // The end of what an intent is about if the reader stands there, before the message or the gap
+  // The end of what a seat states if the reader stands there, before the message or the gap
   // in front of it; or else where it stands.
-  [[nodiscard]] std::uint64_t end_of(const Intent& intent) const {
-    const auto [position, count] = intent.lines();
+  [[nodiscard]] std::uint64_t end_of(const Seat& seat) const {
+    const auto [position, count] = seat.lines();
     const std::uint64_t message = position + buffer_.gap(position, count);
     const bool there = count > 0 && (position == position_ || message == position_);
     return there ? message + count : position_;

@@ -47,8 +47,8 @@ enum class Kind : std::uint8_t {
 struct Mark {
   constexpr Mark(std::uint32_t its_place, std::uint8_t its_seen = 0)
       : place(its_place), seen(its_seen) {}
-  // In the queue the rank it comes from. In a ring and in a Mailbox what was written before it in
-  // the other of the two.
+  // In the queue the seat of the one it comes from. In a ring and in a Mailbox what was written
+  // before it in the other of the two.
   std::uint32_t place;
   // In a ring and in a Mailbox what its sender had read in both, see Mailbox::sum().
   std::uint8_t seen;

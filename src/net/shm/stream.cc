@@ -30,7 +30,7 @@ constexpr std::uint32_t few_graces = 4, grace_every = 32;
 // --- Cross-memory attach.
 
 void Transport::probe(Peer& peer) {
-  peer.pid = directory_.pid(peer.rank);
+  peer.pid = processes_.pid(peer.rank);
   const std::string reason =
       probe_cross_copy(peer.pid, peer.header->probe_address, peer.header->probe_value);
   peer.cross_copy = reason.empty();
@@ -117,7 +117,7 @@ std::byte* Transport::mapped_address(Peer& peer, RemoteMemory memory, std::size_
   if (extent.holds(memory.address, bytes)) {
     mapping = own ? segment_.find(memory.address, bytes) : peer.mappings.find(memory.key);
     if (mapping == nullptr && !own) {
-      const SharedMemory whole = directory_.open_segment(peer.rank);
+      const SharedMemory whole = processes_.memory_of(peer.rank);
       if (extent.offset >= peer.header->front_bytes && extent.end() <= whole.capacity)
         mapping = &peer.mappings.add(Mapping(whole, extent));
     }

@@ -30,20 +30,27 @@ std::uint64_t buffer_lines(std::int64_t bytes) {
   return std::bit_ceil(std::max(static_cast<std::uint64_t>(bytes) / line_bytes, fewest_lines));
 }
 
+// Seats beside one for each neighbour: for processes of other jobs.
+constexpr std::uint32_t spare_seats = 64;
+
+std::uint32_t seats_for(const boot::Processes& processes) {
+  return static_cast<std::uint32_t>(processes.job().local_size()) + spare_seats;
+}
+
+// The queue stands behind the header and the seats, and shares no page with them.
+std::uint64_t queue_offset(std::uint32_t seats) {
+  constexpr std::uint64_t grain = Extent::grain;
+  return (seats_offset + seats * sizeof(Seat) + grain - 1) / grain * grain;
+}
+
 // Whether what a header says lies in the front that it begins.
 bool is_sound(const Extent& front, const SegmentHeader& header) {
   return std::has_single_bit(header.queue_lines) && header.queue_lines >= fewest_lines &&
-         front.holds_lines(header.queue_offset, header.queue_lines) &&
-         header.chunk_count <= Chunks::most && header.chunk_bytes % line_bytes == 0 &&
+         front.holds_lines(header.queue_offset, header.queue_lines) && header.seats > 0 &&
+         queue_offset(header.seats) <= header.queue_offset && header.chunk_count <= Chunks::most &&
+         header.chunk_bytes % line_bytes == 0 &&
          front.holds_lines(header.chunks_offset, std::uint64_t{header.chunk_count} *
                                                      (1 + header.chunk_bytes / line_bytes));
-}
-
-// The queue stands behind the header and the intents of all local processes, and shares no page
-// with them.
-std::uint64_t queue_offset(unsigned local_size) {
-  constexpr std::uint64_t grain = Extent::grain;
-  return (intents_offset + local_size * sizeof(Intent) + grain - 1) / grain * grain;
 }
 
 engine::Limits make_limits(const base::Settings& settings) {
@@ -88,14 +95,14 @@ std::uint64_t random_word() {
 
 } // namespace
 
-Transport::Transport(Directory& directory, const base::Settings& settings)
-    : directory_(directory), settings_(settings), rank_(directory.rank()),
+Transport::Transport(const boot::Processes& processes, const base::Settings& settings)
+    : processes_(processes), settings_(settings), rank_(processes.own()),
       limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
-      chunk_plan_(plan_chunks(queue_offset(directory.local_size()) + queue_lines_ * line_bytes)),
-      segment_(directory, chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
+      chunk_plan_(plan_chunks(queue_offset(seats_for(processes)) + queue_lines_ * line_bytes)),
+      segment_(processes.job(), chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
       probe_word_(random_word()),
-      waiter_(segment_.front().header(), directory.local_size() > directory.cores(), settings.spin),
-      peers_(directory.size()), ring_lines_(buffer_lines(settings.shm_ring)) {
+      waiter_(segment_.front().header(), processes.job().oversubscribed(), settings.spin),
+      ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
     fallbacks_.push_back(fmt::format("shm: shm_eager is {} bytes, the transport takes {} at most",
@@ -105,7 +112,6 @@ Transport::Transport(Directory& directory, const base::Settings& settings)
     fallbacks_.push_back("shm: the kernel has no membarrier(), a sleeping rank looks for messages "
                          "every millisecond");
   }
-  if (directory.local_size() > 1) directory.publish();
 }
 
 Transport::~Transport() = default;
@@ -113,8 +119,9 @@ Transport::~Transport() = default;
 void Transport::lay_out() {
   SegmentHeader& header = *new (segment_.front().base()) SegmentHeader;
   header.front_bytes = segment_.front().extent().bytes;
-  header.queue_offset = queue_offset(directory_.local_size());
+  header.queue_offset = queue_offset(seats_for(processes_));
   header.queue_lines = queue_lines_;
+  header.seats = seats_for(processes_);
   header.chunks_offset = chunk_plan_.offset;
   header.chunk_bytes = chunk_plan_.bytes;
   header.chunk_count = chunk_plan_.count;
@@ -122,14 +129,83 @@ void Transport::lay_out() {
   header.probe_value = probe_word_;
   header.magic = SegmentHeader::magic_value;
   std::byte* const front = segment_.front().base();
+  take_seat(front, processes_.own_name());
   chunks_ = Chunks(front, chunk_plan_);
   queue_ = SharedQueueReader(header, CircularBuffer(front + header.queue_offset, queue_lines_));
 }
 
 engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
-  Peer& peer = reach(peers_.get(rank));
-  state = peer.failed ? engine::PeerState::failed : engine::PeerState::connected;
+  Peer& peer = peers_.get(rank);
+  state = engine::PeerState::connected;
+  if (peer.failed) {
+    state = engine::PeerState::failed;
+  } else if (is_there(peer)) {
+    reach(peer);
+  } else if (const auto why = processes_.why_never(rank)) {
+    base::fail(MPI_ERR_PROC_ABORTED, "{}", *why);
+  } else {
+    state = engine::PeerState::connecting;
+    if (std::ranges::find(awaited_, &peer) == awaited_.end()) awaited_.push_back(&peer);
+    unfinished_.store(true, std::memory_order_relaxed);
+  }
   return peer;
+}
+
+// Whether the peer can be reached: it has published, and knows of our job.
+bool Transport::is_there(Peer& peer) {
+  if (peer.rank == rank_ || peer.header != nullptr) return true;
+  if (!processes_.fetch(peer.rank)) return false;
+  const std::uint32_t own_job = processes_.own_name().job;
+  if (processes_.name(peer.rank).job == own_job) return true;
+  if (peer.front == nullptr) peer.front = &map_front(peer).header();
+  return std::ranges::any_of(peer.front->jobs, [&](const std::atomic<std::uint32_t>& job) {
+    return job.load(std::memory_order_acquire) == own_job + 1;
+  });
+}
+
+// Lets the processes of other jobs write here.
+void Transport::know(Rank processes) {
+  SegmentHeader& header = segment_.front().header();
+  for (Rank process = static_cast<Rank>(processes_.job().size()); process < processes;
+       process += processes_.job_size(process)) {
+    const std::uint32_t number = processes_.name(process).job + 1;
+    const auto place = std::ranges::find_if(
+        header.jobs, [&](const auto& job) { return job.load() == 0 || job.load() == number; });
+    if (place == std::end(header.jobs))
+      base::fail(MPI_ERR_OTHER, "shared memory: this process talks to {} other jobs, the most",
+                 SegmentHeader::most_jobs);
+    place->store(number, std::memory_order_release);
+  }
+}
+
+// Those who have published meanwhile, or never will.
+bool Transport::reach_awaited(Sink& sink) {
+  bool any = false;
+  for (std::size_t i = 0; i < awaited_.size();) {
+    Peer& peer = *awaited_[i];
+    std::optional<std::string> why;
+    try {
+      if (is_there(peer))
+        reach(peer);
+      else
+        why = processes_.why_never(peer.rank);
+    } catch (const base::Error& error) {
+      why = error.text;
+    }
+    if (peer.header == nullptr && !why) {
+      ++i;
+      continue;
+    }
+    awaited_.erase(awaited_.begin() + static_cast<std::ptrdiff_t>(i));
+    any = true;
+    if (peer.ended) continue; // report_failed() tells
+    if (why) {
+      fallbacks_.push_back(fmt::format("shm: rank {} is not reached: {}", peer.rank, *why));
+      peer.ended = peer.failed = true;
+    }
+    sink.on_peer(peer.rank, why ? engine::PeerState::failed : engine::PeerState::connected);
+  }
+  return any;
 }
 
 // Maps the front of the peer's memory at the first call.
@@ -140,9 +216,17 @@ Peer& Transport::reach(Peer& peer) {
   SegmentHeader& header = front.header();
   if (peer.rank != rank_ && !is_sound(front.extent(), header))
     fail_damaged(peer.rank, "the header of its segment names a queue or chunks outside of it");
-  peer.queue = SharedQueueWriter(
-      header, CircularBuffer(front.at(header.queue_offset), header.queue_lines),
-      intents_in(front.base(), directory_.local_size())[directory_.local_index()]);
+  const std::optional<std::uint32_t> seat =
+      peer.rank == rank_ ? own_seat : take_seat(front.base(), processes_.own_name());
+  if (!seat)
+    base::fail(MPI_ERR_OTHER,
+               "shared memory: all {} places for processes that write to rank {} are taken; it has "
+               "one for each rank of its job here, and {} for other jobs",
+               header.seats, peer.rank, spare_seats);
+  peer.seat = *seat;
+  peer.queue =
+      SharedQueueWriter(header, CircularBuffer(front.at(header.queue_offset), header.queue_lines),
+                        seats_in(front.base(), header.seats)[peer.seat]);
   peer.chunks =
       Chunks(front.base(), {header.chunks_offset, header.chunk_bytes, header.chunk_count});
   peer.header = &header;
@@ -152,7 +236,7 @@ Peer& Transport::reach(Peer& peer) {
 
 // As much as our own, which is right if the peer has the same settings.
 const Mapping& Transport::map_front(Peer& peer) {
-  const SharedMemory memory = directory_.open_segment(peer.rank);
+  const SharedMemory memory = processes_.memory_of(peer.rank);
   Mapping front(memory, segment_.front().extent());
   const SegmentHeader& header = front.header();
   if (header.magic != SegmentHeader::magic_value) {
@@ -179,7 +263,7 @@ bool Transport::post(Peer& peer, Kind kind, const MessageBody& body) {
   } else {
     if (peer.ring_state != RingState::queue)
       return change_ring_state(peer) && post(peer, kind, body);
-    if (!peer.queue.write(kind, rank_, body)) return false;
+    if (!peer.queue.write(kind, peer.seat, body)) return false;
     ++counters_.sent_by_queue;
   }
   if (Waiter::wake(*peer.header)) [[unlikely]]
@@ -295,12 +379,12 @@ unsigned Transport::read_queue(Sink& sink) {
   for (; read < batch; ++read) {
     const Line* line = queue_.next();
     if (line == nullptr) break;
-    if ((line->bytes > line_body && !queue_.holds(*line)) || !peers_.knows(line->place))
-        [[unlikely]]
+    if (line->bytes > line_body && !queue_.holds(*line)) [[unlikely]]
       fail_damaged_line(line->place, *line);
     const Delivery delivery(queue_);
     if (line->kind != Kind::pad) {
-      Peer& peer = peers_.get(line->place);
+      Peer* const met = line->place < seated_.size() ? seated_[line->place] : nullptr;
+      Peer& peer = met != nullptr ? *met : meet_in_seat(*line);
       // The peer is back in the queue, so all it wrote into its ring comes before.
       while (peer.ring_read)
         [[unlikely]] {
@@ -315,6 +399,29 @@ unsigned Transport::read_queue(Sink& sink) {
     }
   }
   return read;
+}
+
+// The first message from a seat.
+Peer& Transport::meet_in_seat(const Line& line) {
+  const std::span<const Seat> seats = seats_here();
+  const std::optional<Rank> process =
+      line.place < seats.size() ? process_in(seats[line.place]) : std::nullopt;
+  if (!process) fail_damaged_line(line.place, line);
+  if (seated_.size() <= line.place) seated_.resize(line.place + 1);
+  return *(seated_[line.place] = &peers_.get(*process));
+}
+
+// Those that are taken.
+std::span<const Seat> Transport::seats_here() const {
+  const Mapping& front = segment_.front();
+  const std::uint32_t all = seats_for(processes_);
+  return seats_in(front.base(), all).first(std::min(all, front.header().seats_taken.load()));
+}
+
+// Nothing: none that this process knows has come so far as to write.
+std::optional<Rank> Transport::process_in(const Seat& seat) const {
+  const auto name = seat.name();
+  return name ? processes_.find(*name) : std::nullopt;
 }
 
 // Messages of the transport itself.
@@ -374,7 +481,9 @@ bool Transport::take_up(Sink& sink) {
   moved |= watch_gets(sink);
   moved |= report_lost(sink);
   moved |= report_failed(sink);
-  unfinished_.store(!owing_.empty() || !streams_.empty() || !gets_.empty() || !ended_.empty(),
+  moved |= reach_awaited(sink);
+  unfinished_.store(!owing_.empty() || !streams_.empty() || !gets_.empty() || !ended_.empty() ||
+                        !awaited_.empty(),
                     std::memory_order_relaxed);
   return moved;
 }
@@ -383,17 +492,25 @@ bool Transport::take_up(Sink& sink) {
 
 void Transport::look_for_ended() {
   vain_polls_ = 0;
-  if (const unsigned failures = directory_.failures(); failures != failures_seen_) {
+  const boot::Job& job = processes_.job();
+  if (const unsigned failures = job.failures(); failures != failures_seen_) {
     failures_seen_ = failures;
-    for (unsigned i = 0; i < directory_.local_size(); ++i)
-      if (const Rank rank = directory_.neighbour(i); directory_.life(rank) == Life::failed)
-        note_end(peers_.get(rank));
+    for (int i = 0; i < job.local_size(); ++i)
+      if (const int rank = job.neighbour(i); job.life(rank) == Life::failed)
+        note_end(peers_.get(static_cast<Rank>(rank)));
   }
-  queue_.leave_out_abandoned(
-      intents_in(segment_.front().base(), directory_.local_size()), [&](std::size_t i) {
-        const Rank rank = directory_.neighbour(static_cast<unsigned>(i));
-        return directory_.life(rank) == Life::running && !peers_.get(rank).ended;
-      });
+  // No count tells of those of other jobs.
+  peers_.for_each([&](Peer& peer) {
+    if (peer.rank >= static_cast<Rank>(job.size()) && processes_.life(peer.rank) == Life::failed)
+      note_end(peer);
+  });
+  const std::span<const Seat> seats = seats_here();
+  queue_.leave_out_abandoned(seats, [&](std::size_t i) {
+    const std::optional<Rank> process = process_in(seats[i]);
+    if (!process) return true;
+    const Life life = processes_.life(*process);
+    return life != Life::failed && life != Life::over && !peers_.get(*process).ended;
+  });
 }
 
 // What the peer has sent is read before anybody hears of its end: a message counts although its
@@ -446,8 +563,8 @@ RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
 
 std::size_t Transport::memory_bytes() const {
   const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
-  const std::size_t intents = directory_.local_size() * sizeof(Intent);
-  return sizeof(SegmentHeader) + intents + queue_lines_ * line_bytes + chunks + heap_.used();
+  const std::size_t seats = seats_for(processes_) * sizeof(Seat);
+  return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used();
 }
 
 void Transport::list_counters(base::CounterList& list) const {

@@ -5,10 +5,10 @@
 #include "base/list.h"
 #include "base/settings.h"
 #include "base/slab.h"
+#include "boot/processes.h"
 #include "engine/breakdown.h"
 #include "engine/transport.h"
 #include "net/shm/copy.h"
-#include "net/shm/directory.h"
 #include "net/shm/heap.h"
 #include "net/shm/peer.h"
 #include "net/shm/wait.h"
@@ -16,6 +16,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -89,9 +90,9 @@ struct PendingGet : base::ListNode<> {
 // one thread.
 class Transport final : public engine::Transport {
  public:
-  // Lays out this process's segment and publishes it. `directory` and `settings` outlive the
-  // transport. Throws MPI_ERR_NO_MEM if there is no memory for the queue.
-  Transport(Directory& directory, const base::Settings& settings);
+  // Lays out this process's segment; then it may be published. `processes` and `settings` outlive
+  // the transport. Throws MPI_ERR_NO_MEM if there is no memory for the queue.
+  Transport(const boot::Processes& processes, const base::Settings& settings);
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   ~Transport() override;
@@ -100,9 +101,10 @@ class Transport final : public engine::Transport {
   [[nodiscard]] std::size_t eager_to(const engine::Link& link) const noexcept override;
   [[nodiscard]] std::size_t eager_from(const engine::Link& link) const noexcept override;
   [[nodiscard]] bool reaches(Rank peer) const noexcept override {
-    return directory_.is_local(peer);
+    return processes_.is_local(peer);
   }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  void know(Rank processes) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
@@ -152,6 +154,11 @@ class Transport final : public engine::Transport {
   // transport.cc
   void lay_out();
   Peer& reach(Peer& peer);
+  bool is_there(Peer& peer);
+  bool reach_awaited(Sink& sink);
+  [[nodiscard]] std::span<const Seat> seats_here() const;
+  [[nodiscard]] std::optional<Rank> process_in(const Seat& seat) const;
+  [[gnu::cold, gnu::noinline]] Peer& meet_in_seat(const Line& line);
   const Mapping& map_front(Peer& peer);
   bool post(Peer& peer, Kind kind, const MessageBody& body);
   unsigned read_queue(Sink& sink);
@@ -253,7 +260,9 @@ class Transport final : public engine::Transport {
   void on_get_request(Peer& peer, const Line& line);
   void on_get_done(const Line& line, Sink& sink);
 
-  Directory& directory_;
+  static constexpr std::uint32_t own_seat = 0; // in its own segment a process comes first
+
+  const boot::Processes& processes_;
   const base::Settings& settings_;
   const Rank rank_;
   engine::Limits limits_;
@@ -270,6 +279,7 @@ class Transport final : public engine::Transport {
   std::uint32_t other_chunk_ = 0;
   Heap heap_{segment_};
   PeerTable peers_;
+  std::vector<Peer*> seated_; // by their seats here; null: not met yet
 
   // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.
   std::atomic<bool> unfinished_ = false;
@@ -290,8 +300,9 @@ class Transport final : public engine::Transport {
   std::uint32_t last_ticket_ = 0;
   std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
   std::uint64_t last_permit_ = 0;
-  std::vector<Peer*> ended_; // not yet reported as failed
-  unsigned vain_polls_ = 0;  // since this process looked for them
+  std::vector<Peer*> awaited_; // wanted, and not published yet
+  std::vector<Peer*> ended_;   // not yet reported as failed
+  unsigned vain_polls_ = 0;    // since this process looked for them
   unsigned failures_seen_ = 0;
   std::vector<std::uint64_t> lost_; // cookies of direct accesses to them
 

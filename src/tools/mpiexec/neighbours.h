@@ -21,8 +21,8 @@ class Neighbours {
   };
 
   // Tells the others how this machine's ranks stand and writes into `memory` how theirs do:
-  // endpoint addresses, states, failures, and the end of a barrier when all machines have arrived.
-  // Returns after how long to call it again at the latest.
+  // addresses, states, failures, and the end of a barrier when all machines have arrived. Returns
+  // after how long to call it again at the latest.
   virtual std::chrono::milliseconds exchange(boot::JobMemory& memory) = 0;
   // The job has failed here; the next exchange() tells. Later failures follow from the first.
   virtual void tell_failure(const Failure& failure) = 0;

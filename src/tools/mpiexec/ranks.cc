@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/ranks.h"
 
-#include "boot/job.h"
+#include "boot/local_job.h"
 
 #include <cerrno>
 #include <cstring>

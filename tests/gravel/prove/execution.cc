@@ -58,9 +58,10 @@ Execution::Execution(const Program& program, Decider& decider)
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     processes_.push_back(std::make_unique<Process>(*this, static_cast<int>(rank)));
+  const auto ledgers_of = [this](Rank peer) { return processes_[peer]->core->ledgers(0); };
   for (auto& process : processes_) {
     process->core = std::make_unique<Core>(engine::Networks(network_.transport(process->number)),
-                                           *process, program.conditions.slots);
+                                           *process, ledgers_of, program.conditions.slots);
     process->core->register_memory(process->memory.data(), memory_bytes);
     for (std::size_t at = 0; at < memory_bytes; ++at)
       process->memory[at] = initial(process->number, at);

@@ -75,15 +75,16 @@ class Execution {
     std::vector<const Step*> fragments;
     std::vector<std::byte> content; // of a send buffer, when it was announced
   };
-  struct Process final : Directory {
+  struct Process final : boot::Job {
     Process(Execution& e, int r) : execution(e), number(r) {}
-    [[nodiscard]] Rank rank() const override { return static_cast<Rank>(number); }
-    [[nodiscard]] Rank size() const override {
-      return static_cast<Rank>(execution.processes_.size());
+    [[nodiscard]] int rank() const override { return number; }
+    [[nodiscard]] int size() const override {
+      return static_cast<int>(execution.processes_.size());
     }
-    [[nodiscard]] RemoteMemory ledgers(Rank peer) const override {
-      return execution.processes_[peer]->core->ledgers(0);
-    }
+    [[nodiscard]] boot::Secret secret() const override { return {}; }
+    [[nodiscard]] int cores() const override { return size(); }
+    void publish(std::span<const std::byte>) override {}
+    [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int) const override { return {}; }
 
     Execution& execution;
     const int number;

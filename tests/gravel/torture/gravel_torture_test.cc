@@ -142,13 +142,17 @@ class Busy final : public test::NullTransport {
 };
 
 TEST(GravelTorture, WhoWaitsLooksAfterItsPeerHoweverMuchComes) {
-  struct Two final : Directory {
-    [[nodiscard]] gravel::Rank rank() const override { return 0; }
-    [[nodiscard]] gravel::Rank size() const override { return 2; }
-    [[nodiscard]] RemoteMemory ledgers(gravel::Rank) const override { return {}; }
-  } const directory;
+  struct Two final : boot::Job {
+    [[nodiscard]] int rank() const override { return 0; }
+    [[nodiscard]] int size() const override { return 2; }
+    [[nodiscard]] boot::Secret secret() const override { return {}; }
+    [[nodiscard]] int cores() const override { return 2; }
+    void publish(std::span<const std::byte>) override {}
+    [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int) const override { return {}; }
+  } const job;
   Busy network;
-  Driver driver(engine::Networks(network), directory, 2);
+  Driver driver(
+      engine::Networks(network), job, [](gravel::Rank) { return RemoteMemory(); }, 2);
   driver.core().post_send_request(1, 8, 0);
   int polls = 0;
   driver.wait(1, [&] { return ++polls == 1000; }); // 20 s

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gravel/torture/run.h"
 
+#include "boot/processes.h"
 #include "gravel/driver.h"
-#include "net/rdma/directory.h"
 #include "net/rdma/transport.h"
 #include "sim/device.h"
 #include "sim/fiber.h"
@@ -42,7 +42,7 @@ std::byte content(int exchange, std::size_t at) {
 
 } // namespace
 
-class Run::Rank final : gravel::Directory, net::rdma::Directory {
+class Run::Rank final : public boot::Job {
  public:
   Rank(Run& run, int number, std::uint64_t seed)
       : run_(run), number_(number), random_(seed), processor_(run.scheduler_),
@@ -79,21 +79,16 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
     std::uint64_t buffer = 0;
   };
 
-  // gravel::Directory and net::rdma::Directory
-  [[nodiscard]] gravel::Rank rank() const override { return static_cast<gravel::Rank>(number_); }
-  [[nodiscard]] gravel::Rank size() const override {
-    return static_cast<gravel::Rank>(run_.ranks_.size());
-  }
-  [[nodiscard]] RemoteMemory ledgers(gravel::Rank peer) const override {
-    return run_.ranks_[peer]->ledgers_;
-  }
-  [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return {7, 7, 7}; }
-  void publish(const net::rdma::wire::Endpoint& own) override { endpoint_ = own; }
-  net::rdma::wire::Endpoint find(gravel::Rank peer) override {
-    return *run_.ranks_[peer]->endpoint_;
-  }
-  [[nodiscard]] bool knows(gravel::Rank peer) const override {
-    return run_.ranks_[peer]->endpoint_.has_value();
+  // boot::Job
+  [[nodiscard]] int rank() const override { return number_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(run_.ranks_.size()); }
+  [[nodiscard]] boot::Secret secret() const override { return {7, 7, 7}; }
+  [[nodiscard]] int cores() const override { return size(); }
+  void publish(std::span<const std::byte>) override { endpoint_ = transport_->endpoint(); }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    const auto& its = run_.ranks_[index(rank)]->endpoint_;
+    if (!its) return std::nullopt;
+    return std::as_bytes(std::span(&*its, 1));
   }
 
   void live() {
@@ -114,11 +109,12 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
 
   // As gravel_init(): nobody goes on before all have told where they are.
   void start() {
-    net::rdma::Directory& addresses = *this;
-    transport_ = std::make_unique<RdmaTransport>(*device_, addresses, run_.setup_.settings, nullptr,
-                                                 nullptr, false);
-    const gravel::Directory& directory = *this;
-    driver_.emplace(engine::Networks(*transport_), directory, run_.setup_.slots);
+    processes_.emplace(*this);
+    transport_ = std::make_unique<RdmaTransport>(*device_, *processes_, run_.setup_.settings,
+                                                 nullptr, nullptr, false);
+    publish({});
+    const auto ledgers_of = [this](gravel::Rank peer) { return run_.ranks_[peer]->ledgers_; };
+    driver_.emplace(engine::Networks(*transport_), *this, ledgers_of, run_.setup_.slots);
     ledgers_ = driver_->core().ledgers(0);
     ready_ = true;
     while (!std::all_of(run_.ranks_.begin(), run_.ranks_.end(),
@@ -425,7 +421,8 @@ class Run::Rank final : gravel::Directory, net::rdma::Directory {
   sim::Fiber fiber_; // early: objects on its stack may be linked in the others
   std::optional<sim::SimulatedDevice> device_;
   std::vector<std::byte> memory_, extra_;
-  std::optional<net::rdma::wire::Endpoint> endpoint_;
+  std::optional<boot::Processes> processes_;
+  std::optional<net::rdma::wire::Endpoint> endpoint_; // published
   std::unique_ptr<RdmaTransport> transport_;
   std::optional<Driver> driver_;
   RemoteMemory ledgers_;

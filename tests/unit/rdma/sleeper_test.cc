@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process that sleeps on another network: once armed, whatever arrives over RDMA wakes it, in
 // every receive mode; and nothing wakes it that was not asked for.
-#include "../support/null_transport.h"
 #include "world.h"
 
 namespace macadam::test {
@@ -16,8 +15,7 @@ class Sleeper final : public NullTransport {
 class Sleep : public testing::TestWithParam<ReceiveMode> {
  protected:
   Sleep() : world(2, small_settings(GetParam())) {
-    own.transport =
-        std::make_unique<RdmaTransport>(own.device, own, own.settings, nullptr, &sleeper);
+    own.start(own.device, &sleeper);
     peer.start();
   }
   void connect() {

@@ -214,8 +214,7 @@ TEST_P(Threads, touch_nothing_without_a_lock) {
   std::vector<std::unique_ptr<Threaded>> devices;
   for (auto& process : world.processes) {
     devices.push_back(std::make_unique<Threaded>(lock, process->device));
-    process->transport =
-        std::make_unique<RdmaTransport>(*devices.back(), *process, settings, nullptr);
+    process->start(*devices.back(), nullptr);
   }
   std::atomic<unsigned> done = 0;
   std::atomic<bool> end = false;

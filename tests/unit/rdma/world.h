@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "../support/null_transport.h"
 #include "base/error.h"
+#include "boot/processes.h"
 #include "net/rdma/transport.h"
 #include "sim/device.h"
 #include "sim/fiber.h"
@@ -14,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,13 +46,19 @@ inline Settings small_settings(ReceiveMode mode = ReceiveMode::shared) {
 // it is told. All run in this thread; nobody polls but the test.
 class World {
  public:
-  struct Process final : Directory, Sink {
+  struct Process final : boot::Job, Sink {
     Process(World& of, Rank own, const Settings& its_settings)
         : world(of), self(own), settings(its_settings), processor(of.scheduler),
           device(of.fabric, processor) {}
 
     void start() {
-      transport = std::make_unique<RdmaTransport>(device, *this, settings, invalidation);
+      engine::Transport* const beside = node_ranks != 0 ? &nearer : nullptr;
+      start(device, beside);
+    }
+    void start(Device& its, engine::Transport* sleeper) {
+      processes.emplace(*this);
+      transport = std::make_unique<RdmaTransport>(its, *processes, settings, invalidation, sleeper);
+      endpoint = transport->endpoint();
     }
     // As the engine: it asks for a link once, and uses it when it is connected.
     engine::Link& link(Rank peer) {
@@ -85,17 +94,20 @@ class World {
       return 0;
     }
 
-    // Directory
-    [[nodiscard]] Rank rank() const override { return self; }
-    [[nodiscard]] Rank size() const override { return static_cast<Rank>(world.processes.size()); }
-    [[nodiscard]] std::array<std::uint8_t, 16> secret() const override { return its_secret; }
-    [[nodiscard]] bool serves(Rank peer) const override {
-      return node_ranks == 0 || peer / node_ranks != self / node_ranks;
+    // boot::Job
+    [[nodiscard]] int rank() const override { return static_cast<int>(self); }
+    [[nodiscard]] int size() const override { return static_cast<int>(world.processes.size()); }
+    [[nodiscard]] boot::Secret secret() const override { return its_secret; }
+    [[nodiscard]] int cores() const override { return cores_are_few ? size() - 1 : size(); }
+    [[nodiscard]] bool is_local(int peer) const override {
+      return node_ranks != 0 && peer / node_ranks == rank() / node_ranks;
     }
-    [[nodiscard]] bool oversubscribed() const override { return cores_are_few; }
-    void publish(const wire::Endpoint& own) override { endpoint = own; }
-    wire::Endpoint find(Rank peer) override { return world[peer].endpoint; }
-    [[nodiscard]] bool knows(Rank peer) const override { return !unknown || *unknown != peer; }
+    void publish(std::span<const std::byte>) override {}
+    [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int peer) const override {
+      const Process& its = *world.processes[static_cast<std::size_t>(peer)];
+      if (!its.endpoint || unknown == its.self) return std::nullopt;
+      return std::as_bytes(std::span(&*its.endpoint, 1));
+    }
     // Sink
     void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override {
       received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
@@ -121,11 +133,13 @@ class World {
     sim::Processor processor;
     sim::SimulatedDevice device;
     mem::InvalidationSource* invalidation = nullptr;
-    wire::Endpoint endpoint;
-    Rank node_ranks = 0; // that share a node, on which another network serves them
+    std::optional<wire::Endpoint> endpoint; // published
+    int node_ranks = 0;   // that share a node, on which another network serves them
+    NullTransport nearer; // ... this one
+    std::optional<boot::Processes> processes;
     bool cores_are_few = false;
     std::optional<Rank> unknown; // whose endpoint has not come yet
-    std::array<std::uint8_t, 16> its_secret = {1, 2, 3};
+    boot::Secret its_secret = {1, 2, 3};
     std::unique_ptr<RdmaTransport> transport;
     std::map<Rank, std::vector<std::string>> received;
     std::map<Rank, engine::Link*> links;

@@ -75,9 +75,9 @@ TEST(SharedQueue, EmptyHasNothingAndFullRefuses) {
   constexpr std::uint64_t lines = 16;
   Memory memory(lines);
   SegmentHeader header;
-  Intent intent;
+  Seat seat;
   const CircularBuffer buffer(memory.blocks.get(), lines);
-  SharedQueueWriter writer(header, buffer, intent);
+  SharedQueueWriter writer(header, buffer, seat);
   SharedQueueReader reader(header, buffer);
   EXPECT_EQ(reader.next(), nullptr);
   for (std::uint32_t i = 0; i < lines; ++i)
@@ -127,9 +127,9 @@ TEST(SharedQueue, RandomLengthsWithDataLikeStamps) {
   constexpr std::uint64_t lines = 32;
   Memory memory(lines);
   SegmentHeader header;
-  Intent intent;
+  Seat seat;
   const CircularBuffer buffer(memory.blocks.get(), lines);
-  SharedQueueWriter writer(header, buffer, intent);
+  SharedQueueWriter writer(header, buffer, seat);
   SharedQueueReader reader(header, buffer);
   random_lengths(writer, reader, lines);
 }
@@ -219,12 +219,12 @@ TEST(SharedQueue, ManySendersKeepTheirOrder) {
   constexpr std::uint32_t messages = 20000;
   Memory memory(lines);
   SegmentHeader header;
-  Intent intents[senders];
+  Seat seats[senders];
   const CircularBuffer buffer(memory.blocks.get(), lines);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < senders; ++rank) {
     threads.emplace_back([&, rank] {
-      SharedQueueWriter writer(header, buffer, intents[rank]);
+      SharedQueueWriter writer(header, buffer, seats[rank]);
       test::Patience patience;
       std::mt19937 random(rank);
       for (std::uint32_t i = 0; i < messages; ++i) {

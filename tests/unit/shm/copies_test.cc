@@ -53,21 +53,24 @@ RemoteMemory receive_note(Endpoint& self) {
   return note.memory;
 }
 
-// The directory of a process that lives in another pid namespace than it believes.
-class WrongPids final : public Directory {
+// The job of a process that lives in another pid namespace than it believes.
+class WrongPids final : public boot::Job {
  public:
-  WrongPids(Job& job, Rank rank, bool wrong) : view_(job, rank), wrong_(wrong) {}
-  [[nodiscard]] Rank rank() const override { return view_.rank(); }
-  [[nodiscard]] Rank size() const override { return view_.size(); }
-  [[nodiscard]] unsigned local_size() const override { return view_.local_size(); }
-  [[nodiscard]] unsigned cores() const override { return view_.cores(); }
-  SharedMemory own_segment() override { return view_.own_segment(); }
-  void publish() override { view_.publish(); }
-  SharedMemory open_segment(Rank peer) override { return view_.open_segment(peer); }
-  [[nodiscard]] pid_t pid(Rank peer) const override { return wrong_ ? getpid() : view_.pid(peer); }
+  WrongPids(test::Job& job, Rank rank, bool wrong) : view_(job, rank), wrong_(wrong) {}
+  [[nodiscard]] int rank() const override { return view_.rank(); }
+  [[nodiscard]] int size() const override { return view_.size(); }
+  [[nodiscard]] boot::Secret secret() const override { return view_.secret(); }
+  [[nodiscard]] int cores() const override { return view_.cores(); }
+  [[nodiscard]] SharedMemory own_memory() override { return view_.own_memory(); }
+  [[nodiscard]] SharedMemory memory_of(int peer) const override { return view_.memory_of(peer); }
+  void publish(std::span<const std::byte> address) override { view_.publish(address); }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int peer) const override {
+    return view_.fetch(peer);
+  }
+  [[nodiscard]] pid_t pid(int peer) const override { return wrong_ ? getpid() : view_.pid(peer); }
 
  private:
-  Job::View view_;
+  test::Job::View view_;
   bool wrong_;
 };
 
@@ -113,8 +116,8 @@ void run_pair(const base::Settings& settings, Hindrance hindrance,
   Job job(2, 2);
   run_processes(job, [&](Rank rank) {
     if (rank == 1 && hindrance == Hindrance::forbidden) forbid_attach();
-    WrongPids directory(job, rank, rank == 1 && hindrance == Hindrance::wrong_pids);
-    Endpoint self(directory, settings);
+    WrongPids seen(job, rank, rank == 1 && hindrance == Hindrance::wrong_pids);
+    Endpoint self(seen, settings);
     (rank == 0 ? owner : mover)(self);
     // Neither leaves before the other is done.
     self.send_text(1 - rank, "end");

@@ -9,15 +9,17 @@ namespace macadam::net::shm::test {
 namespace {
 
 // What rank 0 says about a message of rank 1; empty if nothing.
-std::string complaint(Kind kind, const MessageBody& body, Rank source = 1,
+constexpr std::uint32_t own = ~std::uint32_t{0} - 1; // its own seat
+std::string complaint(Kind kind, const MessageBody& body, std::uint32_t source = own,
                       std::uint16_t bytes = 0) {
   Job job(2);
   Job::View views[] = {{job, 0}, {job, 1}};
   Endpoint self(views[0], {}), peer(views[1], {});
   const Mapping front = map_front(views[1], 0);
   const CircularBuffer buffer(front.at(front.header().queue_offset), front.header().queue_lines);
-  SharedQueueWriter writer(front.header(), buffer, intents_in(front.base(), 2)[1]);
-  EXPECT_TRUE(writer.write(kind, source, body));
+  const std::uint32_t seat = take_seat(front.base(), {views[1].number(), 1}).value();
+  SharedQueueWriter writer(front.header(), buffer, seats_in(front.base(), seat + 1)[seat]);
+  EXPECT_TRUE(writer.write(kind, source == own ? seat : source, body));
   if (bytes > 0) buffer.at(0).bytes = bytes;
   self.transport().poll(self);
   if (!self.failure) return {};

@@ -23,10 +23,11 @@ base::Settings queue_only() {
 // Writes into the queue of rank 0 as rank 1 does, step by step.
 class SlowSender {
  public:
-  SlowSender(Job& job, Directory& self)
+  explicit SlowSender(const boot::Job& self)
       : front_(map_front(self, 0)),
         buffer_(front_.at(front_.header().queue_offset), front_.header().queue_lines),
-        writer_(front_.header(), buffer_, intents_in(front_.base(), job.size())[1]) {}
+        seat_(take_seat(front_.base(), {self.number(), static_cast<Rank>(self.rank())}).value()),
+        writer_(front_.header(), buffer_, seats_in(front_.base(), front_.header().seats)[seat_]) {}
 
   void take(std::uint32_t lines) {
     std::uint64_t gap = 0;
@@ -34,7 +35,8 @@ class SlowSender {
     ASSERT_EQ(gap, 0u);
     // Data that would pass for the first line of a message in the next lap.
     std::vector<std::uint32_t> stamps(lines * line_bytes / 4 - 4, buffer_.stamp(position_) + 1);
-    fill(buffer_.at(position_), Kind::message, {1}, {stamps.data(), 4 * stamps.size(), nullptr, 0});
+    fill(buffer_.at(position_), Kind::message, {seat_},
+         {stamps.data(), 4 * stamps.size(), nullptr, 0});
   }
   void publish() { buffer_.publish(position_); }
   [[nodiscard]] std::byte* front() { return front_.base(); }
@@ -42,6 +44,7 @@ class SlowSender {
  private:
   Mapping front_;
   CircularBuffer buffer_;
+  std::uint32_t seat_;
   SharedQueueWriter writer_;
   std::uint64_t position_ = 0;
 };
@@ -53,7 +56,7 @@ TEST(Ended, ASenderThatTookLinesAndNeverPublishedHoldsNobodyUp) {
   settings.shm_queue = 0; // the smallest: it goes round soon
   Endpoint self(views[0], settings), dead(views[1], settings), other(views[2], settings);
   dead.send_text(0, "first");
-  SlowSender sender(job, views[1]);
+  SlowSender sender(views[1]);
   sender.take(9);
   other.send_text(0, "behind");
   EXPECT_EQ(self.receive(), "first");
@@ -75,9 +78,10 @@ TEST(Ended, LinesOfASenderThatRunsAreLeftToIt) {
   Job job(3);
   Job::View views[] = {{job, 0}, {job, 1}, {job, 2}};
   Endpoint self(views[0], queue_only()), runs(views[1], queue_only());
-  SlowSender sender(job, views[1]);
+  SlowSender sender(views[1]);
   // One that was killed when it wanted the same lines and another was faster.
-  intents_in(sender.front(), job.size())[2].state({0, 1});
+  const std::uint32_t seat = take_seat(sender.front(), {views[2].number(), 2}).value();
+  seats_in(sender.front(), seat + 1)[seat].state({0, 1});
   sender.take(3);
   job.fail(2);
   poll_in_vain(self);

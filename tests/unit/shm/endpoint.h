@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "boot/processes.h"
 #include "job.h"
 #include "net/shm/transport.h"
 
@@ -23,8 +24,8 @@
 namespace macadam::net::shm::test {
 
 // The front of a rank's memory, mapped once more.
-inline Mapping map_front(Directory& self, Rank rank) {
-  const SharedMemory memory = self.open_segment(rank);
+inline Mapping map_front(const boot::Job& self, Rank rank) {
+  const SharedMemory memory = self.memory_of(static_cast<int>(rank));
   const Mapping first(memory, {0, Extent::grain});
   return {memory, {0, first.header().front_bytes}};
 }
@@ -32,8 +33,10 @@ inline Mapping map_front(Directory& self, Rank rank) {
 // One rank: its transport, and a record of what was delivered.
 class Endpoint final : public Sink {
  public:
-  Endpoint(Directory& directory, const base::Settings& settings)
-      : settings_(settings), transport_(directory, settings_) {}
+  Endpoint(boot::Job& job, const base::Settings& settings)
+      : settings_(settings), processes_(job), transport_(processes_, settings_) {
+    job.publish({});
+  }
 
   using OnMessage = std::function<void(Rank, const std::byte*, std::size_t)>;
   OnMessage on_message_do;
@@ -68,9 +71,14 @@ class Endpoint final : public Sink {
   void on_peer(Rank peer, engine::PeerState state) noexcept override { states[peer] = state; }
   void on_failure(base::Error&& why) noexcept override { failure.emplace(std::move(why)); }
 
+  // Once the peer is reached.
   engine::Link& link(Rank peer) {
-    engine::PeerState state;
-    return transport_.connect(peer, state);
+    for (;;) {
+      engine::PeerState state;
+      engine::Link& found = transport_.connect(peer, state);
+      if (state != engine::PeerState::connecting) return found;
+      std::this_thread::yield();
+    }
   }
   Posted try_send(Rank peer, const void* data, std::size_t bytes) {
     return transport_.send(link(peer), data, bytes, nullptr, 0);
@@ -81,6 +89,13 @@ class Endpoint final : public Sink {
     }
   }
   void send_text(Rank peer, const std::string& text) { send(peer, text.data(), text.size()); }
+
+  // Talks to another job from now on; returns the index of its rank 0.
+  Rank meet(const boot::Job& other) {
+    const Rank first = processes_.add(other);
+    transport_.know(processes_.size());
+    return first;
+  }
 
   // Polls until the condition holds, as an MPI wait does. Throws after half a minute.
   template <class Done>
@@ -132,7 +147,8 @@ class Endpoint final : public Sink {
   std::optional<base::Error> failure; // of this process's communication
 
  private:
-  base::Settings settings_; // the transport refers to it
+  base::Settings settings_; // the transport refers to both
+  boot::Processes processes_;
   Transport transport_;
 };
 

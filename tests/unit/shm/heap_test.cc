@@ -21,17 +21,20 @@ constexpr std::uint64_t capacity = std::uint64_t{1} << 30;
 constexpr std::uint64_t front = std::uint64_t{256} << 10;
 
 // A machine with so much memory to promise.
-class Machine final : public Directory {
+class Machine final : public boot::Job {
  public:
   explicit Machine(unsigned processes = 2) : view_(job_, 0), processes_(processes) {}
-  [[nodiscard]] Rank rank() const override { return 0; }
-  [[nodiscard]] Rank size() const override { return processes_; }
-  [[nodiscard]] unsigned local_size() const override { return processes_; }
-  [[nodiscard]] unsigned cores() const override { return 1; }
-  SharedMemory own_segment() override { return view_.own_segment(); }
-  void publish() override { view_.publish(); }
-  SharedMemory open_segment(Rank peer) override { return view_.open_segment(peer); }
-  [[nodiscard]] pid_t pid(Rank peer) const override { return view_.pid(peer); }
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int size() const override { return static_cast<int>(processes_); }
+  [[nodiscard]] boot::Secret secret() const override { return view_.secret(); }
+  [[nodiscard]] int cores() const override { return 1; }
+  [[nodiscard]] SharedMemory own_memory() override { return view_.own_memory(); }
+  [[nodiscard]] SharedMemory memory_of(int peer) const override { return view_.memory_of(peer); }
+  void publish(std::span<const std::byte> address) override { view_.publish(address); }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int peer) const override {
+    return view_.fetch(peer);
+  }
+  [[nodiscard]] pid_t pid(int peer) const override { return view_.pid(peer); }
   std::string promise(std::uint64_t bytes) override {
     if (promised + bytes > memory) return "the machine has none left";
     promised += bytes;
@@ -42,7 +45,7 @@ class Machine final : public Directory {
   // Bytes for which pages were taken.
   std::size_t pages() {
     struct stat status {};
-    fstat(view_.own_segment().fd, &status);
+    fstat(view_.own_memory().fd, &status);
     return static_cast<std::size_t>(status.st_blocks) * 512;
   }
 
@@ -50,8 +53,8 @@ class Machine final : public Directory {
   std::uint64_t promised = 0;
 
  private:
-  Job job_{2, 1, capacity};
-  Job::View view_;
+  test::Job job_{2, 1, capacity};
+  test::Job::View view_;
   unsigned processes_;
 };
 

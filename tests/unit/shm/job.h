@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/directory.h"
+#include "boot/job.h"
+#include "engine/transport.h"
 
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -15,12 +16,17 @@
 
 namespace macadam::net::shm::test {
 
+using boot::Life;
+using boot::SharedMemory;
+using engine::Rank;
+
 // A job whose ranks are threads of this process or its forked children. One memory file holds every
 // segment; which rank has published stands in memory that all share.
 class Job {
  public:
-  explicit Job(Rank size, unsigned cores = 0, std::uint64_t capacity = std::uint64_t{1} << 28)
-      : size_(size), cores_(cores == 0 ? size : cores), capacity_(capacity),
+  explicit Job(Rank size, unsigned cores = 0, std::uint64_t capacity = std::uint64_t{1} << 28,
+               boot::Secret secret = {1})
+      : secret_(secret), size_(size), cores_(cores == 0 ? size : cores), capacity_(capacity),
         fd_(memfd_create("shm-test", MFD_CLOEXEC)) {
     if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(capacity * size)) != 0) {
       throw std::runtime_error("memfd_create");
@@ -48,31 +54,37 @@ class Job {
   }
 
   // What one rank sees.
-  class View final : public Directory {
+  class View final : public boot::Job {
    public:
-    View(Job& job, Rank rank) : job_(job), rank_(rank) {}
-    [[nodiscard]] Rank rank() const override { return rank_; }
-    [[nodiscard]] Rank size() const override { return job_.size_; }
-    [[nodiscard]] unsigned local_size() const override { return job_.size_; }
-    [[nodiscard]] unsigned cores() const override { return job_.cores_; }
-    SharedMemory own_segment() override { return segment(rank_); }
-    void publish() override { job_.rows_[rank_].pid.store(getpid(), std::memory_order_release); }
-    SharedMemory open_segment(Rank peer) override {
-      while (pid(peer) == 0)
-        std::this_thread::yield();
-      return segment(peer);
+    View(test::Job& job, Rank rank) : job_(job), rank_(rank) {}
+    [[nodiscard]] int rank() const override { return static_cast<int>(rank_); }
+    [[nodiscard]] int size() const override { return static_cast<int>(job_.size_); }
+    [[nodiscard]] boot::Secret secret() const override { return job_.secret_; }
+    [[nodiscard]] int cores() const override { return static_cast<int>(job_.cores_); }
+    [[nodiscard]] SharedMemory own_memory() override { return segment(rank_); }
+    [[nodiscard]] SharedMemory memory_of(int peer) const override {
+      return segment(static_cast<Rank>(peer));
     }
-    [[nodiscard]] pid_t pid(Rank peer) const override {
+    void publish(std::span<const std::byte>) override {
+      job_.rows_[rank_].pid.store(getpid(), std::memory_order_release);
+    }
+    [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int peer) const override {
+      if (pid(peer) == 0) return std::nullopt;
+      return std::span<const std::byte>();
+    }
+    [[nodiscard]] pid_t pid(int peer) const override {
       return job_.rows_[peer].pid.load(std::memory_order_acquire);
     }
-    [[nodiscard]] Life life(Rank peer) const override {
+    [[nodiscard]] Life life(int peer) const override {
       return job_.rows_[peer].failed.load(std::memory_order_acquire) ? Life::failed : Life::running;
     }
     [[nodiscard]] unsigned failures() const override { return job_.failures_; }
 
    private:
-    SharedMemory segment(Rank rank) { return {job_.fd_, job_.capacity_ * rank, job_.capacity_}; }
-    Job& job_;
+    [[nodiscard]] SharedMemory segment(Rank rank) const {
+      return {job_.fd_, job_.capacity_ * rank, job_.capacity_};
+    }
+    test::Job& job_;
     Rank rank_;
   };
 
@@ -81,6 +93,7 @@ class Job {
     std::atomic<pid_t> pid = 0;
     std::atomic<bool> failed = false;
   };
+  boot::Secret secret_;
   Rank size_;
   unsigned cores_;
   std::uint64_t capacity_;

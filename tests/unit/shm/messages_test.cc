@@ -232,6 +232,97 @@ TEST(Messages, OfEachPeerLittleIsMapped) {
   }
 }
 
+// A peer that starts later is met when it is there, and what waits for it sleeps meanwhile.
+TEST(Messages, APeerThatStartsLaterIsReachedThen) {
+  Job job(2, 1);
+  Job::View views[] = {{job, 0}, {job, 1}};
+  Endpoint early(views[0], {});
+  engine::PeerState state = engine::PeerState::failed;
+  early.transport().connect(1, state);
+  EXPECT_EQ(state, engine::PeerState::connecting);
+  for (int polls = 0; polls < 100; ++polls)
+    EXPECT_FALSE(early.transport().poll(early));
+  EXPECT_TRUE(early.states.empty());
+  Endpoint late(views[1], {});
+  early.wait([&] { return early.states.contains(1); });
+  EXPECT_EQ(early.states[1], engine::PeerState::connected);
+  early.send_text(1, "at last");
+  EXPECT_EQ(late.receive(), "at last");
+}
+
+TEST(Messages, APeerThatEndsBeforeItIsReachedHasFailed) {
+  Job job(3, 1);
+  Job::View view(job, 0);
+  Endpoint self(view, {});
+  engine::PeerState state = engine::PeerState::failed;
+  self.transport().connect(1, state);
+  EXPECT_EQ(state, engine::PeerState::connecting);
+  job.fail(1);
+  job.fail(2);
+  self.wait([&] { return self.states.contains(1); });
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+  EXPECT_THROW(self.transport().connect(2, state), base::Error); // of which it is known at once
+}
+
+// Two jobs on one machine: each process numbers the others in its own way, and knows who writes.
+TEST(Messages, GoFromOneJobToAnother) {
+  constexpr Rank sizes[] = {2, 3};
+  Job jobs[] = {Job(sizes[0], 8, 1 << 28, {1}), Job(sizes[1], 8, 1 << 28, {2})};
+  base::Settings settings;
+  settings.shm_ring_after = 4; // soon all take rings, which the pair shares by name
+  std::vector<std::unique_ptr<Job::View>> views;
+  std::vector<std::unique_ptr<Endpoint>> all[2];
+  for (const int job : {0, 1}) {
+    for (Rank rank = 0; rank < sizes[job]; ++rank) {
+      views.push_back(std::make_unique<Job::View>(jobs[job], rank));
+      all[job].push_back(std::make_unique<Endpoint>(*views.back(), settings));
+    }
+  }
+  Endpoint& first = *all[0][0];
+  // One that the other process does not know of yet waits until it does.
+  first.meet(*views[sizes[0]]);
+  engine::PeerState state = engine::PeerState::failed;
+  first.transport().connect(sizes[0] + 2, state);
+  EXPECT_EQ(state, engine::PeerState::connecting);
+  EXPECT_FALSE(first.transport().poll(first));
+  const auto theirs = [&](int job) { return sizes[job]; }; // index of the other job's rank 0
+  for (const int job : {0, 1}) {
+    for (const auto& each : all[job])
+      EXPECT_EQ(each->meet(*views[job == 0 ? sizes[0] : 0]), theirs(job));
+  }
+  first.wait([&] { return first.states.contains(sizes[0] + 2); });
+  EXPECT_EQ(first.states[sizes[0] + 2], engine::PeerState::connected);
+
+  std::vector<Rank> sources;
+  for (const int job : {0, 1}) {
+    for (const auto& each : all[job])
+      each->on_message_do = [&](Rank source, const std::byte* text, std::size_t bytes) {
+        sources.push_back(source);
+        const std::string said(reinterpret_cast<const char*>(text), bytes);
+        each->inbox.push_back(said);
+      };
+  }
+  for (int round = 0; round < 40; ++round) {
+    for (const int job : {0, 1}) {
+      for (Rank from = 0; from < sizes[job]; ++from) {
+        for (Rank to = 0; to < sizes[1 - job]; ++to) {
+          const std::string text = fmt::format("{}: {} of {} to {}", round, from, job, to) +
+                                   std::string(round % 3 == 0 ? 15'000 : 0, 'x');
+          all[job][from]->send_text(theirs(job) + to, text);
+          ASSERT_EQ(all[1 - job][to]->receive(), text);
+          ASSERT_EQ(sources.back(), theirs(1 - job) + from);
+          if (from == to) continue;
+          const Rank mate = (from + 1) % sizes[job];
+          all[job][from]->send_text(mate, "at home");
+          ASSERT_EQ(all[job][mate]->receive(), "at home");
+          ASSERT_EQ(sources.back(), from);
+        }
+      }
+    }
+  }
+  EXPECT_GT(first.counter("rings_granted"), 0u);
+}
+
 TEST(Messages, MemoryFollowsUse) {
   Job job(2);
   run_threads(job, {}, [](Endpoint& self, Rank rank) {
@@ -251,7 +342,8 @@ TEST(Messages, NoMemoryForTheQueueIsAClearError) {
   Job job(2, 2, 64 << 10);
   Job::View view(job, 0);
   try {
-    Transport transport(view, {});
+    const boot::Processes processes(view);
+    Transport transport(processes, {});
     ADD_FAILURE() << "a queue of 256 KiB in a segment of 64 KiB";
   } catch (const base::Error& error) {
     EXPECT_EQ(error.error_class, MPI_ERR_NO_MEM);

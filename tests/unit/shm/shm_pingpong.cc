@@ -116,9 +116,12 @@ double memcpy_time(std::size_t bytes) {
 class Endpoint final : public Sink {
  public:
   Endpoint(Job& job, Rank rank, const base::Settings& settings)
-      : view_(job, rank), transport_(view_, settings) {
+      : view_(job, rank), processes_(view_), transport_(processes_, settings) {
+    view_.publish({});
     engine::PeerState state;
-    link_ = &transport_.connect(1 - rank, state);
+    do
+      link_ = &transport_.connect(1 - rank, state);
+    while (state == engine::PeerState::connecting);
   }
 
   void on_message(Rank, const std::byte* message, std::size_t) noexcept override {
@@ -181,6 +184,7 @@ class Endpoint final : public Sink {
 
  private:
   Job::View view_;
+  const boot::Processes processes_;
   Transport transport_;
   engine::Link* link_ = nullptr;
   std::uint64_t messages_ = 0;

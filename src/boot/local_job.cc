@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "boot/job.h"
+#include "boot/local_job.h"
 
 #include "base/error.h"
 #include "boot/futex.h"
@@ -28,7 +28,7 @@ namespace {
 constexpr const char* alone_word = "alone"; // in the variable
 // Less than this is promised without a look at the machine.
 constexpr std::uint64_t least_asked_for = std::uint64_t{4} << 20;
-constexpr int nap_ms = 5; // how long fetch() and barrier() sleep between two looks around
+constexpr int nap_ms = 5; // how long barrier() sleeps between two looks around
 
 struct Invitation {
   int fd;
@@ -211,41 +211,46 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
   row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
   row.published.store(generation_, std::memory_order_release);
-  futex_wake_all(row.published);
   if (memory_.header().nodes > 1) tell_launcher();
 }
 
-std::span<const std::byte> LocalJob::fetch(int rank) const {
+std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
   const RankRow& row = memory_.row(rank);
-  while (!has_published(rank)) {
-    // The state first: a rank that published and then ended has an endpoint address.
-    const RankState state = row.state.load(std::memory_order_acquire);
-    const bool ended = state > RankState::finalized;
-    if (ended && !has_published(rank))
-      base::fail(MPI_ERR_PROC_ABORTED, "rank {} on host {} has ended and can not be reached", rank,
-                 host_of(rank));
-    futex_wait(row.published, row.published.load(std::memory_order_relaxed), nap_ms);
-    report_waiting("", fmt::format("rank {} to call MPI_Init", rank));
-  }
-  return {row.endpoint_address.data(), row.endpoint_address_used};
+  if (row.published.load(std::memory_order_acquire) < generation_) return std::nullopt;
+  return std::span(row.endpoint_address.data(), row.endpoint_address_used);
 }
 
-Segment LocalJob::my_segment() {
-  if (memory_.shared()) return open_segment(rank_);
+Life LocalJob::life(int rank) const {
+  switch (memory_.row(rank).state.load(std::memory_order_acquire)) {
+  case RankState::starting:
+  case RankState::running:
+  case RankState::finalized: // it may come, or come back
+    return Life::running;
+  case RankState::gone:
+  case RankState::aborted:
+    return Life::over;
+  case RankState::dead:
+    return Life::failed;
+  }
+  return Life::unknown;
+}
+
+SharedMemory LocalJob::own_memory() {
+  if (memory_.shared()) return memory_of(rank_);
   if (lone_segment_ < 0) lone_segment_ = make_memfd("macadam-segment", segment_capacity);
   return {lone_segment_, 0, segment_capacity};
 }
 
-Segment LocalJob::open_segment(int rank) const {
+SharedMemory LocalJob::memory_of(int rank) const {
   if (!is_local(rank))
     base::fail(MPI_ERR_INTERN, "rank {} is on host {}, its memory cannot be mapped on host {}",
                rank, host_of(rank), host());
   return {memory_.fd(), memory_.segment_offset(rank), segment_capacity};
 }
 
-void LocalJob::clear_segment() {
+void LocalJob::clear_memory() {
   if (local_size() == 1) return; // not used
-  const Segment own = my_segment();
+  const SharedMemory own = own_memory();
   fallocate(own.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(own.offset),
             static_cast<off_t>(own.capacity));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libgravel/neighbours.h"
+#include "libgravel/job.h"
 
 #include "boot/machine.h"
 #include "gravel/error.h"
@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -44,12 +45,13 @@ Machine this_machine() {
   return machine;
 }
 
-Neighbours::Neighbours() : own_(memfd_create("gravel", MFD_CLOEXEC)) {
+Job::Job(std::uint32_t rank, std::uint32_t size)
+    : rank_(rank), size_(size), own_(memfd_create("gravel", MFD_CLOEXEC)) {
   if (own_.get() < 0 || ftruncate(own_.get(), capacity) != 0)
     fail(Code::system, "shared memory: no segment (memfd_create): {}", std::strerror(errno));
 }
 
-void Neighbours::describe(Greeting& own) const {
+void Job::describe(Greeting& own) const {
   struct stat status {};
   if (fstat(own_.get(), &status) != 0)
     fail(Code::system, "shared memory: fstat: {}", std::strerror(errno));
@@ -59,50 +61,59 @@ void Neighbours::describe(Greeting& own) const {
   own.file = status.st_ino;
 }
 
-Neighbours::Row Neighbours::open_row(net::shm::Rank rank, const Greeting& peer) {
+void Job::meet(std::vector<Greeting> all) {
+  greetings_ = std::move(all);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!is_local(peer)) continue;
+    if (peer == rank()) local_rank_ = local_size();
+    neighbours_.push_back(peer);
+  }
+}
+
+Job::Opened Job::open_process(int rank, const Greeting& peer) {
   const std::string path = fmt::format("/proc/{}/fd/{}", peer.process, peer.segment);
-  Row row{true, peer.process, Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC)), {}};
-  if (row.segment.get() < 0)
+  Opened opened{Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC)), {}};
+  if (opened.segment.get() < 0)
     fail(Code::system,
          "shared memory of rank {}: {}: {}; ranks must run as one user, not set-uid, and their "
          "container must show /proc; or set MACADAM_NETWORK=rdma",
          rank, path, std::strerror(errno));
   struct stat status {};
-  if (fstat(row.segment.get(), &status) != 0 || status.st_dev != peer.device ||
+  if (fstat(opened.segment.get(), &status) != 0 || status.st_dev != peer.device ||
       status.st_ino != peer.file)
     fail(Code::system,
          "shared memory of rank {}: {} is another file; is /proc that of another "
          "process namespace? Set MACADAM_NETWORK=rdma",
          rank, path);
 #ifdef SYS_pidfd_open
-  row.life = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0)));
+  opened.life = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0)));
 #endif
-  return row;
+  return opened;
 }
 
-void Neighbours::meet(std::uint32_t rank, const std::vector<Greeting>& all) {
-  rank_ = rank;
-  rows_.resize(all.size());
-  for (std::uint32_t peer = 0; peer < all.size(); ++peer) {
-    if (all[peer].machine != all[rank].machine) continue;
-    if (peer == rank) {
-      rows_[peer].local = true;
-      rows_[peer].process = getpid();
-      local_index_ = local_size();
-    } else {
-      rows_[peer] = open_row(peer, all[peer]);
-    }
-    neighbours_.push_back(peer);
-  }
+void Job::open_segments() {
+  for (const int peer : neighbours_)
+    if (peer != rank()) opened_.emplace(peer, open_process(peer, greetings_[at(peer)]));
 }
 
-bool Neighbours::has_ended(net::shm::Rank peer) const {
-  pollfd life{rows_[peer].life.get(), POLLIN, 0};
-  return life.fd >= 0 && poll(&life, 1, 0) == 1;
+void Job::publish(std::span<const std::byte> address) {
+  std::memcpy(&own_endpoint_, address.data(), std::min(address.size(), sizeof own_endpoint_));
 }
 
-unsigned Neighbours::cores() const {
-  return boot::usable_cores();
+std::optional<std::span<const std::byte>> Job::fetch(int rank) const {
+  if (endpoints_.empty()) return std::nullopt;
+  return std::as_bytes(std::span(&endpoints_[at(rank)], 1));
+}
+
+boot::Life Job::life(int rank) const {
+  const auto known = opened_.find(rank);
+  if (known == opened_.end() || known->second.life.get() < 0) return boot::Life::unknown;
+  pollfd life{known->second.life.get(), POLLIN, 0};
+  return poll(&life, 1, 0) == 1 ? boot::Life::over : boot::Life::running;
+}
+
+int Job::cores() const {
+  return static_cast<int>(boot::usable_cores());
 }
 
 } // namespace macadam::libgravel

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+#include "boot/launched_job.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace macadam::boot {
+
+// The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
+// the job's memory and the rank. A user may set it to "alone".
+inline constexpr const char* job_variable = "MACADAM_JOB";
+
+// The job of mpiexec, or of one process.
+class LocalJob final : public LaunchedJob {
+ public:
+  // Learns from mpiexec who this process is: from the variable, or, where the environment was
+  // cleared, from the descriptor that it has inherited. A program started alone becomes a job of
+  // one and opens nothing. Throws MPI_ERR_OTHER when mpiexec's message is damaged, when the rank is
+  // taken by another process, or when another launcher started several processes that would all be
+  // alone.
+  static LocalJob join();
+
+  LocalJob(LocalJob&&) noexcept = default;
+
+  // On several machines there is one generation: only MPI_Finalize, where all meet, ends it.
+  std::uint32_t enter() override;
+  void leave() override;
+  [[nodiscard]] bool is_over(std::uint32_t generation) const override;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return memory_.size(); }
+  [[nodiscard]] Secret secret() const override { return memory_.header().secret; }
+  [[nodiscard]] std::uint32_t generation() const override { return generation_; }
+  [[nodiscard]] bool alone() const override { return memory_.header().launcher == 0; }
+  [[nodiscard]] int app_number() const override { return own_row().app; }
+  [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
+  [[nodiscard]] std::string_view host_of(int rank) const override { return memory_.host_of(rank); }
+  [[nodiscard]] int node(int rank) const override {
+    return static_cast<int>(memory_.node_of(rank));
+  }
+  [[nodiscard]] std::vector<ProcessSet> process_sets() const override;
+  [[nodiscard]] bool one_clock() const override { return memory_.header().nodes == 1; }
+  [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
+
+  void publish(std::span<const std::byte> endpoint_address) override;
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
+
+  // The ranks of a host follow each other.
+  [[nodiscard]] int local_size() const override {
+    return static_cast<int>(memory_.own_node().ranks);
+  }
+  [[nodiscard]] int local_rank() const override { return memory_.local_index(rank_); }
+  [[nodiscard]] int neighbour(int index) const override { return rank_ - local_rank() + index; }
+  [[nodiscard]] bool is_local(int rank) const override { return memory_.is_local(rank); }
+  [[nodiscard]] SharedMemory own_memory() override;
+  [[nodiscard]] SharedMemory memory_of(int rank) const override;
+  // Nobody uses this process's memory any more: its pages go back, and it is as at first.
+  void clear_memory();
+  std::string promise(std::uint64_t bytes) override;
+  void withdraw(std::uint64_t bytes) override { memory_.header().promised.fetch_sub(bytes); }
+  [[nodiscard]] pid_t pid(int rank) const override { return memory_.row(rank).pid; }
+
+  // As far as mpiexec has seen.
+  [[nodiscard]] Life life(int rank) const override;
+  [[nodiscard]] unsigned failures() const override {
+    return memory_.header().failed.load(std::memory_order_acquire);
+  }
+
+  void barrier(const std::function<void()>& idle) override;
+  void barrier() { barrier({}); }
+  void finalize() override;
+
+  [[nodiscard]] bool report_wanted() const override {
+    return memory_.header().reports_wanted.load(std::memory_order_relaxed) !=
+           own_row().report_answered.load(std::memory_order_relaxed);
+  }
+  void write_report(std::string_view json) const override { put_report(ReportKind::hang, json); }
+  void write_final_report(std::string_view json) override;
+
+ private:
+  LocalJob(JobMemory memory, int rank) : memory_(std::move(memory)), rank_(rank) {}
+  // As this rank, which is taken by it.
+  static LocalJob take(JobMemory memory, int rank);
+
+  void end_job(int code, std::string_view text, Blame blame) override;
+  [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
+  void tell_launcher() const;
+  void put_report(ReportKind kind, std::string_view json) const;
+  void report_waiting(std::string_view function, std::string_view what) const;
+
+  JobMemory memory_;
+  int rank_;
+  std::uint32_t generation_ = 1; // that this process has entered last
+  bool parted_ = false;          // was in barrier(), on several machines
+  int lone_segment_ = -1; // of a job of one, made when first wanted; lives as long as the process
+};
+
+} // namespace macadam::boot

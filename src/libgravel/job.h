@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job.h"
+#include "libgravel/exchange.h"
+#include "net/rdma/wire.h"
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace macadam::libgravel {
+
+// A file descriptor, closed at the end.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// This machine, in this process's view.
+Machine this_machine();
+
+// The processes of the communicator that Gravel was started on, as they have told each other in two
+// rounds (exchange.h).
+//
+// Those on this machine share memory. They are not children of one launcher of ours, so no
+// descriptor was inherited: each makes a segment of its own (a memfd: it has no name, and nothing
+// is left behind) and opens those of the others through /proc/PID/fd, which the kernel allows to
+// the same user. All are opened at the start, while all are known to be there.
+class Job final : public boot::Job {
+ public:
+  Job(std::uint32_t rank, std::uint32_t size);
+
+  // The first round: what peers must know to open this process's segment, and what all have told.
+  void describe(Greeting& own) const;
+  void meet(std::vector<Greeting> all);
+  // Opens the segments of all on this machine. Throws gravel::Error naming who and why not.
+  void open_segments();
+  // The second round: what was published here, and by all.
+  [[nodiscard]] const net::rdma::wire::Endpoint& published() const { return own_endpoint_; }
+  void learn(std::vector<net::rdma::wire::Endpoint> all) { endpoints_ = std::move(all); }
+
+  // boot::Job
+  [[nodiscard]] int rank() const override { return static_cast<int>(rank_); }
+  [[nodiscard]] int size() const override { return static_cast<int>(size_); }
+  [[nodiscard]] boot::Secret secret() const override { return greetings_[0].secret; }
+  void publish(std::span<const std::byte> address) override;
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
+  [[nodiscard]] int local_size() const override { return static_cast<int>(neighbours_.size()); }
+  [[nodiscard]] int local_rank() const override { return local_rank_; }
+  [[nodiscard]] int neighbour(int index) const override { return neighbours_[at(index)]; }
+  [[nodiscard]] bool is_local(int rank) const override {
+    return greetings_[at(rank)].machine == greetings_[rank_].machine;
+  }
+  [[nodiscard]] int cores() const override;
+  [[nodiscard]] boot::SharedMemory own_memory() override { return {own_.get(), 0, capacity}; }
+  [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
+    return {opened_.at(rank).segment.get(), 0, capacity};
+  }
+  [[nodiscard]] pid_t pid(int rank) const override { return greetings_[at(rank)].process; }
+  [[nodiscard]] boot::Life life(int rank) const override;
+
+ private:
+  // Of the sparse file, neither memory nor address space.
+  static constexpr std::uint64_t capacity = std::uint64_t{1} << 32;
+
+  struct Opened {
+    Descriptor segment;
+    Descriptor life; // readable once the process has ended; none if the kernel has no pidfd_open()
+  };
+  static Opened open_process(int rank, const Greeting& peer);
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  const std::uint32_t rank_, size_;
+  Descriptor own_;
+  std::vector<Greeting> greetings_;                  // by rank
+  std::vector<net::rdma::wire::Endpoint> endpoints_; // by rank, once all have told
+  net::rdma::wire::Endpoint own_endpoint_;           // zeros, if RDMA is not used
+  std::vector<int> neighbours_;                      // on this machine, and this process
+  int local_rank_ = 0;
+  std::map<int, Opened> opened_; // of the neighbours, if they share memory
+};
+
+} // namespace macadam::libgravel
