@@ -428,6 +428,15 @@ std::span<const Family> families() {
        .ranks = {{1, 1, "xsend 1 0 20;ssend 1 0 {4 20g};recv 1 0 24"},
                  {1, 2, "recv {0 *} 0 24g;cancel 0;xsend 0 0 20"}},
        .quick = false},
+      {.name = "starved_rounds",
+       .about = "... in rounds of partitions, on either side",
+       .conditions = "read {at_once ordered} starved=1;read ordered notifications starved=1;"
+                     "read at_once copies starved=1",
+       .ranks = {{1, 1,
+                  "psend 1 0 2 6,start 0,ready 0 1,ready 0 0;"
+                  "psend 1 0 1 12g,start 0,mark 0 0,end 0,start 0"},
+                 {1, 1, "precv 0 0 1 12,start 0;precv 0 0 1 12g,start 0"}},
+       .quick = true},
       {.name = "bounds",
        .about = "ordinals for one tag only, room for one unexpected message, noncontiguous types",
        .conditions = "{read write} {tags=1 throttle} {at_once blocking}",

@@ -5,30 +5,15 @@
 #include "datatype/constructors.h"
 #include "engine/wire.h"
 #include "fmt/format.h"
-#include "prove/allocation.h"
+#include "prove/call_library.h"
 #include "prove/content.h"
 
 #include <cstring>
-#include <new>
 
 namespace macadam::prove {
 namespace {
 
 using engine::Envelope;
-
-// A call of the library. False if there was no memory for it.
-template <class Call>
-bool call_library(Call&& call) {
-  const InLibrary library;
-  try {
-    call();
-    return true;
-  } catch (const std::bad_alloc&) {
-  } catch (const base::Error& error) {
-    if (error.error_class != MPI_ERR_NO_MEM) throw;
-  }
-  return false;
-}
 
 } // namespace
 

@@ -3,6 +3,7 @@
 #include "prove/partitions.h"
 
 #include "fmt/format.h"
+#include "prove/call_library.h"
 #include "prove/content.h"
 #include "prove/job.h"
 
@@ -37,39 +38,48 @@ void Job::make_partitioned(int rank, const Step& step) {
   made->rank = rank;
   made->memory.assign(step.noncontiguous ? made->bytes() / 4 * 6 : made->bytes(), untouched);
   for (const auto& other : process.partitioned) {
-    if (other->step.what == step.what && other->step.peer == step.peer &&
+    if (other->made() && other->step.what == step.what && other->step.peer == step.peer &&
         other->step.tag == step.tag)
       ++made->order;
   }
-  engine::Peer& peer = process.engine->peer(static_cast<engine::Rank>(step.peer));
   const engine::Partitions data{
       reinterpret_cast<std::byte*>(made->memory.data()),
       static_cast<std::uint32_t>(step.partitions),
       static_cast<MPI_Count>(step.noncontiguous ? step.bytes / 4 : step.bytes),
       step.noncontiguous ? types_.noncontiguous.get() : &types_.predefined[MPI_BYTE]};
   const auto ended = [](void* argument, const engine::Status& status) noexcept {
+    const InLibrary test(false);
     auto& its = *static_cast<PartitionedOperation*>(argument);
     its.job->ended_round(its, status);
   };
-  engine::PartitionedTable& table = process.engine->partitioned();
   const std::uint64_t context = context_of(step);
-  if (made->sends())
-    made->send = &table.make_send(peer, {context, rank, step.tag}, data, ended, made.get());
-  else
-    made->receive =
-        &table.make_receive(peer, {context, step.peer, step.tag}, data, ended, made.get());
-  process.partitioned.push_back(std::move(made));
+  const bool called = call_library([&] {
+    engine::Peer& peer = process.engine->peer(static_cast<engine::Rank>(step.peer));
+    engine::PartitionedTable& table = process.engine->partitioned();
+    if (made->sends())
+      made->send = &table.make_send(peer, {context, rank, step.tag}, data, ended, made.get());
+    else
+      made->receive =
+          &table.make_receive(peer, {context, step.peer, step.tag}, data, ended, made.get());
+  });
+  process.partitioned.push_back(std::move(made)); // its number is taken in any case
+  if (!called) count_refused_call(rank);
 }
 
 void Job::start_round(int rank, int number) {
   Process& process = processes_[index(rank)];
   PartitionedOperation& operation = *process.partitioned[index(number)];
+  if (!operation.made()) return;
   check_inactive(operation);
   ++operation.started;
   operation.marked = 0;
-  if (operation.sends()) return process.engine->partitioned().start(*operation.send);
-  std::fill(operation.memory.begin(), operation.memory.end(), untouched);
-  process.engine->partitioned().start(*operation.receive);
+  operation.failed = false;
+  if (!operation.sends()) std::fill(operation.memory.begin(), operation.memory.end(), untouched);
+  const InLibrary library;
+  if (operation.sends())
+    process.engine->partitioned().start(*operation.send);
+  else
+    process.engine->partitioned().start(*operation.receive);
 }
 
 // The user fills the partition, then says so: and has it sent, or leaves that to whoever makes
@@ -77,6 +87,7 @@ void Job::start_round(int rank, int number) {
 void Job::mark_partition(int rank, const Step& step) {
   Process& process = processes_[index(rank)];
   PartitionedOperation& operation = *process.partitioned[index(step.number)];
+  if (!operation.made()) return;
   const std::size_t bytes = operation.step.bytes;
   for (std::size_t i = step.partition * bytes; i < (step.partition + 1) * bytes; ++i)
     byte_of(operation, i) = content(message_of(operation, operation.started - 1), i);
@@ -85,6 +96,7 @@ void Job::mark_partition(int rank, const Step& step) {
   if (!operation.send->mark(static_cast<std::uint32_t>(step.partition)))
     say(title(operation) + " has a partition marked that is not");
   engine::PartitionedTable& table = process.engine->partitioned();
+  const InLibrary library;
   if (step.what == Step::What::mark_ready)
     table.post_marked(operation.send->id, static_cast<std::uint32_t>(step.partition),
                       static_cast<std::uint32_t>(step.partition));
@@ -94,9 +106,14 @@ void Job::mark_partition(int rank, const Step& step) {
 
 void Job::ended_round(PartitionedOperation& operation, const engine::Status& status) {
   ++operation.ended;
-  if (status.error == MPI_ERR_PROC_ABORTED) {
-    operation.failed = true;
-    broken_off_.emplace_back(operation.rank, operation.step.peer);
+  const bool lacks = program_.conditions.starved != 0 &&
+                     (status.error == MPI_ERR_NO_MEM || status.error == MPI_ERR_OTHER);
+  if (status.error == MPI_ERR_PROC_ABORTED || lacks) {
+    operation.failed = operation.harmed = true;
+    if (lacks && !has_broken_down(operation.rank))
+      harmed_.insert(message_of(operation, operation.ended - 1));
+    else
+      broken_off_.emplace_back(operation.rank, operation.step.peer);
     return;
   }
   if (status.error != MPI_SUCCESS)
@@ -124,7 +141,8 @@ void Job::check_inactive(PartitionedOperation& operation) {
 // In a round: partitions that are said to be there are, and nothing else was ever written.
 void Job::check_partitions(int rank) {
   for (const auto& operation : processes_[index(rank)].partitioned) {
-    if (operation->sends() || !operation->running()) continue;
+    if (operation->receive == nullptr || !operation->running()) continue;
+    if (operation->receive->error != MPI_SUCCESS) continue; // something is lost
     for (std::size_t i = 0; i < operation->bytes(); ++i) {
       const unsigned char found = byte_of(*operation, i);
       const bool right = found == content(message_of(*operation, operation->started - 1), i);
@@ -146,11 +164,17 @@ void Job::check_partitions_at_rest() {
         if (operation->running()) say(title(*operation) + " hangs, its peer is gone");
         continue;
       }
+      if (!operation->made()) continue;
+      if (has_broken_down(operation->rank) || has_broken_down(operation->step.peer)) {
+        if (operation->running()) say(title(*operation) + " hangs after all has ended");
+        continue;
+      }
       const PartitionedOperation* const other = other_side(*operation);
       const PartitionedOperation* const send = operation->sends() ? operation.get() : other;
       const PartitionedOperation* const receive = operation->sends() ? other : operation.get();
       const int over = other == nullptr ? 0 : std::min(send->filled, receive->started);
-      if (operation->ended != over)
+      const bool harmed = operation->harmed || (other != nullptr && other->harmed);
+      if (operation->ended < over || (operation->ended > over && !harmed))
         say(fmt::format("{} has ended {} rounds, {} are over", title(*operation), operation->ended,
                         over));
     }
@@ -159,8 +183,9 @@ void Job::check_partitions_at_rest() {
 
 PartitionedOperation* Job::other_side(const PartitionedOperation& operation) const {
   for (const auto& other : processes_[index(operation.step.peer)].partitioned) {
-    if (other->sends() != operation.sends() && other->step.peer == operation.rank &&
-        other->step.tag == operation.step.tag && other->order == operation.order)
+    if (other->made() && other->sends() != operation.sends() &&
+        other->step.peer == operation.rank && other->step.tag == operation.step.tag &&
+        other->order == operation.order)
       return other.get();
   }
   return nullptr;

@@ -27,10 +27,12 @@ struct PartitionedOperation {
   std::vector<unsigned char> memory; // the user's
   int started = 0, ended = 0;        // rounds
   int filled = 0;                    // ... of which all partitions were marked
-  bool failed = false;               // a round, as the peer is gone
+  bool failed = false;               // the last round has, for want of a peer or of memory
+  bool harmed = false;               // some round has
   unsigned marked = 0;               // a bit for each partition of this round
 
   [[nodiscard]] bool running() const { return started != ended; }
+  [[nodiscard]] bool made() const { return send != nullptr || receive != nullptr; }
   [[nodiscard]] bool sends() const { return step.what == Step::What::partitioned_send; }
   [[nodiscard]] std::size_t bytes() const { return step.bytes * step.partitions; }
 };

@@ -200,7 +200,7 @@ bool Transport::reach_awaited(Sink& sink) {
     any = true;
     if (peer.ended) continue; // report_failed() tells
     if (why) {
-      fallbacks_.push_back(fmt::format("shm: rank {} is not reached: {}", peer.rank, *why));
+      add_fallback(fmt::format("rank {} is not reached: {}", peer.rank, *why));
       peer.ended = peer.failed = true;
     }
     sink.on_peer(peer.rank, why ? engine::PeerState::failed : engine::PeerState::connected);
