@@ -408,7 +408,8 @@ Peer& Transport::meet_in_seat(const Line& line) {
       line.place < seats.size() ? process_in(seats[line.place]) : std::nullopt;
   if (!process) fail_damaged_line(line.place, line);
   if (seated_.size() <= line.place) seated_.resize(line.place + 1);
-  return *(seated_[line.place] = &peers_.get(*process));
+  // It has published, though this process, which may be waiting for that, has not seen it yet.
+  return *(seated_[line.place] = &reach(peers_.get(*process)));
 }
 
 // Those that are taken.
