@@ -28,34 +28,71 @@ bool Allocations::decide() {
 
 namespace {
 
+// Null if there is no memory.
+void* try_allocate(std::size_t bytes, std::size_t alignment) {
+  if (Allocations::refuses()) return nullptr;
+  const std::size_t room = (bytes + alignment - 1) / alignment * alignment;
+  return std::aligned_alloc(alignment, room == 0 ? alignment : room);
+}
+
 void* allocate(std::size_t bytes, std::size_t alignment) {
-  if (!Allocations::refuses()) {
-    const std::size_t room = (bytes + alignment - 1) / alignment * alignment;
-    if (void* const memory = std::aligned_alloc(alignment, room == 0 ? alignment : room))
-      return memory;
-  }
+  if (void* const memory = try_allocate(bytes, alignment)) return memory;
   throw std::bad_alloc();
 }
 
 } // namespace
 } // namespace macadam::prove
 
-// All other forms call these.
+// All forms of `new` (and of `delete`), as a sanitizer has each of its own.
+using macadam::prove::allocate;
+using macadam::prove::try_allocate;
+
 void* operator new(std::size_t bytes) {
-  return macadam::prove::allocate(bytes, alignof(std::max_align_t));
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new[](std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return macadam::prove::allocate(bytes, static_cast<std::size_t>(alignment));
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return try_allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return try_allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return try_allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment,
+                     const std::nothrow_t&) noexcept {
+  return try_allocate(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory, std::align_val_t) noexcept {
   std::free(memory);
 }
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
