@@ -255,7 +255,7 @@ void Rank::publish(std::span<const std::byte> address) {
     if (waiting->device_) waiting->device_->wake();
 }
 
-// One who finds nothing is woken once there is something.
+// A rank that finds nothing is woken once there is something.
 std::optional<std::span<const std::byte>> Rank::fetch(Launcher& launcher, int rank) {
   Launcher::Address& its = launcher.addresses.at(static_cast<std::size_t>(rank));
   if (!its.published) {
