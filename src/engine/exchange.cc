@@ -59,7 +59,7 @@ void Engine::read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
                         std::size_t bytes) noexcept {
   Transport& transport = *peer.transport;
   Posted posted = Posted::busy;
-  if (transport.why_not_direct(*peer.link) == nullptr)
+  if (peer.state == PeerState::connected && transport.why_not_direct(*peer.link) == nullptr)
     posted =
         transport.read(*peer.link, destination(receive), from, bytes, receive.id | receive_cookie);
   if (posted == Posted::done) finish_reading(receive, MPI_SUCCESS);

@@ -121,6 +121,9 @@ INSTANTIATE_TEST_SUITE_P(
                    "read starved=1 / send 1 0 20g, send 1 0 4 / recv 0 0 24g"},
         Regression{"OffersOfAProcessThatBrokeDown",
                    "read blocking copies starved=1 / xsend 1 0 20 / recv * 0 24g, xsend 0 0 20"},
+        // A receive that answered an offer read before its peer was connected.
+        Regression{"OfferBeforeTheConnection",
+                   "read blocking late copies / xsend 1 0 20 / recv * 0 24"},
         // A process that could go on with nobody met another afterwards, and sent to it.
         Regression{"AMeetingAfterABreakdown", "read starved=1 / send 1 0 4 / recv 0 0 24g"}),
     [](const auto& instance) { return std::string(instance.param.name); });
