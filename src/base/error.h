@@ -42,4 +42,22 @@ template <class... Args>
   }
 }
 
+// `what`: "for ..." or "to ...".
+[[gnu::cold]] inline Error no_memory(const char* what) noexcept {
+  return make_error(MPI_ERR_NO_MEM, "there is no memory {}; give the process more memory", what);
+}
+
+// In a catch block: what was thrown, as a value. std::bad_alloc is no_memory(`lacking`).
+[[gnu::cold]] inline Error caught(const char* lacking) noexcept {
+  try {
+    throw;
+  } catch (Error& error) {
+    return std::move(error);
+  } catch (const std::bad_alloc&) {
+    return no_memory(lacking);
+  } catch (const std::exception& other) {
+    return make_error(MPI_ERR_INTERN, "internal error: {}", other.what());
+  }
+}
+
 } // namespace macadam::base

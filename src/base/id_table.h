@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/slab.h"
+
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -84,5 +87,26 @@ class IdTable {
   std::vector<Row> rows_;
   std::uint32_t free_ = none; // the last one freed
 };
+
+// An object with its id, in `T::id`. Null if there is no memory.
+template <class T, std::size_t ArenaObjects>
+T* try_make(Slab<T, ArenaObjects>& slab, IdTable<T>& ids) noexcept {
+  T* const made = slab.try_make();
+  if (made == nullptr) return nullptr;
+  made->id = ids.try_add(made);
+  if (made->id != 0) [[likely]]
+    return made;
+  slab.free(made);
+  return nullptr;
+}
+
+// The same. Throws std::bad_alloc.
+template <class T, std::size_t ArenaObjects>
+T& make(Slab<T, ArenaObjects>& slab, IdTable<T>& ids) {
+  T* const made = try_make(slab, ids);
+  if (made == nullptr) [[unlikely]]
+    throw std::bad_alloc();
+  return *made;
+}
 
 } // namespace macadam::base

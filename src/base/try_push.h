@@ -18,4 +18,16 @@ bool try_push(std::vector<T>& vector, T value) noexcept {
   }
 }
 
+// The same, at a place of the vector.
+template <class T>
+bool try_insert(std::vector<T>& vector, typename std::vector<T>::const_iterator at,
+                const T& value) noexcept {
+  try {
+    vector.insert(at, value);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 } // namespace macadam::base

@@ -37,7 +37,7 @@ inline Secret secret_of(Secret job, std::uint32_t generation) {
 }
 
 // The number of a job, the same in all its processes, as it comes from its secret. A part of
-// context ids (mpi::new_context), so it has few bits.
+// context ids (mpi::Instance::new_context), so it has few bits.
 inline constexpr unsigned job_number_bits = 23;
 [[nodiscard]] inline std::uint32_t number_of(const Secret& secret) {
   std::uint64_t mixed = 0;

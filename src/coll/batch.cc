@@ -4,10 +4,14 @@
 #include "base/error.h"
 #include "coll/buffers.h"
 
-#include <new>
 #include <utility>
 
 namespace macadam::coll {
+namespace {
+
+constexpr const char* on_the_way = "for what is on its way between ranks";
+
+} // namespace
 
 void Batch::send(int to, const Data& data) noexcept {
   const engine::Team& team = *comm_.team;
@@ -19,7 +23,7 @@ void Batch::send(int to, const Data& data) noexcept {
                                            receives_ ? exchange : standard);
     if (request != nullptr) add(*request);
   } catch (...) {
-    note_caught();
+    note(base::caught(on_the_way));
   }
 }
 
@@ -31,7 +35,7 @@ void Batch::receive(int from, const Data& data) noexcept {
     add(*engine.receive(&peer, {team.context, from, comm_.tag}, data));
     receives_ = true;
   } catch (...) {
-    note_caught();
+    note(base::caught(on_the_way));
   }
 }
 
@@ -39,7 +43,7 @@ void Batch::copy(const Data& from, const Data& to) noexcept {
   try {
     coll::copy(from, to);
   } catch (...) {
-    note_caught();
+    note(base::caught(on_the_way));
   }
 }
 
@@ -58,10 +62,10 @@ void Batch::check(const engine::Request& request) noexcept {
   const engine::Status& status = request.status;
   if (status.error != MPI_SUCCESS && status.error != MPI_ERR_TRUNCATE) [[unlikely]] {
     const bool gone = status.error == MPI_ERR_PROC_ABORTED;
-    return note(base::make_error(status.error, "{}",
-                                 gone ? "the connection to a process of the communicator failed"
-                                      : "there is no memory for what is on its way between ranks; "
-                                        "give the process more memory"));
+    if (gone)
+      return note(
+          base::make_error(status.error, "the connection to a process of the communicator failed"));
+    return note({status.error, base::no_memory(on_the_way).text});
   }
   if (request.role != engine::Role::receive) return;
   const auto& receive = static_cast<const engine::ReceiveRequest&>(request);
@@ -87,19 +91,6 @@ void Batch::on_complete(engine::Request& request, void* batch) noexcept {
 
 void Batch::note(base::Error&& error) noexcept {
   if (!error_) error_.emplace(std::move(error));
-}
-
-// In a catch block.
-void Batch::note_caught() noexcept {
-  try {
-    throw;
-  } catch (base::Error& error) {
-    note(std::move(error));
-  } catch (const std::bad_alloc&) {
-    note(base::make_error(MPI_ERR_NO_MEM,
-                          "there is no memory for what is on its way between ranks; "
-                          "give the process more memory"));
-  }
 }
 
 void Batch::throw_error() {

@@ -40,7 +40,6 @@ class Batch {
   void add(engine::Request& request);
   void check(const engine::Request& request) noexcept;
   static void on_complete(engine::Request& request, void* batch) noexcept;
-  void note_caught() noexcept;
   [[noreturn]] void throw_error();
 
   const Comm& comm_;

@@ -11,9 +11,7 @@ namespace macadam::engine {
 Deferred* Engine::defer(Peer& peer, Deferred::Type type) noexcept {
   Deferred* const waiting = deferred_slab_.try_make();
   if (waiting == nullptr) {
-    on_failure(base::make_error(MPI_ERR_NO_MEM,
-                                "there is no memory to keep what a peer or the network cannot take "
-                                "now; give the process more memory"));
+    on_failure(base::no_memory("to keep what a peer or the network cannot take now"));
     return nullptr;
   }
   waiting->type = type;

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -14,25 +13,30 @@ namespace macadam::engine {
 class Breakdown {
  public:
   // To be called in a catch block. The first one stays.
-  void note() noexcept {
-    try {
-      throw;
-    } catch (base::Error& error) {
-      if (!what_) what_.emplace(std::move(error));
-    } catch (const std::bad_alloc&) {
-      note(base::make_error(MPI_ERR_NO_MEM, "there is no memory for the records of a network; give "
-                                            "the process more memory"));
-    } catch (const std::exception& other) {
-      note(base::make_error(MPI_ERR_INTERN, "a network failed: {}", other.what()));
-    }
-  }
+  void note() noexcept { note(base::caught("for the records of a network")); }
   void note(base::Error&& error) noexcept {
     if (!what_) what_.emplace(std::move(error));
   }
   [[nodiscard]] bool noted() const { return what_.has_value(); }
   [[nodiscard]] const base::Error& what() const { return *what_; }
-  // Without its text it stays noted.
-  [[nodiscard]] base::Error take() noexcept { return std::move(*what_); }
+
+  // The poll() of a network: `look`, which may throw, and must call raise() now and then. The sink
+  // is told of what was thrown.
+  template <class Sink, class Look>
+  [[gnu::always_inline]] bool poll(Sink& sink, Look&& look) noexcept {
+    try {
+      return look();
+    } catch (...) {
+      note();
+    }
+    sink.on_failure(std::move(*what_)); // without its text it stays noted
+    return true;
+  }
+  // Throws what an operation has noted.
+  void raise() const {
+    if (what_) [[unlikely]]
+      throw *what_;
+  }
 
  private:
   std::optional<base::Error> what_;

@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
-#include <new>
-
 namespace macadam::engine {
 
 SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
@@ -19,9 +17,7 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
   if (!fits_eager || peer.throttled || !peer.backlog.empty()) deliver();
-  SendRequest* const made = try_make_send();
-  if (made == nullptr) throw std::bad_alloc();
-  SendRequest& send = *made;
+  SendRequest& send = base::make(send_slab_, send_ids_);
   send.peer = &peer;
   send.envelope = envelope;
   send.data = data;

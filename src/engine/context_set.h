@@ -26,9 +26,7 @@ class ContextSet {
     } else if (joins_next) {
       next->first = context;
     } else {
-      const auto place = next - ranges_.begin();
-      if (base::try_push(ranges_, {context, context}))
-        std::rotate(ranges_.begin() + place, ranges_.end() - 1, ranges_.end());
+      base::try_insert(ranges_, next, {context, context});
     }
   }
   [[nodiscard]] bool contains(std::uint64_t context) const {

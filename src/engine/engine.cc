@@ -130,25 +130,6 @@ bool Engine::end_after_failure() noexcept {
   return true;
 }
 
-// Null if there is no memory for it.
-SendRequest* Engine::try_make_send() noexcept {
-  SendRequest* const send = send_slab_.try_make();
-  if (send == nullptr) return nullptr;
-  send->id = send_ids_.try_add(send);
-  if (send->id != 0) return send;
-  send_slab_.free(send);
-  return nullptr;
-}
-
-ReceiveRequest* Engine::try_make_receive() noexcept {
-  ReceiveRequest* const receive = receive_slab_.try_make();
-  if (receive == nullptr) return nullptr;
-  receive->id = receive_ids_.try_add(receive);
-  if (receive->id != 0) return receive;
-  receive_slab_.free(receive);
-  return nullptr;
-}
-
 // Noncontiguous data as one block, of `buffers_`. Throws base::Error.
 std::byte* Engine::pack(const Data& data, std::size_t bytes) {
   datatype::PackCursor cursor(*data.type, data.address, data.count);

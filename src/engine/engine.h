@@ -259,8 +259,6 @@ class Engine final : public Sink {
     // dropped.
     new (static_cast<void*>(request)) base::Object(base::ObjectKind::freed);
   }
-  SendRequest* try_make_send() noexcept;
-  ReceiveRequest* try_make_receive() noexcept;
   std::byte* pack(const Data& data, std::size_t bytes);
   void finish_send(SendRequest& send, std::int32_t error) noexcept;
   void free_bounce(SendRequest& send) noexcept;

@@ -47,7 +47,7 @@ bool PartitionedTable::take_back() noexcept {
 void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) noexcept {
   PartitionedReceive* const whole = receive_ids_.find(offer.receive_id);
   if (whole == nullptr || !peer.transport->use(*peer.link, offer.permit)) return;
-  ReceiveRequest* const made = engine_.try_make_receive();
+  ReceiveRequest* const made = base::try_make(engine_.receive_slab_, engine_.receive_ids_);
   if (made == nullptr) {
     engine_.acknowledge(peer, offer.send_id);
     whole->error = MPI_ERR_NO_MEM;

@@ -19,16 +19,6 @@ std::size_t room_of(const PartitionedReceive& receive) {
   return receive.data.number * receive.data.bytes();
 }
 
-// With its id. Throws std::bad_alloc.
-template <class T>
-T& make(base::Slab<T>& slab, base::IdTable<T>& ids) {
-  T* const made = slab.make();
-  made->id = ids.try_add(made);
-  if (made->id != 0) return *made;
-  slab.free(made);
-  throw std::bad_alloc();
-}
-
 } // namespace
 
 PartitionedTable::~PartitionedTable() {
@@ -61,7 +51,7 @@ PartitionedSend& PartitionedTable::make_send(Peer& peer, const Envelope& envelop
   const std::size_t words = (std::size_t{data.number} + 63) / 64;
   auto marked = std::make_unique<std::atomic<std::uint64_t>[]>(words);
   std::vector<std::uint64_t> posted(words);
-  PartitionedSend& send = make(send_slab_, send_ids_);
+  PartitionedSend& send = base::make(send_slab_, send_ids_);
   sends_.push_back(send);
   init(send, peer, envelope, data, ended, argument);
   send.marked = std::move(marked);
@@ -80,7 +70,7 @@ PartitionedReceive& PartitionedTable::make_receive(Peer& peer, const Envelope& e
                                                    const Partitions& data, Partitioned::Ended ended,
                                                    void* argument) {
   auto missing = std::make_unique<std::atomic<std::uint64_t>[]>(data.number);
-  PartitionedReceive& receive = make(receive_slab_, receive_ids_);
+  PartitionedReceive& receive = base::make(receive_slab_, receive_ids_);
   receives_.push_back(receive);
   init(receive, peer, envelope, data, ended, argument);
   receive.missing = std::move(missing);
@@ -106,9 +96,7 @@ void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) n
   }
   if (engine_.dropped_.contains(offer.context)) return;
   if (!base::try_push(offers_, {&peer, offer}))
-    engine_.on_failure(base::make_error(MPI_ERR_NO_MEM,
-                                        "there is no memory to keep the offer of a partitioned "
-                                        "send; give the process more memory"));
+    engine_.on_failure(base::no_memory("to keep the offer of a partitioned send"));
 }
 
 void PartitionedTable::match(PartitionedReceive& receive, const wire::PartitionedSend& offer) {
@@ -233,7 +221,7 @@ SendRequest* PartitionedTable::make_part(PartitionedSend& whole, std::uint32_t p
   SendRequest* send = nullptr;
   try {
     if (!whole.type->contiguous()) packed = engine_.pack(data, bytes);
-    send = engine_.try_make_send();
+    send = base::try_make(engine_.send_slab_, engine_.send_ids_);
   } catch (const base::Error&) {
   } catch (const std::bad_alloc&) {
   }

@@ -140,9 +140,7 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes,
 Message* Engine::keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) noexcept {
   Message* const message = message_slab_.try_make();
   if (message == nullptr) {
-    on_failure(base::make_error(
-        MPI_ERR_NO_MEM, "there is no memory for the record of a message that came before its "
-                        "receive; give the process more memory"));
+    on_failure(base::no_memory("for the record of a message that came before its receive"));
     return nullptr;
   }
   message->peer = &peer;

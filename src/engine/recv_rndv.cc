@@ -149,14 +149,10 @@ void Engine::keep_announcement(Channel& channel, const Announcement& target) noe
     *at = target;
     return;
   }
-  const auto place = at - list.begin();
-  if (!base::try_push(list, target)) {
-    // Its receive would wait for its use: the messages to come do not say that they could use one.
-    ++counters_.announcements_dropped;
-    channel.uncounted = true;
-    return;
-  }
-  std::rotate(list.begin() + place, list.end() - 1, list.end());
+  if (base::try_insert(list, at, target)) return;
+  // Its receive would wait for its use: the messages to come do not say that they could use one.
+  ++counters_.announcements_dropped;
+  channel.uncounted = true;
 }
 
 // Writes a message to the receiver's buffer.

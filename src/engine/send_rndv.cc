@@ -131,9 +131,7 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
 Message* Engine::keep_offer(const Message& message) noexcept {
   Message* const kept = message_slab_.try_make();
   if (kept == nullptr) {
-    on_failure(base::make_error(
-        MPI_ERR_NO_MEM, "there is no memory to keep the offer of a message; give the process "
-                        "more memory"));
+    on_failure(base::no_memory("to keep the offer of a message"));
     return nullptr;
   }
   kept->peer = message.peer;

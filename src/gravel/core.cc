@@ -145,14 +145,13 @@ Request& Core::request(RequestId id) const {
 
 Request& Core::make_request(RequestKind kind, Peer& with, std::size_t bytes, int tag,
                             Region* region) {
-  Request& made = *request_slab_.make();
+  Request& made = base::make(request_slab_, request_ids_);
   made.kind = kind;
   made.peer = &with;
   made.bytes = bytes;
   made.tag = tag;
   made.region = region;
   if (region != nullptr) ++region->uses;
-  made.id = request_ids_.add(&made);
   with.requests.push_back(made);
   return made;
 }

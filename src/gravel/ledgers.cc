@@ -267,7 +267,7 @@ std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int sou
   const std::optional<Taken> taken = take(ledger, kind, source, tag);
   if (!taken) return {};
   const Entry& entry = taken->entry;
-  Buffer& made = *buffer_slab_.make();
+  Buffer& made = base::make(buffer_slab_, buffer_ids_);
   buffers_.push_back(made);
   made.peer = &peer(taken->from);
   made.kind = kind;
@@ -276,7 +276,6 @@ std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int sou
   made.bytes = entry.bytes;
   made.request = entry.request;
   made.position = taken->position;
-  made.id = buffer_ids_.add(&made);
   return made.id;
 }
 

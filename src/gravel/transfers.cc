@@ -60,7 +60,7 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
     held_->bytes += bytes;
     ++counters_.joined;
   } else {
-    Transfer& transfer = *transfer_slab_.make();
+    Transfer& transfer = base::make(transfer_slab_, transfer_ids_);
     transfer.buffer = &into;
     transfer.request = &made;
     transfer.region = region;
@@ -68,7 +68,6 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
     transfer.remote = {into.memory.address + offset, into.memory.key};
     transfer.bytes = bytes;
     transfer.is_get = is_get;
-    transfer.id = transfer_ids_.add(&transfer);
     if (region != nullptr) ++region->uses;
     ++into.unposted;
     ++into.unfinished;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // New communicators from an old one. Each costs one agreement on a context, which the leader (rank
-// 0 of the new communicator) chooses; see Process::new_context().
+// 0 of the new communicator) chooses; see Instance::new_context().
 #include "mpi/comm_create.h"
 
 #include "coll/algorithms.h"

@@ -21,13 +21,7 @@ inline bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
 }
 
 bool RdmaTransport::poll(Sink& sink) noexcept {
-  try {
-    return look(sink);
-  } catch (...) {
-    breakdown_.note();
-  }
-  sink.on_failure(breakdown_.take());
-  return true;
+  return breakdown_.poll(sink, [&] { return look(sink); });
 }
 
 // Most polls have nothing to do but to look for arrivals, and most of them find nothing.
@@ -47,8 +41,7 @@ inline bool RdmaTransport::look(Sink& sink) {
 
 // With all that is done beside messages; what is still to be done is for the next poll.
 bool RdmaTransport::poll_all(Sink& sink) {
-  if (breakdown_.noted()) [[unlikely]]
-    throw breakdown_.take();
+  breakdown_.raise();
   const bool arming = arm_wanted_.load(std::memory_order_relaxed);
   if (arming) arm_queues();
   bool moved = false;

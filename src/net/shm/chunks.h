@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 // Long data pass from one process to another through chunks, blocks of memory that both map. Every
 // process lays some out. A sender takes a free one, of its own or of the receiver's, and says so in
@@ -52,8 +53,10 @@ class Chunks {
     return at.load(std::memory_order_relaxed) == nobody &&
            at.compare_exchange_strong(nobody, holder + 1, std::memory_order_acquire);
   }
-  [[nodiscard]] bool held_by(std::uint32_t chunk, std::uint32_t holder) const {
-    return word(chunk).load(std::memory_order_relaxed) == holder + 1;
+  // Nothing: it is free.
+  [[nodiscard]] std::optional<std::uint32_t> holder(std::uint32_t chunk) const {
+    const std::uint32_t held = word(chunk).load(std::memory_order_relaxed);
+    return held == 0 ? std::nullopt : std::optional(held - 1);
   }
   void free(std::uint32_t chunk) const { word(chunk).store(0, std::memory_order_release); }
 

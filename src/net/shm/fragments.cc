@@ -99,9 +99,9 @@ void Transport::pass_on(Peer& peer, ChunkName name) {
 void Transport::take_chunks_back(const Peer& peer) {
   const std::span<const Seat> seats = seats_here();
   const auto is_its = [&](std::uint32_t chunk) {
-    for (std::uint32_t seat = own_seat + 1; seat < seats.size(); ++seat)
-      if (chunks_.held_by(chunk, seat)) return process_in(seats[seat]) == peer.rank;
-    return chunks_.held_by(chunk, own_seat) && lent_to_[chunk] == peer.rank;
+    const std::optional<std::uint32_t> seat = chunks_.holder(chunk);
+    if (!seat || *seat >= seats.size()) return false;
+    return *seat == own_seat ? lent_to_[chunk] == peer.rank : process_in(seats[*seat]) == peer.rank;
   };
   for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
     if (is_its(chunk)) chunks_.free(chunk);

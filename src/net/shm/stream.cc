@@ -378,7 +378,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
       break;
     }
   }
-  PendingGet* const made = get_slab_.try_make();
+  PendingGet* const made = base::try_make(get_slab_, get_ids_);
   if (made == nullptr) return Posted::busy;
   PendingGet& get = *made;
   get.peer = &peer;
@@ -386,11 +386,6 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   get.from = source.address;
   get.bytes = bytes;
   get.cookie = cookie;
-  get.id = get_ids_.try_add(&get);
-  if (get.id == 0) {
-    get_slab_.free(&get);
-    return Posted::busy;
-  }
   get.state = state;
   gets_.push_back(get);
   unfinished_.store(true, std::memory_order_relaxed);

@@ -301,13 +301,7 @@ bool Transport::idle(unsigned fruitless, unsigned longest_us) {
 }
 
 bool Transport::poll(Sink& sink) noexcept {
-  try {
-    return poll_all(sink);
-  } catch (...) {
-    breakdown_.note();
-  }
-  sink.on_failure(breakdown_.take());
-  return true;
+  return breakdown_.poll(sink, [&] { return look(sink); });
 }
 
 // A peer may still copy to memory that it was told of, as it could all the time.
@@ -324,7 +318,7 @@ void Transport::abandon(Sink& sink) noexcept {
   report_lost(sink);
 }
 
-bool Transport::poll_all(Sink& sink) {
+inline bool Transport::look(Sink& sink) {
   unsigned moved = 0;
   for (std::size_t i = 0; i < rings_.size(); ++i)
     moved += read_ring(*rings_[i], sink);
@@ -474,8 +468,7 @@ void Transport::fail_damaged(Rank writer, const std::string& what) {
 }
 
 bool Transport::take_up(Sink& sink) {
-  if (breakdown_.noted()) [[unlikely]]
-    throw breakdown_.take();
+  breakdown_.raise();
   settle_rings();
   fail_ended();
   bool moved = advance_streams(sink);

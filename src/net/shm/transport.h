@@ -167,7 +167,7 @@ class Transport final : public engine::Transport {
   [[noreturn, gnu::cold, gnu::noinline]] static void fail_damaged_line(Rank writer,
                                                                        const Line& line);
   [[noreturn, gnu::cold]] static void fail_damaged(Rank writer, const std::string& what);
-  bool poll_all(Sink& sink);
+  [[gnu::always_inline]] bool look(Sink& sink);
   bool take_up(Sink& sink);
   void look_for_ended();
   void note_end(Peer& peer) noexcept;

@@ -163,6 +163,22 @@ TEST_F(Failure, UnknownPacketEndsAllCommunication) {
   expect_rest();
 }
 
+// What an operation of a network could only note is told, with its text, by the next poll.
+TEST(Breakdown, IsToldByTheNextPoll) {
+  struct {
+    std::string text;
+    void on_failure(base::Error&& why) { text = std::move(why.text); }
+  } sink;
+  engine::Breakdown breakdown;
+  breakdown.note(base::make_error(MPI_ERR_NO_MEM, "first"));
+  breakdown.note(base::make_error(MPI_ERR_NO_MEM, "second"));
+  EXPECT_TRUE(breakdown.poll(sink, [&] {
+    breakdown.raise();
+    return false;
+  }));
+  EXPECT_EQ(sink.text, "first");
+}
+
 TEST_F(Failure, FreedRequestsAreMarked) {
   SendRequest* request = send(pattern(large));
   const auto offer = expect_offer(wire::Offer::read);

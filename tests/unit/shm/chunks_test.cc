@@ -14,12 +14,12 @@ TEST(Chunks, HaveOneHolderEach) {
   const Mapping memory(extent);
   const Chunks chunks(memory.base(), plan);
   EXPECT_TRUE(chunks.take(3, 0));
-  EXPECT_TRUE(chunks.held_by(3, 0));
+  EXPECT_EQ(chunks.holder(3), 0u);
   EXPECT_FALSE(chunks.take(3, 0));
   EXPECT_FALSE(chunks.take(3, 1));
   EXPECT_TRUE(chunks.take(4, 1));
   chunks.free(3);
-  EXPECT_FALSE(chunks.held_by(3, 0));
+  EXPECT_EQ(chunks.holder(3), std::nullopt);
   EXPECT_TRUE(chunks.take(3, 1));
 }
 
