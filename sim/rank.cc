@@ -241,7 +241,6 @@ Rank::make_transports(const base::Settings& settings) {
   transport_ = transport.get();
   const net::rdma::wire::Endpoint own = transport->endpoint();
   processes_->job().publish(std::as_bytes(std::span(&own, 1)));
-  transport->connect_all();
   std::vector<std::unique_ptr<engine::Transport>> transports;
   transports.push_back(std::move(transport));
   return transports;

@@ -22,6 +22,13 @@ bool Networks::connects_none(const RankMap& group, int own) const {
   return true;
 }
 
+bool Networks::connect_at_start() const {
+  bool connected = true;
+  for (Transport* const network : list_)
+    connected = network->connect_at_start() && connected;
+  return connected;
+}
+
 bool Networks::drain() const {
   bool drained = true;
   for (Transport* const network : list_)

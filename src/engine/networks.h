@@ -41,6 +41,7 @@ class Networks {
       moved = network->poll(sink) || moved;
     return moved;
   }
+  [[nodiscard]] bool connect_at_start() const;
   [[nodiscard]] bool drain() const;
   [[nodiscard]] bool leave() const;
   // The nearest waits for all; before it sleeps the others are armed.

@@ -143,6 +143,10 @@ class Transport {
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.
   virtual Link& connect(Rank peer, PeerState& state) = 0;
 
+  // The connections that the settings want before the first message, where all processes of the job
+  // start together: true once all are there. To be asked again between polls. Throws base::Error.
+  virtual bool connect_at_start() { return true; }
+
   // Payload bytes up to which EAGER is best now for what goes to a peer, and for what comes from
   // it. A transport may learn; the two ends of a connection need not agree at any time.
   [[nodiscard]] virtual std::size_t eager_to(const Link&) const noexcept { return limits().eager; }

@@ -70,7 +70,6 @@ class RealRuntime final : public Runtime {
         std::make_unique<rdma::RdmaTransport>(*device_, *processes_, settings, &*changes_, beside);
     const rdma::wire::Endpoint own = transport->endpoint();
     job_->publish(std::as_bytes(std::span(&own, 1)));
-    transport->connect_all();
     return transport;
   }
 

@@ -51,6 +51,19 @@ void check_level(int required) {
   }
 }
 
+// A session may begin an instance while others are not there: it is here that all start together.
+void connect_at_start(Process& self) {
+  try {
+    self.instance->wait_until([&] { return self.instance->engine->networks().connect_at_start(); });
+  } catch (...) {
+    if (self.users == 0) {
+      self.job->leave();
+      end(self);
+    }
+    throw;
+  }
+}
+
 } // namespace
 
 void init_thread(Process& self, int*, char***, int required, int* provided) {
@@ -62,6 +75,7 @@ void init_thread(Process& self, int*, char***, int required, int* provided) {
   }
   check_level(required);
   start(self);
+  connect_at_start(self);
   make_communicators(self);
   *provided = self.admit_user(required);
   self.world.main_thread = std::this_thread::get_id();

@@ -87,9 +87,10 @@ class Run::Rank final : public boot::Job {
       transport_ =
           std::make_unique<RdmaTransport>(device_, *processes_, run_.setup_.settings, &memory_);
       publish({});
-      transport_->connect_all();
       witness_.emplace(*transport_, *run_.job_, number_, run_.setup_.notifications);
       run_.job_->start(number_, *witness_);
+      for (unsigned fruitless = 0; !transport_->connect_at_start();)
+        if (!progress()) transport_->idle(++fruitless, 50);
       const auto& steps = run_.setup_.program.ranks[static_cast<std::size_t>(number_)];
       while (run_.job_->next(number_) < steps.size() && run_.job_->may_call(number_)) {
         pass_time();

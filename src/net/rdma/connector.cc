@@ -34,8 +34,7 @@ Connector::Connector(Device& device, const boot::Processes& processes,
                      const QueuePairOptions& options, std::uint32_t most, bool permits)
     : device_(device), processes_(processes), settings_(settings), receiver_(receiver),
       queues_(queues), options_(options), rank_(processes.own()), secret_(processes.secret(rank_)),
-      most_(most), in_order_(settings.rdma_connections == base::ConnectMode::serial),
-      expected_(rank_), datagrams_(device, qkey_of(secret_)) {
+      most_(most), expected_(rank_), datagrams_(device, qkey_of(secret_)) {
   if (permits) permit_rows_.emplace(device);
 }
 
@@ -160,11 +159,9 @@ std::string Connector::reason(const Connection& connection) const {
 void Connector::expect(Rank peer) {
   const std::scoped_lock guard(lock_);
   expected_ = peer;
-  if (peer == rank_) {
-    in_order_ = false;
-  } else if (Connection& connection = get_locked(peer); connection.parked != nullptr) {
+  if (peer == rank_) return;
+  if (Connection& connection = get_locked(peer); connection.parked != nullptr)
     answer_parked(connection);
-  }
 }
 
 void Connector::progress() {

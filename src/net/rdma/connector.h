@@ -102,7 +102,7 @@ class Connector {
   // Any of these. (Connections that wait are being made.)
   [[nodiscard]] bool needs_care() const { return busy() || has_state_events(); }
 
-  // Start-up in rank order: only requests of this peer are answered.
+  // Start-up in rank order: only requests of this peer are answered; of all, if it is this process.
   void expect(Rank peer);
 
   [[nodiscard]] const ConnectorCounters& counters() const { return counters_; }
@@ -126,7 +126,9 @@ class Connector {
   void lose(Connection& connection, const std::string& reason);
   void serve_waiting();
   // Start-up in rank order: whether requests of this peer are answered now.
-  [[nodiscard]] bool is_expected(Rank peer) const { return !in_order_ || peer == expected_; }
+  [[nodiscard]] bool is_expected(Rank peer) const {
+    return expected_ == rank_ || peer == expected_;
+  }
   template <class Is>
   Connection* first_opening(Is&& is) const {
     for (Connection& connection : opening_)
@@ -166,8 +168,7 @@ class Connector {
   std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
   base::List<Connection, OpeningList> opening_; // those that are being made; oldest first
   std::vector<Connection*> state_events_;
-  bool in_order_ = false;
-  Rank expected_ = 0;
+  Rank expected_;
   std::string lost_; // why no more connections can be made; empty: they can
   ConnectorCounters counters_;
   Datagrams datagrams_;

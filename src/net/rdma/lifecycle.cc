@@ -204,20 +204,6 @@ void RdmaTransport::abandon(Sink& sink) noexcept {
 
 // ---- Static connections (Wu et al., section 5.6): what on-demand is compared with.
 
-namespace {
-
-// At start-up the engine knows no peer yet, so there is nobody to tell.
-class Nobody final : public Sink {
- public:
-  void on_message(Rank, const std::byte*, std::size_t) noexcept override {}
-  void on_put(Rank, std::uint32_t, std::size_t) noexcept override {}
-  void on_complete(std::uint64_t, bool) noexcept override {}
-  void on_peer(Rank, engine::PeerState) noexcept override {}
-  void on_failure(base::Error&&) noexcept override {} // it is thrown
-};
-
-} // namespace
-
 Rank RdmaTransport::connections_at_start() const {
   if (settings_.rdma_connections == base::ConnectMode::on_demand) return 0;
   Rank count = 0;
@@ -226,47 +212,47 @@ Rank RdmaTransport::connections_at_start() const {
   return count;
 }
 
-void RdmaTransport::wait_at_start(Sink& sink) {
-  if (connector_->busy()) connector_->progress();
-  if (!take_state_events(sink)) device_.wait(500);
+bool RdmaTransport::connect_at_start() {
+  if (settings_.rdma_connections == base::ConnectMode::on_demand) return true;
+  return settings_.rdma_connections == base::ConnectMode::serial ? connect_in_turn()
+                                                                 : connect_at_once();
 }
 
-void RdmaTransport::connect_all() {
-  if (settings_.rdma_connections == base::ConnectMode::on_demand) return;
-  Nobody nobody;
-  const auto is_up = [&](Connection& connection) {
-    if (connection.phase >= Phase::breaking)
-      base::fail(MPI_ERR_OTHER, "RDMA: no connection to rank {}: {}", connection.rank,
-                 connector_->reason(connection));
-    return connection.phase == Phase::open;
-  };
-  if (settings_.rdma_connections == base::ConnectMode::serial) {
-    // Client-server, in the order of ranks: the lower rank serves, whoever asks first.
-    for (Rank peer = 0; peer < job_size_; ++peer) {
-      if (!connects_at_start(peer)) continue;
-      Connection& connection = connector_->get(peer);
-      if (peer < rank_)
-        connector_->open(connection);
-      else
-        connector_->expect(peer);
-      while (!is_up(connection))
-        wait_at_start(nobody);
-    }
-    return connector_->expect(rank_);
-  }
-  // Peer-to-peer, starting behind oneself so that not all ask the same rank.
-  for (Rank i = 1; i < job_size_; ++i) {
-    const Rank peer = (rank_ + i) % job_size_;
+// Peer-to-peer, starting behind oneself so that not all ask the same rank: first all are asked,
+// then all are waited for.
+bool RdmaTransport::connect_at_once() {
+  for (; at_start_ < 2 * job_size_; ++at_start_) {
+    const Rank peer = (rank_ + at_start_) % job_size_;
     if (!connects_at_start(peer)) continue;
-    while (connector_->opening() >= most_opening)
-      wait_at_start(nobody);
-    connector_->open(connector_->get(peer));
+    const bool asks = at_start_ < job_size_;
+    if (asks && connector_->opening() >= most_opening) return false;
+    Connection& connection = connector_->get(peer);
+    connector_->open(connection);
+    if (!asks && !is_up(connection)) return false;
   }
-  for (Rank peer = 0; peer < job_size_; ++peer) {
-    if (!connects_at_start(peer)) continue;
-    while (!is_up(connector_->get(peer)))
-      wait_at_start(nobody);
+  return true;
+}
+
+// Client-server, in the order of ranks: the lower rank serves, no matter who else asks.
+bool RdmaTransport::connect_in_turn() {
+  for (; at_start_ < job_size_; ++at_start_) {
+    if (!connects_at_start(at_start_)) continue;
+    Connection& connection = connector_->get(at_start_);
+    if (at_start_ < rank_)
+      connector_->open(connection);
+    else
+      connector_->expect(at_start_);
+    if (!is_up(connection)) return false;
   }
+  connector_->expect(rank_);
+  return true;
+}
+
+bool RdmaTransport::is_up(const Connection& connection) const {
+  if (connection.phase >= Phase::breaking)
+    base::fail(MPI_ERR_OTHER, "RDMA: no connection to rank {}: {}", connection.rank,
+               connector_->reason(connection));
+  return connection.phase == Phase::open;
 }
 
 } // namespace macadam::net::rdma

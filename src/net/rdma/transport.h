@@ -81,16 +81,13 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   // To be published, so that peers find us.
   [[nodiscard]] wire::Endpoint endpoint() const { return connector_->endpoint(); }
 
-  // Start-up with static connections (rdma_connections `all` or `serial`): connects to every rank
-  // that goes by RDMA and waits for it; every process must call it. On demand: does nothing. Throws
-  // base::Error.
-  void connect_all();
-
   [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
   [[nodiscard]] bool reaches(Rank peer) const noexcept override {
     return sleeper_ == nullptr || !processes_.is_local(peer);
   }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  // With static connections (rdma_connections `all` or `serial`): to every rank that goes by RDMA.
+  bool connect_at_start() override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
@@ -216,7 +213,9 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void end_broken(Connection& connection, Sink& sink);
   [[nodiscard]] bool connects_at_start(Rank peer) const { return peer != rank_ && reaches(peer); }
   [[nodiscard]] Rank connections_at_start() const;
-  void wait_at_start(Sink& sink);
+  bool connect_at_once();
+  bool connect_in_turn();
+  [[nodiscard]] bool is_up(const Connection& connection) const;
 
   // transfer.cc: puts and gets
   Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
@@ -244,6 +243,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   engine::Transport* const sleeper_; // null: this network
   const Rank rank_;
   const Rank job_size_; // of our own job, whose ranks come first
+  Rank at_start_ = 0;   // where connect_at_start() goes on
   std::vector<std::string> fallbacks_;
   const model::Shape shape_;
   const engine::Limits limits_;

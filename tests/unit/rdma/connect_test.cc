@@ -138,27 +138,6 @@ TEST(Connect, ranks_that_receive_in_different_ways_are_told) {
   EXPECT_NE(world[0].transport->fallbacks()[0].find("MACADAM_RDMA_RECEIVE"), std::string::npos);
 }
 
-// Every process in a fiber of its own, as in the simulator: start-up waits inside.
-void run_all(World& world, const std::function<void(World::Process&)>& program) {
-  std::vector<std::unique_ptr<sim::Fiber>> fibers;
-  unsigned ended = 0;
-  for (auto& process : world.processes) {
-    World::Process& own = *process;
-    fibers.push_back(std::make_unique<sim::Fiber>(1 << 18, [&own, &program, &ended] {
-      program(own);
-      ++ended;
-    }));
-    own.processor.run_in(fibers.back().get());
-    world.scheduler.at(0, [fiber = fibers.back().get()] { fiber->resume(); });
-  }
-  for (int events = 0; ended < fibers.size(); ++events) {
-    ASSERT_LT(events, 10000000) << "start-up does not end";
-    ASSERT_TRUE(world.scheduler.step()) << "start-up stands still";
-  }
-  for (auto& process : world.processes)
-    process->processor.run_in(nullptr);
-}
-
 // What a peer has published reaches others late: its requests are as good as lost until then.
 TEST(Connect, a_request_of_a_peer_whose_address_has_not_come_is_answered_later) {
   World world(2);
@@ -196,6 +175,15 @@ TEST(Lost, an_adapter_takes_all_connections_with_it) {
   ASSERT_TRUE(world.until([&] { return world[1].counter("broken") == 1; }));
 }
 
+bool connected_at_start(World& world) {
+  return world.until([&] {
+    bool all = true;
+    for (auto& process : world.processes)
+      all = process->transport->connect_at_start() && all;
+    return all;
+  });
+}
+
 class AtStart : public testing::TestWithParam<ConnectMode> {};
 
 TEST_P(AtStart, every_pair_is_connected) {
@@ -204,7 +192,7 @@ TEST_P(AtStart, every_pair_is_connected) {
   constexpr Rank size = 9;
   World world(size, settings);
   world.start();
-  run_all(world, [](World::Process& process) { process.transport->connect_all(); });
+  ASSERT_TRUE(connected_at_start(world));
   world.run(2000);
   std::vector<Stream> streams;
   for (Rank from = 0; from < size; ++from) {
@@ -233,7 +221,7 @@ TEST_P(AtStart, only_ranks_that_rdma_serves_are_connected) {
   for (auto& process : world.processes)
     process->node_ranks = 2;
   world.start();
-  run_all(world, [](World::Process& process) { process.transport->connect_all(); });
+  ASSERT_TRUE(connected_at_start(world));
   world.run(2000);
   for (Rank rank = 0; rank < size; ++rank) {
     const RdmaTransport& transport = *world[rank].transport;
