@@ -61,7 +61,7 @@ enum class Life : std::uint8_t {
   unknown, // nothing: only the network can tell
   running, // or not started yet
   over,    // it has ended, in good order perhaps: a peer that waits for it finds out
-  failed,  // it has ended before its time
+  failed,  // it has ended before its time, or given up
 };
 
 // The processes of a job, as one of them sees it: who they are, how they are reached, whether they
@@ -120,6 +120,9 @@ class Job {
   [[nodiscard]] virtual Life life(int) const { return Life::unknown; }
   // How many neighbours have failed so far. Asked now and then by a wait in vain.
   [[nodiscard]] virtual unsigned failures() const { return 0; }
+  // This process talks to nobody any more in this generation, though its program goes on: its
+  // neighbours find that it has failed.
+  virtual void give_up() {}
 };
 
 } // namespace macadam::boot

@@ -23,7 +23,7 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::uint64_t magic_word = 0x6d61636164616d31; // "macadam1"
-constexpr std::uint32_t layout_version = 6;
+constexpr std::uint32_t layout_version = 7;
 
 std::byte* map(int fd, std::uint64_t bytes) {
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;

@@ -60,8 +60,9 @@ struct JobHeader {
   alignas(64) std::atomic<std::uint32_t> reports_wanted;
   // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
-  std::atomic<std::uint32_t> absent;                      // ranks that ended without having joined
-  std::atomic<std::uint32_t> failed;                      // ranks of this node that are `dead`
+  std::atomic<std::uint32_t> absent; // ranks that ended without having joined
+  // Ranks of this node that are `dead`, and those that have given up.
+  std::atomic<std::uint32_t> failed;
   alignas(64) std::atomic<std::uint32_t> barrier_arrived; // of this node
   std::atomic<std::uint32_t> barrier_round;               // futex
 };
@@ -95,10 +96,11 @@ struct RankRow {
   std::int32_t start_error;                   // errno when the program could not be started
   StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
+  std::atomic<std::uint32_t> given_up;        // 1 + the generation in which it did
   std::uint32_t endpoint_address_used;
   std::array<std::byte, endpoint_address_bytes>
       endpoint_address;       // what the transport wants peers to know
-  std::array<char, 148> text; // of MPI_Abort, null-terminated
+  std::array<char, 144> text; // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 

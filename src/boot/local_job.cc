@@ -225,7 +225,7 @@ Life LocalJob::life(int rank) const {
   case RankState::starting:
   case RankState::running:
   case RankState::finalized: // it may come, or come back
-    return Life::running;
+    return memory_.row(rank).given_up.load() == generation_ + 1 ? Life::failed : Life::running;
   case RankState::gone:
   case RankState::aborted:
     return Life::over;
@@ -233,6 +233,11 @@ Life LocalJob::life(int rank) const {
     return Life::failed;
   }
   return Life::unknown;
+}
+
+void LocalJob::give_up() {
+  own_row().given_up.store(generation_ + 1);
+  memory_.header().failed.fetch_add(1, std::memory_order_release);
 }
 
 SharedMemory LocalJob::own_memory() {

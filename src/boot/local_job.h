@@ -69,11 +69,12 @@ class LocalJob final : public LaunchedJob {
   void withdraw(std::uint64_t bytes) override { memory_.header().promised.fetch_sub(bytes); }
   [[nodiscard]] pid_t pid(int rank) const override { return memory_.row(rank).pid; }
 
-  // As far as mpiexec has seen.
+  // As far as mpiexec has seen, and the rank has said itself.
   [[nodiscard]] Life life(int rank) const override;
   [[nodiscard]] unsigned failures() const override {
     return memory_.header().failed.load(std::memory_order_acquire);
   }
+  void give_up() override;
 
   void barrier(const std::function<void()>& idle) override;
   void barrier() { barrier({}); }

@@ -306,6 +306,7 @@ bool Transport::poll(Sink& sink) noexcept {
 
 // A peer may still copy to memory that it was told of, as it could all the time.
 void Transport::abandon(Sink& sink) noexcept {
+  processes_.job().give_up();
   while (!streams_.empty()) {
     Stream& stream = streams_.pop_front();
     const bool is_put = stream.end == Stream::End::complete_put;

@@ -184,5 +184,20 @@ TEST(Ended, WhatItHadSentComesBeforeTheNewsOfItsEnd) {
   close(ready[1]);
 }
 
+// As one does that has found shared memory damaged, while its program goes on.
+TEST(Ended, AProcessThatGivesUpHasFailedForItsNeighboursOnceTheyHaveReadWhatItSent) {
+  Job job(3);
+  Job::View views[] = {{job, 0}, {job, 1}, {job, 2}};
+  Endpoint self(views[0], {}), broken(views[1], {}), other(views[2], {});
+  broken.send_text(0, "last");
+  broken.transport().abandon(broken);
+  self.wait([&] { return self.states.contains(1); });
+  EXPECT_EQ(self.states.at(1), engine::PeerState::failed);
+  EXPECT_EQ(self.receive(), "last");
+  EXPECT_FALSE(self.states.contains(2));
+  other.send_text(0, "goes on");
+  EXPECT_EQ(self.receive(), "goes on");
+}
+
 } // namespace
 } // namespace macadam::net::shm::test

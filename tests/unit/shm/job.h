@@ -79,6 +79,7 @@ class Job {
       return job_.rows_[peer].failed.load(std::memory_order_acquire) ? Life::failed : Life::running;
     }
     [[nodiscard]] unsigned failures() const override { return job_.failures_; }
+    void give_up() override { job_.fail(rank_); }
 
    private:
     [[nodiscard]] SharedMemory segment(Rank rank) const {
