@@ -164,7 +164,8 @@ TEST(PairChannel, RandomExchangesKeepTheirOrder) {
   EXPECT_GT(refused, 100u);
 }
 
-TEST(PairChannel, TwoThreads) {
+// Returns how many messages went by the mailboxes.
+std::uint64_t talk_in_two_threads() {
   constexpr std::uint32_t messages = 30000;
   Pair pair;
   std::uint64_t by_mailbox[2] = {};
@@ -197,8 +198,17 @@ TEST(PairChannel, TwoThreads) {
   std::thread second([&] { process(1); });
   process(0);
   second.join();
-  RecordProperty("in_turn", std::to_string(by_mailbox[0] + by_mailbox[1]));
-  EXPECT_GT(by_mailbox[0] + by_mailbox[1], 100u); // both ways were mixed; usually thousands
+  return by_mailbox[0] + by_mailbox[1];
+}
+
+// Rings and mailboxes mixed: usually thousands of answers at once, few where the threads wait long
+// for a core.
+TEST(PairChannel, TwoThreads) {
+  std::uint64_t by_mailbox = 0;
+  for (int talks = 0; talks < 10 && by_mailbox <= 100; ++talks)
+    by_mailbox += talk_in_two_threads();
+  RecordProperty("in_turn", std::to_string(by_mailbox));
+  EXPECT_GT(by_mailbox, 100u);
 }
 
 } // namespace
