@@ -199,7 +199,15 @@ class Mistakes(LaunchTest):
                 (["-hosted", "true"], "unknown option -hosted"),  # neither -h nor a cluster
                 (["-Verbose", "true"], "unknown option -Verbose"),
                 (["-lh", "true"], "unknown option -lh"),
-                (["-l", "-V=", "-n", 1, "-ppn", 2, "true"], "unknown option -ppn"),
+                (["-l", "-V=", "-n", 1, "-frob", 2, "true"], "unknown option -frob"),
+                (["-ppn", 0, "true"], "--ppn: Value 0 not in range 1 to 4096"),
+                (["-configfile", "jobs", "true"],
+                 "--configfile is for other launchers: write the programs into a script: "
+                 "mpiexec -n 1 ./a : -n 2 ./b"),
+                (["-path", "/opt/bin", "true"], "--path is for other launchers: set PATH for the ranks: -genv PATH folders"),
+                (["-output-filename", "out", "true"],
+                 "--outfile-pattern is for other launchers: all output goes to one place; -l begins "
+                 "every line with the rank that wrote it"),
                 (["--frobnicate", "true"], "unknown option --frobnicate"),
                 (["-env", "A=B", "C", "true"], '"A=B" is no name of a variable'),
                 (["-pset", "", "true"], "--pset: a process set needs a name"),
@@ -225,6 +233,49 @@ class Mistakes(LaunchTest):
                              ("no-such-program-in-path", "No such file or directory")):
             self.assert_fails(self.mpiexec("-n", 1, program), 127,
                               f"mpiexec: rank 0 on host {HOST} could not start {program}: {why}")
+
+
+    def test_program_of_this_folder_is_hinted_at(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "hello-of-mine")
+            program.write_text("#!/bin/sh\n")
+            program.chmod(0o755)
+            said = (f"mpiexec: rank 0 on host {HOST} could not start hello-of-mine: No such file or "
+                    "directory; the folder has one of this name, which is started as ./hello-of-mine")
+            self.assert_fails(self.mpiexec("-n", 1, "hello-of-mine", cwd=folder), 127, said)
+            self.assert_fails(self.mpiexec("-n", 1, "-wd", folder, "hello-of-mine"), 127, said)
+            result = self.mpiexec("-n", 1, "hello-of-others", cwd=folder)
+            self.assertNotIn("; the folder", result.stderr)
+
+
+class Habits(LaunchTest):
+    """What people type who come from other launchers."""
+
+    def test_other_names(self):
+        for count in (["-c", 3], ["-ppn", 3], ["-perhost", 3], ["-N", 3]):
+            result = self.mpiexec(*count, "echo", "here")
+            self.assertEqual(result.stdout, 3 * "here\n", count)
+        self.assertEqual(self.mpiexec("-n", 2, "-ppn", 1, "echo", "here").stdout, 2 * "here\n")
+        for label in ("-prepend-rank", "--tag-output"):
+            self.assertIn("0", self.mpiexec(label, "-n", 1, "echo", "here").stdout)
+        self.assertEqual(self.mpiexec("-wd", "/", "pwd").stdout, "/\n")
+
+    def test_variables_that_are_passed_on_anyway(self):
+        self.environment["OF_MINE"] = "kept"
+        result = self.mpiexec("-genvlist", "OF_MINE,NO_SUCH", "sh", "-c", "echo $OF_MINE")
+        self.assertEqual(result.stdout, "kept\n")
+        self.assertEqual(result.stderr,
+                         "mpiexec: --genvlist NO_SUCH: there is no such variable to pass on\n")
+
+    def test_what_changes_nothing_is_said_when_asked(self):
+        habit = ["--mca", "btl", "self", "--mca", "pml", "ob1", "--map-by", "core",
+                 "--oversubscribe", "-q", "-n", 1]
+        result = self.mpiexec(*habit, "echo", "here")
+        self.assertEqual((result.stdout, result.stderr), ("here\n", ""))
+        result = self.mpiexec("-v", *habit, "echo", "here")
+        self.assertEqual(result.stdout, "here\n")
+        self.assertEqual([line.split(" changes nothing: ")[0] for line in result.stderr.splitlines()],
+                         [f"mpiexec: --{name}" for name in ("oversubscribe", "mca", "map-by", "quiet")])
 
 
 class Help(LaunchTest):

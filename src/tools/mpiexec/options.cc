@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/options.h"
 
+#include "tools/mpiexec/foreign_options.h"
 #include "tools/mpiexec/hosts.h"
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <strings.h>
@@ -56,13 +58,13 @@ std::string check_set_name(const std::string& text) {
   return reserved ? "\"" + text + "\": names that begin with mpi:// are MPI's own" : "";
 }
 
-// -x NAME passes on what ranks inherit in any case.
-void export_variable(Options& options, const std::string& text) {
+// -x NAME and -genvlist NAME pass on what ranks inherit in any case.
+void export_variable(Options& options, const char* option, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals != std::string::npos)
     options.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   else if (std::getenv(text.c_str()) == nullptr)
-    std::cerr << "mpiexec: -x " << text << ": there is no such variable to pass on\n";
+    std::cerr << "mpiexec: " << option << " " << text << ": there is no such variable to pass on\n";
 }
 
 // Options for the whole job stand beside those of one program, so every program's part of the
@@ -73,19 +75,24 @@ struct Parser {
     app.footer(footer);
     app.prefix_command();
     app.set_version_flag("--version,-V", "mpiexec of Macadam " MACADAM_VERSION);
-    app.add_option("-n,--np", program.ranks,
+    app.add_option("-n,--np,-c", program.ranks,
                    "How many ranks of this program (as many as there are slots; without hosts, 1)")
+        ->option_text("COUNT")
+        ->check(CLI::Range(1, most_ranks));
+    app.add_option("--ppn,--perhost,-N", ranks_per_host,
+                   "How many ranks of this program, where -n does not say it, are on a machine")
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks));
     add_environment(options, program);
     add_hosts();
-    app.add_option("--wdir", program.folder, "Run this program in FOLDER")->option_text("FOLDER");
+    app.add_option("--wdir,--wd", program.folder, "Run this program in FOLDER")
+        ->option_text("FOLDER");
     app.add_option("--pset", program.process_set,
                    "The ranks of this program are the process set NAME of MPI's sessions, together "
                    "with those of other programs of that name")
         ->option_text("NAME")
         ->check(check_set_name);
-    app.add_flag("-l,--label", options.label,
+    app.add_flag("-l,--label,--prepend-rank,--tag-output", options.label,
                  "Begin every line of output with the rank that wrote it; lines stay whole");
     app.add_option("--timeout", options.timeout_seconds,
                    "End the job after so long, and print what every rank was waiting for")
@@ -98,12 +105,13 @@ struct Parser {
                    "cores while others idle, so binding is never done unasked")
         ->option_text("none|core")
         ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
-    app.add_flag("--oversubscribe,--allow-run-as-root")
-        ->description("Nothing: both are allowed always. Other launchers want to be told");
+    app.add_flag("-v,--verbose", options.verbose, "Say which options change nothing, and why");
+    add_foreign_options(app);
   }
 
   CLI::App app;
   int slots = 0; // of the hosts that were named
+  int ranks_per_host = 0;
 
  private:
   void add_environment(Options& options, Program& program) {
@@ -120,11 +128,21 @@ struct Parser {
         ->option_text("NAME VALUE")
         ->trigger_on_parse();
     app.add_option_function<std::string>(
-           "-x", [&options](const std::string& text) { export_variable(options, text); },
+           "-x", [&options](const std::string& text) { export_variable(options, "-x", text); },
            "Set a variable for all ranks, or pass it on")
         ->option_text("NAME[=VALUE]")
         ->trigger_on_parse();
     app.add_flag("--envall,--genvall")->description("Pass all variables on, which is always done");
+    app.add_option_function<std::string>(
+           "--envlist,--genvlist",
+           [&options](const std::string& list) {
+             std::istringstream names(list);
+             for (std::string name; std::getline(names, name, ',');)
+               export_variable(options, "--genvlist", name);
+           },
+           "Pass these variables on, which is always done")
+        ->option_text("NAME,...")
+        ->trigger_on_parse();
   }
 
   void add_hosts() {
@@ -190,7 +208,10 @@ Program read_program(Options& options, std::vector<std::string> arguments) {
       for (const Variable& variable : *variables)
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
           throw CLI::ValidationError("\"" + variable.first + "\" is no name of a variable");
-    if (program.ranks == 0) program.ranks = std::max(1, parser.slots);
+    check_foreign_options(parser.app, options.verbose);
+    if (program.ranks == 0)
+      program.ranks =
+          parser.ranks_per_host != 0 ? parser.ranks_per_host : std::max(1, parser.slots);
   } catch (const CLI::Error& error) {
     leave(parser.app, error);
   }

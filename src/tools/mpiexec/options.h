@@ -26,6 +26,7 @@ struct Options {
   std::vector<Program> programs;
   std::vector<Variable> environment; // -genv, -x: of all ranks
   bool label = false;
+  bool verbose = false;
   double timeout_seconds = 0; // 0: none
   Binding binding = Binding::none;
 

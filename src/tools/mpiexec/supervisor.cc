@@ -44,6 +44,15 @@ std::string plural(int count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// A shell, too, finds a program of this folder by its path only.
+std::string hint_for_path(const Program& program, int error) {
+  const std::string& name = program.command.front();
+  if (error != ENOENT || name.find('/') != std::string::npos) return {};
+  const std::string here = (program.folder.empty() ? "." : program.folder) + "/" + name;
+  if (access(here.c_str(), X_OK) != 0) return {};
+  return "; the folder has one of this name, which is started as ./" + name;
+}
+
 } // namespace
 
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours)
@@ -247,7 +256,7 @@ void Supervisor::on_end(int rank, int status) {
          (row.failed_step == boot::StartStep::execute
               ? "could not start " + program.command.front()
               : "could not enter the folder " + program.folder) +
-             ": " + std::strerror(row.start_error),
+             ": " + std::strerror(row.start_error) + hint_for_path(program, row.start_error),
          127, true);
   } else if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/foreign_options.h"
+
+#include <array>
+#include <iostream>
+#include <string>
+
+namespace macadam::tools {
+namespace {
+
+struct Foreign {
+  const char* names;
+  int values; // that follow it
+  bool refused;
+  const char* remark; // why it changes nothing, or what to do instead
+
+  [[nodiscard]] std::string name() const {
+    const std::string all = names;
+    return all.substr(0, all.find(','));
+  }
+};
+
+constexpr std::array foreign{
+    Foreign{"--oversubscribe", 0, false, "there may always be more ranks than cores"},
+    Foreign{"--allow-run-as-root", 0, false, "root may always"},
+    Foreign{"--mca,--gmca,--pmca", 2, false,
+            "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
+    Foreign{"--map-by,--rank-by", 1, false,
+            "ranks of one machine are numbered in the order of the programs"},
+    Foreign{"--quiet,-q", 0, false, "mpiexec prints nothing unasked"},
+    Foreign{"--path", 1, true, "set PATH for the ranks: -genv PATH folders"},
+    Foreign{"--configfile", 1, true,
+            "write the programs into a script: mpiexec -n 1 ./a : -n 2 ./b"},
+    Foreign{"--outfile-pattern,--output-filename", 1, true,
+            "all output goes to one place; -l begins every line with the rank that wrote it"},
+};
+
+} // namespace
+
+void add_foreign_options(CLI::App& app) {
+  for (const Foreign& option : foreign) {
+    CLI::Option* const added = option.values == 0
+                                   ? app.add_flag(option.names)
+                                   : app.add_option(option.names)->type_size(option.values);
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->description(option.remark);
+    added->group(option.refused ? "" : "Options of other launchers, which change nothing here");
+  }
+}
+
+void check_foreign_options(const CLI::App& app, bool verbose) {
+  for (const Foreign& option : foreign) {
+    const std::string name = option.name();
+    if (app.count(name) == 0) continue;
+    if (option.refused)
+      throw CLI::ValidationError(name + " is for other launchers: " + option.remark);
+    if (verbose) std::cerr << "mpiexec: " << name << " changes nothing: " << option.remark << '\n';
+  }
+}
+
+} // namespace macadam::tools
