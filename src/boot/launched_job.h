@@ -12,6 +12,8 @@
 
 namespace macadam::boot {
 
+class Universe;
+
 // Whether a rank that aborts is the cause, or only follows another one that ended.
 enum class Blame : std::uint32_t { self, peer };
 
@@ -30,6 +32,8 @@ class LaunchedJob : public Job {
   [[nodiscard]] virtual int app_number() const = 0; // MPI_APPNUM
   // Those that were named when the job was started.
   [[nodiscard]] virtual std::vector<ProcessSet> process_sets() const { return {}; }
+  // Jobs beyond this one: those that it starts and meets. Null where that is not written.
+  [[nodiscard]] virtual Universe* universe() { return nullptr; }
   // Whether all ranks read one clock.
   [[nodiscard]] virtual bool one_clock() const { return true; }
 
