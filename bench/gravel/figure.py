@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs" / "figures"
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "sim" / "figures")]
-import run as bench  # noqa: E402
+import peers  # noqa: E402
 from figures import python_with_plots  # noqa: E402
 from harness import SKIPPED, in_guest  # noqa: E402
 from runs import environment_with  # noqa: E402
@@ -61,7 +61,7 @@ class Programs:
         """{name: (its mpiexec, settings of the environment)}"""
         found = {"macadam": (self.build / "bin" / "mpiexec", {})}
         try:
-            venv = self.mpich or bench.mpich_environment(self.build / "bench" / "peers")
+            venv = self.mpich or peers.mpich_environment(self.build / "bench" / "peers")
             found["mpich"] = (venv / "bin" / "mpiexec", {"LD_LIBRARY_PATH": str(venv / "lib")})
         except (subprocess.CalledProcessError, OSError) as error:
             left_out("MPICH", error)
