@@ -2,14 +2,12 @@
 #pragma once
 
 #include "net/shm/segment.h"
+#include "net/shm/system.h"
 
 #include <atomic>
 #include <cstdint>
 
 namespace macadam::net::shm {
-
-// Seconds on the monotonic clock.
-[[nodiscard]] double seconds();
 
 // How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
 //
@@ -21,7 +19,7 @@ class Waiter {
  public:
   // `spin_us`: microseconds before the first yield, -1: decide. With more processes than cores a
   // wait yields at once, as another process needs the core.
-  Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us);
+  Waiter(System& system, SegmentHeader& own, bool oversubscribed, std::int64_t spin_us);
 
   // See engine::Transport. Any thread.
   bool idle(unsigned fruitless, unsigned longest_us);
@@ -33,7 +31,7 @@ class Waiter {
   void set_waiting(bool waiting) { own_.waiting.store(waiting ? 1 : 0, std::memory_order_release); }
 
   // After a message was written: wakes the receiver if it sleeps. True if it did.
-  static bool wake(SegmentHeader& receiver) {
+  bool wake(SegmentHeader& receiver) const {
     if (receiver.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
       return false;
     return ring_bell(receiver);
@@ -59,13 +57,14 @@ class Waiter {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
-  static bool ring_bell(SegmentHeader& receiver);
+  bool ring_bell(SegmentHeader& receiver) const;
   void rouse_sleepers();
   void learn();
   void yield();
   void announce_sleep();
   void sleep(unsigned longest_us);
 
+  System& system_;
   SegmentHeader& own_;
   const bool oversubscribed_;
   const double spin_seconds_;
