@@ -454,7 +454,9 @@ void Supervisor::print_job_report() {
     if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
       reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
   }
-  if (!reports.empty()) error_.append(boot::job_report(reports));
+  if (reports.empty()) return;
+  const bool is_part = memory_.header().nodes > 1;
+  error_.append(boot::give_report(reports, is_part ? memory_.own_node().host.data() : ""));
 }
 
 } // namespace macadam::tools
