@@ -129,6 +129,7 @@ bool Engine::end_after_failure() noexcept {
   peers_.for_each([this](Peer& peer) { fail_peer(peer); });
   while (!receiving_.empty()) // from whoever sends first
     finish_receive(receiving_.front(), 0, error_of_end());
+  end_word_waits();
   return true;
 }
 
@@ -287,6 +288,7 @@ void Engine::on_peer(Rank rank, PeerState state) noexcept {
 
 // Everything that waits for this peer ends with an error instead of waiting for ever.
 void Engine::fail_peer(Peer& peer) noexcept {
+  any_failed_ = true;
   peer.arriving.receive = nullptr; // ends below; a message of which fragments are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());

@@ -207,6 +207,10 @@ class Transport {
   // Why a registered region of this peer that is not mapped cannot be accessed; null if it can.
   virtual const char* why_not_direct(Link&) noexcept { return nullptr; }
 
+  // Ends the sleep of a peer that may wait for what this process has just stored in memory that
+  // both have mapped: its poll() finds nothing, but what it looks at besides has changed.
+  virtual void wake_peer(Link&) noexcept {}
+
   // As put() and get(). Writes to one peer land in the order in which they were posted if
   // Limits::orders_writes, and a read or atomic() finds what was written before it. `done` means
   // that the local memory is free; that a write has landed is told by flush(). An operation on a

@@ -26,6 +26,11 @@ const char* Transport::why_not_direct(engine::Link& link) noexcept {
   return peer.cross_copy ? nullptr : "cross-memory attach is not possible";
 }
 
+void Transport::wake_peer(engine::Link& link) noexcept {
+  if (Waiter::wake(*static_cast<Peer&>(link).header)) [[unlikely]]
+    ++counters_.wakes;
+}
+
 Posted Transport::write(engine::Link& link, const void* local, RemoteMemory target,
                         std::size_t bytes, std::uint64_t cookie) noexcept {
   return access(static_cast<Peer&>(link), Direction::write, const_cast<void*>(local), target, bytes,
