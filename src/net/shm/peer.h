@@ -59,11 +59,8 @@ struct Peer final : engine::Link {
   std::uint64_t consider_at = 0;            // `heard` at which the peer may get a ring
   MethodSelector method_selector;           // for long data from the peer
   std::array<CopyCost, size_classes> costs; // of those
-  StoresSelector stores_selector;           // for their place here
-  Stores placing = Stores::cached;          // what comes now
   double began = 0;                         // when that began, if it is timed
   std::uint64_t fragments_left = 0;         // bytes to come of a message that has begun
-  bool half_missing = false;                // of what comes now, we could not copy our half
 };
 
 // The peers that this process has had to do with.

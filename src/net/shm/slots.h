@@ -27,20 +27,18 @@
 namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
-  message = 1,   // of the engine
-  fragment,      // of a long message of the engine: Fragment
-  pad,           // nothing up to the end of the circular buffer
-  to_ring,       // in the queue: the sender's next message is in its ring
-  ring_end,      // in a ring: the sender's next message is in the queue
-  grant,         // Grant: a ring for the receiver of this
-  revoke,        // give the ring back
-  put_fragment,  // PutFragment
-  get_request,   // GetRequest
-  get_done,      // GetDone
-  split_request, // SplitRequest
-  split_done,    // SplitDone
-  notified_put,  // NotifiedPut, then the data
-  notification,  // Notification
+  message = 1,  // of the engine
+  fragment,     // of a long message of the engine: Fragment
+  pad,          // nothing up to the end of the circular buffer
+  to_ring,      // in the queue: the sender's next message is in its ring
+  ring_end,     // in a ring: the sender's next message is in the queue
+  grant,        // Grant: a ring for the receiver of this
+  revoke,       // give the ring back
+  put_fragment, // PutFragment
+  get_request,  // GetRequest
+  get_done,     // GetDone
+  notified_put, // NotifiedPut, then the data
+  notification, // Notification
 };
 
 // What a line says besides its message.
@@ -122,22 +120,6 @@ struct GetDone {
   bool ok;
   CopyMethod method; // in which the data came
 };
-// Asks the receiver to copy data out of the sender's memory.
-struct SplitRequest {
-  std::uint32_t claim; // as in GetRequest, of the sender
-  std::uint32_t ticket;
-  std::uint64_t from; // address at the sender
-  std::uint64_t to;   // address at the receiver
-  std::uint64_t bytes;
-  bool answer;   // with SplitDone
-  bool notified; // the end of the whole is notified behind this
-};
-struct SplitDone {
-  std::uint64_t bytes;
-  std::uint32_t claim;
-  bool ok;
-  bool refused; // another way is to be taken
-};
 struct NotifiedPut {
   std::uint64_t address; // as in RemoteMemory
   bool mapped;           // its key is not `private_key`: the owner needs no more of it
@@ -166,10 +148,6 @@ inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
     return sizeof(GetRequest);
   case Kind::get_done:
     return sizeof(GetDone);
-  case Kind::split_request:
-    return sizeof(SplitRequest);
-  case Kind::split_done:
-    return sizeof(SplitDone);
   case Kind::notified_put:
     return sizeof(NotifiedPut);
   case Kind::notification:

@@ -19,9 +19,6 @@ namespace macadam::net::shm {
 
 enum class Stores : std::uint8_t { cached, nontemporal };
 
-// For the place of very long data, which is asked only when their time is known.
-using StoresSelector = Selector<Stores, 2, 256>;
-
 #if defined(__x86_64__)
 
 // Asks for a line to be written: the one instruction that fetches it and takes it from the other

@@ -102,8 +102,7 @@ bool Transport::will_stream(Peer& peer) const {
 
 // Whether both ways are open for private memory of the peer.
 bool Transport::has_choice(const Peer& peer) const {
-  return peer.cross_copy && (settings_.shm_copy == base::CopyPath::automatic ||
-                             settings_.shm_copy == base::CopyPath::split);
+  return peer.cross_copy && settings_.shm_copy == base::CopyPath::automatic;
 }
 
 // Where memory of the peer is in our address space, from now on; null if it cannot be there.
@@ -170,7 +169,7 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   }
   stream.exchange = exchange;
   const bool all = stream.bytes == 0 || start(stream);
-  if (all && stream.ok && tell(stream) && stream.claim == no_claim) {
+  if (all && stream.ok && tell(stream)) {
     stream_slab_.free(&stream);
     return Posted::done;
   }
@@ -218,7 +217,6 @@ void Transport::on_notified_put(Peer& peer, const Line& line, Sink& sink) {
 // tells of its way too.
 void Transport::on_notification(Peer& peer, const Line& line, Sink& sink) {
   const auto notified = read_body<Notification>(line);
-  if (lost_half(peer)) return;
   if (notified.hinted) learn(reach(peer), notified.bytes, notified.method, notified.begin);
   if (notified.notification != 0) sink.on_put(peer.rank, notified.notification, notified.bytes);
 }
@@ -230,18 +228,16 @@ bool Transport::start(Stream& stream) {
   if (peer.ended) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
   if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
-  CopyHint hint = hint_of(peer, stream.bytes);
-  if (settings_.shm_copy == base::CopyPath::split) hint.method = CopyMethod::split;
+  const CopyHint hint = hint_of(peer, stream.bytes);
   // The kernel on our core needs nobody, unless we shall tell how long it took.
   const bool needs_target = hint.method != CopyMethod::kernel || hint.timed || !has_choice(peer);
   if (needs_target && !will_stream(peer) && finish_by_cross_copy(stream)) return true;
   stream.begin = hint.timed ? system_.now() : 0;
-  if (!by_kernel(hint.method)) {
+  if (hint.method != CopyMethod::kernel) {
     stream.method = hint.method;
   } else if (has_choice(peer)) {
-    if (hint.method == CopyMethod::split) split_copy(stream);
-    if (stream.bytes == stream.all) stream.method = CopyMethod::kernel;
-    if (stream.bytes == 0 || finish_by_cross_copy(stream)) return true;
+    stream.method = CopyMethod::kernel;
+    if (finish_by_cross_copy(stream)) return true;
     stream.method = CopyMethod::chunks;
   }
   return advance(stream);
@@ -297,7 +293,8 @@ bool Transport::tell(Stream& stream) {
   if (stream.notified || !stream.ok) return true;
   const bool wanted = stream.notification != 0;
   Peer& peer = *stream.peer;
-  if (!wanted && (!by_kernel(stream.method) || !has_choice(peer) || !is_looking(peer))) return true;
+  if (!wanted && (stream.method != CopyMethod::kernel || !has_choice(peer) || !is_looking(peer)))
+    return true;
   const Notification notification{stream.notification, stream.method, !stream.exchange,
                                   stream.begin, stream.all};
   stream.notified = post(peer, Kind::notification, only(notification)) || !wanted;
@@ -305,20 +302,15 @@ bool Transport::tell(Stream& stream) {
 }
 
 bool Transport::answer(const Stream& stream) {
-  if (stream.end == Stream::End::answer_get) {
-    const GetDone done{stream.id, stream.begin, stream.ok, stream.method};
-    return post(*stream.peer, Kind::get_done, only(done));
-  }
-  const auto claim = static_cast<std::uint32_t>(stream.id);
-  const SplitDone done{stream.all, claim, stream.ok, stream.refused};
-  return post(*stream.peer, Kind::split_done, only(done));
+  const GetDone done{stream.id, stream.begin, stream.ok, stream.method};
+  return post(*stream.peer, Kind::get_done, only(done));
 }
 
 // Tells the process that waits for the stream; false if that found no room.
 bool Transport::finish(Stream& stream, Sink& sink) {
   Peer& peer = *stream.peer;
   if (stream.end == Stream::End::complete_put) {
-    if (!tell(stream) || (stream.claim != no_claim && !peer.ended)) return false;
+    if (!tell(stream)) return false;
   } else if (!peer.ended && !answer(stream)) {
     return false;
   }
@@ -326,8 +318,6 @@ bool Transport::finish(Stream& stream, Sink& sink) {
   const std::uint64_t id = stream.id;
   const bool ok = stream.ok;
   if (end == Stream::End::complete_put) --peer.puts_under_way;
-  if (stream.claim != no_claim)
-    split_copies_[stream.claim] = nullptr; // a dead peer keeps the claim
   base::List<Stream>::erase(stream);
   stream_slab_.free(&stream);
   if (end == Stream::End::complete_put) sink.on_complete(id, ok);
@@ -490,12 +480,7 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   const auto done = read_body<GetDone>(line);
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
-  if (lost_half(*get->peer)) {
-    get->peer->channel.in.set_hint(size_class(get->bytes), {});
-    get->state = PendingGet::State::to_ask;
-    return;
-  }
-  if (by_kernel(done.method)) learn(*get->peer, get->bytes, done.method, done.begin);
+  if (done.method == CopyMethod::kernel) learn(*get->peer, get->bytes, done.method, done.begin);
   finish(*get, done.ok, sink);
 }
 

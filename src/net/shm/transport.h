@@ -42,7 +42,6 @@ struct Counters {
   std::uint64_t bytes_mapped = 0;
   std::uint64_t bytes_cross_copied = 0;
   std::uint64_t cross_copies = 0;
-  std::uint64_t bytes_split_copied = 0;
   std::uint64_t bytes_streamed = 0;
   std::uint64_t streams_cut = 0;
   std::uint64_t taken_back = 0;
@@ -55,7 +54,6 @@ struct Stream : base::ListNode<> {
   enum class End : std::uint8_t {
     complete_put, // `id` is the cookie of our put
     answer_get,   // `id` is the get of the peer whose memory we fill
-    answer_split, // `id` is the claim of the peer whose half we had to copy
   };
   Peer* peer = nullptr;
   const std::byte* from = nullptr;
@@ -65,13 +63,11 @@ struct Stream : base::ListNode<> {
   std::uint32_t notification = 0; // 0: none
   bool notified = false;          // the target has it
   bool exchange = false;          // the target moves data too
-  std::uint32_t claim = no_claim; // ours, until the target has copied its half
   CopyMethod method = CopyMethod::chunks;
   double begin = 0; // if it is timed
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
-  bool refused = false; // the kernel must not
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -100,8 +96,6 @@ class Transport final : public engine::Transport {
   ~Transport() override;
 
   [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
-  [[nodiscard]] std::size_t eager_to(const engine::Link& link) const noexcept override;
-  [[nodiscard]] std::size_t eager_from(const engine::Link& link) const noexcept override;
   [[nodiscard]] bool reaches(Rank peer) const noexcept override {
     return processes_.is_local(peer);
   }
@@ -211,17 +205,9 @@ class Transport final : public engine::Transport {
   bool post_put_fragment(Stream& stream);
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
-  [[nodiscard]] static Stores placing(Peer& peer, const Fragment& fragment);
   void begin(Peer& peer, const Fragment& fragment);
   void learn(Peer& peer, std::size_t bytes, CopyMethod method, double began);
   [[nodiscard]] static CopyHint hint_of(const Peer& peer, std::size_t bytes);
-  [[nodiscard]] std::size_t eager_limit(CopyMethod method) const;
-
-  // split_copy.cc
-  void split_copy(Stream& stream);
-  void on_split_request(Peer& peer, const Line& line, Sink& sink);
-  void on_split_done(const Peer& peer, const Line& line);
-  static bool lost_half(Peer& peer);
 
   // stream.cc
   void probe(Peer& peer);
@@ -299,7 +285,6 @@ class Transport final : public engine::Transport {
   base::List<PendingGet> gets_;
   base::IdTable<PendingGet> get_ids_;
   std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
-  std::array<Stream*, SegmentHeader::claims> split_copies_ = {}; // by claim
   std::uint32_t last_ticket_ = 0;
   std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
   std::uint64_t last_permit_ = 0;
