@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/copy.h"
 #include "base/error.h"
 #include "net/shm/transport.h"
 
@@ -128,7 +129,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
                     .senders = name.ours,
                     .method = method};
   std::byte* to = home_of(peer, name).data(name.chunk);
-  std::memcpy(to, message.header, message.header_bytes);
+  base::copy(to, message.header, message.header_bytes);
   to += message.header_bytes;
   const auto* from = static_cast<const std::byte*>(message.payload);
   std::size_t header = message.header_bytes; // not yet in a fragment
@@ -214,7 +215,7 @@ void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
   const ChunkName name{put.fragment.chunk, !put.fragment.senders};
   const std::byte* const from = data_of(peer, put.fragment, 0);
   begin(peer, put.fragment);
-  std::memcpy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
+  base::copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
   pass_on(peer, name);
   if (put.fragment.left > 0) return;
   // We may answer at once, and look then whether the peer waits.

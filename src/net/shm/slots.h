@@ -241,10 +241,12 @@ inline void fill(Line& line, Kind kind, Mark mark, const MessageBody& body) {
   base::copy(line.body(), body.header, body.header_bytes);
   std::byte* const to = line.body() + body.header_bytes;
   const auto* const from = static_cast<const std::byte*>(body.payload);
-  if (body.payload_bytes < long_payload)
+  if (body.payload_bytes < long_payload) {
     base::copy(to, from, body.payload_bytes);
-  else
+  } else {
     copy_ahead(to, from, body.payload_bytes);
+    base::touched(body.payload_bytes);
+  }
 }
 
 } // namespace macadam::net::shm

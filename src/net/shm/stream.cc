@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/copy.h"
 #include "base/error.h"
 #include "net/shm/transport.h"
 
@@ -163,7 +164,7 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
   if (mapped != nullptr) {
-    std::memcpy(mapped, local, bytes);
+    base::copy(mapped, local, bytes);
     counters_.bytes_mapped += bytes;
     stream.bytes = 0;
   }
@@ -209,7 +210,7 @@ void Transport::on_notified_put(Peer& peer, const Line& line, Sink& sink) {
                bytes, put.address);
   std::byte* const to =
       put.mapped ? mapping->at(put.address) : reinterpret_cast<std::byte*>(put.address);
-  std::memcpy(to, line.body() + sizeof put, bytes);
+  base::copy(to, line.body() + sizeof put, bytes);
   sink.on_put(peer.rank, put.notification, bytes);
 }
 
@@ -345,7 +346,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   std::byte* mapped = nullptr;
   if (!reach_memory(peer, source, bytes, mapped)) return Posted::refused;
   if (mapped != nullptr) {
-    std::memcpy(local, mapped, bytes);
+    base::copy(local, mapped, bytes);
     counters_.bytes_mapped += bytes;
     return Posted::done;
   }

@@ -559,6 +559,17 @@ std::size_t Transport::memory_bytes() const {
   return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used();
 }
 
+Transport::InUse Transport::in_use() const {
+  InUse now{.streams = stream_slab_.live(),
+            .gets = get_slab_.live(),
+            .claims = static_cast<std::size_t>(std::popcount(claims_used_))};
+  for (const std::uint64_t word : permits_used_)
+    now.permits += static_cast<std::size_t>(std::popcount(word));
+  for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
+    now.chunks += chunks_.holder(chunk).has_value() ? 1 : 0;
+  return now;
+}
+
 void Transport::list_counters(base::CounterList& list) const {
   const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
     list.add("shm", name, text, value);

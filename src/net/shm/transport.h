@@ -85,7 +85,7 @@ struct PendingGet : base::ListNode<> {
 
 // Shared memory as a network. One instance a process; several in one process work too, each used by
 // one thread.
-class Transport final : public engine::Transport {
+class Transport : public engine::Transport {
  public:
   // Lays out this process's segment; then it may be published. All outlive the transport. Throws
   // MPI_ERR_NO_MEM if there is no memory for the queue.
@@ -143,6 +143,16 @@ class Transport final : public engine::Transport {
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
   [[nodiscard]] std::size_t memory_bytes() const override;
+
+  // What this process uses now, for tests: all of it is free when nothing is under way.
+  struct InUse {
+    std::size_t streams = 0;
+    std::size_t gets = 0;
+    std::size_t claims = 0;
+    std::size_t permits = 0;
+    std::size_t chunks = 0; // of ours, taken by whomever
+  };
+  [[nodiscard]] InUse in_use() const;
 
  private:
   enum class Copied : std::uint8_t { yes, refused, failed };
