@@ -346,6 +346,8 @@ void Job::completed(Operation& operation, engine::Status status) {
   if (oracle_.receive(operation.rank, operation.number).message == Oracle::none)
     arrive_silently(status.source, operation.rank);
   check_message(operation, status);
+  std::fill(operation.memory.begin(), operation.memory.end(), reused);
+  operation.given_back = true;
 }
 
 // Its peer has failed: the process may be told a little later, so that is looked at in the end.

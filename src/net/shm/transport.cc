@@ -560,9 +560,7 @@ std::size_t Transport::memory_bytes() const {
 }
 
 Transport::InUse Transport::in_use() const {
-  InUse now{.streams = stream_slab_.live(),
-            .gets = get_slab_.live(),
-            .claims = static_cast<std::size_t>(std::popcount(claims_used_))};
+  InUse now{.streams = stream_slab_.live(), .gets = get_slab_.live(), .claims = claims_.in_use()};
   for (const std::uint64_t word : permits_used_)
     now.permits += static_cast<std::size_t>(std::popcount(word));
   for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)

@@ -8,7 +8,8 @@
 #include "boot/processes.h"
 #include "engine/breakdown.h"
 #include "engine/transport.h"
-#include "net/shm/copy.h"
+#include "net/shm/bulk/claims.h"
+#include "net/shm/bulk/copy.h"
 #include "net/shm/heap.h"
 #include "net/shm/peer.h"
 #include "net/shm/system.h"
@@ -243,12 +244,6 @@ class Transport : public engine::Transport {
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);
   void take_up_later(Stream& stream);
-  std::uint32_t take_claim();
-  void give_claim_back(std::uint32_t claim) { claims_used_ &= ~(1u << claim); }
-  std::uint32_t offer_claim(std::uint32_t claim);
-  bool take_claim_back(std::uint32_t claim, std::uint32_t ticket);
-  static void check_claim(const Peer& writer, std::uint32_t claim);
-  static bool claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket);
   void ask(PendingGet& get);
   bool take_back(PendingGet& get);
   void finish(PendingGet& get, bool ok, Sink& sink);
@@ -294,8 +289,7 @@ class Transport : public engine::Transport {
   base::Slab<PendingGet> get_slab_;
   base::List<PendingGet> gets_;
   base::IdTable<PendingGet> get_ids_;
-  std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
-  std::uint32_t last_ticket_ = 0;
+  Claims claims_{segment_.front().header()};
   std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
   std::uint64_t last_permit_ = 0;
   std::vector<Peer*> awaited_; // wanted, and not published yet

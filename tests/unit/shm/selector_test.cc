@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "net/shm/selector.h"
+#include "net/shm/policy/selector.h"
 
 #include <gtest/gtest.h>
 

@@ -383,58 +383,27 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   return Posted::pending;
 }
 
-// A free claim word of ours, no_claim if all are in use.
-std::uint32_t Transport::take_claim() {
-  const auto claim = static_cast<std::uint32_t>(std::countr_one(claims_used_));
-  if (claim >= SegmentHeader::claims) return no_claim;
-  claims_used_ |= 1u << claim;
-  return claim;
-}
-
 // Asks the owner to move the data to us. That waits for a claim if we may yet do it ourselves.
 void Transport::ask(PendingGet& get) {
   if (get.claim == no_claim && has_choice(*get.peer)) {
-    get.claim = take_claim();
+    get.claim = claims_.take();
     if (get.claim == no_claim) return;
   }
-  if (get.claim != no_claim) get.ticket = offer_claim(get.claim);
+  if (get.claim != no_claim) get.ticket = claims_.offer(get.claim);
   const GetRequest request{
       get.claim, get.ticket, get.id, get.from, reinterpret_cast<std::uint64_t>(get.to), get.bytes};
   if (post(*get.peer, Kind::get_request, only(request))) get.state = PendingGet::State::asked;
 }
 
-// A peer that left its wait before it read our request might come back late. Whoever sets the claim
-// word to zero, the peer or we, moves the data. Returns the ticket.
-std::uint32_t Transport::offer_claim(std::uint32_t claim) {
-  if (++last_ticket_ == 0) ++last_ticket_;
-  segment_.front().header().claim[claim].store(last_ticket_, std::memory_order_release);
-  return last_ticket_;
-}
-
-bool Transport::take_claim_back(std::uint32_t claim, std::uint32_t ticket) {
-  return segment_.front().header().claim[claim].compare_exchange_strong(ticket, 0);
-}
-
-// An index that a peer has written.
-void Transport::check_claim(const Peer& writer, std::uint32_t claim) {
-  if (claim >= SegmentHeader::claims)
-    fail_damaged(writer.rank, fmt::format("claim {} of {}", claim, SegmentHeader::claims));
-}
-
-bool Transport::claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket) {
-  check_claim(peer, claim);
-  return peer.header->claim[claim].compare_exchange_strong(ticket, 0);
-}
-
 // True if the get is ours to do.
 bool Transport::take_back(PendingGet& get) {
   if (!has_choice(*get.peer) || should_stream(*get.peer)) return false;
-  return get.state == PendingGet::State::to_ask || take_claim_back(get.claim, get.ticket);
+  return get.state == PendingGet::State::to_ask || claims_.take_back(get.claim, get.ticket);
 }
 
 void Transport::finish(PendingGet& get, bool ok, Sink& sink) {
   const std::uint64_t cookie = get.cookie;
-  if (get.claim != no_claim) give_claim_back(get.claim);
+  if (get.claim != no_claim) claims_.give_back(get.claim);
   get_ids_.remove(get.id);
   base::List<PendingGet>::erase(get);
   get_slab_.free(&get);
@@ -465,7 +434,11 @@ bool Transport::watch_gets(Sink& sink) {
 void Transport::on_get_request(Peer& peer, const Line& line) {
   const auto request = read_body<GetRequest>(line);
   reach(peer);
-  if (request.claim != no_claim && !claim(peer, request.claim, request.ticket)) return;
+  if (request.claim != no_claim) {
+    if (request.claim >= SegmentHeader::claims) // an index that a peer has written
+      fail_damaged(peer.rank, fmt::format("claim {} of {}", request.claim, SegmentHeader::claims));
+    if (!Claims::take_from(*peer.header, request.claim, request.ticket)) return;
+  }
   Stream& stream = *stream_slab_.make();
   stream.peer = &peer;
   stream.from = reinterpret_cast<const std::byte*>(request.from);

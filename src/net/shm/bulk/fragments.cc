@@ -231,26 +231,15 @@ void Transport::begin(Peer& peer, const Fragment& fragment) {
     peer.began = peer.busy ? system_.now() : fragment.begin;
 }
 
-// How data of this size shall come from the peer is for us to say: we see how long they take from
-// its first store to our last, of which either core may have the longer part, and how long until
-// the next have come. `began` is 0 if they were not timed.
+// Long data have come from the peer: tells it how the next shall, by the hint in front of its ring.
 void Transport::learn(Peer& peer, std::size_t bytes, CopyMethod method, double began) {
   if (method > CopyMethod::kernel)
     fail_damaged(peer.rank, fmt::format("data that came by copy method {}, which is none",
                                         static_cast<unsigned>(method)));
   if (peer.ring_memory == nullptr) return;
-  CopyCost& copy_cost = peer.costs[size_class(bytes)];
-  double now = 0;
-  if (began > 0) {
-    now = system_.now();
-    if (const auto cost = copy_cost.cost(method, now, now - began))
-      peer.method_selector.record(bytes, method, *cost);
-  }
-  auto [hint, timed] = peer.method_selector.next(bytes);
-  if (timed && now == 0) now = system_.now();
-  copy_cost.ended(method, timed, now);
-  if (hint == CopyMethod::kernel && !has_choice(peer)) hint = CopyMethod::chunks;
-  peer.channel.in.set_hint(size_class(bytes), {hint, timed});
+  CopyPolicy::Next next = peer.policy.came(bytes, method, began, system_);
+  if (next.method == CopyMethod::kernel && !has_choice(peer)) next.method = CopyMethod::chunks;
+  peer.channel.in.set_hint(size_class(bytes), {next.method, next.timed});
 }
 
 } // namespace macadam::net::shm

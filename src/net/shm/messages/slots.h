@@ -3,8 +3,8 @@
 
 #include "base/copy.h"
 #include "engine/transport.h"
+#include "net/shm/bulk/stores.h"
 #include "net/shm/segment.h"
-#include "net/shm/stores.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,8 +21,8 @@
 // leaves there must not become a second one: positions are reduced to the circular buffer by at(),
 // and every index, offset and length that a peer has written is looked at once, where it is read,
 // before it is used: of a line by holds() and least_body(), of a chunk in Transport::data_of(), of
-// a claim in check_claim(), of a ring in on_grant(), of a segment's header in reach(). Trusted are
-// addresses in this process's private memory, which it has told the peer itself, and what the
+// a claim in on_get_request(), of a ring in on_grant(), of a segment's header in reach(). Trusted
+// are addresses in this process's private memory, which it has told the peer itself, and what the
 // engine's messages say.
 namespace macadam::net::shm {
 
@@ -133,7 +133,6 @@ struct Notification {
   std::uint64_t bytes; // of the put, whose data are there
 };
 inline constexpr std::size_t longest_notified_put = 256; // bytes: copied twice, for short ones only
-inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 
 // Bytes that a message of the transport has at least.
 [[nodiscard]] constexpr std::size_t least_body(Kind kind) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/copy.h"
-#include "net/shm/selector.h"
+#include "net/shm/policy/selector.h"
 
 #include <algorithm>
 #include <cstddef>
