@@ -18,8 +18,10 @@ void Processor::compute(Time duration) {
 }
 
 bool Processor::pause(Time until, bool wakeable) {
-  if (until != never &&
-      scheduler_.next() > until) { // nothing can happen before: no need to give way
+  // If nothing can happen before there is no need to give way, but for the last one that sleeps:
+  // whoever drives the world may have something for it.
+  const bool is_last = wakeable && fiber_ != nullptr && scheduler_.next() == never;
+  if (until != never && scheduler_.next() > until && !is_last) {
     scheduler_.advance(until);
     return false;
   }

@@ -34,6 +34,12 @@ class Processor {
   void wake();
   [[nodiscard]] bool asleep() const { return asleep_; }
 
+  // The process ends where it stands, and is never resumed.
+  void stop() {
+    paused_ = asleep_ = false;
+    ++pauses_;
+  }
+
   // The fiber in which the process runs from now on; null for none.
   void run_in(Fiber* fiber) { fiber_ = fiber; }
 

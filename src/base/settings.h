@@ -18,7 +18,7 @@ enum class Protocols : std::int64_t { customized, sender };
 // How a sender-initiated rendezvous moves its data (Small & Yuan, Figure 2).
 enum class Rendezvous : std::int64_t { read, write };
 // How shared memory moves a large message between two address spaces.
-enum class CopyPath : std::int64_t { automatic, cma, split, pipeline };
+enum class CopyPath : std::int64_t { automatic, cma, pipeline };
 
 // When processes connect over RDMA: at the first message (Wu et al.), or all pairs at start-up, at
 // once or one after the other in the order of ranks (what that paper compares with).

@@ -62,7 +62,7 @@ Peer& Engine::meet(Rank rank) {
   Peer& peer = peers_.make(rank);
   ++counters_.peers;
   peer.transport = &transport;
-  peer.always_eager = transport.limits().always_eager;
+  peer.eager = transport.limits().eager;
   peer.hybrid = transport.limits().hybrid;
   peer.link = &link;
   peer.state = failure_.noted() ? PeerState::failed : state;
@@ -72,7 +72,7 @@ Peer& Engine::meet(Rank rank) {
 
 void Engine::update_short_limit(Peer& peer) {
   peer.short_limit = open(peer) && !peer.throttled && observer_ == nullptr
-                         ? static_cast<std::int64_t>(peer.always_eager)
+                         ? static_cast<std::int64_t>(peer.eager)
                          : -1;
 }
 

@@ -102,7 +102,7 @@ class Engine final : public Sink {
   [[gnu::always_inline]] ReceiveRequest* receive(Peer* peer, const Envelope& envelope,
                                                  const Data& data) {
     const std::size_t bytes = data.bytes();
-    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > peer->always_eager ||
+    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > peer->eager ||
         matcher_.any_unexpected() || peer->state == PeerState::failed) [[unlikely]]
       return receive_long(peer, envelope, data);
     ReceiveRequest& receive = make_receive(envelope, data, bytes);

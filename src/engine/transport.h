@@ -62,11 +62,9 @@ struct Link {
 
 // Facts about a transport, constant after construction.
 struct Limits {
-  const char* name = "";   // "shm", "rdma"
-  std::size_t message = 0; // longest message that send() takes: header and payload, in bytes
-  std::size_t eager = 0;   // payload bytes up to which EAGER may be best
-  // Those up to which it always is: between the two Transport::eager_to() and eager_from() say.
-  std::size_t always_eager = 0;
+  const char* name = "";     // "shm", "rdma"
+  std::size_t message = 0;   // longest message that send() takes: header and payload, in bytes
+  std::size_t eager = 0;     // payload bytes up to which EAGER is best
   std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes that the network moves at once: what is shorter costs about as much.
@@ -146,13 +144,6 @@ class Transport {
   // The connections that the settings want before the first message, where all processes of the job
   // start together: true once all are there. To be asked again between polls. Throws base::Error.
   virtual bool connect_at_start() { return true; }
-
-  // Payload bytes up to which EAGER is best now for what goes to a peer, and for what comes from
-  // it. A transport may learn; the two ends of a connection need not agree at any time.
-  [[nodiscard]] virtual std::size_t eager_to(const Link&) const noexcept { return limits().eager; }
-  [[nodiscard]] virtual std::size_t eager_from(const Link&) const noexcept {
-    return limits().eager;
-  }
 
   // Sends header and payload as one message, copied before return: done or busy.
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,

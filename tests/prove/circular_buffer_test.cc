@@ -208,9 +208,9 @@ class stepped_atomic {
 // The headers must see the stand-ins; nothing else of the standard library is included after this.
 #define atomic_ref stepped_atomic_ref
 #define atomic stepped_atomic
-#include "net/shm/pair_channel.h"
-#include "net/shm/ring.h"
-#include "net/shm/shared_queue.h"
+#include "net/shm/messages/pair_channel.h"
+#include "net/shm/messages/ring.h"
+#include "net/shm/messages/shared_queue.h"
 #undef atomic
 #undef atomic_ref
 

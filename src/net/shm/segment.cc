@@ -47,8 +47,10 @@ std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset) {
 } // namespace
 
 Mapping::Mapping(const SharedMemory& memory, Extent extent)
-    : base_(map(extent.bytes, MAP_SHARED, memory.fd, memory.offset + extent.offset)),
-      extent_(extent) {}
+    : base_(memory.here != nullptr
+                ? memory.here + extent.offset
+                : map(extent.bytes, MAP_SHARED, memory.fd, memory.offset + extent.offset)),
+      extent_(extent), ours_(memory.here == nullptr) {}
 
 Mapping::Mapping(Extent extent)
     : base_(map(extent.bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), extent_(extent) {}
@@ -56,11 +58,12 @@ Mapping::Mapping(Extent extent)
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(extent_, other.extent_);
+  std::swap(ours_, other.ours_);
   return *this;
 }
 
 Mapping::~Mapping() {
-  if (base_ != nullptr) munmap(base_, extent_.bytes);
+  if (base_ != nullptr && ours_) munmap(base_, extent_.bytes);
 }
 
 void Mapping::discard() {

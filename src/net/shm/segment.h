@@ -115,6 +115,7 @@ class Mapping {
  private:
   std::byte* base_ = nullptr;
   Extent extent_;
+  bool ours_ = true; // to be unmapped
 };
 
 // The memory of this process: extents, made and removed as they are needed.

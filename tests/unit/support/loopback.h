@@ -37,8 +37,7 @@ struct LoopbackOptions {
   double pending = 0;      // a put or get is `pending`; its data moves in a later poll
   double hold = 0;         // a poll leaves the messages of a pair for later
   std::size_t burst = 16;  // messages delivered in one poll at most
-  engine::Limits limits = {
-      .name = "loopback", .message = 8192, .eager = 1024, .always_eager = 1024, .hybrid = 4096};
+  engine::Limits limits = {.name = "loopback", .message = 8192, .eager = 1024, .hybrid = 4096};
   bool no_memory = false;                                  // allocate() gives null
   std::function<bool(engine::Rank, engine::Rank)> reaches; // none: all reach all
 
