@@ -142,7 +142,7 @@ void SimulatedSystem::sleep(std::atomic<std::uint32_t>& word, std::uint32_t valu
     const SimulatedDevice::Interruptible interruptible(device_);
     if (word.load() != value) return;
     sleeps_on_ = &word;
-    woken = processor_.sleep(processor_.now() + Time{longest_us} * microsecond);
+    woken = processor_.rest(processor_.now() + Time{longest_us} * microsecond);
     sleeps_on_ = nullptr;
   }
   if (woken) processor_.spend(from_ns(model().wake_ns));

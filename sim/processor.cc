@@ -17,11 +17,9 @@ void Processor::compute(Time duration) {
   }
 }
 
-bool Processor::pause(Time until, bool wakeable) {
-  // If nothing can happen before there is no need to give way, but for the last one that sleeps:
-  // whoever drives the world may have something for it.
-  const bool is_last = wakeable && fiber_ != nullptr && scheduler_.next() == never;
-  if (until != never && scheduler_.next() > until && !is_last) {
+bool Processor::pause(Time until, bool wakeable, bool gives_way) {
+  if (until != never && scheduler_.next() > until &&
+      !gives_way) { // nothing can happen before: no need to give way
     scheduler_.advance(until);
     return false;
   }

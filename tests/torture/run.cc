@@ -211,7 +211,7 @@ class Run::Rank final : public boot::Job {
         fruitless = 0;
       } else if (progress()) {
         fruitless = 0;
-      } else if (!transport_->sleeps() && fruitless > 50) {
+      } else if (rdma_ != nullptr && !rdma_->sleeps() && fruitless > 50) {
         compute(1000); // such waits do not sleep, and would take long to simulate
       } else {
         networks_->idle(++fruitless, run_.setup_.deaths ? nap_us : hour_us);

@@ -65,7 +65,12 @@ void set_neighbors(Random& random, int ranks, Setup& setup) {
   setup.faults.core_loss = one_of(random, {0.0, 0.01, 0.1});
   setup.faults.cut_copies = one_of(random, {0.0, 0.3});
   setup.forbids = random.chance(15);
-  if (setup.ranks_per_node < ranks) return;
+  if (setup.ranks_per_node < ranks) {
+    // Rings that are polled in memory wake nobody who sleeps for both networks: not covered yet.
+    if (settings.rdma_receive == base::ReceiveMode::ring)
+      settings.rdma_receive = base::ReceiveMode::shared;
+    return;
+  }
   setup.program.conditions.scarce = 0;
   setup.deaths = random.chance(30);
   if (setup.deaths) setup.program.conditions.deaths = 1;

@@ -347,6 +347,7 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
 // While a connection is being made, packets may have to be sent again; and what a burst needed is
 // given back a period later, or two.
 unsigned RdmaTransport::longest_sleep_us() const {
+  if (!sleeps()) return 0; // what comes ends no sleep, a neighbour's neither
   if (connector_->busy()) return packet_interval_us;
   return pool_.falling() ? static_cast<unsigned>(model::pool_period * 1e6) : UINT_MAX;
 }
