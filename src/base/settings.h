@@ -34,8 +34,8 @@ struct Settings {
   Protocols protocols = Protocols::customized;
   Rendezvous rendezvous = Rendezvous::read;
   bool last_byte = false;              // a write is complete when its last byte is seen
-  std::int64_t shm_eager = 16 << 10;   // bytes
-  std::int64_t shm_hybrid = 128 << 10; // bytes
+  std::int64_t shm_eager = 128 << 10;  // bytes
+  std::int64_t shm_hybrid = 256 << 10; // bytes
   CopyPath shm_copy = CopyPath::automatic;
   std::int64_t shm_queue = 256 << 10; // bytes of the shared receive queue
   std::int64_t shm_ring = 256 << 10;  // bytes of one ring

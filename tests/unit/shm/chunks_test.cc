@@ -113,7 +113,9 @@ std::uint64_t fill_up(Endpoint& self, Rank peer) {
 
 TEST(LongMessages, AreBusyWithoutAChunkUntilOneIsRead) {
   Job job(1);
-  run_threads(job, {}, [](Endpoint& self, Rank) {
+  base::Settings settings;
+  settings.shm_eager = eager;
+  run_threads(job, settings, [](Endpoint& self, Rank) {
     const std::uint64_t sent = fill_up(self, 0);
     EXPECT_EQ(sent, (512u << 10) / (eager + longest_header));
     EXPECT_EQ(self.try_send(0, "short", 5), Posted::done);

@@ -16,7 +16,7 @@ namespace {
 
 // Memory of a process for its chunks, together, and the fewest that it is cut into.
 constexpr std::size_t chunks_together = 512 << 10;
-constexpr std::size_t fewest_chunks = 8;
+constexpr std::size_t fewest_chunks = 16;
 
 // Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
 // but not less than the shortest. Longer ones would not fit the chunks' smallest size.
