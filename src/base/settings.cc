@@ -57,7 +57,7 @@ constexpr std::array rows = {
                "RDMA: receives of all connections together, or windows or rings per connection"},
     SettingRow{"rdma_eager", &Settings::rdma_eager, "bytes", "RDMA: longest message sent by EAGER"},
     SettingRow{"rdma_hybrid", &Settings::rdma_hybrid, "bytes",
-               "RDMA: longest message sent by HYBRID"},
+               "RDMA: longest message sent by HYBRID; -1: by the adapter's speed"},
     SettingRow{"rdma_buffers", &Settings::rdma_buffers, "count",
                "RDMA: message buffers that sends and shared receives may use"},
     SettingRow{"rdma_shared", &Settings::rdma_shared, "count",

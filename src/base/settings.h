@@ -44,10 +44,10 @@ struct Settings {
   std::string rdma_device;            // "name[:port[:gid index]]"; empty: the best
   ConnectMode rdma_connections = ConnectMode::on_demand;
   ReceiveMode rdma_receive = ReceiveMode::shared;
-  std::int64_t rdma_eager = 8 << 10;   // bytes
-  std::int64_t rdma_hybrid = 64 << 10; // bytes
-  std::int64_t rdma_buffers = 4096;    // buffers of the pool at most
-  std::int64_t rdma_shared = 512;      // receives kept posted to the shared queue
+  std::int64_t rdma_eager = 8 << 10;  // bytes
+  std::int64_t rdma_hybrid = -1;      // bytes; -1: by what the adapter costs
+  std::int64_t rdma_buffers = 4096;   // buffers of the pool at most
+  std::int64_t rdma_shared = 512;     // receives kept posted to the shared queue
   std::int64_t rdma_watermark = 300;  // of these left when the progress thread posts more; 0: never
   std::int64_t rdma_window = 32;      // messages under way per connection: credit, ring
   std::int64_t rdma_queue_pairs = -1; // at most; -1: what the adapter has

@@ -46,8 +46,12 @@ struct DeviceLimits {
   std::uint32_t mtu = 0;               // bytes: longest datagram
   std::uint64_t message = 0;           // bytes: longest RC message
   std::uint64_t registered = 0;        // bytes that may be pinned; 0: no bound known
-  bool atomics = false;                // compare-and-swap and fetch-and-add of 8 bytes
-  bool orders_bytes = false;           // the last byte of a write is placed last
+  // What it costs to move data, for a choice between ways to do so; guesses, where not known.
+  double bytes_per_s = 12.5e9;    // of the port, one way
+  double copy_bytes_per_s = 10e9; // of the processor, from memory to memory
+  double round_trip_s = 2e-6;     // of a short message
+  bool atomics = false;           // compare-and-swap and fetch-and-add of 8 bytes
+  bool orders_bytes = false;      // the last byte of a write is placed last
   // What a write places is in memory before what a later one places, for who looks there; and
   // before a later send or write with immediate completes at the target. Reads and atomics find
   // what was written before them. A write that has completed is in place.

@@ -117,12 +117,21 @@ Driver driver_of(const std::string& text) {
   return driver;
 }
 
+std::size_t hybrid_bytes(const base::Settings& settings, const DeviceLimits& limits) {
+  if (settings.rdma_hybrid >= 0) return static_cast<std::size_t>(settings.rdma_hybrid);
+  const double lost = 1 / limits.copy_bytes_per_s - 2 / limits.bytes_per_s; // seconds a byte
+  const double most = static_cast<double>(most_hybrid);
+  return static_cast<std::size_t>(
+      lost * most <= 2 * limits.round_trip_s ? most : 2 * limits.round_trip_s / lost);
+}
+
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                std::vector<std::string>& lowered, bool sleeps_elsewhere) {
   require("MACADAM_RDMA_RNR_RETRIES", settings.rdma_rnr_retries, 0, 7);
   require("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);
   require("MACADAM_RDMA_SEND_DEPTH", settings.rdma_send_depth, 4, 1 << 15);
   require("MACADAM_RDMA_EAGER", settings.rdma_eager, 64, 1 << 20);
+  require("MACADAM_RDMA_HYBRID", settings.rdma_hybrid, -1, std::int64_t{1} << 40);
   require("MACADAM_RDMA_BUFFERS", settings.rdma_buffers, 2, 1 << 24);
   require("MACADAM_RDMA_SHARED", settings.rdma_shared, 1, 1 << 24);
   require("MACADAM_RDMA_QUEUE_PAIRS", settings.rdma_queue_pairs, -1, 1 << 24);

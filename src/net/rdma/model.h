@@ -33,8 +33,9 @@ inline constexpr std::size_t spare_buffers = 2; // beyond the first arena, never
 inline constexpr double pool_period = 1;
 // Message buffers of sends whose completion was not asked for, in a process.
 inline constexpr std::uint32_t unsignalled_buffers = 7;
-inline constexpr std::uint32_t spare_window = 3;  // receives of a connection beyond its window
-inline constexpr std::uint32_t shared_batch = 16; // shared receives posted together
+inline constexpr std::uint32_t spare_window = 3;      // receives of a connection beyond its window
+inline constexpr std::uint32_t shared_batch = 16;     // shared receives posted together
+inline constexpr std::size_t most_hybrid = 512 << 10; // bytes of a copy left behind for a receiver
 inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use
 
 // Datagram queue pair: requests of many peers at once, and our answers.
@@ -155,6 +156,12 @@ constexpr std::size_t ring_bytes(const Shape& shape) {
                       own_receives(shape.window) * trailer_bytes,
                   page);
 }
+
+// The longest message that goes by HYBRID if the receiver has not announced itself. Its copy may
+// take twice what a sender that makes none waits for a receiver that comes at once, which is a
+// round trip and the transfer: so the choice is never much the dearer one, and for a receiver that
+// comes late it is the cheaper one.
+std::size_t hybrid_bytes(const base::Settings& settings, const DeviceLimits& limits);
 
 // Settings that no device could follow throw base::Error (MPI_ERR_ARG); those that this one does
 // not allow are lowered, with a line each in `lowered`. `sleeps_elsewhere`: on another network.

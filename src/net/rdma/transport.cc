@@ -34,7 +34,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
   return {.name = "rdma",
           .message = model::header_room + eager - model::receive_headroom,
           .eager = eager,
-          .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
+          .hybrid = model::hybrid_bytes(settings, device),
           // A message must not pass a write whose end its target looks for.
           .orders_bytes = device.orders_bytes && device.orders_arrivals,
           .packet = device.mtu,

@@ -320,6 +320,24 @@ TEST(Shape, what_the_device_does_not_allow_is_lowered_and_told) {
   EXPECT_NE(told[1].find("MACADAM_RDMA_SHARED is 32"), std::string::npos) << told[1];
 }
 
+// HYBRID's copy against the wait for a receiver, which takes a round trip and the transfer.
+TEST(Shape, hybrid_goes_as_far_as_its_copy_costs_little) {
+  Settings settings;
+  DeviceLimits limits;
+  const auto longest = [&] { return model::hybrid_bytes(settings, limits); };
+  limits.bytes_per_s = 1e9;
+  limits.copy_bytes_per_s = 1e9;
+  EXPECT_EQ(longest(), model::most_hybrid); // the copy takes no longer than the transfer
+  limits.bytes_per_s = 40e9;
+  limits.copy_bytes_per_s = 10e9;
+  limits.round_trip_s = 1e-6;
+  EXPECT_NEAR(static_cast<double>(longest()), 40e3, 1); // 4 us, and 2 * (1 us + 1 us)
+  limits.round_trip_s = 2e-6;
+  EXPECT_NEAR(static_cast<double>(longest()), 80e3, 1);
+  settings.rdma_hybrid = 12345;
+  EXPECT_EQ(longest(), 12345u);
+}
+
 TEST(Shape, what_no_device_allows_is_refused) {
   Settings settings = small_settings();
   settings.rdma_rnr_retries = 8;

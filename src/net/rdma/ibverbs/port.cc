@@ -41,6 +41,7 @@ DeviceLimits query_limits(const Library& library, ibv_context* context, const Po
       positive(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom));
   limits.mtu = 128u << facts.mtu;
   limits.message = facts.message;
+  if (facts.gigabits > 0) limits.bytes_per_s = facts.gigabits * 1e9 / 8;
   limits.atomics = attributes.atomic_cap != IBV_ATOMIC_NONE;
   // Verbs' rule for reliable connections: what completes at the target ensures that the data of all
   // transfers before it are visible. No query is about the order in which memory shows separate
