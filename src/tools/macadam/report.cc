@@ -33,7 +33,8 @@ std::string read(const std::string& name) {
 std::vector<Json> ranks_in(const std::string& name) {
   const std::string text = read(name);
   const Json report = Json::parse(text, nullptr, false);
-  if (!report.is_object() || !report.contains("macadam") || !report["ranks"].is_array())
+  if (!report.is_object() || !report.contains("macadam") || !report.contains("ranks") ||
+      !report["ranks"].is_array())
     throw std::runtime_error(name + " is no report; MACADAM_REPORT=" + name +
                              " mpiexec ... writes one");
   return report["ranks"];
