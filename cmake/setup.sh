@@ -23,6 +23,7 @@ libcli11-dev         command lines
 nlohmann-json3-dev   reports
 libgtest-dev         unit tests
 libstb-dev           pictures, in examples/heat2d
+chromium             looks at the page of a report, in a test
 libibverbs-dev       the interface to RDMA adapters
 ibverbs-providers    their drivers, soft-RoCE's among them
 ibverbs-utils        looks at them, in tests

@@ -287,17 +287,25 @@ void advise_messages(const Facts& facts, std::vector<Advice>& advice) {
                                           facts.sender_early, facts.long_messages)});
 }
 
-std::string advise(const Facts& facts) {
+std::vector<std::string> advise(const Facts& facts) {
   std::vector<Advice> all;
+  if (facts.times.empty()) return {};
   if (facts.times.size() > 1) advise_balance(facts, all);
   advise_waits(facts, all);
   advise_messages(facts, all);
   std::ranges::stable_sort(all, std::ranges::greater{}, &Advice::seconds);
-  std::string text;
+  std::vector<std::string> sentences;
   for (std::size_t i = 0; i < std::min(all.size(), most_advice); ++i) {
-    if (all[i].seconds > worthwhile * facts.run()) text += fmt::format("    {}\n", all[i].text);
+    if (all[i].seconds > worthwhile * facts.run()) sentences.push_back(std::move(all[i].text));
   }
-  return text.empty() ? text : "\n  advice\n" + text;
+  return sentences;
+}
+
+Facts facts_of(const std::vector<Json>& ranks) {
+  Facts facts;
+  for (const Json& report : ranks)
+    facts.add(report);
+  return facts;
 }
 
 } // namespace
@@ -318,12 +326,19 @@ std::string show_bytes(std::uint64_t value) {
 }
 
 std::string job_summary(const std::vector<Json>& ranks) {
-  Facts facts;
-  for (const Json& report : ranks)
-    facts.add(report);
+  const Facts facts = facts_of(ranks);
   if (facts.times.empty()) return {};
-  return run_time(facts) + time_in_functions(facts) + who_waited(facts) + who_sent(facts) +
-         advise(facts);
+  std::string page =
+      run_time(facts) + time_in_functions(facts) + who_waited(facts) + who_sent(facts);
+  const std::vector<std::string> advice = advise(facts);
+  if (!advice.empty()) page += "\n  advice\n";
+  for (const std::string& sentence : advice)
+    page += fmt::format("    {}\n", sentence);
+  return page;
+}
+
+std::vector<std::string> job_advice(const std::vector<Json>& ranks) {
+  return advise(facts_of(ranks));
 }
 
 } // namespace macadam::boot

@@ -15,6 +15,9 @@ namespace macadam::boot {
 // Throws nlohmann::json::exception if a member is not what it should be.
 std::string job_summary(const std::vector<nlohmann::json>& ranks);
 
+// The last of it by itself, a sentence each.
+std::vector<std::string> job_advice(const std::vector<nlohmann::json>& ranks);
+
 // "1.23 s", "45.6 ms", "7.89 us"
 std::string show_time(double seconds);
 // "12.5 MiB": four digits, enough to hold a measurement against `macadam model`.

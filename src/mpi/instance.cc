@@ -30,6 +30,14 @@ void freeze_counters(Library& self) {
   self.counters = std::move(frozen);
 }
 
+// One that there is already may be in use by the very call that needs an instance.
+void begin_profile(Library& self) {
+  if (self.profile)
+    self.profile->forget();
+  else if (is_report_wanted(self.settings))
+    self.profile = std::make_unique<Profile>();
+}
+
 engine::Networks networks_of(const Transports& transports) {
   std::vector<engine::Transport*> list;
   for (const auto& transport : transports)
@@ -86,7 +94,7 @@ void start(Process& self) {
   const std::uint32_t generation = self.job->enter();
   if (!self.instance || self.instance->generation != generation) {
     self.instance.reset();
-    self.profile = is_report_wanted(self.settings) ? std::make_unique<Profile>() : nullptr;
+    begin_profile(self);
     try {
       self.instance.emplace(self, generation);
     } catch (...) {

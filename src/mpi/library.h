@@ -90,7 +90,7 @@ class Library {
   Lock lock;
   int thread_level = MPI_THREAD_SINGLE;
   bool thread_multiple = false; // then `lock` is taken at every entry, else where MPI asks for it
-  std::unique_ptr<Profile> profile; // while a report is wanted
+  std::unique_ptr<Profile> profile; // from the first instance on of which a report is wanted
   bool entry_does_more = false;     // for either of these: one look at every entry
   const char* function = "";        // the entry point being waited in, for the hang report
   // Of MPI: the world between MPI_Init and MPI_Finalize, and each session.

@@ -24,6 +24,13 @@ void Profile::start(const engine::Transport& clock) {
   has_begun_ = true;
 }
 
+void Profile::forget() {
+  has_begun_ = false;
+  functions_.clear();
+  peers_.clear();
+  sent_ = {};
+}
+
 void Profile::enter(Call& call, const char* function) noexcept {
   call.outer = std::exchange(current_, &call);
   call.function = function;

@@ -56,6 +56,9 @@ class Profile final : public engine::Observer {
   void start(const engine::Transport& clock);
   void stop() { clock_ = nullptr; }
 
+  // Of an earlier instance, except for the call under way.
+  void forget();
+
   void enter(Call& call, const char* function) noexcept;
   void leave(Call& call) noexcept;
   // The call under way, if any, while its thread has let the library's lock go and others make

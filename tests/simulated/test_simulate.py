@@ -56,6 +56,14 @@ class Running(unittest.TestCase):
         self.assertIn("what the job did: 2 ranks", result.stderr)
         self.assertIn("MACADAM_RDMA_RECEIVE=ring", result.stderr)
 
+    def test_the_report_is_in_virtual_time(self):
+        def summary():
+            page = simulate("-q", "-n", "3", MODULE, MACADAM_REPORT="1").stderr
+            return page[page.index("  run time"):page.index("\n  protocol ")]
+        self.assertRegex(summary(), r"run time [0-9.]+ [mu]?s, of which \d+ % in MPI")
+        self.assertIn("messages / bytes sent", summary())
+        self.assertEqual(summary(), summary())
+
     def test_a_pattern_as_json(self):
         result = simulate("-q", "-n", "16", "--json", "pattern:ring", "bytes=64")
         found = json.loads(result.stdout)

@@ -125,7 +125,8 @@ std::string collectives_section() {
 Installation find_installation() {
   const auto prefix = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path();
   return {prefix / MACADAM_LIBDIR / "libmpi_abi.so.1",
-          prefix / MACADAM_DATADIR / "macadam/api.json"};
+          prefix / MACADAM_DATADIR / "macadam/api.json",
+          prefix / MACADAM_DATADIR / "macadam/report.html"};
 }
 
 std::string info_page(const Installation& installation) {

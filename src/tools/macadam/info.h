@@ -9,6 +9,7 @@ namespace macadam::tools {
 struct Installation {
   std::string library;   // libmpi_abi.so.1
   std::string functions; // api.json, which functions of MPI are written
+  std::string report;    // report.html, the form of `macadam report`
 };
 
 // From the place of the running program, so that the tree may be moved.

@@ -3,6 +3,7 @@
 #include "boot/configuration.h"
 #include "tools/macadam/info.h"
 #include "tools/macadam/model.h"
+#include "tools/macadam/report.h"
 #include "tools/macadam/tune.h"
 
 #include <CLI/CLI.hpp>
@@ -95,6 +96,16 @@ CLI::App* add_tune(CLI::App& app, TuneQuestion& question) {
   return tune;
 }
 
+CLI::App* add_report(CLI::App& app, ReportQuestion& question) {
+  CLI::App* const report = app.add_subcommand(
+      "report", "Make an HTML page of the file that MACADAM_REPORT=file.json has written");
+  report->add_option("file", question.file, "The report")->required();
+  report->add_option("-o,--output", question.output,
+                     "The page, if not beside the report under its name with .html");
+  report->add_flag("--text", question.text, "Print it as mpiexec does");
+  return report;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -112,12 +123,16 @@ int main(int argc, char** argv) {
   const CLI::App* const model = add_model(app, question);
   TuneQuestion tune_question;
   const CLI::App* const tuning = add_tune(app, tune_question);
+  ReportQuestion report_question;
+  const CLI::App* const reporting = add_report(app, report_question);
   CLI11_PARSE(app, argc, argv);
   try {
     if (simulate->parsed())
       run_simulator(argv + 1);
     else if (model->parsed())
       print_model(question);
+    else if (reporting->parsed())
+      std::fputs(report(report_question, find_installation().report).c_str(), stdout);
     else if (tuning->parsed())
       return tune_and_print(tune_question);
     else

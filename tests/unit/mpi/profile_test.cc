@@ -145,6 +145,24 @@ TEST_F(ProfileTest, ShortMessagesThatCouldBeOne) {
   EXPECT_EQ(successive(), 4u);
 }
 
+// A session's first communicator begins the next instance.
+TEST_F(ProfileTest, AnotherInstanceBeginsWithinACall) {
+  call(send, [&] { step(Kind::sent); });
+  profile.stop();
+  call(receive, [&] {
+    profile.forget();
+    profile.start(clock);
+    pass(1);
+    call(send, [&] { step(Kind::sent); });
+  });
+  pass(1);
+  EXPECT_DOUBLE_EQ(profile.seconds(), 2);
+  EXPECT_TRUE(profile.functions().empty()); // the outer call began before the clock
+  EXPECT_EQ(profile.peers().at(3).messages, 1u);
+  call(send, [&] { pass(1); });
+  EXPECT_EQ(profile.functions().at(send).calls, 1u);
+}
+
 TEST_F(ProfileTest, TheCallInWhichMpiEndsCountsUntilTheReport) {
   call("MPI_Finalize", [&] {
     pass(2);
