@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "boot/futex.h"
+#include "boot/limits.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -60,7 +61,8 @@ int make_memfd(const char* what, std::uint64_t bytes) {
   int fd = memfd_create(what, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
   if (fd < 0 && errno == EINVAL) fd = memfd_create(what, MFD_CLOEXEC);
   if (fd < 0)
-    base::fail(MPI_ERR_OTHER, "memfd_create for {} failed: {}", what, std::strerror(errno));
+    base::fail(MPI_ERR_OTHER, "{}",
+               explain_failure(fmt::format("memfd_create for {}", what).c_str(), errno));
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
     close(fd);
@@ -151,8 +153,9 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own, s
   const int low = make_memfd("macadam-job", layout.end);
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
   if (fd < 0)
-    base::fail(MPI_ERR_OTHER, "no file descriptor from {} on: {}", first_job_descriptor,
-               std::strerror(errno));
+    base::fail(
+        MPI_ERR_OTHER, "{}", // EINVAL: the limit is lower
+        explain_failure("taking a file descriptor from 64 on", errno == EINVAL ? EMFILE : errno));
   close(low);
   JobMemory memory(fd, layout);
   memory.describe(nodes, own, cores, sets);

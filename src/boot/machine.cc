@@ -90,11 +90,13 @@ struct MemoryFiles {
   const char* limit;
   const char* used;
   const char* reclaimable; // of the pages of files that count as used
+  const char* events;      // how often its processes were ended
 };
 constexpr std::array memory_files = {
-    MemoryFiles{":", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    MemoryFiles{":", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file",
+                "memory.events"},
     MemoryFiles{"memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                "memory.usage_in_bytes", "total_inactive_file"},
+                "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control"},
 };
 
 } // namespace
@@ -139,6 +141,16 @@ std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+std::uint64_t ends_for_want_of_memory(const std::string& root) {
+  std::uint64_t ends = 0;
+  for (const MemoryFiles& files : memory_files)
+    for_each_group(own_group(root, files.kind), [&](const std::string& group) {
+      const std::string folder = root + files.folder + group;
+      ends = std::max(ends, read_number(folder + "/" + files.events, "oom_kill ", 0));
+    });
+  return ends;
 }
 
 } // namespace macadam::boot

@@ -20,6 +20,10 @@ struct FreeMemory {
 // `root` is where proc and sys are mounted; another one for tests.
 FreeMemory free_memory(const std::string& root = "");
 
+// How often the kernel has ended a process because the memory of this process's control group, or
+// of one above, was used up; 0 if it does not tell. `root` as above.
+std::uint64_t ends_for_want_of_memory(const std::string& root = "");
+
 // The host's name as users know it.
 std::string host_name();
 

@@ -75,7 +75,8 @@ void Batch::check(const engine::Request& request) noexcept {
     note(base::make_error(
         MPI_ERR_TRUNCATE,
         "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-        "that describe the same data",
+        "that describe the same data, and call the same collectives (MACADAM_CHECK=1 names calls "
+        "that differ)",
         status.source, found, comm_.rank(), needed));
   }
 }

@@ -13,6 +13,8 @@
 
 namespace macadam::coll {
 
+struct Check;
+
 // What a collective works on. Which members mean something depends on the call; see the functions
 // in operations.h. It outlives the operation, and so does everything named here.
 struct Arguments {
@@ -25,7 +27,8 @@ struct Arguments {
   const engine::Team* inside = nullptr;
   // Neighbourhood collectives only.
   Neighbors neighbors;
-  void* extra = nullptr; // for coroutines of the layers above
+  const Check* check = nullptr; // of checked()
+  void* extra = nullptr;        // for coroutines of the layers above
 };
 
 // One collective operation: blocking calls keep it on the stack, nonblocking ones behind a request
@@ -62,6 +65,10 @@ class Collective : public Comm {
   }
 
   const Arguments& arguments;
+  // For pages about jobs that hang: which function it is, and which of its communicator's
+  // collectives, from 1; 0: a part of another function.
+  const char* function = "";
+  std::uint32_t number = 0;
   // Called once at the end of each run, maybe inside begin(); may free this.
   void (*continuation)(Collective& self, void* argument) noexcept = nullptr;
   void* argument = nullptr;

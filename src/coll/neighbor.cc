@@ -10,17 +10,12 @@ namespace macadam::coll {
 namespace {
 
 // Calls `visit` with the position of each source, in the order in which messages of the same rank
-// are meant for them.
-//
-// Several edges between two ranks are told apart by their order alone. In a grid whose dimension
-// has one or two positions, the block for the neighbour before is what that neighbour gets from the
-// one after it; so the sources of a dimension are taken in the opposite order of the destinations
-// (MPI 5.0, section 8.6).
+// are meant for them: several edges between two ranks are told apart by their order alone.
 template <class Visit>
 void for_each_source(const Neighbors& neighbors, Visit visit) {
   const auto sources = static_cast<int>(neighbors.sources.size());
   for (int step = 0; step < sources; ++step)
-    visit(neighbors.grid ? step ^ 1 : step);
+    visit(neighbors.source_at(step));
 }
 
 // Copies what this rank has for itself: its n-th destination is its n-th source. Returns how many

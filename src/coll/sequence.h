@@ -25,6 +25,15 @@ class Sequence {
   // A tag for a persistent collective, its own for as long as the communicator lives, since
   // processes may start persistent collectives in different orders. MPI orders their inits.
   [[nodiscard]] std::int32_t own_tag() { return next_own_++; }
+  // The number of a collective that is called now, from 1: of all sorts together.
+  [[nodiscard]] std::uint32_t count() { return ++called_; }
+  [[nodiscard]] std::uint32_t called() const { return called_; }
+  // The latest one with each tag that is not complete, blocking ones first.
+  template <class Visit>
+  void for_each_running(Visit&& visit) const {
+    for (const Collective* collective : last_)
+      if (collective != nullptr) visit(*collective);
+  }
 
  private:
   friend class Collective;
@@ -32,6 +41,7 @@ class Sequence {
 
   void start(Collective& collective, std::uint32_t tag) noexcept;
 
+  std::uint32_t called_ = 0;
   std::uint32_t started_ = 0; // nonblocking ones
   std::int32_t next_own_ = tags;
   std::array<Collective*, tags> last_ = {}; // the latest with this tag, if not complete

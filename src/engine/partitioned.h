@@ -195,6 +195,10 @@ class PartitionedTable {
     for (const Offer& offer : offers_)
       visit(*offer.peer, offer.send);
   }
+  // A request of the engine's that moves one partition.
+  [[nodiscard]] static bool is_part(const Request& request) {
+    return request.continuation == &on_read || request.continuation == &on_written;
+  }
   [[nodiscard]] std::size_t memory_bytes() const {
     return send_slab_.bytes() + receive_slab_.bytes();
   }

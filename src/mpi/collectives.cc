@@ -3,6 +3,7 @@
 #include "mpi/collectives.h"
 
 #include "coll/operations.h"
+#include "mpi/collective_check.h"
 #include "mpi/process.h"
 
 #include <array>
@@ -51,8 +52,11 @@ void on_end(Collective& operation, void* argument) noexcept {
   complete(request.process, request, status);
 }
 
-void set_inside(CollectiveCall& call, const Communicator& comm) {
+void complete_call(Process& self, const Communicator& comm, CollectiveCall& call,
+                   std::uint32_t number) {
   if (comm.inter()) call.arguments.inside = &comm.inside;
+  if (self.settings.check) [[unlikely]]
+    add_check(self, comm, call, number);
 }
 
 // Copies the caller's counts and displacements, which a persistent collective reads at each start,
@@ -80,9 +84,12 @@ void own_counts(CollectiveCall& call) {
 
 CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCall&& call,
                                 engine::Role role, const RequestClass& how) {
-  set_inside(call, comm);
+  const std::uint32_t number = comm.sequence.count();
+  complete_call(self, comm, call, number);
   CollectiveRequest& request =
       *self.instance->requests.collectives.make(self, comm, std::move(call), role, how);
+  request.operation.number = number;
+  request.operation.function = self.function;
   belongs_to(request, comm);
   request.operation.continuation = &on_end;
   request.operation.argument = &request;
@@ -95,6 +102,18 @@ void wait(Process& self, const Collective& operation) {
   self.instance->wait_until([&] { return operation.complete(); });
   operation.rethrow();
 }
+
+void run(Process& self, Communicator& comm, CollectiveCall&& call, std::uint32_t number) {
+  complete_call(self, comm, call, number);
+  Collective operation(*self.instance->coll, comm.collective, comm.boards, call.run,
+                       call.arguments);
+  operation.number = number;
+  operation.function = self.function;
+  comm.sequence.start_blocking(operation);
+  wait(self, operation);
+}
+
+constexpr std::uint32_t uncounted = 0; // a part of another function of MPI
 
 } // namespace
 
@@ -122,11 +141,7 @@ CollectiveRequest::~CollectiveRequest() {
 }
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call) {
-  set_inside(call, comm);
-  Collective operation(*self.instance->coll, comm.collective, comm.boards, call.run,
-                       call.arguments);
-  comm.sequence.start_blocking(operation);
-  wait(self, operation);
+  run(self, comm, std::move(call), comm.sequence.count());
 }
 
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
@@ -193,7 +208,7 @@ void run(Process& self, const engine::Team& team, int tag, const CollectiveCall&
 
 void allgather_bytes(Process& self, Communicator& comm, const void* mine, std::size_t bytes,
                      void* all) {
-  run(self, comm, allgather_call(self, mine, bytes, all));
+  run(self, comm, allgather_call(self, mine, bytes, all), uncounted);
 }
 void allgather_bytes(Process& self, const engine::Team& team, int tag, const void* mine,
                      std::size_t bytes, void* all) {
@@ -205,13 +220,13 @@ void allgatherv_bytes(Process& self, Communicator& comm, const void* mine, std::
   CollectiveCall call = allgather_call(self, mine, bytes, all);
   call.arguments.receive =
       blocks(all, {counts.data(), true}, {starts.data(), true}, comm.peers(), self.types[MPI_BYTE]);
-  run(self, comm, std::move(call));
+  run(self, comm, std::move(call), uncounted);
 }
 void alltoall_bytes(Process& self, Communicator& comm, const void* send, std::size_t bytes,
                     void* receive) {
   CollectiveCall call = allgather_call(self, send, bytes, receive);
   call.run = &coll::alltoall;
-  run(self, comm, std::move(call));
+  run(self, comm, std::move(call), uncounted);
 }
 void alltoallv_bytes(Process& self, Communicator& comm, const void* send,
                      const std::vector<MPI_Count>& given, void* receive,
@@ -223,10 +238,10 @@ void alltoallv_bytes(Process& self, Communicator& comm, const void* send,
       blocks(send, {given.data(), true}, {given_at.data(), true}, comm.peers(), byte);
   call.arguments.receive =
       blocks(receive, {got.data(), true}, {got_at.data(), true}, comm.peers(), byte);
-  run(self, comm, std::move(call));
+  run(self, comm, std::move(call), uncounted);
 }
 void bcast_bytes(Process& self, Communicator& comm, void* data, std::size_t bytes, int root) {
-  run(self, comm, bcast_call(self, data, bytes, root));
+  run(self, comm, bcast_call(self, data, bytes, root), uncounted);
 }
 void bcast_bytes(Process& self, const engine::Team& team, int tag, void* data, std::size_t bytes,
                  int root) {

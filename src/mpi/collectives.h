@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/slab.h"
+#include "coll/check.h"
 #include "coll/collective.h"
 #include "datatype/op.h"
 #include "datatype/type.h"
@@ -30,6 +31,7 @@ struct CollectiveCall {
   coll::Collective::Run run;
   coll::Arguments arguments;
   std::unique_ptr<Arrays> arrays;
+  std::unique_ptr<coll::Check> check = nullptr; // if ranks compare what they call
 };
 
 // The three forms.

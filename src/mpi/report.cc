@@ -224,6 +224,43 @@ Json describe_sizes(const Profile& profile) {
 
 } // namespace
 
+namespace {
+
+// The job's ranks in a communicator that the page may have to name; none of one that is too large.
+Json members_of(const Communicator& comm) {
+  constexpr int most_members = 1024;
+  Json members = Json::array();
+  std::vector<const engine::RankMap*> groups{comm.p2p.local};
+  if (comm.inter()) groups.push_back(comm.p2p.peers);
+  for (const engine::RankMap* group : groups)
+    for (int rank = 0; rank < group->size() && group->size() <= most_members; ++rank)
+      members.push_back((*group)[rank]);
+  return members;
+}
+
+// The collectives that this rank is in, and how many it has called of each communicator.
+void describe_collectives(const Process& self, Json& report) {
+  Json& collectives = report["collectives"] = Json::array();
+  Json& called = report["called"] = Json::array();
+  for (const Communicator& comm : self.instance->live_communicators) {
+    const std::string name = name_of(self, comm.p2p.context);
+    const std::uint32_t count = comm.sequence.called();
+    if (count > 0 && called.size() < most_rows)
+      called.push_back({{"id", comm.p2p.context}, {"count", count}});
+    comm.sequence.for_each_running([&](const coll::Collective& collective) {
+      if (collectives.size() == most_rows) return;
+      Json row = {{"id", comm.p2p.context},
+                  {"comm", name},
+                  {"function", collective.function},
+                  {"number", collective.number}};
+      if (collectives.empty()) row["members"] = members_of(comm);
+      collectives.push_back(std::move(row));
+    });
+  }
+}
+
+} // namespace
+
 std::string hang_report(Process& self) {
   const engine::Engine& engine = *self.instance->engine;
   Json report = {{"waiting_in", self.function}, {"moves", engine.moves()}};
@@ -232,6 +269,7 @@ std::string hang_report(Process& self) {
   Json& rendezvous = report["rendezvous"] = Json::array();
   Json& connections = report["connections"] = Json::array();
 
+  describe_collectives(self, report);
   engine.matcher().for_each_posted([&](const engine::ReceiveRequest& receive) {
     if (posted.size() == most_rows) return;
     Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "source");
@@ -245,7 +283,8 @@ std::string hang_report(Process& self) {
   engine.for_each_send([&](const engine::SendRequest& send) {
     if (rendezvous.size() == most_rows) return;
     Json row = describe(self, send.envelope, send.peer, send.bytes, "peer");
-    row["protocol"] = protocol(send.stage);
+    const bool partition = engine::PartitionedTable::is_part(send);
+    row["protocol"] = partition ? "partition" : protocol(send.stage);
     row["stage"] = text(send.stage);
     row["sending"] = true;
     rendezvous.push_back(std::move(row));
@@ -254,7 +293,8 @@ std::string hang_report(Process& self) {
     if (rendezvous.size() == most_rows) return;
     const bool reading = receive.stage == ReceiveStage::reading;
     Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "peer");
-    row["protocol"] = reading ? "SEND_RNDV" : "RECV_RNDV";
+    const bool partition = engine::PartitionedTable::is_part(receive);
+    row["protocol"] = partition ? "partition" : reading ? "SEND_RNDV" : "RECV_RNDV";
     row["stage"] = reading ? "reads from the sender" : "the sender writes";
     row["sending"] = false;
     rendezvous.push_back(std::move(row));

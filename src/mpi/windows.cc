@@ -194,10 +194,20 @@ void* allocate_together(Process& self, Window& window, MPI_Aint bytes, const cha
   return memory;
 }
 
+// Found here, and not by the accesses of other ranks.
+void check_memory(const void* memory, MPI_Aint size) {
+  if (memory == nullptr && size > 0) [[unlikely]]
+    base::fail(MPI_ERR_BUFFER,
+               "base is a null pointer, but size is {}; give the address of the memory, or a size "
+               "of 0",
+               size);
+}
+
 } // namespace
 
 void win_create(Process& self, void* base, MPI_Aint size, MPI_Aint disp_unit, Info* info,
                 Communicator& comm, MPI_Win* win) {
+  check_memory(base, size);
   create(self, comm, MPI_WIN_FLAVOR_CREATE, info, win,
          [&](Window& window) { join(self, window, base, size, disp_unit, Memory::own); });
 }
@@ -251,6 +261,7 @@ void win_create_dynamic(Process& self, Info* info, Communicator& comm, MPI_Win* 
 }
 
 void win_attach(Process&, Window& window, void* base, MPI_Aint size) {
+  check_memory(base, size);
   window.rma.attach(base, static_cast<std::uint64_t>(size));
 }
 

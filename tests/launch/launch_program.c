@@ -11,6 +11,8 @@
  * a message goes round all ranks, again and again circle [NAME [TEXT]]  every rank prints TEXT and
  * waits for the next, in MPI_COMM_WORLD by that name (- for its own) late SECONDS    rank 1 waits
  * so long for a message of rank 0
+ * collective  rank 1 ends while the others are in their third barrier
+ * different   rank 0 is in a barrier, the others in broadcasts
  */
 #include <mpi.h>
 
@@ -164,6 +166,15 @@ int main(int argc, char** argv) {
     if (rank == 0) test_for(1, 5);
   } else if (strcmp(action, "ring") == 0) {
     ring(number);
+  } else if (strcmp(action, "collective") == 0) {
+    for (int i = 0; i < 2 || (i < 3 && rank != 1); ++i)
+      MPI_Barrier(MPI_COMM_WORLD);
+  } else if (strcmp(action, "different") == 0) {
+    int value = 0;
+    if (rank == 0)
+      MPI_Barrier(MPI_COMM_WORLD);
+    else /* another root each */
+      MPI_Bcast(&value, 1, MPI_INT, size - rank, MPI_COMM_WORLD);
   } else if (strcmp(action, "circle") == 0) {
     if (argc > 2 && strcmp(argv[2], "-") != 0) MPI_Comm_set_name(MPI_COMM_WORLD, argv[2]);
     if (argc > 3) printf("%s", argv[3]); /* not flushed */

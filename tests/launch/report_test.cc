@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -63,6 +64,12 @@ TEST(HangReport, ShowsEveryKindOfRow) {
       "connections": [{"peer": 1, "state": "connected"}, {"peer": 3, "state": "connected"},
                       {"peer": 2, "state": "connecting"}]})"}),
       "mpiexec: what 1 rank on host a is waiting for\n"
+      "\n  who waits for whom\n"
+      "    rank 0 waits for rank 3: a message with tag 5\n"
+      "    rank 0 waits for rank 2: SEND_RNDV: waits for the receiver\n"
+      "\n  near misses\n"
+      "    rank 0 waits for a message from rank 3 with any tag in MPI_COMM_WORLD; one with tag 7 "
+      "in communicator 12 has arrived and nobody receives it: is a communicator wrong?\n"
       "\n  rank 0 waits in MPI_Recv\n"
       "      receive       from any rank, any tag in MPI_COMM_WORLD, 8 bytes\n"
       "      receive       from rank 3, tag 5 in halo, 16 bytes, announced\n"
@@ -70,13 +77,65 @@ TEST(HangReport, ShowsEveryKindOfRow) {
       "      rendezvous    to rank 2, tag 9 in halo, 1048576 bytes: SEND_RNDV, waits for the "
       "receiver\n"
       "      connections   2 connected (ranks 1, 3)\n"
-      "      connections   1 connecting (rank 2)\n"
-      "\n  who waits for whom\n"
-      "    rank 0 waits for rank 3: a message with tag 5\n"
-      "    rank 0 waits for rank 2: SEND_RNDV: waits for the receiver\n"
-      "\n  near misses\n"
-      "    rank 0 waits for a message from rank 3 with any tag in MPI_COMM_WORLD; one with tag 7 "
-      "in communicator 12 has arrived and nobody receives it: is a communicator wrong?\n");
+      "      connections   1 connecting (rank 2)\n");
+}
+
+// A rank in a collective of MPI_COMM_WORLD, whose ranks are 0 to `last`.
+std::string in_collective(const std::string& function, int number, int last) {
+  std::string members = "0";
+  for (int rank = 1; rank <= last; ++rank)
+    members += ", " + std::to_string(rank);
+  return R"({"waiting_in": ")" + function +
+         R"(", "collectives": [{"id": 4, "comm": "w", "function": ")" + function +
+         R"(", "number": )" + std::to_string(number) + R"(, "members": [)" + members +
+         R"(]}], "called": [{"id": 4, "count": )" + std::to_string(number) + "}]}";
+}
+
+TEST(HangReport, SaysWhoIsMissingInACollective) {
+  const std::string barrier = in_collective("MPI_Barrier", 7, 5);
+  EXPECT_EQ(hang_report("a", {{Kind::answered, barrier},
+                              {Kind::finalized, ""},
+                              {Kind::answered, barrier},
+                              {Kind::stopped, "1234"},
+                              {Kind::finalized, ""},
+                              // Has left it already, and looks for a message.
+                              {Kind::answered, R"({"waiting_in": "MPI_Recv",
+                                                   "called": [{"id": 4, "count": 7}]})"}}),
+            "mpiexec: what 6 ranks on host a are waiting for\n"
+            "\n  collectives\n"
+            "    ranks 0, 2 are in MPI_Barrier on w, number 7 of its collectives; ranks 1, 4 have "
+            "not entered it: they have called MPI_Finalize; rank 3 has not entered it: it is "
+            "stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go on)\n"
+            "\n  ranks 0, 2 wait in MPI_Barrier\n"
+            "\n  ranks 1, 4 have called MPI_Finalize\n"
+            "\n  rank 3 is stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go on)\n"
+            "\n  rank 5 waits in MPI_Recv\n");
+}
+
+TEST(HangReport, NamesCollectivesThatDiffer) {
+  EXPECT_TRUE(
+      contains(page_of({in_collective("MPI_Bcast", 3, 2), in_collective("MPI_Barrier", 3, 2),
+                        in_collective("MPI_Bcast", 3, 2)}),
+               "    rank 1 is in MPI_Barrier, ranks 0, 2 are in MPI_Bcast on w, number 3 of "
+               "its collectives: different calls\n"));
+  // They are not in it together.
+  const std::string page =
+      page_of({in_collective("MPI_Bcast", 3, 1), in_collective("MPI_Barrier", 4, 1)});
+  EXPECT_TRUE(contains(page, "    rank 0 is in MPI_Bcast on w, number 3 of its collectives\n"));
+  EXPECT_TRUE(contains(page,
+                       "    rank 1 is in MPI_Barrier on w, number 4 of its collectives; rank 0 "
+                       "has not entered it: it waits in MPI_Bcast\n"));
+}
+
+TEST(HangReport, FitsOnAScreenFor32Ranks) {
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < 32; ++rank)
+    ranks.push_back(R"({"waiting_in": "MPI_Recv", "posted": [{"comm": "w", "source": )" +
+                    std::to_string((rank + 1) % 32) + R"(, "tag": 1, "bytes": 8}]})");
+  const std::string page = page_of(ranks);
+  EXPECT_TRUE(contains(page, "\n  ranks 0 to 31 wait in MPI_Recv\n")) << page;
+  EXPECT_TRUE(contains(page, "rank 31 -> rank 0: a circle"));
+  EXPECT_LE(std::ranges::count(page, '\n'), 48);
 }
 
 TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {

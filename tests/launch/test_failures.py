@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks that fail: one line that names rank, host and cause, the others ended within a second."""
+import ctypes
+import errno
 import os
+import pathlib
+import resource
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -45,6 +50,21 @@ class Failures(FailureTest):
     def test_exit_before_finalize(self):
         self.fails(1, f"exited without calling MPI_Finalize{ENDING}", "2/exit=0")
         self.fails(7, f"exited with status 7 without calling MPI_Finalize{ENDING}", "2/exit=7")
+
+    def test_python_that_ends_as_by_an_exception(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "python3.11"
+            program.symlink_to(RANK)
+            hint = " (with python -m mpi4py an uncaught exception calls MPI_Abort)"
+            for words, said in (([], hint), (["-m", "mpi4py"], None)):
+                process = self.start("-n", 2, program, "join", "barrier", "1/exit=1", "compute", *words)
+                _, error = process.communicate(timeout=20)
+                if said:
+                    self.assertEqual(error, f"mpiexec: rank 1 on host {HOST} exited with status 1 "
+                                            f"without calling MPI_Finalize{said}; ending the other "
+                                            "rank\n")
+                else:
+                    self.assertNotIn("mpi4py", error)
 
     def test_others_that_ignore_sigterm(self):
         process = self.start("-n", 3, "sh", "-c",
@@ -272,6 +292,49 @@ class Alone(LaunchTest):
                                 env=self.environment, capture_output=True, text=True)
         self.assertEqual(result.returncode, 2)
         self.assertIn("ulimit -f unlimited", result.stderr)
+
+
+SYSTEM_CALLS = {"x86_64": {"memfd_create": 319, "signalfd4": 289},
+                "aarch64": {"memfd_create": 279, "signalfd4": 74}}[os.uname().machine]
+
+
+def forbid(name):
+    """Makes a system call fail with EPERM, as a container's seccomp profile does."""
+    class Instruction(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte),
+                    ("k", ctypes.c_uint)]
+
+    class Filter(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.POINTER(Instruction))]
+
+    load_number, equal, answer = 0x20, 0x15, 0x06
+    code = (Instruction * 4)((load_number, 0, 0, 0), (equal, 0, 1, SYSTEM_CALLS[name]),
+                             (answer, 0, 0, 0x00050000 | errno.EPERM), (answer, 0, 0, 0x7fff0000))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, seccomp, by_filter = 38, 22, 2
+    if (libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0
+            or libc.prctl(seccomp, by_filter, ctypes.byref(Filter(4, code)), 0, 0) != 0):
+        raise OSError(ctypes.get_errno(), "no filter of system calls")
+
+
+class Limits(LaunchTest):
+    """What is missing is named with its limit and what raises it."""
+
+    def refused(self, limit, *needed):
+        result = self.mpiexec("-l", "-n", 64, "true", preexec_fn=limit)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        for text in needed:
+            self.assertIn(text, result.stderr)
+
+    def test_open_files(self):
+        for files in (40, 72):  # below mpiexec's own descriptor, and too few for pipes
+            self.refused(lambda files=files: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                (files, files)),
+                         f"the limit of open files (nofile) is {files}", "ulimit -n 4096")
+
+    def test_forbidden_system_calls(self):
+        self.refused(lambda: forbid("memfd_create"), "memfd_create for macadam-job", "seccomp")
+        self.refused(lambda: forbid("signalfd4"), "signalfd", "seccomp")
 
 
 if __name__ == "__main__":

@@ -193,14 +193,16 @@ class Mistakes(LaunchTest):
                 (["-n", 2], "no program to run was given"),
                 (["-n", 2, ":", "true"], "no program to run was given"),
                 (["true", ":"], "no program to run was given"),
-                (["-n", 0, "true"], "--np: Value 0 not in range 1 to 4096"),
-                (["-n", "two", "true"], "--np: Value two not in range 1 to 4096"),
+                (["-n", 0, "true"], "-n: Value 0 not in range 1 to 4096"),
+                (["-np", "two", "true"], "-np: Value two not in range 1 to 4096"),
                 (["-frobnicate", "true"], "unknown option -frobnicate"),
                 (["-hosted", "true"], "unknown option -hosted"),  # neither -h nor a cluster
                 (["-Verbose", "true"], "unknown option -Verbose"),
                 (["-lh", "true"], "unknown option -lh"),
                 (["-l", "-V=", "-n", 1, "-frob", 2, "true"], "unknown option -frob"),
-                (["-ppn", 0, "true"], "--ppn: Value 0 not in range 1 to 4096"),
+                (["-n"], "-n needs COUNT"),
+                (["-env", "A"], "-env needs NAME VALUE"),
+                (["-perhost", 0, "true"], "-perhost: Value 0 not in range 1 to 4096"),
                 (["-configfile", "jobs", "true"],
                  "--configfile is for other launchers: write the programs into a script: "
                  "mpiexec -n 1 ./a : -n 2 ./b"),
@@ -210,13 +212,13 @@ class Mistakes(LaunchTest):
                  "every line with the rank that wrote it"),
                 (["--frobnicate", "true"], "unknown option --frobnicate"),
                 (["-env", "A=B", "C", "true"], '"A=B" is no name of a variable'),
-                (["-pset", "", "true"], "--pset: a process set needs a name"),
+                (["-pset", "", "true"], "-pset: a process set needs a name"),
                 (["-pset", "MPI://mine", "true"],
-                 '--pset: "MPI://mine": names that begin with mpi:// are MPI\'s own'),
+                 '-pset: "MPI://mine": names that begin with mpi:// are MPI\'s own'),
                 (["-pset", 248 * "x", "true"],
-                 "--pset: a process set's name has at most 247 bytes"),
-                (["-timeout", "0", "true"], '--timeout: "0" is no number of seconds above 0'),
-                (["-timeout", "1m", "true"], '--timeout: "1m" is no number of seconds above 0'),
+                 "-pset: a process set's name has at most 247 bytes"),
+                (["-timeout", "0", "true"], '-timeout: "0" is no number of seconds above 0'),
+                (["-timeout", "1m", "true"], '-timeout: "1m" is no number of seconds above 0'),
         ):
             with self.subTest(arguments):
                 self.refused(arguments, sentence)

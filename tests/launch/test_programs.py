@@ -134,6 +134,32 @@ class Hangs(LaunchTest):
         self.assertIn("rank 0 waits in MPI_Test\n", page)
         self.assertRegex(page, r"receive +from rank 1, tag 5 in MPI_COMM_WORLD, 4 bytes")
 
+    def test_a_collective_that_a_rank_does_not_enter(self):
+        page = self.hang("-n", 3, PROGRAM, "collective")
+        self.assertIn("    ranks 0, 2 are in MPI_Barrier on MPI_COMM_WORLD, number 3 of its "
+                      "collectives; rank 1 has not entered it: it waits in MPI_Finalize for the "
+                      "other ranks\n", page)
+        self.assertIn("  ranks 0, 2 wait in MPI_Barrier\n", page)
+
+    def test_different_collectives(self):
+        page = self.hang("-n", 3, PROGRAM, "different")
+        self.assertIn("    rank 0 is in MPI_Barrier, ranks 1, 2 are in MPI_Bcast on MPI_COMM_WORLD, "
+                      "number 1 of its collectives: different calls\n", page)
+
+    def test_a_stopped_rank(self):
+        process = self.start("-n", 2, PROGRAM, "ring", "4")
+        self.wait_for(lambda: len(child_ranks(process)) == 2)
+        time.sleep(0.5)
+        rank = child_ranks(process)[1]
+        os.kill(rank, signal.SIGSTOP)
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(1.5)
+        os.kill(rank, signal.SIGCONT)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, error)
+        self.assertIn(f"  rank 1 is stopped, by SIGSTOP or a debugger (kill -CONT {rank} lets it go "
+                      "on)\n", error)
+
     def test_circle(self):
         page = self.hang("-n", 3, PROGRAM, "circle")
         self.assertIn("rank 0 -> rank 1 -> rank 2 -> rank 0: a circle", page)

@@ -102,7 +102,10 @@ class Info(Tool):
 
     def test_mistakes(self):
         self.assertNotEqual(self.macadam().returncode, 0)
-        self.assertNotEqual(self.macadam("frobnicate").returncode, 0)
+        wrong = self.macadam("frobnicate")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn('macadam: there is no command "frobnicate"; the commands are info, simulate',
+                      wrong.stderr)
         self.assertIn("info", self.macadam("--help").stdout)
 
 

@@ -106,6 +106,22 @@ CLI::App* add_report(CLI::App& app, ReportQuestion& question) {
   return report;
 }
 
+// The end of a command line that is wrong, or that asked for help.
+int leave(const CLI::App& app, const CLI::Error& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty()) {
+    std::string names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names += (names.empty() ? "" : ", ") + command->get_name();
+    text =
+        (argc > 1 ? "there is no command \"" + std::string(argv[1]) + "\"" : "no command given") +
+        "; the commands are " + names;
+  }
+  std::fprintf(stderr, "macadam: %s\nRun macadam --help for more.\n", text.c_str());
+  return 2;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -125,7 +141,11 @@ int main(int argc, char** argv) {
   const CLI::App* const tuning = add_tune(app, tune_question);
   ReportQuestion report_question;
   const CLI::App* const reporting = add_report(app, report_question);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Error& error) {
+    return leave(app, error, argc, argv);
+  }
   try {
     if (simulate->parsed())
       run_simulator(argv + 1);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,8 @@ using Kind = RankStatus::Kind;
 
 constexpr int any = -1;
 constexpr std::size_t most_lines = 16; // of one kind and rank; the rest is counted
+constexpr std::size_t most_edges = 32; // of who waits for whom
+constexpr std::size_t most_parts = 8;  // ranks that are not alike, with all that they wait for
 
 // A message or a receive as both sides name it.
 struct Envelope {
@@ -48,6 +51,13 @@ struct Receive {
   bool announced = false;
 };
 
+struct InCollective {
+  std::uint64_t id = 0; // the communicator's
+  std::string comm, function;
+  std::uint32_t number = 0; // 0: not counted
+  std::vector<int> members; // of the communicator; none: not known
+};
+
 // One rank's text, read.
 struct Waiting {
   std::string in, what;
@@ -56,7 +66,9 @@ struct Waiting {
   std::vector<Envelope> unexpected;
   std::vector<Rendezvous> rendezvous;
   std::map<std::string, std::vector<int>> connections; // by state
-  std::string damage;                                  // why the text could not be read
+  std::vector<InCollective> collectives;
+  std::map<std::uint64_t, std::uint32_t> called; // collectives, by communicator
+  std::string damage;                            // why the text could not be read
 };
 
 const Json& member(const Json& object, const char* name) {
@@ -89,6 +101,12 @@ Waiting read_waiting(const std::string& text) {
       result.rendezvous.push_back({read_envelope(row, "peer"), row.value("protocol", ""),
                                    row.value("stage", ""), row.value("sending", false),
                                    row.contains("tag")});
+    for (const Json& row : member(json, "collectives"))
+      result.collectives.push_back({row.value("id", std::uint64_t{0}), row.value("comm", ""),
+                                    row.value("function", ""), row.value("number", 0U),
+                                    row.value("members", std::vector<int>{})});
+    for (const Json& row : member(json, "called"))
+      result.called[row.value("id", std::uint64_t{0})] = row.value("count", 0U);
     for (const Json& row : member(json, "connections"))
       result.connections[row.value("state", "unknown")].push_back(row.value("peer", any));
   } catch (const Json::exception& error) {
@@ -119,10 +137,16 @@ void print_lines(std::string& page, const char* heading, const std::vector<std::
   }
 }
 
+// Of a rank in a collective, whose messages say less than who is missing there.
+bool is_of_collective(const Waiting& waiting, const Envelope& envelope) {
+  return !waiting.collectives.empty() && envelope.comm.ends_with(" (collective)");
+}
+
 void print_waiting(std::string& page, const Waiting& waiting) {
   std::vector<std::string> lines;
   for (const Receive& receive : waiting.posted)
-    lines.push_back("from " + receive.envelope.show() + (receive.announced ? ", announced" : ""));
+    if (!is_of_collective(waiting, receive.envelope))
+      lines.push_back("from " + receive.envelope.show() + (receive.announced ? ", announced" : ""));
   print_lines(page, "receive", lines);
 
   lines.clear();
@@ -140,35 +164,133 @@ void print_waiting(std::string& page, const Waiting& waiting) {
 
   lines.clear();
   for (const auto& [state, peers] : waiting.connections)
-    lines.push_back(fmt::format(
-        "{} {} ({} {})", peers.size(), state, peers.size() == 1 ? "rank" : "ranks",
-        fmt::join(peers.begin(),
-                  peers.begin() + static_cast<long>(std::min(peers.size(), most_lines)), ", ")));
+    if (waiting.collectives.empty() || state != "connected")
+      lines.push_back(fmt::format(
+          "{} {} ({} {})", peers.size(), state, peers.size() == 1 ? "rank" : "ranks",
+          fmt::join(peers.begin(),
+                    peers.begin() + static_cast<long>(std::min(peers.size(), most_lines)), ", ")));
   print_lines(page, "connections", lines);
   if (!waiting.damage.empty())
     page += fmt::format("      its report could not be read: {}\n", waiting.damage);
 }
 
-std::string show_state(const RankStatus& rank, const Waiting& waiting) {
+// "rank 3", "ranks 0, 2 to 9".
+std::string show_ranks(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
+      ++last;
+    if (last == i + 1) last = i; // "0, 1"
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[i]);
+    if (last > i) text += fmt::format(" to {}", ranks[last]);
+    i = last + 1;
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+// What a rank does, or several (`many`) do.
+std::string show_state(const RankStatus& rank, const Waiting& waiting, bool many) {
+  const char* const has = many ? "have" : "has";
   switch (rank.kind) {
   case Kind::answered:
-    return "waits in " + (waiting.in.empty() ? "MPI" : waiting.in) +
-           (waiting.what.empty() ? "" : " for " + waiting.what);
+    return fmt::format("{} in {}{}", many ? "wait" : "waits",
+                       waiting.in.empty() ? "MPI" : waiting.in,
+                       waiting.what.empty() ? "" : " for " + waiting.what);
   case Kind::silent:
-    return "computes outside MPI (no answer within 1 s)";
+    return fmt::format("{} outside MPI (no answer within 1 s)", many ? "compute" : "computes");
+  case Kind::stopped:
+    return fmt::format("{0} stopped, by SIGSTOP or a debugger (kill -CONT {1} lets {2} go on)",
+                       many ? "are" : "is", rank.json, many ? "them" : "it");
   case Kind::not_in_mpi:
-    return "has not called MPI_Init";
+    return fmt::format("{} not called MPI_Init", has);
   case Kind::finalized:
-    return "has called MPI_Finalize";
+    return fmt::format("{} called MPI_Finalize", has);
   case Kind::aborted:
-    return "has called MPI_Abort";
+    return fmt::format("{} called MPI_Abort", has);
   case Kind::ended:
-    return "has ended";
+    return fmt::format("{} ended", has);
   case Kind::elsewhere:
-    return "is on host " + rank.json + ", where mpiexec tells what it waits for";
+    return fmt::format("{} on host {}, where mpiexec tells what {} for", many ? "are" : "is",
+                       rank.json, many ? "they wait" : "it waits");
   }
   return {};
 }
+
+// --- Collectives.
+
+// Ranks in one collective, by the function that each is in, and those that are not in it.
+struct Meeting {
+  const InCollective* first = nullptr;
+  std::map<std::string, std::vector<int>> present;
+  std::vector<int> missing;
+};
+
+// The collectives that ranks are in. Blocking and nonblocking ones of a communicator are not told
+// apart: they have one order.
+std::vector<Meeting> meetings_of(const std::vector<Waiting>& ranks) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Meeting> meetings;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    for (const InCollective& row : ranks[rank].collectives) {
+      Meeting& meeting = meetings[{row.id, row.number}];
+      if (meeting.first == nullptr || meeting.first->members.empty()) meeting.first = &row;
+      meeting.present[row.function].push_back(static_cast<int>(rank));
+    }
+  std::vector<Meeting> result;
+  for (auto& [key, meeting] : meetings) {
+    for (const int member : meeting.first->members) {
+      const auto rank = static_cast<std::size_t>(member);
+      const bool present = std::ranges::any_of(meeting.present, [&](const auto& entry) {
+        return std::ranges::find(entry.second, member) != entry.second.end();
+      });
+      if (present || rank >= ranks.size()) continue;
+      const auto called = ranks[rank].called.find(key.first);
+      const std::uint32_t calls = called == ranks[rank].called.end() ? 0 : called->second;
+      if (key.second != 0 && calls >= key.second) continue; // it has left already
+      meeting.missing.push_back(member);
+    }
+    result.push_back(std::move(meeting));
+  }
+  return result;
+}
+
+// What the ranks that are missing do instead, those that do the same together.
+std::string show_missing(const std::vector<int>& missing, const std::vector<RankStatus>& ranks,
+                         const std::vector<Waiting>& waiting) {
+  std::map<std::string, std::vector<int>> by_state;
+  const auto state = [&](int rank, bool many) {
+    const auto at = static_cast<std::size_t>(rank);
+    return show_state(ranks[at], waiting[at], many);
+  };
+  for (const int rank : missing)
+    by_state[state(rank, false)].push_back(rank);
+  std::string text;
+  for (const auto& [alone, those] : by_state)
+    text += fmt::format("; {} {} not entered it: {} {}", show_ranks(those),
+                        those.size() == 1 ? "has" : "have", those.size() == 1 ? "it" : "they",
+                        state(those.front(), those.size() > 1));
+  return text;
+}
+
+void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
+                    const std::vector<RankStatus>& ranks, const std::vector<Waiting>& waiting) {
+  std::string lines;
+  for (const Meeting& meeting : meetings) {
+    std::string present;
+    for (const auto& [function, those] : meeting.present)
+      present += fmt::format("{}{} {} in {}", present.empty() ? "" : ", ", show_ranks(those),
+                             those.size() == 1 ? "is" : "are", function);
+    const InCollective& row = *meeting.first;
+    const std::string number =
+        row.number == 0 ? "" : fmt::format(", number {} of its collectives", row.number);
+    lines += fmt::format("    {} on {}{}{}{}\n", present, row.comm, number,
+                         meeting.present.size() > 1 ? ": different calls" : "",
+                         show_missing(meeting.missing, ranks, waiting));
+  }
+  if (!lines.empty()) page += "\n  collectives\n" + lines;
+}
+
+// --- Who waits for whom.
 
 // Why one rank cannot go on before another one acts.
 struct Edge {
@@ -237,12 +359,24 @@ std::optional<std::vector<int>> find_standing_circle(const std::vector<Waiting>&
 }
 
 void print_edges(std::string& page, const std::vector<Waiting>& now,
-                 const std::vector<Waiting>& earlier) {
+                 const std::vector<Waiting>& earlier, const std::vector<Meeting>& meetings) {
+  // Of a collective that lacks a rank the rest is waiting for that one, whatever the algorithm
+  // says.
+  std::set<int> explained;
+  for (const Meeting& meeting : meetings)
+    for (const auto& [function, those] : meeting.present)
+      if (!meeting.missing.empty() || meeting.present.size() > 1)
+        explained.insert(those.begin(), those.end());
   const std::vector<std::vector<Edge>> edges = all_edges(now);
   std::string lines;
-  for (std::size_t rank = 0; rank < edges.size(); ++rank)
+  std::size_t count = 0;
+  for (std::size_t rank = 0; rank < edges.size(); ++rank) {
+    if (explained.contains(static_cast<int>(rank))) continue;
     for (const Edge& edge : edges[rank])
-      lines += fmt::format("    rank {} waits for rank {}: {}\n", rank, edge.to, edge.reason);
+      if (++count <= most_edges)
+        lines += fmt::format("    rank {} waits for rank {}: {}\n", rank, edge.to, edge.reason);
+  }
+  if (count > most_edges) lines += fmt::format("    and {} more\n", count - most_edges);
   if (!lines.empty()) page += "\n  who waits for whom\n" + lines;
   if (const auto circle = find_standing_circle(now, earlier))
     page += fmt::format("    rank {} -> rank {}: a circle, none of these can go on by itself\n",
@@ -291,6 +425,42 @@ void print_near_misses(std::string& page, const std::vector<Waiting>& ranks) {
     page += fmt::format("    and {} more\n", lines.size() - most_lines);
 }
 
+// Ranks that are alike.
+struct Alike {
+  std::string details;
+  std::vector<int> ranks;
+};
+
+std::vector<Alike> find_alike(const std::vector<RankStatus>& ranks,
+                              const std::vector<Waiting>& waiting, bool with_details) {
+  std::vector<Alike> parts;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::string details;
+    if (with_details) print_waiting(details, waiting[rank]);
+    const auto [at, is_new] =
+        known.try_emplace({show_state(ranks[rank], waiting[rank], false), details}, parts.size());
+    if (is_new) parts.push_back({std::move(details), {}});
+    parts[at->second].ranks.push_back(static_cast<int>(rank));
+  }
+  return parts;
+}
+
+void print_ranks(std::string& page, const std::vector<RankStatus>& ranks,
+                 const std::vector<Waiting>& waiting) {
+  std::vector<Alike> parts = find_alike(ranks, waiting, true);
+  const bool too_many = parts.size() > most_parts;
+  if (too_many) parts = find_alike(ranks, waiting, false);
+  for (const Alike& part : parts) {
+    const auto first = static_cast<std::size_t>(part.ranks.front());
+    page += fmt::format("\n  {} {}\n", show_ranks(part.ranks),
+                        show_state(ranks[first], waiting[first], part.ranks.size() > 1));
+    page += part.details;
+  }
+  if (too_many)
+    page += "\n  Receives, messages and connections are shown where fewer ranks differ.\n";
+}
+
 } // namespace
 
 std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks,
@@ -300,18 +470,29 @@ std::string hang_report(const std::string& host, const std::vector<RankStatus>& 
       ranks, [](const RankStatus& rank) { return rank.kind != Kind::elsewhere; });
   std::string page = fmt::format("mpiexec: what {} rank{} on host {} {} waiting for\n", here,
                                  here == 1 ? "" : "s", host, here == 1 ? "is" : "are");
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    page += fmt::format("\n  rank {} {}\n", rank, show_state(ranks[rank], waiting[rank]));
-    print_waiting(page, waiting[rank]);
-  }
-  print_edges(page, waiting, read_all(earlier));
+  const std::vector<Meeting> meetings = meetings_of(waiting);
+  print_meetings(page, meetings, ranks, waiting);
+  print_edges(page, waiting, read_all(earlier), meetings);
   print_near_misses(page, waiting);
+  print_ranks(page, ranks, waiting);
   return page;
 }
 
 bool shows_circle(const std::vector<RankStatus>& ranks) {
   return find_circle(all_edges(read_all(ranks))).has_value();
 }
+
+namespace {
+
+bool is_stopped(std::int32_t process) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(stat, line);
+  const std::size_t name_end = line.rfind(") "); // a name may hold anything
+  return name_end != std::string::npos && (line[name_end + 2] == 'T' || line[name_end + 2] == 't');
+}
+
+} // namespace
 
 std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
   using boot::RankState;
@@ -332,7 +513,10 @@ std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
       break;
     case RankState::running:
       status.kind = Kind::silent;
-      if (row.report_answered.load(std::memory_order_acquire) != wanted) break;
+      if (row.report_answered.load(std::memory_order_acquire) != wanted) {
+        if (is_stopped(row.pid)) status = {Kind::stopped, std::to_string(row.pid)};
+        break;
+      }
       status.kind = Kind::answered;
       status.json.assign(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
       break;

@@ -10,13 +10,25 @@ namespace macadam::tools {
 
 // One rank's part: how it stands, and what it wrote (Job::write_report), or nothing.
 struct RankStatus {
-  enum class Kind { answered, silent, not_in_mpi, finalized, aborted, ended, elsewhere } kind;
-  std::string json; // of one that has answered; of one elsewhere: its host
+  enum class Kind {
+    answered,
+    silent,
+    stopped,
+    not_in_mpi,
+    finalized,
+    aborted,
+    ended,
+    elsewhere
+  } kind;
+  // Of one that has answered; of one elsewhere: its host; of one that was stopped: its process.
+  std::string json;
 };
 
-// The page about a job that does not go on: what every rank waits for, who waits for whom, and
-// messages that a waiting receive missed by a tag or a communicator only. A rank's text is a JSON
-// object; every member may be missing:
+// The page about a job that does not go on. First why, as far as can be told: who is missing in a
+// collective, who waits for whom, and messages that a waiting receive missed by a tag or a
+// communicator only. Then what every rank waits for, ranks that are alike once; of a job whose page
+// would not fit on a screen, without their receives and messages. A rank's text is a JSON object;
+// every member may be missing:
 //
 //   {"waiting_in": "MPI_Recv",
 //    "waiting_for": "rank 2 to call MPI_Init",      what no row below says
@@ -26,6 +38,9 @@ struct RankStatus {
 //    "unexpected":  [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 6, "bytes": 8}, ...],
 //    "rendezvous":  [{"peer": 2, "protocol": "SEND_RNDV", "stage": "waits for the receiver",
 //                     "bytes": 1048576, "comm": "MPI_COMM_WORLD", "tag": 7, "sending": true}, ...],
+//    "collectives": [{"id": 4, "comm": "MPI_COMM_WORLD", "function": "MPI_Barrier", "number": 7,
+//                     "members": [0, 1, 2]}, ...],
+//    "called":      [{"id": 4, "count": 7}, ...],   collectives of each communicator
 //    "connections": [{"peer": 1, "state": "connected"}, ...]}
 //
 // `source` and `peer` are ranks of the job; a source or tag of -1, or none, stands for any. `comm`

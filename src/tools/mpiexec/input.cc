@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/input.h"
 
+#include "boot/limits.h"
+
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <stdexcept>
 #include <system_error>
 #include <unistd.h>
 
@@ -13,7 +16,7 @@ TerminalInput::TerminalInput() {
   if (!isatty(0)) return;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "making a pipe for rank 0's input");
+    throw std::runtime_error(boot::explain_failure("making a pipe for rank 0's input", errno));
   reading_end_ = ends[0];
   writing_end_ = ends[1];
   fcntl(writing_end_, F_SETFL, O_NONBLOCK);

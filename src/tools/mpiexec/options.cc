@@ -167,8 +167,10 @@ bool is_count(std::string_view text) {
 
 // MPI launchers have always taken long options with one dash, which the parser reads as a cluster
 // of short ones. Gives them their second dash, up to the program's name. No clusters are taken: a
-// word that is no option must not be read as a part of one.
-void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments) {
+// word that is no option must not be read as a part of one. Adds to `typed` how each option was
+// written, by its first name.
+void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments,
+                       std::map<std::string, std::string>& typed) {
   for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
     std::string& argument = arguments[i];
     if (argument == "--") return;
@@ -183,21 +185,37 @@ void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments)
     else
       option = name.size() == 2 ? app.get_option_no_throw(name) : nullptr;
     if (!option) throw CLI::ValidationError("unknown option " + name);
+    typed.insert_or_assign(option->get_name(), name);
     if (!has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
 }
 
-[[noreturn]] void leave(const CLI::App& app, const CLI::Error& error) {
+// What is wrong, with the option as it was typed and not by the first of its names.
+std::string explain(const CLI::App& app, const CLI::Error& error,
+                    const std::map<std::string, std::string>& typed) {
+  const std::string text = error.what();
+  const std::size_t colon = text.find(": ");
+  const auto name = typed.find(text.substr(0, colon));
+  if (colon == std::string::npos || name == typed.end()) return text;
+  const CLI::Option* const option = app.get_option(name->first);
+  const bool lacks_value = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+  return name->second + (lacks_value ? " needs " + option->get_option_text() : text.substr(colon));
+}
+
+[[noreturn]] void leave(const CLI::App& app, const CLI::Error& error,
+                        const std::map<std::string, std::string>& typed) {
   if (error.get_exit_code() == 0) std::exit(app.exit(error)); // --help, --version
-  std::cerr << "mpiexec: " << error.what() << "\nRun mpiexec --help for the options.\n";
+  std::cerr << "mpiexec: " << explain(app, error, typed)
+            << "\nRun mpiexec --help for the options.\n";
   std::exit(2);
 }
 
 Program read_program(Options& options, std::vector<std::string> arguments) {
   Program program;
   Parser parser(options, program);
+  std::map<std::string, std::string> typed;
   try {
-    add_second_dashes(parser.app, arguments);
+    add_second_dashes(parser.app, arguments, typed);
     std::reverse(arguments.begin(), arguments.end()); // the order that parse() wants
     parser.app.parse(arguments);
     program.command = parser.app.remaining();
@@ -213,7 +231,7 @@ Program read_program(Options& options, std::vector<std::string> arguments) {
       program.ranks =
           parser.ranks_per_host != 0 ? parser.ranks_per_host : std::max(1, parser.slots);
   } catch (const CLI::Error& error) {
-    leave(parser.app, error);
+    leave(parser.app, error, typed);
   }
   return program;
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/output.h"
 
+#include "boot/limits.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <fcntl.h>
+#include <stdexcept>
 #include <string_view>
 #include <sys/stat.h>
 #include <system_error>
@@ -71,7 +74,7 @@ void LabelledOutput::add(int rank, Streams& streams) {
   for (int target : {1, 2}) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-      throw std::system_error(errno, std::generic_category(), "making a pipe for a rank's output");
+      throw std::runtime_error(boot::explain_failure("making a pipe for a rank's output", errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pipes_.push_back(
         {ends[0], target == 1 ? &out_ : &error_, "[" + std::to_string(rank) + "] ", {}});

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/ranks.h"
 
+#include "boot/limits.h"
 #include "boot/local_job.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <stdexcept>
 #include <string_view>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,7 +18,7 @@ namespace macadam::tools {
 namespace {
 
 [[noreturn]] void throw_errno(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
+  throw std::runtime_error(boot::explain_failure(what, errno));
 }
 
 // The watchdog's life. Holds nothing open but the pipe, so that it keeps no reader of mpiexec's

@@ -2,6 +2,8 @@
 #include "tools/mpiexec/supervisor.h"
 
 #include "boot/job_report.h"
+#include "boot/limits.h"
+#include "boot/machine.h"
 #include "tools/mpiexec/binding.h"
 #include "tools/mpiexec/hang_report.h"
 
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <stdexcept>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -53,6 +56,14 @@ std::string hint_for_path(const Program& program, int error) {
   return "; the folder has one of this name, which is started as ./" + name;
 }
 
+// An exception that nobody caught has been printed; what ends the job at once is not known to many.
+std::string hint_for_python(const Program& program, int status) {
+  const std::string name = std::filesystem::path(program.command.front()).filename();
+  const bool by_mpi4py = std::ranges::find(program.command, "mpi4py") != program.command.end();
+  if (!name.starts_with("python") || WEXITSTATUS(status) != 1 || by_mpi4py) return {};
+  return " (with python -m mpi4py an uncaught exception calls MPI_Abort)";
+}
+
 } // namespace
 
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours)
@@ -80,7 +91,14 @@ void Supervisor::block_signals() {
   sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
   signal(SIGCHLD, SIG_DFL); // were it ignored, children would leave no status
   signals_ = signalfd(-1, &heeded_, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals_ < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
+  if (signals_ < 0) throw std::runtime_error(boot::explain_failure("signalfd", errno));
+}
+
+std::string Supervisor::hint_for_memory(int signal) const {
+  if (signal != SIGKILL || boot::ends_for_want_of_memory() == ends_before_) return {};
+  return ", by the kernel, as the memory of the control group was used up: run fewer ranks, or "
+         "raise "
+         "its memory.max (docker run --memory, srun --mem)";
 }
 
 int Supervisor::run() {
@@ -263,12 +281,13 @@ void Supervisor::on_end(int rank, int status) {
     const char* description = sigdescr_np(number);
     fail(rank,
          "was killed by signal " + std::to_string(number) + " (" +
-             (description ? description : "unknown") + ")",
+             (description ? description : "unknown") + ")" + hint_for_memory(number),
          128 + number, state != RankState::finalized);
   } else if (WEXITSTATUS(status) != 0) {
+    const Program& program = options_.programs[static_cast<std::size_t>(row.app)];
     fail(rank,
          "exited with status " + std::to_string(WEXITSTATUS(status)) +
-             (in_mpi ? " without calling MPI_Finalize" : ""),
+             (in_mpi ? " without calling MPI_Finalize" + hint_for_python(program, status) : ""),
          WEXITSTATUS(status), state != RankState::finalized);
   } else if (in_mpi) {
     fail(rank, "exited without calling MPI_Finalize", 1, true);

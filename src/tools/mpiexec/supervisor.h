@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/job_memory.h"
+#include "boot/machine.h"
 #include "tools/mpiexec/descendants.h"
 #include "tools/mpiexec/hang_report.h"
 #include "tools/mpiexec/input.h"
@@ -61,6 +62,7 @@ class Supervisor {
   // Of the ranks of this machine.
   [[nodiscard]] int first() const { return static_cast<int>(memory_.own_node().first); }
   [[nodiscard]] int end() const { return first() + options_.ranks(); }
+  [[nodiscard]] std::string hint_for_memory(int signal) const;
   [[nodiscard]] pid_t& pid(int rank) {
     return pids_[static_cast<std::size_t>(memory_.local_index(rank))];
   }
@@ -87,6 +89,7 @@ class Supervisor {
   Descendants descendants_;
   std::optional<Watchdog> watchdog_;
 
+  const std::uint64_t ends_before_ = boot::ends_for_want_of_memory();
   std::vector<pid_t> pids_; // by place among this machine's ranks; 0 once it has ended
   int alive_ = 0;
   bool failed_ = false;

@@ -27,6 +27,19 @@ void no_epoch() {
   FAILS(MPI_ERR_RMA_SYNC, MPI_Rput(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win, &request));
 }
 
+void no_memory() {
+  MPI_Win win;
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  FAILS(MPI_ERR_BUFFER, MPI_Win_create(nullptr, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+  OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+  OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+  FAILS(MPI_ERR_BUFFER, MPI_Win_attach(win, nullptr, 64));
+  OK(MPI_Win_free(&win));
+  OK(MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+  OK(MPI_Win_free(&win));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
 void wrong_epoch() {
   rma::Window<int> win(Kind::allocated, 8);
   const int me = check::rank;
@@ -201,6 +214,7 @@ void memory_that_is_not_there() {
 int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"no_epoch", no_epoch},
+                     {"no_memory", no_memory},
                      {"wrong_epoch", wrong_epoch},
                      {"start_reaches_its_group_only", start_reaches_its_group_only},
                      {"outside_the_memory", outside_the_memory},

@@ -72,6 +72,16 @@ TEST_F(FreeMemoryTest, HeedsTheRootOfAContainer) {
   EXPECT_EQ(free.whose, "the control group /");
 }
 
+TEST_F(FreeMemoryTest, TellsOfProcessesThatWereEnded) {
+  write("/proc/self/cgroup", "4:memory:/docker/1\n0::/job\n");
+  EXPECT_EQ(ends_for_want_of_memory(root_), 0u);
+  write("/sys/fs/cgroup/memory/memory.oom_control",
+        "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+  EXPECT_EQ(ends_for_want_of_memory(root_), 3u);
+  write("/sys/fs/cgroup/job/memory.events", "low 0\noom 9\noom_kill 5\noom_group_kill 0\n");
+  EXPECT_EQ(ends_for_want_of_memory(root_), 5u);
+}
+
 TEST_F(FreeMemoryTest, HasNoBoundWhereNothingIsKnown) {
   EXPECT_GT(free_memory(root_ + "/nowhere").bytes, std::uint64_t{1} << 50);
   EXPECT_GT(free_memory().bytes, 0u);

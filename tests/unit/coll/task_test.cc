@@ -129,9 +129,11 @@ TEST(Batch, AMessageOfAnotherLengthIsAnError) {
       return arguments;
     });
     EXPECT_EQ(errors[0], "");
-    EXPECT_EQ(errors[1], "rank 0 sent 100 bytes, rank 1 needed " +
-                             std::to_string(100 + difference) +
-                             ": all ranks must give counts and types that describe the same data");
+    EXPECT_EQ(
+        errors[1],
+        "rank 0 sent 100 bytes, rank 1 needed " + std::to_string(100 + difference) +
+            ": all ranks must give counts and types that describe the same data, and call the same "
+            "collectives (MACADAM_CHECK=1 names calls that differ)");
     EXPECT_TRUE(world.at_rest());
   }
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "coll/collective.h"
+
+#include <cstdint>
+#include <string>
+
+namespace macadam::coll {
+
+// Whose blocks are compared one by one, as no digest tells what two ranks agree on.
+enum class Pairs : std::uint8_t { none, to_root, from_root, all, neighbors };
+
+// What a rank calls, for the ranks to compare before a collective begins (MACADAM_CHECK). Made by
+// the layer above; outlives the operation.
+struct Check {
+  Collective::Run run;      // the collective itself
+  std::string call;         // "MPI_Bcast (root 2, 8 of MPI_INT)", cut where too long
+  std::string where;        // "MPI_COMM_WORLD, number 7 of its collectives"
+  std::uint64_t digest = 0; // of what must be the same on all ranks
+  Pairs pairs = Pairs::none;
+};
+
+// Runs arguments.check->run once all ranks are known to have made the same call with data that
+// match. If not, it fails on all of them with MPI_ERR_ARG, and the text names two that differ.
+// Synchronises the ranks. Of an intercommunicator's calls, Check::pairs is not looked at.
+Task checked(Collective& self);
+
+} // namespace macadam::coll
