@@ -61,7 +61,7 @@ class Copies(Check):
                          from, sizeof(Header));
             base::copy(to, from, bytes);
             """), "")
-        self.assertEqual(self.said("src/net/shm/a.cc", "std::memcpy(to, from, bytes);\n"), "")
+        self.assertEqual(self.said("src/boot/a.cc", "std::memcpy(to, from, bytes);\n"), "")
 
     def test_copies_that_nobody_would_charge(self):
         said = self.said("src/net/rdma/a.h", """
