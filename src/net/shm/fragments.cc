@@ -124,7 +124,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
   const CopyMethod method = by_kernel(hint.method) ? CopyMethod::chunks : hint.method;
   Fragment fragment{.all = all,
                     .left = all,
-                    .begin = hint.timed ? seconds() : 0,
+                    .begin = hint.timed ? system_.now() : 0,
                     .bytes = 0,
                     .chunk = name.chunk,
                     .senders = name.ours,
@@ -243,7 +243,7 @@ Stores Transport::placing(Peer& peer, const Fragment& fragment) {
 // them: then with the first that we see of them.
 void Transport::begin(Peer& peer, const Fragment& fragment) {
   if (fragment.begin > 0 && fragment.left + fragment.bytes == fragment.all)
-    peer.began = peer.busy ? seconds() : fragment.begin;
+    peer.began = peer.busy ? system_.now() : fragment.begin;
 }
 
 // The longest messages that EAGER takes come through chunks. Where the kernel is faster a
@@ -274,7 +274,7 @@ void Transport::learn(Peer& peer, std::size_t bytes, CopyMethod method, double b
   CopyCost& copy_cost = peer.costs[size_class(bytes)];
   double now = 0;
   if (began > 0) {
-    now = seconds();
+    now = system_.now();
     const double took = now - began;
     if (const auto cost = copy_cost.cost(method, now, took))
       peer.method_selector.record(bytes, method, *cost);
@@ -282,7 +282,7 @@ void Transport::learn(Peer& peer, std::size_t bytes, CopyMethod method, double b
       peer.stores_selector.record(bytes, peer.placing, took);
   }
   auto [hint, timed] = peer.method_selector.next(bytes);
-  if (timed && now == 0) now = seconds();
+  if (timed && now == 0) now = system_.now();
   copy_cost.ended(method, timed, now);
   if (by_kernel(hint) && (!has_choice(peer) || bytes <= limits_.always_eager))
     hint = CopyMethod::chunks;

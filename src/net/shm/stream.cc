@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/error.h"
-#include "base/relax.h"
 #include "net/shm/transport.h"
 
 #include <algorithm>
@@ -32,7 +31,7 @@ constexpr std::uint32_t few_graces = 4, grace_every = 32;
 void Transport::probe(Peer& peer) {
   peer.pid = processes_.pid(peer.rank);
   const std::string reason =
-      probe_cross_copy(peer.pid, peer.header->probe_address, peer.header->probe_value);
+      probe_cross_copy(system_, peer.pid, peer.header->probe_address, peer.header->probe_value);
   peer.cross_copy = reason.empty();
   if (!peer.cross_copy) refuse_cross_copy(peer, reason.c_str());
 }
@@ -58,7 +57,7 @@ void Transport::add_fallback(const std::string& text) noexcept {
 
 Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, void* local,
                                              std::uint64_t remote, std::size_t bytes) {
-  return cross_copied(peer, cross_copy(direction, peer.pid, local, remote, bytes), bytes);
+  return cross_copied(peer, cross_copy(system_, direction, peer.pid, local, remote, bytes), bytes);
 }
 
 // What became of a copy by the kernel.
@@ -92,7 +91,7 @@ bool Transport::will_stream(Peer& peer) const {
   if (!has_choice(peer) || waiter_.oversubscribed()) return false;
   // Peers that copy too, as in an exchange, are not on their way to a wait: they are asked seldom.
   if (peer.vain_graces >= few_graces && ++peer.vain_graces % grace_every != 0) return false;
-  for (const double begin = seconds(); seconds() - begin < grace; base::relax()) {
+  for (const double begin = system_.now(); system_.now() - begin < grace; system_.relax()) {
     if (!should_stream(peer)) continue;
     peer.vain_graces = 0;
     return true;
@@ -236,7 +235,7 @@ bool Transport::start(Stream& stream) {
   // The kernel on our core needs nobody, unless we shall tell how long it took.
   const bool needs_target = hint.method != CopyMethod::kernel || hint.timed || !has_choice(peer);
   if (needs_target && !will_stream(peer) && finish_by_cross_copy(stream)) return true;
-  stream.begin = hint.timed ? seconds() : 0;
+  stream.begin = hint.timed ? system_.now() : 0;
   if (!by_kernel(hint.method)) {
     stream.method = hint.method;
   } else if (has_choice(peer)) {
@@ -273,10 +272,10 @@ bool Transport::advance(Stream& stream) {
       continue;
     }
     if (peer.header->waiting.load(std::memory_order_relaxed) == 0) break;
-    const double time = seconds();
+    const double time = system_.now();
     if (full_since == 0) full_since = time;
     if (time - full_since > patience) break;
-    base::relax();
+    system_.relax();
   }
   if (stream.bytes > 0 && !peer.ended && has_choice(peer)) {
     ++counters_.streams_cut;
@@ -366,7 +365,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   const bool for_us = has_choice(peer) && waiter_.waiting() &&
                       peer.channel.in.hint(size_class(bytes)).method == CopyMethod::kernel;
   if ((for_us || !should_stream(peer)) && !peer.ended) {
-    const double begin = peer.channel.in.hint(size_class(bytes)).timed ? seconds() : 0;
+    const double begin = peer.channel.in.hint(size_class(bytes)).timed ? system_.now() : 0;
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
       if (for_us) learn(peer, bytes, CopyMethod::kernel, begin);

@@ -95,13 +95,14 @@ std::uint64_t random_word() {
 
 } // namespace
 
-Transport::Transport(const boot::Processes& processes, const base::Settings& settings)
-    : processes_(processes), settings_(settings), rank_(processes.own()),
+Transport::Transport(const boot::Processes& processes, const base::Settings& settings,
+                     System& system)
+    : processes_(processes), settings_(settings), system_(system), rank_(processes.own()),
       limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
       chunk_plan_(plan_chunks(queue_offset(seats_for(processes)) + queue_lines_ * line_bytes)),
       segment_(processes.job(), chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
       probe_word_(random_word()),
-      waiter_(segment_.front().header(), processes.job().oversubscribed(), settings.spin),
+      waiter_(system, segment_.front().header(), processes.job().oversubscribed(), settings.spin),
       ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
@@ -234,7 +235,10 @@ Peer& Transport::reach(Peer& peer) {
   peer.chunks =
       Chunks(front.base(), {header.chunks_offset, header.chunk_bytes, header.chunk_count});
   peer.header = &header;
-  if (peer.rank != rank_) probe(peer);
+  if (peer.rank != rank_) {
+    probe(peer);
+    waiter_.meet(header, peer.rank < rank_);
+  }
   return peer;
 }
 
@@ -270,7 +274,7 @@ bool Transport::post(Peer& peer, Kind kind, const MessageBody& body) {
     if (!peer.queue.write(kind, peer.seat, body)) return false;
     ++counters_.sent_by_queue;
   }
-  if (Waiter::wake(*peer.header)) [[unlikely]]
+  if (waiter_.wake(*peer.header)) [[unlikely]]
     ++counters_.wakes;
   return true;
 }
@@ -599,6 +603,8 @@ void Transport::list_counters(base::CounterList& list) const {
   add("yields", "times a wait gave its core to others", waiter_.counts().yields);
   add("sleeps", "times a wait slept in the kernel", waiter_.counts().sleeps);
   add("wakes", "sleeping peers woken", counters_.wakes);
+  add("cores_left", "moves away from a core that a waiting peer was on",
+      waiter_.counts().cores_left);
 }
 
 } // namespace macadam::net::shm

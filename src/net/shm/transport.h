@@ -11,6 +11,7 @@
 #include "net/shm/copy.h"
 #include "net/shm/heap.h"
 #include "net/shm/peer.h"
+#include "net/shm/system.h"
 #include "net/shm/wait.h"
 
 #include <array>
@@ -90,9 +91,10 @@ struct PendingGet : base::ListNode<> {
 // one thread.
 class Transport final : public engine::Transport {
  public:
-  // Lays out this process's segment; then it may be published. `processes` and `settings` outlive
-  // the transport. Throws MPI_ERR_NO_MEM if there is no memory for the queue.
-  Transport(const boot::Processes& processes, const base::Settings& settings);
+  // Lays out this process's segment; then it may be published. All outlive the transport. Throws
+  // MPI_ERR_NO_MEM if there is no memory for the queue.
+  Transport(const boot::Processes& processes, const base::Settings& settings,
+            System& system = real_system());
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   ~Transport() override;
@@ -143,7 +145,7 @@ class Transport final : public engine::Transport {
   bool idle(unsigned fruitless, unsigned longest_us) override;
   void resume() override { waiter_.resume(); }
   void wake() override { waiter_.rouse(); }
-  [[nodiscard]] double now() const override { return seconds(); }
+  [[nodiscard]] double now() const override { return system_.now(); }
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
   [[nodiscard]] std::size_t memory_bytes() const override;
@@ -210,7 +212,7 @@ class Transport final : public engine::Transport {
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
   [[nodiscard]] static Stores placing(Peer& peer, const Fragment& fragment);
-  static void begin(Peer& peer, const Fragment& fragment);
+  void begin(Peer& peer, const Fragment& fragment);
   void learn(Peer& peer, std::size_t bytes, CopyMethod method, double began);
   [[nodiscard]] static CopyHint hint_of(const Peer& peer, std::size_t bytes);
   [[nodiscard]] std::size_t eager_limit(CopyMethod method) const;
@@ -267,6 +269,7 @@ class Transport final : public engine::Transport {
 
   const boot::Processes& processes_;
   const base::Settings& settings_;
+  System& system_;
   const Rank rank_;
   engine::Limits limits_;
   const std::uint64_t queue_lines_;

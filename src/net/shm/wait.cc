@@ -3,15 +3,7 @@
 
 #include "base/relax.h"
 
-#include <linux/futex.h>
-#include <linux/membarrier.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
-#include <ctime>
 
 namespace macadam::net::shm {
 namespace {
@@ -26,20 +18,12 @@ constexpr double yield_time = 1e-3;
 // cores says. The next wait yields after this part of the time.
 constexpr unsigned few_yields = 2;
 constexpr double shorter_spin = 32;
+// Between two times that a process leaves a core: the scheduler may have had reasons.
+constexpr double time_between_moves = 10e-3;
 // Where they share cores: a yield lets the others run; if this many did not help, the message is
 // not near.
 constexpr unsigned shared_core_yields = 40;
 constexpr unsigned longest_sleep_without_barrier_us = 1000;
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
-                 nullptr, 0);
-}
-
-bool membarrier(int command) {
-  return syscall(SYS_membarrier, command, 0, 0) == 0;
-}
 
 void count(std::uint64_t& counter) {
   std::atomic_ref(counter).fetch_add(1, std::memory_order_relaxed);
@@ -47,18 +31,11 @@ void count(std::uint64_t& counter) {
 
 } // namespace
 
-double seconds() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-Waiter::Waiter(SegmentHeader& own, bool oversubscribed, std::int64_t spin_us)
-    : own_(own), oversubscribed_(oversubscribed),
+Waiter::Waiter(System& system, SegmentHeader& own, bool oversubscribed, std::int64_t spin_us)
+    : system_(system), own_(own), oversubscribed_(oversubscribed),
       spin_seconds_(spin_us >= 0 ? 1e-6 * static_cast<double>(spin_us)
                                  : (oversubscribed ? 0 : default_spin)),
-      // Registered processes pass the barrier: senders must be, so every process is.
-      has_barrier_(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)) {}
+      has_barrier_(system.enter_barriers()) {}
 
 bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
   if (!waiting()) set_waiting(true);
@@ -68,13 +45,13 @@ bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
       base::relax();
       return false;
     }
-    const double time = seconds();
+    const double time = system_.now();
     if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
     const double waited = time - began_.load(std::memory_order_relaxed);
     const bool shorter = yields_help_.load(std::memory_order_relaxed);
     const double spin = shorter ? spin_seconds_ / shorter_spin : spin_seconds_;
     if (waited < spin) {
-      base::relax();
+      system_.relax();
       return false;
     }
     if (waited < spin + yield_time) {
@@ -97,7 +74,34 @@ bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
 // From how the last wait ended.
 void Waiter::learn() {
   const unsigned yields = yields_.exchange(0, std::memory_order_relaxed);
-  yields_help_.store(yields > 0 && yields <= few_yields, std::memory_order_relaxed);
+  const bool help = yields > 0 && yields <= few_yields;
+  yields_help_.store(help, std::memory_order_relaxed);
+  if (help && !oversubscribed_) leave_shared_core();
+}
+
+void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
+  const unsigned met = met_.load(std::memory_order_relaxed);
+  if (met == most_neighbours) return;
+  neighbours_[met] = {&neighbour, of_lower_rank};
+  met_.store(met + 1, std::memory_order_release);
+}
+
+void Waiter::leave_shared_core() {
+  const unsigned here = system_.core();
+  std::array<unsigned, most_neighbours> taken;
+  unsigned count_taken = 0;
+  bool shared = false;
+  for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
+    const std::uint32_t waiting = neighbours_[i].header->waiting.load(std::memory_order_relaxed);
+    if (waiting == 0) continue;
+    taken[count_taken++] = waiting - 1;
+    shared = shared || (waiting - 1 == here && neighbours_[i].of_lower_rank);
+  }
+  const double time = shared ? system_.now() : 0;
+  if (!shared || time - left_.load(std::memory_order_relaxed) < time_between_moves) return;
+  left_.store(time, std::memory_order_relaxed);
+  count(counts_.cores_left);
+  system_.leave(here, {taken.data(), count_taken});
 }
 
 void Waiter::resume() {
@@ -108,35 +112,32 @@ void Waiter::resume() {
 void Waiter::yield() {
   count(counts_.yields);
   yields_.fetch_add(1, std::memory_order_relaxed);
-  sched_yield();
+  system_.yield();
 }
 
 void Waiter::announce_sleep() {
   own_.asleep.store(1, std::memory_order_seq_cst);
-  if (has_barrier_) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+  if (has_barrier_) system_.pass_barrier();
 }
 
 void Waiter::sleep(unsigned longest_us) {
   if (!has_barrier_) longest_us = std::min(longest_us, longest_sleep_without_barrier_us);
-  const timespec timeout{static_cast<time_t>(longest_us / 1000000),
-                         static_cast<long>(longest_us % 1000000) * 1000};
   count(counts_.sleeps);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  futex(own_.asleep, FUTEX_WAIT, 1, &timeout);
+  system_.sleep(own_.asleep, 1, longest_us);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
   slept_.store(true, std::memory_order_relaxed);
 }
 
-bool Waiter::ring_bell(SegmentHeader& receiver) {
+bool Waiter::ring_bell(SegmentHeader& receiver) const {
   if (receiver.asleep.exchange(0, std::memory_order_seq_cst) == 0) return false;
-  futex(receiver.asleep, FUTEX_WAKE, INT_MAX, nullptr);
+  system_.wake(receiver.asleep);
   return true;
 }
 
 void Waiter::rouse_sleepers() {
   own_.asleep.store(0, std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_seq_cst) > 0)
-    futex(own_.asleep, FUTEX_WAKE, INT_MAX, nullptr);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) system_.wake(own_.asleep);
 }
 
 } // namespace macadam::net::shm

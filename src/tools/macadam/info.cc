@@ -54,8 +54,8 @@ std::string why_no_cross_copy() {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    const std::string reason =
-        net::shm::probe_cross_copy(parent, reinterpret_cast<std::uint64_t>(&word), word);
+    const std::string reason = net::shm::probe_cross_copy(
+        net::shm::real_system(), parent, reinterpret_cast<std::uint64_t>(&word), word);
     const ssize_t written = write(ends[1], reason.data(), reason.size());
     _exit(written == static_cast<ssize_t>(reason.size()) ? 0 : 1);
   }

@@ -49,7 +49,7 @@ TEST(Blocks, AreCutOtherwiseOnEitherSide) {
     auto& source = direction == Direction::write ? ours : theirs;
     std::iota(source.begin(), source.end(), static_cast<unsigned char>(1));
     auto here_left = here, there_left = there;
-    EXPECT_EQ(cross_copy(direction, getpid(), here_left, there_left), 0);
+    EXPECT_EQ(cross_copy(real_system(), direction, getpid(), here_left, there_left), 0);
     EXPECT_EQ(gathered(here), gathered(there));
   }
 }
@@ -62,7 +62,7 @@ TEST(Blocks, OneThatIsNotThereIsTold) {
   std::array<iovec, 1> here = {{{ours.data(), 3000}}};
   std::array<iovec, 3> there = {
       {{theirs.data(), 1000}, {hole, 1000}, {theirs.data() + 2000, 1000}}};
-  EXPECT_EQ(cross_copy(Direction::write, getpid(), here, there), EFAULT);
+  EXPECT_EQ(cross_copy(real_system(), Direction::write, getpid(), here, there), EFAULT);
   EXPECT_EQ(theirs[999], 7);
   EXPECT_EQ(theirs[2000], 0);
   munmap(hole, 4096);

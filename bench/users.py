@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures Macadam and other MPI libraries as users do (users.cc): each with its own defaults, its
+ranks wherever it and the system put them, in fresh processes, every power of two from 1 byte up,
+few iterations and many, on a quiet machine and beside busy programs. One table of all rows, the
+worst first. All libraries take turns in every round; a value is the median over the rounds, a ratio
+the median of the ratios to the best peer of the same round, and beside it stand the lowest and the
+highest one: where these lie on both sides of 1, nothing is claimed."""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+from harness import Results, number, processor, versions
+from peers import PEERS, libraries
+
+# What is measured on how many ranks, its unit, and whether less is better.
+PAIR = {"latency": ("us", True), "bandwidth": ("MB/s", False), "both_ways": ("MB/s", False),
+        "put": ("us", True), "get": ("us", True)}
+PAIRS = {"pairs": ("million/s", False)}
+COLLECTIVES = {name: ("us", True) for name in (
+    "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "reduce_scatter", "gather",
+    "scatter")}
+EVERYTHING = {**PAIR, **PAIRS, **COLLECTIVES}
+# Ahead, level, behind: by the median ratio.
+AHEAD, BEHIND = 0.95, 1.05
+
+
+class Busy:
+    """Programs beside the measurement that keep cores busy, as a user's other work does."""
+
+    def __init__(self, count):
+        self.count, self.children = count, []
+
+    def __enter__(self):
+        self.children = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                         for _ in range(self.count)]
+        return self
+
+    def __exit__(self, *_):
+        for child in self.children:
+            child.kill()
+            child.wait()
+
+
+def runs(arguments):
+    """(what, ranks, iterations) of every process that is started."""
+    for iterations in arguments.iterations:
+        for what in arguments.only:
+            for ranks in [2] if what in PAIR else arguments.ranks:
+                yield what, ranks, iterations
+
+
+def measure_round(results, all_libraries, arguments):
+    for busy in arguments.busy:
+        for what, ranks, iterations in runs(arguments):
+            for library in all_libraries:
+                here = Results()
+                here.failures = results.failures
+                with Busy(busy) if busy else contextlib.nullcontext():
+                    here.measure(library, ranks, "users", str(iterations), str(arguments.longest),
+                                 what)
+                for (_, size), values in here.values.items():
+                    for value in values.get(library.name, []):
+                        results.add((what, ranks, iterations, busy), size, library.name, value)
+
+
+class Row:
+    """One line of the table: ours beside the peers'."""
+
+    def __init__(self, key, values):
+        (self.what, self.ranks, self.iterations, self.busy), self.size = key
+        self.unit, self.less_is_better = EVERYTHING[self.what]
+        self.medians = {name: statistics.median(rounds) for name, rounds in values.items() if rounds}
+        self.ratios = sorted(self.ratios_of(values))
+
+    def ratios_of(self, values):
+        """Of each round: above 1 we are behind, whichever way the unit goes."""
+        for i, mine in enumerate(values.get("Macadam", [])):
+            others = [rounds[i] for name, rounds in values.items()
+                      if name != "Macadam" and i < len(rounds)]
+            if others and mine > 0:
+                yield mine / min(others) if self.less_is_better else max(others) / mine
+
+    @property
+    def ratio(self):
+        return statistics.median(self.ratios)
+
+    def cells(self, names):
+        return [self.what, self.ranks, self.size, self.iterations, self.busy,
+                *(number(self.medians.get(name)) for name in names), self.unit,
+                number(self.ratio), f"{number(self.ratios[0])} to {number(self.ratios[-1])}"]
+
+
+def rows_of(results):
+    rows = [Row(key, values) for key, values in results.values.items()]
+    return sorted((row for row in rows if row.ratios), key=lambda row: -row.ratio)
+
+
+def summary(rows):
+    ahead = sum(row.ratio <= AHEAD for row in rows)
+    behind = sum(row.ratio > BEHIND for row in rows)
+    return (f"{len(rows)} rows: ahead (ratio at most {AHEAD}) in {ahead}, level in "
+            f"{len(rows) - ahead - behind}, behind (above {BEHIND}) in {behind}.")
+
+
+def page(results, all_libraries, arguments, about):
+    names = [library.name for library in all_libraries]
+    rows = rows_of(results)
+    header = ["what", "ranks", "bytes", "iterations", "busy programs", *names, "unit", "ratio",
+              "of the rounds"]
+    lines = [f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
+             f"{arguments.rounds} rounds. The ratio is that to the best peer, and above 1 where "
+             "Macadam is behind.", ""]
+    lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
+    lines += ["", summary(rows), "", "| " + " | ".join(header) + " |",
+              "| --- |" + " ---: |" * (len(header) - 1)]
+    lines += ["| " + " | ".join(map(str, row.cells(names))) + " |" for row in rows]
+    lines += ["", *results.failure_lines()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    words = lambda text: [word for word in text.split(",") if word and word != "none"]
+    numbers = lambda text: [int(word) for word in text.split(",")]
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
+    parser.add_argument("--peers", type=words, default=list(PEERS), metavar="NAME,...",
+                        help=f"of {', '.join(PEERS)}; or none")
+    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", type=words, default=list(EVERYTHING), metavar="WHAT,...",
+                        help=f"of {', '.join(EVERYTHING)}")
+    parser.add_argument("--ranks", type=numbers, default=[2, 4, 8], metavar="N,...",
+                        help="of collectives and many pairs")
+    parser.add_argument("--iterations", type=numbers, default=[100, 10000], metavar="N,...")
+    parser.add_argument("--busy", type=numbers, default=[0, 1, 2], metavar="N,...",
+                        help="busy programs beside the measurement")
+    parser.add_argument("--longest", type=int, default=4 << 20, metavar="BYTES")
+    parser.add_argument("--markdown", type=pathlib.Path, help="write the table")
+    parser.add_argument("--json", type=pathlib.Path, help="write every single value")
+    arguments = parser.parse_args()
+    for word in arguments.only:
+        if word not in EVERYTHING:
+            parser.error(f"--only: found '{word}', needed one of {', '.join(EVERYTHING)}")
+    for name in arguments.peers:
+        if name not in PEERS:
+            parser.error(f"--peers: found '{name}', needed one of {', '.join(PEERS)}")
+    arguments.build = arguments.build.resolve()
+    return arguments
+
+
+def save(file, results, about):
+    rows = [{"what": what, "ranks": ranks, "iterations": iterations, "busy": busy, "bytes": size,
+             "values": values}
+            for ((what, ranks, iterations, busy), size), values in results.values.items()]
+    file.write_text(json.dumps({**about, "rows": rows}, indent=1), encoding="utf8")
+
+
+def main():
+    arguments = parse()
+    all_libraries = libraries(arguments.build, arguments.peers, arguments.venvs, unbound=False)
+    results = Results()
+    for r in range(arguments.rounds):
+        print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
+        measure_round(results, all_libraries, arguments)
+    about = {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
+             "rounds": arguments.rounds, "versions": versions(results, all_libraries)}
+    text = page(results, all_libraries, arguments, about)
+    print(text, end="")
+    if arguments.markdown:
+        arguments.markdown.write_text(text, encoding="utf8")
+    if arguments.json:
+        save(arguments.json, results, about)
+    sys.exit(1 if any(name == "Macadam" for name, _, _ in results.failures) else 0)
+
+
+if __name__ == "__main__":
+    main()
