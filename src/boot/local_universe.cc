@@ -115,18 +115,17 @@ PendingResult<Met> LocalUniverse::join(int socket) {
 }
 
 PendingResult<bool> LocalUniverse::publish(std::string_view service, std::string_view port) {
-  return attempt<bool>([&] {
-    PacketWriter request = begin(Request::publish);
-    request.text(service);
-    request.text(port);
-    return std::make_unique<Called<bool>>(launcher(), std::move(request), std::nullopt,
-                                          [](Call&, PacketReader) { return true; });
-  });
+  return change_name(Request::publish, service, port);
 }
 
 PendingResult<bool> LocalUniverse::unpublish(std::string_view service, std::string_view port) {
+  return change_name(Request::unpublish, service, port);
+}
+
+PendingResult<bool> LocalUniverse::change_name(Request change, std::string_view service,
+                                               std::string_view port) {
   return attempt<bool>([&] {
-    PacketWriter request = begin(Request::unpublish);
+    PacketWriter request = begin(change);
     request.text(service);
     request.text(port);
     return std::make_unique<Called<bool>>(launcher(), std::move(request), std::nullopt,

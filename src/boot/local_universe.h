@@ -37,6 +37,7 @@ class LocalUniverse final : public Universe {
   // Of this job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER.
   Call::Whom launcher();
   [[nodiscard]] PacketWriter begin(Request request) const;
+  PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 
   LocalJob& job_;
   JobMemory& memory_;
