@@ -184,6 +184,11 @@ void SimulatedDevice::yield() {
   wakes_on_activity_ = false;
 }
 
+void SimulatedDevice::before_look(std::size_t places) {
+  enter_poll(true);
+  spend(from_ns(fabric_.model().look_ns * static_cast<double>(places)));
+}
+
 void SimulatedDevice::wait(unsigned longest_us) {
   processor_.synchronize();
   const Interruptible interruptible(*this);

@@ -62,6 +62,7 @@ class SimulatedDevice final : public net::rdma::Device {
   void wait(unsigned longest_us) override;
   void wake() override;
   void yield() override;
+  void before_look(std::size_t places) override;
   [[nodiscard]] double now() const override;
 
   // The progress thread will hear that the adapter is gone for good.

@@ -32,6 +32,7 @@ constexpr std::array keys = {
     Key<ModelValue>{"receive_ns", &Model::receive_ns, 0, longest_ns},
     // A poll that took no time would let a process wait for ever without time going on.
     Key<ModelValue>{"poll_ns", &Model::poll_ns, 1, longest_ns},
+    Key<ModelValue>{"look_ns", &Model::look_ns, 0, longest_ns},
     Key<ModelValue>{"completion_ns", &Model::completion_ns, 0, longest_ns},
     Key<ModelValue>{"call_ns", &Model::call_ns, 0, longest_ns},
     Key<ModelValue>{"matching_ns", &Model::matching_ns, 0, longest_ns},

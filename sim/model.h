@@ -28,6 +28,7 @@ struct Model {
   double post_ns = 100;        // to post one work request, or a list of receives
   double receive_ns = 20;      // more for each receive of such a list
   double poll_ns = 50;         // to find a completion queue empty
+  double look_ns = 5;          // to look at a place in memory that the adapter writes to
   double completion_ns = 50;   // to take one completion
   double call_ns = 50;         // of a call of MPI or Gravel, beside all else: arguments, requests
   double matching_ns = 50;     // to receive one message, beside all else: header and matching

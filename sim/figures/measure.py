@@ -146,21 +146,29 @@ def startup(programs, largest):
     return {"rows": rows}
 
 
-def barrier(programs, largest):
-    """Wu et al., Figure 4: barriers with the connections that they need, and with all."""
+# Planes of LU's sweeps. Sur et al.'s nodes have 16 ranks; where all are connected, as in their
+# library, and where those are that talk.
+def wavefront(programs, largest):
+    """Sur et al., Figure 11, as far as receiving goes: the sweeps of LU by receive mode."""
     rows = []
-    for preset, sizes in (("clan-2002", [2, 4, 8, 16, 32]), ("berkeley-via-2002", [2, 4, 8])):
-        for mode in ("all", "on-demand"):
-            for size in up_to(largest, sizes):
-                result = programs.simulate(size, "barrier", "iterations=1000", preset=preset,
-                                           settings={"MACADAM_RDMA_CONNECTIONS": mode,
-                                                     "MACADAM_RDMA_RECEIVE": "credit", **POLLING})
-                rows.append({"preset": preset, "connections": mode, "ranks": size,
-                             "barrier_us": result["rows"][0]["time_us"],
-                             "held": result["connections"]["mean"]})
-        say(f"barrier: {rows[-1]}")
-    return {"rows": rows}
+    for size in up_to(largest, [16, 64]):
+        for mode in ("on-demand", "all"):
+            for compute in (0, 5, 20):
+                row = {"ranks": size, "connections": mode, "compute_us": compute}
+                for name, settings in WAVEFRONT.items():
+                    result = programs.simulate(
+                        size, "wavefront", f"compute_us={compute}", "iterations=5",
+                        preset="infinihost-2006",
+                        settings={"MACADAM_RDMA_CONNECTIONS": mode, **settings})
+                    row[name] = result["rows"][0]["plane_us"]
+                rows.append(row)
+                say(f"wavefront: {row}")
+    return {"preset": "infinihost-2006", "rows": rows}
 
+
+WAVEFRONT = {"shared": {}, "ring": {"MACADAM_RDMA_RECEIVE": "ring"},
+             **{f"credit, {window}": {"MACADAM_RDMA_RECEIVE": "credit",
+                                      "MACADAM_RDMA_WINDOW": str(window)} for window in (10, 32)}}
 
 # Of the burst pattern: in MPI_Waitall; by how much the progress thread lengthens the computation; the
 # receiver's whole time, computation and Waitall; the sender's.
@@ -267,5 +275,5 @@ def one_sided(programs, largest):
 
 
 FIGURES = {"one_sided": one_sided, "burst": burst, "protocols": protocols, "startup": startup,
-           "barrier": barrier, "memory": memory,
-           "connections": connections, "scale": scale}
+           "wavefront": wavefront, "memory": memory, "connections": connections,
+           "scale": scale}

@@ -93,18 +93,22 @@ def startup(data):
     return figure
 
 
-def barrier(data):
-    presets = list(dict.fromkeys(row["preset"] for row in data["rows"]))
-    figure, all_axes = plt.subplots(1, len(presets), figsize=(3.6 * len(presets), 3.2))
-    for axes, preset in zip(all_axes, presets):
-        for mode in ("all", "on-demand"):
-            rows = [row for row in data["rows"]
-                    if row["preset"] == preset and row["connections"] == mode]
-            line(axes, mode, [row["ranks"] for row in rows], [row["barrier_us"] for row in rows])
-        axes.set(title=preset, xlabel="ranks", ylabel="us for a barrier", ylim=(0, None))
-    paper(all_axes[-1], [8, 8], [196, 161], "paper: all, on-demand")
-    all_axes[-1].legend()
-    figure.suptitle("Barrier (Wu et al., Figure 4)")
+def wavefront(data):
+    kinds = list(dict.fromkeys((row["ranks"], row["connections"]) for row in data["rows"]))
+    figure, all_axes = plt.subplots(1, len(kinds), figsize=(3.2 * len(kinds), 3.2))
+    for axes, (ranks, connections_made) in zip(all_axes, kinds):
+        rows = [row for row in data["rows"]
+                if (row["ranks"], row["connections"]) == (ranks, connections_made)]
+        computed = [row["compute_us"] for row in rows]
+        for name in ("ring", "credit, 10", "credit, 32"):
+            receive = name.split(",")[0]
+            line(axes, receive, computed, [row[name] / row["shared"] for row in rows], label=name,
+                 linestyle=":" if name.endswith("10") else "-")
+        axes.axhline(1, color=LINES["shared"][0], label="shared")
+        axes.set(title=f"{ranks} ranks, connected {connections_made}", xlabel="us computed a plane",
+                 ylabel="time of a plane over that of shared")
+    all_axes[0].legend()
+    figure.suptitle("A wavefront by receive mode (Sur et al., Figure 11)")
     return figure
 
 

@@ -65,6 +65,16 @@ class Figures(unittest.TestCase):
         # Less than it saves, once the memory is registered.
         self.assertLess(longest["second", 300]["total_us"], longest["second", 0]["total_us"])
 
+    def test_credits_and_polled_rings_cost_what_a_shared_queue_does_not(self):
+        rows = measure.wavefront(self.programs, 64)["rows"]
+        self.assertEqual(len(rows), 12)
+        for row in rows:
+            for window in ("credit, 10", "credit, 32"):
+                self.assertLess(row["shared"], row[window], row)
+            # Looking at the rings of all who are connected costs; of four neighbours it does not.
+            if row["ranks"] == 64:
+                self.assertEqual(row["ring"] < row["shared"], row["connections"] == "on-demand", row)
+
     def test_customized_protocols_overlap(self):
         for name, figure in self.measured("protocols")["figures"].items():
             for x, customized, sender in zip(figure["x"], figure["customized"], figure["sender"],

@@ -135,6 +135,48 @@ void progress(Context& context) {
   }
 }
 
+// Where LU spends its time (Sur et al., section 5.4): planes of a grid of points one after the
+// other, from one corner of the grid of ranks to the other and back; for each a rank waits for two
+// neighbours, computes, and sends to the two others.
+void wavefront(Context& context) {
+  const auto bytes = static_cast<int>(context.parameters.number("bytes", 200));
+  const std::int64_t planes = context.parameters.number("planes", 30);
+  const auto compute = static_cast<double>(context.parameters.number("compute_us", 0));
+  const std::int64_t rounds = context.parameters.number("iterations", 20);
+  int width = 1;
+  for (int side = 1; side * side <= context.size; ++side) {
+    if (context.size % side == 0) width = side;
+  }
+  const int x = context.rank % width, y = context.rank / width;
+  const auto rank_at = [&](int i, int j) {
+    const bool inside = i >= 0 && i < width && j >= 0 && j < context.size / width;
+    return inside ? i + width * j : MPI_PROC_NULL;
+  };
+  std::vector<char> data(static_cast<std::size_t>(bytes));
+  const auto sweep = [&](int step) {
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+      for (const int from : {rank_at(x - step, y), rank_at(x, y - step)})
+        MPI_Recv(data.data(), bytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      compute_us(compute);
+      for (const int to : {rank_at(x + step, y), rank_at(x, y + step)})
+        MPI_Send(data.data(), bytes, MPI_BYTE, to, 0, MPI_COMM_WORLD);
+    }
+  };
+  double start = 0;
+  for (std::int64_t round = -2; round < rounds; ++round) {
+    if (round == 0) {
+      MPI_Barrier(MPI_COMM_WORLD); // connected, also for the barrier behind all
+      start = MPI_Wtime();
+    }
+    sweep(1);
+    sweep(-1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double each = (MPI_Wtime() - start) / static_cast<double>(2 * rounds * planes);
+  if (context.rank == 0)
+    context.rows.push_back({fmt::format("{} bytes", bytes), {{"plane_us", each * 1e6}}});
+}
+
 // One halo exchange on a square grid that wraps around, then one sum over all ranks.
 void halo(Context& context) {
   const auto bytes = static_cast<int>(context.parameters.number("bytes", 1024));
@@ -177,6 +219,8 @@ constexpr std::array all = {
     Pattern{"progress",
             "Small & Yuan, Figures 9 and 10 (comp=c1:..:c6, bytes, iterations, unit_us)", progress,
             2},
+    Pattern{"wavefront", "LU's sweeps over a grid of ranks (bytes, planes, compute_us, iterations)",
+            wavefront},
     Pattern{"halo", "one halo exchange and one allreduce", halo},
 };
 

@@ -65,7 +65,7 @@ std::string describe_presets() {
 
 void print_reports(const World& world) {
   if (!world.final_reports().empty())
-    std::fputs(boot::job_report(world.final_reports()).c_str(), stderr);
+    std::fputs(boot::give_report(world.final_reports(), {}).c_str(), stderr);
 }
 
 } // namespace macadam::sim

@@ -47,6 +47,21 @@ int tool_code(int error_class) {
 
 } // namespace
 
+void Entry::do_more(mpi::Library& self, const char* function) {
+  locked_ = self.thread_multiple;
+  if (locked_) self.lock.lock();
+  more_ = &self;
+  profile_ = self.profile.get();
+  if (profile_ != nullptr) profile_->enter(call_, function);
+}
+
+void Entry::undo_more() {
+  if (profile_ != nullptr) profile_->leave(call_);
+  if (!locked_) return;
+  more_->lock.unlock();
+  more_->post_left();
+}
+
 int failed(const char* function, const mpi::ErrorSource& source) {
   return with_current_error(
       [&](const Error& error) { return mpi::raise(mpi::anytime(), function, source, error); });

@@ -8,29 +8,31 @@
 
 namespace macadam::api {
 
-// The library's lock during one MPI call, where the thread level asks for it. Let go before an
-// error handler runs, so that the handler may call MPI.
+// The library's lock during one MPI call, where the thread level asks for it, and its time, where a
+// report is wanted. Let go before an error handler runs, so that the handler may call MPI.
 class Entry {
  public:
   [[gnu::always_inline]] Entry(mpi::Library& self, const char* function) {
-    if (self.thread_multiple) [[unlikely]] {
-      locked_ = &self;
-      self.lock.lock();
-    }
+    if (self.entry_does_more) [[unlikely]]
+      do_more(self, function);
     self.function = function;
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   [[gnu::always_inline]] ~Entry() {
-    if (locked_ != nullptr) [[unlikely]] {
-      locked_->lock.unlock();
-      locked_->post_left();
-    }
+    if (more_ != nullptr) [[unlikely]]
+      undo_more();
   }
 
  private:
-  // Not read from the library again: MPI_Init_thread changes the level under way.
-  mpi::Library* locked_ = nullptr;
+  void do_more(mpi::Library& self, const char* function);
+  void undo_more();
+
+  // Not read from the library again: the call may change what is to be done.
+  mpi::Library* more_ = nullptr;
+  bool locked_;
+  mpi::Profile* profile_;
+  mpi::Profile::Call call_;
 };
 
 // The same for the functions that may be called at any time, which MPI wants to be thread-safe at

@@ -23,6 +23,7 @@ constexpr const char* rendezvous = "read|write";
 constexpr const char* copy_paths = "automatic|cma|split|pipeline";
 constexpr const char* connect_modes = "on-demand|all|serial";
 constexpr const char* receive_modes = "shared|credit|ring";
+constexpr const char* report_choices = "yes|no|file.json";
 
 constexpr std::array rows = {
     SettingRow{"network", &Settings::network, networks,
@@ -86,8 +87,8 @@ constexpr std::array rows = {
                "ranks per core"},
     SettingRow{"buffered", &Settings::buffered, "bytes",
                "automatic buffers of buffered sends (MPI_BUFFER_AUTOMATIC)", Changeable::always},
-    SettingRow{"report", &Settings::report, "", "print at the end what the job did",
-               Changeable::always},
+    SettingRow{"report", &Settings::report, report_choices,
+               "print at the end what the job did, or write it to a file", Changeable::always},
 };
 
 std::string upper(std::string_view text) {
@@ -149,6 +150,14 @@ std::optional<bool> parse_flag(std::string_view text) {
   fail(MPI_ERR_ARG, "{}: found '{}', needed {}", variable(row), text, needed);
 }
 
+// "yes", "no", or the name of a file.
+std::string parse_report(const SettingRow& row, const std::string& text) {
+  if (text.ends_with(".json")) return text;
+  const auto flag = parse_flag(text);
+  if (!flag) refuse(row, text, "yes, no or a file whose name ends with .json");
+  return *flag ? "yes" : "no";
+}
+
 } // namespace
 
 std::span<const SettingRow> setting_rows() {
@@ -166,7 +175,7 @@ void set(Settings& settings, const SettingRow& row, const std::string& text) {
         } else if constexpr (std::is_same_v<Value, std::string>) {
           if (text.size() > longest_text)
             refuse(row, text, fmt::format("at most {} characters", longest_text));
-          settings.*member = text;
+          settings.*member = row.unit == report_choices ? parse_report(row, text) : text;
         } else if constexpr (std::is_enum_v<Value>) {
           const auto index = find_choice(row.unit, text);
           if (!index) refuse(row, text, fmt::format("one of {}", row.unit));

@@ -59,15 +59,23 @@ struct Settings {
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
   std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
-  bool report = false;
+  std::string report = "no";                // "yes", or the file to write it to
 };
+
+// The values of `report`: whether there is to be one, and whether in a file.
+[[nodiscard]] inline bool is_report_wanted(const Settings& settings) {
+  return settings.report != "no";
+}
+[[nodiscard]] inline bool is_report_a_file(const Settings& settings) {
+  return settings.report.ends_with(".json");
+}
 
 using SettingValue =
     std::variant<bool Settings::*, std::int64_t Settings::*, std::string Settings::*,
                  NetworkChoice Settings::*, Protocols Settings::*, Rendezvous Settings::*,
                  CopyPath Settings::*, ConnectMode Settings::*, ReceiveMode Settings::*>;
 
-inline constexpr std::size_t longest_text = 63; // characters of a setting that is text
+inline constexpr std::size_t longest_text = 255; // characters of a setting that is text
 
 // When a setting can be changed: until the library starts, or at any time, for this process alone.
 enum class Changeable : std::uint8_t { before_start, always };
@@ -77,7 +85,8 @@ enum class Changeable : std::uint8_t { before_start, always };
 struct SettingRow {
   const char* name;
   SettingValue value;
-  const char* unit; // "bytes", "us", "count", "text", "" or choices "customized|sender"
+  // "bytes", "us", "count", "text", "", "yes|no|file.json" or choices "customized|sender"
+  const char* unit;
   const char* help; // one line
   Changeable changeable = Changeable::before_start;
 };

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/job_report.h"
 
+#include "boot/job_summary.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <fstream>
 #include <map>
 
 namespace macadam::boot {
@@ -95,15 +100,6 @@ std::string show_count(std::uint64_t value) {
   return std::to_string(value);
 }
 
-// Four digits: enough to hold a measurement against `macadam model`.
-std::string show_bytes(std::uint64_t value) {
-  const auto bytes = static_cast<double>(value);
-  if (value >= 10ULL << 30) return fmt::format("{:.4g} GiB", bytes / (1 << 30));
-  if (value >= 1ULL << 20) return fmt::format("{:.4g} MiB", bytes / (1 << 20));
-  if (value >= 1ULL << 10) return fmt::format("{:.4g} KiB", bytes / (1 << 10));
-  return fmt::format("{} B", value);
-}
-
 // What all ranks said together.
 struct Sum {
   Table counters, memory;
@@ -143,31 +139,63 @@ void Sum::add(const Json& report, int rank) {
 
 std::string job_report(const std::vector<std::string>& ranks, const std::string& job) {
   Sum sum;
-  std::size_t read = 0;
+  std::vector<Json> whole;
   std::string damaged;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     try {
-      const Json report = Json::parse(ranks[i]);
+      Json report = Json::parse(ranks[i]);
       Sum with_this = sum; // so that a text damaged half way adds nothing
       with_this.add(report, report.value("rank", static_cast<int>(i)));
+      job_summary({report});
       sum = std::move(with_this);
-      ++read;
+      whole.push_back(std::move(report));
     } catch (const Json::exception& e) {
       damaged += fmt::format("\n  report {} could not be read: {}\n", i, e.what());
     }
   }
+  const std::size_t read = whole.size();
   std::string page =
       fmt::format("macadam: what {} did: {} rank{}", job, read, read == 1 ? "" : "s");
   for (const auto& [host, count] : sum.hosts)
     page +=
         fmt::format("{} on host {}", sum.hosts.size() == 1 ? "" : fmt::format(", {}", count), host);
-  page += "\n";
+  page += "\n" + job_summary(whole);
   sum.counters.print(page, show_count);
   sum.memory.print(page, show_bytes);
   print_sentences(page, "transports", sum.transports, read);
   print_sentences(page, "fallbacks", sum.fallbacks, read);
   print_sentences(page, "settings that differ from the defaults", sum.settings, read);
   return page + damaged;
+}
+
+std::string job_report_file(const std::vector<std::string>& ranks) {
+  std::string text = R"({"macadam": "report", "ranks": [)";
+  for (const std::string& rank : ranks) {
+    if (text.back() != '[') text += ",";
+    text += "\n" + (Json::accept(rank) ? rank : "{}");
+  }
+  return text + "\n]}\n";
+}
+
+std::string give_report(const std::vector<std::string>& ranks, const std::string& part,
+                        const std::string& job) {
+  std::string name;
+  for (const std::string& rank : ranks) {
+    const Json report = Json::parse(rank, nullptr, false);
+    if (report.is_object()) name = report.value("file", name);
+  }
+  if (name.empty()) return job_report(ranks, job);
+  if (!part.empty()) name.insert(name.rfind(".json"), "." + part);
+  const std::string text = job_report_file(ranks);
+  std::ofstream file(name);
+  file << text << std::flush;
+  const int error = errno; // before others set it
+  if (file.good())
+    return fmt::format("macadam: the report is in {0}; `macadam report {0}` makes a page of it\n",
+                       name);
+  return fmt::format("macadam: MACADAM_REPORT={}: cannot be written: {}; here it is\n", name,
+                     std::strerror(error)) +
+         job_report(ranks, job);
 }
 
 } // namespace macadam::boot

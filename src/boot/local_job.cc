@@ -334,7 +334,7 @@ void LocalJob::put_report(ReportKind kind, std::string_view json) const {
 
 void LocalJob::write_final_report(std::string_view json) {
   put_report(ReportKind::final, json);
-  if (alone()) std::fputs(job_report({std::string(json)}).c_str(), stderr);
+  if (alone()) std::fputs(give_report({std::string(json)}, {}).c_str(), stderr);
 }
 
 } // namespace macadam::boot

@@ -40,7 +40,10 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
     send.counted = settings_.protocols == base::Protocols::customized && !counting->uncounted;
     send.ordinal = counting->sent++;
   }
-  if (eager) return send_eager(send);
+  if (eager) {
+    note(Step::Kind::sent, peer, envelope, bytes, Protocol::eager);
+    return send_eager(send);
+  }
 
   // A message too long for a receive that watches its last byte would look like one that fits: it
   // is offered instead.
@@ -53,12 +56,14 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   } else if (found != nullptr) {
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
+    note(Step::Kind::sent, peer, envelope, bytes, Protocol::recv_rndv);
     write_to(send, target);
     if (hybrid) return nullptr;
     if (!send.complete) return &send;
     recycle(&send);
     return nullptr;
   }
+  note(Step::Kind::sent, peer, envelope, bytes, hybrid ? Protocol::hybrid : Protocol::send_rndv);
   if (hybrid) {
     offer_copy(send);
     return nullptr;

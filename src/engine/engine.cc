@@ -8,8 +8,9 @@
 
 namespace macadam::engine {
 
-Engine::Engine(Networks networks, Rank job_size, const base::Settings& settings)
-    : networks_(std::move(networks)), settings_(settings), peers_(job_size) {
+Engine::Engine(Networks networks, Rank job_size, const base::Settings& settings, Observer* observer)
+    : networks_(std::move(networks)), settings_(settings), observer_(observer),
+      short_kind_(observer == nullptr ? wire::Kind::eager : wire::Kind{0}), peers_(job_size) {
   for (const Transport* const network : networks_) {
     if (!settings.last_byte || network->limits().orders_bytes) continue;
     base::fail(MPI_ERR_ARG,
@@ -70,8 +71,9 @@ Peer& Engine::meet(Rank rank) {
 }
 
 void Engine::update_short_limit(Peer& peer) {
-  peer.short_limit =
-      open(peer) && !peer.throttled ? static_cast<std::int64_t>(peer.always_eager) : -1;
+  peer.short_limit = open(peer) && !peer.throttled && observer_ == nullptr
+                         ? static_cast<std::int64_t>(peer.always_eager)
+                         : -1;
 }
 
 // The peer, for what comes from it. Null if there is none: then nobody can hear of it.
@@ -175,9 +177,27 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
     return;
   if (!watched_.empty()) [[unlikely]]
     finish_written_before(*from, message);
-  if (static_cast<wire::Kind>(message[0]) == wire::Kind::eager) [[likely]]
+  if (static_cast<wire::Kind>(message[0]) == short_kind_) [[likely]]
     return on_eager(*from, message, bytes);
+  const std::uint64_t unexpected = counters_.unexpected;
   on_control(*from, message, bytes);
+  if (observer_ != nullptr) [[unlikely]]
+    note_arrival(*from, message, bytes, unexpected == counters_.unexpected);
+}
+
+// A packet has been handled. If it was the first of a message, either a receive had waited for
+// that, or it is kept.
+void Engine::note_arrival(const Peer& peer, const std::byte* message, std::size_t bytes,
+                          bool expected) noexcept {
+  const auto kind = static_cast<wire::Kind>(message[0]);
+  const Step::Kind step = expected ? Step::Kind::matched : Step::Kind::kept;
+  if (kind == wire::Kind::sender_ready) {
+    wire::SenderReady ready;
+    std::memcpy(&ready, message, sizeof ready);
+    note(step, peer, {ready.context, ready.source, ready.tag});
+  } else if (kind == wire::Kind::eager || kind == wire::Kind::eager_synchronous) {
+    note(step, peer, view_eager(message, bytes, kind == wire::Kind::eager_synchronous).envelope);
+  }
 }
 
 void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes) noexcept {
@@ -188,7 +208,7 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
   };
   switch (kind) {
   case wire::Kind::eager:
-    break;
+    return on_eager(from, message, bytes);
   case wire::Kind::eager_synchronous:
     return on_eager_synchronous(from, message, bytes);
   case wire::Kind::sender_ready:

@@ -11,6 +11,7 @@
 #include "engine/eager_view.h"
 #include "engine/match.h"
 #include "engine/networks.h"
+#include "engine/observer.h"
 #include "engine/partitioned.h"
 #include "engine/peer.h"
 #include "engine/request.h"
@@ -67,8 +68,9 @@ class MemoryWaiter {
 // environment or mutable static; everything comes from the transports. Not thread safe.
 class Engine final : public Sink {
  public:
-  // The transports and `settings` outlive the engine.
-  Engine(Networks networks, Rank job_size, const base::Settings& settings);
+  // The transports, `settings` and the observer, if there is one, outlive the engine.
+  Engine(Networks networks, Rank job_size, const base::Settings& settings,
+         Observer* observer = nullptr);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -234,6 +236,13 @@ class Engine final : public Sink {
   }
   void on_control(Peer& peer, const std::byte* message, std::size_t bytes) noexcept;
   void update_short_limit(Peer& peer);
+  void note(Step::Kind kind, const Peer& peer, const Envelope& envelope, std::uint64_t bytes = 0,
+            Protocol protocol = Protocol::eager) noexcept {
+    if (observer_ != nullptr) [[unlikely]]
+      observer_->on_step({kind, protocol, peer.rank, envelope.context, envelope.tag, bytes});
+  }
+  void note_arrival(const Peer& peer, const std::byte* message, std::size_t bytes,
+                    bool expected) noexcept;
   Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) noexcept {
     Channel* const found =
         peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
@@ -500,6 +509,9 @@ class Engine final : public Sink {
 
   const Networks networks_;
   const base::Settings& settings_;
+  Observer* const observer_;
+  // What the short path of arriving messages takes: nothing, if they are to be observed.
+  const wire::Kind short_kind_;
   // The slabs go last: the lists below link what lies in them.
   base::Slab<SendRequest> send_slab_;
   base::Slab<ReceiveRequest> receive_slab_;

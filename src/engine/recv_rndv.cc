@@ -102,6 +102,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
     if (send == nullptr || send->stage != SendStage::announced) return;
     if (!take_permit_back(*send)) return; // the receiver reads
     stop_waiting(*send);
+    note(Step::Kind::released, peer, send->envelope);
     return write_to(*send, target);
   }
   target.permit = ready.permit;
@@ -129,6 +130,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
   --(send.is_registered ? counters_.send_rndv_read : counters_.send_rndv_write);
   ++counters_.both;
   ++counters_.recv_rndv;
+  note(Step::Kind::crossed, peer, send.envelope, send.bytes, Protocol::recv_rndv);
   write_to(send, target);
 }
 
@@ -203,6 +205,7 @@ void Engine::finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t so
     matcher_.remove(receive);
     bind(receive, peer, {receive.envelope.context, source, receive.envelope.tag});
     receiving_.push_back(receive);
+    note(Step::Kind::matched, peer, receive.envelope);
   }
   finish_receive(receive, bytes, error);
 }

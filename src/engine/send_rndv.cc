@@ -155,6 +155,7 @@ void Engine::on_fin_to_sender(const wire::Fin& fin) noexcept {
   SendRequest* const send = send_ids_.find(fin.id);
   if (send == nullptr) return;
   stop_waiting(*send);
+  if (!send->hybrid) note(Step::Kind::released, *send->peer, send->envelope);
   finish_send(*send, MPI_SUCCESS);
 }
 

@@ -41,8 +41,9 @@ engine::Networks networks_of(const Transports& transports) {
 
 Instance::Instance(Process& process, std::uint32_t entered)
     : generation(entered), transports(*process.runtime, process.settings), process_(process) {
-  engine = std::make_unique<engine::Engine>(networks_of(transports),
-                                            process.runtime->processes().size(), process.settings);
+  engine =
+      std::make_unique<engine::Engine>(networks_of(transports), process.runtime->processes().size(),
+                                       process.settings, process.profile.get());
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
   polls_before_idle_ = nearest().limits().polls_before_idle;
   engine->partitioned().keep_left_in(process.left_partitions);
@@ -84,6 +85,7 @@ void start(Process& self) {
   const std::uint32_t generation = self.job->enter();
   if (!self.instance || self.instance->generation != generation) {
     self.instance.reset();
+    self.profile = is_report_wanted(self.settings) ? std::make_unique<Profile>() : nullptr;
     try {
       self.instance.emplace(self, generation);
     } catch (...) {
@@ -92,6 +94,8 @@ void start(Process& self) {
       throw;
     }
   }
+  if (self.profile) self.profile->start(self.instance->nearest());
+  self.update_entry();
   running = &self;
 }
 
@@ -102,7 +106,8 @@ void settle(Process& self) {
 }
 
 void end(Process& self) {
-  if (self.settings.report) self.job->write_final_report(final_report(self));
+  if (is_report_wanted(self.settings)) self.job->write_final_report(final_report(self));
+  if (self.profile) self.profile->stop();
   running = nullptr;
   self.marks_partitions.store(false, std::memory_order_relaxed);
   if (self.job->is_over(self.instance->generation)) self.instance.reset();

@@ -70,12 +70,15 @@ int Library::admit_user(int wanted_level) {
   if (users++ == 0) {
     thread_level = wanted_level;
     thread_multiple = wanted_level == MPI_THREAD_MULTIPLE;
+    update_entry();
   }
   return thread_level;
 }
 
 void Library::dismiss_user() {
-  if (--users == 0) thread_multiple = false;
+  if (--users != 0) return;
+  thread_multiple = false;
+  update_entry();
 }
 
 void Library::read_settings() {

@@ -16,6 +16,7 @@
 #include "mpi/handle_table.h"
 #include "mpi/info.h"
 #include "mpi/lock.h"
+#include "mpi/profile.h"
 #include "mpi/session.h"
 
 #include <array>
@@ -83,12 +84,15 @@ class Library {
   // One more user of MPI, one less. The first one's thread level is that of all, as others may be
   // in calls without the lock: admit_user() returns it.
   int admit_user(int wanted_level);
+  void update_entry() { entry_does_more = thread_multiple || profile != nullptr; }
   void dismiss_user();
 
   Lock lock;
   int thread_level = MPI_THREAD_SINGLE;
   bool thread_multiple = false; // then `lock` is taken at every entry, else where MPI asks for it
-  const char* function = "";    // the entry point being waited in, for the hang report
+  std::unique_ptr<Profile> profile; // while a report is wanted
+  bool entry_does_more = false;     // for either of these: one look at every entry
+  const char* function = "";        // the entry point being waited in, for the hang report
   // Of MPI: the world between MPI_Init and MPI_Finalize, and each session.
   std::atomic<int> users = 0;
 

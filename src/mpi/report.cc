@@ -9,7 +9,11 @@
 #include <cctype>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace macadam::mpi {
 namespace {
@@ -127,6 +131,97 @@ std::size_t connected_peers(const engine::Engine& engine, const engine::Transpor
   return count;
 }
 
+const char* text(Profile::Cause cause) {
+  switch (cause) {
+  case Profile::Cause::late_sender:
+    return "late sender";
+  case Profile::Cause::late_receiver:
+    return "late receiver";
+  case Profile::Cause::collective:
+    return "collective";
+  case Profile::Cause::none:
+    break;
+  }
+  return "";
+}
+
+const char* text(engine::Protocol protocol) {
+  switch (protocol) {
+  case engine::Protocol::eager:
+    return "EAGER";
+  case engine::Protocol::hybrid:
+    return "HYBRID";
+  case engine::Protocol::send_rndv:
+    return "SEND_RNDV";
+  case engine::Protocol::recv_rndv:
+    return "RECV_RNDV";
+  }
+  return "";
+}
+
+Json describe_time(const Profile& profile) {
+  std::map<std::string_view, Profile::Function> functions;
+  for (const auto& [name, function] : profile.functions()) {
+    functions[name].calls += function.calls;
+    functions[name].seconds += function.seconds;
+  }
+  Json rows = Json::array();
+  for (const auto& [name, function] : functions)
+    rows.push_back({{"name", name}, {"calls", function.calls}, {"seconds", function.seconds}});
+  return {{"run", profile.seconds()}, {"functions", std::move(rows)}};
+}
+
+// Ranks of this job; those of other jobs have numbers of their own, which say nothing here. Of
+// many, those that it has most to do with.
+std::vector<std::pair<engine::Rank, const Profile::Peer*>> main_peers(const Process& self) {
+  std::vector<std::pair<engine::Rank, const Profile::Peer*>> list;
+  for (const auto& [rank, peer] : self.profile->peers()) {
+    if (rank < static_cast<engine::Rank>(self.job->size())) list.emplace_back(rank, &peer);
+  }
+  if (list.size() > most_rows) {
+    std::ranges::nth_element(list, list.begin() + most_rows, std::ranges::greater{},
+                             [](const auto& row) { return row.second->bytes; });
+    list.resize(most_rows);
+  }
+  std::ranges::sort(list);
+  return list;
+}
+
+void describe_peers(const Process& self, Json& report) {
+  Json& sent = report["sent"] = Json::array();
+  Json& waits = report["waits"] = Json::array();
+  for (const auto& [rank, peer] : main_peers(self)) {
+    if (peer->messages != 0)
+      sent.push_back({{"peer", rank},
+                      {"messages", peer->messages},
+                      {"bytes", peer->bytes},
+                      {"successive", peer->successive},
+                      {"successive_bytes", peer->successive_bytes}});
+    for (std::size_t cause = 0; cause < Profile::causes; ++cause) {
+      const Profile::Waits& row = peer->waits[cause];
+      if (row.times != 0)
+        waits.push_back({{"peer", rank},
+                         {"cause", text(static_cast<Profile::Cause>(cause))},
+                         {"times", row.times},
+                         {"seconds", row.seconds}});
+    }
+  }
+}
+
+Json describe_sizes(const Profile& profile) {
+  Json rows = Json::array();
+  for (std::size_t digits = 0; digits < Profile::sizes - 1; ++digits) {
+    for (std::size_t protocol = 0; protocol < engine::protocols; ++protocol) {
+      const std::uint64_t messages = profile.sent()[digits][protocol];
+      if (messages != 0)
+        rows.push_back({{"below", std::uint64_t{1} << digits},
+                        {"protocol", text(static_cast<engine::Protocol>(protocol))},
+                        {"messages", messages}});
+    }
+  }
+  return rows;
+}
+
 } // namespace
 
 std::string hang_report(Process& self) {
@@ -202,13 +297,20 @@ std::string final_report(Process& self) {
     for (std::string& line : network->fallbacks())
       fallbacks.push_back(std::move(line));
   }
-  const Json report = {{"rank", self.job->rank()},
-                       {"host", self.job->host()},
-                       {"counters", std::move(counters)},
-                       {"memory", std::move(memory)},
-                       {"transports", std::move(transports)},
-                       {"fallbacks", std::move(fallbacks)},
-                       {"settings", changed_settings(self.settings)}};
+  Json report = {{"rank", self.job->rank()},
+                 {"host", self.job->host()},
+                 {"counters", std::move(counters)},
+                 {"memory", std::move(memory)},
+                 {"transports", std::move(transports)},
+                 {"fallbacks", std::move(fallbacks)},
+                 {"settings", changed_settings(self.settings)}};
+  if (is_report_a_file(self.settings)) report["file"] = self.settings.report;
+  if (self.profile) {
+    self.profile->close();
+    report["time"] = describe_time(*self.profile);
+    report["sizes"] = describe_sizes(*self.profile);
+    describe_peers(self, report);
+  }
   return text_of(report);
 }
 

@@ -43,6 +43,8 @@ void Instance::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   Lock& lock = process_.lock;
   const char* const waiting_in = process_.function;
   const bool contended = lock.contended();
+  Profile* const profile = process_.profile.get();
+  Profile::Call* const call = profile != nullptr ? profile->suspend() : nullptr;
   const unsigned depth = lock.release();
   process_.post_left();
   if (contended) {
@@ -52,6 +54,7 @@ void Instance::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   }
   lock.retake(depth);
   process_.function = waiting_in;
+  if (profile != nullptr) profile->resume(call);
 }
 
 } // namespace macadam::mpi

@@ -9,7 +9,8 @@
  * without MPI_Finalize while the others wait for it wrong-tag       rank 0 waits for tag 5, rank 1
  * has sent tag 6 test-loop       the same, rank 0 by calling MPI_Test again and again ring SECONDS
  * a message goes round all ranks, again and again circle [NAME [TEXT]]  every rank prints TEXT and
- * waits for the next, in MPI_COMM_WORLD by that name (- for its own)
+ * waits for the next, in MPI_COMM_WORLD by that name (- for its own) late SECONDS    rank 1 waits
+ * so long for a message of rank 0
  */
 #include <mpi.h>
 
@@ -138,6 +139,10 @@ int main(int argc, char** argv) {
     hello();
   } else if (strcmp(action, "work") == 0) {
     work(number);
+  } else if (strcmp(action, "late") == 0) {
+    if (rank == 0) usleep((useconds_t)(number * 1e6));
+    if (rank == 0) MPI_Send(&size, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) wait_for(0, 0);
   } else if (strcmp(action, "abort") == 0) {
     if (rank == 1) MPI_Abort(MPI_COMM_WORLD, (int)number);
     wait_for(1, 0);

@@ -4,12 +4,16 @@
 #include "tools/mpiexec/hang_report.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
 namespace {
 
+using macadam::boot::give_report;
 using macadam::boot::job_report;
 using macadam::tools::hang_report;
 using macadam::tools::RankStatus;
@@ -180,6 +184,92 @@ TEST(JobReport, AddsUpTheRanks) {
             "\n  transports\n    shm: 1 peer\n"
             "\n  fallbacks\n    shm: no cma (rank 0)\n"
             "\n  settings that differ from the defaults\n    MACADAM_SHM_EAGER=16K (rank 0)\n");
+}
+
+// Two ranks of 2 s: rank 0 computes for 1.8 s, and rank 1 waits for it in MPI_Recv.
+const std::vector<std::string> late_sender = {
+    R"({"rank": 0, "host": "a",
+      "time": {"run": 2.0, "functions": [{"name": "MPI_Send", "calls": 500, "seconds": 0.2},
+                                         {"name": "MPI_Comm_rank", "calls": 1, "seconds": 1e-7}]},
+      "sent": [{"peer": 1, "messages": 500, "bytes": 4000, "successive": 499,
+                "successive_bytes": 3992}]})",
+    R"({"rank": 1, "host": "a",
+      "time": {"run": 2.0, "functions": [{"name": "MPI_Recv", "calls": 500, "seconds": 1.6}]},
+      "waits": [{"peer": 0, "cause": "late sender", "times": 3, "seconds": 1.5}]})"};
+
+TEST(JobReport, BeginsWithTimeWaitsAndTraffic) {
+  const std::string page = job_report(late_sender);
+  EXPECT_TRUE(page.starts_with(
+      "macadam: what the job did: 2 ranks on host a\n"
+      "\n  run time 2.00 s, of which 45 % in MPI (least: 10 % in rank 0, most: 80 % in rank 1)\n"
+      "\n  time in MPI                      calls   mean rank   share   most rank\n"
+      "    MPI_Recv                         500      800 ms    40 %      1.60 s   rank 1\n"
+      "    MPI_Send                         500      100 ms     5 %      200 ms   rank 0\n"
+      "    1 other                                  0.05 us     0 %\n"
+      "\n  waited longest\n"
+      "    rank 1 for rank 0, which sent late: 1.50 s in 3 calls\n"
+      "\n  messages / bytes sent, by the rank of the row to that of the column\n"
+      "                             0                   1\n"
+      "         0                   -     500 / 3.906 KiB\n"
+      "         1                   -                   -\n"
+      "\n  advice\n"
+      "    Rank 1 waited 1.50 s for messages of rank 0 that were not sent yet: "))
+      << page;
+  EXPECT_TRUE(contains(page, "Rank 0 computes for 1.80 s, all ranks 1.10 s on average"));
+  // 499 short messages in succession are less than a thousandth of this run.
+  EXPECT_FALSE(contains(page, "right after another"));
+}
+
+TEST(JobReport, AdvisesOnlyWhatTheNumbersSay) {
+  const std::string even = R"("time": {"run": 1.0, "functions": []}})";
+  EXPECT_FALSE(
+      contains(job_report({R"({"rank": 0, )" + even, R"({"rank": 1, )" + even}), "advice"));
+
+  const std::string late = job_report({R"({"rank": 0, "time": {"run": 1.0},
+      "waits": [{"peer": 1, "cause": "late receiver", "times": 9, "seconds": 0.3}],
+      "counters": [{"group": "early party", "name": "sender_early", "value": 8},
+                   {"group": "early party", "name": "receiver_early", "value": 2}]})"});
+  EXPECT_TRUE(contains(late, "Rank 0 waited 300 ms until rank 1 received what it had sent"));
+  EXPECT_TRUE(contains(late, "8 of 10 long messages were sent before their receive was posted"));
+
+  const std::string many = job_report({R"({"rank": 0, "time": {"run": 0.01},
+      "sent": [{"peer": 1, "messages": 9000, "bytes": 72000, "successive": 8000,
+                "successive_bytes": 64000}]})"});
+  EXPECT_TRUE(contains(many, "Rank 0 sent 8000 messages to rank 1, of 8 B on average, each right"));
+}
+
+TEST(JobReport, NamesTheBusiestPairsOfManyRanks) {
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < 20; ++rank)
+    ranks.push_back(R"({"time": {"run": 1.0}, "rank": )" + std::to_string(rank) +
+                    R"(, "sent": [{"peer": )" + std::to_string((rank + 1) % 20) +
+                    R"(, "messages": 1, "bytes": )" + std::to_string(rank) + "}]}");
+  const std::string page = job_report(ranks);
+  EXPECT_TRUE(contains(page, "the busiest of 20 pairs of ranks\n    rank 19 to rank 0: 1 / 19 B\n"))
+      << page;
+}
+
+TEST(JobReport, IsWrittenToTheFileThatTheRanksName) {
+  const std::string name = testing::TempDir() + "report_test.json";
+  std::vector<std::string> ranks = late_sender;
+  ranks[0].insert(1, R"("file": ")" + name + R"(", )");
+  ranks.push_back("{");
+  EXPECT_EQ(give_report(ranks, ""), "macadam: the report is in " + name + "; `macadam report " +
+                                        name + "` makes a page of it\n");
+  std::ifstream file(name);
+  const auto read = nlohmann::json::parse(file);
+  EXPECT_EQ(read["ranks"].size(), 3u);
+  EXPECT_EQ(read["ranks"][1]["waits"][0]["cause"], "late sender");
+  std::remove(name.c_str());
+
+  const std::string part = testing::TempDir() + "report_test.node7.json";
+  EXPECT_TRUE(contains(give_report(ranks, "node7"), part));
+  EXPECT_EQ(std::remove(part.c_str()), 0);
+
+  ranks[0] = R"({"rank": 0, "file": "/no such folder/a.json"})";
+  const std::string page = give_report(ranks, "");
+  EXPECT_TRUE(contains(page, "/no such folder/a.json: cannot be written: No such file")) << page;
+  EXPECT_TRUE(contains(page, "what the job did"));
 }
 
 TEST(JobReport, NamesRanksInRuns) {

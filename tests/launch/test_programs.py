@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpiexec with real MPI programs: what ends them, what a hang shows, kill -9 at random moments."""
 import contextlib
+import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -159,6 +161,27 @@ class Report(LaunchTest):
         self.assertIn(f"macadam: what the job did: 2 ranks on host {HOST}\n", result.stderr)
         for word in ("protocol", "memory", "transports"):
             self.assertIn(f"\n  {word}", result.stderr)
+
+    def test_as_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            self.environment["MACADAM_REPORT"] = str(file)
+            result = self.mpiexec("-n", 2, PROGRAM, "late", "0.2")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr, f"macadam: the report is in {file}; `macadam report {file}` "
+                                            "makes a page of it\n")
+            ranks = json.loads(file.read_text())["ranks"]
+        wait, = (wait for wait in ranks[1]["waits"] if wait["cause"] == "late sender")
+        self.assertEqual((wait["peer"], wait["times"]), (0, 1))
+        self.assertGreater(wait["seconds"], 0.15)
+        self.assertLessEqual(wait["seconds"], ranks[1]["time"]["run"])
+        functions = {row["name"]: row for row in ranks[1]["time"]["functions"]}
+        self.assertEqual(functions["MPI_Recv"]["calls"], 1)
+        self.assertGreaterEqual(functions["MPI_Recv"]["seconds"], wait["seconds"])
+        self.assertEqual([(row["peer"], row["messages"], row["bytes"]) for row in ranks[0]["sent"]
+                          if row["bytes"] != 0], [(1, 1, 4)])
+        self.assertEqual([(row["below"], row["messages"]) for row in ranks[0]["sizes"]
+                          if row["below"] > 1], [(8, 1)])
 
 
 class Kills(LaunchTest):

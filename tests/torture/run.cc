@@ -142,7 +142,7 @@ class Run::Rank final : public boot::Job {
         fruitless = 0;
       } else if (progress()) {
         fruitless = 0;
-      } else if (run_.setup_.settings.last_byte && fruitless > 50) {
+      } else if (!transport_->sleeps() && fruitless > 50) {
         compute(1000); // such waits do not sleep, and would take long to simulate
       } else {
         transport_->idle(++fruitless, hour_us);

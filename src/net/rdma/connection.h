@@ -78,9 +78,12 @@ struct Window {
   std::vector<Buffer*> buffers; // `credit`: all of this connection
   PageMemory ring;              // `ring`: what the peer writes to
   std::unique_ptr<MemoryRegion> region;
-  wire::Reception ours;   // what the peer must know of them
-  wire::Reception theirs; // where we write, and how much may be under way
-  std::uint32_t slot = 0; // `ring`: next to write to
+  wire::Reception ours;    // what the peer must know of them
+  wire::Reception theirs;  // where we write, and how much may be under way
+  std::uint32_t slot = 0;  // `ring`: next to write to
+  std::uint32_t read = 0;  // `ring`, if it is polled: next to be read
+  std::uint32_t noted = 0; // `ring`: notes that were written; each is sent from `notes`
+  wire::Trailer* notes = nullptr;
 };
 
 enum class ConnectState : std::uint8_t {
@@ -147,12 +150,18 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   std::unique_ptr<Headers> headers; // while it is open
   base::List<Transfer> unposted;    // accepted puts and gets that are not posted as a whole
 
+  // ... that the application's thread may use.
+  [[nodiscard]] bool has_queue_pair() const {
+    return phase == Phase::open || phase == Phase::closing;
+  }
   // Packets are sent again until the peer answers.
   [[nodiscard]] bool is_asking() const {
     return state == ConnectState::requesting || state == ConnectState::accepted;
   }
   // Has the peer a receive for one more message? With shared receives the network sees to that.
   [[nodiscard]] bool may_send() const { return window == nullptr || window->credits != 0; }
+  // Whatever is to arrive in order there is written to a slot, which ends with a trailer.
+  [[nodiscard]] bool peer_polls() const { return window != nullptr && window->theirs.polled != 0; }
 };
 
 // What is left of a closed connection: the record, and its row in the connector's table (key, two

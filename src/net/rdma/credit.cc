@@ -14,7 +14,7 @@ void CreditReceiver::open(Connection& connection) {
   const std::uint32_t count = model::own_receives(window_);
   connection.window = std::make_unique<Window>();
   Window& window = *connection.window;
-  window.ours.window = window_;
+  window.ours.window = static_cast<std::uint16_t>(window_);
   pool_.resize_limit(count);
   held_ += pool_.take(count, window.buffers, 1);
   if (window.buffers.size() != count) {

@@ -245,6 +245,9 @@ class Device {
   virtual void wake() = 0;
   // Gives the processor away for a moment; a spinning wait calls it between polls.
   virtual void yield() = 0;
+  // The process is about to look at so many places in memory that the network writes to. A device
+  // that is simulated charges it, and lets the others catch up.
+  virtual void before_look(std::size_t /*places*/) {}
   // Seconds on a monotonic clock.
   [[nodiscard]] virtual double now() const = 0;
 };

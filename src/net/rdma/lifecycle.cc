@@ -64,6 +64,7 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   if (ring == nullptr) ring = std::make_unique<PendingSend[]>(shape_.send_depth);
   connection.sends = {.pending = std::move(ring), .depth = shape_.send_depth};
   connection.headers = std::make_unique<Headers>();
+  if (polls_rings_) rings_.push_back(&connection);
   if (!connection.promised) return;
   connection.promised = false;
   sink.on_peer(connection.rank, engine::PeerState::connected);
@@ -95,6 +96,7 @@ bool RdmaTransport::continue_close(Connection& connection) {
     return false;
   }
   numbers_.erase(connection.number);
+  std::erase(rings_, &connection);
   connection.number = 0;
   connection.phase = Phase::down;
   connection.sends.pending.reset();
@@ -152,6 +154,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
   const bool has_queue_pair = connection.number != 0;
   std::erase(closing_, &connection);
   std::erase(owing_, &connection);
+  std::erase(rings_, &connection);
   connection.phase = Phase::breaking;
   ++counters_.broken;
   fallbacks_.push_back(
@@ -186,6 +189,7 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
 // Without queue pairs no peer reaches this process's memory.
 void RdmaTransport::abandon(Sink& sink) noexcept {
   device_.set_event_sink(nullptr);
+  rings_.clear();
   const auto end = [&](Connection& connection) {
     try {
       connector_->discard(connection);

@@ -25,6 +25,18 @@ std::uint32_t bounded(std::int64_t wanted, std::uint32_t most, const char* varia
   return most;
 }
 
+// Whether messages that are written to rings can be looked for there.
+bool can_poll(const DeviceLimits& limits, bool sleeps_elsewhere,
+              std::vector<std::string>& lowered) {
+  const bool ordered = limits.orders_bytes && limits.orders_writes;
+  if (ordered && !sleeps_elsewhere) return true;
+  lowered.push_back(
+      fmt::format("rdma: rings are not polled, completions tell of their messages: {}",
+                  ordered ? "the process sleeps on another network"
+                          : "the adapter does not promise to place bytes and writes in order"));
+  return false;
+}
+
 // What the pool has made: a first arena with the spare buffers, the reserve, and smaller ones.
 struct Pool {
   std::size_t buffers = 0;
@@ -106,7 +118,7 @@ Driver driver_of(const std::string& text) {
 }
 
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
-               std::vector<std::string>& lowered) {
+               std::vector<std::string>& lowered, bool sleeps_elsewhere) {
   require("MACADAM_RDMA_RNR_RETRIES", settings.rdma_rnr_retries, 0, 7);
   require("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);
   require("MACADAM_RDMA_SEND_DEPTH", settings.rdma_send_depth, 4, 1 << 15);
@@ -147,16 +159,16 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                          limits.receive_depth - std::min(spare_window, limits.receive_depth),
                          "MACADAM_RDMA_WINDOW", "the depth of a receive queue");
   }
+  if (shape.mode == base::ReceiveMode::ring)
+    shape.polls_memory = can_poll(limits, sleeps_elsewhere, lowered);
   return shape;
 }
 
 std::size_t pinned_bytes(const Shape& shape, const Use& use) {
-  const std::size_t buffer = buffer_bytes(shape.eager);
   std::size_t sum = datagram_packets() + pool_of(shape, use).pinned +
                     round_up(std::max<std::size_t>(use.connections, 1) * sizeof(Permits::Row),
                              PermitRows::arena_bytes);
-  if (shape.mode == base::ReceiveMode::ring)
-    sum += use.connections * round_up(shape.window * buffer, page);
+  if (shape.mode == base::ReceiveMode::ring) sum += use.connections * ring_bytes(shape);
   return sum;
 }
 

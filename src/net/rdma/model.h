@@ -22,7 +22,8 @@ inline constexpr std::size_t header_room = 64;     // the engine's longest heade
 inline constexpr std::size_t repeated_header = 20; // bytes of the header that may be left out
 inline constexpr std::size_t receive_headroom =
     32; // where messages land in their buffer: behind room for it
-inline constexpr std::size_t pool_arena = 32; // buffers registered together at least
+inline constexpr std::size_t trailer_bytes = 8; // wire::Trailer
+inline constexpr std::size_t pool_arena = 32;   // buffers registered together at least
 inline constexpr std::size_t largest_arena =
     128; // ... at most; by the progress thread always so many
 // The reserve's: in smaller blocks, so that the pool can shrink to what it was in whole arenas.
@@ -132,20 +133,33 @@ struct Shape {
   std::uint32_t inline_bytes = 0;     // that a request carries in itself
   std::uint32_t queue_pairs = 0;      // at most, with that for datagrams
   std::uint32_t completion_depth = 0; // of the device's completion queues, at most
+  bool polls_memory = false;          // `ring`: messages are looked for there
   Driver driver;
 
   [[nodiscard]] std::uint32_t receive_depth() const { // of a connection's queue pair
-    return mode == base::ReceiveMode::shared ? 0 : own_receives(window);
+    if (mode == base::ReceiveMode::shared) return 0;
+    return polls_memory ? 1 : own_receives(window);
   }
   [[nodiscard]] std::uint32_t completions() const { // that a connection may need at any time
     return send_depth + receive_depth();
   }
 };
 
+// Slots of the ring of a connection. A ring that is polled takes notes too.
+constexpr std::uint32_t ring_slots(const Shape& shape) {
+  return shape.polls_memory ? own_receives(shape.window) : shape.window;
+}
+// Bytes of the ring, and of the trailers of notes that the process sends, one for each slot there.
+constexpr std::size_t ring_bytes(const Shape& shape) {
+  return round_up(ring_slots(shape) * buffer_bytes(shape.eager) +
+                      own_receives(shape.window) * trailer_bytes,
+                  page);
+}
+
 // Settings that no device could follow throw base::Error (MPI_ERR_ARG); those that this one does
-// not allow are lowered, with a line each in `lowered`.
+// not allow are lowered, with a line each in `lowered`. `sleeps_elsewhere`: on another network.
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
-               std::vector<std::string>& lowered);
+               std::vector<std::string>& lowered, bool sleeps_elsewhere = false);
 
 // What decides on the memory of a process of this shape.
 struct Use {

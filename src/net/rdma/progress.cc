@@ -29,8 +29,9 @@ inline bool RdmaTransport::look(Sink& sink) {
   if (chores_ || arm_wanted_.load(std::memory_order_relaxed) || connector_->needs_care())
       [[unlikely]]
     return poll_all(sink);
-  bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
-  // Where messages arrive in a queue of their own, the others tell of sends alone: now and then is
+  bool arrived =
+      arrivals_ != nullptr ? poll_queue(*arrivals_, sink) : polls_rings_ && poll_rings(sink);
+  // Where messages do not arrive in the same queues, these tell of sends alone: now and then is
   // enough to learn of room and of failures, unless something waits for one.
   if (++unseen_polls_ >= unseen_limit_) [[unlikely]]
     arrived |= poll_queues(sink);
@@ -47,7 +48,8 @@ bool RdmaTransport::poll_all(Sink& sink) {
   bool moved = false;
   if (connector_->busy()) connector_->progress();
   if (connector_->has_state_events() || !state_events_.empty()) moved |= take_state_events(sink);
-  bool arrived = arrivals_ != nullptr && poll_queue(*arrivals_, sink);
+  bool arrived =
+      arrivals_ != nullptr ? poll_queue(*arrivals_, sink) : polls_rings_ && poll_rings(sink);
   if (++unseen_polls_ >= unseen_limit_ || arming || awaits_sends()) arrived |= poll_queues(sink);
   if (!to_self_.empty()) moved |= deliver_to_self(sink);
   if (!dead_.empty() && !arrived) {
@@ -73,6 +75,21 @@ bool RdmaTransport::poll_queues(Sink& sink) {
   bool moved = false;
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     moved |= poll_queue(queues_[i], sink);
+  return moved;
+}
+
+// One that is not open yet belongs to the connector: it will be, and then what has come is found.
+bool RdmaTransport::poll_rings(Sink& sink) {
+  device_.before_look(rings_.size());
+  bool moved = false;
+  for (std::size_t i = 0; i < rings_.size(); ++i) { // a message may close or open some
+    Connection& connection = *rings_[i];
+    Completion found;
+    while (connection.has_queue_pair() && receiver_->look(connection, found)) {
+      on_receive(connection, found, sink);
+      moved = true;
+    }
+  }
   return moved;
 }
 

@@ -24,16 +24,19 @@ class Receiver {
 
   // The application's thread. Takes a receive of the peer's for something else than a message.
   virtual void take_receive(Connection& connection) = 0;
-  // Completes the work and note of a message to be sent: where it goes and what it tells. For
-  // connections with a window.
+  // Completes the work and note of a message to be sent, or of a note alone: where it goes and what
+  // it tells. For connections with a window.
   virtual wire::Note prepare(Connection& connection, SendWork& work, wire::Note note) = 0;
   // Messages consumed that the peer is now to be told of. Their memory is posted again before.
   virtual std::uint32_t take_credits(Connection& connection) = 0;
   // The peer has consumed messages of ours.
   virtual void on_credits(Connection& connection, std::uint32_t credits) = 0;
 
+  // Takes the next message of an open connection that was written to memory and is found by looking
+  // there, as a receive that has completed. False: none has come.
+  virtual bool look(Connection& /*connection*/, Completion& /*found*/) { return false; }
   // A receive has completed: where the message is. Valid until consumed(), and with it
-  // model::receive_headroom bytes before it, which are the caller's.
+  // model::repeated_header bytes before it, which are the caller's, if it came without its header.
   virtual std::byte* arrived(Connection& connection, const Completion& completion,
                              const wire::Note& note) = 0;
   // It was read, or nobody is there to read it (`connection` is null). True if the peer should be
@@ -41,6 +44,8 @@ class Receiver {
   virtual bool consumed(Connection* connection, const Completion& completion,
                         const wire::Note& note) = 0;
 
+  // Open connections are to be looked at in memory; nothing that arrives there ends a sleep.
+  [[nodiscard]] virtual bool polls_memory() const { return false; }
   // Completion queue of receives that belong to no connection; null if there is none.
   virtual CompletionQueue* shared_completions() { return nullptr; }
   // The shared queue is low; called by the progress thread.

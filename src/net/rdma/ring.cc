@@ -1,56 +1,121 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/ring.h"
 
-#include "net/rdma/model.h"
+#include "net/rdma/connection.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 namespace macadam::net::rdma {
+namespace {
+
+static_assert(std::endian::native == std::endian::little); // `full` is in the trailer's last byte
+constexpr std::size_t last_byte = sizeof(wire::Trailer) - 1;
+constexpr std::uint8_t full_bit = 0x80;
+
+std::size_t bytes_of(const SendWork& work) {
+  std::size_t bytes = 0;
+  for (const Segment& segment : work.segments)
+    bytes += segment.bytes;
+  return bytes;
+}
+
+} // namespace
 
 void RingReceiver::configure(QueuePairOptions& options) const {
-  options.receive_depth = model::own_receives(window_); // for the immediates
+  options.receive_depth = polled_ ? 1 : model::own_receives(window_); // for the immediates
 }
 
 void RingReceiver::open(Connection& connection) {
-  const std::size_t bytes = model::round_up(window_ * slot_bytes_, model::page);
   connection.window = std::make_unique<Window>();
   Window& window = *connection.window;
-  window.ring = allocate_pages(bytes, "the ring of a connection");
-  window.region = device_.register_memory(window.ring.get(), bytes, Access::remote);
-  bytes_ += bytes;
-  post(connection, model::own_receives(window_));
-  window.ours = {.address =
-                     reinterpret_cast<std::uintptr_t>(window.ring.get()) + model::receive_headroom,
+  window.ring = allocate_pages(ring_bytes_, "the ring of a connection");
+  window.region = device_.register_memory(window.ring.get(), ring_bytes_, Access::remote);
+  bytes_ += ring_bytes_;
+  if (!polled_) post(connection, model::own_receives(window_));
+  window.notes = reinterpret_cast<wire::Trailer*>(window.ring.get() +
+                                                  model::round_up(slots_ * slot_bytes_, 8));
+  window.ours = {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()),
                  .key = window.region->remote_key,
-                 .window = window_};
+                 .window = static_cast<std::uint16_t>(window_),
+                 .polled = polled_};
 }
 
 void RingReceiver::close(Connection& connection) {
-  if (connection.window != nullptr && connection.window->region != nullptr)
-    bytes_ -= model::round_up(window_ * slot_bytes_, model::page);
+  if (connection.window != nullptr && connection.window->region != nullptr) bytes_ -= ring_bytes_;
   connection.window.reset();
 }
 
+// No more than there are notes to send from.
+void RingReceiver::join(Connection& connection, const wire::Reception& theirs) {
+  WindowedReceiver::join(connection, theirs);
+  connection.window->credits = std::min<std::uint32_t>(theirs.window, window_);
+}
+
 wire::Note RingReceiver::prepare(Connection& connection, SendWork& work, wire::Note note) {
-  note = WindowedReceiver::prepare(connection, work, note);
+  if (wire::takes_credit(note.kind)) take_receive(connection);
+  if (note.kind != wire::NoteKind::put)
+    note.credits = static_cast<std::uint16_t>(take_credits(connection));
   Window& window = *connection.window;
-  note.slot = static_cast<std::uint16_t>(window.slot);
-  work.operation = Operation::write_immediate;
-  work.remote_address = window.theirs.address + window.slot * slot_bytes_;
-  work.remote_key = window.theirs.key;
-  window.slot = (window.slot + 1) % window.theirs.window;
+  const wire::Reception& theirs = window.theirs;
+  work.remote_key = theirs.key;
+  work.remote_address = theirs.address + window.slot * slot_bytes_;
+  if (theirs.polled != 0) { // notes that take no credit have slots of their own, as many
+    work.operation = Operation::write;
+    work.remote_address += slot_bytes_ - bytes_of(work);
+    window.slot = (window.slot + 1) % model::own_receives(theirs.window);
+  } else {
+    note.slot = static_cast<std::uint16_t>(window.slot);
+    work.operation = Operation::write_immediate;
+    work.remote_address += model::receive_headroom;
+    window.slot = (window.slot + 1) % theirs.window;
+  }
   return note;
+}
+
+bool RingReceiver::look(Connection& connection, Completion& found) {
+  Window& window = *connection.window;
+  std::byte* const place = trailer_of(window, window.read);
+  std::atomic_ref<std::uint8_t> last(reinterpret_cast<std::uint8_t&>(place[last_byte]));
+  if ((last.load(std::memory_order_acquire) & full_bit) == 0) [[likely]]
+    return false;
+  wire::Trailer trailer;
+  std::memcpy(&trailer, place, sizeof trailer);
+  found = {.id = receive_id(nullptr),
+           .queue_pair = connection.number,
+           .bytes = trailer.bytes,
+           .immediate = trailer.note};
+  return true;
+}
+
+std::byte* RingReceiver::arrived(Connection& connection, const Completion& completion,
+                                 const wire::Note& note) {
+  const Window& window = *connection.window;
+  if (!polled_) return window.ring.get() + model::receive_headroom + note.slot * slot_bytes_;
+  return trailer_of(window, window.read) + sizeof(wire::Trailer) - completion.bytes -
+         wire::tail_bytes(completion.bytes);
 }
 
 bool RingReceiver::consumed(Connection* connection, const Completion&, const wire::Note& note) {
   if (connection == nullptr) return false; // closed meanwhile, and its ring with it
-  if (!wire::takes_credit(note.kind)) post(*connection, 1);
+  if (polled_) {
+    Window& window = *connection->window;
+    trailer_of(window, window.read)[last_byte] = {};
+    window.read = (window.read + 1) % slots_;
+  } else if (!wire::takes_credit(note.kind)) {
+    post(*connection, 1);
+  }
   return count_consumed(*connection, note);
 }
 
 void RingReceiver::repost(Connection& connection) {
-  post(connection, connection.window->consumed);
+  if (!polled_) post(connection, connection.window->consumed);
 }
 
-void RingReceiver::post(Connection& connection, std::uint32_t count) {
+void RingReceiver::post(Connection& connection, std::uint32_t count) const {
   const std::vector<ReceiveWork> work(count, ReceiveWork{.id = receive_id(nullptr), .segment = {}});
   connection.queue_pair->post_receive(work);
 }

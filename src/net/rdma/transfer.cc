@@ -145,6 +145,7 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
 // The data leave their place at once. Behind the write, in the same queue, come later messages.
 bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteMemory target,
                               std::size_t bytes, std::uint32_t notification) {
+  if (connection.sends.room() < requests(connection, notification)) return false;
   SendWork work;
   work.operation = Operation::write;
   work.remote_address = target.address;
@@ -164,17 +165,27 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   work.segments = {&segment, 1};
   if (notification != 0) add_notification(connection, work, notification);
   post(connection, work, buffer, nullptr);
+  if (notification != 0) tell_polling(connection, notification, bytes);
   ++counters_.puts;
   connection.last_used = ++clock_;
   return true;
 }
 
-// The write tells its target that it is complete, and takes a receive there.
+// The write tells its target that it is complete, and takes a receive there; unless the target
+// looks for that in memory.
 void RdmaTransport::add_notification(Connection& connection, SendWork& work,
                                      std::uint32_t notification) {
+  if (connection.peer_polls()) return;
   receiver_->take_receive(connection);
   work.operation = Operation::write_immediate;
   work.immediate = wire::Note::of_put(notification).encode();
+}
+
+// Then a note is written behind it.
+void RdmaTransport::tell_polling(Connection& connection, std::uint32_t notification,
+                                 std::size_t bytes) {
+  if (connection.peer_polls())
+    write_note(connection, wire::Note::of_put(notification), bytes, false);
 }
 
 // Posts what fits of a transfer, the front of its connection's; true if that was all.
@@ -186,7 +197,9 @@ bool RdmaTransport::post_fragments(Transfer& transfer) {
   const MemoryRegion* const region =
       transfer.registration == nullptr ? heap_.find(transfer.local) : nullptr;
   while (transfer.posted < transfer.bytes) {
-    if (connection.sends.room() == 0 || transfer.bounced != 0) return false;
+    if (connection.sends.room() < requests(connection, transfer.notification) ||
+        transfer.bounced != 0)
+      return false;
     const auto bytes = static_cast<std::uint32_t>(std::min(most, transfer.bytes - transfer.posted));
     Segment segment{transfer.local + transfer.posted, bytes, 0};
     if (bounce != nullptr) {
@@ -208,6 +221,7 @@ bool RdmaTransport::post_fragments(Transfer& transfer) {
     transfer.posted += bytes;
     const bool last = transfer.posted == transfer.bytes;
     post(connection, work, nullptr, last || bounce != nullptr ? &transfer : nullptr);
+    if (transfer.notification != 0) tell_polling(connection, transfer.notification, bytes);
   }
   base::List<Transfer>::erase(transfer);
   return true;

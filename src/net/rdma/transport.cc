@@ -54,7 +54,7 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
                              engine::Transport* sleeper, bool permits)
     : device_(device), processes_(processes), settings_(settings), sleeper_(sleeper),
       rank_(processes.own()), job_size_(static_cast<Rank>(processes.job().size())),
-      shape_(model::shape_of(settings, device.limits(), fallbacks_)),
+      shape_(model::shape_of(settings, device.limits(), fallbacks_, sleeper != nullptr)),
       limits_(make_limits(settings, device.limits())),
       spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
@@ -78,11 +78,12 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
     receiver_ = std::make_unique<CreditReceiver>(pool_, shape_.window);
     break;
   case base::ReceiveMode::ring:
-    receiver_ = std::make_unique<RingReceiver>(device, pool_.buffer_bytes(), shape_.window);
+    receiver_ = std::make_unique<RingReceiver>(device, shape_);
     break;
   }
   arrivals_ = receiver_->shared_completions();
-  if (arrivals_ != nullptr) unseen_limit_ = 8;
+  polls_rings_ = receiver_->polls_memory();
+  if (arrivals_ != nullptr || polls_rings_) unseen_limit_ = 8;
   const std::uint32_t most = shape_.queue_pairs;
   if (most < 2) {
     base::fail(MPI_ERR_OTHER,
@@ -163,6 +164,15 @@ Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
   return Posted::done;
 }
 
+void RdmaTransport::set_tail(std::byte* tail, std::size_t tail_bytes, wire::Note note,
+                             std::size_t message_bytes) {
+  const wire::Trailer trailer{.note = note.encode(),
+                              .bytes = static_cast<std::uint32_t>(message_bytes) & 0x7fffffff,
+                              .full = 1};
+  std::memset(tail, 0, tail_bytes - sizeof trailer);
+  std::memcpy(tail + tail_bytes - sizeof trailer, &trailer, sizeof trailer);
+}
+
 Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
                            const void* payload, std::size_t payload_bytes) noexcept try {
   if (is_self(link)) [[unlikely]]
@@ -182,10 +192,13 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     }
   }
   const std::size_t bytes = header_bytes + payload_bytes;
+  const std::size_t tail_bytes = connection.peer_polls() ? wire::tail_bytes(bytes) : 0;
   SendWork work;
-  std::array<Segment, 2> segments;
+  std::array<Segment, 3> segments;
+  std::array<std::byte, wire::longest_tail> inline_tail;
+  std::byte* tail = inline_tail.data();
   Buffer* buffer = nullptr;
-  if (bytes <= shape_.inline_bytes) {
+  if (bytes + tail_bytes <= shape_.inline_bytes) {
     std::size_t count = 0;
     const auto add = [&](const void* part, std::size_t length) {
       if (length != 0)
@@ -193,19 +206,23 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     };
     add(header, header_bytes);
     add(payload, payload_bytes);
+    add(tail, tail_bytes);
     work.segments = {segments.data(), count};
     work.inlined = true;
     ++counters_.sent_inline;
   } else {
     buffer = copy_to_buffer(header, header_bytes, payload, payload_bytes);
     if (buffer == nullptr) return refuse(connection);
-    segments[0] = {buffer->memory, static_cast<std::uint32_t>(bytes), buffer->local_key};
+    tail = buffer->memory + bytes;
+    segments[0] = {buffer->memory, static_cast<std::uint32_t>(bytes + tail_bytes),
+                   buffer->local_key};
     work.segments = {segments.data(), 1};
   }
   if (note.kind == wire::NoteKind::headed)
     std::memcpy(connection.headers->sent.data(), header, model::repeated_header);
   if (connection.window != nullptr) note = receiver_->prepare(connection, work, note);
   work.immediate = note.encode();
+  if (tail_bytes != 0) set_tail(tail, tail_bytes, note, bytes);
   if (work.immediate != 0 && work.operation == Operation::send)
     work.operation = Operation::send_immediate;
   post(connection, work, buffer, nullptr);
@@ -252,13 +269,33 @@ void RdmaTransport::fail_full(const Connection& connection) {
 // A message of the transport itself; false if the send queue is full.
 bool RdmaTransport::post_note(Connection& connection, wire::Note note) {
   if (connection.sends.room() == 0) return false;
+  const bool signalled = note.kind != wire::NoteKind::credits;
+  if (connection.peer_polls()) {
+    write_note(connection, note, 0, signalled);
+    return true;
+  }
   note.credits = static_cast<std::uint16_t>(receiver_->take_credits(connection));
   SendWork work;
   work.operation = Operation::send_immediate;
   work.immediate = note.encode();
-  work.signalled = note.kind != wire::NoteKind::credits;
+  work.signalled = signalled;
   post(connection, work, nullptr, nullptr);
   return true;
+}
+
+// The same to a peer that looks for it in memory, or what tells of a put of `bytes` before it.
+void RdmaTransport::write_note(Connection& connection, wire::Note note, std::size_t bytes,
+                               bool signalled) {
+  Window& window = *connection.window;
+  wire::Trailer* const trailer = &window.notes[window.noted++ % model::own_receives(shape_.window)];
+  const Segment segment{trailer, sizeof *trailer, window.region->local_key};
+  SendWork work;
+  work.segments = {&segment, 1};
+  work.inlined = sizeof *trailer <= shape_.inline_bytes;
+  work.signalled = signalled;
+  note = receiver_->prepare(connection, work, note);
+  set_tail(reinterpret_cast<std::byte*>(trailer), sizeof *trailer, note, bytes);
+  post(connection, work, nullptr, nullptr);
 }
 
 // A write of nothing, whose completion tells that all before it is complete.
@@ -296,8 +333,7 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
   const double time = device_.now();
   pool_.trim(time);
   if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
-  const bool no_event = settings_.last_byte; // ends such a wait
-  if (no_event || time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
+  if (!sleeps() || time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
     device_.yield();
     return false;
   }

@@ -125,6 +125,9 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
   [[nodiscard]] std::size_t memory_bytes() const override;
 
+  // Whether a wait may end in a sleep: not if what comes is found in memory, which ends none.
+  [[nodiscard]] bool sleeps() const { return !settings_.last_byte && !polls_rings_; }
+
   // Connections open now.
   [[nodiscard]] std::size_t connections() const { return connector_->used(); }
 
@@ -170,6 +173,9 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
                                    Transfer* transfer);
   [[noreturn, gnu::cold]] static void fail_full(const Connection& connection);
   bool post_note(Connection& connection, wire::Note note);
+  void write_note(Connection& connection, wire::Note note, std::size_t bytes, bool signalled);
+  static void set_tail(std::byte* tail, std::size_t tail_bytes, wire::Note note,
+                       std::size_t message_bytes);
   void post_flush(Connection& connection);
   [[gnu::noinline]] bool spin_or_sleep(unsigned fruitless, unsigned longest_us);
   bool is_self(const engine::Link& link) const { return link.rank == rank_; }
@@ -179,6 +185,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   [[gnu::noinline]] bool poll_all(Sink& sink);
   [[gnu::noinline]] bool poll_queues(Sink& sink);
   [[gnu::always_inline]] bool poll_queue(CompletionQueue& queue, Sink& sink);
+  [[gnu::noinline]] bool poll_rings(Sink& sink);
   void deliver_batch(Sink& sink);
   [[gnu::always_inline]] void on_completion(const Completion& completion, Sink& sink);
   [[gnu::cold]] void on_odd_completion(const Completion& completion, Connection* connection,
@@ -222,7 +229,12 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
                   std::size_t bytes, std::uint64_t cookie, std::uint32_t notification) noexcept;
   bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes,
                  std::uint32_t notification);
+  // Requests that a put's last fragment takes.
+  static std::uint32_t requests(const Connection& connection, std::uint32_t notification) {
+    return notification != 0 && connection.peer_polls() ? 2 : 1;
+  }
   void add_notification(Connection& connection, SendWork& work, std::uint32_t notification);
+  void tell_polling(Connection& connection, std::uint32_t notification, std::size_t bytes);
   bool post_fragments(Transfer& transfer);
   void on_posted(Transfer& transfer, Sink& sink);
   // permits.cc
@@ -255,6 +267,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   std::string refusal_; // the device's, of the last registration that failed
   std::unique_ptr<Receiver> receiver_;
   CompletionQueue* arrivals_ = nullptr; // the receiver's; null: they complete with the sends
+  bool polls_rings_ = false;            // ... or are found in memory
   CompletionQueues queues_;
   base::Slab<Transfer> transfer_slab_; // before the connections, in whose lists its objects stand
   std::unique_ptr<Connector> connector_;
@@ -266,6 +279,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   std::deque<ToSelf> to_self_;          // messages and notifications
   std::vector<Connection*> owing_;      // credits
   std::vector<Connection*> closing_;    // in Phase::closing
+  std::vector<Connection*> rings_;      // open ones, if rings are polled
   std::vector<Connection*> dead_;       // failed queue pairs whose completions may still come
   std::uint64_t clock_ = 0;             // counts uses of connections
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> regions_; // by packed key

@@ -32,9 +32,10 @@ inline QueuePairAddress address_of(const Endpoint& endpoint) {
 
 // What a sender must know of the receiver's buffers.
 struct Reception {
-  std::uint64_t address = 0; // `ring`: where the message of its first slot goes
+  std::uint64_t address = 0; // `ring`: where its first slot begins
   std::uint32_t key = 0;     // ... and the key to write there
-  std::uint32_t window = 0;  // `credit`, `ring`: messages that may be under way
+  std::uint16_t window = 0;  // `credit`, `ring`: messages that may be under way
+  std::uint16_t polled = 0;  // `ring`: 1 if it looks at the slots; then each ends with a Trailer
 };
 static_assert(sizeof(Reception) == 16);
 
@@ -51,7 +52,7 @@ enum class PacketKind : std::uint8_t {
 // The packets by which two processes connect, sent as datagrams.
 struct ConnectPacket {
   static constexpr std::uint32_t magic_value = 0x4d634331; // "1CcM"
-  static constexpr std::uint8_t version_value = 3;
+  static constexpr std::uint8_t version_value = 4;
 
   std::uint32_t magic = magic_value;
   std::uint8_t version = version_value;
@@ -92,7 +93,7 @@ constexpr bool takes_credit(NoteKind kind) {
 struct Note {
   NoteKind kind = NoteKind::repeat;
   std::uint16_t credits = 0; // `credit`, `ring`: messages consumed since the last such note
-  std::uint16_t slot = 0;    // `ring`: where the message was written
+  std::uint16_t slot = 0;    // `ring`, if it is not polled: where the message was written
 
   static constexpr std::uint32_t credit_bits = 12;
   static constexpr std::uint32_t slot_bits = 16;
@@ -118,5 +119,21 @@ struct Note {
             static_cast<std::uint16_t>(immediate)};
   }
 };
+
+// The end of a slot whose owner looks at memory (`ring`). A message is written together with it, as
+// one block that ends where the slot does, so that the byte with `full` is placed last of all.
+struct Trailer {
+  std::uint32_t note = 0;       // Note::encode()
+  std::uint32_t bytes : 31 = 0; // of the message before it, or of the put that it tells of
+  std::uint32_t full : 1 = 0;
+};
+static_assert(sizeof(Trailer) == 8);
+
+// What follows a message in such a slot: bytes up to the grain of Trailer, so that the message
+// begins on it, and the trailer.
+constexpr std::size_t tail_bytes(std::size_t message) {
+  return (message + 7) / 8 * 8 - message + sizeof(Trailer);
+}
+inline constexpr std::size_t longest_tail = 7 + sizeof(Trailer);
 
 } // namespace macadam::net::rdma::wire

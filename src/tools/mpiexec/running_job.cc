@@ -108,7 +108,10 @@ std::string RunningJob::report() const {
       reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
   }
   if (reports.empty() || is_lone()) return {}; // which prints its own
-  return boot::job_report(reports, of_job_.empty() ? "the job" : of_job_.substr(4));
+  if (number_ > 1)
+    return boot::give_report(reports, fmt::format("job-{}", number_), of_job_.substr(4));
+  const bool is_part = memory_.header().nodes > 1;
+  return boot::give_report(reports, is_part ? memory_.own_node().host.data() : "");
 }
 
 } // namespace macadam::tools

@@ -40,6 +40,14 @@ std::byte content(int exchange, std::size_t at) {
                                 160);
 }
 
+// A wait that polls rings does not sleep, and would take long to simulate: it looks away for longer
+// while nothing comes.
+sim::Model model_of(const Setup& setup) {
+  sim::Model model = setup.model;
+  if (setup.settings.rdma_receive == base::ReceiveMode::ring) model.spin_ns = 1e6;
+  return model;
+}
+
 } // namespace
 
 class Run::Rank final : public boot::Job {
@@ -436,7 +444,7 @@ class Run::Rank final : public boot::Job {
 Run::Run(const Setup& setup, std::uint64_t seed)
     : setup_(setup), scheduler_(seed, setup.faults.shuffle ? sim::Scheduler::Ties::shuffled
                                                            : sim::Scheduler::Ties::in_order),
-      fabric_(scheduler_, setup.model, setup.faults, seed) {
+      fabric_(scheduler_, model_of(setup), setup.faults, seed) {
   for (std::size_t rank = 0; rank < setup.ranks.size(); ++rank)
     ranks_.push_back(std::make_unique<Rank>(*this, static_cast<int>(rank), seed + (rank << 32)));
 }

@@ -57,15 +57,30 @@ TEST(Settings, NumbersTakeSuffixes) {
 
 TEST(Settings, FlagsAndChoices) {
   Settings settings;
-  set(settings, row("report"), "1");
-  EXPECT_TRUE(settings.report);
-  set(settings, row("report"), "off");
-  EXPECT_FALSE(settings.report);
+  set(settings, row("last_byte"), "1");
+  EXPECT_TRUE(settings.last_byte);
+  set(settings, row("last_byte"), "off");
+  EXPECT_FALSE(settings.last_byte);
   set(settings, row("protocols"), "sender");
   EXPECT_EQ(settings.protocols, Protocols::sender);
   set(settings, row("shm_copy"), "pipeline");
   EXPECT_EQ(settings.shm_copy, CopyPath::pipeline);
   EXPECT_EQ(show(settings, row("shm_copy")), "pipeline");
+}
+
+TEST(Settings, AReportIsAPageOrAFile) {
+  Settings settings;
+  EXPECT_FALSE(is_report_wanted(settings));
+  set(settings, row("report"), "1");
+  EXPECT_EQ(show(settings, row("report")), "yes");
+  EXPECT_TRUE(is_report_wanted(settings));
+  EXPECT_FALSE(is_report_a_file(settings));
+  set(settings, row("report"), "My Reports/a.json");
+  EXPECT_EQ(settings.report, "My Reports/a.json");
+  EXPECT_TRUE(is_report_wanted(settings));
+  EXPECT_TRUE(is_report_a_file(settings));
+  set(settings, row("report"), "off");
+  EXPECT_FALSE(is_report_wanted(settings));
 }
 
 TEST(Settings, TextIsTakenAsItIs) {
@@ -82,6 +97,7 @@ TEST(Settings, ThereAreFew) {
 }
 
 TEST(Settings, BadValuesAreRefusedByName) {
+  const std::string too_long(longest_text + 1, 'x');
   const struct {
     const char* name;
     const char* text;
@@ -93,12 +109,12 @@ TEST(Settings, BadValuesAreRefusedByName) {
       {"shm_eager", "1KK", "suffixes K, M, G"},
       {"shm_eager", "9999999999G", "bytes"},
       {"spin", "-2", "from -1 on"},
-      {"report", "maybe", "yes or no"},
+      {"last_byte", "maybe", "yes or no"},
       {"protocols", "send", "customized|sender"},
       {"shm_copy", "cma|pipeline", "cma|pipeline"},
       {"network", "ib", "automatic|shm|rdma"},
-      {"rdma_device", "0123456789012345678901234567890123456789012345678901234567890123",
-       "at most 63 characters"},
+      {"rdma_device", too_long.c_str(), "at most 255 characters"},
+      {"report", "report.txt", "ends with .json"},
   };
   for (const auto& [name, text, part] : bad) {
     Settings settings;
@@ -129,7 +145,8 @@ TEST(Settings, TheEnvironmentIsReadAndMisspellingsWarn) {
   ASSERT_EQ(warnings.size(), 2u);
   EXPECT_EQ(warnings[0], "MACADAM_SMH_EAGER is no setting and was ignored; the nearest name is "
                          "MACADAM_SHM_EAGER");
-  EXPECT_EQ(warnings[1], "MACADAM_REPORT: found 'perhaps', needed yes or no; no is used");
+  EXPECT_EQ(warnings[1], "MACADAM_REPORT: found 'perhaps', needed yes, no or a file whose name "
+                         "ends with .json; no is used");
 }
 
 } // namespace

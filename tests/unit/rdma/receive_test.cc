@@ -272,6 +272,37 @@ TEST(Shared, a_device_without_shared_queues_is_refused_with_the_remedy) {
   }
 }
 
+// Where a device does not promise the order on which polling builds, completions tell, and a report
+// says so.
+TEST(Ring, is_polled_only_where_bytes_and_writes_are_in_order) {
+  for (const bool bytes : {true, false}) {
+    for (const bool writes : {true, false}) {
+      Model model;
+      model.orders_bytes = bytes;
+      model.orders_writes = writes;
+      Faults faults;
+      faults.split_writes = true;
+      World world(2, small_settings(ReceiveMode::ring), model, faults);
+      world.start();
+      Stream there(world, 0, 1, 300);
+      Stream back(world, 1, 0, 300);
+      ASSERT_TRUE(world.until([&] {
+        const bool sent = there.push();
+        return back.push() && sent && there.arrived() && back.arrived();
+      }));
+      there.check();
+      back.check();
+      const bool polled = bytes && writes;
+      EXPECT_EQ(world[0].transport->sleeps(), !polled);
+      ASSERT_EQ(world[0].transport->fallbacks().size(), polled ? 0u : 1u);
+      if (!polled) {
+        EXPECT_NE(world[0].transport->fallbacks()[0].find("rings are not polled"),
+                  std::string::npos);
+      }
+    }
+  }
+}
+
 TEST(Shape, what_the_device_does_not_allow_is_lowered_and_told) {
   Model model;
   model.shared_depth = 16;
