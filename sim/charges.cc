@@ -22,40 +22,9 @@ void touched(std::size_t bytes) {
 } // namespace macadam::base
 
 namespace macadam::sim {
-namespace {
 
-// What the transport delivers, on its way to the engine.
-class ChargedSink final : public engine::Sink {
- public:
-  explicit ChargedSink(engine::Sink& engine) : engine_(engine) {}
-
-  void on_message(engine::Rank source, const std::byte* message,
-                  std::size_t bytes) noexcept override {
-    if (Rank* const rank = Rank::current()) rank->charge(from_ns(rank->model().matching_ns));
-    engine_.on_message(source, message, bytes);
-  }
-  // Nothing to match: the notification says which request it is of.
-  void on_put(engine::Rank source, std::uint32_t notification,
-              std::size_t bytes) noexcept override {
-    engine_.on_put(source, notification, bytes);
-  }
-  void on_complete(std::uint64_t cookie, bool ok) noexcept override {
-    engine_.on_complete(cookie, ok);
-  }
-  void on_peer(engine::Rank peer, engine::PeerState state) noexcept override {
-    engine_.on_peer(peer, state);
-  }
-  void on_failure(base::Error&& why) noexcept override { engine_.on_failure(std::move(why)); }
-
- private:
-  engine::Sink& engine_;
-};
-
-} // namespace
-
-bool ChargedTransport::poll(engine::Sink& sink) noexcept {
-  ChargedSink charged(sink);
-  return RdmaTransport::poll(charged);
+void ChargedSink::charge() noexcept {
+  if (Rank* const rank = Rank::current()) rank->charge(from_ns(rank->model().matching_ns));
 }
 
 Away::Away(const void* place) : rank_(Rank::current()) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/rdma/transport.h"
+#include "engine/transport.h"
+
+#include <utility>
 
 // What the library's own work costs a simulated rank, beside what its device charges: its copies
 // (base/copy.h), its messages and its calls.
@@ -29,11 +31,52 @@ class Call : Away {
   explicit Call(const void* place);
 };
 
-// The RDMA transport of a rank: each message that it delivers costs Model::matching_ns.
-class ChargedTransport final : public net::rdma::RdmaTransport {
+// What a transport delivers, on its way to the engine: each message costs Model::matching_ns.
+class ChargedSink final : public engine::Sink {
  public:
-  using RdmaTransport::RdmaTransport;
-  bool poll(engine::Sink& sink) noexcept override;
+  explicit ChargedSink(engine::Sink& engine) : engine_(engine) {}
+
+  void on_message(engine::Rank source, const std::byte* message,
+                  std::size_t bytes) noexcept override {
+    charge();
+    engine_.on_message(source, message, bytes);
+  }
+  void on_first_fragment(engine::Rank source, const std::byte* fragment, std::size_t bytes,
+                         std::size_t rest) noexcept override {
+    charge();
+    engine_.on_first_fragment(source, fragment, bytes, rest);
+  }
+  void on_next_fragment(engine::Rank source, const std::byte* fragment,
+                        std::size_t bytes) noexcept override {
+    engine_.on_next_fragment(source, fragment, bytes);
+  }
+  // Nothing to match: the notification says which request it is of.
+  void on_put(engine::Rank source, std::uint32_t notification,
+              std::size_t bytes) noexcept override {
+    engine_.on_put(source, notification, bytes);
+  }
+  void on_complete(std::uint64_t cookie, bool ok) noexcept override {
+    engine_.on_complete(cookie, ok);
+  }
+  void on_peer(engine::Rank peer, engine::PeerState state) noexcept override {
+    engine_.on_peer(peer, state);
+  }
+  void on_failure(base::Error&& why) noexcept override { engine_.on_failure(std::move(why)); }
+
+ private:
+  static void charge() noexcept;
+  engine::Sink& engine_;
+};
+
+// A transport of a rank.
+template <class Transport>
+class Charged final : public Transport {
+ public:
+  using Transport::Transport;
+  bool poll(engine::Sink& sink) noexcept override {
+    ChargedSink charged(sink);
+    return Transport::poll(charged);
+  }
 };
 
 } // namespace macadam::sim

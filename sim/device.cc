@@ -175,12 +175,16 @@ void SimulatedDevice::on_event() {
 }
 
 void SimulatedDevice::yield() {
+  spin(from_ns(fabric_.model().spin_ns));
+}
+
+void SimulatedDevice::spin(Time longest) {
   processor_.synchronize();
   const Interruptible interruptible(*this);
   // A process that spins sees what comes at once; until then nothing changes for it.
   if (activity_) return;
   wakes_on_activity_ = true;
-  processor_.sleep(processor_.now() + from_ns(fabric_.model().spin_ns));
+  processor_.sleep(processor_.now() + longest);
   wakes_on_activity_ = false;
 }
 

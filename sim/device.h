@@ -69,6 +69,20 @@ class SimulatedDevice final : public net::rdma::Device {
   void lose(std::string reason);
   // The process computes for so long; the progress thread may interrupt it.
   void compute(Time duration);
+  // As yield(), for another time at most.
+  void spin(Time longest);
+  // The process is where its progress thread may interrupt it: also where it waits for something
+  // else than this device.
+  class Interruptible {
+   public:
+    explicit Interruptible(SimulatedDevice& device);
+    ~Interruptible() { device_.interruptible_ = false; }
+    Interruptible(const Interruptible&) = delete;
+    Interruptible& operator=(const Interruptible&) = delete;
+
+   private:
+    SimulatedDevice& device_;
+  };
 
   [[nodiscard]] Fabric& fabric() const { return fabric_; }
   [[nodiscard]] std::uint32_t lid() const { return address_.lid; }
@@ -107,17 +121,6 @@ class SimulatedDevice final : public net::rdma::Device {
   base::IdTable<SimulatedSharedReceiveQueue> shared_queues;
 
  private:
-  // The process is where its progress thread may interrupt it.
-  class Interruptible {
-   public:
-    explicit Interruptible(SimulatedDevice& device);
-    ~Interruptible() { device_.interruptible_ = false; }
-    Interruptible(const Interruptible&) = delete;
-    Interruptible& operator=(const Interruptible&) = delete;
-
-   private:
-    SimulatedDevice& device_;
-  };
   void run_progress_thread();
 
   Fabric& fabric_;

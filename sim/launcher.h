@@ -2,10 +2,12 @@
 #pragma once
 
 #include "boot/job.h"
+#include "sim/neighbors.h"
 #include "sim/scheduler.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +19,11 @@ class Rank;
 // What the ranks of a simulated job share: the part of mpiexec. Nothing here is for messages.
 struct Launcher {
   // Its nodes are numbered from `its_first_node` on.
-  Launcher(int ranks, int its_first_node)
-      : addresses(static_cast<std::size_t>(ranks)), first_node(its_first_node) {}
+  Launcher(int ranks, int ranks_per_node, int its_first_node)
+      : addresses(static_cast<std::size_t>(ranks)), first_node(its_first_node) {
+    for (int first = 0; first < ranks; first += ranks_per_node)
+      nodes.emplace_back(ranks_per_node);
+  }
 
   boot::Secret secret = {};
   struct Address {
@@ -27,6 +32,7 @@ struct Launcher {
     std::vector<Rank*> waiting; // looked for it before
   };
   std::vector<Address> addresses; // by rank
+  std::deque<Node> nodes;
   const int first_node;
   std::uint32_t generation = 0; // see boot::LaunchedJob
   int in_mpi = 0;               // ranks that have entered it and not left

@@ -42,6 +42,8 @@ constexpr std::array keys = {
     Key<ModelValue>{"progress_thread_ns", &Model::progress_thread_ns, 0, longest_ns},
     Key<ModelValue>{"interrupt_ns", &Model::interrupt_ns, 0, longest_ns},
     Key<ModelValue>{"clock_ns", &Model::clock_ns, 1, longest_ns},
+    Key<ModelValue>{"line_ns", &Model::line_ns, 1, longest_ns},
+    Key<ModelValue>{"kernel_copy_ns", &Model::kernel_copy_ns, 0, longest_ns},
     Key<ModelValue>{"compute_factor", &Model::compute_factor, 0, 1e6},
     Key<ModelValue>{"registration_ns", &Model::registration_ns, 0, longest_ns},
     Key<ModelValue>{"registration_page_ns", &Model::registration_page_ns, 0, longest_ns},
@@ -82,6 +84,9 @@ constexpr std::array faults = {
     Key<FaultValue>{"slowness", &Faults::slowness, 1, 1e6},
     Key<FaultValue>{"split_writes", &Faults::split_writes, 0, 1},
     Key<FaultValue>{"shuffle", &Faults::shuffle, 0, 1},
+    Key<FaultValue>{"core_loss", &Faults::core_loss, 0, 1},
+    Key<FaultValue>{"core_loss_ns", &Faults::core_loss_ns, 0, longest_ns},
+    Key<FaultValue>{"cut_copies", &Faults::cut_copies, 0, 1},
 };
 
 template <class Value>

@@ -38,7 +38,9 @@ struct Model {
   double progress_thread_ns = 12000; // from an event to the thread that handles the device's events
   double interrupt_ns = 3000;        // of the computing process's time that such an event takes
   double clock_ns = 20;              // to read the clock
-  double compute_factor = 1; // what a program computes takes so many times what it took here
+  double line_ns = 100;              // to hand a message to a neighbour, in shared memory
+  double kernel_copy_ns = 500; // of a copy by the kernel (cross-memory attach), beside the bytes
+  double compute_factor = 1;   // what a program computes takes so many times what it took here
 
   // Things made and unmade.
   double registration_ns = 10000;
@@ -88,6 +90,11 @@ struct Faults {
   double slowness = 10;
   bool split_writes = false; // part of a write is seen before the rest
   bool shuffle = false;      // events of the same moment happen in random order
+  // Among the processes of a node: probability that one loses its core where it calls the system or
+  // the transport, and for how long at most; that the kernel ends a copy early.
+  double core_loss = 0;
+  double core_loss_ns = 50000;
+  double cut_copies = 0;
 };
 
 using ModelValue = std::variant<double Model::*, std::int64_t Model::*, bool Model::*>;

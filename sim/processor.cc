@@ -17,9 +17,9 @@ void Processor::compute(Time duration) {
   }
 }
 
-bool Processor::pause(Time until, bool wakeable) {
-  if (until != never &&
-      scheduler_.next() > until) { // nothing can happen before: no need to give way
+bool Processor::pause(Time until, bool wakeable, bool gives_way) {
+  if (until != never && scheduler_.next() > until &&
+      !gives_way) { // nothing can happen before: no need to give way
     scheduler_.advance(until);
     return false;
   }

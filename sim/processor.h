@@ -30,15 +30,24 @@ class Processor {
 
   // Waits until wake() is called, or until a time. True if woken. A wake() before counts not.
   bool sleep(Time until) { return pause(until, true); }
+  // The same, and whoever drives the world gets its turn in any case: it may have something for a
+  // process although nothing else will happen.
+  bool rest(Time until) { return pause(until, true, true); }
   // Ends a sleep().
   void wake();
   [[nodiscard]] bool asleep() const { return asleep_; }
+
+  // The process ends where it stands, and is never resumed.
+  void stop() {
+    paused_ = asleep_ = false;
+    ++pauses_;
+  }
 
   // The fiber in which the process runs from now on; null for none.
   void run_in(Fiber* fiber) { fiber_ = fiber; }
 
  private:
-  bool pause(Time until, bool wakeable);
+  bool pause(Time until, bool wakeable, bool gives_way = false);
   void resume(std::uint32_t pause_number);
 
   Scheduler& scheduler_;

@@ -55,6 +55,11 @@ class Rank::Job final : public boot::LaunchedJob {
   [[nodiscard]] int local_rank() const override { return rank() - neighbour(0); }
   [[nodiscard]] int neighbour(int index) const override { return node(rank()) * cores() + index; }
   [[nodiscard]] bool is_local(int rank) const override { return node(rank) == node(this->rank()); }
+  [[nodiscard]] boot::SharedMemory own_memory() override { return memory_of(rank()); }
+  [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
+    return rank_.node().memory(rank % cores());
+  }
+  [[nodiscard]] pid_t pid(int rank) const override { return Node::pid(rank % cores()); }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}
   [[nodiscard]] bool report_wanted() const override { return false; }
@@ -155,6 +160,7 @@ void Rank::destroy() {
   process_.reset();
   processes_.reset();
   others_.clear();
+  system_.reset();
   device_.reset();
   fiber_.reset();
   body_ = nullptr;
@@ -231,19 +237,46 @@ std::unique_ptr<boot::LaunchedJob> Rank::join() {
   environment_.fabric.put_into(environment_.launcher.first_node + node_of(number_), device_->lid());
   auto job = std::make_unique<Job>(*this);
   processes_.emplace(*job);
+  if (job->local_size() > 1) system_.emplace(node(), place_on_node(), *device_, processor_);
   return job;
 }
 
+Node& Rank::node() const {
+  return environment_.launcher.nodes[static_cast<std::size_t>(node_of(number_))];
+}
+
+// As for a real process (mpi/network.cc), but that one which is alone on its node has its adapter.
 std::vector<std::unique_ptr<engine::Transport>>
 Rank::make_transports(const base::Settings& settings) {
-  auto transport =
-      std::make_unique<ChargedTransport>(*device_, *processes_, settings, &invalidation_);
+  std::vector<std::unique_ptr<engine::Transport>> transports;
+  const bool one_node = environment_.size <= environment_.ranks_per_node;
+  if (settings.network == base::NetworkChoice::shm && !one_node)
+    base::fail(MPI_ERR_OTHER,
+               "MACADAM_NETWORK=shm, but {} ranks with {} on a node are on several nodes; leave it "
+               "at automatic",
+               environment_.size, environment_.ranks_per_node);
+  neighbors_ = nullptr;
+  transport_ = nullptr;
+  if (system_ && settings.network != base::NetworkChoice::rdma) {
+    auto neighbors = std::make_unique<Charged<SimulatedNeighbors>>(*processes_, settings, *system_);
+    neighbors_ = neighbors.get();
+    transports.push_back(std::move(neighbors));
+    if (one_node) {
+      processes_->job().publish({});
+      return transports;
+    }
+  }
+  auto transport = std::make_unique<Charged<net::rdma::RdmaTransport>>(
+      *device_, *processes_, settings, &invalidation_, neighbors_);
   transport_ = transport.get();
   const net::rdma::wire::Endpoint own = transport->endpoint();
   processes_->job().publish(std::as_bytes(std::span(&own, 1)));
-  std::vector<std::unique_ptr<engine::Transport>> transports;
   transports.push_back(std::move(transport));
   return transports;
+}
+
+void Rank::close() {
+  if (system_) node().clear(place_on_node());
 }
 
 void Rank::publish(std::span<const std::byte> address) {

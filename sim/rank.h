@@ -61,7 +61,10 @@ class Rank final : mpi::Runtime {
   [[nodiscard]] const RankState& state() const { return state_; }
   [[nodiscard]] mpi::Process* process() { return process_.get(); }
   [[nodiscard]] SimulatedDevice* device() { return device_ ? &*device_ : nullptr; }
+  // Null if all ranks are on one node.
   [[nodiscard]] net::rdma::RdmaTransport* transport() { return transport_; }
+  // Shared memory with the ranks of its node, null if it has none.
+  [[nodiscard]] net::shm::Transport* neighbors() { return neighbors_; }
   [[nodiscard]] bool overflowed(const void* address) const {
     return fiber_ && fiber_->guards(address);
   }
@@ -117,6 +120,10 @@ class Rank final : mpi::Runtime {
   std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) override;
 
+  void close() override;
+  [[nodiscard]] Node& node() const;
+  [[nodiscard]] int place_on_node() const { return number_ % environment_.ranks_per_node; }
+
   void publish(std::span<const std::byte> address);
   std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank);
   void barrier(const std::function<void()>& idle);
@@ -128,15 +135,17 @@ class Rank final : mpi::Runtime {
   Processor processor_;
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;
+  std::optional<SimulatedSystem> system_; // of a node with several ranks
   NothingGoesAway invalidation_;
   std::vector<std::unique_ptr<OtherJob>> others_;
   std::optional<boot::Processes> processes_; // while the job is joined
   std::unique_ptr<mpi::Process> process_;
-  net::rdma::RdmaTransport* transport_ = nullptr; // owned by the process
-  mpi::Process* running_ = nullptr;               // mpi::running while this rank stands
-  int away_ = 0;                                  // calls inside of each other
-  std::uint64_t place_ = 0;                       // in the program, of the outermost
-  Time computes_since_ = 0;                       // as ComputeTimes::now()
+  net::rdma::RdmaTransport* transport_ = nullptr; // both owned by the process
+  net::shm::Transport* neighbors_ = nullptr;
+  mpi::Process* running_ = nullptr; // mpi::running while this rank stands
+  int away_ = 0;                    // calls inside of each other
+  std::uint64_t place_ = 0;         // in the program, of the outermost
+  Time computes_since_ = 0;         // as ComputeTimes::now()
 };
 
 } // namespace macadam::sim

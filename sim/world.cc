@@ -26,7 +26,8 @@ World::World(WorldOptions options)
   const int nodes = (options_.ranks + options_.ranks_per_node - 1) / options_.ranks_per_node;
   Random random(scramble(options_.seed));
   for (int job = 0; job < options_.jobs; ++job) {
-    launchers_.push_back(std::make_unique<Launcher>(options_.ranks, job * nodes));
+    launchers_.push_back(
+        std::make_unique<Launcher>(options_.ranks, options_.ranks_per_node, job * nodes));
     for (std::uint8_t& byte : launchers_.back()->secret)
       byte = static_cast<std::uint8_t>(random.next());
     environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,

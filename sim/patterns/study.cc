@@ -51,10 +51,14 @@ int run_rank(Study& study, const Pattern& pattern, const Parameters& parameters,
   pattern.run(context);
   context.parameters.all_known();
   const Time done = rank.now();
-  study.connections.add(static_cast<double>(rank.transport()->connections()));
+  const net::rdma::RdmaTransport* const adapter = rank.transport();
+  const net::shm::Transport* const neighbors = rank.neighbors();
+  study.connections.add(adapter != nullptr ? static_cast<double>(adapter->connections()) : 0);
   study.init_us.add(seconds(initialized - began) * 1e6);
   study.pattern_us.add(seconds(done - initialized) * 1e6);
-  study.transport_bytes.add(static_cast<double>(rank.transport()->memory_bytes()));
+  study.transport_bytes.add(
+      static_cast<double>((adapter != nullptr ? adapter->memory_bytes() : 0) +
+                          (neighbors != nullptr ? neighbors->memory_bytes() : 0)));
   study.engine_bytes.add(static_cast<double>(rank.process()->instance->engine->memory_bytes()));
   study.registered_bytes.add(static_cast<double>(rank.device()->registered_bytes()));
   study.stack_bytes_most =

@@ -18,7 +18,7 @@ enum class Protocols : std::int64_t { customized, sender };
 // How a sender-initiated rendezvous moves its data (Small & Yuan, Figure 2).
 enum class Rendezvous : std::int64_t { read, write };
 // How shared memory moves a large message between two address spaces.
-enum class CopyPath : std::int64_t { automatic, cma, split, pipeline };
+enum class CopyPath : std::int64_t { automatic, cma, pipeline };
 
 // When processes connect over RDMA: at the first message (Wu et al.), or all pairs at start-up, at
 // once or one after the other in the order of ranks (what that paper compares with).
@@ -34,8 +34,8 @@ struct Settings {
   Protocols protocols = Protocols::customized;
   Rendezvous rendezvous = Rendezvous::read;
   bool last_byte = false;              // a write is complete when its last byte is seen
-  std::int64_t shm_eager = 16 << 10;   // bytes
-  std::int64_t shm_hybrid = 128 << 10; // bytes
+  std::int64_t shm_eager = 128 << 10;  // bytes
+  std::int64_t shm_hybrid = 256 << 10; // bytes
   CopyPath shm_copy = CopyPath::automatic;
   std::int64_t shm_queue = 256 << 10; // bytes of the shared receive queue
   std::int64_t shm_ring = 256 << 10;  // bytes of one ring

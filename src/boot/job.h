@@ -54,6 +54,9 @@ struct SharedMemory {
   int fd = -1;
   std::uint64_t offset = 0;
   std::uint64_t capacity = 0; // bytes
+  // Of processes that share an address space, as simulated ones do: where the bytes are in it. Then
+  // there is no `fd`, and nothing is to be mapped.
+  std::byte* here = nullptr;
 };
 
 // What is known of a process without asking the network.

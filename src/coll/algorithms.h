@@ -11,13 +11,16 @@
 
 namespace macadam::coll {
 
-// Every algorithm, as a coroutine on messages. In the costs, n is the number of ranks, m the bytes
-// of the vector (or of one rank's block), a "step" one message on the critical path.
+// Every algorithm, as a coroutine on messages or, those called shared, on the board of `comm`. In
+// the costs, n is the number of ranks, m the bytes of the vector (or of one rank's block), a "step"
+// one message on the critical path.
 
+Task barrier_shared(Comm& comm);
 Task barrier_direct(Comm& comm);
 Task barrier_dissemination(Comm& comm);
 Task barrier_recursive_doubling(Comm& comm);
 
+Task bcast_shared(Comm& comm, Data data, int root);
 Task bcast_direct(Comm& comm, Data data, int root);
 Task bcast_binomial(Comm& comm, Data data, int root);
 Task bcast_scatter_allgather(Comm& comm, Data data, int root);
@@ -25,6 +28,9 @@ Task bcast_chain(Comm& comm, Data data, int root);
 
 // In reductions, `mine` is this rank's contribution. The result goes to `result`, of the same type
 // and count, which may be the same memory as `mine` and is else only written.
+// Shared ones need can_share(), the same on all ranks.
+[[nodiscard]] bool can_share(const Comm& comm, const datatype::Type& type);
+Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
@@ -32,6 +38,7 @@ Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op&
 Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
                      const datatype::Op& op);
 
+Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op);
@@ -39,6 +46,8 @@ Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op);
 
 // `mine` is a vector with a block for each rank in a row, of `blocks.counts` (or `blocks.count`)
 // elements; this rank's block of the result goes to `result`, which may lie inside of `mine`.
+Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
+                           const datatype::Op& op);
 Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op);
 Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data result,
@@ -53,18 +62,22 @@ Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype:
                              bool inclusive);
 
 // At the root, `all` has a block for each rank; its own block is dealt with already.
+Task gather_shared(Comm& comm, Data mine, Blocks all, int root);
 Task gather_direct(Comm& comm, Data mine, Blocks all, int root);
 Task gather_binomial(Comm& comm, Data mine, Blocks all, int root);
+Task scatter_shared(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_direct(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root);
 
 // `all` has this rank's block in it already.
+Task allgather_shared(Comm& comm, Blocks all);
 Task allgather_direct(Comm& comm, Blocks all);
 Task allgather_bruck(Comm& comm, Blocks all);
 Task allgather_recursive_doubling(Comm& comm, Blocks all);
 Task allgather_ring(Comm& comm, Blocks all);
 
 // A rank's block for itself is dealt with already.
+Task alltoall_shared(Comm& comm, Blocks out, Blocks in);
 Task alltoall_direct(Comm& comm, Blocks out, Blocks in);
 Task alltoall_bruck(Comm& comm, Blocks out, Blocks in);
 Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in);

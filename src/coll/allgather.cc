@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
@@ -22,9 +23,12 @@ std::uint64_t average_block(const Comm& comm, const Blocks& blocks) {
 
 Task allgather(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_allgather(self);
+  if (self.needs_board()) return run_with_board(self, &allgather);
   const Arguments& a = self.arguments;
   if (!a.in_place) copy(a.send[0], a.receive[self.rank()]);
   switch (self.choose(Kind::allgather, average_block(self, a.receive))) {
+  case Algorithm::shared:
+    return allgather_shared(self, a.receive);
   case Algorithm::direct:
     return allgather_direct(self, a.receive);
   case Algorithm::bruck:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
@@ -9,10 +10,14 @@ namespace macadam::coll {
 
 Task allreduce(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_allreduce(self);
+  if (self.needs_board()) return run_with_board(self, &allreduce);
   const Arguments& a = self.arguments;
   const Data result = a.receive[0];
   const Data mine = a.in_place ? result : a.send[0];
-  switch (self.choose(Kind::allreduce, result.bytes(), !a.op->commutative())) {
+  switch (self.choose(Kind::allreduce, result.bytes(), !a.op->commutative(),
+                      can_share(self, *mine.type))) {
+  case Algorithm::shared:
+    return allreduce_shared(self, mine, result, *a.op);
   case Algorithm::direct:
     return allreduce_direct(self, mine, result, *a.op);
   case Algorithm::rabenseifner:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 
@@ -11,10 +12,17 @@ namespace macadam::coll {
 
 Task alltoall(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_alltoall(self);
+  if (self.needs_board()) return run_with_board(self, &alltoall);
   const Arguments& a = self.arguments;
-  if (a.in_place) return alltoall_in_place(self, a.receive);
+  if (a.in_place) {
+    return self.choose(Kind::alltoall, a.receive[0].bytes()) == Algorithm::shared
+               ? alltoall_shared(self, a.receive, a.receive)
+               : alltoall_in_place(self, a.receive);
+  }
   copy(a.send[self.rank()], a.receive[self.rank()]);
   switch (self.choose(Kind::alltoall, a.receive[0].bytes())) {
+  case Algorithm::shared:
+    return alltoall_shared(self, a.send, a.receive);
   case Algorithm::direct:
     return alltoall_direct(self, a.send, a.receive);
   case Algorithm::bruck:
@@ -31,7 +39,7 @@ Task alltoallv(Collective& self) {
   const Arguments& a = self.arguments;
   if (a.in_place) return alltoall_in_place(self, a.receive);
   copy(a.send[self.rank()], a.receive[self.rank()]);
-  switch (self.choose(Kind::alltoall, UINT64_MAX)) {
+  switch (self.choose(Kind::alltoall, UINT64_MAX, false, false)) {
   case Algorithm::direct:
     return alltoall_direct(self, a.send, a.receive);
   default:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
@@ -9,7 +10,10 @@ namespace macadam::coll {
 
 Task barrier(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_barrier(self);
+  if (self.needs_board()) return run_with_board(self, &barrier);
   switch (self.choose(Kind::barrier, 0)) {
+  case Algorithm::shared:
+    return barrier_shared(self);
   case Algorithm::direct:
     return barrier_direct(self);
   case Algorithm::dissemination:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 
@@ -12,9 +13,12 @@ namespace macadam::coll {
 // decided and cut by bytes.
 Task bcast(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_bcast(self);
+  if (self.needs_board()) return run_with_board(self, &bcast);
   const Data data = self.arguments.receive[0];
   const int root = self.arguments.root;
   switch (self.choose(Kind::bcast, data.bytes())) {
+  case Algorithm::shared:
+    return bcast_shared(self, data, root);
   case Algorithm::direct:
     return bcast_direct(self, data, root);
   case Algorithm::scatter_allgather:

@@ -8,6 +8,7 @@ namespace macadam::coll {
 void Collective::begin() noexcept {
   complete_ = false;
   error_ = nullptr;
+  if (boards != nullptr) board = boards->find(tag);
   try {
     task_ = run_(*this);
   } catch (...) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "coll/board.h"
 #include "coll/buffers.h"
 #include "coll/comm.h"
 #include "coll/neighbors.h"
@@ -35,11 +36,21 @@ class Collective : public Comm {
 
   Collective(Resources& resources, const engine::Team& t, Run run, const Arguments& a)
       : Comm(resources, t, 0), arguments(a), run_(run) {}
+  // The same on a communicator that has boards.
+  Collective(Resources& resources, const engine::Team& t, Boards& its, Run run, const Arguments& a)
+      : Collective(resources, t, run, a) {
+    if (t.shares && t.size() > 1) boards = &its;
+  }
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
 
   // Starts it (again) with this->tag. Never throws: what goes wrong is in error().
   void begin() noexcept;
+
+  // Whether a board might be made for this one, which has none.
+  [[nodiscard]] bool needs_board() const {
+    return board == nullptr && boards != nullptr && !boards->tried(tag);
+  }
 
   // This process's part is done.
   [[nodiscard]] bool complete() const { return complete_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "coll/frame_pool.h"
+#include "coll/panels.h"
 #include "coll/selection.h"
 #include "datatype/type.h"
 #include "engine/engine.h"
@@ -14,14 +15,19 @@ namespace macadam::coll {
 
 using engine::Data;
 
+class Board;
+class Boards;
+
 // What the collectives of one process share. `engine` and `byte` (MPI_BYTE) outlive it.
 struct Resources {
-  Resources(engine::Engine& e, const datatype::Type& byte_type) : engine(e), byte(byte_type) {}
+  Resources(engine::Engine& e, const datatype::Type& byte_type)
+      : engine(e), byte(byte_type), panels(e) {}
 
   engine::Engine& engine;
   const datatype::Type& byte;
   mem::Buffers scratch;
   FramePool frames;
+  Panels panels;
   Rules rules = default_rules(); // which algorithm is taken when
 };
 
@@ -33,9 +39,14 @@ struct Comm {
 
   [[nodiscard]] int rank() const { return team->rank; }
   [[nodiscard]] int size() const { return team->size(); }
-  // By which algorithm; the same answer on all ranks.
-  [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false) const {
-    return select(shared->rules, kind, size(), team->connected, bytes, ordered);
+  // By which algorithm; the same answer on all ranks. `may_share`: not
+  // false for what no board can take.
+  [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false,
+                                 bool may_share = true) const {
+    const Among among = board != nullptr && may_share ? Among::sharing
+                        : team->connected             ? Among::connected
+                                                      : Among::all;
+    return select(shared->rules, kind, size(), among, bytes, ordered);
   }
   // `bytes` contiguous bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
@@ -45,6 +56,8 @@ struct Comm {
   Resources* shared;
   const engine::Team* team;
   std::int32_t tag;
+  Boards* boards = nullptr; // of the communicator; null: it has none
+  Board* board = nullptr;   // for this tag, null: messages only
 };
 
 } // namespace macadam::coll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 
@@ -24,10 +25,13 @@ void keep_own(Collective& self) {
 
 Task gather(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_gather(self);
+  if (self.needs_board()) return run_with_board(self, &gather);
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = contribution(self);
   switch (self.choose(Kind::gather, mine.bytes())) {
+  case Algorithm::shared:
+    return gather_shared(self, mine, a.receive, a.root);
   case Algorithm::binomial:
     return gather_binomial(self, mine, a.receive, a.root);
   default:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
@@ -9,11 +10,15 @@ namespace macadam::coll {
 
 Task reduce(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_reduce(self);
+  if (self.needs_board()) return run_with_board(self, &reduce);
   const Arguments& a = self.arguments;
   const Data mine = a.in_place ? a.receive[0] : a.send[0];
   // Only the root has a place for the result.
   const Data result = self.rank() == a.root ? a.receive[0] : Data{nullptr, mine.count, mine.type};
-  switch (self.choose(Kind::reduce, mine.bytes(), !a.op->commutative())) {
+  switch (
+      self.choose(Kind::reduce, mine.bytes(), !a.op->commutative(), can_share(self, *mine.type))) {
+  case Algorithm::shared:
+    return reduce_shared(self, mine, result, *a.op, a.root);
   case Algorithm::direct:
     return reduce_direct(self, mine, result, *a.op, a.root);
   case Algorithm::rabenseifner:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
@@ -43,13 +44,17 @@ MPI_Count total(const Comm& comm, const Blocks& blocks) {
 
 Task reduce_scatter(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_reduce_scatter(self);
+  if (self.needs_board()) return run_with_board(self, &reduce_scatter);
   const Arguments& a = self.arguments;
   const Blocks& blocks = a.send;
   const MPI_Count count = total(self, blocks);
   const Data mine{a.in_place ? a.receive.address : blocks.address, count, blocks.type};
   const MPI_Count share = blocks.regular() ? blocks.count : blocks.counts[self.rank()];
   const Data result{a.receive.address, share, blocks.type};
-  switch (self.choose(Kind::reduce_scatter, mine.bytes(), !a.op->commutative())) {
+  switch (self.choose(Kind::reduce_scatter, mine.bytes(), !a.op->commutative(),
+                      can_share(self, *mine.type))) {
+  case Algorithm::shared:
+    return reduce_scatter_shared(self, mine, blocks, result, *a.op);
   case Algorithm::recursive_halving:
     return reduce_scatter_recursive_halving(self, mine, blocks, result, *a.op);
   case Algorithm::pairwise:

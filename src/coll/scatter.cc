@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "coll/board.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 
@@ -24,10 +25,13 @@ Data share(Collective& self) {
 
 Task scatter(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_scatter(self);
+  if (self.needs_board()) return run_with_board(self, &scatter);
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = share(self);
   switch (self.choose(Kind::scatter, mine.bytes())) {
+  case Algorithm::shared:
+    return scatter_shared(self, a.send, mine, a.root);
   case Algorithm::binomial:
     return scatter_binomial(self, a.send, mine, a.root);
   default:

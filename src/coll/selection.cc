@@ -18,43 +18,53 @@ constexpr std::uint64_t all = UINT64_MAX;
 // recursive doubling, log2(n) partners a rank, unless the data themselves have to go straight (Wu
 // et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many.
 constexpr Among near = Among::connected;
+constexpr Among sharing = Among::sharing;
 constexpr std::array table = {
+    Rule{Kind::barrier, 64, all, Algorithm::shared, sharing},
     Rule{Kind::barrier, 8, all, Algorithm::direct, near},
     Rule{Kind::barrier, any, all, Algorithm::dissemination, near},
     Rule{Kind::barrier, any, all, Algorithm::recursive_doubling},
 
+    Rule{Kind::bcast, 64, all, Algorithm::shared, sharing},
     Rule{Kind::bcast, 4, all, Algorithm::direct},
     Rule{Kind::bcast, any, 32 << 10, Algorithm::binomial},
     Rule{Kind::bcast, any, 1 << 20, Algorithm::scatter_allgather},
     Rule{Kind::bcast, any, all, Algorithm::chain},
 
+    Rule{Kind::reduce, 64, all, Algorithm::shared, sharing},
     Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
     Rule{Kind::reduce, any, 64 << 10, Algorithm::binomial},
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
+    Rule{Kind::allreduce, 64, all, Algorithm::shared, sharing},
     Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, near},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
     Rule{Kind::allreduce, any, all, Algorithm::ring},
     Rule{Kind::allreduce, any, all, Algorithm::recursive_doubling},
 
+    Rule{Kind::gather, 64, all, Algorithm::shared, sharing},
     Rule{Kind::gather, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::gather, any, all, Algorithm::direct},
 
+    Rule{Kind::scatter, 64, all, Algorithm::shared, sharing},
     Rule{Kind::scatter, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::scatter, any, all, Algorithm::direct},
 
+    Rule{Kind::allgather, 64, all, Algorithm::shared, sharing},
     Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
+    Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, near},
     Rule{Kind::alltoall, any, 256, Algorithm::bruck},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
+    Rule{Kind::reduce_scatter, 64, all, Algorithm::shared, sharing},
     Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, near},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
@@ -66,28 +76,49 @@ constexpr std::array table = {
 
 struct Row {
   const char* name;
-  std::array<Algorithm, 5> algorithms;
+  std::array<Algorithm, 6> algorithms;
   std::size_t count;
 };
 
 constexpr std::array<Row, kinds> rows = {{
-    {"barrier", {Algorithm::direct, Algorithm::dissemination, Algorithm::recursive_doubling}, 3},
+    {"barrier",
+     {Algorithm::shared, Algorithm::direct, Algorithm::dissemination,
+      Algorithm::recursive_doubling},
+     4},
     {"bcast",
-     {Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather, Algorithm::chain},
+     {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather,
+      Algorithm::chain},
+     5},
+    {"reduce",
+     {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner},
      4},
-    {"reduce", {Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner}, 3},
     {"allreduce",
-     {Algorithm::direct, Algorithm::recursive_doubling, Algorithm::rabenseifner, Algorithm::ring},
-     4},
-    {"gather", {Algorithm::direct, Algorithm::binomial}, 2},
-    {"scatter", {Algorithm::direct, Algorithm::binomial}, 2},
+     {Algorithm::shared, Algorithm::direct, Algorithm::recursive_doubling, Algorithm::rabenseifner,
+      Algorithm::ring},
+     5},
+    {"gather", {Algorithm::shared, Algorithm::direct, Algorithm::binomial}, 3},
+    {"scatter", {Algorithm::shared, Algorithm::direct, Algorithm::binomial}, 3},
     {"allgather",
-     {Algorithm::direct, Algorithm::bruck, Algorithm::recursive_doubling, Algorithm::ring},
+     {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::recursive_doubling,
+      Algorithm::ring},
+     5},
+    {"alltoall", {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 4},
+    {"reduce_scatter",
+     {Algorithm::shared, Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise},
      4},
-    {"alltoall", {Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 3},
-    {"reduce_scatter", {Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise}, 3},
     {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
 }};
+
+const char* where(Among among) {
+  switch (among) {
+  case Among::sharing:
+    return " (in one machine)";
+  case Among::connected:
+    return " (if none has to be connected first)";
+  default:
+    return "";
+  }
+}
 
 } // namespace
 
@@ -103,11 +134,11 @@ const Rules& default_rules() {
   return rules;
 }
 
-Algorithm select(const Rules& rules, Kind kind, int ranks, bool connected, std::uint64_t bytes,
+Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, std::uint64_t bytes,
                  bool ordered) {
   for (const Rule& rule : rules[static_cast<std::size_t>(kind)]) {
     if (ranks > rule.ranks || bytes > rule.bytes) continue;
-    if (rule.among == Among::connected && !connected) continue;
+    if (rule.among > among) continue;
     if (ordered && !keeps_order(kind, rule.algorithm)) continue;
     return rule.algorithm;
   }
@@ -125,7 +156,7 @@ bool keeps_order(Kind kind, Algorithm algorithm) {
   case Kind::allreduce:
     return algorithm != Algorithm::rabenseifner && algorithm != Algorithm::ring;
   case Kind::reduce_scatter:
-    return algorithm == Algorithm::direct;
+    return algorithm == Algorithm::direct || algorithm == Algorithm::shared;
   default:
     return true;
   }
@@ -139,8 +170,7 @@ std::string describe(const Rules& rules) {
       const std::string bytes = rule.bytes == all ? "any" : fmt::format("up to {}", rule.bytes);
       text +=
           fmt::format("  {:<16}{:<12}{:<16}{}{}{}\n", &rule == its.data() ? name(rule.kind) : "",
-                      ranks, bytes, name(rule.algorithm),
-                      rule.among == Among::connected ? " (if none has to be connected first)" : "",
+                      ranks, bytes, name(rule.algorithm), where(rule.among),
                       keeps_order(rule.kind, rule.algorithm) ? "" : " (if the operation commutes)");
     }
   }
@@ -152,7 +182,8 @@ const char* name(Kind kind) {
 }
 
 const char* name(Algorithm algorithm) {
-  constexpr std::array names = {"direct",
+  constexpr std::array names = {"shared",
+                                "direct",
                                 "dissemination",
                                 "binomial",
                                 "chain",

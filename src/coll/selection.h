@@ -26,6 +26,7 @@ inline constexpr int kinds = 10;
 
 // How it is done. Each collective has some of these (algorithms_of()).
 enum class Algorithm : std::uint8_t {
+  shared, // no messages: each reads what the others have written in memory of the machine
   direct, // everyone who has to do with another talks to it at once
   dissemination,
   binomial,
@@ -39,10 +40,11 @@ enum class Algorithm : std::uint8_t {
   pairwise,
 };
 
-// Who may take a rule.
+// Who may take a rule: all who are at least this near.
 enum class Among : std::uint8_t {
   all,
   connected, // ranks of whom none has to be connected to another first (Team::connected)
+  sharing,   // ranks that have a board (board.h), which are connected, too
 };
 
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
@@ -61,9 +63,9 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 [[nodiscard]] const Rules& default_rules();
 
-// The algorithm for a call; the same on all its ranks. `connected` as in Team. `ordered`: the
+// The algorithm for a call among ranks that are so near; the same on all its ranks. `ordered`: the
 // reduction must not change the order of its operands, so algorithms that would are passed over.
-[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, bool connected,
+[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, Among among,
                                std::uint64_t bytes, bool ordered = false);
 
 // The algorithms that a collective has, for tests and tuning.

@@ -8,12 +8,7 @@ namespace macadam::engine {
 
 SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
                                SendMode mode) {
-  const bool fits_eager = bytes <= peer.transport->eager_to(*peer.link);
-  // Only now it is known that the short path is open.
-  if (bytes > peer.always_eager && fits_eager && peer.short_limit >= 0 &&
-      mode != SendMode::synchronous && data.type->contiguous() &&
-      send_short(peer, envelope, data.address, bytes))
-    return nullptr;
+  const bool fits_eager = bytes <= peer.eager;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
   if (!fits_eager || peer.throttled || !peer.backlog.empty()) deliver();
@@ -77,16 +72,12 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
 bool Engine::prepare(SendRequest& send, bool fits_eager) {
   Peer& peer = *send.peer;
   const bool packs = send.bytes != 0 && send.noncontiguous;
-  bool eager = fits_eager && (!peer.throttled || send.bytes == 0);
+  const bool eager = fits_eager && (!peer.throttled || send.bytes == 0);
   if (packs && !eager && has_announcement(peer, send.envelope))
     send.bounce = pack(send.data, send.bytes);
   if (!eager && settings_.protocols == base::Protocols::customized && send.bytes <= peer.hybrid &&
-      send.mode == SendMode::standard && !is_announced(peer, send.envelope)) {
+      send.mode == SendMode::standard && !is_announced(peer, send.envelope))
     copy_for_hybrid(send);
-    // Without memory EAGER would have been second best; its sender waits for nobody.
-    if (!send.hybrid && !is_announced(peer, send.envelope))
-      eager = send.bytes <= peer.transport->limits().eager && !peer.throttled;
-  }
   if (peer.state == PeerState::failed) {
     if (failure_.noted()) throw failure_.what();
     base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",

@@ -62,7 +62,7 @@ Peer& Engine::meet(Rank rank) {
   Peer& peer = peers_.make(rank);
   ++counters_.peers;
   peer.transport = &transport;
-  peer.always_eager = transport.limits().always_eager;
+  peer.eager = transport.limits().eager;
   peer.hybrid = transport.limits().hybrid;
   peer.link = &link;
   peer.state = failure_.noted() ? PeerState::failed : state;
@@ -72,7 +72,7 @@ Peer& Engine::meet(Rank rank) {
 
 void Engine::update_short_limit(Peer& peer) {
   peer.short_limit = open(peer) && !peer.throttled && observer_ == nullptr
-                         ? static_cast<std::int64_t>(peer.always_eager)
+                         ? static_cast<std::int64_t>(peer.eager)
                          : -1;
 }
 
@@ -129,6 +129,7 @@ bool Engine::end_after_failure() noexcept {
   peers_.for_each([this](Peer& peer) { fail_peer(peer); });
   while (!receiving_.empty()) // from whoever sends first
     finish_receive(receiving_.front(), 0, error_of_end());
+  end_word_waits();
   return true;
 }
 
@@ -287,6 +288,7 @@ void Engine::on_peer(Rank rank, PeerState state) noexcept {
 
 // Everything that waits for this peer ends with an error instead of waiting for ever.
 void Engine::fail_peer(Peer& peer) noexcept {
+  any_failed_ = true;
   peer.arriving.receive = nullptr; // ends below; a message of which fragments are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());

@@ -17,6 +17,7 @@
 #include "engine/request.h"
 #include "engine/transport.h"
 #include "engine/wire.h"
+#include "engine/word_wait.h"
 #include "mem/buffers.h"
 
 #include <cstdint>
@@ -101,7 +102,7 @@ class Engine final : public Sink {
   [[gnu::always_inline]] ReceiveRequest* receive(Peer* peer, const Envelope& envelope,
                                                  const Data& data) {
     const std::size_t bytes = data.bytes();
-    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > peer->always_eager ||
+    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > peer->eager ||
         matcher_.any_unexpected() || peer->state == PeerState::failed) [[unlikely]]
       return receive_long(peer, envelope, data);
     ReceiveRequest& receive = make_receive(envelope, data, bytes);
@@ -154,12 +155,16 @@ class Engine final : public Sink {
       partitioned_.post_left();
       moved = true;
     }
+    if (!word_waits_.empty()) moved = look_at_words() || moved;
     moves_ += moved ? 1 : 0;
     return moved;
   }
   // The same, of a process that has nothing else to do: if nothing has arrived it copies what
   // either side may.
   bool progress() noexcept { return deliver() || copy_when_idle(); }
+  // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process communicates
+  // no more.
+  [[nodiscard]] bool wait_for(WordWait& wait) noexcept;
   // Why this process communicates no more, null if it does: there was no memory for a record of the
   // engine itself, or a network has failed as a whole. Everything that was under way has ended, or
   // ends in the next progress(), with this error; what is begun later fails with it.
@@ -419,6 +424,11 @@ class Engine final : public Sink {
   void finish_written_before(Channel* channel, const ReceiveRequest* its,
                              const std::uint32_t* offered) noexcept;
 
+  // word_wait.cc
+  bool look_at_words() noexcept;
+  void end_word_waits() noexcept;
+  [[nodiscard]] bool has_failed(const RankMap& group) const noexcept;
+
   // cancel.cc: operations taken back
   void cancel_pending(ReceiveRequest& receive) noexcept;
   bool continue_cancel(std::size_t row) noexcept;
@@ -526,6 +536,8 @@ class Engine final : public Sink {
   base::List<ReceiveRequest, Held> held_;          // may not announce themselves yet
   base::List<ReceiveRequest, Watched> watched_;
   base::List<Peer, Backlogged> backlogged_;
+  base::List<WordWait> word_waits_;
+  bool any_failed_ = false; // of the peers
   // Channels of which announcements are taken back; of what receive the permit is asked for.
   struct Revoking {
     Peer* peer;

@@ -22,6 +22,14 @@ bool Networks::connects_none(const RankMap& group, int own) const {
   return true;
 }
 
+bool Networks::maps_all(const RankMap& group) const {
+  if (!nearest().limits().maps) return false;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (!nearest().reaches(group[rank])) return false;
+  }
+  return true;
+}
+
 bool Networks::connect_at_start() const {
   bool connected = true;
   for (Transport* const network : list_)

@@ -32,6 +32,9 @@ class Networks {
   // talked to.
   [[nodiscard]] bool connects_none(const RankMap& group, int own) const;
 
+  // Whether all of a group have mapped what nearest() allocates.
+  [[nodiscard]] bool maps_all(const RankMap& group) const;
+
   // As in Transport, for all of them.
   bool poll(Sink& sink) const {
     if (list_.size() == 1) [[likely]]

@@ -12,7 +12,7 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send,
                              std::uint32_t partition) noexcept {
   Peer& peer = *whole.peer;
   const Limits& limits = peer.transport->limits();
-  if (!limits.copies || send.bytes <= limits.eager / 8) return false;
+  if (!limits.copies || send.bytes <= limits.packet / 2) return false;
   if (peer.transport->why_not_direct(*peer.link) != nullptr) return false; // it could not read
   send.is_registered = engine_.try_register(peer, engine_.flat(send), send.bytes, send.registered);
   if (!send.is_registered) return false;

@@ -112,7 +112,7 @@ struct Peer : base::ListNode<Backlogged> {
   std::int64_t short_limit = -1;
   Link* link = nullptr;
   Transport* transport = nullptr; // the network that reaches it, and what is best there:
-  std::size_t always_eager = 0;   // payload bytes up to which EAGER is used in any case
+  std::size_t eager = 0;          // payload bytes up to which EAGER is best,
   std::size_t hybrid = 0;         // ... and HYBRID
   Channels channels;
   Rank rank = 0;

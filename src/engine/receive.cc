@@ -13,8 +13,7 @@ namespace macadam::engine {
 ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
   const std::size_t bytes = data.bytes();
   const bool could_announce = peer != nullptr && envelope.tag != MPI_ANY_TAG &&
-                              bytes > peer->always_eager &&
-                              bytes > peer->transport->eager_from(*peer->link) &&
+                              bytes > peer->eager &&
                               settings_.protocols == base::Protocols::customized;
   // Figure 6, Irecv (3): a SENDER_READY that has arrived makes an announcement needless.
   if (could_announce) deliver();

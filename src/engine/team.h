@@ -46,6 +46,9 @@ struct Team {
   // It costs nothing to talk to one more of the local group: they share memory, or all were
   // connected at the start. The same on all its ranks.
   bool connected = false;
+  // All of the local group have mapped what the nearest network allocates for any of them. The same
+  // on all its ranks.
+  bool shares = false;
 
   [[nodiscard]] int size() const { return local->size(); }
 };

@@ -62,11 +62,9 @@ struct Link {
 
 // Facts about a transport, constant after construction.
 struct Limits {
-  const char* name = "";   // "shm", "rdma"
-  std::size_t message = 0; // longest message that send() takes: header and payload, in bytes
-  std::size_t eager = 0;   // payload bytes up to which EAGER may be best
-  // Those up to which it always is: between the two Transport::eager_to() and eager_from() say.
-  std::size_t always_eager = 0;
+  const char* name = "";     // "shm", "rdma"
+  std::size_t message = 0;   // longest message that send() takes: header and payload, in bytes
+  std::size_t eager = 0;     // payload bytes up to which EAGER is best
   std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes that the network moves at once: what is shorter costs about as much.
@@ -147,13 +145,6 @@ class Transport {
   // start together: true once all are there. To be asked again between polls. Throws base::Error.
   virtual bool connect_at_start() { return true; }
 
-  // Payload bytes up to which EAGER is best now for what goes to a peer, and for what comes from
-  // it. A transport may learn; the two ends of a connection need not agree at any time.
-  [[nodiscard]] virtual std::size_t eager_to(const Link&) const noexcept { return limits().eager; }
-  [[nodiscard]] virtual std::size_t eager_from(const Link&) const noexcept {
-    return limits().eager;
-  }
-
   // Sends header and payload as one message, copied before return: done or busy.
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,
                       std::size_t payload_bytes) noexcept = 0;
@@ -206,6 +197,10 @@ class Transport {
   virtual std::byte* mapped(Link&, RemoteMemory, std::size_t) { return nullptr; }
   // Why a registered region of this peer that is not mapped cannot be accessed; null if it can.
   virtual const char* why_not_direct(Link&) noexcept { return nullptr; }
+
+  // Ends the sleep of a peer that may wait for what this process has just stored in memory that
+  // both have mapped: its poll() finds nothing, but what it looks at besides has changed.
+  virtual void wake_peer(Link&) noexcept {}
 
   // As put() and get(). Writes to one peer land in the order in which they were posted if
   // Limits::orders_writes, and a read or atomic() finds what was written before it. `done` means

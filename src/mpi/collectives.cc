@@ -101,7 +101,8 @@ void wait(Process& self, const Collective& operation) {
 CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its,
                                      engine::Role as, const RequestClass& how)
     : LayerRequest(as, how), process(process_of), call(std::move(its)),
-      operation(*process_of.instance->coll, comm.collective, call.run, call.arguments) {
+      operation(*process_of.instance->coll, comm.collective, comm.boards, call.run,
+                call.arguments) {
   const coll::Arguments& a = call.arguments;
   if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;
   for (const datatype::Type* type : {a.send.type, a.receive.type}) {
@@ -122,7 +123,8 @@ CollectiveRequest::~CollectiveRequest() {
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call) {
   set_inside(call, comm);
-  Collective operation(*self.instance->coll, comm.collective, call.run, call.arguments);
+  Collective operation(*self.instance->coll, comm.collective, comm.boards, call.run,
+                       call.arguments);
   comm.sequence.start_blocking(operation);
   wait(self, operation);
 }

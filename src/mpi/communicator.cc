@@ -37,6 +37,7 @@ Communicator& make_communicator(Process& self, std::uint64_t context, Group& loc
   const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
   comm.p2p = {0, local.rank, &local.ranks, peers};
   comm.p2p.connected = self.instance->engine->networks().connects_none(local.ranks, local.rank);
+  comm.p2p.shares = remote == nullptr && self.instance->engine->networks().maps_all(local.ranks);
   comm.collective = comm.inside = comm.p2p;
   comm.inside.peers = &local.ranks;
   set_context(comm, context);
@@ -59,6 +60,7 @@ void destroy(Process& self, Communicator& comm) {
        {SubContext::p2p, SubContext::collective, SubContext::create, SubContext::local}) {
     self.instance->engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(sub_context));
   }
+  comm.boards.leave(self.instance->coll->panels);
   drop(self, comm.local);
   drop(self, comm.remote);
   drop(self, comm.errhandler);

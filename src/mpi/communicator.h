@@ -3,6 +3,7 @@
 
 #include "base/list.h"
 #include "base/object.h"
+#include "coll/board.h"
 #include "coll/sequence.h"
 #include "engine/engine.h"
 #include "engine/team.h"
@@ -78,6 +79,7 @@ struct Communicator : base::Object, base::ListNode<> {
   Group* local = nullptr;
   Group* remote = nullptr;     // intercommunicators
   coll::Sequence sequence;     // of collectives: gives each its tag
+  coll::Boards boards;         // ... and its shared memory
   MPI_Comm constant = nullptr; // MPI_COMM_WORLD, MPI_COMM_SELF
   Errhandler* errhandler = nullptr;
   std::unique_ptr<Attributes> attributes;

@@ -51,6 +51,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
   process.counters = {};
   process.last_counters.clear();
   engine->list_counters(process.counters);
+  coll->panels.list(process.counters);
   windows.counters.list(process.counters);
   for (const auto& transport : transports)
     transport->list_counters(process.counters);

@@ -68,10 +68,12 @@ void Job::check_end() {
     if (process.dead) continue;
     for (auto& operation : process.operations) {
       if (operation->request != nullptr) return say(name_of(*operation) + " hangs");
-      const unsigned char rest = reused; // a send's memory is the user's, who has used it
-      if (!operation->receive && std::count(operation->memory.begin(), operation->memory.end(),
-                                            rest) != std::ssize(operation->memory))
-        return say("a send's memory was written to");
+      // The memory of what is complete is the user's, who has used it.
+      const unsigned char rest = reused;
+      if ((!operation->receive || operation->given_back) &&
+          std::count(operation->memory.begin(), operation->memory.end(), rest) !=
+              std::ssize(operation->memory))
+        return say(name_of(*operation) + " was complete, then its memory was written to");
     }
     // What goes by messages is kept until its round is over.
     const bool in_round = std::ranges::any_of(process.partitioned, [](const auto& operation) {

@@ -5,12 +5,15 @@
 // sequentially consistent here: that each step's order of memory is strong enough is for the thread
 // sanitizer (shm_circular_buffer_test).
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -175,19 +178,7 @@ class stepped_atomic_ref {
     macadam::prove::Machine::now->changed();
     macadam::prove::Machine::now->step(0);
   }
-
- private:
-  T& value_;
-};
-
-template <class T>
-class stepped_atomic {
- public:
-  stepped_atomic() = default;
-  stepped_atomic(T value) : value_(value) {}
-  T load(memory_order order) const { return stepped_atomic_ref<T>(value_).load(order); }
-  void store(T value, memory_order order) { stepped_atomic_ref<T>(value_).store(value, order); }
-  bool compare_exchange_weak(T& expected, T desired, memory_order) {
+  bool compare_exchange_strong(T& expected, T desired, memory_order) const {
     const bool same = value_ == expected;
     if (same) {
       value_ = desired;
@@ -200,6 +191,24 @@ class stepped_atomic {
   }
 
  private:
+  T& value_;
+};
+
+template <class T>
+class stepped_atomic {
+ public:
+  stepped_atomic() = default;
+  stepped_atomic(T value) : value_(value) {}
+  T load(memory_order order) const { return stepped_atomic_ref<T>(value_).load(order); }
+  void store(T value, memory_order order) { stepped_atomic_ref<T>(value_).store(value, order); }
+  bool compare_exchange_weak(T& expected, T desired, memory_order order) {
+    return compare_exchange_strong(expected, desired, order);
+  }
+  bool compare_exchange_strong(T& expected, T desired, memory_order order) {
+    return stepped_atomic_ref<T>(value_).compare_exchange_strong(expected, desired, order);
+  }
+
+ private:
   mutable T value_{};
 };
 
@@ -208,9 +217,11 @@ class stepped_atomic {
 // The headers must see the stand-ins; nothing else of the standard library is included after this.
 #define atomic_ref stepped_atomic_ref
 #define atomic stepped_atomic
-#include "net/shm/pair_channel.h"
-#include "net/shm/ring.h"
-#include "net/shm/shared_queue.h"
+#include "net/shm/bulk/chunks.h"
+#include "net/shm/bulk/claims.h"
+#include "net/shm/messages/pair_channel.h"
+#include "net/shm/messages/ring.h"
+#include "net/shm/messages/shared_queue.h"
 #undef atomic
 #undef atomic_ref
 
@@ -571,6 +582,92 @@ TEST(CircularBuffersInEveryOrder, AStampThatComesTooEarlyIsFound) {
         memory.get(), sizeof(Memory));
   } while (machine.failure.empty() && machine.next());
   EXPECT_NE(machine.failure, "");
+}
+
+// ---- Claims: of two processes that could move data, one does.
+
+struct ClaimedGets {
+  SegmentHeader header;
+  std::uint32_t asked = 0; // the ticket of the request that the owner sees
+  std::uint32_t moved = 0; // rounds whose data the owner has moved, a bit each
+  std::uint32_t ended = 0; // rounds that are over: whose memory must not be written
+};
+
+// `checks`: the owner asks the claim before it moves data.
+std::string claimed_gets(bool checks) {
+  constexpr std::uint32_t rounds = 3;
+  Machine machine;
+  const auto memory = std::make_unique<ClaimedGets>();
+  do {
+    new (memory.get()) ClaimedGets();
+    const auto word = [](std::uint32_t& value) { return std::stepped_atomic_ref(value); };
+    const auto asking = [&] {
+      Claims claims(memory->header);
+      for (std::uint32_t round = 1; round <= rounds; ++round) {
+        const std::uint32_t claim = claims.take();
+        const std::uint32_t ticket = claims.offer(claim);
+        word(memory->asked).store(ticket, std::memory_order_release);
+        if (!claims.take_back(claim, ticket))
+          Machine::now->wait([&, round] { return (memory->moved & 1u << round) != 0; });
+        word(memory->ended).store(round, std::memory_order_release);
+        claims.give_back(claim);
+      }
+    };
+    // The owner may read a request late, when the next one has been made with the same claim.
+    const auto owner = [&] {
+      for (std::uint32_t turn = 0; turn < rounds; ++turn) {
+        const std::uint32_t ticket = word(memory->asked).load(std::memory_order_acquire);
+        if (ticket == 0 || (memory->moved & 1u << ticket) != 0) continue;
+        if (checks && !Claims::take_from(memory->header, 0, ticket)) continue;
+        if (word(memory->ended).load(std::memory_order_acquire) >= ticket)
+          return Machine::now->fail("data are moved to memory that the user has back");
+        word(memory->moved).store(memory->moved | 1u << ticket, std::memory_order_release);
+      }
+      // So that nobody waits for it: what is asked from now on is taken back.
+      for (std::uint32_t round = 1; round <= rounds; ++round)
+        if (Claims::take_from(memory->header, 0, round))
+          word(memory->moved).store(memory->moved | 1u << round, std::memory_order_release);
+    };
+    machine.run({asking, owner}, memory.get(), sizeof(ClaimedGets));
+  } while (machine.failure.empty() && machine.next());
+  return machine.failure;
+}
+
+TEST(ClaimsInEveryOrder, OneOfTwoMovesTheData) {
+  EXPECT_EQ(claimed_gets(true), "");
+}
+TEST(ClaimsInEveryOrder, AnOwnerThatDoesNotAskIsFound) {
+  EXPECT_NE(claimed_gets(false), "");
+}
+
+// ---- Chunks: a chunk is one process's from take() to free().
+
+struct ChunkMemory {
+  std::byte front[2 * (line_bytes + line_bytes)] = {};
+};
+
+TEST(ChunksInEveryOrder, EachIsOneProcessAtATime) {
+  explore<ChunkMemory>([](ChunkMemory& memory) {
+    const auto user = [&memory](std::uint32_t seat) {
+      return [&memory, seat] {
+        const Chunks chunks(memory.front, {.offset = 0, .bytes = line_bytes, .count = 2});
+        for (std::uint32_t use = 0; use < 2; ++use) {
+          std::uint32_t chunk = 0;
+          if (!chunks.take(0, seat)) {
+            chunk = 1;
+            if (!chunks.take(1, seat)) continue;
+          }
+          auto& word = *reinterpret_cast<std::uint32_t*>(chunks.data(chunk));
+          std::stepped_atomic_ref(word).store(seat + 1, std::memory_order_relaxed);
+          if (std::stepped_atomic_ref(word).load(std::memory_order_relaxed) != seat + 1)
+            Machine::now->fail("two processes write into a chunk");
+          if (chunks.holder(chunk) != seat) Machine::now->fail("a chunk is somebody else's");
+          chunks.free(chunk);
+        }
+      };
+    };
+    return std::vector<std::function<void()>>{user(0), user(1)};
+  });
 }
 
 } // namespace

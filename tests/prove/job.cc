@@ -35,11 +35,15 @@ Job::~Job() {
   }
 }
 
-void Job::start(int rank, engine::Transport& transport) {
+void Job::start(int rank, engine::Networks networks) {
   Process& process = processes_[index(rank)];
-  process.limits = transport.limits();
+  process.limits = networks.nearest().limits();
+  for (const engine::Transport* const network : networks) {
+    process.limits.eager = std::min(process.limits.eager, network->limits().eager);
+    process.limits.hybrid = std::min(process.limits.hybrid, network->limits().hybrid);
+  }
   process.engine = std::make_unique<engine::Engine>(
-      transport, static_cast<engine::Rank>(processes_.size()), settings_);
+      std::move(networks), static_cast<engine::Rank>(processes_.size()), settings_);
 }
 
 // ---------------------------------------------------------------- the calls
@@ -212,9 +216,12 @@ void Job::probe(int rank, const Step& step) {
   const engine::Message* const found =
       processes_[index(rank)].engine->probe({context_of(step), step.peer, step.tag});
   const int expected = oracle_.oldest(rank, step);
-  if ((found != nullptr) != (expected != Oracle::none))
-    return say(fmt::format("a probe of rank {} finds {}", rank,
-                           found != nullptr ? "a message that is not there" : "nothing"));
+  if (found != nullptr && expected == Oracle::none)
+    return say(fmt::format("a probe of rank {} finds a message of rank {} that is not there", rank,
+                           found->envelope.source));
+  if (found == nullptr && expected != Oracle::none)
+    return say(fmt::format("a probe of rank {} finds nothing, where {} bytes of rank {} have come",
+                           rank, oracle_.message(expected).bytes, oracle_.message(expected).from));
   if (found == nullptr) return;
   const Oracle::Message& message = oracle_.message(expected);
   if (found->envelope.source != message.from || found->envelope.tag != message.tag ||
@@ -287,8 +294,8 @@ void Job::withdraw(Operation& operation) {
 
 void Job::sees_withdraw(int at, int from, std::uint64_t send_id) {
   for (const Operation* send : processes_[index(from)].sends) {
-    if (send->request != nullptr &&
-        static_cast<const engine::SendRequest&>(*send->request).id == send_id)
+    const auto* const request = static_cast<const engine::SendRequest*>(send->request);
+    if ((request != nullptr ? request->id : send->send_id) == send_id)
       oracle_.withdraw(send->number, processes_[index(at)].posting);
   }
 }
@@ -339,6 +346,8 @@ void Job::completed(Operation& operation, engine::Status status) {
   if (oracle_.receive(operation.rank, operation.number).message == Oracle::none)
     arrive_silently(status.source, operation.rank);
   check_message(operation, status);
+  std::fill(operation.memory.begin(), operation.memory.end(), reused);
+  operation.given_back = true;
 }
 
 // Its peer has failed: the process may be told a little later, so that is looked at in the end.
@@ -489,21 +498,23 @@ void Job::loses(int at, int from) {
   oracle_.lose(from, at);
 }
 
-void Job::die(int rank) {
+std::unique_ptr<engine::Engine> Job::die(int rank) {
   Process& process = processes_[index(rank)];
   for (auto& operation : process.operations) {
-    if (operation->request != nullptr)
-      std::exchange(operation->request, nullptr)->continuation = nullptr;
+    if (operation->request == nullptr) continue;
+    if (!operation->receive)
+      operation->send_id = static_cast<const engine::SendRequest&>(*operation->request).id;
+    std::exchange(operation->request, nullptr)->continuation = nullptr;
   }
   for (auto& operation : process.partitioned) {
     operation->send = nullptr;
     operation->receive = nullptr;
   }
-  process.engine.reset();
   process.dead = true;
   process.probed = nullptr;
   for (int other = 0; other < static_cast<int>(processes_.size()); ++other)
     oracle_.lose(other, rank);
+  return std::move(process.engine);
 }
 
 void Job::breaks_down(int rank) {

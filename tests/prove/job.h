@@ -36,8 +36,8 @@ class Job {
   Job& operator=(const Job&) = delete;
   ~Job();
 
-  // Makes the engine of a process. The transport outlives the job.
-  void start(int rank, engine::Transport& transport);
+  // Makes the engine of a process. The transports outlive the job.
+  void start(int rank, engine::Networks networks);
   // Ends it, at rest.
   void stop(int rank) { processes_[index(rank)].engine.reset(); }
   [[nodiscard]] bool is_dead(int rank) const { return processes_[index(rank)].dead; }
@@ -54,8 +54,8 @@ class Job {
   void sees(int at, int from, const std::byte* packet, std::size_t all);
   void sees_notification(int at, int from, std::uint32_t notification, std::size_t bytes);
   void loses(int at, int from);
-  // The process disappears: its engine goes as it is.
-  void die(int rank);
+  // The process disappears. Its engine, as it stands, for who still has its stack.
+  std::unique_ptr<engine::Engine> die(int rank);
   // Its engine cannot go on with anybody.
   void breaks_down(int rank);
   // A poll of this process has ended.
@@ -95,7 +95,9 @@ class Job {
     bool receive = false;
     bool cancelling = false;
     engine::Request* request = nullptr; // null once it is complete
-    std::vector<unsigned char> memory;  // the user's, with gaps where the type has some
+    bool given_back = false;            // a receive is complete: its memory is the user's again
+    std::uint64_t send_id = 0; // of a process that has died: what it sent may still speak of it
+    std::vector<unsigned char> memory; // the user's, with gaps where the type has some
   };
   // What a process had counted when it last polled.
   struct Sending {

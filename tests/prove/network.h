@@ -196,7 +196,6 @@ class Network {
           rank_(rank), limits_{.name = "proof",
                                .message = 4096,
                                .eager = eager_limit,
-                               .always_eager = always_eager_limit,
                                .hybrid = hybrid_limit,
                                .orders_bytes = network.conditions_.last_byte,
                                .notified_put =
@@ -211,13 +210,6 @@ class Network {
     ~Node() override { clear(); }
 
     [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
-    [[nodiscard]] std::size_t eager_to(const engine::Link&) const noexcept override {
-      const bool customized = network_.conditions_.protocols == base::Protocols::customized;
-      return network_.conditions_.less_out && customized ? always_eager_limit : eager_limit;
-    }
-    [[nodiscard]] std::size_t eager_from(const engine::Link&) const noexcept override {
-      return network_.conditions_.less_in ? always_eager_limit : eager_limit;
-    }
     engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
       const InLibrary test(false);
       Link& link = links[peer];

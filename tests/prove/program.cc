@@ -155,10 +155,6 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.throttle = true;
   else if (word == "copies")
     to.copies = true;
-  else if (word == "less_out")
-    to.less_out = true;
-  else if (word == "less_in")
-    to.less_in = true;
   else if (word == "fragments")
     to.fragments = true;
   else if (word.starts_with("refusals="))
@@ -172,12 +168,12 @@ void parse_condition(std::string_view word, Conditions& to) {
   else if (word.starts_with("tags="))
     to.tags = value();
   else
-    throw std::invalid_argument(fmt::format(
-        "\"{}\": a condition is needed: read, write, sender, "
-        "blocking, ordered, either, late, bursts, notifications, last_byte, "
-        "throttle, copies, less_out, less_in, fragments, refusals=N, scarce=N, deaths=N, starved=N "
-        "or tags=N",
-        word));
+    throw std::invalid_argument(
+        fmt::format("\"{}\": a condition is needed: read, write, sender, "
+                    "blocking, ordered, either, late, bursts, notifications, last_byte, "
+                    "throttle, copies, fragments, refusals=N, scarce=N, deaths=N, starved=N "
+                    "or tags=N",
+                    word));
 }
 
 } // namespace
@@ -231,8 +227,6 @@ std::string show(const Program& program) {
   if (c.last_byte) text += " last_byte";
   if (c.throttle) text += " throttle";
   if (c.copies) text += " copies";
-  if (c.less_out) text += " less_out";
-  if (c.less_in) text += " less_in";
   if (c.fragments) text += " fragments";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);
   if (c.scarce != 0) text += fmt::format(" scarce={}", c.scarce);

@@ -13,7 +13,7 @@
 namespace macadam::prove {
 
 // Payload bytes up to which a message is EAGER and HYBRID here: contents are cheap to check.
-inline constexpr std::size_t always_eager_limit = 4, eager_limit = 8, hybrid_limit = 16;
+inline constexpr std::size_t eager_limit = 8, hybrid_limit = 16;
 
 // One call of a process. `peer` may be MPI_ANY_SOURCE, `tag` MPI_ANY_TAG where MPI has them.
 struct Step {
@@ -68,8 +68,6 @@ struct Conditions {
   bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
   bool throttle = false;  // room for one unexpected message
   bool copies = false;    // puts and gets take the poster's processor
-  bool less_out = false;  // senders take EAGER to its lower limit only,
-  bool less_in = false;   // receivers think so
   bool fragments = false; // EAGER messages with data come in two fragments
   unsigned deaths = 0;    // processes that disappear, at any step
   unsigned starved = 0;   // times in one run that there is no memory for something in the library

@@ -22,8 +22,6 @@ Conditions random_conditions(Random& random) {
   if (random.chance(20)) c.tags = 2; // fewer than there are: falls back
   c.fragments = random.chance(30);
   c.copies = random.chance(50);
-  c.less_out = random.chance(30);
-  c.less_in = random.chance(30);
   if (random.chance(30)) c.scarce = 1u << random.pick(8);
   return c;
 }

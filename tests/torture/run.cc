@@ -14,6 +14,10 @@ using namespace net::rdma;
 
 constexpr std::size_t stack_bytes = 256 << 10;
 constexpr unsigned hour_us = 3'600'000'000;
+// Nobody wakes a process when another one is killed: it has to look.
+constexpr unsigned nap_us = 100'000;
+// From when all have started: programs take about as long.
+constexpr double longest_life_ns = 2e6;
 // Virtual time in which nothing is sent or called until all is at rest: longer than anybody
 // computes, and than packets of a connection being made take to be sent again.
 constexpr sim::Time quiet = 300'000 * sim::microsecond;
@@ -51,46 +55,84 @@ class Run::Rank final : public boot::Job {
  public:
   Rank(Run& run, int number, std::uint64_t seed)
       : run_(run), number_(number), random_(seed), processor_(run.scheduler_),
-        fiber_(stack_bytes, [this] { live(); }), device_(run.fabric_, processor_), memory_(~seed) {
+        fiber_(stack_bytes, [this] { live(); }), device_(run.fabric_, processor_), memory_(~seed),
+        system_(node(), place(), device_, processor_) {
     processor_.run_in(&fiber_);
   }
 
-  void resume() { fiber_.resume(); }
+  void resume() {
+    if (!killed_) fiber_.resume();
+  }
+  // Ends where it stands, as by SIGKILL: nothing of it runs any more, not even destructors, so what
+  // it shared stays as it is.
+  void kill() {
+    if (engine_made_ && !ended()) {
+      killed_ = true;
+      processor_.stop();
+      node().fail(place());
+      static_cast<void>(run_.job_->die(number_).release());
+      run_.scheduler_.touch();
+    }
+  }
+  void forbid_copies() { system_.forbid_copies(); }
   // Something to be done by this rank, as soon as it has nothing else to do.
   void give(std::function<bool(Rank&)> task) {
     task_ = std::move(task);
     device_.wake();
+    if (networks_) networks_->nearest().wake();
   }
-  [[nodiscard]] bool ended() const { return fiber_.ended(); }
+  [[nodiscard]] bool killed() const { return killed_; }
+  [[nodiscard]] bool ended() const { return killed_ || fiber_.ended(); }
   [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] bool has_transport() const { return transport_ != nullptr; }
-  [[nodiscard]] RdmaTransport& transport() { return *transport_; }
+  [[nodiscard]] bool drain() const { return networks_->drain(); }
+  // Null where it has none.
+  [[nodiscard]] RdmaTransport* rdma() { return rdma_.get(); }
+  [[nodiscard]] sim::SimulatedNeighbors* neighbors() { return neighbors_.get(); }
   [[nodiscard]] sim::SimulatedDevice& device() { return device_; }
-  void finish() { transport_.reset(); }
+  void finish() {
+    rdma_.reset();
+    neighbors_.reset();
+  }
 
   // boot::Job
   [[nodiscard]] int rank() const override { return number_; }
   [[nodiscard]] int size() const override { return run_.ranks(); }
   [[nodiscard]] boot::Secret secret() const override { return {7, 7, 7}; }
-  [[nodiscard]] int cores() const override { return size(); }
-  void publish(std::span<const std::byte>) override { endpoint_ = transport_->endpoint(); }
-  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
-    const auto& its = run_.ranks_[static_cast<std::size_t>(rank)]->endpoint_;
-    if (!its) return std::nullopt;
-    return std::as_bytes(std::span(&*its, 1));
+  [[nodiscard]] int cores() const override { return run_.setup_.cores; }
+  void publish(std::span<const std::byte> endpoint) override {
+    endpoint_.emplace(endpoint.begin(), endpoint.end());
   }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    const auto& its = other(rank).endpoint_;
+    if (!its) return std::nullopt;
+    return std::span<const std::byte>(*its);
+  }
+  [[nodiscard]] int node(int rank) const override { return rank / per_node(); }
+  [[nodiscard]] int local_rank() const override { return place(); }
+  [[nodiscard]] int neighbour(int index) const override { return number_ - place() + index; }
+  [[nodiscard]] int local_size() const override {
+    return std::min(per_node(), size() - neighbour(0));
+  }
+  [[nodiscard]] bool is_local(int rank) const override { return node(rank) == node(number_); }
+  [[nodiscard]] boot::SharedMemory own_memory() override { return memory_of(number_); }
+  [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
+    return node().memory(other(rank).place());
+  }
+  [[nodiscard]] pid_t pid(int rank) const override { return sim::Node::pid(other(rank).place()); }
+  [[nodiscard]] boot::Life life(int rank) const override {
+    return other(rank).killed_ ? boot::Life::failed : boot::Life::unknown;
+  }
+  [[nodiscard]] unsigned failures() const override { return node().failures(); }
 
  private:
   void live() {
     try {
-      processes_.emplace(*this);
-      transport_ =
-          std::make_unique<RdmaTransport>(device_, *processes_, run_.setup_.settings, &memory_);
-      publish({});
-      witness_.emplace(*transport_, *run_.job_, number_, run_.setup_.notifications);
-      run_.job_->start(number_, *witness_);
-      for (unsigned fruitless = 0; !transport_->connect_at_start();)
-        if (!progress()) transport_->idle(++fruitless, 50);
+      make_networks();
+      run_.job_->start(number_, *networks_);
+      engine_made_ = true;
+      for (unsigned fruitless = 0; !networks_->connect_at_start();)
+        if (!progress()) networks_->idle(++fruitless, 50);
+      networks_->resume();
       const auto& steps = run_.setup_.program.ranks[static_cast<std::size_t>(number_)];
       while (run_.job_->next(number_) < steps.size() && run_.job_->may_call(number_)) {
         pass_time();
@@ -101,6 +143,31 @@ class Run::Rank final : public boot::Job {
     } catch (const std::exception& error) {
       run_.job_->say(fmt::format("rank {} throws: {}", number_, error.what()));
     }
+  }
+
+  // Shared memory where there are neighbours, RDMA where there are others.
+  void make_networks() {
+    const base::Settings& settings = run_.setup_.settings;
+    processes_.emplace(*this);
+    std::vector<engine::Transport*> networks;
+    const auto add = [&](engine::Transport& transport) {
+      witnesses_.push_back(
+          std::make_unique<Witness>(transport, *run_.job_, number_, run_.setup_.notifications));
+      networks.push_back(witnesses_.back().get());
+    };
+    if (local_size() > 1) {
+      neighbors_ = std::make_unique<sim::SimulatedNeighbors>(*processes_, settings, system_);
+      add(*neighbors_);
+    }
+    wire::Endpoint endpoint{};
+    if (local_size() < size()) {
+      rdma_ = std::make_unique<RdmaTransport>(device_, *processes_, settings, &memory_,
+                                              neighbors_.get());
+      add(*rdma_);
+      endpoint = rdma_->endpoint();
+    }
+    networks_.emplace(std::move(networks));
+    publish(std::as_bytes(std::span(&endpoint, 1)));
   }
 
   // What a program does between its calls.
@@ -124,8 +191,9 @@ class Run::Rank final : public boot::Job {
         if (progress())
           fruitless = 0;
         else
-          transport_->idle(++fruitless, 50);
+          networks_->idle(++fruitless, 50);
       }
+      networks_->resume();
       return;
     }
     default:
@@ -138,14 +206,15 @@ class Run::Rank final : public boot::Job {
     unsigned fruitless = 0;
     while (!run_.over_) {
       if (task_) {
+        networks_->resume();
         run_.found_ = std::exchange(task_, nullptr)(*this) || run_.found_;
         fruitless = 0;
       } else if (progress()) {
         fruitless = 0;
-      } else if (!transport_->sleeps() && fruitless > 50) {
+      } else if (rdma_ != nullptr && !rdma_->sleeps() && fruitless > 50) {
         compute(1000); // such waits do not sleep, and would take long to simulate
       } else {
-        transport_->idle(++fruitless, hour_us);
+        networks_->idle(++fruitless, run_.setup_.deaths ? nap_us : hour_us);
       }
     }
   }
@@ -156,6 +225,15 @@ class Run::Rank final : public boot::Job {
     device_.compute((slow ? 10 : 1) * microseconds * sim::microsecond);
   }
 
+  [[nodiscard]] int per_node() const { return run_.setup_.ranks_per_node; }
+  [[nodiscard]] int place() const { return number_ % per_node(); }
+  [[nodiscard]] sim::Node& node() const {
+    return *run_.nodes_[static_cast<std::size_t>(number_ / per_node())];
+  }
+  [[nodiscard]] const Rank& other(int rank) const {
+    return *run_.ranks_[static_cast<std::size_t>(rank)];
+  }
+
   Run& run_;
   const int number_;
   prove::Random random_;
@@ -163,10 +241,15 @@ class Run::Rank final : public boot::Job {
   sim::Fiber fiber_; // early: objects on its stack may be linked in the others
   sim::SimulatedDevice device_;
   Suspicious memory_;
+  sim::SimulatedSystem system_;
   std::optional<boot::Processes> processes_;
-  std::optional<wire::Endpoint> endpoint_; // published
-  std::unique_ptr<RdmaTransport> transport_;
-  std::optional<Witness> witness_;
+  std::optional<std::vector<std::byte>> endpoint_; // published
+  std::unique_ptr<sim::SimulatedNeighbors> neighbors_;
+  std::unique_ptr<RdmaTransport> rdma_;
+  std::vector<std::unique_ptr<Witness>> witnesses_;
+  std::optional<engine::Networks> networks_;
+  bool engine_made_ = false;
+  bool killed_ = false;
   std::function<bool(Rank&)> task_;
 };
 
@@ -175,6 +258,9 @@ Run::Run(const Setup& setup, const prove::Types& types, std::uint64_t seed)
                                                            : sim::Scheduler::Ties::in_order),
       fabric_(scheduler_, setup.model, setup.faults, seed),
       job_(std::make_unique<prove::Job>(setup.program, types, setup.settings)) {
+  const auto ranks = static_cast<int>(setup.program.ranks.size());
+  for (int first = 0; first < ranks; first += setup.ranks_per_node)
+    nodes_.push_back(std::make_unique<sim::Node>(setup.ranks_per_node));
   for (std::size_t rank = 0; rank < setup.program.ranks.size(); ++rank)
     ranks_.push_back(std::make_unique<Rank>(*this, static_cast<int>(rank), seed + (rank << 32)));
 }
@@ -218,6 +304,14 @@ std::string Run::execute() {
     const double late = fabric_.random().fraction() * setup_.model.start_spread_ns;
     scheduler_.at(sim::from_ns(late), [its = rank.get()] { its->resume(); });
   }
+  const auto in_between = [&](double until_ns, auto what) {
+    const auto victim =
+        static_cast<std::size_t>(fabric_.random().below(static_cast<std::uint64_t>(ranks())));
+    const double when = setup_.model.start_spread_ns + fabric_.random().fraction() * until_ns;
+    scheduler_.at(sim::from_ns(when), [its = ranks_[victim].get(), what] { what(*its); });
+  };
+  if (setup_.deaths) in_between(longest_life_ns, [](Rank& rank) { rank.kill(); });
+  if (setup_.forbids) in_between(longest_life_ns, [](Rank& rank) { rank.forbid_copies(); });
   settle();
   check_steps();
   if (!wrong()) job_->check_rest();
@@ -227,7 +321,7 @@ std::string Run::execute() {
   });
   repeat([this](Rank& rank) { return job_->receive_rest(rank.number()); }, "messages come");
   job_->check_end();
-  repeat([](Rank& rank) { return !rank.transport().drain(); }, "transports are drained");
+  repeat([](Rank& rank) { return !rank.drain(); }, "transports are drained");
   if (!wrong()) check_transports();
   over_ = true;
   each({});
@@ -241,9 +335,10 @@ std::string Run::where_it_stands() const {
   std::string text = fmt::format(" (after {} s)", sim::seconds(scheduler_.now()));
   for (const auto& rank : ranks_) {
     text += fmt::format("\nrank {} at step {}", rank->number(), job_->next(rank->number()));
-    if (!rank->has_transport()) continue;
+    if (rank->killed()) text += ", killed";
     base::CounterList counters;
-    rank->transport().list_counters(counters);
+    if (rank->rdma() != nullptr) rank->rdma()->list_counters(counters);
+    if (rank->neighbors() != nullptr) rank->neighbors()->list_counters(counters);
     for (const base::Counter& counter : counters.rows()) {
       if (*counter.value != 0) text += fmt::format(" {}={}", counter.name, *counter.value);
     }
@@ -254,7 +349,7 @@ std::string Run::where_it_stands() const {
 void Run::check_steps() {
   for (int rank = 0; rank < ranks(); ++rank) {
     const std::size_t steps = setup_.program.ranks[static_cast<std::size_t>(rank)].size();
-    if (job_->next(rank) != steps)
+    if (!ranks_[static_cast<std::size_t>(rank)]->killed() && job_->next(rank) != steps)
       say(fmt::format("rank {} stands still in its step {}", rank, job_->next(rank)));
   }
 }
@@ -263,7 +358,9 @@ void Run::check_steps() {
 void Run::check_transports() {
   std::size_t credits = 0, connections = 0;
   for (const auto& rank : ranks_) {
-    const RdmaTransport::InUse now = rank->transport().in_use();
+    if (rank->neighbors() != nullptr && !rank->killed()) check_neighbors(*rank);
+    if (rank->rdma() == nullptr) continue;
+    const RdmaTransport::InUse now = rank->rdma()->in_use();
     if (now.buffers + now.transfers + now.registrations != 0)
       say(fmt::format("rank {} keeps {} buffers of sends, {} transfers, {} registrations",
                       rank->number(), now.buffers, now.transfers, now.registrations));
@@ -272,10 +369,10 @@ void Run::check_transports() {
     if (now.receives < shape.shared && !setup_.breaks)
       say(fmt::format("rank {} has {} shared receives left of {}", rank->number(), now.receives,
                       shape.shared));
-    if (rank->transport().fallbacks().size() != lowered.size() && !setup_.breaks)
-      say(fmt::format("rank {} tells: {}", rank->number(), rank->transport().fallbacks().back()));
+    if (rank->rdma()->fallbacks().size() != lowered.size() && !setup_.breaks)
+      say(fmt::format("rank {} tells: {}", rank->number(), rank->rdma()->fallbacks().back()));
     credits += now.credits;
-    connections += shape.window * rank->transport().connections();
+    connections += shape.window * rank->rdma()->connections();
   }
   if (credits != connections && !setup_.breaks)
     say(fmt::format("{} credits are there, {} were given", credits, connections));
@@ -283,9 +380,18 @@ void Run::check_transports() {
     say(fmt::format("{} accesses to memory were refused", fabric_.counters.refused));
 }
 
+// What a process that was killed held of another's is back, but for a claim that it may have taken.
+void Run::check_neighbors(Rank& rank) {
+  const net::shm::Transport::InUse now = rank.neighbors()->in_use();
+  if (now.streams + now.gets + now.claims + now.permits + now.chunks != 0)
+    say(fmt::format("rank {} keeps {} streams, {} gets, {} claims, {} permits, {} chunks",
+                    rank.number(), now.streams, now.gets, now.claims, now.permits, now.chunks));
+}
+
 // The processes have ended: nothing is left of them.
 void Run::check_devices() {
   for (const auto& rank : ranks_) {
+    if (rank->killed()) continue;
     if (!rank->ended()) return say(fmt::format("rank {} does not end", rank->number()));
     job_->stop(rank->number());
     rank->finish();

@@ -6,6 +6,7 @@
 #include "prove/random_program.h"
 #include "sim/device.h"
 #include "sim/fiber.h"
+#include "sim/neighbors.h"
 #include "torture/setup.h"
 #include "torture/witness.h"
 
@@ -18,7 +19,8 @@
 
 namespace macadam::torture {
 
-// One random program: real engines and RDMA transports over simulated devices, each rank in a
+// One random program: real engines over the library's transports, RDMA's on simulated devices and
+// shared memory's on simulated nodes, each rank in a
 // fiber with a processor of its own, in virtual time. Ranks that have nothing to do sleep for ever,
 // so that a wake-up which is lost is a program that hangs.
 class Run {
@@ -45,12 +47,14 @@ class Run {
   void repeat(const std::function<bool(Rank&)>& task, const char* what);
   void check_steps();
   void check_transports();
+  void check_neighbors(Rank& rank);
   void check_devices();
   [[nodiscard]] std::string where_it_stands() const;
 
   const Setup& setup_;
   sim::Scheduler scheduler_;
   sim::Fabric fabric_;
+  std::vector<std::unique_ptr<sim::Node>> nodes_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<prove::Job> job_;
   bool over_ = false;

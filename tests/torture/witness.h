@@ -17,6 +17,10 @@ class Witness final : public engine::Transport, engine::Sink {
   }
 
   [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
+  [[nodiscard]] bool reaches(engine::Rank peer) const noexcept override {
+    return transport_.reaches(peer);
+  }
+  bool connect_at_start() override { return transport_.connect_at_start(); }
   engine::Link& connect(engine::Rank peer, engine::PeerState& state) override {
     engine::Link& link = transport_.connect(peer, state);
     tell(peer, state);
@@ -72,6 +76,9 @@ class Witness final : public engine::Transport, engine::Sink {
     return transport_.idle(fruitless, longest_us);
   }
   void resume() override { transport_.resume(); }
+  void wake() override { transport_.wake(); }
+  void arm() override { transport_.arm(); }
+  [[nodiscard]] unsigned longest_sleep_us() const override { return transport_.longest_sleep_us(); }
   [[nodiscard]] double now() const override { return transport_.now(); }
   void list_counters(base::CounterList& list) const override { transport_.list_counters(list); }
   [[nodiscard]] std::vector<std::string> fallbacks() const override {
@@ -84,6 +91,15 @@ class Witness final : public engine::Transport, engine::Sink {
                   std::size_t bytes) noexcept override {
     job_.sees(rank_, static_cast<int>(source), message, bytes);
     sink_->on_message(source, message, bytes);
+  }
+  void on_first_fragment(engine::Rank source, const std::byte* fragment, std::size_t bytes,
+                         std::size_t rest) noexcept override {
+    job_.sees(rank_, static_cast<int>(source), fragment, bytes + rest);
+    sink_->on_first_fragment(source, fragment, bytes, rest);
+  }
+  void on_next_fragment(engine::Rank source, const std::byte* fragment,
+                        std::size_t bytes) noexcept override {
+    sink_->on_next_fragment(source, fragment, bytes);
   }
   void on_put(engine::Rank source, std::uint32_t notification,
               std::size_t bytes) noexcept override {

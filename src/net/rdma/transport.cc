@@ -34,7 +34,6 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
   return {.name = "rdma",
           .message = model::header_room + eager - model::receive_headroom,
           .eager = eager,
-          .always_eager = eager,
           .hybrid = static_cast<std::size_t>(settings.rdma_hybrid),
           // A message must not pass a write whose end its target looks for.
           .orders_bytes = device.orders_bytes && device.orders_arrivals,
@@ -348,6 +347,7 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
 // While a connection is being made, packets may have to be sent again; and what a burst needed is
 // given back a period later, or two.
 unsigned RdmaTransport::longest_sleep_us() const {
+  if (!sleeps()) return 0; // what comes ends no sleep, a neighbour's neither
   if (connector_->busy()) return packet_interval_us;
   return pool_.falling() ? static_cast<unsigned>(model::pool_period * 1e6) : UINT_MAX;
 }

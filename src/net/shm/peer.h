@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/chunks.h"
-#include "net/shm/pair_channel.h"
+#include "net/shm/bulk/chunks.h"
+#include "net/shm/messages/pair_channel.h"
+#include "net/shm/messages/shared_queue.h"
+#include "net/shm/policy/copy_policy.h"
 #include "net/shm/segment.h"
-#include "net/shm/selector.h"
-#include "net/shm/shared_queue.h"
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,22 +47,18 @@ struct Peer final : engine::Link {
   WarmChunks warm;
 
   // Receiving.
-  std::byte* ring_memory = nullptr;         // the ring we gave, null: none
-  bool ring_read = false;                   // the peer writes into it: we poll it
-  bool busy = false;                        // it held a message when we looked last
-  bool revoking = false;                    // we want it back
-  bool grant_owed = false;                  // GRANT found no room yet
-  bool revoke_owed = false;                 // REVOKE found no room yet
-  bool owing = false;                       // in Transport::owing_
-  std::uint64_t heard = 0;                  // messages, halved now and then
-  std::uint64_t consider_at = 0;            // `heard` at which the peer may get a ring
-  MethodSelector method_selector;           // for long data from the peer
-  std::array<CopyCost, size_classes> costs; // of those
-  StoresSelector stores_selector;           // for their place here
-  Stores placing = Stores::cached;          // what comes now
-  double began = 0;                         // when that began, if it is timed
-  std::uint64_t fragments_left = 0;         // bytes to come of a message that has begun
-  bool half_missing = false;                // of what comes now, we could not copy our half
+  std::byte* ring_memory = nullptr; // the ring we gave, null: none
+  bool ring_read = false;           // the peer writes into it: we poll it
+  bool busy = false;                // it held a message when we looked last
+  bool revoking = false;            // we want it back
+  bool grant_owed = false;          // GRANT found no room yet
+  bool revoke_owed = false;         // REVOKE found no room yet
+  bool owing = false;               // in Transport::owing_
+  std::uint64_t heard = 0;          // messages, halved now and then
+  std::uint64_t consider_at = 0;    // `heard` at which the peer may get a ring
+  CopyPolicy policy;                // for long data from the peer
+  double began = 0;                 // when that began, if it is timed
+  std::uint64_t fragments_left = 0; // bytes to come of a message that has begun
 };
 
 // The peers that this process has had to do with.

@@ -48,8 +48,10 @@ std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset,
 } // namespace
 
 Mapping::Mapping(const SharedMemory& memory, Extent extent)
-    : base_(map(extent.bytes, MAP_SHARED, memory.fd, memory.offset + extent.offset)),
-      extent_(extent), shared_(true) {}
+    : base_(memory.here != nullptr
+                ? memory.here + extent.offset
+                : map(extent.bytes, MAP_SHARED, memory.fd, memory.offset + extent.offset)),
+      extent_(extent), shared_(true), ours_(memory.here == nullptr) {}
 
 Mapping::Mapping(Extent extent)
     : base_(map(extent.bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), extent_(extent) {}
@@ -58,16 +60,19 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(extent_, other.extent_);
   std::swap(shared_, other.shared_);
+  std::swap(ours_, other.ours_);
   return *this;
 }
 
 Mapping::~Mapping() {
-  if (base_ != nullptr) munmap(base_, extent_.bytes);
+  if (base_ != nullptr && ours_) munmap(base_, extent_.bytes);
 }
 
 // Pages that nobody has touched are not taken.
 void Mapping::share(const SharedMemory& memory) {
   if (shared_) return;
+  if (memory.here != nullptr)
+    base::fail(MPI_ERR_INTERN, "memory without a descriptor cannot take the place of other memory");
   const Mapping file(memory, extent_);
   constexpr std::uint64_t piece = 4096;
   static constexpr std::array<std::byte, piece> zeros = {};

@@ -120,6 +120,7 @@ class Mapping {
   std::byte* base_ = nullptr;
   Extent extent_;
   bool shared_ = false;
+  bool ours_ = true; // to be unmapped
 };
 
 // The memory of this process: extents, made and removed as they are needed. That of a process

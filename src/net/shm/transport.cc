@@ -56,12 +56,9 @@ bool is_sound(const Extent& front, const SegmentHeader& header) {
 engine::Limits make_limits(const base::Settings& settings) {
   const std::size_t eager = std::min(static_cast<std::size_t>(settings.shm_eager), longest_eager);
   const auto hybrid = static_cast<std::size_t>(settings.shm_hybrid);
-  // What EAGER leaves must go by HYBRID: the sender waits for nobody either way.
-  const bool fixed = settings.protocols != base::Protocols::customized || hybrid < eager;
   return {.name = "shm",
           .message = eager + longest_header,
           .eager = eager,
-          .always_eager = fixed ? eager : eager / 4 * 3,
           .hybrid = hybrid,
           .orders_bytes = false,
           .packet = 4096, // the kernel copies by pages, and to call it costs as much as some
@@ -444,10 +441,6 @@ void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
     return on_get_request(peer, line);
   case Kind::get_done:
     return on_get_done(line, sink);
-  case Kind::split_request:
-    return on_split_request(peer, line, sink);
-  case Kind::split_done:
-    return on_split_done(peer, line);
   case Kind::grant:
     return on_grant(peer, line);
   case Kind::revoke:
@@ -578,6 +571,15 @@ void Transport::free(void* memory) noexcept {
   (of_first ? heap_ : heap()).free(memory);
 }
 
+Transport::InUse Transport::in_use() const {
+  InUse now{.streams = stream_slab_.live(), .gets = get_slab_.live(), .claims = claims_.in_use()};
+  for (const std::uint64_t word : permits_used_)
+    now.permits += static_cast<std::size_t>(std::popcount(word));
+  for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
+    now.chunks += chunks_.holder(chunk).has_value() ? 1 : 0;
+  return now;
+}
+
 void Transport::list_counters(base::CounterList& list) const {
   const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
     list.add("shm", name, text, value);
@@ -593,8 +595,6 @@ void Transport::list_counters(base::CounterList& list) const {
   add("bytes_cross_copied", "bytes put or got by cross-memory attach",
       counters_.bytes_cross_copied);
   add("cross_copies", "times the kernel was asked for that", counters_.cross_copies);
-  add("bytes_split_copied", "bytes put or got of which either core cross-copied half",
-      counters_.bytes_split_copied);
   add("bytes_streamed", "bytes put in fragments through the segment", counters_.bytes_streamed);
   add("streams_cut", "streams that cross-memory attach finished, as the target stopped polling",
       counters_.streams_cut);

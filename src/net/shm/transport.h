@@ -8,7 +8,8 @@
 #include "boot/processes.h"
 #include "engine/breakdown.h"
 #include "engine/transport.h"
-#include "net/shm/copy.h"
+#include "net/shm/bulk/claims.h"
+#include "net/shm/bulk/copy.h"
 #include "net/shm/heap.h"
 #include "net/shm/peer.h"
 #include "net/shm/system.h"
@@ -42,7 +43,6 @@ struct Counters {
   std::uint64_t bytes_mapped = 0;
   std::uint64_t bytes_cross_copied = 0;
   std::uint64_t cross_copies = 0;
-  std::uint64_t bytes_split_copied = 0;
   std::uint64_t bytes_streamed = 0;
   std::uint64_t streams_cut = 0;
   std::uint64_t taken_back = 0;
@@ -55,7 +55,6 @@ struct Stream : base::ListNode<> {
   enum class End : std::uint8_t {
     complete_put, // `id` is the cookie of our put
     answer_get,   // `id` is the get of the peer whose memory we fill
-    answer_split, // `id` is the claim of the peer whose half we had to copy
   };
   Peer* peer = nullptr;
   const std::byte* from = nullptr;
@@ -65,13 +64,11 @@ struct Stream : base::ListNode<> {
   std::uint32_t notification = 0; // 0: none
   bool notified = false;          // the target has it
   bool exchange = false;          // the target moves data too
-  std::uint32_t claim = no_claim; // ours, until the target has copied its half
   CopyMethod method = CopyMethod::chunks;
   double begin = 0; // if it is timed
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
-  bool refused = false; // the kernel must not
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -89,7 +86,7 @@ struct PendingGet : base::ListNode<> {
 
 // Shared memory as a network. One instance a process; several in one process work too, each used by
 // one thread.
-class Transport final : public engine::Transport {
+class Transport : public engine::Transport {
  public:
   // Lays out this process's segment; then it may be published. All outlive the transport. Throws
   // MPI_ERR_NO_MEM if there is no memory for the queue.
@@ -100,8 +97,6 @@ class Transport final : public engine::Transport {
   ~Transport() override;
 
   [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
-  [[nodiscard]] std::size_t eager_to(const engine::Link& link) const noexcept override;
-  [[nodiscard]] std::size_t eager_from(const engine::Link& link) const noexcept override;
   [[nodiscard]] bool reaches(Rank peer) const noexcept override {
     return processes_.is_local(peer);
   }
@@ -125,6 +120,7 @@ class Transport final : public engine::Transport {
   [[nodiscard]] bool is_mapped(RemoteMemory memory) const noexcept override;
   std::byte* mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) override;
   const char* why_not_direct(engine::Link& link) noexcept override;
+  void wake_peer(engine::Link& link) noexcept override;
   Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                std::uint64_t cookie) noexcept override;
   Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
@@ -149,6 +145,16 @@ class Transport final : public engine::Transport {
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
   [[nodiscard]] std::size_t memory_bytes() const override;
+
+  // What this process uses now, for tests: all of it is free when nothing is under way.
+  struct InUse {
+    std::size_t streams = 0;
+    std::size_t gets = 0;
+    std::size_t claims = 0;
+    std::size_t permits = 0;
+    std::size_t chunks = 0; // of ours, taken by whomever
+  };
+  [[nodiscard]] InUse in_use() const;
 
  private:
   enum class Copied : std::uint8_t { yes, refused, failed };
@@ -211,17 +217,9 @@ class Transport final : public engine::Transport {
   bool post_put_fragment(Stream& stream);
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
-  [[nodiscard]] static Stores placing(Peer& peer, const Fragment& fragment);
   void begin(Peer& peer, const Fragment& fragment);
   void learn(Peer& peer, std::size_t bytes, CopyMethod method, double began);
   [[nodiscard]] static CopyHint hint_of(const Peer& peer, std::size_t bytes);
-  [[nodiscard]] std::size_t eager_limit(CopyMethod method) const;
-
-  // split_copy.cc
-  void split_copy(Stream& stream);
-  void on_split_request(Peer& peer, const Line& line, Sink& sink);
-  void on_split_done(const Peer& peer, const Line& line);
-  static bool lost_half(Peer& peer);
 
   // stream.cc
   void probe(Peer& peer);
@@ -247,12 +245,6 @@ class Transport final : public engine::Transport {
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);
   void take_up_later(Stream& stream);
-  std::uint32_t take_claim();
-  void give_claim_back(std::uint32_t claim) { claims_used_ &= ~(1u << claim); }
-  std::uint32_t offer_claim(std::uint32_t claim);
-  bool take_claim_back(std::uint32_t claim, std::uint32_t ticket);
-  static void check_claim(const Peer& writer, std::uint32_t claim);
-  static bool claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket);
   void ask(PendingGet& get);
   bool take_back(PendingGet& get);
   void finish(PendingGet& get, bool ok, Sink& sink);
@@ -302,9 +294,7 @@ class Transport final : public engine::Transport {
   base::Slab<PendingGet> get_slab_;
   base::List<PendingGet> gets_;
   base::IdTable<PendingGet> get_ids_;
-  std::uint32_t claims_used_ = 0; // a bit for each SegmentHeader::claim
-  std::array<Stream*, SegmentHeader::claims> split_copies_ = {}; // by claim
-  std::uint32_t last_ticket_ = 0;
+  Claims claims_{segment_.front().header()};
   std::array<std::uint64_t, SegmentHeader::permits / 64> permits_used_ = {}; // a bit for each
   std::uint64_t last_permit_ = 0;
   std::vector<Peer*> awaited_; // wanted, and not published yet

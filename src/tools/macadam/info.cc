@@ -5,7 +5,7 @@
 #include "boot/configuration.h"
 #include "boot/machine.h"
 #include "coll/selection.h"
-#include "net/shm/copy.h"
+#include "net/shm/bulk/copy.h"
 #include "tools/macadam/adapters.h"
 
 #include <mpi.h>

@@ -41,7 +41,7 @@ struct Network {
   std::int64_t longest_eager;
   std::int64_t longest_hybrid;
 };
-constexpr Network shared_memory = {"shm", "MACADAM_SHM_", 64 << 10, 1 << 20};
+constexpr Network shared_memory = {"shm", "MACADAM_SHM_", 256 << 10, 1 << 20};
 constexpr Network adapters = {"rdma", "MACADAM_RDMA_", 16 << 10, 1 << 20};
 
 std::vector<std::int64_t> sizes(std::int64_t first, std::int64_t last) {

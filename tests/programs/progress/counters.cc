@@ -67,8 +67,8 @@ int main(int argc, char** argv) {
       argc, argv,
       {{"small_sender_early", [] { row(4000, Early::sender, "eager_sent"); }},
        {"small_receiver_early", [] { row(4000, Early::receiver, "eager_sent"); }},
-       {"medium_sender_early", [] { row(40000, Early::sender, "hybrid_sent"); }},
-       {"medium_receiver_early", [] { row(40000, Early::receiver, "recv_rndv"); }},
+       {"medium_sender_early", [] { row(200000, Early::sender, "hybrid_sent"); }},
+       {"medium_receiver_early", [] { row(200000, Early::receiver, "recv_rndv"); }},
        {"large_sender_early", [] { row(500000, Early::sender, "send_rndv_read"); }},
        {"large_receiver_early", [] { row(500000, Early::receiver, "recv_rndv"); }},
        {"wildcards_do_not_announce", wildcards_do_not_announce}});

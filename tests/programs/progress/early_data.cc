@@ -10,7 +10,7 @@ namespace {
 // The receiver posts, computes without MPI, and finds the data there before it waits.
 void early_receiver_needs_no_second_call() {
   if (!check::is_macadam()) return;
-  for (int bytes : {100000, 400000, 1 << 20}) {
+  for (int bytes : {300000, 400000, 1 << 20}) {
     const auto n = static_cast<std::size_t>(bytes);
     if (check::rank == 0) {
       check::token_recv(1);

@@ -134,9 +134,11 @@ void for_everything(Kind kind, Test&& test) {
     for (const int ranks : rank_counts) {
       for (const bool wild : {false, true}) {
         ++seed;
-        World world(ranks, wild ? rough(seed) : calm());
+        World world(ranks, options_for(algorithm, wild ? rough(seed) : calm()));
         world.force(kind, algorithm);
-        for (const MPI_Count count : {0, 1, 9, 40, 300}) {
+        std::vector<MPI_Count> counts = {0, 1, 9, 40, 300};
+        if (algorithm == Algorithm::shared && ranks <= 5) counts.push_back(25000); // in chunks
+        for (const MPI_Count count : counts) {
           for (const Element& send : all) {
             for (const Element& receive : all) {
               for (const bool in_place : {false, true}) {
@@ -196,7 +198,7 @@ struct Uneven {
 TEST(Movement, Barrier) {
   for (const Algorithm algorithm : coll::algorithms_of(Kind::barrier)) {
     for (const int ranks : rank_counts) {
-      World world(ranks, rough(static_cast<std::uint64_t>(ranks)));
+      World world(ranks, options_for(algorithm, rough(static_cast<std::uint64_t>(ranks))));
       world.force(Kind::barrier, algorithm);
       expect_no_errors(world.run(&coll::barrier, [](int) { return Arguments(); }));
       EXPECT_TRUE(world.at_rest());
@@ -208,12 +210,13 @@ TEST(Movement, Barrier) {
 TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
   for (const Algorithm algorithm : coll::algorithms_of(Kind::barrier)) {
     for (const int ranks : {2, 5, 8}) {
-      World world(ranks, rough(7));
+      World world(ranks, options_for(algorithm, rough(7)));
       world.force(Kind::barrier, algorithm);
       std::vector<std::unique_ptr<Operation>> operations;
       const auto come = [&](int rank) {
         operations.push_back(std::make_unique<Operation>(world.resources(rank), world.team(rank),
-                                                         &coll::barrier, Arguments()));
+                                                         world.boards(rank), &coll::barrier,
+                                                         Arguments()));
         world.sequence(rank).start_blocking(*operations.back());
       };
       for (int rank = 1; rank < ranks; ++rank)
@@ -259,7 +262,7 @@ TEST(Movement, LongBcast) {
   const std::vector<Element> all = elements();
   for (const Algorithm algorithm : coll::algorithms_of(Kind::bcast)) {
     for (const Element& element : all) {
-      World world(3, rough(11));
+      World world(3, options_for(algorithm, rough(11)));
       world.force(Kind::bcast, algorithm);
       std::vector<std::unique_ptr<Buffer>> data;
       for (int i = 0; i < 3; ++i)

@@ -49,7 +49,8 @@ class Step {
     a.receive = blocks(in(rank), count_);
     a.op = &sum();
     a.root = root_;
-    return std::make_unique<Operation>(world.resources(rank), world.team(rank), runs[kind_], a);
+    return std::make_unique<Operation>(world.resources(rank), world.team(rank), world.boards(rank),
+                                       runs[kind_], a);
   }
 
   void check(int rank) {

@@ -165,11 +165,13 @@ void for_everything(Kind kind, Test&& test) {
     for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16}) {
       for (const bool wild : {false, true}) {
         ++seed;
-        World world(ranks, wild ? rough(seed) : calm());
+        World world(ranks, options_for(algorithm, wild ? rough(seed) : calm()));
         world.force(kind, algorithm);
         for (const Case& one : cases()) {
           if (!one.op.commutative() && !coll::keeps_order(kind, algorithm)) continue;
-          for (const MPI_Count count : {0, 1, 2, 13, 64, 250}) {
+          std::vector<MPI_Count> counts = {0, 1, 2, 13, 64, 250};
+          if (algorithm == Algorithm::shared && ranks <= 5) counts.push_back(50001); // in chunks
+          for (const MPI_Count count : counts) {
             for (const bool in_place : {false, true}) {
               SCOPED_TRACE(fmt::format("{} {}, {} ranks, {} of {}{}, seed {}", name(kind),
                                        name(algorithm), ranks, one.name, count,
@@ -326,7 +328,7 @@ TEST(Reduction, ReduceScatter) {
 TEST(Reduction, AllreduceGivesTheSameBitsEverywhere) {
   for (const Algorithm algorithm : coll::algorithms_of(Kind::allreduce)) {
     for (const int ranks : {2, 3, 5, 7, 8, 16}) {
-      World world(ranks, rough(17));
+      World world(ranks, options_for(algorithm, rough(17)));
       world.force(Kind::allreduce, algorithm);
       constexpr std::size_t count = 37;
       const auto n = static_cast<std::size_t>(ranks);

@@ -23,6 +23,11 @@ LoopbackOptions rough(std::uint64_t seed) {
   return options;
 }
 
+LoopbackOptions sharing(LoopbackOptions options) {
+  options.limits.maps = true;
+  return options;
+}
+
 World::Rank::Rank(World& world, int rank)
     : engine(world.network_.transport(rank), static_cast<engine::Rank>(world.network_.size()),
              world.settings_),
@@ -30,6 +35,7 @@ World::Rank::Rank(World& world, int rank)
   const bool inter = world.second_.size() > 0;
   const bool second = rank >= world.first_.size();
   team.context = 5;
+  team.shares = !inter && engine.networks().maps_all(world.first_);
   team.rank = second ? rank - world.first_.size() : rank;
   team.local = second ? &world.second_ : &world.first_;
   team.peers = second || !inter ? &world.first_ : &world.second_;
@@ -46,7 +52,8 @@ World::World(int ranks, const LoopbackOptions& options, int remote)
 }
 
 void World::force(coll::Kind kind, coll::Algorithm algorithm) {
-  rule_ = {kind, 1 << 30, UINT64_MAX, algorithm};
+  const bool shared = algorithm == coll::Algorithm::shared;
+  rule_ = {kind, 1 << 30, UINT64_MAX, algorithm, shared ? coll::Among::sharing : coll::Among::all};
   for (auto& rank : ranks_)
     rank->resources.rules[static_cast<std::size_t>(kind)] = {&rule_, 1};
 }
@@ -74,7 +81,8 @@ std::vector<std::string> World::run(coll::Collective::Run what_to_run,
     auto& operation = operations[static_cast<std::size_t>(rank)];
     coll::Arguments given = arguments(rank);
     if (second_.size() > 0) given.inside = &at(rank).inside;
-    operation = std::make_unique<Operation>(resources(rank), team(rank), what_to_run, given);
+    operation =
+        std::make_unique<Operation>(resources(rank), team(rank), boards(rank), what_to_run, given);
     sequence(rank).start_blocking(*operation);
     for (auto moves = random() % 4; moves > 0; --moves)
       at(rank).engine.progress();

@@ -26,6 +26,9 @@ class Operation : HeldArguments, public coll::Collective {
  public:
   Operation(coll::Resources& resources, const engine::Team& t, Run run, const coll::Arguments& a)
       : HeldArguments{a}, Collective(resources, t, run, held) {}
+  Operation(coll::Resources& resources, const engine::Team& t, coll::Boards& its, Run run,
+            const coll::Arguments& a)
+      : HeldArguments{a}, Collective(resources, t, its, run, held) {}
 };
 
 // A few ranks in one thread over a loopback network, all in one communicator. With `remote`, an
@@ -37,6 +40,8 @@ class World {
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] coll::Resources& resources(int rank) { return at(rank).resources; }
   [[nodiscard]] const engine::Team& team(int rank) { return at(rank).team; }
+  [[nodiscard]] coll::Boards& boards(int rank) { return at(rank).boards; }
+  [[nodiscard]] engine::Engine& engine(int rank) { return at(rank).engine; }
   [[nodiscard]] coll::Sequence& sequence(int rank) { return at(rank).sequence; }
   [[nodiscard]] LoopbackNetwork& network() { return network_; }
 
@@ -67,6 +72,7 @@ class World {
     engine::Team team;
     engine::Team inside; // of an intercommunicator: the local group
     coll::Sequence sequence;
+    coll::Boards boards;
   };
   Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
 
@@ -81,6 +87,12 @@ class World {
 // Small eager and hybrid sizes, so that short vectors meet all protocols.
 LoopbackOptions calm();
 LoopbackOptions rough(std::uint64_t seed);
+// The same where ranks map each other's memory, as collectives in shared memory need it.
+LoopbackOptions sharing(LoopbackOptions options);
+[[nodiscard]] inline LoopbackOptions options_for(coll::Algorithm algorithm,
+                                                 const LoopbackOptions& options) {
+  return algorithm == coll::Algorithm::shared ? sharing(options) : options;
+}
 
 // What a rank that failed said, or "".
 std::string what(const std::exception_ptr& error);

@@ -54,22 +54,21 @@ struct Operation {
 
 class RecordingTransport final : public engine::Transport {
  public:
-  static constexpr std::size_t eager = 1024, always_eager = 512, hybrid = 4096;
+  static constexpr std::size_t eager = 1024, hybrid = 4096;
 
   // What the network answers.
   PeerState new_links = PeerState::connected;
   Posted puts = Posted::done;
   Posted gets = Posted::done;
-  bool busy = false;                               // for everything
-  int room = -1;                                   // operations until it is busy; -1: no end
-  bool unreachable = false;                        // every new peer
-  bool no_memory = false;                          // allocate() has none left
-  bool unregistered = false;                       // nothing can be registered
-  std::set<std::uint64_t> permits;                 // issued and not discarded
-  std::vector<std::uint64_t> revoked;              // asked for, in order
-  engine::Revoked answer = engine::Revoked::yes;   // ... the network's
-  bool peer_revoked = false;                       // the peer's permits
-  std::size_t eager_out = eager, eager_in = eager; // what it has learned
+  bool busy = false;                             // for everything
+  int room = -1;                                 // operations until it is busy; -1: no end
+  bool unreachable = false;                      // every new peer
+  bool no_memory = false;                        // allocate() has none left
+  bool unregistered = false;                     // nothing can be registered
+  std::set<std::uint64_t> permits;               // issued and not discarded
+  std::vector<std::uint64_t> revoked;            // asked for, in order
+  engine::Revoked answer = engine::Revoked::yes; // ... the network's
+  bool peer_revoked = false;                     // the peer's permits
 
   std::deque<Operation> done;
   std::map<std::uint64_t, std::size_t> registered; // bytes by key
@@ -82,8 +81,6 @@ class RecordingTransport final : public engine::Transport {
   void copies() { limits_.copies = true; }
 
   const engine::Limits& limits() const noexcept override { return limits_; }
-  std::size_t eager_to(const engine::Link&) const noexcept override { return eager_out; }
-  std::size_t eager_from(const engine::Link&) const noexcept override { return eager_in; }
   engine::Link& connect(Rank peer, PeerState& state) override {
     if (unreachable) base::fail(MPI_ERR_OTHER, "rank {} cannot be reached", peer);
     auto& link = links_[peer];
@@ -170,11 +167,7 @@ class RecordingTransport final : public engine::Transport {
     return false;
   }
 
-  engine::Limits limits_{.name = "recording",
-                         .message = 8192,
-                         .eager = eager,
-                         .always_eager = always_eager,
-                         .hybrid = hybrid};
+  engine::Limits limits_{.name = "recording", .message = 8192, .eager = eager, .hybrid = hybrid};
   std::map<Rank, engine::Link> links_;
   std::uint64_t keys_ = 0;
   std::uint64_t last_permit_ = 0;

@@ -89,68 +89,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{"LargeBoth", 4097, Early::both, Row::recv_rndv}),
     [](const auto& row) { return row.param.name; });
 
-// Between the two limits of EAGER the network says, and may change its mind.
-class LearnedLimit : public OneEngine {
- protected:
-  static constexpr std::size_t between = 1000;
-};
-
-TEST_F(LearnedLimit, OfTheSender) {
-  const Bytes data = pattern(between);
-  net.eager_out = net.always_eager;
-  const auto ready = announcement(0);
-  feed(ready);
-  EXPECT_EQ(send(data), nullptr);
-  expect_put(data, ready.memory);
-  expect_fin_to_receiver(ready.receive_id, between);
-
-  EXPECT_EQ(send(data), nullptr); // waits for no receiver either
-  feed(fin_to_sender(expect_offer(wire::Offer::hybrid).send_id));
-
-  net.no_memory = true; // for that copy
-  EXPECT_EQ(send(data), nullptr);
-  EXPECT_EQ(expect_eager(), data);
-
-  net.eager_out = net.eager;
-  feed(announcement(3)); // the receiver thinks otherwise
-  EXPECT_EQ(send(data), nullptr);
-  EXPECT_EQ(expect_eager(), data);
-  EXPECT_EQ(engine->counters().eager_sent, 2u);
-
-  net.eager_out = net.always_eager;
-  const Bytes short_data = pattern(net.always_eager);
-  send(short_data);
-  EXPECT_EQ(expect_eager(), short_data);
-  const auto next = announcement(5);
-  feed(next);
-  EXPECT_EQ(send(data), nullptr);
-  expect_put(data, next.memory);
-  expect_fin_to_receiver(next.receive_id, between);
-  expect_rest();
-}
-
-TEST_F(LearnedLimit, OfTheReceiver) {
-  Bytes buffer(between);
-  net.eager_in = net.always_eager;
-  auto& announced = receive(buffer);
-  expect_announcement(0, buffer);
-  feed_eager(pattern(between, 1)); // the sender thinks otherwise
-  expect_received(announced, buffer, pattern(between, 1));
-
-  net.eager_in = net.eager;
-  auto& silent = receive(buffer);
-  expect_nothing();
-  feed_eager(pattern(between, 2));
-  expect_received(silent, buffer, pattern(between, 2));
-
-  net.eager_in = net.always_eager;
-  auto& written = receive(buffer);
-  const auto ready = expect_announcement(2, buffer);
-  std::memcpy(buffer.data(), pattern(between, 3).data(), between);
-  feed(fin_to_receiver(ready.receive_id, between));
-  expect_received(written, buffer, pattern(between, 3));
-}
-
 // The receiver's side of the same rows: what it does when it comes first, and when it comes late.
 class Receiver : public OneEngine {};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copies by the kernel of many blocks in a call. A process may copy from itself.
-#include "net/shm/copy.h"
+#include "net/shm/bulk/copy.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

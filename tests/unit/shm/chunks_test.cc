@@ -113,7 +113,9 @@ std::uint64_t fill_up(Endpoint& self, Rank peer) {
 
 TEST(LongMessages, AreBusyWithoutAChunkUntilOneIsRead) {
   Job job(1);
-  run_threads(job, {}, [](Endpoint& self, Rank) {
+  base::Settings settings;
+  settings.shm_eager = eager;
+  run_threads(job, settings, [](Endpoint& self, Rank) {
     const std::uint64_t sent = fill_up(self, 0);
     EXPECT_EQ(sent, (512u << 10) / (eager + longest_header));
     EXPECT_EQ(self.try_send(0, "short", 5), Posted::done);
@@ -142,45 +144,6 @@ TEST(LongMessages, AnswersGoThroughTheChunksOfTheQuestions) {
     else
       EXPECT_EQ(grown, 0u);
   });
-}
-
-// Each way that data can come is looked at, for the longest messages a rendezvous too, and both
-// ends know when. Where nobody announces a buffer all go through chunks.
-TEST(LongMessages, BothEndsLookAtARendezvousAtTheSameTime) {
-  Job job(2);
-  std::array<std::vector<bool>, 2> lower;
-  run_threads(job, {}, [&](Endpoint& self, Rank rank) {
-    const engine::Limits& limits = self.transport().limits();
-    EXPECT_EQ(limits.always_eager, limits.eager / 4 * 3);
-    for (int i = 0; i < 500; ++i) {
-      if (rank == 0) self.send_text(1, text('m'));
-      EXPECT_EQ(self.receive().size(), rank == 0 ? 2u : eager);
-      const std::size_t now = rank == 0 ? self.transport().eager_to(self.link(1))
-                                        : self.transport().eager_from(self.link(0));
-      EXPECT_TRUE(now == limits.eager || now == limits.always_eager) << now;
-      lower[rank].push_back(now < limits.eager);
-      if (rank == 1) self.send_text(0, "ok");
-    }
-    EXPECT_EQ(self.counter("bytes_cross_copied"), 0u);
-  });
-  EXPECT_EQ(lower[0], lower[1]);
-  const auto times = std::count(lower[0].begin(), lower[0].end(), true);
-  EXPECT_GT(times, 0);
-  EXPECT_LT(times, 100);
-}
-
-TEST(LongMessages, WhereHybridTakesLessThanEagerNothingIsLearned) {
-  Job job(2);
-  base::Settings fixed;
-  fixed.shm_hybrid = fixed.shm_eager - 1;
-  base::Settings of_the_sender;
-  of_the_sender.protocols = base::Protocols::sender;
-  for (const base::Settings& settings : {fixed, of_the_sender}) {
-    Job::View view(job, 0);
-    Endpoint self(view, settings);
-    const engine::Limits& limits = self.transport().limits();
-    EXPECT_EQ(limits.always_eager, limits.eager);
-  }
 }
 
 // A rank that does not read holds what was sent to it, and nothing else stands still for that once

@@ -3,8 +3,8 @@
 // look like stamps.
 #include "patience.h"
 
-#include "net/shm/ring.h"
-#include "net/shm/shared_queue.h"
+#include "net/shm/messages/ring.h"
+#include "net/shm/messages/shared_queue.h"
 
 #include <gtest/gtest.h>
 

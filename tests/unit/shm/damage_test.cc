@@ -54,9 +54,8 @@ TEST(Damage, OfTheSender) {
 
 TEST(Damage, OfTheKind) {
   EXPECT_NE(complaint(static_cast<Kind>(200), {}), "");
-  for (const Kind kind :
-       {Kind::fragment, Kind::grant, Kind::put_fragment, Kind::get_request, Kind::get_done,
-        Kind::split_request, Kind::split_done, Kind::notified_put, Kind::notification})
+  for (const Kind kind : {Kind::fragment, Kind::grant, Kind::put_fragment, Kind::get_request,
+                          Kind::get_done, Kind::notified_put, Kind::notification})
     EXPECT_NE(complaint(kind, {"text", 5, nullptr, 0}), "") << static_cast<int>(kind);
 }
 
@@ -120,12 +119,6 @@ TEST(Damage, OfAClaim) {
   GetRequest get{};
   get.claim = SegmentHeader::claims;
   EXPECT_TRUE(is_refused(Kind::get_request, get));
-  SplitRequest half{};
-  half.claim = 1 << 20;
-  EXPECT_TRUE(is_refused(Kind::split_request, half));
-  SplitDone done{};
-  done.claim = no_claim;
-  EXPECT_TRUE(is_refused(Kind::split_done, done));
 }
 
 TEST(Damage, OfAHeader) {

@@ -3,7 +3,7 @@
 // that all ways keep one order.
 #include "patience.h"
 
-#include "net/shm/pair_channel.h"
+#include "net/shm/messages/pair_channel.h"
 
 #include <gtest/gtest.h>
 

@@ -310,11 +310,11 @@ int run(const std::string& fragment) {
     message_rate({});
   }
   if (fragment == "small") return 0;
-  for (const auto path : {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::split,
-                          base::CopyPath::pipeline}) {
+  for (const auto path :
+       {base::CopyPath::automatic, base::CopyPath::cma, base::CopyPath::pipeline}) {
     settings = {};
     settings.shm_copy = path;
-    const std::array names{"automatic", "cma", "split", "pipeline"};
+    const std::array names{"automatic", "cma", "pipeline"};
     const char* name = names[static_cast<std::size_t>(path)];
     large(fmt::format("put {}", name).c_str(), false, settings);
     large(fmt::format("get {}", name).c_str(), true, settings);

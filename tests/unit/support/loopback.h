@@ -37,8 +37,8 @@ struct LoopbackOptions {
   double pending = 0;      // a put or get is `pending`; its data moves in a later poll
   double hold = 0;         // a poll leaves the messages of a pair for later
   std::size_t burst = 16;  // messages delivered in one poll at most
-  engine::Limits limits = {
-      .name = "loopback", .message = 8192, .eager = 1024, .always_eager = 1024, .hybrid = 4096};
+  engine::Limits limits = {.name = "loopback", .message = 8192, .eager = 1024, .hybrid = 4096};
+  bool no_memory = false;                                  // allocate() gives null
   std::function<bool(engine::Rank, engine::Rank)> reaches; // none: all reach all
 
   // Everything that a transport may do, often.
@@ -93,6 +93,13 @@ class LoopbackNetwork {
   // How many a rank has sent to, or heard of.
   [[nodiscard]] std::size_t partners(int rank) const { return nodes_[index(rank)]->partners(); }
   // Memory registered and not released: 0 when all engines are at rest.
+  // Blocks of allocate() that were not freed.
+  [[nodiscard]] std::size_t allocated() const {
+    std::size_t sum = 0;
+    for (const auto& node : nodes_)
+      sum += node->allocated.size();
+    return sum;
+  }
   [[nodiscard]] std::size_t registered() const {
     std::size_t sum = 0;
     for (const auto& node : nodes_)
@@ -206,8 +213,22 @@ class LoopbackNetwork {
       open_permits.erase(permit);
     }
 
-    void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
-    void free(void* memory) noexcept override { ::operator delete(memory); }
+    engine::RemoteMemory register_region(void* memory, std::size_t bytes) override {
+      if (limits().maps) return {reinterpret_cast<std::uintptr_t>(memory), mapped_key};
+      return register_cached(memory, bytes);
+    }
+    std::byte* mapped(engine::Link&, engine::RemoteMemory memory, std::size_t) override {
+      return memory.key == mapped_key ? reinterpret_cast<std::byte*>(memory.address) : nullptr;
+    }
+
+    // What is not freed stays until the network ends: others have mapped it.
+    void* allocate(std::size_t bytes) override {
+      if (network_.options_.no_memory) return nullptr;
+      return allocated.emplace_back(std::make_unique<Lines[]>(bytes / sizeof(Lines) + 1)).get();
+    }
+    void free(void* memory) noexcept override {
+      std::erase_if(allocated, [&](const auto& block) { return block.get() == memory; });
+    }
 
     bool poll(engine::Sink& sink) noexcept override {
       if (dead) return false;
@@ -248,6 +269,10 @@ class LoopbackNetwork {
     }
 
     bool dead = false;
+    struct alignas(64) Lines {
+      std::byte bytes[64];
+    };
+    std::vector<std::unique_ptr<Lines[]>> allocated;
     std::map<std::uint64_t, Region> regions;
     std::set<std::uint64_t> open_permits;
 
@@ -335,6 +360,7 @@ class LoopbackNetwork {
 
     LoopbackNetwork& network_;
     engine::Rank rank_;
+    static constexpr std::uint64_t mapped_key = UINT64_MAX;
     std::uint64_t next_key_ = 0;
     std::uint64_t last_permit_ = 0;
     std::map<engine::Rank, std::unique_ptr<LoopbackLink>> links_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "net/shm/copy.h"
+#include "net/shm/bulk/copy.h"
 
 #include <fmt/format.h>
 

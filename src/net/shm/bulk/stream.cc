@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/copy.h"
 #include "base/error.h"
 #include "net/shm/transport.h"
 
@@ -102,8 +103,7 @@ bool Transport::will_stream(Peer& peer) const {
 
 // Whether both ways are open for private memory of the peer.
 bool Transport::has_choice(const Peer& peer) const {
-  return peer.cross_copy && (settings_.shm_copy == base::CopyPath::automatic ||
-                             settings_.shm_copy == base::CopyPath::split);
+  return peer.cross_copy && settings_.shm_copy == base::CopyPath::automatic;
 }
 
 // Where memory of the peer is in our address space, from now on; null if it cannot be there.
@@ -164,13 +164,13 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
   if (mapped != nullptr) {
-    std::memcpy(mapped, local, bytes);
+    base::copy(mapped, local, bytes);
     counters_.bytes_mapped += bytes;
     stream.bytes = 0;
   }
   stream.exchange = exchange;
   const bool all = stream.bytes == 0 || start(stream);
-  if (all && stream.ok && tell(stream) && stream.claim == no_claim) {
+  if (all && stream.ok && tell(stream)) {
     stream_slab_.free(&stream);
     return Posted::done;
   }
@@ -210,7 +210,7 @@ void Transport::on_notified_put(Peer& peer, const Line& line, Sink& sink) {
                bytes, put.address);
   std::byte* const to =
       put.mapped ? mapping->at(put.address) : reinterpret_cast<std::byte*>(put.address);
-  std::memcpy(to, line.body() + sizeof put, bytes);
+  base::copy(to, line.body() + sizeof put, bytes);
   sink.on_put(peer.rank, put.notification, bytes);
 }
 
@@ -218,7 +218,6 @@ void Transport::on_notified_put(Peer& peer, const Line& line, Sink& sink) {
 // tells of its way too.
 void Transport::on_notification(Peer& peer, const Line& line, Sink& sink) {
   const auto notified = read_body<Notification>(line);
-  if (lost_half(peer)) return;
   if (notified.hinted) learn(reach(peer), notified.bytes, notified.method, notified.begin);
   if (notified.notification != 0) sink.on_put(peer.rank, notified.notification, notified.bytes);
 }
@@ -230,18 +229,16 @@ bool Transport::start(Stream& stream) {
   if (peer.ended) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
   if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
-  CopyHint hint = hint_of(peer, stream.bytes);
-  if (settings_.shm_copy == base::CopyPath::split) hint.method = CopyMethod::split;
+  const CopyHint hint = hint_of(peer, stream.bytes);
   // The kernel on our core needs nobody, unless we shall tell how long it took.
   const bool needs_target = hint.method != CopyMethod::kernel || hint.timed || !has_choice(peer);
   if (needs_target && !will_stream(peer) && finish_by_cross_copy(stream)) return true;
   stream.begin = hint.timed ? system_.now() : 0;
-  if (!by_kernel(hint.method)) {
+  if (hint.method != CopyMethod::kernel) {
     stream.method = hint.method;
   } else if (has_choice(peer)) {
-    if (hint.method == CopyMethod::split) split_copy(stream);
-    if (stream.bytes == stream.all) stream.method = CopyMethod::kernel;
-    if (stream.bytes == 0 || finish_by_cross_copy(stream)) return true;
+    stream.method = CopyMethod::kernel;
+    if (finish_by_cross_copy(stream)) return true;
     stream.method = CopyMethod::chunks;
   }
   return advance(stream);
@@ -297,7 +294,8 @@ bool Transport::tell(Stream& stream) {
   if (stream.notified || !stream.ok) return true;
   const bool wanted = stream.notification != 0;
   Peer& peer = *stream.peer;
-  if (!wanted && (!by_kernel(stream.method) || !has_choice(peer) || !is_looking(peer))) return true;
+  if (!wanted && (stream.method != CopyMethod::kernel || !has_choice(peer) || !is_looking(peer)))
+    return true;
   const Notification notification{stream.notification, stream.method, !stream.exchange,
                                   stream.begin, stream.all};
   stream.notified = post(peer, Kind::notification, only(notification)) || !wanted;
@@ -305,20 +303,15 @@ bool Transport::tell(Stream& stream) {
 }
 
 bool Transport::answer(const Stream& stream) {
-  if (stream.end == Stream::End::answer_get) {
-    const GetDone done{stream.id, stream.begin, stream.ok, stream.method};
-    return post(*stream.peer, Kind::get_done, only(done));
-  }
-  const auto claim = static_cast<std::uint32_t>(stream.id);
-  const SplitDone done{stream.all, claim, stream.ok, stream.refused};
-  return post(*stream.peer, Kind::split_done, only(done));
+  const GetDone done{stream.id, stream.begin, stream.ok, stream.method};
+  return post(*stream.peer, Kind::get_done, only(done));
 }
 
 // Tells the process that waits for the stream; false if that found no room.
 bool Transport::finish(Stream& stream, Sink& sink) {
   Peer& peer = *stream.peer;
   if (stream.end == Stream::End::complete_put) {
-    if (!tell(stream) || (stream.claim != no_claim && !peer.ended)) return false;
+    if (!tell(stream)) return false;
   } else if (!peer.ended && !answer(stream)) {
     return false;
   }
@@ -326,8 +319,6 @@ bool Transport::finish(Stream& stream, Sink& sink) {
   const std::uint64_t id = stream.id;
   const bool ok = stream.ok;
   if (end == Stream::End::complete_put) --peer.puts_under_way;
-  if (stream.claim != no_claim)
-    split_copies_[stream.claim] = nullptr; // a dead peer keeps the claim
   base::List<Stream>::erase(stream);
   stream_slab_.free(&stream);
   if (end == Stream::End::complete_put) sink.on_complete(id, ok);
@@ -355,7 +346,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   std::byte* mapped = nullptr;
   if (!reach_memory(peer, source, bytes, mapped)) return Posted::refused;
   if (mapped != nullptr) {
-    std::memcpy(local, mapped, bytes);
+    base::copy(local, mapped, bytes);
     counters_.bytes_mapped += bytes;
     return Posted::done;
   }
@@ -392,58 +383,27 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   return Posted::pending;
 }
 
-// A free claim word of ours, no_claim if all are in use.
-std::uint32_t Transport::take_claim() {
-  const auto claim = static_cast<std::uint32_t>(std::countr_one(claims_used_));
-  if (claim >= SegmentHeader::claims) return no_claim;
-  claims_used_ |= 1u << claim;
-  return claim;
-}
-
 // Asks the owner to move the data to us. That waits for a claim if we may yet do it ourselves.
 void Transport::ask(PendingGet& get) {
   if (get.claim == no_claim && has_choice(*get.peer)) {
-    get.claim = take_claim();
+    get.claim = claims_.take();
     if (get.claim == no_claim) return;
   }
-  if (get.claim != no_claim) get.ticket = offer_claim(get.claim);
+  if (get.claim != no_claim) get.ticket = claims_.offer(get.claim);
   const GetRequest request{
       get.claim, get.ticket, get.id, get.from, reinterpret_cast<std::uint64_t>(get.to), get.bytes};
   if (post(*get.peer, Kind::get_request, only(request))) get.state = PendingGet::State::asked;
 }
 
-// A peer that left its wait before it read our request might come back late. Whoever sets the claim
-// word to zero, the peer or we, moves the data. Returns the ticket.
-std::uint32_t Transport::offer_claim(std::uint32_t claim) {
-  if (++last_ticket_ == 0) ++last_ticket_;
-  segment_.front().header().claim[claim].store(last_ticket_, std::memory_order_release);
-  return last_ticket_;
-}
-
-bool Transport::take_claim_back(std::uint32_t claim, std::uint32_t ticket) {
-  return segment_.front().header().claim[claim].compare_exchange_strong(ticket, 0);
-}
-
-// An index that a peer has written.
-void Transport::check_claim(const Peer& writer, std::uint32_t claim) {
-  if (claim >= SegmentHeader::claims)
-    fail_damaged(writer.rank, fmt::format("claim {} of {}", claim, SegmentHeader::claims));
-}
-
-bool Transport::claim(Peer& peer, std::uint32_t claim, std::uint32_t ticket) {
-  check_claim(peer, claim);
-  return peer.header->claim[claim].compare_exchange_strong(ticket, 0);
-}
-
 // True if the get is ours to do.
 bool Transport::take_back(PendingGet& get) {
   if (!has_choice(*get.peer) || should_stream(*get.peer)) return false;
-  return get.state == PendingGet::State::to_ask || take_claim_back(get.claim, get.ticket);
+  return get.state == PendingGet::State::to_ask || claims_.take_back(get.claim, get.ticket);
 }
 
 void Transport::finish(PendingGet& get, bool ok, Sink& sink) {
   const std::uint64_t cookie = get.cookie;
-  if (get.claim != no_claim) give_claim_back(get.claim);
+  if (get.claim != no_claim) claims_.give_back(get.claim);
   get_ids_.remove(get.id);
   base::List<PendingGet>::erase(get);
   get_slab_.free(&get);
@@ -474,7 +434,11 @@ bool Transport::watch_gets(Sink& sink) {
 void Transport::on_get_request(Peer& peer, const Line& line) {
   const auto request = read_body<GetRequest>(line);
   reach(peer);
-  if (request.claim != no_claim && !claim(peer, request.claim, request.ticket)) return;
+  if (request.claim != no_claim) {
+    if (request.claim >= SegmentHeader::claims) // an index that a peer has written
+      fail_damaged(peer.rank, fmt::format("claim {} of {}", request.claim, SegmentHeader::claims));
+    if (!Claims::take_from(*peer.header, request.claim, request.ticket)) return;
+  }
   Stream& stream = *stream_slab_.make();
   stream.peer = &peer;
   stream.from = reinterpret_cast<const std::byte*>(request.from);
@@ -490,12 +454,7 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   const auto done = read_body<GetDone>(line);
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
-  if (lost_half(*get->peer)) {
-    get->peer->channel.in.set_hint(size_class(get->bytes), {});
-    get->state = PendingGet::State::to_ask;
-    return;
-  }
-  if (by_kernel(done.method)) learn(*get->peer, get->bytes, done.method, done.begin);
+  if (done.method == CopyMethod::kernel) learn(*get->peer, get->bytes, done.method, done.begin);
   finish(*get, done.ok, sink);
 }
 

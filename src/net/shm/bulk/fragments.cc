@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/copy.h"
 #include "base/error.h"
 #include "net/shm/transport.h"
 
@@ -15,14 +16,12 @@ namespace {
 
 // Memory of a process for its chunks, together, and the fewest that it is cut into.
 constexpr std::size_t chunks_together = 512 << 10;
-constexpr std::size_t fewest_chunks = 8;
+constexpr std::size_t fewest_chunks = 16;
 
 // Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
 // but not less than the shortest. Longer ones would not fit the chunks' smallest size.
 constexpr std::size_t shortest_fragment = 4 << 10;
 constexpr std::size_t longest_fragment = 16 << 10;
-// Bytes of a transfer from which on its place may be in no cache.
-constexpr std::size_t very_long = 1 << 20;
 // Bytes in a fragment of a message, and how many more make no fragment of their own.
 constexpr std::size_t message_fragment_bytes = 8 << 10;
 constexpr std::size_t little = 256;
@@ -121,7 +120,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
     return false;
   if (!take_chunk(peer, name)) return false;
   const CopyHint hint = hint_of(peer, all);
-  const CopyMethod method = by_kernel(hint.method) ? CopyMethod::chunks : hint.method;
+  const CopyMethod method = hint.method == CopyMethod::kernel ? CopyMethod::chunks : hint.method;
   Fragment fragment{.all = all,
                     .left = all,
                     .begin = hint.timed ? system_.now() : 0,
@@ -130,7 +129,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
                     .senders = name.ours,
                     .method = method};
   std::byte* to = home_of(peer, name).data(name.chunk);
-  std::memcpy(to, message.header, message.header_bytes);
+  base::copy(to, message.header, message.header_bytes);
   to += message.header_bytes;
   const auto* from = static_cast<const std::byte*>(message.payload);
   std::size_t header = message.header_bytes; // not yet in a fragment
@@ -216,27 +215,13 @@ void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
   const ChunkName name{put.fragment.chunk, !put.fragment.senders};
   const std::byte* const from = data_of(peer, put.fragment, 0);
   begin(peer, put.fragment);
-  copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes,
-       placing(peer, put.fragment));
+  base::copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
   pass_on(peer, name);
   if (put.fragment.left > 0) return;
   // We may answer at once, and look then whether the peer waits.
   __builtin_prefetch(&peer.header->waiting);
   learn(peer, put.fragment.all, put.fragment.method, put.fragment.begin > 0 ? peer.began : 0);
-  if (put.notification != 0 && !lost_half(peer))
-    sink.on_put(peer.rank, put.notification, put.fragment.all);
-}
-
-// Very long data are often placed in memory that is in no cache, where non-temporal stores are
-// faster. Only transfers whose time is known can tell.
-Stores Transport::placing(Peer& peer, const Fragment& fragment) {
-  if (fragment.left + fragment.bytes < fragment.all) return peer.placing;
-  if (fragment.all < very_long)
-    peer.placing = Stores::cached;
-  else
-    peer.placing = fragment.begin > 0 ? peer.stores_selector.next(fragment.all).method
-                                      : peer.stores_selector.best(fragment.all);
-  return peer.placing;
+  if (put.notification != 0) sink.on_put(peer.rank, put.notification, put.fragment.all);
 }
 
 // The time of data begins with the sender's first store, unless they had to wait for those before
@@ -246,47 +231,15 @@ void Transport::begin(Peer& peer, const Fragment& fragment) {
     peer.began = peer.busy ? system_.now() : fragment.begin;
 }
 
-// The longest messages that EAGER takes come through chunks. Where the kernel is faster a
-// rendezvous is: the receiver has announced itself, or the copy that HYBRID makes costs no more
-// than EAGER's.
-std::size_t Transport::eager_limit(CopyMethod method) const {
-  return by_kernel(method) ? limits_.always_eager : limits_.eager;
-}
-
-std::size_t Transport::eager_to(const engine::Link& link) const noexcept {
-  return eager_limit(hint_of(static_cast<const Peer&>(link), limits_.eager).method);
-}
-
-std::size_t Transport::eager_from(const engine::Link& link) const noexcept {
-  const auto& peer = static_cast<const Peer&>(link);
-  if (peer.ring_memory == nullptr) return limits_.eager;
-  return eager_limit(peer.channel.in.hint(size_class(limits_.eager)).method);
-}
-
-// How data of this size shall come from the peer is for us to say: we see how long they take from
-// its first store to our last, of which either core may have the longer part, and how long until
-// the next have come. `began` is 0 if they were not timed.
+// Long data have come from the peer: tells it how the next shall, by the hint in front of its ring.
 void Transport::learn(Peer& peer, std::size_t bytes, CopyMethod method, double began) {
-  if (method > CopyMethod::split)
+  if (method > CopyMethod::kernel)
     fail_damaged(peer.rank, fmt::format("data that came by copy method {}, which is none",
                                         static_cast<unsigned>(method)));
   if (peer.ring_memory == nullptr) return;
-  CopyCost& copy_cost = peer.costs[size_class(bytes)];
-  double now = 0;
-  if (began > 0) {
-    now = system_.now();
-    const double took = now - began;
-    if (const auto cost = copy_cost.cost(method, now, took))
-      peer.method_selector.record(bytes, method, *cost);
-    if (bytes >= very_long && !by_kernel(method))
-      peer.stores_selector.record(bytes, peer.placing, took);
-  }
-  auto [hint, timed] = peer.method_selector.next(bytes);
-  if (timed && now == 0) now = system_.now();
-  copy_cost.ended(method, timed, now);
-  if (by_kernel(hint) && (!has_choice(peer) || bytes <= limits_.always_eager))
-    hint = CopyMethod::chunks;
-  peer.channel.in.set_hint(size_class(bytes), {hint, timed});
+  CopyPolicy::Next next = peer.policy.came(bytes, method, began, system_);
+  if (next.method == CopyMethod::kernel && !has_choice(peer)) next.method = CopyMethod::chunks;
+  peer.channel.in.set_hint(size_class(bytes), {next.method, next.timed});
 }
 
 } // namespace macadam::net::shm

@@ -100,13 +100,9 @@ enum class CopyMethod : std::uint8_t {
   chunks,             // through chunks, by stores through the cache
   chunks_nontemporal, // through chunks, by non-temporal stores
   kernel,             // copied by the kernel, on one core
-  split,              // copied by the kernel, half of them on either core
 };
-[[nodiscard]] constexpr bool by_kernel(CopyMethod method) {
-  return method == CopyMethod::kernel || method == CopyMethod::split;
-}
 // Looks seldom: what was written by non-temporal stores makes others slow later.
-using MethodSelector = Selector<CopyMethod, 4, 1024>;
+using MethodSelector = Selector<CopyMethod, 3, 1024>;
 
 // What a message costs its receiver is more than the time of the transfer: a method may leave the
 // data in the sender's cache, from where their reader has to fetch them. So the cost is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/slots.h"
+#include "net/shm/messages/slots.h"
 
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One-sided access, by this process alone: loads, stores and the processor's atomics where memory
 // is mapped, else copies by the kernel. Never through a ring, which takes the other process too.
+#include "base/copy.h"
 #include "base/try_push.h"
 #include "net/shm/transport.h"
 
@@ -26,6 +27,11 @@ const char* Transport::why_not_direct(engine::Link& link) noexcept {
   return peer.cross_copy ? nullptr : "cross-memory attach is not possible";
 }
 
+void Transport::wake_peer(engine::Link& link) noexcept {
+  if (waiter_.wake(*static_cast<Peer&>(link).header)) [[unlikely]]
+    ++counters_.wakes;
+}
+
 Posted Transport::write(engine::Link& link, const void* local, RemoteMemory target,
                         std::size_t bytes, std::uint64_t cookie) noexcept {
   return access(static_cast<Peer&>(link), Direction::write, const_cast<void*>(local), target, bytes,
@@ -43,9 +49,9 @@ Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMem
   if (!reach_memory(peer, target, bytes, there)) return Posted::refused;
   if (there != nullptr) {
     if (direction == Direction::write)
-      std::memcpy(there, local, bytes);
+      base::copy(there, local, bytes);
     else
-      std::memcpy(local, there, bytes);
+      base::copy(local, there, bytes);
     counters_.bytes_mapped += bytes;
     return Posted::done;
   }

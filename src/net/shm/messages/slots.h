@@ -3,8 +3,8 @@
 
 #include "base/copy.h"
 #include "engine/transport.h"
+#include "net/shm/bulk/stores.h"
 #include "net/shm/segment.h"
-#include "net/shm/stores.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,26 +21,24 @@
 // leaves there must not become a second one: positions are reduced to the circular buffer by at(),
 // and every index, offset and length that a peer has written is looked at once, where it is read,
 // before it is used: of a line by holds() and least_body(), of a chunk in Transport::data_of(), of
-// a claim in check_claim(), of a ring in on_grant(), of a segment's header in reach(). Trusted are
-// addresses in this process's private memory, which it has told the peer itself, and what the
+// a claim in on_get_request(), of a ring in on_grant(), of a segment's header in reach(). Trusted
+// are addresses in this process's private memory, which it has told the peer itself, and what the
 // engine's messages say.
 namespace macadam::net::shm {
 
 enum class Kind : std::uint8_t {
-  message = 1,   // of the engine
-  fragment,      // of a long message of the engine: Fragment
-  pad,           // nothing up to the end of the circular buffer
-  to_ring,       // in the queue: the sender's next message is in its ring
-  ring_end,      // in a ring: the sender's next message is in the queue
-  grant,         // Grant: a ring for the receiver of this
-  revoke,        // give the ring back
-  put_fragment,  // PutFragment
-  get_request,   // GetRequest
-  get_done,      // GetDone
-  split_request, // SplitRequest
-  split_done,    // SplitDone
-  notified_put,  // NotifiedPut, then the data
-  notification,  // Notification
+  message = 1,  // of the engine
+  fragment,     // of a long message of the engine: Fragment
+  pad,          // nothing up to the end of the circular buffer
+  to_ring,      // in the queue: the sender's next message is in its ring
+  ring_end,     // in a ring: the sender's next message is in the queue
+  grant,        // Grant: a ring for the receiver of this
+  revoke,       // give the ring back
+  put_fragment, // PutFragment
+  get_request,  // GetRequest
+  get_done,     // GetDone
+  notified_put, // NotifiedPut, then the data
+  notification, // Notification
 };
 
 // What a line says besides its message.
@@ -122,22 +120,6 @@ struct GetDone {
   bool ok;
   CopyMethod method; // in which the data came
 };
-// Asks the receiver to copy data out of the sender's memory.
-struct SplitRequest {
-  std::uint32_t claim; // as in GetRequest, of the sender
-  std::uint32_t ticket;
-  std::uint64_t from; // address at the sender
-  std::uint64_t to;   // address at the receiver
-  std::uint64_t bytes;
-  bool answer;   // with SplitDone
-  bool notified; // the end of the whole is notified behind this
-};
-struct SplitDone {
-  std::uint64_t bytes;
-  std::uint32_t claim;
-  bool ok;
-  bool refused; // another way is to be taken
-};
 struct NotifiedPut {
   std::uint64_t address; // as in RemoteMemory
   bool mapped;           // its key is not `private_key`: the owner needs no more of it
@@ -151,7 +133,6 @@ struct Notification {
   std::uint64_t bytes; // of the put, whose data are there
 };
 inline constexpr std::size_t longest_notified_put = 256; // bytes: copied twice, for short ones only
-inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
 
 // Bytes that a message of the transport has at least.
 [[nodiscard]] constexpr std::size_t least_body(Kind kind) {
@@ -166,10 +147,6 @@ inline constexpr std::uint32_t no_claim = ~std::uint32_t{0};
     return sizeof(GetRequest);
   case Kind::get_done:
     return sizeof(GetDone);
-  case Kind::split_request:
-    return sizeof(SplitRequest);
-  case Kind::split_done:
-    return sizeof(SplitDone);
   case Kind::notified_put:
     return sizeof(NotifiedPut);
   case Kind::notification:
@@ -263,10 +240,12 @@ inline void fill(Line& line, Kind kind, Mark mark, const MessageBody& body) {
   base::copy(line.body(), body.header, body.header_bytes);
   std::byte* const to = line.body() + body.header_bytes;
   const auto* const from = static_cast<const std::byte*>(body.payload);
-  if (body.payload_bytes < long_payload)
+  if (body.payload_bytes < long_payload) {
     base::copy(to, from, body.payload_bytes);
-  else
+  } else {
     copy_ahead(to, from, body.payload_bytes);
+    base::touched(body.payload_bytes);
+  }
 }
 
 } // namespace macadam::net::shm

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/slots.h"
-#include "net/shm/stores.h"
+#include "net/shm/bulk/stores.h"
+#include "net/shm/messages/slots.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/selector.h"
+#include "base/copy.h"
+#include "net/shm/policy/selector.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,9 +20,6 @@
 namespace macadam::net::shm {
 
 enum class Stores : std::uint8_t { cached, nontemporal };
-
-// For the place of very long data, which is asked only when their time is known.
-using StoresSelector = Selector<Stores, 2, 256>;
 
 #if defined(__x86_64__)
 
@@ -98,10 +97,9 @@ inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) 
 
 // Copies bytes that do not overlap.
 inline void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
-  if (stores == Stores::cached)
-    std::memcpy(to, from, bytes);
-  else
-    copy_nontemporal(to, from, bytes);
+  if (stores == Stores::cached) return base::copy(to, from, bytes);
+  copy_nontemporal(to, from, bytes);
+  base::touched(bytes);
 }
 
 } // namespace macadam::net::shm

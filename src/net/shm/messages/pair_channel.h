@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/shm/mailbox.h"
-#include "net/shm/ring.h"
+#include "net/shm/messages/mailbox.h"
+#include "net/shm/messages/ring.h"
 
 #include <cstdint>
 

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/neighbors.h"
+
+#include "base/error.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <type_traits>
+
+namespace macadam::sim {
+namespace {
+
+using engine::Link;
+using engine::Posted;
+using engine::RemoteMemory;
+
+// How long a process that has a core for itself looks at memory before others get on: a few polls.
+constexpr Time relax_time = 500 * nanosecond;
+
+std::size_t bytes_of(std::span<const iovec> blocks) {
+  std::size_t bytes = 0;
+  for (const iovec& block : blocks)
+    bytes += block.iov_len;
+  return bytes;
+}
+
+// Copies the first bytes of blocks that have at least as many.
+void copy_blocks(std::span<const iovec> to, std::span<const iovec> from, std::size_t bytes) {
+  std::size_t into = 0, out_of = 0; // of the first blocks
+  while (bytes > 0) {
+    const std::size_t piece =
+        std::min({to.front().iov_len - into, from.front().iov_len - out_of, bytes});
+    std::memmove(static_cast<std::byte*>(to.front().iov_base) + into,
+                 static_cast<const std::byte*>(from.front().iov_base) + out_of, piece);
+    bytes -= piece;
+    if ((into += piece) == to.front().iov_len) {
+      to = to.subspan(1);
+      into = 0;
+    }
+    if ((out_of += piece) == from.front().iov_len) {
+      from = from.subspan(1);
+      out_of = 0;
+    }
+  }
+}
+
+} // namespace
+
+Node::Node(int processes)
+    : memory_(index(processes)), systems_(index(processes)), failed_(index(processes)) {}
+
+Node::~Node() {
+  for (std::byte* const memory : memory_)
+    if (memory != nullptr) munmap(memory, capacity);
+}
+
+boot::SharedMemory Node::memory(int process) {
+  std::byte*& memory = memory_[index(process)];
+  if (memory == nullptr) {
+    void* const mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
+      base::fail(MPI_ERR_NO_MEM,
+                 "the simulator has no address space for what process {} of a node shares: {}; "
+                 "simulate fewer ranks, or set MACADAM_NETWORK=rdma",
+                 process, std::strerror(errno));
+    memory = static_cast<std::byte*>(mapped);
+  }
+  return {.fd = -1, .offset = 0, .capacity = capacity, .here = memory};
+}
+
+void Node::clear(int process) {
+  std::byte* const memory = memory_[index(process)];
+  if (memory != nullptr) madvise(memory, capacity, MADV_REMOVE);
+}
+
+void Node::fail(int process) {
+  failed_[index(process)] = true;
+  ++failures_;
+}
+
+SimulatedSystem::SimulatedSystem(Node& node, int process, SimulatedDevice& device,
+                                 Processor& processor)
+    : node_(node), process_(process), device_(device), processor_(processor) {
+  node_.systems_[Node::index(process_)] = this;
+}
+
+SimulatedSystem::~SimulatedSystem() {
+  node_.systems_[Node::index(process_)] = nullptr;
+}
+
+// Sometimes for longer: another program gets the core.
+void SimulatedSystem::give_way() {
+  const Faults& faults = device_.fabric().faults();
+  Random& random = device_.fabric().random();
+  if (faults.core_loss > 0 && random.fraction() < faults.core_loss)
+    processor_.spend(from_ns(faults.core_loss_ns * random.fraction()));
+  processor_.synchronize();
+}
+
+void SimulatedSystem::enter(Time cost) {
+  processor_.spend(cost);
+  give_way();
+}
+
+void SimulatedSystem::stir() {
+  processor_.scheduler().trace(device_.lid());
+  for (SimulatedSystem* const system : node_.systems_) {
+    if (system == nullptr || system == this) continue;
+    system->stirred_ = true;
+    system->device_.on_activity();
+  }
+}
+
+double SimulatedSystem::now() noexcept {
+  const double time = device_.now();
+  give_way();
+  return time;
+}
+
+void SimulatedSystem::spin(Time longest) {
+  give_way();
+  if (!stirred_) device_.spin(longest);
+}
+
+void SimulatedSystem::relax() noexcept {
+  spin(relax_time);
+}
+
+void SimulatedSystem::yield() noexcept {
+  spin(from_ns(model().spin_ns));
+}
+
+void SimulatedSystem::sleep(std::atomic<std::uint32_t>& word, std::uint32_t value,
+                            unsigned longest_us) noexcept {
+  give_way();
+  bool woken = false;
+  {
+    const SimulatedDevice::Interruptible interruptible(device_);
+    if (word.load() != value) return;
+    sleeps_on_ = &word;
+    woken = processor_.rest(processor_.now() + Time{longest_us} * microsecond);
+    sleeps_on_ = nullptr;
+  }
+  if (woken) processor_.spend(from_ns(model().wake_ns));
+}
+
+// Maybe called by the progress thread, which has no processor of its own to wait with.
+void SimulatedSystem::wake(std::atomic<std::uint32_t>& word) noexcept {
+  device_.spend(from_ns(model().post_ns));
+  for (SimulatedSystem* const system : node_.systems_)
+    if (system != nullptr && system->sleeps_on_ == &word) system->processor_.wake();
+}
+
+ssize_t SimulatedSystem::copy(net::shm::Direction direction, pid_t process,
+                              std::span<const iovec> local,
+                              std::span<const iovec> remote) noexcept {
+  if (!may_copy_) return -EPERM;
+  std::size_t bytes = std::min(bytes_of(local), bytes_of(remote));
+  const Faults& faults = device_.fabric().faults();
+  Random& random = device_.fabric().random();
+  if (bytes > 1 && random.fraction() < faults.cut_copies)
+    bytes = 1 + static_cast<std::size_t>(random.fraction() * static_cast<double>(bytes - 1));
+  // Half of the time before the bytes, half behind: neighbours get on in between, and may end.
+  const Time half =
+      (from_ns(model().kernel_copy_ns) + transfer_time(bytes, model().copy_mb_per_s)) / 2;
+  enter(half);
+  const int other = process - 1;
+  if (other < 0 || Node::index(other) >= node_.failed_.size() || node_.has_failed(other))
+    return -ESRCH;
+  if (direction == net::shm::Direction::write)
+    copy_blocks(remote, local, bytes);
+  else
+    copy_blocks(local, remote, bytes);
+  enter(half);
+  return static_cast<ssize_t>(bytes);
+}
+
+// ------------------------------------------------------------------ the transport
+
+// One operation, which takes its time and tells neighbours that spin if it has written something.
+template <class Operation>
+auto SimulatedNeighbors::turn(Operation&& operation) {
+  simulated_.enter(from_ns(simulated_.model().line_ns));
+  const auto result = operation();
+  bool wrote = true;
+  if constexpr (std::is_same_v<decltype(operation()), Posted>) wrote = result != Posted::busy;
+  if (wrote) simulated_.stir();
+  return result;
+}
+
+Posted SimulatedNeighbors::send(Link& link, const void* header, std::size_t header_bytes,
+                                const void* payload, std::size_t payload_bytes) noexcept {
+  return turn([&] { return Transport::send(link, header, header_bytes, payload, payload_bytes); });
+}
+
+Posted SimulatedNeighbors::put(Link& link, const void* local, RemoteMemory target,
+                               std::size_t bytes, std::uint64_t cookie) noexcept {
+  return turn([&] { return Transport::put(link, local, target, bytes, cookie); });
+}
+
+Posted SimulatedNeighbors::put_notified(Link& link, const void* local, RemoteMemory target,
+                                        std::size_t bytes, std::uint64_t cookie,
+                                        std::uint32_t notification, bool exchange) noexcept {
+  return turn([&] {
+    return Transport::put_notified(link, local, target, bytes, cookie, notification, exchange);
+  });
+}
+
+Posted SimulatedNeighbors::get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                               std::uint64_t cookie) noexcept {
+  return turn([&] { return Transport::get(link, local, target, bytes, cookie); });
+}
+
+bool SimulatedNeighbors::use(Link& issuer, std::uint64_t permit) noexcept {
+  return turn([&] { return Transport::use(issuer, permit); });
+}
+
+engine::Revoked SimulatedNeighbors::revoke(Link& link, std::uint64_t permit) noexcept {
+  return turn([&] { return Transport::revoke(link, permit); });
+}
+
+Posted SimulatedNeighbors::write(Link& link, const void* local, RemoteMemory target,
+                                 std::size_t bytes, std::uint64_t cookie) noexcept {
+  return turn([&] { return Transport::write(link, local, target, bytes, cookie); });
+}
+
+Posted SimulatedNeighbors::read(Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                                std::uint64_t cookie) noexcept {
+  return turn([&] { return Transport::read(link, local, target, bytes, cookie); });
+}
+
+Posted SimulatedNeighbors::atomic(Link& link, const engine::Atomic& what, RemoteMemory target,
+                                  std::uint64_t* result, std::uint64_t cookie) noexcept {
+  return turn([&] { return Transport::atomic(link, what, target, result, cookie); });
+}
+
+bool SimulatedNeighbors::poll(engine::Sink& sink) noexcept {
+  simulated_.enter(from_ns(simulated_.model().poll_ns));
+  simulated_.look();
+  const bool moved = Transport::poll(sink);
+  if (moved) simulated_.stir();
+  return moved;
+}
+
+} // namespace macadam::sim

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job.h"
+#include "net/shm/system.h"
+#include "net/shm/transport.h"
+#include "sim/device.h"
+#include "sim/processor.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+// Shared memory among the simulated processes of a node: the library's own transport (net/shm) over
+// memory of the one real process, and a system whose clock, waits and copies by the kernel are the
+// simulator's. Processes give way to each other where they enter the transport and where it calls
+// the system, never between two stores: races of that kind are for `make prove`.
+namespace macadam::sim {
+
+class SimulatedSystem;
+
+// A machine: the processes on it, and the memory that each of them shares with the others, which
+// stays when its process ends.
+class Node {
+ public:
+  static constexpr std::uint64_t capacity = std::uint64_t{4} << 30; // of a process, sparse
+
+  explicit Node(int processes);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node();
+
+  // Of a process by its place here. All zero at first, and after clear().
+  [[nodiscard]] boot::SharedMemory memory(int process);
+  void clear(int process);
+  // Processes are called 1, 2, ... in the order of their places.
+  [[nodiscard]] static pid_t pid(int process) { return process + 1; }
+
+  // A process has ended before its time: the kernel knows it no more.
+  void fail(int process);
+  [[nodiscard]] bool has_failed(int process) const { return failed_[index(process)]; }
+  [[nodiscard]] unsigned failures() const { return failures_; }
+
+ private:
+  friend class SimulatedSystem;
+  static std::size_t index(int process) { return static_cast<std::size_t>(process); }
+
+  std::vector<std::byte*> memory_;        // null: never asked for
+  std::vector<SimulatedSystem*> systems_; // null: the process has none now
+  std::vector<bool> failed_;
+  unsigned failures_ = 0;
+};
+
+// What net/shm asks of the system, for one process.
+class SimulatedSystem final : public net::shm::System {
+ public:
+  // The others outlive it.
+  SimulatedSystem(Node& node, int process, SimulatedDevice& device, Processor& processor);
+  SimulatedSystem(const SimulatedSystem&) = delete;
+  SimulatedSystem& operator=(const SimulatedSystem&) = delete;
+  ~SimulatedSystem();
+
+  [[nodiscard]] double now() noexcept override;
+  void relax() noexcept override;
+  void yield() noexcept override;
+  void sleep(std::atomic<std::uint32_t>& word, std::uint32_t value,
+             unsigned longest_us) noexcept override;
+  void wake(std::atomic<std::uint32_t>& word) noexcept override;
+  // Each process has a core.
+  [[nodiscard]] unsigned core() noexcept override { return static_cast<unsigned>(process_); }
+  void leave(unsigned, std::span<const unsigned>) noexcept override {}
+  [[nodiscard]] bool enter_barriers() noexcept override { return true; }
+  void pass_barrier() noexcept override { give_way(); }
+  [[nodiscard]] ssize_t copy(net::shm::Direction direction, pid_t process,
+                             std::span<const iovec> local,
+                             std::span<const iovec> remote) noexcept override;
+
+  // The process is about to use shared memory: what happens before its time happens first. That
+  // takes so long.
+  void enter(Time cost);
+  // It looks at all that others have written.
+  void look() {
+    device_.enter_poll(false);
+    stirred_ = false;
+  }
+  // It may have written something: neighbours that spin look at once.
+  void stir();
+  // The kernel refuses this process's copies from now on.
+  void forbid_copies() { may_copy_ = false; }
+
+  [[nodiscard]] const Model& model() const { return device_.fabric().model(); }
+
+ private:
+  void give_way();
+  void spin(Time longest);
+
+  Node& node_;
+  const int process_;
+  SimulatedDevice& device_;
+  Processor& processor_;
+  const std::atomic<std::uint32_t>* sleeps_on_ = nullptr;
+  bool stirred_ = false; // since it looked
+  bool may_copy_ = true;
+};
+
+// The library's transport; each operation takes its time and lets others go on before.
+class SimulatedNeighbors : public net::shm::Transport {
+ public:
+  SimulatedNeighbors(const boot::Processes& processes, const base::Settings& settings,
+                     SimulatedSystem& system)
+      : Transport(processes, settings, system), simulated_(system) {}
+
+  engine::Posted send(engine::Link& link, const void* header, std::size_t header_bytes,
+                      const void* payload, std::size_t payload_bytes) noexcept override;
+  engine::Posted put(engine::Link& link, const void* local, engine::RemoteMemory target,
+                     std::size_t bytes, std::uint64_t cookie) noexcept override;
+  engine::Posted put_notified(engine::Link& link, const void* local, engine::RemoteMemory target,
+                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
+                              bool exchange) noexcept override;
+  engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
+                     std::size_t bytes, std::uint64_t cookie) noexcept override;
+  bool use(engine::Link& issuer, std::uint64_t permit) noexcept override;
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) noexcept override;
+  engine::Posted write(engine::Link& link, const void* local, engine::RemoteMemory target,
+                       std::size_t bytes, std::uint64_t cookie) noexcept override;
+  engine::Posted read(engine::Link& link, void* local, engine::RemoteMemory target,
+                      std::size_t bytes, std::uint64_t cookie) noexcept override;
+  engine::Posted atomic(engine::Link& link, const engine::Atomic& what, engine::RemoteMemory target,
+                        std::uint64_t* result, std::uint64_t cookie) noexcept override;
+  bool poll(engine::Sink& sink) noexcept override;
+
+ private:
+  template <class Operation>
+  auto turn(Operation&& operation);
+  SimulatedSystem& simulated_;
+};
+
+} // namespace macadam::sim

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/board.h"
+
+#include "coll/algorithms.h"
+#include "coll/collective.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace macadam::coll {
+namespace {
+
+constexpr std::size_t line = 64;
+// In the first lines of a panel: what its rank has passed, and how many others have left.
+constexpr std::size_t notes_passed = 0;
+constexpr std::size_t chunks_passed = 4;
+constexpr std::size_t left = line;
+constexpr std::size_t first_slot = 2 * line;
+// A rank tells what it has passed this many times a lap, so that few are woken. Ranks are at most
+// two chunks ahead of what they have passed: a quarter is little enough for all to go on.
+constexpr std::uint32_t tellings = 4;
+
+} // namespace
+
+bool PeerWord::await_suspend(std::coroutine_handle<> waiting) noexcept {
+  waiting_ = waiting;
+  call = [](engine::WordWait& wait, bool ok) noexcept {
+    auto& self = static_cast<PeerWord&>(wait);
+    self.ok_ = ok;
+    self.waiting_.resume();
+  };
+  ok_ = engine_.wait_for(*this);
+  return ok_;
+}
+
+void PeerWord::throw_lost() const {
+  if (const base::Error* const failure = engine_.failure()) throw base::Error(*failure);
+  base::fail(MPI_ERR_PROC_ABORTED, "a process of the communicator has failed");
+}
+
+Board::Board(const Comm& comm, std::vector<std::byte*> panels)
+    : notes{.offset = first_slot,
+            .stride = note_bytes + sizeof(Slot),
+            .head = sizeof(Slot),
+            .room = note_bytes,
+            .slots = note_slots,
+            .passed = notes_passed},
+      chunks{.offset = first_slot + note_slots * (note_bytes + sizeof(Slot)),
+             .stride = chunk_bytes + 2 * line,
+             .head = line,
+             .room = chunk_bytes,
+             .slots = chunk_slots,
+             .passed = chunks_passed},
+      rank_(comm.rank()) {
+  notes.free_end = notes.slots;
+  chunks.free_end = chunks.slots;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const engine::Peer& peer = comm.shared->engine.peer((*comm.team->local)[rank]);
+    peers_.push_back({panels[static_cast<std::size_t>(rank)], peer.transport, peer.link});
+  }
+}
+
+// All others can pass what stands there without this rank's help. They tell so for a part of a lap
+// at once, so this rank does not wait again for the next slot.
+Task Board::make_room(Comm& comm, SlotRing& ring, std::uint32_t position) {
+  const Board& board = *comm.board;
+  const std::uint32_t needed = position + 1 - ring.slots;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (rank == comm.rank()) continue;
+    co_await PeerWord(comm, board.word(rank, ring.passed), needed);
+  }
+  static_cast<void>(board.find_room(ring, position));
+}
+
+bool Board::find_room(SlotRing& ring, std::uint32_t position) const {
+  if (has_room(ring, position)) return true;
+  std::uint32_t least = ring.position; // what this rank writes it may still need itself
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+    if (rank == rank_) continue;
+    const std::uint32_t seen = word(rank, ring.passed).load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(seen - least) < 0) least = seen;
+  }
+  ring.free_end = least + ring.slots;
+  return has_room(ring, position);
+}
+
+template <auto Word>
+int Board::behind(const SlotRing& ring, std::uint32_t position) const {
+  const int n = static_cast<int>(peers_.size());
+  for (int distance = 1; distance < n; ++distance) {
+    const int rank = (rank_ + distance) % n;
+    const std::uint32_t there = (slot(ring, rank, position).*Word).load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(there - (position + 1)) < 0) return rank;
+  }
+  return -1;
+}
+int Board::not_written(const SlotRing& ring, std::uint32_t position) const {
+  return behind<&Slot::written>(ring, position);
+}
+int Board::not_combined(const SlotRing& ring, std::uint32_t position) const {
+  return behind<&Slot::combined>(ring, position);
+}
+
+void Board::publish(const SlotRing& ring, std::uint32_t position, std::uint64_t bytes) {
+  Slot& own = slot(ring, rank_, position);
+  own.bytes = bytes;
+  own.written.store(position + 1, std::memory_order_release);
+  wake_all();
+}
+
+void Board::publish_to(int reader, const SlotRing& ring, std::uint32_t position,
+                       std::uint64_t bytes) {
+  Slot& own = slot(ring, rank_, position);
+  own.bytes = bytes;
+  own.written.store(position + 1, std::memory_order_release);
+  wake(reader);
+}
+
+void Board::publish_combined(const SlotRing& ring, std::uint32_t position) {
+  slot(ring, rank_, position).combined.store(position + 1, std::memory_order_release);
+  wake_all();
+}
+
+void Board::wake_all() const {
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+    if (rank != rank_) wake(rank);
+  }
+}
+
+void Board::pass(SlotRing& ring, std::uint32_t count) {
+  const std::uint32_t part = ring.slots / tellings;
+  const std::uint32_t before = ring.position / part;
+  ring.position += count;
+  if (ring.position / part == before) return;
+  word(rank_, ring.passed).store(ring.position, std::memory_order_release);
+  wake_all();
+}
+
+void Board::leave() noexcept {
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+    if (rank != rank_) word(rank, left).fetch_add(1, std::memory_order_acq_rel);
+  }
+}
+
+bool Board::is_left() const {
+  return word(rank_, left).load(std::memory_order_acquire) + 1 == peers_.size();
+}
+
+Turn::Turn(const Comm& comm) : board_(*comm.board) {
+  if (board_.broken) [[unlikely]]
+    base::fail(MPI_ERR_OTHER,
+               "an earlier collective of the communicator failed on this rank, so no other can "
+               "follow; make a new communicator");
+  ++comm.shared->panels.collectives;
+}
+
+Panels::Panels(engine::Engine& engine) : engine_(engine) {}
+Panels::~Panels() = default;
+
+std::byte* Panels::make(engine::RemoteMemory& name) {
+  free_left();
+  engine::Transport& network = engine_.networks().nearest();
+  auto* const panel = bytes_ + Board::panel_bytes <= most_bytes
+                          ? static_cast<std::byte*>(network.allocate(Board::panel_bytes))
+                          : nullptr;
+  if (panel == nullptr) {
+    ++refused_;
+    return nullptr;
+  }
+  try {
+    name = network.register_region(panel, Board::panel_bytes);
+  } catch (...) {
+    network.free(panel);
+    throw;
+  }
+  bytes_ += Board::panel_bytes;
+  // Of the data, no page is touched before it is used.
+  std::memset(panel, 0, first_slot);
+  const auto clear = [&](std::size_t offset, std::size_t stride, std::uint32_t slots) {
+    for (std::uint32_t i = 0; i < slots; ++i)
+      new (panel + offset + i * stride) Slot;
+  };
+  constexpr std::size_t note_stride = Board::note_bytes + sizeof(Slot);
+  clear(first_slot, note_stride, Board::note_slots);
+  clear(first_slot + Board::note_slots * note_stride, Board::chunk_bytes + 2 * line,
+        Board::chunk_slots);
+  return panel;
+}
+
+void Panels::free(std::byte* panel) noexcept {
+  engine_.networks().nearest().free(panel);
+  bytes_ -= Board::panel_bytes;
+}
+
+// One that finds no place in the list stays until the network ends.
+void Panels::retire(std::unique_ptr<Board> board) noexcept {
+  board->leave();
+  try {
+    retired_.push_back(std::move(board));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  free_left();
+}
+
+void Panels::free_left() noexcept {
+  std::erase_if(retired_, [&](const std::unique_ptr<Board>& board) {
+    if (!board->is_left()) return false;
+    free(board->own_panel());
+    return true;
+  });
+}
+
+void Panels::list(base::CounterList& list) const {
+  list.add("collectives", "coll_shared", "collectives done in shared memory, without messages",
+           collectives);
+  list.add("collectives", "coll_board_bytes",
+           "bytes set aside for them, of which what is used is in memory", bytes_);
+  list.add("collectives", "coll_boards_refused",
+           "boards for which there was no memory: these collectives are done by messages",
+           refused_);
+}
+
+void Boards::put(std::int32_t tag, std::unique_ptr<Board> board) {
+  const auto at = static_cast<std::size_t>(tag);
+  if (at >= boards_.size()) boards_.resize(at + 1);
+  boards_[at] = {std::move(board), true};
+}
+
+void Boards::leave(Panels& panels) noexcept {
+  for (Entry& entry : boards_) {
+    if (entry.board != nullptr) panels.retire(std::move(entry.board));
+  }
+  boards_.clear();
+}
+
+namespace {
+
+// What a rank tells the others of its panel.
+struct Offer {
+  engine::RemoteMemory panel;
+  std::uint64_t made;
+};
+
+std::vector<std::byte*> map_all(const Comm& comm, const Offer* offers, std::byte* own) {
+  std::vector<std::byte*> panels;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    std::byte* panel = own;
+    if (rank != comm.rank()) {
+      const engine::Peer& peer = comm.shared->engine.peer((*comm.team->local)[rank]);
+      panel = offers[rank].made != 0
+                  ? peer.transport->mapped(*peer.link, offers[rank].panel, Board::panel_bytes)
+                  : nullptr;
+    }
+    if (panel == nullptr) return {};
+    panels.push_back(panel);
+  }
+  return panels;
+}
+
+// Each rank's block of `bytes` bytes to all.
+Task exchange(Comm& comm, std::byte* all, std::size_t bytes) {
+  const Blocks blocks{all, static_cast<MPI_Count>(bytes), &comm.shared->byte, {}, {}, nullptr};
+  co_await allgather_direct(comm, blocks);
+}
+
+// A rank writes to the others' panels only when it knows that all have mapped all of them. If a
+// peer fails meanwhile, the panel stays until the network ends: others may have come so far.
+Task make_board(Comm& comm) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const auto own = static_cast<std::size_t>(comm.rank());
+  Panels& panels = comm.shared->panels;
+  Scratch offers(comm, ranks * sizeof(Offer));
+  auto* const offer = reinterpret_cast<Offer*>(offers.bytes());
+  offer[own] = {};
+  std::byte* const panel = panels.make(offer[own].panel);
+  offer[own].made = panel != nullptr ? 1 : 0;
+  co_await exchange(comm, offers.bytes(), sizeof(Offer));
+
+  std::unique_ptr<Board> board;
+  try {
+    std::vector<std::byte*> mapped = map_all(comm, offer, panel);
+    if (!mapped.empty()) board = std::make_unique<Board>(comm, std::move(mapped));
+  } catch (const base::Error&) {
+    // No room in this address space: the others hear of it.
+  }
+  Scratch votes(comm, ranks);
+  votes.bytes()[own] = static_cast<std::byte>(board != nullptr ? 1 : 0);
+  co_await exchange(comm, votes.bytes(), 1);
+  const bool all = std::all_of(votes.bytes(), votes.bytes() + ranks,
+                               [](std::byte vote) { return vote != std::byte{0}; });
+  if (!all && panel != nullptr) panels.free(panel);
+  if (!all) board.reset();
+  comm.boards->put(comm.tag, std::move(board));
+  comm.board = comm.boards->find(comm.tag);
+}
+
+} // namespace
+
+Task run_with_board(Collective& self, Task (*run)(Collective& self)) {
+  co_await make_board(self);
+  co_await run(self);
+}
+
+} // namespace macadam::coll

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/copy.h"
+#include "base/error.h"
+#include "coll/board.h"
+#include "coll/buffers.h"
+#include "datatype/cursor.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace macadam::coll {
+
+// What the algorithms in shared memory have in common.
+
+// A user's data as a stream of bytes that is read and written in pieces, mostly one after the
+// other.
+class ByteStream {
+ public:
+  explicit ByteStream(const Data& data)
+      : flat_(data.type->contiguous() ? static_cast<std::byte*>(data.address) : nullptr) {
+    if (!data.type->contiguous()) walk_.emplace(*data.type, data.address, data.count);
+  }
+  // `count` bytes from byte `first` on, out of the user's memory and into it.
+  void read(std::size_t first, std::byte* to, std::size_t count) {
+    if (!walk_) return base::copy(to, flat_ + first, count);
+    walk_->seek(static_cast<MPI_Count>(first));
+    walk_->pack(to, count);
+  }
+  void write(std::size_t first, const std::byte* from, std::size_t count) {
+    if (!walk_) return base::copy(flat_ + first, from, count);
+    walk_->seek(static_cast<MPI_Count>(first));
+    walk_->unpack(from, count);
+  }
+
+ private:
+  std::byte* flat_;
+  std::optional<datatype::PackCursor> walk_;
+};
+
+// How `total` units go in steps of at most `most`: in several, if they are more than `least`, so
+// that one is read while the next is written. None where there is nothing.
+struct Steps {
+  Steps(std::size_t all, std::size_t most, std::size_t least) : total(all) {
+    constexpr std::size_t parts = 8;
+    each = std::max<std::size_t>(
+        std::clamp((total + parts - 1) / parts, std::min(least, most), most), 1);
+    count = static_cast<std::uint32_t>((total + each - 1) / each);
+  }
+  [[nodiscard]] std::size_t begin(std::uint32_t step) const { return std::min(total, step * each); }
+  // Of those at step `step` in data of `length` units, which may be fewer than `total`.
+  [[nodiscard]] std::size_t units(std::uint32_t step, std::size_t length) const {
+    const std::size_t first = begin(step);
+    return first < length ? std::min(each, length - first) : 0;
+  }
+  [[nodiscard]] std::size_t units(std::uint32_t step) const { return units(step, total); }
+
+  std::size_t total;
+  std::size_t each;
+  std::uint32_t count;
+};
+// Bytes that are worth a step of their own.
+inline constexpr std::size_t least_step = std::size_t{8} << 10;
+
+// Long data of ranks that all give and take: write(step) fills this rank's chunk of a step, and
+// read(step) takes from the others', when all have written theirs. A rank writes as far ahead as
+// there is room, so one that shares its core does much in a turn; and reads as soon as it can.
+template <class Write, class Read>
+Task flow(Comm& comm, std::uint64_t bytes, Steps steps, Write write, Read read) {
+  Board& board = *comm.board;
+  SlotRing& chunks = board.chunks;
+  const std::uint32_t first = chunks.position;
+  std::uint32_t wrote = 0;
+  for (std::uint32_t step = 0; step < steps.count;) {
+    bool moved = false;
+    if (wrote < steps.count && board.find_room(chunks, first + wrote)) {
+      write(wrote, board.data(chunks, comm.rank(), first + wrote));
+      board.publish(chunks, first + wrote, bytes);
+      ++wrote;
+      moved = true;
+    }
+    int behind = -1;
+    while (step < wrote && (behind = board.not_written(chunks, first + step)) < 0) {
+      read(step);
+      board.pass(chunks);
+      ++step;
+      moved = true;
+    }
+    if (moved) continue;
+    if (behind >= 0)
+      co_await board.written(comm, chunks, behind, first + step);
+    else
+      co_await Board::make_room(comm, chunks, first + wrote);
+  }
+}
+
+[[noreturn, gnu::cold]] inline void fail_unequal(const Comm& comm, int from, std::uint64_t sent,
+                                                 std::uint64_t needed) {
+  base::fail(MPI_ERR_TRUNCATE,
+             "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
+             "that describe the same data",
+             from, sent, comm.rank(), needed);
+}
+
+} // namespace macadam::coll

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives that move data, in shared memory: who gives data writes them to its panel once, who
+// needs them reads them there. Short ones are in the note; long ones follow it in chunks.
+#include "coll/algorithms.h"
+#include "coll/shared.h"
+
+namespace macadam::coll {
+namespace {
+
+// Bytes of a chunk for each of n blocks.
+std::size_t room_for_each(const Board& board, int n) {
+  return board.chunks.room / static_cast<std::size_t>(n) & ~std::size_t{63};
+}
+
+} // namespace
+
+// Every rank writes one word, and reads one of each other: one step.
+Task barrier_shared(Comm& comm) {
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  const std::uint32_t note = notes.position;
+  if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+  board.publish(notes, note, 0);
+  for (int distance = 1; distance < comm.size(); ++distance)
+    co_await board.written(comm, notes, (comm.rank() + distance) % comm.size(), note);
+  board.pass(notes);
+  turn.end();
+}
+
+// The root is done when its last data are in its panel.
+Task bcast_shared(Comm& comm, Data data, int root) {
+  const std::size_t bytes = data.bytes();
+  if (bytes == 0) co_return;
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  SlotRing& chunks = board.chunks;
+  const std::uint32_t note = notes.position;
+  const bool gives = comm.rank() == root;
+  ByteStream stream(data);
+  if (gives) {
+    if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+    if (bytes <= notes.room) stream.read(0, board.data(notes, root, note), bytes);
+    board.publish(notes, note, bytes);
+  } else {
+    co_await board.written(comm, notes, root, note);
+    const std::uint64_t sent = board.slot(notes, root, note).bytes;
+    if (sent != bytes) [[unlikely]] {
+      board.pass(notes);
+      if (sent > notes.room) board.pass(chunks, Steps(sent, chunks.room, least_step).count);
+      turn.end();
+      fail_unequal(comm, root, sent, bytes);
+    }
+    if (bytes <= notes.room) stream.write(0, board.data(notes, root, note), bytes);
+  }
+  board.pass(notes);
+  const Steps steps(bytes > notes.room ? bytes : 0, chunks.room, least_step);
+  for (std::uint32_t step = 0; step < steps.count; ++step) {
+    const std::uint32_t at = chunks.position;
+    if (gives) {
+      if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
+      stream.read(steps.begin(step), board.data(chunks, root, at), steps.units(step));
+      board.publish(chunks, at, bytes);
+    } else {
+      co_await board.written(comm, chunks, root, at);
+      stream.write(steps.begin(step), board.data(chunks, root, at), steps.units(step));
+    }
+    board.pass(chunks);
+  }
+  turn.end();
+}
+
+// A rank that is not the root is done when its last data are in its panel.
+Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
+  const std::size_t bytes = mine.bytes();
+  if (bytes == 0) co_return;
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  SlotRing& chunks = board.chunks;
+  const std::uint32_t note = notes.position;
+  const int n = comm.size();
+  const bool takes = comm.rank() == root;
+  const Steps steps(bytes > notes.room ? bytes : 0, chunks.room, least_step);
+  if (!takes) {
+    ByteStream stream(mine);
+    if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+    if (steps.count == 0) stream.read(0, board.data(notes, comm.rank(), note), bytes);
+    board.publish_to(root, notes, note, bytes);
+    board.pass(notes);
+    for (std::uint32_t step = 0; step < steps.count; ++step) {
+      const std::uint32_t at = chunks.position;
+      if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
+      stream.read(steps.begin(step), board.data(chunks, comm.rank(), at), steps.units(step));
+      board.publish_to(root, chunks, at, bytes);
+      board.pass(chunks);
+    }
+    turn.end();
+    co_return;
+  }
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (root + distance) % n;
+    co_await board.written(comm, notes, from, note);
+    const std::uint64_t sent = board.slot(notes, from, note).bytes;
+    if (sent != bytes) [[unlikely]]
+      fail_unequal(comm, from, sent, bytes);
+    if (steps.count == 0) ByteStream(all[from]).write(0, board.data(notes, from, note), bytes);
+  }
+  board.pass(notes);
+  for (std::uint32_t step = 0; step < steps.count; ++step) {
+    const std::uint32_t at = chunks.position;
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (root + distance) % n;
+      co_await board.written(comm, chunks, from, at);
+      ByteStream(all[from]).write(steps.begin(step), board.data(chunks, from, at),
+                                  steps.units(step));
+    }
+    board.pass(chunks);
+  }
+  turn.end();
+}
+
+// A part of each rank's block in every chunk. The root is done when its last data are there.
+Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
+  const std::size_t bytes = mine.bytes();
+  if (bytes == 0) co_return;
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  SlotRing& chunks = board.chunks;
+  const std::uint32_t note = notes.position;
+  const int n = comm.size();
+  const auto own = static_cast<std::size_t>(comm.rank());
+  const bool gives = comm.rank() == root;
+  const std::size_t total = bytes * static_cast<std::size_t>(n);
+  const Steps steps(total > notes.room ? bytes : 0, room_for_each(board, n),
+                    least_step / static_cast<std::size_t>(n));
+  const auto write_all = [&](std::byte* to, std::size_t first, std::size_t count,
+                             std::size_t stride) {
+    for (int rank = 0; rank < n; ++rank)
+      if (rank != root)
+        ByteStream(all[rank]).read(first, to + static_cast<std::size_t>(rank) * stride, count);
+  };
+  if (gives) {
+    if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+    if (steps.count == 0) write_all(board.data(notes, root, note), 0, bytes, bytes);
+    board.publish(notes, note, bytes);
+  } else {
+    co_await board.written(comm, notes, root, note);
+    const std::uint64_t sent = board.slot(notes, root, note).bytes;
+    if (sent != bytes) [[unlikely]]
+      fail_unequal(comm, root, sent, bytes);
+    if (steps.count == 0)
+      ByteStream(mine).write(0, board.data(notes, root, note) + own * bytes, bytes);
+  }
+  board.pass(notes);
+  for (std::uint32_t step = 0; step < steps.count; ++step) {
+    const std::uint32_t at = chunks.position;
+    if (gives) {
+      if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
+      write_all(board.data(chunks, root, at), steps.begin(step), steps.units(step), steps.each);
+      board.publish(chunks, at, bytes);
+    } else {
+      co_await board.written(comm, chunks, root, at);
+      ByteStream(mine).write(steps.begin(step), board.data(chunks, root, at) + own * steps.each,
+                             steps.units(step));
+    }
+    board.pass(chunks);
+  }
+  turn.end();
+}
+
+namespace {
+
+// Every rank gives and takes: what a rank writes at one step, and what it reads of another's.
+template <class Write, class Read>
+Task exchange_shared(Comm& comm, std::uint64_t bytes, Steps steps, Write write, Read read) {
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::uint32_t note = notes.position;
+  if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+  if (steps.count == 0) write(0, board.data(notes, rank, note));
+  board.publish(notes, note, bytes);
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (rank + distance) % n;
+    co_await board.written(comm, notes, from, note);
+    const std::uint64_t sent = board.slot(notes, from, note).bytes;
+    if (sent != bytes) [[unlikely]]
+      fail_unequal(comm, from, sent, bytes);
+    if (steps.count == 0) read(0, from, board.data(notes, from, note));
+  }
+  board.pass(notes);
+  if (steps.count > 0) {
+    const std::uint32_t first = board.chunks.position;
+    co_await flow(comm, bytes, steps, write, [&](std::uint32_t step) {
+      for (int distance = 1; distance < n; ++distance) {
+        const int from = (rank + distance) % n;
+        read(step, from, board.data(board.chunks, from, first + step));
+      }
+    });
+  }
+  turn.end();
+}
+
+} // namespace
+
+Task allgather_shared(Comm& comm, Blocks all) {
+  std::size_t total = 0;
+  std::size_t longest = 0;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    total += all[rank].bytes();
+    longest = std::max(longest, all[rank].bytes());
+  }
+  if (longest == 0) co_return;
+  const Data mine = all[comm.rank()];
+  const Steps steps(longest > comm.board->notes.room ? longest : 0, comm.board->chunks.room,
+                    least_step);
+  const std::size_t one = steps.count == 0 ? longest : steps.each;
+  const auto part = [=](std::uint32_t step, const Data& block) {
+    const std::size_t first = step * one;
+    return first < block.bytes() ? std::min(one, block.bytes() - first) : 0;
+  };
+  co_await exchange_shared(
+      comm, total, steps,
+      [&](std::uint32_t step, std::byte* to) {
+        if (part(step, mine) > 0) ByteStream(mine).read(step * one, to, part(step, mine));
+      },
+      [&](std::uint32_t step, int from, const std::byte* what) {
+        const Data block = all[from];
+        if (part(step, block) > 0) ByteStream(block).write(step * one, what, part(step, block));
+      });
+}
+
+// A part of each rank's block in every chunk. `out` and `in` may be the same memory: what is read
+// into a part of a block has been written from there before.
+Task alltoall_shared(Comm& comm, Blocks out, Blocks in) {
+  const int n = comm.size();
+  const std::size_t bytes = in[0].bytes();
+  if (bytes == 0) co_return;
+  const std::size_t total = bytes * static_cast<std::size_t>(n);
+  const Steps steps(total > comm.board->notes.room ? bytes : 0, room_for_each(*comm.board, n),
+                    least_step / static_cast<std::size_t>(n));
+  const std::size_t one = steps.count == 0 ? bytes : steps.each;
+  const auto part = [=](std::uint32_t step) { return std::min(one, bytes - step * one); };
+  const auto own = static_cast<std::size_t>(comm.rank());
+  co_await exchange_shared(
+      comm, bytes, steps,
+      [&](std::uint32_t step, std::byte* to) {
+        for (int rank = 0; rank < n; ++rank)
+          if (rank != comm.rank())
+            ByteStream(out[rank]).read(step * one, to + static_cast<std::size_t>(rank) * one,
+                                       part(step));
+      },
+      [&](std::uint32_t step, int from, const std::byte* what) {
+        ByteStream(in[from]).write(step * one, what + own * one, part(step));
+      });
+}
+
+} // namespace macadam::coll

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives that combine, in shared memory: straight from where the ranks have written their
+// parts, always in the order of the ranks, so that no operation need commute.
+#include "coll/algorithms.h"
+#include "coll/reduction.h"
+#include "coll/shared.h"
+
+namespace macadam::coll {
+namespace {
+
+// Combines `count` elements that `part(rank)` points to on each of n ranks. Of the parts, `sum` may
+// be the last rank's only. In blocks that stay in the nearest cache between the operands.
+template <class Part>
+void fold(const datatype::Op& op, const datatype::Type& type, int n, std::byte* sum,
+          std::size_t count, Part&& part) {
+  constexpr std::size_t block_bytes = 8 << 10;
+  const auto size = static_cast<std::size_t>(type.size());
+  const std::size_t block = std::max<std::size_t>(block_bytes / size, 1);
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t elements = std::min(block, count - first);
+    const std::size_t at = first * size;
+    const std::byte* const last = part(n - 1);
+    if (last != sum) base::copy(sum + at, last + at, elements * size);
+    for (int rank = n - 2; rank >= 0; --rank)
+      op.apply(part(rank) + at, sum + at, static_cast<MPI_Count>(elements), type);
+  }
+}
+
+std::size_t size_of(const Data& data) {
+  return static_cast<std::size_t>(data.type->size());
+}
+std::byte* element(const Data& data, std::size_t i) {
+  return static_cast<std::byte*>(data.address) + i * size_of(data);
+}
+// Elements go in steps.
+Steps steps_of(const Board& board, const Data& vector, std::size_t most_bytes) {
+  const std::size_t size = size_of(vector);
+  const auto count = static_cast<std::size_t>(vector.count);
+  return {count * size > board.notes.room ? count : 0, most_bytes / size,
+          std::max<std::size_t>(least_step / size, 1)};
+}
+
+} // namespace
+
+bool can_share(const Comm& comm, const datatype::Type& type) {
+  return type.contiguous() && type.extent() == type.size() && type.size() > 0 &&
+         static_cast<std::size_t>(type.size()) * static_cast<std::size_t>(comm.size()) <=
+             Board::chunk_bytes;
+}
+
+// The root combines what the others have written; they are done when their last data are there.
+Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
+  const std::size_t bytes = mine.bytes();
+  if (bytes == 0) co_return;
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  SlotRing& chunks = board.chunks;
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::uint32_t note = notes.position;
+  const Steps steps = steps_of(board, mine, chunks.room);
+  const std::size_t size = size_of(mine);
+  // The root's own data are in its panel, too, where the result takes their place.
+  const bool writes = rank != root || mine.address == result.address;
+  if (writes) {
+    if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+    if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
+  }
+  if (rank != root) board.publish_to(root, notes, note, bytes);
+  if (rank == root) {
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (root + distance) % n;
+      co_await board.written(comm, notes, from, note);
+      const std::uint64_t sent = board.slot(notes, from, note).bytes;
+      if (sent != bytes) [[unlikely]]
+        fail_unequal(comm, from, sent, bytes);
+    }
+    if (steps.count == 0)
+      fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
+           [&](int from) -> const std::byte* {
+             return from == root && !writes ? element(mine, 0) : board.data(notes, from, note);
+           });
+  }
+  board.pass(notes);
+  for (std::uint32_t step = 0; step < steps.count; ++step) {
+    const std::uint32_t at = chunks.position;
+    const std::size_t begin = steps.begin(step);
+    const std::size_t count = steps.units(step);
+    if (writes) {
+      if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
+      base::copy(board.data(chunks, rank, at), element(mine, begin), count * size);
+    }
+    if (rank != root) {
+      board.publish_to(root, chunks, at, bytes);
+    } else {
+      for (int distance = 1; distance < n; ++distance)
+        co_await board.written(comm, chunks, (root + distance) % n, at);
+      fold(op, *mine.type, n, element(result, begin), count, [&](int from) -> const std::byte* {
+        return from == root && !writes ? element(mine, begin) : board.data(chunks, from, at);
+      });
+    }
+    board.pass(chunks);
+  }
+  turn.end();
+}
+
+namespace {
+
+// A vector in a chunk at a time: each rank writes the pieces of the others, combines its own piece
+// of all, over what would be its own in its panel, and reads the others' pieces.
+Task allreduce_in_chunks(Comm& comm, Data mine, Data result, const datatype::Op& op, Steps steps) {
+  Board& board = *comm.board;
+  SlotRing& chunks = board.chunks;
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::size_t size = size_of(mine);
+  const std::uint32_t first = chunks.position;
+  const auto pieces = [&](std::uint32_t step) {
+    return Pieces{static_cast<MPI_Count>(steps.units(step)), n};
+  };
+  const auto begin = [](const Pieces& of, int piece) {
+    return static_cast<std::size_t>(of.begin(piece));
+  };
+  const auto write = [&](std::uint32_t step) {
+    std::byte* const to = board.data(chunks, rank, first + step);
+    const Pieces of = pieces(step);
+    const std::byte* const from = element(mine, steps.begin(step));
+    const std::size_t own = begin(of, rank) * size;
+    const std::size_t behind = begin(of, rank + 1) * size;
+    base::copy(to, from, own);
+    base::copy(to + behind, from + behind, steps.units(step) * size - behind);
+    board.publish(chunks, first + step, mine.bytes());
+  };
+  const auto combine = [&](std::uint32_t step) {
+    const Pieces of = pieces(step);
+    const std::size_t own = begin(of, rank);
+    const std::size_t count = begin(of, rank + 1) - own;
+    std::byte* const sum = board.data(chunks, rank, first + step) + own * size;
+    fold(op, *mine.type, n, sum, count, [&](int from) -> const std::byte* {
+      return from == rank ? element(mine, steps.begin(step) + own)
+                          : board.data(chunks, from, first + step) + own * size;
+    });
+    board.publish_combined(chunks, first + step);
+    base::copy(element(result, steps.begin(step) + own), sum, count * size);
+  };
+  const auto read = [&](std::uint32_t step) {
+    const Pieces of = pieces(step);
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (rank + distance) % n;
+      const std::size_t its = begin(of, from);
+      base::copy(element(result, steps.begin(step) + its),
+                 board.data(chunks, from, first + step) + its * size,
+                 (begin(of, from + 1) - its) * size);
+    }
+  };
+  // As flow() with a step more.
+  std::uint32_t wrote = 0;
+  std::uint32_t summed = 0;
+  for (std::uint32_t step = 0; step < steps.count;) {
+    bool moved = false;
+    if (wrote < steps.count && board.find_room(chunks, first + wrote)) {
+      write(wrote++);
+      moved = true;
+    }
+    int unwritten = -1;
+    while (summed < wrote && (unwritten = board.not_written(chunks, first + summed)) < 0) {
+      combine(summed++);
+      moved = true;
+    }
+    int uncombined = -1;
+    while (step < summed && (uncombined = board.not_combined(chunks, first + step)) < 0) {
+      read(step++);
+      board.pass(chunks);
+      moved = true;
+    }
+    if (moved) continue;
+    if (uncombined >= 0)
+      co_await board.combined(comm, chunks, uncombined, first + step);
+    else if (unwritten >= 0)
+      co_await board.written(comm, chunks, unwritten, first + summed);
+    else
+      co_await Board::make_room(comm, chunks, first + wrote);
+  }
+}
+
+// Two ranks: each writes all of its vector and combines all, which is one step less, and no more
+// work than to copy half of the sum to and fro.
+Task allreduce_by_both(Comm& comm, Data mine, Data result, const datatype::Op& op, Steps steps) {
+  Board& board = *comm.board;
+  const SlotRing& chunks = board.chunks;
+  const int rank = comm.rank();
+  const std::size_t size = size_of(mine);
+  const std::uint32_t first = chunks.position;
+  const bool in_place = mine.address == result.address;
+  co_await flow(
+      comm, mine.bytes(), steps,
+      [&](std::uint32_t step, std::byte* to) {
+        base::copy(to, element(mine, steps.begin(step)), steps.units(step) * size);
+      },
+      [&](std::uint32_t step) {
+        const std::size_t begin = steps.begin(step);
+        fold(op, *mine.type, 2, element(result, begin), steps.units(step),
+             [&](int from) -> const std::byte* {
+               // In place, the first rank's own lies where the second's is copied to.
+               return from == rank && (!in_place || rank == 1)
+                          ? element(mine, begin)
+                          : board.data(chunks, from, first + step);
+             });
+      });
+}
+
+} // namespace
+
+// Short vectors: every rank combines all. Long ones: each a piece of every chunk.
+Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  const std::size_t bytes = mine.bytes();
+  if (bytes == 0) co_return;
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::uint32_t note = notes.position;
+  const Steps steps = steps_of(board, mine, board.chunks.room);
+  if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+  if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
+  board.publish(notes, note, bytes);
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (rank + distance) % n;
+    co_await board.written(comm, notes, from, note);
+    const std::uint64_t sent = board.slot(notes, from, note).bytes;
+    if (sent != bytes) [[unlikely]]
+      fail_unequal(comm, from, sent, bytes);
+  }
+  if (steps.count == 0)
+    fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
+         [&](int from) -> const std::byte* { return board.data(notes, from, note); });
+  board.pass(notes);
+  if (steps.count > 0) {
+    if (n == 2)
+      co_await allreduce_by_both(comm, mine, result, op, steps);
+    else
+      co_await allreduce_in_chunks(comm, mine, result, op, steps);
+  }
+  turn.end();
+}
+
+// A part of each rank's block in every chunk, combined by its rank as it comes.
+Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
+                           const datatype::Op& op) {
+  const std::size_t bytes = mine.bytes();
+  if (bytes == 0) co_return;
+  Board& board = *comm.board;
+  Turn turn(comm);
+  SlotRing& notes = board.notes;
+  SlotRing& chunks = board.chunks;
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::size_t size = size_of(mine);
+  const std::uint32_t note = notes.position;
+  const std::uint32_t first = chunks.position;
+  const auto count_of = [&](int of) {
+    return static_cast<std::size_t>(blocks.regular() ? blocks.count : blocks.counts[of]);
+  };
+  std::size_t longest = 0;
+  std::size_t own_begin = 0;
+  for (int i = 0; i < n; ++i) {
+    longest = std::max(longest, count_of(i));
+    own_begin += i < rank ? count_of(i) : 0;
+  }
+  const bool is_short = bytes <= notes.room;
+  const std::size_t most = chunks.room / size / static_cast<std::size_t>(n);
+  const Steps steps(is_short ? 0 : longest, most,
+                    std::max<std::size_t>(least_step / size / static_cast<std::size_t>(n), 1));
+  if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+  if (is_short) base::copy(board.data(notes, rank, note), mine.address, bytes);
+  board.publish(notes, note, bytes);
+  for (int distance = 1; distance < n; ++distance) {
+    const int from = (rank + distance) % n;
+    co_await board.written(comm, notes, from, note);
+    const std::uint64_t sent = board.slot(notes, from, note).bytes;
+    if (sent != bytes) [[unlikely]]
+      fail_unequal(comm, from, sent, bytes);
+  }
+  if (is_short)
+    fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(result.count),
+         [&](int from) -> const std::byte* {
+           return board.data(notes, from, note) + own_begin * size;
+         });
+  board.pass(notes);
+
+  // In place, the result lies over what is still to be written.
+  const auto* const result_at = static_cast<const std::byte*>(result.address);
+  const bool overlaps = result_at >= element(mine, 0) && result_at < element(mine, 0) + bytes;
+  Scratch sums(comm, *mine.type, overlaps && !is_short ? result.count : 0);
+  const Data sum = overlaps ? sums.data() : result;
+  co_await flow(
+      comm, bytes, steps,
+      [&](std::uint32_t step, std::byte* to) {
+        std::size_t begin = 0;
+        for (int i = 0; i < n; ++i) {
+          if (i != rank)
+            base::copy(to, element(mine, begin + steps.begin(step)),
+                       steps.units(step, count_of(i)) * size);
+          to += steps.each * size;
+          begin += count_of(i);
+        }
+      },
+      [&](std::uint32_t step) {
+        const std::size_t begin = steps.begin(step);
+        const std::size_t count = steps.units(step, static_cast<std::size_t>(result.count));
+        fold(op, *mine.type, n, element(sum, begin), count, [&](int from) -> const std::byte* {
+          return from == rank ? element(mine, own_begin + begin)
+                              : board.data(chunks, from, first + step) +
+                                    static_cast<std::size_t>(rank) * steps.each * size;
+        });
+      });
+  if (overlaps && !is_short) copy(sum, result);
+  turn.end();
+}
+
+} // namespace macadam::coll

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/word_wait.h"
+
+#include "engine/engine.h"
+
+namespace macadam::engine {
+
+bool Engine::wait_for(WordWait& wait) noexcept {
+  if (failure_.noted()) [[unlikely]]
+    return false;
+  word_waits_.push_back(wait);
+  return true;
+}
+
+// The end of one may begin others, which stand behind all that there are.
+bool Engine::look_at_words() noexcept {
+  bool moved = false;
+  for (auto at = word_waits_.begin(); at != word_waits_.end();) {
+    WordWait& wait = *at;
+    ++at;
+    const bool reached = wait.reached();
+    if (!reached && !(any_failed_ && has_failed(*wait.group))) continue;
+    base::List<WordWait>::erase(wait);
+    moved = true;
+    wait.call(wait, reached);
+  }
+  return moved;
+}
+
+void Engine::end_word_waits() noexcept {
+  while (!word_waits_.empty()) {
+    WordWait& wait = word_waits_.pop_front();
+    wait.call(wait, wait.reached());
+  }
+}
+
+bool Engine::has_failed(const RankMap& group) const noexcept {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const Peer* const peer = peers_.find(group[rank]);
+    if (peer != nullptr && peer->state == PeerState::failed) return true;
+  }
+  return false;
+}
+
+} // namespace macadam::engine
