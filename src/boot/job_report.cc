@@ -137,7 +137,7 @@ void Sum::add(const Json& report, int rank) {
 
 } // namespace
 
-std::string job_report(const std::vector<std::string>& ranks) {
+std::string job_report(const std::vector<std::string>& ranks, const std::string& job) {
   Sum sum;
   std::vector<Json> whole;
   std::string damaged;
@@ -155,7 +155,7 @@ std::string job_report(const std::vector<std::string>& ranks) {
   }
   const std::size_t read = whole.size();
   std::string page =
-      fmt::format("macadam: what the job did: {} rank{}", read, read == 1 ? "" : "s");
+      fmt::format("macadam: what {} did: {} rank{}", job, read, read == 1 ? "" : "s");
   for (const auto& [host, count] : sum.hosts)
     page +=
         fmt::format("{} on host {}", sum.hosts.size() == 1 ? "" : fmt::format(", {}", count), host);
@@ -177,13 +177,14 @@ std::string job_report_file(const std::vector<std::string>& ranks) {
   return text + "\n]}\n";
 }
 
-std::string give_report(const std::vector<std::string>& ranks, const std::string& part) {
+std::string give_report(const std::vector<std::string>& ranks, const std::string& part,
+                        const std::string& job) {
   std::string name;
   for (const std::string& rank : ranks) {
     const Json report = Json::parse(rank, nullptr, false);
     if (report.is_object()) name = report.value("file", name);
   }
-  if (name.empty()) return job_report(ranks);
+  if (name.empty()) return job_report(ranks, job);
   if (!part.empty()) name.insert(name.rfind(".json"), "." + part);
   const std::string text = job_report_file(ranks);
   std::ofstream file(name);
@@ -194,7 +195,7 @@ std::string give_report(const std::vector<std::string>& ranks, const std::string
                        name);
   return fmt::format("macadam: MACADAM_REPORT={}: cannot be written: {}; here it is\n", name,
                      std::strerror(error)) +
-         job_report(ranks);
+         job_report(ranks, job);
 }
 
 } // namespace macadam::boot

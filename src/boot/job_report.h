@@ -25,14 +25,16 @@ namespace macadam::boot {
 //    "settings": {"MACADAM_SHM_EAGER": "16K", ...}}           those that differ from the defaults
 //
 // A text that cannot be read is named on the page and left out of the sums.
-std::string job_report(const std::vector<std::string>& ranks);
+// `job` names it where there are several: "job 2", for instance.
+std::string job_report(const std::vector<std::string>& ranks, const std::string& job = "the job");
 
 // The same texts as one JSON object, for programs and `macadam report`: {"ranks": [...]}.
 std::string job_report_file(const std::vector<std::string>& ranks);
 
 // Writes the file that the ranks ask for, and returns what is to be printed: where it is, or the
-// page where none is wanted or it cannot be written. `part` tells apart the files of machines that
-// write one each, else it is empty.
-std::string give_report(const std::vector<std::string>& ranks, const std::string& part);
+// page where none is wanted or it cannot be written. `part` tells apart the files of machines, or
+// of spawned jobs, that have one each, else it is empty.
+std::string give_report(const std::vector<std::string>& ranks, const std::string& part,
+                        const std::string& job = "the job");
 
 } // namespace macadam::boot

@@ -57,8 +57,10 @@ struct Met {
 };
 
 // What lies beyond a process's own job: jobs that it starts, and those that it meets. mpiexec
-// serves it on a machine, the simulator in a world. Functions are for one thread at a time; none of
-// them waits. Times are in seconds; none: as long as the other side lives.
+// serves it on a machine, the simulator in a world. Functions are for one thread at a time. None of
+// them waits for another job: open_port() and close_port() for an answer of the launcher, some 0.1
+// ms, and the first that a program started alone calls until one serves it, some milliseconds.
+// Times are in seconds; none: as long as the other side lives.
 class Universe {
  public:
   virtual ~Universe() = default;
