@@ -85,7 +85,7 @@ class Rank final : mpi::Runtime {
   // for that yet. Returns the index of that job's rank 0; the others follow. Between MPI_Init and
   // MPI_Finalize.
   engine::Rank meet(int job);
-  [[nodiscard]] const boot::Processes& processes() const override { return *processes_; }
+  [[nodiscard]] boot::Processes& processes() override { return *processes_; }
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
   [[noreturn]] void exit(int code);

@@ -58,7 +58,7 @@ class RealRuntime final : public Runtime {
     job_->clear_memory();
   }
 
-  [[nodiscard]] const boot::Processes& processes() const override { return *processes_; }
+  [[nodiscard]] boot::Processes& processes() override { return *processes_; }
 
  private:
   // `beside`: the network of this host's ranks, where the process sleeps; null if there is none.
