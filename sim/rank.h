@@ -10,6 +10,7 @@
 #include "sim/fiber.h"
 #include "sim/launcher.h"
 #include "sim/processor.h"
+#include "sim/universe.h"
 
 #include <functional>
 #include <memory>
@@ -38,14 +39,16 @@ class Rank final : mpi::Runtime {
     int job;                                                 // this one
     Launcher& launcher;
     Standing& standing;
+    Exchange& exchange;
     const base::Settings* settings; // null: from the environment variables
     std::size_t stack_bytes;
     int size;
     int ranks_per_node;
-    ComputeTimes* compute_times; // null: what a program computes takes no virtual time
+    std::optional<boot::Met> parent; // of a job that was spawned
+    ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
   };
   // `body` is the program; its result is the exit code.
-  Rank(const Environment& environment, int number, std::function<int()> body);
+  Rank(const Environment& environment, int number, int app_number, std::function<int()> body);
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
   ~Rank() override;
@@ -81,11 +84,16 @@ class Rank final : mpi::Runtime {
   [[nodiscard]] const Model& model() const { return environment_.fabric.model(); }
   // One more adapter of this process, with a port of its own; goes before the rank does.
   [[nodiscard]] std::unique_ptr<SimulatedDevice> make_adapter();
-  // Lets this process talk to another job of the world, by the engine: there is no function of MPI
-  // for that yet. Returns the index of that job's rank 0; the others follow. Between MPI_Init and
-  // MPI_Finalize.
+  // Lets this process talk to another job of the world by the engine, without MPI. Returns the
+  // index of that job's rank 0; the others follow. Between MPI_Init and MPI_Finalize.
   engine::Rank meet(int job);
   [[nodiscard]] boot::Processes& processes() override { return *processes_; }
+  // Another job of the world as this rank sees it, the same at each call until look_away(). Throws
+  // MPI_ERR_OTHER if it has ended.
+  const boot::Job& look_at(int job);
+  void look_away(const boot::Job& job);
+  // Ends its wait, if it is in one.
+  void wake();
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
   [[noreturn]] void exit(int code);
@@ -123,6 +131,7 @@ class Rank final : mpi::Runtime {
 
   const Environment& environment_;
   int number_;
+  const int app_number_;
   std::function<int()> body_;
   RankState state_;
   Processor processor_;

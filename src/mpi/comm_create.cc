@@ -233,7 +233,8 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
 }
 
 Communicator* split(Process& self, Communicator& comm, int color, int key) {
-  const Choice mine{color, key, color != MPI_UNDEFINED ? self.instance->new_context(is_joint(comm)) : 0};
+  const Choice mine{color, key,
+                    color != MPI_UNDEFINED ? self.instance->new_context(is_joint(comm)) : 0};
   std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
   if (comm.inter()) {
     allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());

@@ -137,7 +137,7 @@ class Instance {
   unsigned polls_before_idle_ = 0; // of the nearest network
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;
-  std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
+  std::uint32_t contexts_ = 2;       // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
   std::uint32_t joint_contexts_ = 1; // 0: of leaders that meet, see joint.cc
 };
 

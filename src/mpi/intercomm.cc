@@ -53,8 +53,11 @@ void intercomm_create(Process& self, Communicator& local_comm, int local_leader,
     check_leader(*peer, remote_leader, peer->peers(), "remote_leader");
     const std::uint64_t context =
         peer->p2p.context + static_cast<std::uint64_t>(SubContext::create);
-    return {(*peer->p2p.peers)[remote_leader], {context, peer->rank(), tag},
-            {context, remote_leader, tag}, {}, MPI_ERR_PROC_ABORTED};
+    return {(*peer->p2p.peers)[remote_leader],
+            {context, peer->rank(), tag},
+            {context, remote_leader, tag},
+            {},
+            MPI_ERR_PROC_ABORTED};
   };
   *newintercomm = join_groups(self, local_comm, local_leader, way).handle();
 }

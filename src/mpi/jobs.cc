@@ -6,14 +6,14 @@
 namespace macadam::mpi {
 
 KnownJob* Jobs::find(std::uint32_t number) {
-  const auto found = std::ranges::find(known_, number, [](const KnownJob& each) {
-    return each.job->number();
-  });
+  const auto found =
+      std::ranges::find(known_, number, [](const KnownJob& each) { return each.job->number(); });
   return found == known_.end() ? nullptr : &*found;
 }
 
 KnownJob* Jobs::of(engine::Rank process) {
-  const auto found = std::ranges::find_if(known_, [&](const auto& job) { return job.has(process); });
+  const auto found =
+      std::ranges::find_if(known_, [&](const auto& job) { return job.has(process); });
   return found == known_.end() ? nullptr : &*found;
 }
 

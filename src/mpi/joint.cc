@@ -84,8 +84,8 @@ std::vector<Introduction> introductions_to(Process& self, const std::vector<std:
   std::vector<Introduction> made;
   for (const std::uint32_t number : jobs) {
     const KnownJob* const other = self.jobs.find(number);
-    made.push_back({number, other != nullptr ? other->ticket
-                                             : universe_of(self, MPI_ERR_OTHER).own_ticket()});
+    made.push_back(
+        {number, other != nullptr ? other->ticket : universe_of(self, MPI_ERR_OTHER).own_ticket()});
   }
   return made;
 }
@@ -328,8 +328,8 @@ class Parting {
   void release() {
     if (team_.rank != 0) hear_from(team_.rank & (team_.rank - 1));
     const auto size = static_cast<unsigned>(team_.size());
-    const int reach = team_.rank == 0 ? static_cast<int>(std::bit_ceil(size))
-                                      : team_.rank & -team_.rank;
+    const int reach =
+        team_.rank == 0 ? static_cast<int>(std::bit_ceil(size)) : team_.rank & -team_.rank;
     for (int below = reach / 2; below > 0; below /= 2)
       if (team_.rank + below < team_.size()) tell(team_.rank + below);
   }

@@ -20,13 +20,13 @@ namespace macadam::mpi {
 boot::ProcessName name_of(const Process& self, engine::Rank process);
 std::vector<boot::ProcessName> names_of(const Process& self, const engine::RankMap& ranks);
 
-// How the leader of a group reaches the other's: what it sends is matched by `out`, what it receives
-// by `in`.
+// How the leader of a group reaches the other's: what it sends is matched by `out`, what it
+// receives by `in`.
 struct Route {
   engine::Rank other = 0;
   engine::Envelope out;
   engine::Envelope in;
-  std::optional<double> until; // time of Transport::now() at which it stops waiting
+  std::optional<double> until;     // time of Transport::now() at which it stops waiting
   int gone = MPI_ERR_PROC_ABORTED; // the error if the other one has ended, or is late
 };
 

@@ -88,13 +88,13 @@ void comm_join(Process& self, int fd, MPI_Comm* intercomm) {
 }
 
 void publish_name(Process& self, const char* service_name, Info*, const char* port_name) {
-  await(self, universe_of(self, MPI_ERR_SERVICE)
-                  .publish(service_of(service_name), port_of(port_name)));
+  await(self,
+        universe_of(self, MPI_ERR_SERVICE).publish(service_of(service_name), port_of(port_name)));
 }
 
 void unpublish_name(Process& self, const char* service_name, Info*, const char* port_name) {
-  await(self, universe_of(self, MPI_ERR_SERVICE)
-                  .unpublish(service_of(service_name), port_of(port_name)));
+  await(self,
+        universe_of(self, MPI_ERR_SERVICE).unpublish(service_of(service_name), port_of(port_name)));
 }
 
 void lookup_name(Process& self, const char* service_name, Info*, char* port_name) {

@@ -25,8 +25,7 @@ boot::SpawnCommand command_of(const Order& order, int i) {
   const auto at = [i](const char* name) { return fmt::format("{}[{}]", name, i); };
   const int most = order.most[i];
   if (order.commands[i] == nullptr || *order.commands[i] == '\0')
-    base::fail(MPI_ERR_ARG, "command {} is {}", i,
-               order.commands[i] == nullptr ? "null" : "empty");
+    base::fail(MPI_ERR_ARG, "command {} is {}", i, order.commands[i] == nullptr ? "null" : "empty");
   if (most < 0) base::fail(MPI_ERR_ARG, "{} is {}; it must not be negative", at("maxprocs"), most);
   made.program = order.commands[i];
   char** const arguments = order.arguments != nullptr ? order.arguments[i] : nullptr;
