@@ -58,6 +58,11 @@ bool ChargedTransport::poll(engine::Sink& sink) noexcept {
   return RdmaTransport::poll(charged);
 }
 
+bool ChargedTransport::idle(unsigned fruitless, unsigned longest_us) {
+  Rank::current()->end_if_killed();
+  return RdmaTransport::idle(fruitless, longest_us);
+}
+
 Away::Away(const void* place) : rank_(Rank::current()) {
   if (rank_ != nullptr) rank_->leave_program(place);
 }

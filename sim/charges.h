@@ -34,6 +34,7 @@ class ChargedTransport final : public net::rdma::RdmaTransport {
  public:
   using RdmaTransport::RdmaTransport;
   bool poll(engine::Sink& sink) noexcept override;
+  bool idle(unsigned fruitless, unsigned longest_us) override;
 };
 
 } // namespace macadam::sim

@@ -297,6 +297,13 @@ void Rank::look_away(const boot::Job& job) {
   std::erase_if(others_, [&](const auto& each) { return each.get() == known; });
 }
 
+void Rank::kill_at(Time time) {
+  environment_.scheduler.at(time, [this] {
+    killed_ = true;
+    wake();
+  });
+}
+
 void Rank::wake() {
   if (device_) device_->wake();
 }

@@ -94,6 +94,11 @@ class Rank final : mpi::Runtime {
   void look_away(const boot::Job& job);
   // Ends its wait, if it is in one.
   void wake();
+  // The process is killed at that time: in the wait that it is in, or comes to next.
+  void kill_at(Time time);
+  void end_if_killed() {
+    if (killed_) exit(0);
+  }
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
   [[noreturn]] void exit(int code);
@@ -134,6 +139,7 @@ class Rank final : mpi::Runtime {
   const int app_number_;
   std::function<int()> body_;
   RankState state_;
+  bool killed_ = false;
   Processor processor_;
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;

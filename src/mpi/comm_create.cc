@@ -378,10 +378,10 @@ void comm_disconnect(Process& self, MPI_Comm* comm) {
   auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
   refuse_predefined(object);
   self.instance->wait_until([&] { return !communicates(*self.instance->engine, object); });
-  const bool joint = is_joint(object);
-  if (joint) part(self, object);
+  std::vector<std::uint32_t> jobs; // that nothing is left of
+  if (is_joint(object) && part(self, object)) jobs = other_jobs(self, object);
   comm_free(self, comm);
-  if (joint) forget_parted(self);
+  forget(self, jobs);
 }
 
 } // namespace macadam::mpi

@@ -3,6 +3,7 @@
 
 #include "mpi/buffered.h"
 #include "mpi/context.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 #include "mpi/report.h"
 
@@ -43,6 +44,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
     : generation(entered), transports(*process.runtime, process.settings), process_(process) {
   engine = std::make_unique<engine::Engine>(networks_of(transports),
                                             process.runtime->processes().size(), process.settings);
+  engine->know(process.runtime->processes().size());
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
   polls_before_idle_ = nearest().limits().polls_before_idle;
   engine->partitioned().keep_left_in(process.left_partitions);
@@ -93,6 +95,7 @@ void start(Process& self) {
   const std::uint32_t generation = self.job->enter();
   if (!self.instance || self.instance->generation != generation) {
     self.instance.reset();
+    forget_all(self);
     try {
       self.instance.emplace(self, generation);
     } catch (...) {
@@ -114,7 +117,10 @@ void end(Process& self) {
   if (self.settings.report) self.job->write_final_report(final_report(self));
   running = nullptr;
   self.marks_partitions.store(false, std::memory_order_relaxed);
-  if (self.job->is_over(self.instance->generation)) self.instance.reset();
+  if (self.job->is_over(self.instance->generation)) {
+    self.instance.reset();
+    forget_all(self);
+  }
   self.job->finalize();
 }
 

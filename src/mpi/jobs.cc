@@ -11,6 +11,10 @@ KnownJob* Jobs::find(std::uint32_t number) {
   return found == known_.end() ? nullptr : &*found;
 }
 
+void Jobs::erase(std::uint32_t number) {
+  std::erase_if(known_, [&](const KnownJob& each) { return each.job->number() == number; });
+}
+
 KnownJob* Jobs::of(engine::Rank process) {
   const auto found =
       std::ranges::find_if(known_, [&](const auto& job) { return job.has(process); });

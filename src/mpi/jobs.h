@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <list>
-#include <vector>
 
 namespace macadam::mpi {
 
@@ -19,7 +18,6 @@ struct KnownJob {
   engine::Rank first = 0;         // index of its rank 0, see boot::Processes
   std::uint32_t size = 0;
   std::uint64_t uses = 0; // its processes in the groups of this one
-  bool parted = false;    // disconnected from: forgotten when nothing uses it any more
 
   [[nodiscard]] bool has(engine::Rank process) const { return process - first < size; }
 };
@@ -33,9 +31,7 @@ class Jobs {
   [[nodiscard]] KnownJob* find(std::uint32_t number);
   [[nodiscard]] KnownJob* of(engine::Rank process);
   KnownJob& add(const KnownJob& job) { return known_.emplace_back(job); }
-  auto begin() { return known_.begin(); }
-  auto end() { return known_.end(); }
-  auto erase(std::list<KnownJob>::iterator job) { return known_.erase(job); }
+  void erase(std::uint32_t number);
 
   // A group of these processes is made, or gone.
   void hold(const engine::RankMap& ranks) { count(ranks, +1); }

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace macadam::mpi {
@@ -259,8 +261,6 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
     }
   }
   Group& remote = make_group(self, RankMap(std::move(others)), local.local->session);
-  for (const Introduction& job : theirs.jobs)
-    if (KnownJob* const other = self.jobs.find(job.number)) other->parted = false;
   return make_communicator(self, meeting.context, share(*local.local), &remote, *local.errhandler);
 }
 
@@ -307,67 +307,128 @@ KnownJob& meet(Process& self, const boot::JobTicket& ticket) {
   boot::Processes& processes = self.runtime->processes();
   const Rank first = processes.add(*job);
   self.instance->engine->know(processes.size());
-  return self.jobs.add({job, ticket, first, static_cast<std::uint32_t>(job->size()), 0, false});
+  return self.jobs.add({job, ticket, first, static_cast<std::uint32_t>(job->size()), 0});
 }
 
 // --- The end -------------------------------------------------------------------------------------
 
 namespace {
 
-// A message of nothing, sent and heard along a binomial tree of a group: each waits for a few
-// processes that it names, of which each sends or ends, so all come to the end.
+template <class Visit>
+void for_each_member(const Communicator& comm, Visit&& visit) {
+  for (const Group* const group : {comm.local, comm.remote})
+    for (int i = 0; group != nullptr && i < group->ranks.size(); ++i)
+      visit(group->ranks[i]);
+}
+
+// Whether no other group of this process has any of the communicator's other jobs, and it has
+// talked to none of these jobs' processes but members.
+bool is_last(Process& self, Communicator& comm) {
+  if (comm.references != 1 || comm.local->references != 1 ||
+      (comm.remote != nullptr && comm.remote->references != 1))
+    return false;
+  std::unordered_map<const KnownJob*, std::uint64_t> members;
+  std::unordered_set<Rank> all;
+  for_each_member(comm, [&](Rank rank) {
+    if (const KnownJob* const job = self.jobs.of(rank)) {
+      ++members[job];
+      all.insert(rank);
+    }
+  });
+  bool last = true;
+  for (const auto& [job, count] : members)
+    last = last && job->uses == count && !self.instance->engine->has_to_do_with(job->first, job->size);
+  self.instance->engine->peers().for_each([&](const engine::Peer& peer) {
+    const KnownJob* const job = self.jobs.of(peer.rank);
+    if (job != nullptr && members.contains(job)) last = last && all.contains(peer.rank);
+  });
+  return last;
+}
+
+// A word sent and heard along a binomial tree of a group: each waits for a few processes that it
+// names, of which each sends or ends, so all come to the end. The word is 1 where all say 1.
 class Parting {
  public:
-  Parting(Process& self, const engine::Team& team) : self_(self), team_(team) {}
+  Parting(Process& self, const engine::Team& team, std::uint8_t word)
+      : self_(self), team_(team), word_(word) {}
+  [[nodiscard]] std::uint8_t word() const { return word_; }
 
   void gather() {
     for (int below = 1; below < team_.size() && (team_.rank & below) == 0; below *= 2)
       if (team_.rank + below < team_.size()) hear_from(team_.rank + below);
     if (team_.rank != 0) tell(team_.rank & (team_.rank - 1));
   }
-  void release() {
+  void release(std::uint8_t word) {
+    word_ = word;
     if (team_.rank != 0) hear_from(team_.rank & (team_.rank - 1));
     const auto size = static_cast<unsigned>(team_.size());
-    const int reach =
-        team_.rank == 0 ? static_cast<int>(std::bit_ceil(size)) : team_.rank & -team_.rank;
+    const int reach = team_.rank == 0 ? static_cast<int>(std::bit_ceil(size))
+                                      : team_.rank & -team_.rank;
     for (int below = reach / 2; below > 0; below /= 2)
       if (team_.rank + below < team_.size()) tell(team_.rank + below);
   }
   void tell(int to) {
     try {
-      send_bytes(self_, (*team_.peers)[to], {team_.context, team_.rank, part_tag}, nullptr, 0);
+      send_bytes(self_, (*team_.peers)[to], {team_.context, team_.rank, part_tag}, &word_, 1);
     } catch (const std::exception&) { // it has ended
     }
   }
   void hear_from(int from) {
+    std::uint8_t its = 0;
     try {
-      hear(self_, (*team_.peers)[from], {team_.context, from, part_tag}, nullptr, 0);
+      hear(self_, (*team_.peers)[from], {team_.context, from, part_tag}, &its, 1);
     } catch (const std::exception&) { // the same
     }
+    word_ &= its;
   }
 
  private:
   Process& self_;
   const engine::Team& team_;
+  std::uint8_t word_;
 };
+
+// Waits until the networks have let go of the job, whose processes do the same.
+void forget(Process& self, KnownJob& job) {
+  engine::Engine& engine = *self.instance->engine;
+  boot::Processes& processes = self.runtime->processes();
+  processes.hide(*job.job);
+  constexpr unsigned look_us = 1'000;
+  self.instance->wait_until([&] { return engine.forget(job.first, job.size); }, look_us);
+  processes.remove(*job.job);
+}
 
 } // namespace
 
-void part(Process& self, Communicator& comm) noexcept {
-  Parting inside(self, comm.inside);
+std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
+  std::vector<std::uint32_t> numbers;
+  for_each_member(comm, [&](Rank rank) {
+    const KnownJob* const job = self.jobs.of(rank);
+    if (job == nullptr) return;
+    const std::uint32_t number = job->job->number();
+    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  });
+  return numbers;
+}
+
+bool part(Process& self, Communicator& comm) {
+  Parting inside(self, comm.inside, is_last(self, comm) ? 1 : 0);
   inside.gather();
+  std::uint8_t word = inside.word();
   if (comm.inter() && comm.rank() == 0) {
     engine::Team leaders = comm.p2p;
     leaders.context += static_cast<std::uint64_t>(SubContext::create);
-    Parting outside(self, leaders);
+    Parting outside(self, leaders, word);
     outside.tell(0);
     outside.hear_from(0);
+    word = outside.word();
   }
-  inside.release();
+  inside.release(comm.rank() == 0 ? word : 1);
+  return inside.word() != 0;
 }
 
 // In the order of contexts, which is the same everywhere.
-void part_all(Process& self) noexcept {
+void part_all(Process& self) {
   std::vector<Communicator*> joint;
   for (Communicator& comm : self.instance->live_communicators)
     if (is_joint(comm) && comm.kind == base::ObjectKind::communicator) joint.push_back(&comm);
@@ -376,10 +437,27 @@ void part_all(Process& self) noexcept {
     part(self, *comm);
 }
 
-void forget_parted(Process& self) {
-  for (auto job = self.jobs.begin(); job != self.jobs.end();)
-    ++job; // TODO
-  (void)self;
+void forget(Process& self, const std::vector<std::uint32_t>& jobs) {
+  for (const std::uint32_t number : jobs) {
+    KnownJob* const job = self.jobs.find(number);
+    if (job == nullptr || job->uses != 0) continue;
+    const boot::Job* const gone = job->job;
+    forget(self, *job);
+    self.jobs.erase(number);
+    universe_of(self, MPI_ERR_OTHER).forget(*gone);
+  }
+}
+
+// Handles of groups may be left, whose numbers are then nobody else's.
+void forget_all(Process& self) {
+  for (const std::uint32_t number : self.runtime->processes().others()) {
+    const KnownJob* const job = self.jobs.find(number);
+    if (job == nullptr || job->uses != 0) continue;
+    const boot::Job* const gone = job->job;
+    self.runtime->processes().remove(*gone);
+    self.jobs.erase(number);
+    self.job->universe()->forget(*gone);
+  }
 }
 
 } // namespace macadam::mpi

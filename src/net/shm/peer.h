@@ -84,6 +84,14 @@ class PeerTable {
     for (const auto& [rank, peer] : peers_)
       visit(*peer);
   }
+  // Of these ranks; then they go.
+  template <class Visit>
+  void take_out(Rank first, Rank count, Visit&& visit) {
+    const auto begin = peers_.lower_bound(first), end = peers_.lower_bound(first + count);
+    for (auto at = begin; at != end; ++at)
+      visit(*at->second);
+    peers_.erase(begin, end);
+  }
 
  private:
   std::map<Rank, std::unique_ptr<Peer>> peers_; // what is done in its order is the same each time

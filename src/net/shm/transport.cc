@@ -31,7 +31,7 @@ std::uint64_t buffer_lines(std::int64_t bytes) {
 }
 
 // Seats beside one for each neighbour: for processes of other jobs.
-constexpr std::uint32_t spare_seats = 64;
+constexpr std::uint32_t spare_seats = 1024;
 
 std::uint32_t seats_for(const boot::Processes& processes) {
   return static_cast<std::uint32_t>(processes.job().local_size()) + spare_seats;
@@ -165,13 +165,16 @@ bool Transport::is_there(Peer& peer) {
 }
 
 // Lets the processes of other jobs write here.
-void Transport::know(Rank processes) {
+void Transport::know(Rank) {
+  clear_seats();
   SegmentHeader& header = segment_.front().header();
-  for (Rank process = static_cast<Rank>(processes_.job().size()); process < processes;
-       process += processes_.job_size(process)) {
-    const std::uint32_t number = processes_.name(process).job + 1;
-    const auto place = std::ranges::find_if(
-        header.jobs, [&](const auto& job) { return job.load() == 0 || job.load() == number; });
+  for (const std::uint32_t job : processes_.others()) {
+    const std::uint32_t number = job + 1;
+    const auto is = [](std::uint32_t wanted) {
+      return [wanted](const auto& place) { return place.load() == wanted; };
+    };
+    if (std::ranges::any_of(header.jobs, is(number))) continue;
+    const auto place = std::ranges::find_if(header.jobs, is(0));
     if (place == std::end(header.jobs))
       base::fail(MPI_ERR_OTHER, "shared memory: this process talks to {} other jobs, the most",
                  SegmentHeader::most_jobs);
@@ -380,6 +383,8 @@ unsigned Transport::read_queue(Sink& sink) {
     const Delivery delivery(queue_);
     if (line->kind != Kind::pad) {
       Peer* const met = line->place < seated_.size() ? seated_[line->place] : nullptr;
+      if (met == &nobody_) [[unlikely]] // late, for what is over
+        continue;
       Peer& peer = met != nullptr ? *met : meet_in_seat(*line);
       // The peer is back in the queue, so all it wrote into its ring comes before.
       while (peer.ring_read)
@@ -488,6 +493,7 @@ bool Transport::take_up(Sink& sink) {
 
 void Transport::look_for_ended() {
   vain_polls_ = 0;
+  clear_seats();
   const boot::Job& job = processes_.job();
   if (const unsigned failures = job.failures(); failures != failures_seen_) {
     failures_seen_ = failures;
@@ -559,7 +565,7 @@ RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
 
 std::size_t Transport::memory_bytes() const {
   const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
-  const std::size_t seats = seats_for(processes_) * sizeof(Seat);
+  const std::size_t seats = seats_here().size_bytes();
   return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used();
 }
 
