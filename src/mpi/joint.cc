@@ -314,30 +314,28 @@ KnownJob& meet(Process& self, const boot::JobTicket& ticket) {
 
 namespace {
 
+// Members of other jobs; with the group that each is in.
 template <class Visit>
-void for_each_member(const Communicator& comm, Visit&& visit) {
+void for_each_foreign(Process& self, const Communicator& comm, Visit&& visit) {
   for (const Group* const group : {comm.local, comm.remote})
     for (int i = 0; group != nullptr && i < group->ranks.size(); ++i)
-      visit(group->ranks[i]);
+      if (KnownJob* const job = self.jobs.of(group->ranks[i])) visit(*job, group->ranks[i], *group);
 }
 
 // Whether no other group of this process has any of the communicator's other jobs, and it has
 // talked to none of these jobs' processes but members.
 bool is_last(Process& self, Communicator& comm) {
-  if (comm.references != 1 || comm.local->references != 1 ||
-      (comm.remote != nullptr && comm.remote->references != 1))
-    return false;
+  bool last = comm.references == 1;
   std::unordered_map<const KnownJob*, std::uint64_t> members;
   std::unordered_set<Rank> all;
-  for_each_member(comm, [&](Rank rank) {
-    if (const KnownJob* const job = self.jobs.of(rank)) {
-      ++members[job];
-      all.insert(rank);
-    }
+  for_each_foreign(self, comm, [&](const KnownJob& job, Rank rank, const Group& group) {
+    ++members[&job];
+    all.insert(rank);
+    last = last && group.references == 1; // or else a communicator or handle shares it
   });
-  bool last = true;
   for (const auto& [job, count] : members)
-    last = last && job->uses == count && !self.instance->engine->has_to_do_with(job->first, job->size);
+    last =
+        last && job->uses == count && !self.instance->engine->has_to_do_with(job->first, job->size);
   self.instance->engine->peers().for_each([&](const engine::Peer& peer) {
     const KnownJob* const job = self.jobs.of(peer.rank);
     if (job != nullptr && members.contains(job)) last = last && all.contains(peer.rank);
@@ -362,8 +360,8 @@ class Parting {
     word_ = word;
     if (team_.rank != 0) hear_from(team_.rank & (team_.rank - 1));
     const auto size = static_cast<unsigned>(team_.size());
-    const int reach = team_.rank == 0 ? static_cast<int>(std::bit_ceil(size))
-                                      : team_.rank & -team_.rank;
+    const int reach =
+        team_.rank == 0 ? static_cast<int>(std::bit_ceil(size)) : team_.rank & -team_.rank;
     for (int below = reach / 2; below > 0; below /= 2)
       if (team_.rank + below < team_.size()) tell(team_.rank + below);
   }
@@ -402,10 +400,8 @@ void forget(Process& self, KnownJob& job) {
 
 std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
   std::vector<std::uint32_t> numbers;
-  for_each_member(comm, [&](Rank rank) {
-    const KnownJob* const job = self.jobs.of(rank);
-    if (job == nullptr) return;
-    const std::uint32_t number = job->job->number();
+  for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
+    const std::uint32_t number = job.job->number();
     if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
   });
   return numbers;

@@ -135,9 +135,9 @@ bool RdmaTransport::forget(Rank first, Rank processes) {
                       connection.phase == Phase::breaking ||
                       std::ranges::find(dead_, &connection) != dead_.end();
     // Its peer may have more to say: it is open soon.
-    const bool begins = connection.phase == Phase::down &&
-                        (connection.state == ConnectState::accepted ||
-                         connection.state == ConnectState::connected);
+    const bool begins =
+        connection.phase == Phase::down &&
+        (connection.state == ConnectState::accepted || connection.state == ConnectState::connected);
     done = done && !busy && !begins;
   });
   for (Connection* const connection : open)

@@ -11,9 +11,7 @@ namespace macadam::net::shm {
 
 bool Transport::forget(Rank first, Rank processes) {
   bool busy = false;
-  const auto look = [&](const auto& work) {
-    busy = busy || work.peer->rank - first < processes;
-  };
+  const auto look = [&](const auto& work) { busy = busy || work.peer->rank - first < processes; };
   for (const Stream& stream : streams_)
     look(stream);
   for (const PendingGet& get : gets_)
@@ -37,8 +35,10 @@ void Transport::part_from(Peer& peer) {
   for (std::uint32_t place = 0; place < seats.size(); ++place) {
     if (seats[place].name() != name || seated_[place] == &nobody_) continue;
     seated_[place] = &nobody_;
-    parted_.push_back({place, std::exchange(peer.ring_memory, nullptr),
-                       std::exchange(peer.mailbox_memory, nullptr), {}});
+    parted_.push_back({place,
+                       std::exchange(peer.ring_memory, nullptr),
+                       std::exchange(peer.mailbox_memory, nullptr),
+                       {}});
   }
   if (peer.header != nullptr) {
     std::byte* const front = reinterpret_cast<std::byte*>(peer.header);

@@ -293,8 +293,8 @@ TEST(Ports, connect_and_disconnect_ten_thousand_times_without_growth) {
       EXPECT_EQ(self.processes().others().size(), 0u);
       EXPECT_EQ(self.processes().size(), 2u);
       if (job() == 0 && (round == 99 || round == 9'999))
-        bytes[round == 99 ? 0 : 1] = self.process()->instance->engine->memory_bytes() +
-                                     self.transport()->memory_bytes();
+        bytes[round == 99 ? 0 : 1] =
+            self.process()->instance->engine->memory_bytes() + self.transport()->memory_bytes();
     }
     MPI_Finalize();
     return 0;
@@ -345,8 +345,7 @@ TEST(Ports, fail_in_time_where_nobody_comes) {
     EXPECT_EQ(class_of(MPI_Comm_connect("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
     EXPECT_EQ(class_of(MPI_Comm_accept("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
     MPI_Info_set(info, "timeout", "soon");
-    EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)),
-              MPI_ERR_INFO_VALUE);
+    EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_INFO_VALUE);
     MPI_Info_free(&info);
     MPI_Finalize();
     return 0;
@@ -402,8 +401,7 @@ TEST(Deaths, of_the_other_side_end_a_connect) {
       }
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
       MPI_Comm inter = MPI_COMM_NULL;
-      const int code =
-          MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+      const int code = MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
       if (before) {
         EXPECT_EQ(class_of(code), MPI_ERR_PORT);
       } else if (code == MPI_SUCCESS) {
@@ -520,8 +518,8 @@ TEST(Spawn, leaves_nothing_of_jobs_that_are_gone) {
       MPI_Comm_disconnect(&down);
       EXPECT_EQ(self.processes().size(), 3u);
       if (round == 99 || round == 1999)
-        bytes[round == 99 ? 0 : 1] = self.process()->instance->engine->memory_bytes() +
-                                     self.transport()->memory_bytes();
+        bytes[round == 99 ? 0 : 1] =
+            self.process()->instance->engine->memory_bytes() + self.transport()->memory_bytes();
     }
     MPI_Finalize();
     return 0;
