@@ -283,6 +283,7 @@ std::optional<std::span<const std::byte>> Rank::fetch(Launcher& launcher, int ra
 }
 
 const boot::Job& Rank::look_at(int job) {
+  if (job == environment_.job) return processes_->job();
   Launcher& launcher = *environment_.launchers.at(static_cast<std::size_t>(job));
   for (const auto& known : others_)
     if (&known->launcher() == &launcher) return *known;

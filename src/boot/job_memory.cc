@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::uint64_t magic_word = 0x6d61636164616d31; // "macadam1"
-constexpr std::uint32_t layout_version = 7;
+constexpr std::uint32_t layout_version = 8;
 
 std::byte* map(int fd, std::uint64_t bytes) {
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -41,9 +40,16 @@ bool read_header(int fd, JobHeader& header) {
          header.magic == magic_word;
 }
 
-void make_secret(Secret& secret) {
-  if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size()))
-    base::fail(MPI_ERR_OTHER, "getrandom for the job's secret failed: {}", std::strerror(errno));
+// Of a job's memory, where programs do not expect descriptors of their own.
+int make_file(const JobLayout& layout) {
+  const int low = make_memfd("macadam-job", layout.end);
+  const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
+  const int error = errno;
+  close(low);
+  if (fd < 0)
+    base::fail(MPI_ERR_OTHER, "no file descriptor from {} on: {}", first_job_descriptor,
+               std::strerror(error));
+  return fd;
 }
 
 std::uint32_t count_ranks(const std::vector<Node>& nodes) {
@@ -80,8 +86,12 @@ int make_memfd(const char* what, std::uint64_t bytes) {
 
 JobMemory::JobMemory(int fd, const JobLayout& layout)
     : fd_(fd), layout_(layout), base_(map(fd, layout.mapped)) {
+  remember_file();
+}
+
+void JobMemory::remember_file() {
   struct stat status {};
-  if (fd < 0 || fstat(fd, &status) != 0) return;
+  if (fd_ < 0 || fstat(fd_, &status) != 0) return;
   device_ = status.st_dev;
   inode_ = status.st_ino;
 }
@@ -148,26 +158,37 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own, s
   const JobLayout layout =
       job_layout(static_cast<std::uint32_t>(nodes.size()), static_cast<std::uint32_t>(sets.size()),
                  count_ranks(nodes), nodes.at(own).ranks);
-  const int low = make_memfd("macadam-job", layout.end);
-  const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
-  if (fd < 0)
-    base::fail(MPI_ERR_OTHER, "no file descriptor from {} on: {}", first_job_descriptor,
-               std::strerror(errno));
-  close(low);
+  const int fd = make_file(layout);
   JobMemory memory(fd, layout);
   memory.describe(nodes, own, cores, sets);
   JobHeader& header = memory.header();
   header.launcher = getpid();
   header.file = fd;
-  make_secret(header.secret);
+  header.secret = random_secret();
   return memory;
 }
 
 JobMemory JobMemory::alone(std::uint32_t cores, const std::string& host) {
   JobMemory memory(-1, job_layout(1, 0, 1, 1));
   memory.describe({{host, 1}}, 0, cores, {});
-  make_secret(memory.header().secret);
+  memory.header().secret = random_secret();
   return memory;
+}
+
+void JobMemory::share() {
+  if (shared()) return;
+  const int fd = make_file(layout_);
+  // All but the reports, which nobody has asked for.
+  const ssize_t used = static_cast<ssize_t>(layout_.reports);
+  if (pwrite(fd, base_, layout_.reports, 0) != used ||
+      mmap(base_, layout_.mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+          MAP_FAILED) {
+    const int error = errno;
+    close(fd);
+    base::fail(MPI_ERR_OTHER, "the memory of this job cannot be shared: {}", std::strerror(error));
+  }
+  fd_ = fd;
+  remember_file();
 }
 
 JobMemory JobMemory::attach(int fd) {
@@ -203,6 +224,22 @@ std::vector<JobMemory> JobMemory::inherited() {
   return jobs;
 }
 
+JobMemory receive_memory(int low) {
+  // Away from the low ones, which shells and programs use, and those that children look for.
+  const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor + job_descriptors);
+  const int error = errno;
+  if (low >= 0) close(low);
+  if (fd < 0)
+    base::fail(MPI_ERR_OTHER, "no file descriptor for the memory of a job: {}",
+               std::strerror(error));
+  try {
+    return JobMemory::attach(fd);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+}
+
 JobMemory::JobMemory(JobMemory&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), device_(other.device_), inode_(other.inode_),
       layout_(other.layout_), base_(std::exchange(other.base_, nullptr)) {}
@@ -212,6 +249,44 @@ std::uint32_t JobMemory::node_of(int rank) const {
   while (rank >= static_cast<int>(node(index).first + node(index).ranks))
     ++index;
   return index;
+}
+
+std::optional<std::span<const std::byte>> JobMemory::fetch(int rank,
+                                                           std::uint32_t generation) const {
+  const RankRow& row = this->row(rank);
+  if (row.published.load(std::memory_order_acquire) < generation) return std::nullopt;
+  return std::span(row.endpoint_address.data(), row.endpoint_address_used);
+}
+
+Life JobMemory::life(int rank, std::uint32_t generation) const {
+  const RankRow& row = this->row(rank);
+  switch (row.state.load(std::memory_order_acquire)) {
+  case RankState::starting:
+  case RankState::running:
+  case RankState::finalized: // it may come, or come back
+    return row.given_up.load() == generation + 1 ? Life::failed : Life::running;
+  case RankState::gone:
+  case RankState::aborted:
+    return Life::over;
+  case RankState::dead:
+    return Life::failed;
+  }
+  return Life::unknown;
+}
+
+// A lock of a process ends with it, and forked children do not inherit it.
+void JobMemory::hold() const {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_len = 1;
+  fcntl(fd(), F_SETLK, &lock);
+}
+
+bool JobMemory::is_held() const {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_len = 1;
+  return fcntl(fd(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 void JobMemory::open_barrier() const {

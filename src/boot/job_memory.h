@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/control.h"
 #include "boot/launched_job.h"
+#include "boot/universe.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <sys/types.h>
@@ -44,13 +47,19 @@ enum class RankState : std::uint32_t {
 struct JobHeader {
   std::uint64_t magic;
   std::uint32_t version;
-  std::uint32_t size;    // ranks
-  std::uint32_t nodes;   // machines
-  std::uint32_t sets;    // rows of process sets
-  std::uint32_t node;    // ... of which this is one
-  std::uint32_t cores;   // hardware threads that the ranks of this node may use together
-  std::int32_t launcher; // process id of mpiexec; 0 for a program started alone
-  std::int32_t file;     // mpiexec's descriptor of this memory
+  std::uint32_t size;  // ranks
+  std::uint32_t nodes; // machines
+  std::uint32_t sets;  // rows of process sets
+  std::uint32_t node;  // ... of which this is one
+  std::uint32_t cores; // hardware threads that the ranks of this node may use together
+  // Process id of mpiexec; 0 for a program started alone that none serves.
+  std::atomic<std::int32_t> launcher;
+  std::int32_t file;         // mpiexec's descriptor of this memory
+  std::int32_t universe;     // MPI_UNIVERSE_SIZE; 0: nobody has said
+  std::uint32_t has_parent;  // 0: started by a user
+  std::uint32_t parent_rank; // of the process that has started this job, in `parent`
+  JobTicket parent;
+  std::array<char, longest_socket_name + 1> socket; // mpiexec's (control.h); empty: it has none
   // Bytes of all segments of this node that were promised to users, touched or not.
   std::atomic<std::uint64_t> promised;
   // Of LaunchedJob::enter(), in the upper half; in the lower how many are in it. Of one machine.
@@ -161,8 +170,11 @@ class JobMemory {
   // `own`. Ranks are numbered node by node. Throws MPI_ERR_OTHER when the system refuses.
   static JobMemory create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
                           const std::vector<NamedRanks>& sets = {});
-  // The memory of a job of one: private, without a descriptor.
+  // The memory of a job of one: private, without a descriptor, until it is shared.
   static JobMemory alone(std::uint32_t cores, const std::string& host);
+  // Makes it a file, so that others can be given it. What is in it stays, where it is. Nobody may
+  // write to it meanwhile. Throws MPI_ERR_OTHER, and leaves it as it was.
+  void share();
   // Maps the memory behind a descriptor got from mpiexec and takes the descriptor over, so that
   // programs started by this process do not inherit it. Throws MPI_ERR_OTHER, and takes nothing
   // over, if it is no memory of a job.
@@ -175,8 +187,8 @@ class JobMemory {
   JobMemory& operator=(JobMemory&&) = delete;
   ~JobMemory();
 
-  // -1 for a job of one. Opened again, if the program has closed it or has something else there
-  // now; throws MPI_ERR_OTHER if that is impossible.
+  // -1 for a job of one that is not shared. Opened again, if the program has closed it or has
+  // something else there now; throws MPI_ERR_OTHER if that is impossible.
   [[nodiscard]] int fd() const;
   [[nodiscard]] bool shared() const { return fd_ >= 0; }
   // Bytes of it, segments and all, for which pages were taken.
@@ -208,6 +220,15 @@ class JobMemory {
   [[nodiscard]] ReportArea& report(int rank) const {
     return reinterpret_cast<ReportArea*>(base_ + layout_.reports)[local_index(rank)];
   }
+  // What a rank has published for this generation, and how it stands then (Job).
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank,
+                                                                std::uint32_t generation) const;
+  [[nodiscard]] Life life(int rank, std::uint32_t generation) const;
+  // By mpiexec, for as long as it lives and has the descriptor: other processes see it, even if
+  // mpiexec was killed. Lost if this process closes any descriptor of the memory.
+  void hold() const;
+  [[nodiscard]] bool is_held() const;
+
   // Ends a round of the barrier: all ranks have arrived.
   void open_barrier() const;
   [[nodiscard]] std::uint64_t segment_offset(int rank) const {
@@ -218,6 +239,7 @@ class JobMemory {
   JobMemory(int fd, const JobLayout& layout);
   void describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
                 const std::vector<NamedRanks>& sets);
+  void remember_file();
   [[nodiscard]] bool is_memory(int fd) const;
 
   mutable int fd_;
@@ -226,6 +248,10 @@ class JobMemory {
   JobLayout layout_;
   std::byte* base_;
 };
+
+// The memory of a job, by a descriptor that was sent to this process; takes that over. Throws
+// MPI_ERR_OTHER.
+JobMemory receive_memory(int fd);
 
 // A memfd without a name anywhere, closed on exec. Throws MPI_ERR_OTHER.
 int make_memfd(const char* what, std::uint64_t bytes);

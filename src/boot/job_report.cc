@@ -141,7 +141,7 @@ void Sum::add(const Json& report, int rank) {
 
 } // namespace
 
-std::string job_report(const std::vector<std::string>& ranks) {
+std::string job_report(const std::vector<std::string>& ranks, const std::string& job) {
   Sum sum;
   std::size_t read = 0;
   std::string damaged;
@@ -157,7 +157,7 @@ std::string job_report(const std::vector<std::string>& ranks) {
     }
   }
   std::string page =
-      fmt::format("macadam: what the job did: {} rank{}", read, read == 1 ? "" : "s");
+      fmt::format("macadam: what {} did: {} rank{}", job, read, read == 1 ? "" : "s");
   for (const auto& [host, count] : sum.hosts)
     page +=
         fmt::format("{} on host {}", sum.hosts.size() == 1 ? "" : fmt::format(", {}", count), host);

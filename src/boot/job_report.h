@@ -18,6 +18,7 @@ namespace macadam::boot {
 //    "settings": {"MACADAM_SHM_EAGER": "16K", ...}}           those that differ from the defaults
 //
 // A text that cannot be read is named on the page and left out of the sums.
-std::string job_report(const std::vector<std::string>& ranks);
+// `job` names it where there are several: "job 2", for instance.
+std::string job_report(const std::vector<std::string>& ranks, const std::string& job = "the job");
 
 } // namespace macadam::boot

@@ -5,6 +5,7 @@
 #include "boot/futex.h"
 #include "boot/job_report.h"
 #include "boot/launcher.h"
+#include "boot/local_universe.h"
 #include "boot/machine.h"
 #include "boot/streams.h"
 
@@ -112,6 +113,17 @@ std::vector<JobMemory> jobs_above() {
 
 } // namespace
 
+LocalJob::LocalJob(JobMemory memory, int rank, bool alone)
+    : memory_(std::move(memory)), rank_(rank), alone_(alone) {}
+LocalJob::LocalJob(LocalJob&&) noexcept = default;
+LocalJob::~LocalJob() = default;
+
+Universe* LocalJob::universe() {
+  if (memory_.header().nodes > 1) return nullptr;
+  if (!universe_) universe_ = std::make_unique<LocalUniverse>(*this, memory_);
+  return universe_.get();
+}
+
 LocalJob LocalJob::take(JobMemory memory, int rank) {
   RankRow& row = memory.row(rank);
   RankState expected = RankState::starting;
@@ -123,7 +135,7 @@ LocalJob LocalJob::take(JobMemory memory, int rank) {
   row.pid = getpid();
   // Programs that this one starts are jobs of their own.
   unsetenv(job_variable);
-  return {std::move(memory), rank};
+  return {std::move(memory), rank, false};
 }
 
 LocalJob LocalJob::join() {
@@ -153,9 +165,10 @@ LocalJob LocalJob::join() {
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());
+  memory.header().universe = static_cast<std::int32_t>(usable_cores());
   memory.row(0).state = RankState::finalized;
   memory.row(0).pid = getpid();
-  return {std::move(memory), 0};
+  return {std::move(memory), 0, true};
 }
 
 std::vector<ProcessSet> LocalJob::process_sets() const {
@@ -188,7 +201,7 @@ std::uint32_t LocalJob::enter() {
   }
   own_row().state.store(RankState::running, std::memory_order_release);
   // An absent rank was no failure until now.
-  if (header.absent.load() != 0 && !alone()) tell_launcher();
+  if (header.absent.load() != 0) tell_launcher();
   return generation_;
 }
 
@@ -214,36 +227,14 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   if (memory_.header().nodes > 1) tell_launcher();
 }
 
-std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
-  const RankRow& row = memory_.row(rank);
-  if (row.published.load(std::memory_order_acquire) < generation_) return std::nullopt;
-  return std::span(row.endpoint_address.data(), row.endpoint_address_used);
-}
-
-Life LocalJob::life(int rank) const {
-  switch (memory_.row(rank).state.load(std::memory_order_acquire)) {
-  case RankState::starting:
-  case RankState::running:
-  case RankState::finalized: // it may come, or come back
-    return memory_.row(rank).given_up.load() == generation_ + 1 ? Life::failed : Life::running;
-  case RankState::gone:
-  case RankState::aborted:
-    return Life::over;
-  case RankState::dead:
-    return Life::failed;
-  }
-  return Life::unknown;
-}
-
 void LocalJob::give_up() {
   own_row().given_up.store(generation_ + 1);
   memory_.header().failed.fetch_add(1, std::memory_order_release);
 }
 
 SharedMemory LocalJob::own_memory() {
-  if (memory_.shared()) return memory_of(rank_);
-  if (lone_segment_ < 0) lone_segment_ = make_memfd("macadam-segment", segment_capacity);
-  return {lone_segment_, 0, segment_capacity};
+  memory_.share();
+  return memory_of(rank_);
 }
 
 SharedMemory LocalJob::memory_of(int rank) const {
@@ -254,7 +245,7 @@ SharedMemory LocalJob::memory_of(int rank) const {
 }
 
 void LocalJob::clear_memory() {
-  if (local_size() == 1) return; // not used
+  if (!memory_.shared()) return;
   const SharedMemory own = own_memory();
   fallocate(own.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(own.offset),
             static_cast<off_t>(own.capacity));
@@ -307,17 +298,16 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   // Before the flush, which can hang when another thread holds a stream, and not left to the end of
   // this process, which a wrapper between us and mpiexec may outlive. Mpiexec gives us time to
   // flush.
-  if (alone())
-    fmt::print(stderr, "macadam: this program {}\n", text);
-  else
-    tell_launcher();
+  if (alone()) fmt::print(stderr, "macadam: this program {}\n", text);
+  tell_launcher();
   flush_streams();
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
 // There is something to be seen in the job's memory: mpiexec takes it for the end of a child.
 void LocalJob::tell_launcher() const {
-  kill(memory_.header().launcher, SIGCHLD);
+  if (const pid_t launcher = memory_.header().launcher.load(); launcher > 0)
+    kill(launcher, SIGCHLD);
 }
 
 void LocalJob::report_waiting(std::string_view function, std::string_view what) const {

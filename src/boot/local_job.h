@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 #include <utility>
 
 namespace macadam::boot {
+
+class LocalUniverse;
 
 // The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
 // the job's memory and the rank. A user may set it to "alone".
@@ -29,7 +32,9 @@ class LocalJob final : public LaunchedJob {
   // alone.
   static LocalJob join();
 
-  LocalJob(LocalJob&&) noexcept = default;
+  // Only before universe() is asked for.
+  LocalJob(LocalJob&&) noexcept;
+  ~LocalJob() override;
 
   // On several machines there is one generation: only MPI_Finalize, where all meet, ends it.
   std::uint32_t enter() override;
@@ -40,7 +45,7 @@ class LocalJob final : public LaunchedJob {
   [[nodiscard]] int size() const override { return memory_.size(); }
   [[nodiscard]] Secret secret() const override { return memory_.header().secret; }
   [[nodiscard]] std::uint32_t generation() const override { return generation_; }
-  [[nodiscard]] bool alone() const override { return memory_.header().launcher == 0; }
+  [[nodiscard]] bool alone() const override { return alone_; }
   [[nodiscard]] int app_number() const override { return own_row().app; }
   [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
   [[nodiscard]] std::string_view host_of(int rank) const override { return memory_.host_of(rank); }
@@ -48,11 +53,15 @@ class LocalJob final : public LaunchedJob {
     return static_cast<int>(memory_.node_of(rank));
   }
   [[nodiscard]] std::vector<ProcessSet> process_sets() const override;
+  // None yet for a job on several machines.
+  [[nodiscard]] Universe* universe() override;
   [[nodiscard]] bool one_clock() const override { return memory_.header().nodes == 1; }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
 
   void publish(std::span<const std::byte> endpoint_address) override;
-  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
+    return memory_.fetch(rank, generation_);
+  }
 
   // The ranks of a host follow each other.
   [[nodiscard]] int local_size() const override {
@@ -70,7 +79,7 @@ class LocalJob final : public LaunchedJob {
   [[nodiscard]] pid_t pid(int rank) const override { return memory_.row(rank).pid; }
 
   // As far as mpiexec has seen, and the rank has said itself.
-  [[nodiscard]] Life life(int rank) const override;
+  [[nodiscard]] Life life(int rank) const override { return memory_.life(rank, generation_); }
   [[nodiscard]] unsigned failures() const override {
     return memory_.header().failed.load(std::memory_order_acquire);
   }
@@ -88,7 +97,7 @@ class LocalJob final : public LaunchedJob {
   void write_final_report(std::string_view json) override;
 
  private:
-  LocalJob(JobMemory memory, int rank) : memory_(std::move(memory)), rank_(rank) {}
+  LocalJob(JobMemory memory, int rank, bool alone);
   // As this rank, which is taken by it.
   static LocalJob take(JobMemory memory, int rank);
 
@@ -100,9 +109,10 @@ class LocalJob final : public LaunchedJob {
 
   JobMemory memory_;
   int rank_;
-  std::uint32_t generation_ = 1; // that this process has entered last
-  bool parted_ = false;          // was in barrier(), on several machines
-  int lone_segment_ = -1; // of a job of one, made when first wanted; lives as long as the process
+  bool alone_;
+  std::uint32_t generation_ = 1;            // that this process has entered last
+  bool parted_ = false;                     // was in barrier(), on several machines
+  std::unique_ptr<LocalUniverse> universe_; // once it was asked for
 };
 
 } // namespace macadam::boot

@@ -30,7 +30,7 @@ class Jobs {
   // Null if it is not known.
   [[nodiscard]] KnownJob* find(std::uint32_t number);
   [[nodiscard]] KnownJob* of(engine::Rank process);
-  KnownJob& add(const KnownJob& job) { return known_.emplace_back(job); }
+  void add(const KnownJob& job) { known_.push_back(job); }
   void erase(std::uint32_t number);
 
   // A group of these processes is made, or gone.

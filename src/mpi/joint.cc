@@ -266,14 +266,15 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
 
 // Both use a context that no leader gives out, by the lesser of their names.
 Route route_to(Process& self, const boot::Met& met, std::optional<double> until) {
-  const KnownJob& job = meet(self, met.job);
-  if (met.rank >= job.size)
-    base::fail(MPI_ERR_INTERN, "rank {} of a job of {} has answered", met.rank, job.size);
-  const ProcessName other{job.job->number(), met.rank};
+  const boot::Job& job = meet(self, met.job);
+  const ProcessName other{job.number(), met.rank};
+  const auto process = self.runtime->processes().find(other);
+  if (!process)
+    base::fail(MPI_ERR_INTERN, "rank {} of a job of {} has answered", met.rank, job.size());
   const std::uint64_t context =
       joint_context_of(std::min(self.runtime->processes().own_name(), other), 0);
   const Envelope envelope{context, 0, static_cast<std::int32_t>(met.meeting % meeting_tags)};
-  return {job.first + met.rank, envelope, envelope, until, MPI_ERR_PROC_ABORTED};
+  return {*process, envelope, envelope, until, MPI_ERR_PROC_ABORTED};
 }
 
 boot::Universe& universe_of(Process& self, int error_class) {
@@ -301,13 +302,14 @@ void share_error(Process& self, Communicator& comm, int root,
   throw base::Error(head.error_class, text);
 }
 
-KnownJob& meet(Process& self, const boot::JobTicket& ticket) {
+const boot::Job& meet(Process& self, const boot::JobTicket& ticket) {
   const boot::Job* const job = await(self, universe_of(self, MPI_ERR_OTHER).meet(ticket));
-  if (KnownJob* const known = self.jobs.find(job->number())) return *known;
+  if (job->number() == self.job->number() || self.jobs.find(job->number()) != nullptr) return *job;
   boot::Processes& processes = self.runtime->processes();
   const Rank first = processes.add(*job);
   self.instance->engine->know(processes.size());
-  return self.jobs.add({job, ticket, first, static_cast<std::uint32_t>(job->size()), 0});
+  self.jobs.add({job, ticket, first, static_cast<std::uint32_t>(job->size()), 0});
+  return *job;
 }
 
 // --- The end -------------------------------------------------------------------------------------

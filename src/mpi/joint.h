@@ -54,8 +54,9 @@ Result await(Process& self, boot::PendingResult<Result> pending) {
 void share_error(Process& self, Communicator& comm, int root,
                  const std::optional<base::Error>& error);
 
-// Knows the job from now on, and may talk to its processes. The same job at each call.
-KnownJob& meet(Process& self, const boot::JobTicket& ticket);
+// Knows the job from now on, and may talk to its processes. The same job at each call; this
+// process's own for its own ticket.
+const boot::Job& meet(Process& self, const boot::JobTicket& ticket);
 
 // Whether a communicator may have processes of several jobs.
 inline bool is_joint(const Communicator& comm) {

@@ -55,8 +55,8 @@ void Transport::clear_seats() {
     if (!gone.last_position && seat.was_left()) gone.last_position = queue_.taken();
     if (!gone.last_position || queue_.position() < *gone.last_position) return false;
     free_chunks_of(gone.seat);
-    heap_.free(gone.ring_memory);
-    heap_.free(gone.mailbox_memory);
+    free(gone.ring_memory);
+    free(gone.mailbox_memory);
     seated_[gone.seat] = nullptr;
     seat.give_to_others();
     return true;

@@ -22,7 +22,7 @@ void Transport::consider_ring(Peer& peer) {
   if (peer.rank == rank_ || peer.ring_memory != nullptr) return;
 
   if (rings_given_ < settings_.shm_rings) {
-    if (void* memory = heap_.allocate(ring_bytes(ring_lines_)); memory != nullptr) {
+    if (void* memory = heap().allocate(ring_bytes(ring_lines_)); memory != nullptr) {
       std::memset(memory, 0, ring_bytes(ring_lines_));
       auto& control = *new (memory) RingControl;
       peer.ring_memory = static_cast<std::byte*>(memory);
@@ -56,7 +56,7 @@ void Transport::consider_ring(Peer& peer) {
 
 // Without memory for it the pair has its rings.
 void Transport::make_mailbox(Peer& peer) {
-  auto* const memory = static_cast<std::byte*>(heap_.allocate(Mailbox::bytes));
+  auto* const memory = static_cast<std::byte*>(heap().allocate(Mailbox::bytes));
   if (memory == nullptr) return;
   peer.mailbox_memory = Mailbox::begin(memory);
   std::memset(peer.mailbox_memory, 0, line_bytes);
@@ -74,7 +74,7 @@ void Transport::on_ring_end(Peer& peer) {
 
 void Transport::take_ring_back(Peer& peer) {
   std::erase(rings_, &peer);
-  heap_.free(peer.ring_memory);
+  free(peer.ring_memory);
   peer.ring_memory = nullptr;
   peer.ring_read = peer.revoking = false;
   --rings_given_;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -33,9 +34,9 @@ std::string limit_on_addresses() {
                      limit.rlim_cur >> 10);
 }
 
-std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset) {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset,
+               void* where = nullptr) {
+  void* memory = mmap(where, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
   if (memory == MAP_FAILED) {
     const int error = errno;
     base::fail(MPI_ERR_NO_MEM, "shared memory: mapping {} KiB failed: {}; {}", bytes >> 10,
@@ -48,7 +49,7 @@ std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset) {
 
 Mapping::Mapping(const SharedMemory& memory, Extent extent)
     : base_(map(extent.bytes, MAP_SHARED, memory.fd, memory.offset + extent.offset)),
-      extent_(extent) {}
+      extent_(extent), shared_(true) {}
 
 Mapping::Mapping(Extent extent)
     : base_(map(extent.bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), extent_(extent) {}
@@ -56,6 +57,7 @@ Mapping::Mapping(Extent extent)
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(extent_, other.extent_);
+  std::swap(shared_, other.shared_);
   return *this;
 }
 
@@ -63,12 +65,25 @@ Mapping::~Mapping() {
   if (base_ != nullptr) munmap(base_, extent_.bytes);
 }
 
+// Pages that nobody has touched are not taken.
+void Mapping::share(const SharedMemory& memory) {
+  if (shared_) return;
+  const Mapping file(memory, extent_);
+  constexpr std::uint64_t piece = 4096;
+  static constexpr std::array<std::byte, piece> zeros = {};
+  for (std::uint64_t at = 0; at < extent_.bytes; at += piece)
+    if (std::memcmp(base_ + at, zeros.data(), piece) != 0)
+      std::memcpy(file.base_ + at, base_ + at, piece);
+  map(extent_.bytes, MAP_SHARED | MAP_FIXED, memory.fd, memory.offset + extent_.offset, base_);
+  shared_ = true;
+}
+
 void Mapping::discard() {
   // Of private memory unmapping does it.
   madvise(base_, extent_.bytes, MADV_REMOVE);
 }
 
-Segment::Segment(boot::Job& job, std::uint64_t front) : job_(job) {
+Segment::Segment(boot::Job& job, std::uint64_t front) : job_(job), shared_(job.local_size() > 1) {
   if (add(front) == nullptr)
     base::fail(
         MPI_ERR_NO_MEM,
@@ -80,6 +95,12 @@ Segment::Segment(boot::Job& job, std::uint64_t front) : job_(job) {
 Segment::~Segment() {
   for (const auto& [offset, mapping] : by_offset_)
     job_.withdraw(mapping.extent().bytes);
+}
+
+void Segment::share() {
+  if (shared_) return;
+  by_offset_.begin()->second.share(job_.own_memory());
+  shared_ = true;
 }
 
 // The lowest that is free, so that peers unmap what was there before.
@@ -96,9 +117,8 @@ std::uint64_t Segment::find_room(std::uint64_t bytes) const {
 const Mapping* Segment::add(std::uint64_t bytes) {
   std::uint64_t promised = 0;
   try {
-    const bool alone = job_.local_size() == 1;
-    const SharedMemory memory = alone ? SharedMemory{} : job_.own_memory();
-    const std::uint64_t capacity = alone ? most_alone : memory.capacity;
+    const SharedMemory memory = shared_ ? job_.own_memory() : SharedMemory{};
+    const std::uint64_t capacity = shared_ ? memory.capacity : most_alone;
     const Extent extent{find_room(bytes), up(std::min(bytes, capacity), Extent::grain)};
     if (bytes > capacity || extent.end() > capacity)
       base::fail(MPI_ERR_NO_MEM, "{} KiB are more than is left of the {} KiB that a rank can share",
@@ -106,7 +126,7 @@ const Mapping* Segment::add(std::uint64_t bytes) {
     why_not_ = job_.promise(extent.bytes);
     if (!why_not_.empty()) return nullptr;
     promised = extent.bytes;
-    Mapping mapping = alone ? Mapping(extent) : Mapping(memory, extent);
+    Mapping mapping = shared_ ? Mapping(memory, extent) : Mapping(extent);
     const auto [at, added] = by_offset_.emplace(extent.offset, std::move(mapping));
     by_base_.emplace(at->second.base(), &at->second);
     return &at->second;

@@ -95,6 +95,10 @@ class Mapping {
   Mapping(const SharedMemory& memory, Extent extent);
   // Memory of this process alone.
   explicit Mapping(Extent extent);
+  // Makes that a range of `memory`, in the same place and with the same content. Nobody may write
+  // to it meanwhile. Throws MPI_ERR_NO_MEM.
+  void share(const SharedMemory& memory);
+  [[nodiscard]] bool is_shared() const { return shared_; }
   Mapping(Mapping&& other) noexcept { *this = static_cast<Mapping&&>(other); }
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
@@ -115,9 +119,11 @@ class Mapping {
  private:
   std::byte* base_ = nullptr;
   Extent extent_;
+  bool shared_ = false;
 };
 
-// The memory of this process: extents, made and removed as they are needed.
+// The memory of this process: extents, made and removed as they are needed. That of a process
+// without neighbours is its own, until it meets other jobs.
 class Segment {
  public:
   // Makes the first extent, the front, of at least `front` bytes; it begins with the header. Throws
@@ -126,6 +132,11 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
   ~Segment();
+
+  // Processes of other jobs may map the front and what is added from now on; what was added before
+  // stays this process's own. Throws MPI_ERR_NO_MEM or MPI_ERR_OTHER.
+  void share();
+  [[nodiscard]] bool is_shared() const { return shared_; }
 
   [[nodiscard]] const Mapping& front() const { return by_offset_.begin()->second; }
   // A new extent of at least `bytes`; null: why_not() tells.
@@ -143,6 +154,7 @@ class Segment {
   [[nodiscard]] std::uint64_t find_room(std::uint64_t bytes) const;
 
   boot::Job& job_;
+  bool shared_;
   std::map<std::uint64_t, Mapping> by_offset_;
   std::map<const std::byte*, const Mapping*> by_base_;
   std::string why_not_;

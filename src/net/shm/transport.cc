@@ -165,8 +165,12 @@ bool Transport::is_there(Peer& peer) {
 }
 
 // Lets the processes of other jobs write here.
-void Transport::know(Rank) {
+void Transport::know(Rank processes) {
   clear_seats();
+  if (processes > static_cast<Rank>(processes_.job().size()) && !segment_.is_shared()) {
+    segment_.share();
+    shared_heap_.emplace(segment_);
+  }
   SegmentHeader& header = segment_.front().header();
   for (const std::uint32_t job : processes_.others()) {
     const std::uint32_t number = job + 1;
@@ -558,15 +562,28 @@ bool Transport::report_failed(Sink& sink) {
 }
 
 RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
-  if (const Mapping* const mapping = segment_.find(memory, bytes))
+  if (const Mapping* const mapping = segment_.find(memory, bytes);
+      mapping != nullptr && mapping->is_shared() == segment_.is_shared())
     return {mapping->address_of(memory), mapping->extent().key()};
   return {reinterpret_cast<std::uint64_t>(memory), private_key};
 }
 
 std::size_t Transport::memory_bytes() const {
   const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
+<<<<<<< HEAD
   const std::size_t seats = seats_here().size_bytes();
   return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used();
+=======
+  const std::size_t seats = seats_for(processes_) * sizeof(Seat);
+  return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used() +
+         (shared_heap_ ? shared_heap_->used() : 0);
+}
+
+void Transport::free(void* memory) noexcept {
+  const Mapping* const mapping = segment_.find(memory, 1);
+  const bool of_first = mapping != nullptr && mapping->is_shared() != segment_.is_shared();
+  (of_first ? heap_ : heap()).free(memory);
+>>>>>>> universe
 }
 
 void Transport::list_counters(base::CounterList& list) const {

@@ -138,9 +138,9 @@ class Transport final : public engine::Transport {
                      std::uint64_t cookie) noexcept override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) noexcept override;
-  void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
-  [[nodiscard]] std::string why_not_allocated() const override { return heap_.why_not(); }
-  void free(void* memory) noexcept override { heap_.free(memory); }
+  void* allocate(std::size_t bytes) override { return heap().allocate(bytes); }
+  [[nodiscard]] std::string why_not_allocated() const override { return segment_.why_not(); }
+  void free(void* memory) noexcept override;
   bool poll(Sink& sink) noexcept override;
   void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
@@ -277,6 +277,9 @@ class Transport final : public engine::Transport {
   void on_get_request(Peer& peer, const Line& line);
   void on_get_done(const Line& line, Sink& sink);
 
+  // What is allocated from now on.
+  Heap& heap() { return shared_heap_ ? *shared_heap_ : heap_; }
+
   static constexpr std::uint32_t own_seat = 0; // in its own segment a process comes first
 
   const boot::Processes& processes_;
@@ -296,6 +299,7 @@ class Transport final : public engine::Transport {
   std::uint32_t next_chunk_ = 0;                // of ours
   std::uint32_t other_chunk_ = 0;
   Heap heap_{segment_};
+  std::optional<Heap> shared_heap_; // takes its place when the segment is shared later
   PeerTable peers_;
   std::vector<Peer*> seated_; // by their seats here; null: not met yet
   Peer nobody_;               // ... this: parted from

@@ -294,12 +294,12 @@ void print_near_misses(std::string& page, const std::vector<Waiting>& ranks) {
 } // namespace
 
 std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks,
-                        const std::vector<RankStatus>& earlier) {
+                        const std::vector<RankStatus>& earlier, const std::string& job) {
   const std::vector<Waiting> waiting = read_all(ranks);
   const auto here = std::ranges::count_if(
       ranks, [](const RankStatus& rank) { return rank.kind != Kind::elsewhere; });
-  std::string page = fmt::format("mpiexec: what {} rank{} on host {} {} waiting for\n", here,
-                                 here == 1 ? "" : "s", host, here == 1 ? "is" : "are");
+  std::string page = fmt::format("mpiexec: what {} rank{}{} on host {} {} waiting for\n", here,
+                                 here == 1 ? "" : "s", job, host, here == 1 ? "is" : "are");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     page += fmt::format("\n  rank {} {}\n", rank, show_state(ranks[rank], waiting[rank]));
     print_waiting(page, waiting[rank]);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "boot/lone_server.h"
 #include "boot/machine.h"
 #include "tools/mpiexec/options.h"
+#include "tools/mpiexec/serve.h"
 #include "tools/mpiexec/supervisor.h"
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 int main(int argc, char** argv) {
   using namespace macadam::tools;
   using namespace macadam::boot;
   try {
+    if (argc == 3 && std::string_view(argv[1]) == serve_word) return serve_lone_program(argv[2]);
     const Options options = read_options(argc, argv);
     const auto ranks = static_cast<std::uint32_t>(options.ranks());
     return Supervisor(options, JobMemory::create({{host_name(), ranks}}, 0, usable_cores(),

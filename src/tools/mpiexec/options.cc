@@ -19,8 +19,6 @@
 namespace macadam::tools {
 namespace {
 
-constexpr int most_ranks = 4096; // on one machine
-
 constexpr const char* description =
     "Runs MPI programs on this machine.\n"
     "\n"
@@ -98,6 +96,12 @@ struct Parser {
                    "End the job after so long, and print what every rank was waiting for")
         ->option_text("SECONDS")
         ->check(check_seconds);
+    app.add_option(
+           "--usize", options.universe_size,
+           "How many processes the job should have at most with those that it spawns, which "
+           "is what MPI_UNIVERSE_SIZE tells it (the cores that mpiexec may use)")
+        ->option_text("COUNT")
+        ->check(CLI::Range(1, most_ranks));
     const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
     app.add_option("--bind-to", options.binding,
                    "none: ranks run on any core that mpiexec may use (default); core: rank i runs "

@@ -19,6 +19,7 @@ struct Program {
   std::vector<std::string> command;  // the program and its arguments, never empty
   std::vector<Variable> environment; // -env: of this program's ranks only
   std::string folder;                // -wdir; empty: where mpiexec runs
+  std::vector<std::string> path;     // looked through for the program before PATH
   std::string process_set;           // -pset; empty: these ranks have no name
 };
 
@@ -29,11 +30,14 @@ struct Options {
   bool verbose = false;
   double timeout_seconds = 0; // 0: none
   Binding binding = Binding::none;
+  int universe_size = 0; // -usize; 0: as many as there are cores
 
   [[nodiscard]] int ranks() const;
   // What -pset has named. Ranks are numbered program by program.
   [[nodiscard]] std::vector<boot::NamedRanks> process_sets() const;
 };
+
+inline constexpr int most_ranks = 4096; // on one machine
 
 // Reads the command line. Prints help, the version or what is wrong, and leaves the process, when
 // there is nothing to run. Options for the whole job may stand before any of the programs.

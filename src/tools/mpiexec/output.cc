@@ -67,14 +67,13 @@ LabelledOutput::~LabelledOutput() {
     if (pipe.fd >= 0) close(pipe.fd);
 }
 
-void LabelledOutput::add(int rank, Streams& streams) {
+void LabelledOutput::add(const std::string& label, Streams& streams) {
   for (int target : {1, 2}) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
       throw std::system_error(errno, std::generic_category(), "making a pipe for a rank's output");
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pipes_.push_back(
-        {ends[0], target == 1 ? &out_ : &error_, "[" + std::to_string(rank) + "] ", {}});
+    pipes_.push_back({ends[0], target == 1 ? &out_ : &error_, "[" + label + "] ", {}});
     (target == 1 ? streams.out : streams.error) = ends[1];
   }
 }
@@ -87,6 +86,7 @@ void LabelledOutput::list(std::vector<pollfd>& polled) const {
 void LabelledOutput::take(const pollfd* first) {
   for (Pipe& pipe : pipes_)
     if ((first++)->revents != 0) read_some(pipe);
+  std::erase_if(pipes_, [](const Pipe& pipe) { return pipe.fd < 0 && pipe.line.empty(); });
 }
 
 void LabelledOutput::drain() {

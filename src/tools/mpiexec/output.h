@@ -47,8 +47,8 @@ class LabelledOutput {
   ~LabelledOutput();
 
   // Makes the pipes of one rank and puts their writing ends into `streams`, for the caller to close
-  // once the rank has started. Throws std::system_error.
-  void add(int rank, Streams& streams);
+  // once the rank has started. `label` stands before its lines. Throws std::system_error.
+  void add(const std::string& label, Streams& streams);
 
   // Appends what to poll, and takes the answer: as many entries from `first` on.
   void list(std::vector<pollfd>& polled) const;

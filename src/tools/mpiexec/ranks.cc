@@ -68,6 +68,14 @@ void redirect(int from, int to) {
   if (from >= 0) dup2(from, to);
 }
 
+void pass(const Gate& gate) {
+  if (gate.reading_end < 0) return;
+  close(gate.writing_end);
+  char byte;
+  while (read(gate.reading_end, &byte, 1) < 0 && errno == EINTR) {
+  }
+}
+
 // Between fork and exec: tells mpiexec by the rank's row what went wrong.
 [[noreturn]] void become_rank(const Start& start, const Program& program, int rank,
                               const Streams& streams, pid_t launcher, char** command,
@@ -80,17 +88,24 @@ void redirect(int from, int to) {
   redirect(streams.in, 0);
   redirect(streams.out, 1);
   redirect(streams.error, 2);
-  fcntl(start.memory.fd(), F_SETFD, 0);
+  if (start.memory.fd() == start.descriptor)
+    fcntl(start.descriptor, F_SETFD, 0);
+  else
+    dup2(start.memory.fd(), start.descriptor);
   if (!start.core_sets.empty())
     sched_setaffinity(0, sizeof(cpu_set_t),
                       &start.core_sets[static_cast<std::size_t>(start.memory.local_index(rank))]);
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
   boot::RankRow& row = start.memory.row(rank);
   row.child = getpid();
+  pass(start.gate);
   row.failed_step = boot::StartStep::enter_folder;
   if (program.folder.empty() || chdir(program.folder.c_str()) == 0) {
     row.failed_step = boot::StartStep::execute;
     environ = environment; // whose PATH it is that is searched
+    if (std::string_view(command[0]).find('/') == std::string_view::npos)
+      for (const std::string& folder : program.path)
+        execv((folder + "/" + command[0]).c_str(), command);
     execvp(command[0], command);
   }
   row.start_error = errno;
@@ -120,10 +135,10 @@ Watchdog::~Watchdog() {
 }
 
 pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams) {
-  std::vector<Variable> changes = start.options.environment;
+  std::vector<Variable> changes = start.environment;
   changes.insert(changes.end(), program.environment.begin(), program.environment.end());
   changes.emplace_back(boot::job_variable,
-                       std::to_string(start.memory.fd()) + ":" + std::to_string(rank));
+                       std::to_string(start.descriptor) + ":" + std::to_string(rank));
   Environment environment(std::move(changes));
   std::vector<char*> command;
   for (const std::string& word : program.command)

@@ -37,13 +37,23 @@ class Watchdog {
   int pipe_;
 };
 
+// Where the processes of a job wait until all of them are there, and how mpiexec learns that each
+// has become its program, or has not: both are ends of pipes.
+struct Gate {
+  int reading_end = -1; // at its end they go on
+  int writing_end = -1; // mpiexec's
+  int started = -1;     // closed on exec: at the end of all copies all have started
+};
+
 // What is common to all ranks that start() starts.
 struct Start {
-  const Options& options;
+  const std::vector<Variable>& environment; // of all ranks
   const boot::JobMemory& memory;
+  int descriptor; // of the memory in the ranks
   const Watchdog& watchdog;
   const sigset_t& signal_mask;             // of the ranks: the one mpiexec was started with
   const std::vector<cpu_set_t>& core_sets; // empty: not bound
+  Gate gate = {};
 };
 
 // Starts one rank and returns its process id. Whether its program could be started is seen when it

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/supervisor.h"
 
-#include "boot/job_report.h"
+#include "base/error.h"
+#include "boot/machine.h"
 #include "tools/mpiexec/binding.h"
-#include "tools/mpiexec/hang_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <numeric>
 #include <stdexcept>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -30,11 +33,9 @@ namespace {
 constexpr int timeout_status = 124;         // as timeout(1) has it
 constexpr auto time_to_flush = 200ms;       // before SIGTERM
 constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
-constexpr auto time_to_answer = 1s;         // for the hang report
 constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
 constexpr auto time_to_blame_afar = 1500ms; // ... if it may be on another machine
 constexpr auto pause_between_polls = 10ms;  // while answers come in
-constexpr auto time_between_looks = 200ms;  // at ranks that seem to stand; longer than they sleep
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
 constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
@@ -44,25 +45,28 @@ std::string plural(int count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// A shell, too, finds a program of this folder by its path only.
-std::string hint_for_path(const Program& program, int error) {
-  const std::string& name = program.command.front();
-  if (error != ENOENT || name.find('/') != std::string::npos) return {};
-  const std::string here = (program.folder.empty() ? "." : program.folder) + "/" + name;
-  if (access(here.c_str(), X_OK) != 0) return {};
-  return "; the folder has one of this name, which is started as ./" + name;
-}
-
 } // namespace
 
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours)
-    : options_(options), memory_(std::move(memory)), neighbours_(neighbours) {
-  sigemptyset(&passed_on_);
-  block_signals();
+    : options_(options), neighbours_(neighbours) {
+  jobs_.push_back(std::make_unique<RunningJob>(1, options.programs, std::move(memory)));
+  begin();
+}
+
+Supervisor::Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process)
+    : options_(options), neighbours_(nullptr) {
+  jobs_.push_back(std::make_unique<RunningJob>(std::move(memory), pid, process));
+  begin();
 }
 
 Supervisor::~Supervisor() {
   close(signals_);
+}
+
+void Supervisor::begin() {
+  sigemptyset(&passed_on_);
+  block_signals();
+  describe(first_job().memory());
 }
 
 // From here on signals are read from a descriptor. One that mpiexec was told to ignore (nohup) it
@@ -83,30 +87,50 @@ void Supervisor::block_signals() {
   if (signals_ < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
 
+// What its ranks learn of mpiexec.
+void Supervisor::describe(boot::JobMemory& memory) {
+  boot::JobHeader& header = memory.header();
+  header.universe = options_.universe_size > 0
+                        ? options_.universe_size
+                        : std::max(static_cast<int>(boot::usable_cores()), memory.size());
+  if (header.nodes == 1)
+    services_.socket_name().copy(header.socket.data(), boot::longest_socket_name);
+  header.file = memory.fd();
+  header.launcher = getpid();
+}
+
 int Supervisor::run() {
   if (options_.timeout_seconds > 0)
     timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(options_.timeout_seconds));
-  start_ranks();
+  start_first_job();
   exchange();
   // Neighbours may still tell whose end the ranks here have noticed.
-  while (alive_ > 0 || (neighbours_ != nullptr && blame_)) {
+  while (alive() > 0 || (neighbours_ != nullptr && blame_)) {
     wait_for_events();
     on_deadlines();
+    forget_ended_jobs();
   }
-  if (follower_) fail_by_abort(*follower_);
+  fail_by_follower();
   exchange();
   watchdog_.reset();  // ends what ranks have left running,
   descendants_.end(); // and what of it has left the group
   output_.drain();
-  if (is_reporting()) print_hang_report();
-  print_job_report();
+  if (hang_watch_.is_asking()) error_.append(hang_watch_.pages(jobs_));
+  print_job_reports();
   flush();
   if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
   return status_;
 }
 
-void Supervisor::start_ranks() {
+int Supervisor::alive() const {
+  return std::accumulate(jobs_.begin(), jobs_.end(), 0,
+                         [](int sum, const auto& job) { return sum + job->alive(); });
+}
+
+void Supervisor::start_first_job() {
+  watchdog_.emplace();
+  if (first_job().is_lone()) return;
   std::vector<cpu_set_t> core_sets;
   if (options_.binding == Binding::core) {
     core_sets = usable_core_sets();
@@ -115,20 +139,30 @@ void Supervisor::start_ranks() {
                                plural(static_cast<int>(core_sets.size()), "core") +
                                ", which is what mpiexec may use here; leave --bind-to out");
   }
-  watchdog_.emplace();
-  const Start start{options_, memory_, *watchdog_, original_mask_, core_sets};
+  start_ranks(first_job(), core_sets, {});
+}
+
+void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core_sets,
+                             const Gate& gate) {
+  const Start start{options_.environment,
+                    job.memory(),
+                    first_job().memory().fd(),
+                    *watchdog_,
+                    original_mask_,
+                    core_sets,
+                    gate};
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (std::size_t app = 0; app < options_.programs.size(); ++app) {
-    const Program& program = options_.programs[app];
+  for (std::size_t app = 0; app < job.programs().size(); ++app) {
+    const Program& program = job.programs()[app];
     for (int i = 0; i < program.ranks; ++i) {
-      const int rank = first() + static_cast<int>(pids_.size());
-      memory_.row(rank).app = static_cast<std::int32_t>(app);
+      const int rank = job.first() + job.started();
+      const bool reads = &job == &first_job() && rank == 0;
+      job.memory().row(rank).app = static_cast<std::int32_t>(app);
       Streams streams;
-      streams.in = rank == 0 ? input_.reading_end() : nothing;
-      if (options_.label) output_.add(rank, streams);
-      pids_.push_back(start_rank(start, program, rank, streams));
-      ++alive_;
-      if (rank == 0) input_.forget_reading_end();
+      streams.in = reads ? input_.reading_end() : nothing;
+      if (options_.label) output_.add(job.label(rank), streams);
+      job.add(start_rank(start, program, rank, streams));
+      if (reads) input_.forget_reading_end();
       if (options_.label) {
         close(streams.out);
         close(streams.error);
@@ -138,52 +172,135 @@ void Supervisor::start_ranks() {
   close(nothing);
 }
 
-void Supervisor::wait_for_events() {
-  std::vector<pollfd> polled{{signals_, POLLIN, 0}};
-  polled.push_back(out_.polled());
-  polled.push_back(error_.polled());
-  input_.list(polled);
-  output_.list(polled);
+RunningJob& Supervisor::launch(std::vector<Program> programs, const RunningJob& parent, int rank,
+                               const Gate& gate) {
+  int ranks = 0;
+  for (const Program& program : programs)
+    ranks += program.ranks;
+  if (ending_) base::fail(MPI_ERR_SPAWN, "the job is being ended");
+  if (ranks == 0) base::fail(MPI_ERR_SPAWN, "a job needs a process");
+  const int others = alive();
+  if (ranks + others > most_ranks)
+    base::fail(MPI_ERR_SPAWN,
+               "with the {} that there are, they are more than the {} that one "
+               "machine can have",
+               others, most_ranks);
+  const int cores = std::max(1, static_cast<int>(boot::usable_cores()) - others);
+  boot::JobMemory memory = boot::JobMemory::create(
+      {{parent.memory().own_node().host.data(), static_cast<std::uint32_t>(ranks)}}, 0,
+      static_cast<std::uint32_t>(cores));
+  describe(memory);
+  boot::JobHeader& header = memory.header();
+  header.has_parent = 1;
+  header.parent_rank = static_cast<std::uint32_t>(rank);
+  header.parent = boot::make_ticket(parent.memory().header().secret, services_.socket_name(),
+                                    parent.memory().own_node().host.data());
+  jobs_.push_back(std::make_unique<RunningJob>(++last_number_, std::move(programs),
+                                               std::move(memory),
+                                               RunningJob::Parent{parent.number(), rank}));
+  RunningJob& job = *jobs_.back();
+  try {
+    start_ranks(job, {}, gate);
+  } catch (...) {
+    job.abandon();
+    throw;
+  }
+  return job;
+}
 
+RunningJob* Supervisor::find_job(int number) {
+  const auto found =
+      std::ranges::find(jobs_, number, [](const auto& job) { return job->number(); });
+  return found == jobs_.end() ? nullptr : found->get();
+}
+
+RunningJob* Supervisor::find_job(const boot::Secret& secret) {
+  const auto found = std::ranges::find_if(jobs_, [&](const auto& job) {
+    return job->memory().header().secret == secret && job->alive() > 0 && !job->is_abandoned();
+  });
+  return found == jobs_.end() ? nullptr : found->get();
+}
+
+std::string Supervisor::variable(const Program& program, const char* name) const {
+  for (const auto* variables : {&program.environment, &options_.environment}) {
+    const auto found = std::find_if(variables->rbegin(), variables->rend(),
+                                    [&](const Variable& each) { return each.first == name; });
+    if (found != variables->rend()) return found->second;
+  }
+  const char* const inherited = std::getenv(name);
+  return inherited != nullptr ? inherited : "";
+}
+
+// Jobs that were spawned, so that their number is not bounded.
+void Supervisor::forget_ended_jobs() {
+  for (std::size_t i = 1; i < jobs_.size(); ++i) {
+    const RunningJob& job = *jobs_[i];
+    if (job.alive() > 0 || job.is_starting) continue;
+    services_.on_end(job.memory().header().secret);
+    reports_ += job.report();
+    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i--));
+  }
+}
+
+Supervisor::Clock::duration Supervisor::longest_wait() const {
+  const auto now = Clock::now();
   Clock::duration longest = 1h;
-  if (timeout_ && !is_reporting()) longest = std::min(longest, *timeout_ - Clock::now());
-  for (const Deadline& deadline : {kill_, blame_, exchange_, look_again_})
-    if (deadline) longest = std::min(longest, *deadline - Clock::now());
-  if (report_ || terminate_) longest = std::min<Clock::duration>(longest, pause_between_polls);
+  const auto until = [&](const Deadline& deadline) {
+    if (deadline) longest = std::min(longest, *deadline - now);
+  };
+  if (!hang_watch_.is_asking()) until(timeout_);
+  for (const Deadline& deadline : {kill_, blame_, exchange_, hang_watch_.look_again()})
+    until(deadline);
+  until(services_.must_look_at());
+  if (hang_watch_.awaits_answers() || terminate_)
+    longest = std::min<Clock::duration>(longest, pause_between_polls);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
-  if (poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(0, ms))) <= 0) return;
+  return std::max<Clock::duration>(longest, 0s);
+}
+
+void Supervisor::wait_for_events() {
+  std::vector<pollfd> polled{{signals_, POLLIN, 0},
+                             out_.polled(),
+                             error_.polled(),
+                             {first_job().alive() > 0 ? first_job().process() : -1, POLLIN, 0}};
+  input_.list(polled);
+  const std::size_t outputs = polled.size();
+  output_.list(polled);
+  const std::size_t services = polled.size();
+  services_.list(polled);
+
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest_wait()).count();
+  if (poll(polled.data(), polled.size(), static_cast<int>(ms)) < 0) return;
 
   out_.write_some();
   error_.write_some();
-  output_.take(polled.data() + 4);
-  input_.take(polled[3]);
+  output_.take(polled.data() + outputs);
+  input_.take(polled[4]);
   look_for_lost_output();
   if (polled[0].revents) take_signals();
+  if (polled[3].revents) on_end_of_lone_program();
+  services_.take(polled.data() + services);
 }
 
 void Supervisor::on_deadlines() {
   const auto now = Clock::now();
   if (exchange_ && now >= *exchange_) exchange();
-  if (timeout_ && now >= *timeout_) ask_for_reports();
-  if (look_again_ && now >= *look_again_) {
-    look_again_.reset();
-    look_at_ranks();
-  }
-  if (report_ && (all_have_answered() || now >= *report_)) take_look();
+  if (timeout_ && now >= *timeout_) hang_watch_.ask(jobs_);
+  take_look();
   if (blame_ && now >= *blame_) {
     blame_.reset();
-    fail_by_abort(*follower_);
+    fail_by_follower();
   }
-  if (terminate_ && (all_have_answered() || now >= *terminate_)) {
+  const auto has_answered = [](const auto& job) { return job->all_have_answered(); };
+  if (terminate_ && (now >= *terminate_ || std::ranges::all_of(jobs_, has_answered))) {
     terminate_.reset();
     terminate_ranks();
   }
   if (kill_ && now >= *kill_) {
     kill_.reset();
     watchdog_->signal_group(SIGKILL);
-    for (const pid_t rank : pids_)
-      if (rank != 0) kill(rank, SIGKILL); // it may have left the group
+    for (const auto& job : jobs_)
+      job->signal_all(SIGKILL); // they may have left the group
   }
 }
 
@@ -206,7 +323,7 @@ void Supervisor::take_signals() {
 }
 
 void Supervisor::on_signal(int number) {
-  if (number == SIGUSR1) return ask_for_reports();
+  if (number == SIGUSR1) return hang_watch_.ask(jobs_);
   sigaddset(&passed_on_, number);
   if (watchdog_) watchdog_->signal_group(number);
   if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
@@ -216,126 +333,160 @@ void Supervisor::on_signal(int number) {
   if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
     if (!failed_) status_ = 128 + number;
     failed_ = true;
-    end_ranks(std::string("mpiexec on host ") + memory_.own_node().host.data() +
+    end_ranks(std::string("mpiexec on host ") + first_job().memory().own_node().host.data() +
               " was told twice to end the job");
   }
 }
 
 void Supervisor::reap() {
-  std::vector<std::pair<int, int>> ended; // rank, status
+  std::vector<std::tuple<RunningJob*, int, int>> ended; // job, rank, status
   int status = 0;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-    const auto found = std::find(pids_.begin(), pids_.end(), pid);
-    if (found == pids_.end()) continue; // the watchdog, or a child from before mpiexec was executed
-    *found = 0;
-    --alive_;
-    ended.emplace_back(first() + static_cast<int>(found - pids_.begin()), status);
-  }
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (const auto& job : jobs_) // or the watchdog, or a child from before mpiexec was executed
+      if (const auto rank = job->is_lone() ? std::nullopt : job->note_end(pid))
+        ended.emplace_back(job.get(), *rank, status);
   // Of ranks seen at once, one that a signal killed is a cause rather than a consequence.
-  std::ranges::stable_partition(ended, [](const auto& end) { return WIFSIGNALED(end.second); });
-  for (const auto& [rank, end] : ended)
-    on_end(rank, end);
+  std::ranges::stable_partition(ended, [](const auto& end) {
+    const int how = std::get<2>(end);
+    return WIFSIGNALED(how);
+  });
+  for (const auto& [job, rank, end] : ended)
+    on_end(*job, rank, end);
 }
 
-void Supervisor::on_end(int rank, int status) {
-  RankRow& row = memory_.row(rank);
+void Supervisor::on_end(RunningJob& job, int rank, int status) {
+  boot::JobMemory& memory = job.memory();
+  RankRow& row = memory.row(rank);
   const RankState state = row.state.load(std::memory_order_acquire);
-  if (state == RankState::starting) memory_.header().absent.fetch_add(1);
-  if (state == RankState::aborted) return on_abort(rank);
+  if (state == RankState::starting) memory.header().absent.fetch_add(1);
+  if (state == RankState::aborted && !job.is_abandoned()) return on_abort(job, rank);
   if (state == RankState::finalized) {
     row.state.store(RankState::gone, std::memory_order_release);
   } else {
     row.state.store(RankState::dead, std::memory_order_release);
-    memory_.header().failed.fetch_add(1, std::memory_order_release);
+    memory.header().failed.fetch_add(1, std::memory_order_release);
   }
+  // What was called off, or could not be started for a rank that is told.
+  if (job.is_abandoned() || (job.number() > 1 && row.start_error != 0)) return;
   const bool in_mpi = state == RankState::running;
 
   if (row.start_error != 0) {
-    const Program& program = options_.programs[static_cast<std::size_t>(row.app)];
-    fail(rank,
-         (row.failed_step == boot::StartStep::execute
-              ? "could not start " + program.command.front()
-              : "could not enter the folder " + program.folder) +
-             ": " + std::strerror(row.start_error) + hint_for_path(program, row.start_error),
-         127, true);
+    fail(job, rank, describe_start_failure(job.program_of(rank), row), 127, true);
   } else if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
     const char* description = sigdescr_np(number);
-    fail(rank,
+    fail(job, rank,
          "was killed by signal " + std::to_string(number) + " (" +
              (description ? description : "unknown") + ")",
          128 + number, state != RankState::finalized);
   } else if (WEXITSTATUS(status) != 0) {
-    fail(rank,
+    fail(job, rank,
          "exited with status " + std::to_string(WEXITSTATUS(status)) +
              (in_mpi ? " without calling MPI_Finalize" : ""),
          WEXITSTATUS(status), state != RankState::finalized);
   } else if (in_mpi) {
-    fail(rank, "exited without calling MPI_Finalize", 1, true);
+    fail(job, rank, "exited without calling MPI_Finalize", 1, true);
+  }
+}
+
+// How it has ended only its parent learns.
+void Supervisor::on_end_of_lone_program() {
+  RunningJob& job = first_job();
+  job.note_end(job.pid(0));
+  RankRow& row = job.memory().row(0);
+  services_.on_end(job.memory().header().secret);
+  switch (row.state.load(std::memory_order_acquire)) {
+  case RankState::finalized:
+    row.state.store(RankState::gone, std::memory_order_release);
+    return;
+  case RankState::aborted: // and has said so
+    failed_ = true;
+    return end_ranks(job.name(0) + " " + row.text.data());
+  default:
+    row.state.store(RankState::dead, std::memory_order_release);
+    job.memory().header().failed.fetch_add(1, std::memory_order_release);
+    if (alive() > 0) fail(job, 0, "has ended without calling MPI_Finalize", 1, true);
   }
 }
 
 // MPI_Abort, also before the process has ended: it takes a moment to flush its output.
 void Supervisor::look_for_aborts() {
-  for (int rank = first(); rank < end() && !failed_; ++rank)
-    if (memory_.row(rank).state.load(std::memory_order_acquire) == RankState::aborted)
-      on_abort(rank);
+  for (const auto& job : jobs_)
+    for (int rank = job->first(); rank < job->end() && !failed_; ++rank)
+      if (job->memory().row(rank).state.load(std::memory_order_acquire) == RankState::aborted &&
+          !job->is_lone() && !job->is_abandoned())
+        on_abort(*job, rank);
 }
 
 // A rank sees that another one's memory is gone before the system tells us of its end.
-void Supervisor::on_abort(int rank) {
-  if (memory_.row(rank).blame == boot::Blame::self) return fail_by_abort(rank);
+void Supervisor::on_abort(RunningJob& job, int rank) {
+  if (job.memory().row(rank).blame == boot::Blame::self) return fail_by_abort(job, rank);
   if (follower_) return;
-  follower_ = rank;
+  follower_ = {job.number(), rank};
   blame_ = Clock::now() + (neighbours_ == nullptr ? time_to_blame : time_to_blame_afar);
 }
 
-void Supervisor::fail_by_abort(int rank) {
-  const RankRow& row = memory_.row(rank);
-  fail(rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
+void Supervisor::fail_by_abort(RunningJob& job, int rank) {
+  const RankRow& row = job.memory().row(rank);
+  fail(job, rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
+}
+
+void Supervisor::fail_by_follower() {
+  if (!follower_) return;
+  if (RunningJob* const job = find_job(follower_->job)) fail_by_abort(*job, follower_->rank);
 }
 
 // A rank that has ended without MPI_Init, which is its right, while others are in MPI: they would
 // wait for it. A rank that joins when one is absent wakes us with SIGCHLD.
 void Supervisor::look_for_absent_ranks() {
-  if (failed_ || memory_.header().absent.load() == 0) return;
-  for (int rank = 0; rank < memory_.size(); ++rank) {
-    if (memory_.row(rank).state.load() != RankState::running) continue;
-    for (int other = 0; other < memory_.size(); ++other)
-      if (memory_.row(other).state.load() == RankState::dead && memory_.row(other).pid == 0)
-        return fail(other,
+  for (const auto& job : jobs_)
+    if (!failed_ && !job->is_abandoned() && job->memory().header().absent.load() != 0)
+      look_for_absent_ranks(*job);
+}
+
+void Supervisor::look_for_absent_ranks(RunningJob& job) {
+  const boot::JobMemory& memory = job.memory();
+  for (int rank = 0; rank < memory.size(); ++rank) {
+    if (memory.row(rank).state.load() != RankState::running) continue;
+    for (int other = 0; other < memory.size(); ++other) {
+      const RankRow& row = memory.row(other);
+      if (row.state.load() == RankState::dead && row.pid == 0 && row.start_error == 0)
+        return fail(job, other,
                     "ended without calling MPI_Init, which rank " + std::to_string(rank) +
                         " has called",
                     1, true);
+    }
   }
 }
 
-void Supervisor::fail(int rank, const std::string& cause, int status, bool ends_job) {
+void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int status,
+                      bool ends_jobs) {
   if (failed_) return;
-  const int others = alive_ - (memory_.is_local(rank) && pid(rank) != 0 ? 1 : 0);
+  const int others = alive() - (job.memory().is_local(rank) && job.pid(rank) != 0 ? 1 : 0);
   const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
-  const std::string why = name(rank) + " " + cause;
+  const std::string why = job.name(rank) + " " + cause;
   std::string sentence = why;
   failed_ = true;
   status_ = status;
-  if (ends_job && others > 0)
+  if (ends_jobs && others > 0)
     sentence += "; ending the other " + (others == 1 ? "rank" : plural(others, "rank"));
   if (!asked_for) say(sentence);
-  if (ends_job) end_ranks(why);
+  if (ends_jobs) end_ranks(why);
 }
 
 // Tells the other machines what has changed here and learns what has changed there.
 void Supervisor::exchange() {
   if (neighbours_ == nullptr) return;
-  exchange_ = Clock::now() + neighbours_->exchange(memory_);
+  exchange_ = Clock::now() + neighbours_->exchange(first_job().memory());
   const auto& failure = neighbours_->failure();
   if (!failure || failed_) return;
   blame_.reset();
   failed_ = true;
   status_ = failure->status;
   std::string sentence = failure->sentence;
-  if (alive_ > 0)
-    sentence += "; ending " + plural(alive_, "rank") + " on host " + memory_.own_node().host.data();
+  if (alive() > 0)
+    sentence += "; ending " + plural(alive(), "rank") + " on host " +
+                first_job().memory().own_node().host.data();
   say(sentence);
   end_ranks(failure->sentence);
 }
@@ -347,18 +498,21 @@ void Supervisor::end_ranks(const std::string& why) {
     neighbours_->tell_failure({why, status_});
     exchange_ = Clock::now();
   }
-  memory_.header().ending.store(1);
-  memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
+  for (const auto& job : jobs_) {
+    job->memory().header().ending.store(1);
+    job->ask_for_reports();
+  }
   terminate_ = Clock::now() + time_to_flush;
 }
 
 void Supervisor::terminate_ranks() {
   kill_ = Clock::now() + time_to_end;
-  for (int rank = first(); rank < first() + static_cast<int>(pids_.size()); ++rank) {
-    const RankState state = memory_.row(rank).state.load();
-    if (pid(rank) == 0 || state == RankState::aborted) continue;
-    kill(pid(rank), SIGTERM);
-    kill(pid(rank), SIGCONT); // a stopped process would not see it
+  for (const auto& job : jobs_) {
+    for (int rank = job->first(); rank < job->first() + job->started(); ++rank) {
+      if (job->memory().row(rank).state.load() == RankState::aborted) continue;
+      job->signal(rank, SIGTERM);
+      job->signal(rank, SIGCONT); // a stopped process would not see it
+    }
   }
 }
 
@@ -394,67 +548,29 @@ void Supervisor::look_for_lost_output() {
       "; what does not go is lost");
 }
 
-std::string Supervisor::name(int rank) const {
-  return "rank " + std::to_string(rank) + " on host " + memory_.host_of(rank);
-}
-
-void Supervisor::ask_for_reports() {
-  if (!is_reporting()) look_at_ranks();
-}
-
-void Supervisor::look_at_ranks() {
-  memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
-  report_ = Clock::now() + time_to_answer;
-}
-
-bool Supervisor::all_have_answered() const {
-  const std::uint32_t wanted = memory_.header().reports_wanted.load();
-  for (int rank = first(); rank < end(); ++rank) {
-    const RankRow& row = memory_.row(rank);
-    if (row.state.load() == RankState::running &&
-        row.report_answered.load(std::memory_order_acquire) != wanted)
-      return false;
-  }
-  return true;
-}
-
-// All have answered that will. Ranks that seem to wait in a circle are looked at twice.
+// Prints what ranks wait for, once they were asked and have answered.
 void Supervisor::take_look() {
-  report_.reset();
-  if (earlier_look_.empty()) {
-    std::vector<RankStatus> look = look_at(memory_);
-    if (shows_circle(look)) {
-      earlier_look_ = std::move(look);
-      look_again_ = Clock::now() + time_between_looks;
-      return;
-    }
-  }
-  print_hang_report();
+  const std::optional<std::string> pages = hang_watch_.on_time(jobs_);
+  if (!pages) return;
+  error_.append(*pages);
   if (!timeout_ || Clock::now() < *timeout_) return;
   timeout_.reset();
   const std::string cause =
       fmt::format("the job has not ended within {} s", options_.timeout_seconds);
   if (!failed_) {
-    say(cause + "; ending " + plural(alive_, "rank"));
+    say(cause + "; ending " + plural(alive(), "rank"));
     failed_ = true;
     status_ = timeout_status;
   }
   end_ranks(cause);
 }
 
-void Supervisor::print_hang_report() {
-  error_.append(hang_report(memory_.own_node().host.data(), look_at(memory_), earlier_look_));
-  earlier_look_.clear();
-}
-
-void Supervisor::print_job_report() {
-  std::vector<std::string> reports;
-  for (int rank = first(); rank < end(); ++rank) {
-    const boot::ReportArea& area = memory_.report(rank);
-    if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
-      reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
-  }
-  if (!reports.empty()) error_.append(boot::job_report(reports));
+void Supervisor::print_job_reports() {
+  std::string own = first_job().report();
+  for (std::size_t i = 1; i < jobs_.size(); ++i)
+    reports_ += jobs_[i]->report();
+  own += reports_;
+  if (!own.empty()) error_.append(own);
 }
 
 } // namespace macadam::tools

@@ -3,12 +3,14 @@
 
 #include "boot/job_memory.h"
 #include "tools/mpiexec/descendants.h"
-#include "tools/mpiexec/hang_report.h"
+#include "tools/mpiexec/hang_watch.h"
 #include "tools/mpiexec/input.h"
 #include "tools/mpiexec/neighbours.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/ranks.h"
+#include "tools/mpiexec/running_job.h"
+#include "tools/mpiexec/services.h"
 
 #include <chrono>
 #include <csignal>
@@ -18,13 +20,18 @@
 
 namespace macadam::tools {
 
-// Starts a job and watches it to its end: one thread, one poll(). Of a job on several machines, the
-// ranks of this one.
-class Supervisor {
+// Starts a job and watches it, and those that it spawns, to their ends: one thread, one poll(). Of
+// a job on several machines, the ranks of this one.
+//
+// All jobs of an mpiexec are one to the user: a failure ends them all, and the first one is
+// mpiexec's exit status.
+class Supervisor final : private Services::Directory {
  public:
   // `memory` is for the ranks of `options`; the rest outlives the supervisor. Throws
   // std::system_error when the system refuses what is needed.
   Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours = nullptr);
+  // Serves a program that was started alone (RunningJob).
+  Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
@@ -35,49 +42,58 @@ class Supervisor {
  private:
   using Clock = std::chrono::steady_clock;
   using Deadline = std::optional<Clock::time_point>;
+  // A rank that aborted because another one was gone.
+  struct Follower {
+    int job;
+    int rank;
+  };
 
+  void begin();
   void block_signals();
-  void start_ranks();
+  void describe(boot::JobMemory& memory);
+  void start_first_job();
+  // Starts the processes of a job that has none.
+  void start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core_sets, const Gate& gate);
   void wait_for_events();
+  [[nodiscard]] Clock::duration longest_wait() const;
   void on_deadlines();
+  void forget_ended_jobs();
 
   void take_signals();
   void on_signal(int number);
   void reap();
-  void on_end(int rank, int status);
-  void on_abort(int rank);
-  void fail_by_abort(int rank);
+  void on_end(RunningJob& job, int rank, int status);
+  void on_end_of_lone_program();
+  void on_abort(RunningJob& job, int rank);
+  void fail_by_abort(RunningJob& job, int rank);
+  void fail_by_follower();
   void look_for_aborts();
   void look_for_absent_ranks();
+  void look_for_absent_ranks(RunningJob& job);
 
   // The first failure decides the exit status and is told; later ones follow from it.
-  void fail(int rank, const std::string& cause, int status, bool ends_job);
+  void fail(RunningJob& job, int rank, const std::string& cause, int status, bool ends_jobs);
   // Lets those that wait in MPI flush their streams, for a moment; then the signals.
   void end_ranks(const std::string& why);
   void terminate_ranks();
   void exchange();
   void say(const std::string& sentence);
-  [[nodiscard]] std::string name(int rank) const;
-  // Of the ranks of this machine.
-  [[nodiscard]] int first() const { return static_cast<int>(memory_.own_node().first); }
-  [[nodiscard]] int end() const { return first() + options_.ranks(); }
-  [[nodiscard]] pid_t& pid(int rank) {
-    return pids_[static_cast<std::size_t>(memory_.local_index(rank))];
-  }
+  [[nodiscard]] RunningJob& first_job() const { return *jobs_.front(); }
+  [[nodiscard]] int alive() const;
 
-  void ask_for_reports();
-  void look_at_ranks();
   void take_look();
-  [[nodiscard]] bool is_reporting() const { return report_ || look_again_; }
-  [[nodiscard]] bool all_have_answered() const;
-  void print_hang_report();
-  void print_job_report();
+  void print_job_reports();
   // Waits until all is written, unless it was told to end.
   void flush();
   void look_for_lost_output();
 
+  RunningJob& launch(std::vector<Program> programs, const RunningJob& parent, int rank,
+                     const Gate& gate) override;
+  RunningJob* find_job(int number) override;
+  RunningJob* find_job(const boot::Secret& secret) override;
+  [[nodiscard]] std::string variable(const Program& program, const char* name) const override;
+
   const Options& options_;
-  boot::JobMemory memory_;
   Neighbours* const neighbours_; // null: the job is on this machine only
   sigset_t heeded_, original_mask_;
   int signals_; // signalfd
@@ -87,8 +103,10 @@ class Supervisor {
   Descendants descendants_;
   std::optional<Watchdog> watchdog_;
 
-  std::vector<pid_t> pids_; // by place among this machine's ranks; 0 once it has ended
-  int alive_ = 0;
+  Jobs jobs_; // the first one first; others until they have ended
+  int last_number_ = 1;
+  std::string reports_; // of jobs that have ended
+  Services services_{*this};
   bool failed_ = false;
   bool ending_ = false;
   int status_ = 0;
@@ -96,11 +114,9 @@ class Supervisor {
   sigset_t passed_on_;
   int end_signal_ = 0; // the last one passed on of those that users end programs with
   bool lost_output_told_ = false;
-  std::optional<int> follower_; // a rank that aborted because another one was gone
+  std::optional<Follower> follower_;
   Deadline timeout_, terminate_, kill_, blame_, exchange_;
-  Deadline report_;                      // of the look that the ranks are asked for
-  Deadline look_again_;                  // when they will be asked a second time
-  std::vector<RankStatus> earlier_look_; // of two
+  HangWatch hang_watch_;
 };
 
 } // namespace macadam::tools

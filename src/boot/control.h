@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job.h"
+#include "boot/packet.h"
+#include "boot/universe.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+
+namespace macadam::boot {
+
+// How processes and mpiexecs of one machine and user talk about jobs, ports and names.
+//
+// Each mpiexec listens on a Unix socket with an abstract name, which is in no file system and ends
+// with the process. Names are seen by all users, so both sides look at the other's credentials
+// before they say anything, and a request has the secret of a job besides.
+//
+// A connection is one operation: one packet with the request, one with the answer. So an operation
+// is called off by closing it, and the kernel does that for a process that is killed. Packets are
+// whole or not there (SOCK_SEQPACKET).
+
+inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
+// Of packets, tickets and ports.
+inline constexpr std::uint32_t control_version = 1;
+inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
+inline constexpr std::size_t longest_socket_name = 47;
+
+enum class Request : std::uint32_t {
+  spawn,      // commands: Spawned. The caller confirms that it has it; unconfirmed jobs are ended
+  open_port,  // none: text
+  close_port, // text
+  accept,     // text: Met
+  connect,    // PortKey, Met (of the caller): Met
+  publish,    // service and port, texts
+  unpublish,  // the same
+  look_up,    // service: service and port, texts. To the name's own socket
+  meet,       // none: none, with the descriptor of the job's memory
+};
+
+// Begins each request.
+struct RequestHead {
+  std::uint64_t magic = control_magic;
+  std::uint32_t version = control_version;
+  Request request = Request::meet;
+  Secret job = {};        // of the caller; of the job that is asked about (meet)
+  std::uint32_t rank = 0; // of the caller
+};
+
+// Begins each answer. A text follows that says what failed, or what the request asks for.
+struct AnswerHead {
+  std::uint64_t magic = control_magic;
+  std::uint32_t version = control_version;
+  std::int32_t error_class = MPI_SUCCESS;
+};
+
+// What a JobTicket holds.
+struct Ticket {
+  std::uint64_t magic = control_magic;
+  std::uint32_t version = control_version;
+  Secret job = {};
+  std::array<char, longest_socket_name + 1> socket = {}; // null-terminated
+  std::array<char, 64> host = {};                        // the same
+};
+JobTicket make_ticket(const Secret& job, std::string_view socket, std::string_view host);
+// Throws MPI_ERR_OTHER for what is none, or that of another version.
+Ticket read_ticket(const JobTicket& ticket);
+
+// The unguessable part of a port's name.
+using PortKey = Secret;
+struct Port {
+  std::string socket; // of its owner's mpiexec
+  PortKey key = {};
+};
+std::string show_port(const Port& port);
+// Throws MPI_ERR_PORT.
+Port read_port(std::string_view text);
+
+// Random bytes of the system. Throws MPI_ERR_OTHER.
+Secret random_secret();
+std::string random_socket_name();
+// The name of the socket at which a service of this user can be looked up.
+std::string socket_name_of(std::string_view service);
+
+// Sockets with abstract names, non-blocking and closed on exec. -1 with errno.
+int listen_at(std::string_view name);
+int make_socket();
+// EAGAIN if the other side is busy; may be called again.
+int connect_to(int socket, std::string_view name);
+
+// The user at the other end of a connection, or who listens there; nothing if unknown.
+std::optional<uid_t> user_of(int socket);
+
+// False with errno. `descriptor` goes along, unless -1.
+bool send_packet(int socket, const std::vector<std::byte>& bytes, int descriptor = -1);
+struct Packet {
+  std::vector<std::byte> bytes;
+  int descriptor = -1; // closed on exec; the receiver's
+};
+// Nothing, with errno 0 at the end of the connection. Does not wait.
+std::optional<Packet> receive_packet(int socket);
+
+} // namespace macadam::boot

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/local_universe.h"
+
+#include "base/error.h"
+#include "boot/joined_socket.h"
+#include "boot/lone_server.h"
+#include "boot/spawn_request.h"
+
+namespace macadam::boot {
+namespace {
+
+// Makes a request, which may throw, into something pending in either case.
+template <class Result, class Make>
+PendingResult<Result> attempt(Make make) {
+  try {
+    return make();
+  } catch (base::Error& error) {
+    return std::make_unique<Refused<Result>>(std::move(error));
+  }
+}
+
+Met read_met(PacketReader& answer) {
+  Met met;
+  met.job = answer.value<JobTicket>();
+  met.rank = answer.value<std::uint32_t>();
+  return met;
+}
+
+} // namespace
+
+std::optional<int> LocalUniverse::size() const {
+  const int size = memory_.header().universe;
+  return size > 0 ? std::optional(size) : std::nullopt;
+}
+
+std::optional<Met> LocalUniverse::parent() const {
+  const JobHeader& header = memory_.header();
+  if (header.has_parent == 0) return std::nullopt;
+  return Met{header.parent, header.parent_rank};
+}
+
+Call::Whom LocalUniverse::launcher() {
+  if (job_.alone() && memory_.header().launcher == 0) start_lone_server(memory_);
+  const char* const socket = memory_.header().socket.data();
+  if (*socket == 0)
+    base::fail(MPI_ERR_OTHER,
+               "mpiexec has no socket, since the system refused it one when it started; processes "
+               "cannot be spawned or connected");
+  return {socket, MPI_ERR_OTHER,
+          "mpiexec cannot be reached: it has ended, or is in another network namespace"};
+}
+
+PacketWriter LocalUniverse::begin(Request request) const {
+  PacketWriter packet;
+  packet.value(RequestHead{.request = request,
+                           .job = memory_.header().secret,
+                           .rank = static_cast<std::uint32_t>(job_.rank())});
+  return packet;
+}
+
+PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) {
+  return attempt<Spawned>([&] {
+    PacketWriter request = begin(Request::spawn);
+    write_commands(request, read_commands(std::move(commands), job_.host()));
+    return std::make_unique<Called<Spawned>>(launcher(), std::move(request), std::nullopt,
+                                             [](Call& call, PacketReader answer) {
+                                               Spawned spawned = read_spawned(answer);
+                                               call.confirm();
+                                               return spawned;
+                                             });
+  });
+}
+
+std::string LocalUniverse::open_port() {
+  return Call(launcher(), begin(Request::open_port)).wait().text();
+}
+
+void LocalUniverse::close_port(std::string_view port) {
+  static_cast<void>(read_port(port));
+  PacketWriter request = begin(Request::close_port);
+  request.text(port);
+  Call(launcher(), std::move(request)).wait();
+}
+
+PendingResult<Met> LocalUniverse::accept(std::string_view port, std::optional<double> longest) {
+  return attempt<Met>([&] {
+    static_cast<void>(read_port(port));
+    PacketWriter request = begin(Request::accept);
+    request.text(port);
+    return std::make_unique<Called<Met>>(
+        launcher(), std::move(request), longest,
+        [](Call&, PacketReader answer) { return read_met(answer); });
+  });
+}
+
+PendingResult<Met> LocalUniverse::connect(std::string_view port, std::optional<double> longest) {
+  return attempt<Met>([&] {
+    const Port parsed = read_port(port);
+    const JobTicket own = own_ticket();
+    PacketWriter request = begin(Request::connect);
+    request.value(parsed.key);
+    request.value(own);
+    return std::make_unique<Called<Met>>(
+        Call::Whom{parsed.socket, MPI_ERR_PORT,
+                   "the job that opened this port has ended, or is on another machine"},
+        std::move(request), longest, [](Call&, PacketReader answer) { return read_met(answer); });
+  });
+}
+
+PendingResult<Met> LocalUniverse::join(int socket) {
+  return attempt<Met>([&] {
+    return std::make_unique<JoinedSocket>(
+        socket, Met{own_ticket(), static_cast<std::uint32_t>(job_.rank())});
+  });
+}
+
+PendingResult<bool> LocalUniverse::publish(std::string_view service, std::string_view port) {
+  return attempt<bool>([&] {
+    PacketWriter request = begin(Request::publish);
+    request.text(service);
+    request.text(port);
+    return std::make_unique<Called<bool>>(launcher(), std::move(request), std::nullopt,
+                                          [](Call&, PacketReader) { return true; });
+  });
+}
+
+PendingResult<bool> LocalUniverse::unpublish(std::string_view service, std::string_view port) {
+  return attempt<bool>([&] {
+    PacketWriter request = begin(Request::unpublish);
+    request.text(service);
+    request.text(port);
+    return std::make_unique<Called<bool>>(launcher(), std::move(request), std::nullopt,
+                                          [](Call&, PacketReader) { return true; });
+  });
+}
+
+// A name is a socket of its own, so nobody else has to be asked.
+PendingResult<std::string> LocalUniverse::look_up(std::string_view service) {
+  return attempt<std::string>([&] {
+    PacketWriter request = begin(Request::look_up);
+    request.text(service);
+    return std::make_unique<Called<std::string>>(
+        Call::Whom{
+            socket_name_of(service), MPI_ERR_NAME,
+            fmt::format("no job of this user on this machine has published \"{}\"", service)},
+        std::move(request), std::nullopt, [](Call&, PacketReader answer) { return answer.text(); });
+  });
+}
+
+JobTicket LocalUniverse::own_ticket() {
+  return make_ticket(memory_.header().secret, launcher().socket, job_.host());
+}
+
+PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
+  return attempt<const Job*>([&]() -> PendingResult<const Job*> {
+    const Ticket content = read_ticket(ticket);
+    if (content.job == job_.secret()) return std::make_unique<Known<const Job*>>(&job_);
+    if (const auto known = met_.find(content.job); known != met_.end())
+      return std::make_unique<Known<const Job*>>(known->second.get());
+    PacketWriter request;
+    request.value(RequestHead{.request = Request::meet, .job = content.job});
+    Call::Whom whom{content.socket.data(), MPI_ERR_OTHER,
+                    fmt::format("a job on host {} has ended, or is not on this machine ({})",
+                                content.host.data(), job_.host())};
+    return std::make_unique<Called<const Job*>>(
+        std::move(whom), std::move(request), std::nullopt,
+        [this, secret = content.job](Call& call, PacketReader) -> const Job* {
+          std::unique_ptr<MetJob>& job = met_[secret];
+          if (job == nullptr)
+            job = std::make_unique<MetJob>(receive_memory(call.take_descriptor()));
+          return job.get();
+        });
+  });
+}
+
+void LocalUniverse::forget(const Job& job) {
+  std::erase_if(met_, [&](const auto& each) { return each.second.get() == &job; });
+}
+
+} // namespace macadam::boot

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/call.h"
+#include "boot/local_job.h"
+#include "boot/met_job.h"
+#include "boot/universe.h"
+
+#include <map>
+#include <memory>
+
+namespace macadam::boot {
+
+// What mpiexec does for a rank, by requests to its socket and to those of others (control.h). For a
+// program that was started alone an mpiexec is started at the first need of one.
+class LocalUniverse final : public Universe {
+ public:
+  // Both outlive the object; the memory is the job's.
+  LocalUniverse(LocalJob& job, JobMemory& memory) : job_(job), memory_(memory) {}
+
+  [[nodiscard]] std::optional<int> size() const override;
+  [[nodiscard]] std::optional<Met> parent() const override;
+  PendingResult<Spawned> spawn(std::vector<SpawnCommand> commands) override;
+  std::string open_port() override;
+  void close_port(std::string_view port) override;
+  PendingResult<Met> accept(std::string_view port, std::optional<double> longest) override;
+  PendingResult<Met> connect(std::string_view port, std::optional<double> longest) override;
+  PendingResult<Met> join(int socket) override;
+  PendingResult<bool> publish(std::string_view service, std::string_view port) override;
+  PendingResult<bool> unpublish(std::string_view service, std::string_view port) override;
+  PendingResult<std::string> look_up(std::string_view service) override;
+  [[nodiscard]] JobTicket own_ticket() override;
+  PendingResult<const Job*> meet(const JobTicket& ticket) override;
+  void forget(const Job& job) override;
+
+ private:
+  // Of this job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER.
+  Call::Whom launcher();
+  [[nodiscard]] PacketWriter begin(Request request) const;
+
+  LocalJob& job_;
+  JobMemory& memory_;
+  std::map<Secret, std::unique_ptr<MetJob>> met_; // by the job's
+};
+
+} // namespace macadam::boot

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace macadam::boot {
+
+// Another job of this machine, as a process sees it that has its memory.
+class MetJob final : public Job {
+ public:
+  explicit MetJob(JobMemory memory) : memory_(std::move(memory)) {}
+
+  [[nodiscard]] int rank() const override { return -1; } // this process has none there
+  [[nodiscard]] int size() const override { return memory_.size(); }
+  [[nodiscard]] Secret secret() const override { return memory_.header().secret; }
+  [[nodiscard]] std::uint32_t generation() const override;
+  [[nodiscard]] int node(int rank) const override {
+    return static_cast<int>(memory_.node_of(rank));
+  }
+  [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
+  [[nodiscard]] std::string_view host_of(int rank) const override { return memory_.host_of(rank); }
+
+  // Of this process, which is none of its ranks.
+  void publish(std::span<const std::byte> endpoint_address) override;
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
+
+  [[nodiscard]] int local_size() const override {
+    return static_cast<int>(memory_.own_node().ranks);
+  }
+  [[nodiscard]] int local_rank() const override { return -1; }
+  [[nodiscard]] int neighbour(int index) const override {
+    return static_cast<int>(memory_.own_node().first) + index;
+  }
+  [[nodiscard]] bool is_local(int rank) const override { return memory_.is_local(rank); }
+  [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
+  [[nodiscard]] SharedMemory memory_of(int rank) const override;
+  [[nodiscard]] pid_t pid(int rank) const override { return memory_.row(rank).pid; }
+
+  // As its mpiexec has seen; all have failed once that has ended before them.
+  [[nodiscard]] Life life(int rank) const override;
+  [[nodiscard]] unsigned failures() const override {
+    return memory_.header().failed.load(std::memory_order_acquire);
+  }
+
+ private:
+  JobMemory memory_;
+};
+
+} // namespace macadam::boot

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/spawn_request.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <utility>
+
+namespace macadam::boot {
+namespace {
+
+using Info = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::size_t longest_file = 64 << 10; // bytes
+constexpr int most_ranks = 1 << 20;            // mpiexec has its own bound
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    if (const std::string_view word = trimmed(text.substr(begin, end - begin)); !word.empty())
+      words.emplace_back(word);
+    begin = end + 1;
+  }
+  return words;
+}
+
+// Lines of the form `key = value`; # begins a comment.
+Info read_file(const std::string& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0)
+    base::fail(MPI_ERR_INFO_VALUE, "info key file: {} cannot be read: {}", path,
+               std::strerror(errno));
+  if (!S_ISREG(about.st_mode) || static_cast<std::size_t>(about.st_size) > longest_file)
+    base::fail(MPI_ERR_INFO_VALUE,
+               "info key file: {} is no regular file of at most {} bytes with lines key = value",
+               path, longest_file);
+  std::ifstream file(path);
+  Info info;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    const std::string_view text = trimmed(std::string_view(line).substr(0, line.find('#')));
+    if (text.empty()) continue;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos)
+      base::fail(MPI_ERR_INFO_VALUE, "info key file: {}, line {}: found '{}', needed 'key = value'",
+                 path, number, text);
+    info.emplace_back(trimmed(text.substr(0, equals)), trimmed(text.substr(equals + 1)));
+  }
+  if (file.bad())
+    base::fail(MPI_ERR_INFO_VALUE, "info key file: {} cannot be read: {}", path,
+               std::strerror(errno));
+  return info;
+}
+
+void check_host(const std::string& value, std::string_view own) {
+  const auto is_here = [&](const std::string& name) {
+    return name == own || name == "localhost" || name == "127.0.0.1" || name == "::1" ||
+           name == own.substr(0, own.find('.'));
+  };
+  for (const std::string& name : split(value, ','))
+    if (!is_here(name))
+      base::fail(MPI_ERR_SPAWN,
+                 "info key host: processes cannot be started on {}, as mpiexec starts them on its "
+                 "own machine only, {}",
+                 name, own);
+}
+
+SpawnProgram read_command(SpawnCommand command, std::string_view host,
+                          const std::filesystem::path& here) {
+  // What the object itself says goes before what its file says.
+  for (std::size_t i = 0; i < command.info.size(); ++i)
+    if (command.info[i].first == "file") {
+      for (auto& each : read_file(command.info[i].second))
+        if (each.first != "file") command.info.push_back(std::move(each));
+      break;
+    }
+  const auto find = [&](std::string_view key) -> const std::string* {
+    const auto found = std::ranges::find(
+        command.info, key, [](const auto& each) { return std::string_view(each.first); });
+    return found == command.info.end() ? nullptr : &found->second;
+  };
+  if (const std::string* const value = find("host")) check_host(*value, host);
+  SpawnProgram program;
+  const std::string* const folder = find("wdir");
+  program.folder = folder != nullptr ? (here / *folder).lexically_normal() : here;
+  if (const std::string* const value = find("path"))
+    for (const std::string& each : split(*value, ':'))
+      program.path.push_back((here / each).lexically_normal());
+  program.command.push_back(std::move(command.program));
+  std::ranges::move(command.arguments, std::back_inserter(program.command));
+  program.counts = std::move(command.counts);
+  return program;
+}
+
+} // namespace
+
+std::vector<SpawnProgram> read_commands(std::vector<SpawnCommand> commands, std::string_view host) {
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  if (error)
+    base::fail(MPI_ERR_SPAWN, "the folder that this process runs in cannot be named: {}",
+               error.message());
+  std::vector<SpawnProgram> programs;
+  for (SpawnCommand& command : commands)
+    programs.push_back(read_command(std::move(command), host, here));
+  return programs;
+}
+
+void write_commands(PacketWriter& packet, const std::vector<SpawnProgram>& programs) {
+  const auto texts = [&](const std::vector<std::string>& all) {
+    packet.value(static_cast<std::uint32_t>(all.size()));
+    for (const std::string& each : all)
+      packet.text(each);
+  };
+  packet.value(static_cast<std::uint32_t>(programs.size()));
+  for (const SpawnProgram& program : programs) {
+    texts(program.command);
+    packet.value(static_cast<std::uint32_t>(program.counts.size()));
+    for (const int count : program.counts)
+      packet.value(count);
+    packet.text(program.folder);
+    texts(program.path);
+  }
+}
+
+std::vector<SpawnProgram> read_programs(PacketReader& packet) {
+  const auto texts = [&] {
+    std::vector<std::string> all;
+    for (auto left = packet.value<std::uint32_t>(); left > 0; --left)
+      all.push_back(packet.text());
+    return all;
+  };
+  std::vector<SpawnProgram> programs;
+  for (auto left = packet.value<std::uint32_t>(); left > 0; --left) {
+    SpawnProgram program;
+    program.command = texts();
+    for (auto counts = packet.value<std::uint32_t>(); counts > 0; --counts)
+      program.counts.push_back(packet.value<int>());
+    program.folder = packet.text();
+    program.path = texts();
+    const auto bad = [](int count) { return count < 0 || count > most_ranks; };
+    if (program.command.empty() || program.counts.empty() ||
+        !std::ranges::is_sorted(program.counts) || std::ranges::any_of(program.counts, bad))
+      base::fail(MPI_ERR_ARG, "a request to spawn names no program or no number of processes");
+    programs.push_back(std::move(program));
+  }
+  if (programs.empty()) base::fail(MPI_ERR_ARG, "a request to spawn names no program");
+  return programs;
+}
+
+void write_spawned(PacketWriter& packet, const Spawned& spawned) {
+  packet.value(spawned.job);
+  for (const auto* numbers : {&spawned.ranks, &spawned.error_codes}) {
+    packet.value(static_cast<std::uint32_t>(numbers->size()));
+    for (const int number : *numbers)
+      packet.value(number);
+  }
+}
+
+Spawned read_spawned(PacketReader& packet) {
+  Spawned spawned;
+  spawned.job = packet.value<JobTicket>();
+  for (auto* numbers : {&spawned.ranks, &spawned.error_codes})
+    for (auto left = packet.value<std::uint32_t>(); left > 0; --left)
+      numbers->push_back(packet.value<int>());
+  return spawned;
+}
+
+} // namespace macadam::boot

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/packet.h"
+#include "boot/universe.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macadam::boot {
+
+// A command of MPI_Comm_spawn_multiple as mpiexec is asked for it: its info object read.
+struct SpawnProgram {
+  std::vector<std::string> command; // the program and its arguments
+  std::vector<int> counts;          // that are acceptable, ascending
+  std::string folder;               // to run in, absolute
+  std::vector<std::string> path;    // folders to look for the program in, before those of PATH
+};
+
+// Reads the info keys host, wdir, path and file; other keys are passed over. Throws MPI_ERR_SPAWN,
+// MPI_ERR_INFO_VALUE or MPI_ERR_ARG. `host` is this one's name.
+std::vector<SpawnProgram> read_commands(std::vector<SpawnCommand> commands, std::string_view host);
+
+void write_commands(PacketWriter& packet, const std::vector<SpawnProgram>& programs);
+std::vector<SpawnProgram> read_programs(PacketReader& packet);
+
+void write_spawned(PacketWriter& packet, const Spawned& spawned);
+Spawned read_spawned(PacketReader& packet);
+
+} // namespace macadam::boot

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/control_server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace macadam::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto longest_silence = 5s;
+constexpr auto rest = 100ms; // until descriptors may be free again
+constexpr int most_at_once = 64;
+constexpr std::size_t most_connections = 1024;
+
+// Half of the descriptors that mpiexec may have: the rest is for ranks.
+std::size_t bound_on_connections() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return most_connections;
+  return std::clamp<std::size_t>(limit.rlim_cur / 2, 1, most_connections);
+}
+
+} // namespace
+
+ControlServer::ControlServer(Desk& desk) : desk_(desk), most_(bound_on_connections()) {
+  if (std::string name = boot::random_socket_name(); listen(name)) name_ = std::move(name);
+}
+
+ControlServer::~ControlServer() {
+  for (const auto& [name, socket] : listeners_)
+    close(socket);
+  for (const auto& [id, connection] : connections_)
+    close(connection.socket);
+}
+
+bool ControlServer::listen(const std::string& name) {
+  const int socket = boot::listen_at(name);
+  if (socket < 0) return false;
+  listeners_.emplace(name, socket);
+  return true;
+}
+
+void ControlServer::stop_listening(const std::string& name) {
+  const auto found = listeners_.find(name);
+  if (found == listeners_.end()) return;
+  close(found->second);
+  listeners_.erase(found);
+}
+
+void ControlServer::list(std::vector<pollfd>& polled) {
+  listed_listeners_.clear();
+  listed_connections_.clear();
+  const bool accepts = connections_.size() < most_ && !rests_until_;
+  for (const auto& [name, socket] : listeners_) {
+    polled.push_back({accepts ? socket : -1, POLLIN, 0});
+    listed_listeners_.push_back(socket);
+  }
+  for (const auto& [id, connection] : connections_) {
+    polled.push_back({connection.socket, POLLIN, 0});
+    listed_connections_.push_back(id);
+  }
+}
+
+// Those that a request has ended meanwhile, by another's answer for instance, are passed over. So
+// are listeners: a new one may have the number of one that was closed, which does no harm.
+void ControlServer::take(const pollfd* first) {
+  const auto now = Clock::now();
+  if (rests_until_ && now >= *rests_until_) rests_until_.reset();
+  for (const int listener : listed_listeners_)
+    if ((first++)->revents != 0) accept_all(listener);
+  for (const Id id : listed_connections_)
+    if ((first++)->revents != 0) receive(id);
+  std::vector<Id> silent;
+  for (const auto& [id, connection] : connections_)
+    if (connection.stage == Stage::silent && now >= connection.until) silent.push_back(id);
+  for (const Id id : silent)
+    drop(id);
+}
+
+std::optional<ControlServer::Clock::time_point> ControlServer::must_look_at() const {
+  std::optional<Clock::time_point> first = rests_until_;
+  for (const auto& [id, connection] : connections_)
+    if (connection.stage == Stage::silent && (!first || connection.until < *first))
+      first = connection.until;
+  return first;
+}
+
+void ControlServer::accept_all(int listener) {
+  for (int i = 0; i < most_at_once && connections_.size() < most_; ++i) {
+    const int socket = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        rests_until_ = Clock::now() + rest;
+      return;
+    }
+    if (boot::user_of(socket) != geteuid()) {
+      close(socket);
+      continue;
+    }
+    connections_.emplace(++last_id_,
+                         Connection{socket, Stage::silent, Clock::now() + longest_silence});
+  }
+}
+
+void ControlServer::receive(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  std::optional<boot::Packet> packet = boot::receive_packet(found->second.socket);
+  if (packet) return on_packet(id, std::move(*packet));
+  if (errno != EAGAIN && errno != EINTR) send_away(id);
+}
+
+void ControlServer::on_packet(Id id, boot::Packet packet) {
+  if (packet.descriptor >= 0) close(packet.descriptor); // of no use here
+  Connection& connection = connections_.at(id);
+  if (connection.stage == Stage::answered) {
+    drop(id);
+    return desk_.on_confirmed(id);
+  }
+  if (connection.stage == Stage::asked) return send_away(id); // no client says more
+  connection.stage = Stage::asked;
+  try {
+    boot::PacketReader reader(std::move(packet.bytes));
+    const auto head = reader.value<boot::RequestHead>();
+    if (head.magic != boot::control_magic)
+      base::fail(MPI_ERR_OTHER, "this is no request to an mpiexec of Macadam");
+    if (head.version != boot::control_version)
+      base::fail(MPI_ERR_OTHER,
+                 "mpiexec speaks version {} of the control protocol, the other side version {}; "
+                 "use one Macadam for both",
+                 boot::control_version, head.version);
+    desk_.on_request(id, head, std::move(reader));
+  } catch (...) {
+    refuse(id, base::caught("for a request to mpiexec"));
+  }
+}
+
+bool ControlServer::is_there(Id id) const {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return false;
+  pollfd polled{found->second.socket, POLLRDHUP, 0};
+  return poll(&polled, 1, 0) == 0;
+}
+
+bool ControlServer::answer(Id id, const boot::PacketWriter& rest, int descriptor, Then then) {
+  boot::PacketWriter packet;
+  packet.value(boot::AnswerHead{});
+  packet.append(rest);
+  return send(id, packet, descriptor, then);
+}
+
+bool ControlServer::refuse(Id id, const base::Error& error) {
+  boot::PacketWriter packet;
+  packet.value(boot::AnswerHead{.error_class = error.error_class});
+  packet.text(error.text);
+  return send(id, packet, -1, Then::close);
+}
+
+bool ControlServer::send(Id id, const boot::PacketWriter& packet, int descriptor, Then then) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return false;
+  const bool sent = boot::send_packet(found->second.socket, packet.bytes(), descriptor);
+  if (sent && then == Then::await_confirmation)
+    found->second.stage = Stage::answered;
+  else
+    drop(id);
+  return sent;
+}
+
+void ControlServer::drop(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  close(found->second.socket);
+  connections_.erase(found);
+}
+
+void ControlServer::send_away(Id id) {
+  const bool known = connections_.at(id).stage != Stage::silent;
+  drop(id);
+  if (known) desk_.on_gone(id);
+}
+
+} // namespace macadam::tools

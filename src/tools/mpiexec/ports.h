@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/control.h"
+#include "tools/mpiexec/control_server.h"
+
+#include <deque>
+#include <map>
+#include <string>
+
+namespace macadam::tools {
+
+// The ports of mpiexec's jobs, and the processes that wait at them: who accepts and who connects
+// are brought together in the order in which they came.
+class Ports {
+ public:
+  using Id = ControlServer::Id;
+
+  // `server` outlives the object.
+  explicit Ports(ControlServer& server) : server_(server) {}
+
+  // A new one of this process; its name.
+  std::string open(const boot::Secret& job, std::uint32_t rank);
+  // Throws MPI_ERR_PORT if the process has not opened it. Those that wait at it are told.
+  void close(std::string_view name, const boot::Secret& job, std::uint32_t rank);
+  void close_all_of(const boot::Secret& job);
+
+  // Throw MPI_ERR_PORT. Only the port's job accepts. `who` is told to the other side.
+  void accept(Id id, std::string_view name, const boot::Met& who, const boot::Secret& job);
+  void connect(Id id, const boot::PortKey& key, const boot::Met& who);
+  void forget(Id id);
+
+ private:
+  struct Caller {
+    Id id;
+    boot::Met who;
+  };
+  struct Port {
+    boot::Secret job;
+    std::uint32_t rank;
+    std::deque<Caller> accepting, connecting;
+  };
+  using Entry = std::map<boot::PortKey, Port>::iterator;
+
+  Entry find(const boot::PortKey& key);
+  Entry close(Entry entry);
+  void bring_together(Port& port);
+
+  ControlServer& server_;
+  std::map<boot::PortKey, Port> ports_;
+};
+
+} // namespace macadam::tools

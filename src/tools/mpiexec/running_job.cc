@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/running_job.h"
+
+#include "boot/job_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace macadam::tools {
+
+using boot::RankState;
+
+RunningJob::RunningJob(int number, std::vector<Program> programs, boot::JobMemory memory,
+                       std::optional<Parent> parent)
+    : number_(number), programs_(std::move(programs)), memory_(std::move(memory)) {
+  memory_.hold();
+  if (!parent) return;
+  const std::string job = parent->job == 1 ? "" : fmt::format(" of job {}", parent->job);
+  of_job_ = fmt::format(" of job {} (spawned by rank {}{})", number, parent->rank, job);
+}
+
+RunningJob::RunningJob(boot::JobMemory memory, pid_t pid, int process)
+    : number_(1), programs_(1), memory_(std::move(memory)), pids_{pid}, alive_(1),
+      process_(process) {
+  memory_.hold();
+}
+
+RunningJob::~RunningJob() {
+  if (process_ >= 0) close(process_);
+}
+
+std::string RunningJob::name(int rank) const {
+  return fmt::format("rank {}{} on host {}", rank, of_job_, memory_.host_of(rank));
+}
+
+std::string RunningJob::label(int rank) const {
+  return number_ == 1 ? std::to_string(rank) : fmt::format("{}:{}", number_, rank);
+}
+
+void RunningJob::add(pid_t pid) {
+  pids_.push_back(pid);
+  ++alive_;
+}
+
+std::optional<int> RunningJob::note_end(pid_t pid) {
+  const auto found = std::ranges::find(pids_, pid);
+  if (found == pids_.end()) return std::nullopt;
+  *found = 0;
+  --alive_;
+  return first() + static_cast<int>(found - pids_.begin());
+}
+
+void RunningJob::signal(int rank, int number) const {
+  if (pid(rank) == 0) return;
+  if (is_lone()) // its number may be another's, as we do not reap it
+    syscall(SYS_pidfd_send_signal, process_, number, nullptr, 0);
+  else
+    kill(pid(rank), number);
+}
+
+void RunningJob::signal_all(int number) const {
+  for (int rank = first(); rank < first() + started(); ++rank)
+    signal(rank, number);
+}
+
+void RunningJob::abandon() {
+  abandoned_ = true;
+  is_starting = false;
+  signal_all(SIGKILL);
+}
+
+void RunningJob::ask_for_reports() const {
+  memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
+}
+
+bool RunningJob::all_have_answered() const {
+  const std::uint32_t wanted = memory_.header().reports_wanted.load();
+  for (int rank = first(); rank < end(); ++rank) {
+    const boot::RankRow& row = memory_.row(rank);
+    if (row.state.load() == RankState::running &&
+        row.report_answered.load(std::memory_order_acquire) != wanted)
+      return false;
+  }
+  return true;
+}
+
+std::string RunningJob::report() const {
+  std::vector<std::string> reports;
+  for (int rank = first(); rank < end(); ++rank) {
+    const boot::ReportArea& area = memory_.report(rank);
+    if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
+      reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
+  }
+  if (reports.empty() || is_lone()) return {}; // which prints its own
+  return boot::job_report(reports, of_job_.empty() ? "the job" : of_job_.substr(4));
+}
+
+} // namespace macadam::tools

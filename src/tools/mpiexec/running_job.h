@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+#include "tools/mpiexec/options.h"
+
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace macadam::tools {
+
+// A job of this mpiexec: that of its command line, which is the first, or one that ranks have
+// spawned. Ranks are those of this machine.
+class RunningJob {
+ public:
+  // The process that has spawned it.
+  struct Parent {
+    int job; // its number
+    int rank;
+  };
+
+  // `programs` are those of the ranks of this machine, in their order.
+  RunningJob(int number, std::vector<Program> programs, boot::JobMemory memory,
+             std::optional<Parent> parent = {});
+  // A program that was started alone, which is no child of mpiexec. `process` is a descriptor of it
+  // (pidfd), and is taken over.
+  RunningJob(boot::JobMemory memory, pid_t pid, int process);
+  RunningJob(const RunningJob&) = delete;
+  RunningJob& operator=(const RunningJob&) = delete;
+  ~RunningJob();
+
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] const boot::JobMemory& memory() const { return memory_; }
+  [[nodiscard]] boot::JobMemory& memory() { return memory_; }
+  [[nodiscard]] const std::vector<Program>& programs() const { return programs_; }
+  [[nodiscard]] const Program& program_of(int rank) const {
+    return programs_[static_cast<std::size_t>(memory_.row(rank).app)];
+  }
+  [[nodiscard]] int first() const { return static_cast<int>(memory_.own_node().first); }
+  [[nodiscard]] int end() const { return first() + static_cast<int>(memory_.own_node().ranks); }
+
+  // "rank 1 on host a", "rank 1 of job 2 (spawned by rank 0) on host a".
+  [[nodiscard]] std::string name(int rank) const;
+  // "" for the first job, " of job 2 (spawned by rank 0)".
+  [[nodiscard]] const std::string& of_job() const { return of_job_; }
+  // Before a rank's lines: "1", "2:1".
+  [[nodiscard]] std::string label(int rank) const;
+
+  // Processes of ranks, in their order. 0: not started, or it has ended.
+  void add(pid_t pid);
+  [[nodiscard]] pid_t pid(int rank) const {
+    return pids_[static_cast<std::size_t>(memory_.local_index(rank))];
+  }
+  [[nodiscard]] int started() const { return static_cast<int>(pids_.size()); }
+  [[nodiscard]] int alive() const { return alive_; }
+  // The rank whose process this was, which is noted; nothing if it is none of this job.
+  std::optional<int> note_end(pid_t pid);
+  void signal(int rank, int number) const;
+  void signal_all(int number) const;
+
+  // Of a program that was started alone: becomes readable when it has ended. -1: none.
+  [[nodiscard]] int process() const { return process_; }
+  [[nodiscard]] bool is_lone() const { return process_ >= 0; }
+
+  // How its processes end is of no interest any more: the job was called off.
+  [[nodiscard]] bool is_abandoned() const { return abandoned_; }
+  void abandon();
+  // It is not known of all processes yet whether they could be started.
+  bool is_starting = false;
+
+  // Asks all ranks for a report.
+  void ask_for_reports() const;
+  [[nodiscard]] bool all_have_answered() const;
+  // The page about what it did (boot/job_report.h); empty if no rank has left anything.
+  [[nodiscard]] std::string report() const;
+
+ private:
+  int number_;
+  std::string of_job_;
+  std::vector<Program> programs_;
+  boot::JobMemory memory_;
+  std::vector<pid_t> pids_; // by place among this machine's ranks
+  int alive_ = 0;
+  int process_ = -1;
+  bool abandoned_ = false;
+};
+
+} // namespace macadam::tools

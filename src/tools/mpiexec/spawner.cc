@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/spawner.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace macadam::tools {
+namespace {
+
+// Both ends are closed on exec, and at the end of this.
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe2(ends_, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "making a pipe");
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    for (const int end : ends_)
+      if (end >= 0) close(end);
+  }
+  [[nodiscard]] int reading_end() const { return ends_[0]; }
+  [[nodiscard]] int writing_end() const { return ends_[1]; }
+  int release_reading_end() { return std::exchange(ends_[0], -1); }
+
+ private:
+  int ends_[2];
+};
+
+// A shell, too, finds a program of this folder by its path only.
+std::string hint_for_path(const Program& program, int error) {
+  const std::string& name = program.command.front();
+  if (error != ENOENT || name.find('/') != std::string::npos) return {};
+  const std::string here = (program.folder.empty() ? "." : program.folder) + "/" + name;
+  if (access(here.c_str(), X_OK) != 0) return {};
+  return "; the folder has one of this name, which is started as ./" + name;
+}
+
+bool is_program(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
+         access(path.c_str(), X_OK) == 0;
+}
+
+// What keeps a program from being started, as far as files tell. The last word has exec.
+void check_program(const Program& program, const std::string& path) {
+  struct stat about {};
+  if (stat(program.folder.c_str(), &about) != 0 || !S_ISDIR(about.st_mode))
+    base::fail(MPI_ERR_SPAWN, "the folder {}, in which {} should run, cannot be entered",
+               program.folder, program.command.front());
+  const std::string& name = program.command.front();
+  const auto within = [&](const std::string& folder, const std::string& file) {
+    const std::string below = folder.empty() ? file : folder + "/" + file;
+    return below.starts_with('/') ? below : program.folder + "/" + below;
+  };
+  if (name.find('/') != std::string::npos) {
+    if (is_program(within("", name))) return;
+    base::fail(MPI_ERR_SPAWN, "{} is no program that can be run", within("", name));
+  }
+  std::vector<std::string> folders = program.path;
+  std::istringstream list(path);
+  for (std::string folder; std::getline(list, folder, ':');)
+    folders.push_back(folder);
+  if (std::ranges::none_of(folders,
+                           [&](const auto& folder) { return is_program(within(folder, name)); }))
+    base::fail(MPI_ERR_SPAWN, "no program {} is in {}{}{}", name,
+               program.path.empty() ? "" : "the folders of the info key path, or ", "PATH",
+               hint_for_path(program, ENOENT));
+}
+
+// The next smaller number of processes that is acceptable, of the last command that has one. False:
+// there is none.
+bool reduce(std::vector<int>& counts, const std::vector<boot::SpawnProgram>& programs) {
+  for (std::size_t i = programs.size(); i-- > 0;) {
+    const auto smaller = std::ranges::lower_bound(programs[i].counts, counts[i]);
+    if (smaller == programs[i].counts.begin()) continue;
+    counts[i] = *std::prev(smaller);
+    return true;
+  }
+  return false;
+}
+
+} // namespace
+
+std::string describe_start_failure(const Program& program, const boot::RankRow& row) {
+  return (row.failed_step == boot::StartStep::execute
+              ? "could not start " + program.command.front()
+              : "could not enter the folder " + program.folder) +
+         ": " + std::strerror(row.start_error) + hint_for_path(program, row.start_error);
+}
+
+Spawner::~Spawner() {
+  for (const Start& start : starts_)
+    if (start.pipe >= 0) close(start.pipe);
+}
+
+void Spawner::begin(Id id, const RunningJob& parent, int rank,
+                    const std::vector<boot::SpawnProgram>& programs) {
+  std::vector<Program> made;
+  std::vector<int> wanted;
+  for (const boot::SpawnProgram& each : programs) {
+    Program& program = made.emplace_back();
+    program.command = each.command;
+    program.environment = parent.program_of(rank).environment;
+    program.folder = each.folder;
+    program.path = each.path;
+    check_program(program, launcher_.variable(program, "PATH"));
+    wanted.push_back(each.counts.back());
+  }
+  for (std::vector<int> counts = wanted;;) {
+    for (std::size_t i = 0; i < made.size(); ++i)
+      made[i].ranks = counts[i];
+    try {
+      return launch(id, parent, rank, made, wanted);
+    } catch (const std::exception& error) {
+      if (reduce(counts, programs)) continue;
+      base::fail(MPI_ERR_SPAWN, "{} processes cannot be started: {}",
+                 std::accumulate(counts.begin(), counts.end(), 0), error.what());
+    }
+  }
+}
+
+void Spawner::launch(Id id, const RunningJob& parent, int rank,
+                     const std::vector<Program>& programs, std::vector<int> wanted) {
+  Pipe gate, started;
+  RunningJob& job = launcher_.launch(
+      programs, parent, rank, {gate.reading_end(), gate.writing_end(), started.writing_end()});
+  std::vector<int> counts;
+  for (const Program& program : programs)
+    counts.push_back(program.ranks);
+  job.is_starting = true;
+  starts_.push_back(
+      {id, job.number(), started.release_reading_end(), std::move(wanted), std::move(counts)});
+}
+
+void Spawner::list(std::vector<pollfd>& polled) {
+  for (const Start& start : starts_)
+    polled.push_back({start.pipe, POLLIN, 0});
+}
+
+void Spawner::take(const pollfd* first) {
+  for (Start& start : starts_)
+    if ((first++)->revents != 0) finish(start);
+  std::erase_if(starts_, [](const Start& start) { return start.id == 0; });
+}
+
+// All processes have become their programs, or have ended.
+void Spawner::finish(Start& start) {
+  close(std::exchange(start.pipe, -1));
+  RunningJob* const job = launcher_.find_job(start.job);
+  const Id id = start.id;
+  if (job == nullptr || job->is_abandoned()) {
+    start.id = 0;
+    server_.refuse(id, base::Error(MPI_ERR_SPAWN, "the job has ended before it was started"));
+    return;
+  }
+  job->is_starting = false;
+  for (int rank = job->first(); rank < job->end(); ++rank) {
+    const boot::RankRow& row = job->memory().row(rank);
+    if (row.start_error == 0) continue;
+    job->abandon();
+    start.id = 0;
+    server_.refuse(id,
+                   base::Error(MPI_ERR_SPAWN, describe_start_failure(job->program_of(rank), row)));
+    return;
+  }
+  boot::Spawned spawned;
+  const boot::JobHeader& header = job->memory().header();
+  spawned.job =
+      boot::make_ticket(header.secret, header.socket.data(), job->memory().own_node().host.data());
+  spawned.ranks = start.counts;
+  for (std::size_t i = 0; i < start.wanted.size(); ++i)
+    for (int process = 0; process < start.wanted[i]; ++process)
+      spawned.error_codes.push_back(process < start.counts[i] ? MPI_SUCCESS : MPI_ERR_SPAWN);
+  boot::PacketWriter packet;
+  boot::write_spawned(packet, spawned);
+  if (server_.answer(id, packet, -1, ControlServer::Then::await_confirmation)) return;
+  job->abandon();
+  start.id = 0;
+}
+
+void Spawner::on_confirmed(Id id) {
+  std::erase_if(starts_, [&](const Start& start) { return start.id == id; });
+}
+
+bool Spawner::on_gone(Id id) {
+  const auto found = std::ranges::find(starts_, id, &Start::id);
+  if (found == starts_.end()) return false;
+  if (RunningJob* const job = launcher_.find_job(found->job); job != nullptr) job->abandon();
+  if (found->pipe >= 0) close(found->pipe);
+  starts_.erase(found);
+  return true;
+}
+
+} // namespace macadam::tools
