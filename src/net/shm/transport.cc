@@ -570,11 +570,7 @@ RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
 
 std::size_t Transport::memory_bytes() const {
   const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
-<<<<<<< HEAD
   const std::size_t seats = seats_here().size_bytes();
-  return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used();
-=======
-  const std::size_t seats = seats_for(processes_) * sizeof(Seat);
   return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used() +
          (shared_heap_ ? shared_heap_->used() : 0);
 }
@@ -583,7 +579,6 @@ void Transport::free(void* memory) noexcept {
   const Mapping* const mapping = segment_.find(memory, 1);
   const bool of_first = mapping != nullptr && mapping->is_shared() != segment_.is_shared();
   (of_first ? heap_ : heap()).free(memory);
->>>>>>> universe
 }
 
 void Transport::list_counters(base::CounterList& list) const {
