@@ -37,7 +37,7 @@ void Transport::part_from(Peer& peer) {
     seated_[place] = &nobody_;
     parted_.push_back({place,
                        std::exchange(peer.ring_memory, nullptr),
-                       std::exchange(peer.mailbox_memory, nullptr),
+                       std::exchange(peer.mailbox_block, nullptr),
                        {}});
   }
   if (peer.header != nullptr) {
@@ -56,7 +56,7 @@ void Transport::clear_seats() {
     if (!gone.last_position || queue_.position() < *gone.last_position) return false;
     free_chunks_of(gone.seat);
     free(gone.ring_memory);
-    free(gone.mailbox_memory);
+    free(gone.mailbox_block);
     seated_[gone.seat] = nullptr;
     seat.give_to_others();
     return true;

@@ -41,7 +41,8 @@ struct Peer final : engine::Link {
 
   // Both ways, by rings and in turn.
   PairChannel channel;
-  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one; kept for ever
+  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one; kept until we part
+  std::byte* mailbox_block = nullptr;  // ... of the heap, in which it stands
 
   // Long data, both ways.
   Chunks chunks; // the peer's

@@ -158,7 +158,12 @@ bool Transport::is_there(Peer& peer) {
   if (!processes_.fetch(peer.rank)) return false;
   const std::uint32_t own_job = processes_.own_name().job;
   if (processes_.name(peer.rank).job == own_job) return true;
-  if (peer.front == nullptr) peer.front = &map_front(peer).header();
+  if (peer.front == nullptr) {
+    // The only rank of a job shares its segment when it meets another one.
+    const Mapping start(processes_.memory_of(peer.rank), {0, Extent::grain});
+    if (start.header().magic == 0) return false;
+    peer.front = &map_front(peer).header();
+  }
   return std::ranges::any_of(peer.front->jobs, [&](const std::atomic<std::uint32_t>& job) {
     return job.load(std::memory_order_acquire) == own_job + 1;
   });

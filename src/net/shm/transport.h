@@ -159,7 +159,7 @@ class Transport final : public engine::Transport {
   struct Parted {
     std::uint32_t seat = 0;
     std::byte* ring_memory = nullptr;
-    std::byte* mailbox_memory = nullptr;
+    std::byte* mailbox_block = nullptr;
     std::optional<std::uint64_t> last_position; // once it has left: all it wrote is before
   };
 
