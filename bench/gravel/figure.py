@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "sim" / "figures")]
 import peers  # noqa: E402
 from figures import python_with_plots  # noqa: E402
 from harness import SKIPPED, in_guest  # noqa: E402
-from runs import environment_with  # noqa: E402
+from runs import environment_with, save  # noqa: E402
 
 SECONDS = 600  # for one program on this machine
 VM_SECONDS = 1800  # for one library in the virtual one
@@ -176,10 +176,9 @@ def measured(data):
 
 def draw(data, path):
     import matplotlib
-    matplotlib.use("svg")
+    matplotlib.use("agg")
     import matplotlib.pyplot as plt
-    plt.rcParams.update({"svg.hashsalt": "macadam", "svg.fonttype": "none", "font.size": 9,
-                         "axes.spines.top": False, "axes.spines.right": False,
+    plt.rcParams.update({"savefig.dpi": 90, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
                          "legend.frameon": False, "figure.constrained_layout.use": True})
     rows = list(measured(data))
     figure, all_axes = plt.subplots(len(rows), 2, figsize=(9, 2.6 * len(rows) + 0.8), squeeze=False)
@@ -197,7 +196,7 @@ def draw(data, path):
     figure.supylabel("time over the one without communication")
     figure.legend(*all_axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.suptitle("Gravel beside MPI (Danalis et al., Figure 4)")
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Software": None})
     print(path)
 
 
@@ -224,7 +223,7 @@ def measure(options, file):
     for network in options.over or NETWORKS:
         try:
             data[network] = NETWORKS[network](programs, options.repeats)
-            file.write_text(json.dumps(data, indent=1) + "\n")
+            save(file, data)
         except Unavailable as why:
             left_out(network, why)
     return data
@@ -240,7 +239,7 @@ def main():
                         help="over shared memory; the best counts (%(default)s)")
     parser.add_argument("--draw", type=pathlib.Path, metavar="JSON", help="only draw this")
     options = parser.parse_args()
-    picture = options.out / "gravel.svg"
+    picture = options.out / "gravel.png"
     if options.draw:
         return draw(json.loads(options.draw.read_text()), picture)
     options.out.mkdir(parents=True, exist_ok=True)

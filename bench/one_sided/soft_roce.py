@@ -84,7 +84,7 @@ def main():
             found = measure.one_sided_by(
                 lambda what, ranks, settings=settings: guest.run(what, ranks, settings), experiment)
             by.setdefault(name, {}).update(found)
-        file.write_text(json.dumps({"by": by}, indent=1) + "\n")
+        runs.save(file, {"by": by})
         table(by, found)
     drawn = {"pingpong_us", "put_mb_per_s", "epoch_us", "overlap_us", "skew_us", "origins_mb_per_s"}
     if not options.no_plots and all(drawn <= each.keys() for each in by.values()):

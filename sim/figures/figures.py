@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeats figures of the papers on the simulator: runs, data as JSON, plots as SVG.
+"""Repeats figures of the papers on the simulator: runs, data as JSON, plots as PNG.
 
     python3 sim/figures/figures.py all --build build/release
 
@@ -8,14 +8,13 @@ Each figure is measured by a function of measure.py and drawn by one of plots.py
 the JSON, so that `--redraw` draws without running. The plotting library comes from PyPI into a
 virtual environment in the build tree."""
 import argparse
-import json
 import os
 import pathlib
 import subprocess
 import sys
 
 import measure
-from runs import Programs, RunFailed
+from runs import Programs, RunFailed, save
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs" / "figures"
@@ -54,7 +53,7 @@ def main():
             programs = Programs(options.build, options.seconds)
             for name in names:
                 data = measure.FIGURES[name](programs, options.largest)
-                (options.out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+                save(options.out / f"{name}.json", data)
     except RunFailed as failure:
         sys.exit(f"figures.py: {failure}")
     if not options.no_plots:

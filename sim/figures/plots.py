@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Draws figures from their data: plots.py FOLDER NAME... reads FOLDER/NAME.json and writes
-FOLDER/NAME.svg. Runs in the environment that figures.py makes."""
+FOLDER/NAME.png. Runs in the environment that figures.py makes."""
 import json
 import pathlib
 import sys
 
 import matplotlib
 
-matplotlib.use("svg")
+matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen first)
 
-plt.rcParams.update({"svg.hashsalt": "macadam", "svg.fonttype": "none", "font.size": 9,
-                     "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
+plt.rcParams.update({"savefig.dpi": 90, "font.size": 9, "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
                      "axes.spines.right": False, "lines.markersize": 4,
                      "legend.frameon": False, "figure.constrained_layout.use": True})
 LINES = {"ring": ("C3", "o"), "credit": ("C1", "s"), "shared": ("C0", "^"),
@@ -239,9 +238,9 @@ def main(folder, *names):
     for name in names:
         data = json.loads((folder / f"{name}.json").read_text())
         figure = globals()[name](data)
-        # Without a date the same data give the same file.
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        print(folder / f"{name}.svg")
+        # Without the program's version the same data give the same file for longer.
+        figure.savefig(folder / f"{name}.png", metadata={"Software": None})
+        print(folder / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,33 @@ def environment_with(settings=None):
     return {**others, **(settings or {})}
 
 
+LINE = 110
+
+
+def compact(data, indent=""):
+    """JSON text with as much in each line as fits."""
+    text = json.dumps(data)
+    if len(indent) + len(text) <= LINE or not isinstance(data, (dict, list)):
+        return text
+    inner = indent + " "
+    parts = ([f"{json.dumps(key)}: {compact(value, inner)}" for key, value in data.items()]
+             if isinstance(data, dict) else [compact(value, inner) for value in data])
+    lines = [parts[0]]
+    for part in parts[1:]:
+        together = f"{lines[-1]}, {part}"
+        if "\n" not in together and len(inner) + len(together) < LINE:
+            lines[-1] = together
+        else:
+            lines.append(part)
+    opening, closing = "{}" if isinstance(data, dict) else "[]"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(lines) + f"\n{indent}{closing}"
+
+
+def save(file, data):
+    """Writes the data of a figure."""
+    file.write_text(compact(data) + "\n", encoding="utf8")
+
+
 class RunFailed(Exception):
     """A command ended with an error, or took longer than allowed."""
 

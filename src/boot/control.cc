@@ -93,6 +93,7 @@ Port read_port(std::string_view text) {
                "the port was opened by another version of Macadam (protocol {}, this one has {}); "
                "use one for both",
                version, control_version);
+  if (std::ranges::count(text, ':') != 1) refuse("it was cut or has more");
   Port port;
   port.socket = next();
   if (port.socket.empty() || port.socket.size() > longest_socket_name)
@@ -102,7 +103,7 @@ Port read_port(std::string_view text) {
     constexpr std::string_view digits = "0123456789abcdef";
     return digits.find(c);
   };
-  if (key.size() != 2 * port.key.size() || !text.empty()) refuse("it was cut or has more");
+  if (key.size() != 2 * port.key.size()) refuse("it was cut or has more");
   for (std::size_t i = 0; i < port.key.size(); ++i) {
     const std::size_t high = digit(key[2 * i]);
     const std::size_t low = digit(key[2 * i + 1]);

@@ -32,7 +32,8 @@ using namespace std::chrono_literals;
 
 std::optional<boot::LocalJob> job;
 std::map<std::string, std::string> words; // port, ...
-std::vector<boot::JobTicket> tickets;     // of jobs that were spawned or met
+std::string program;
+std::vector<boot::JobTicket> tickets; // of jobs that were spawned or met
 
 boot::Universe& universe() {
   return *job->universe();
@@ -164,6 +165,11 @@ void act(const std::string& action) {
     auto pending = universe().spawn(read_commands(value));
     for (int i = 0; i < 3; ++i)
       static_cast<void>(pending->done());
+  } else if (verb == "tree") { // each spawns two that do the same, so many levels deep
+    print("tree " + value);
+    const int left = std::stoi(value);
+    if (left > 0)
+      wait(universe().spawn({{program, {fmt::format("tree={}", left - 1), "wait=300"}, {2}, {}}}));
   } else if (verb == "meet") {
     print(fmt::format("met a job of {}", last_met().size()));
   } else if (verb == "write") {
@@ -237,6 +243,7 @@ void act(const std::string& action) {
 } // namespace
 
 int main(int argc, char** argv) {
+  program = argv[0];
   try {
     job.emplace(boot::LocalJob::join());
     job->enter();

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
+#include <utility>
 
 namespace macadam::net::shm {
 namespace {
@@ -60,7 +62,7 @@ Heap::Block* Heap::add_arena() {
   const std::uint64_t bytes = mapping->extent().bytes;
   arenas_ += bytes;
   ++empty_arenas_;
-  auto* const block = new (mapping->base()) Block{bytes, 0, Block::State::free, true, {}, {}};
+  auto* const block = new (mapping->base()) Block{bytes, 0, Block::State::free, true, true, {}, {}};
   list(*block);
   return block;
 }
@@ -69,15 +71,15 @@ Heap::Block* Heap::add_arena() {
 void Heap::split(Block& block, std::uint64_t bytes) {
   const std::uint64_t rest = block.bytes - bytes;
   if (rest < smallest) return;
-  Block& second =
-      *new (&behind(block, bytes)) Block{rest, bytes, Block::State::free, block.last, {}, {}};
+  Block& second = *new (&behind(block, bytes))
+                      Block{rest, bytes, Block::State::free, block.last, block.clean, {}, {}};
   if (!second.last) behind(second, rest).before = rest;
   block.bytes = bytes;
   block.last = false;
   list(second);
 }
 
-// With its free neighbours, which leave their lists.
+// With its free neighbours, which leave their lists. It was used, or headers stood in it.
 Heap::Block& Heap::join(Block& block) {
   Block* joined = &block;
   if (!block.last) {
@@ -98,16 +100,18 @@ Heap::Block& Heap::join(Block& block) {
     }
   }
   if (!joined->last) behind(*joined, joined->bytes).before = joined->bytes;
+  joined->clean = false;
   return *joined;
 }
 
-void* Heap::allocate(std::size_t bytes) {
-  if (bytes >= large) {
-    const Mapping* const mapping = segment_.add(bytes);
-    if (mapping == nullptr) return nullptr;
-    used_ += mapping->extent().bytes;
-    return mapping->base();
-  }
+void* Heap::allocate_large(std::size_t bytes) {
+  const Mapping* const mapping = segment_.add(bytes);
+  if (mapping == nullptr) return nullptr;
+  used_ += mapping->extent().bytes;
+  return mapping->base();
+}
+
+Heap::Block* Heap::allocate_block(std::size_t bytes) {
   const std::uint64_t size =
       std::max((bytes + 2 * line_bytes - 1) / line_bytes * line_bytes, smallest);
   Block* block = find_free(size);
@@ -118,7 +122,23 @@ void* Heap::allocate(std::size_t bytes) {
   split(*block, size);
   block->state = Block::State::used;
   used_ += block->bytes;
-  return &behind(*block, line_bytes);
+  return block;
+}
+
+void* Heap::allocate(std::size_t bytes) {
+  if (bytes >= large) return allocate_large(bytes);
+  Block* const block = allocate_block(bytes);
+  if (block == nullptr) return nullptr;
+  block->clean = false;
+  return memory_of(*block);
+}
+
+void* Heap::allocate_zeroed(std::size_t bytes) {
+  if (bytes >= large) return allocate_large(bytes); // comes from the system
+  Block* const block = allocate_block(bytes);
+  if (block == nullptr) return nullptr;
+  if (!std::exchange(block->clean, false)) std::memset(memory_of(*block), 0, bytes);
+  return memory_of(*block);
 }
 
 void Heap::free(void* memory) {

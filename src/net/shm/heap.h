@@ -23,6 +23,8 @@ class Heap {
 
   // Aligned to a cache line, a large one to a page. Null: why_not() tells.
   void* allocate(std::size_t bytes);
+  // The same with zeros in it. What was never used has them, and keeps its pages untouched.
+  void* allocate_zeroed(std::size_t bytes);
   // Throws MPI_ERR_ARG for what is no block.
   void free(void* memory);
   [[nodiscard]] const std::string& why_not() const { return segment_.why_not(); }
@@ -38,7 +40,8 @@ class Heap {
     std::uint64_t bytes;  // with this line
     std::uint64_t before; // of the block in front of it in its arena, 0: none is
     State state;
-    bool last; // of its arena
+    bool last;  // of its arena
+    bool clean; // nothing has stood in it since the arena came from the system
     Block* next_free;
     Block* previous_free;
   };
@@ -49,6 +52,9 @@ class Heap {
   static Block& behind(Block& block, std::uint64_t bytes) {
     return *reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(&block) + bytes);
   }
+  static void* memory_of(Block& block) { return &behind(block, line_bytes); }
+  void* allocate_large(std::size_t bytes);
+  Block* allocate_block(std::size_t bytes);
   [[nodiscard]] Block* find_free(std::uint64_t bytes) const;
   Block* add_arena();
   void split(Block& block, std::uint64_t bytes);

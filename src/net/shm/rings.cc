@@ -22,8 +22,7 @@ void Transport::consider_ring(Peer& peer) {
   if (peer.rank == rank_ || peer.ring_memory != nullptr) return;
 
   if (rings_given_ < settings_.shm_rings) {
-    if (void* memory = heap().allocate(ring_bytes(ring_lines_)); memory != nullptr) {
-      std::memset(memory, 0, ring_bytes(ring_lines_));
+    if (void* memory = heap().allocate_zeroed(ring_bytes(ring_lines_)); memory != nullptr) {
       auto& control = *new (memory) RingControl;
       peer.ring_memory = static_cast<std::byte*>(memory);
       peer.channel.in = RingReader(control, ring_lines_);

@@ -46,7 +46,7 @@ struct SegmentHeader {
   alignas(line_bytes) std::atomic<std::uint64_t> tail{0};   // queue: lines that senders have taken
   alignas(line_bytes) std::atomic<std::uint64_t> head{0};   // queue: lines that the owner gave back
   alignas(line_bytes) std::atomic<std::uint32_t> asleep{0}; // the owner sleeps on this word (futex)
-  alignas(line_bytes) std::atomic<std::uint32_t> waiting{0}; // the owner does nothing but poll
+  alignas(line_bytes) std::atomic<std::uint32_t> waiting{0}; // see Waiter
 
   // Gets of this process's peers that it may still take back, see stream.cc.
   static constexpr std::size_t claims = 16;

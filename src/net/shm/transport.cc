@@ -243,7 +243,10 @@ Peer& Transport::reach(Peer& peer) {
   peer.chunks =
       Chunks(front.base(), {header.chunks_offset, header.chunk_bytes, header.chunk_count});
   peer.header = &header;
-  if (peer.rank != rank_) probe(peer);
+  if (peer.rank != rank_) {
+    probe(peer);
+    waiter_.meet(header, peer.rank < rank_);
+  }
   return peer;
 }
 
@@ -611,6 +614,8 @@ void Transport::list_counters(base::CounterList& list) const {
   add("yields", "times a wait gave its core to others", waiter_.counts().yields);
   add("sleeps", "times a wait slept in the kernel", waiter_.counts().sleeps);
   add("wakes", "sleeping peers woken", counters_.wakes);
+  add("cores_left", "moves away from a core that a waiting peer was on",
+      waiter_.counts().cores_left);
 }
 
 } // namespace macadam::net::shm

@@ -18,6 +18,8 @@ constexpr double yield_time = 1e-3;
 // cores says. The next wait yields after this part of the time.
 constexpr unsigned few_yields = 2;
 constexpr double shorter_spin = 32;
+// Between two times that a process leaves a core: the scheduler may have had reasons.
+constexpr double time_between_moves = 10e-3;
 // Where they share cores: a yield lets the others run; if this many did not help, the message is
 // not near.
 constexpr unsigned shared_core_yields = 40;
@@ -72,7 +74,34 @@ bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
 // From how the last wait ended.
 void Waiter::learn() {
   const unsigned yields = yields_.exchange(0, std::memory_order_relaxed);
-  yields_help_.store(yields > 0 && yields <= few_yields, std::memory_order_relaxed);
+  const bool help = yields > 0 && yields <= few_yields;
+  yields_help_.store(help, std::memory_order_relaxed);
+  if (help && !oversubscribed_) leave_shared_core();
+}
+
+void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
+  const unsigned met = met_.load(std::memory_order_relaxed);
+  if (met == most_neighbours) return;
+  neighbours_[met] = {&neighbour, of_lower_rank};
+  met_.store(met + 1, std::memory_order_release);
+}
+
+void Waiter::leave_shared_core() {
+  const unsigned here = system_.core();
+  std::array<unsigned, most_neighbours> taken;
+  unsigned count_taken = 0;
+  bool shared = false;
+  for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
+    const std::uint32_t waiting = neighbours_[i].header->waiting.load(std::memory_order_relaxed);
+    if (waiting == 0) continue;
+    taken[count_taken++] = waiting - 1;
+    shared = shared || (waiting - 1 == here && neighbours_[i].of_lower_rank);
+  }
+  const double time = shared ? system_.now() : 0;
+  if (!shared || time - left_.load(std::memory_order_relaxed) < time_between_moves) return;
+  left_.store(time, std::memory_order_relaxed);
+  count(counts_.cores_left);
+  system_.leave(here, {taken.data(), count_taken});
 }
 
 void Waiter::resume() {

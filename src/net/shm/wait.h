@@ -4,12 +4,17 @@
 #include "net/shm/segment.h"
 #include "net/shm/system.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
 namespace macadam::net::shm {
 
 // How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
+//
+// Two that wait for each other on one core stay there, since each gives it to the other before the
+// scheduler has a reason to part them; so the one that has the higher rank leaves it, where the job
+// has a core for each process.
 //
 // A sender publishes a message and then looks whether the receiver sleeps, without a fence between
 // the two. So the receiver, once it has announced its sleep, makes every other process pass a
@@ -25,10 +30,15 @@ class Waiter {
   bool idle(unsigned fruitless, unsigned longest_us);
   void resume();
 
-  // Whether this process does nothing but poll.
+  // A process that this one talks to, at most once each. Its header outlives the waits.
+  void meet(const SegmentHeader& neighbour, bool of_lower_rank);
+
+  // Whether this process does nothing but poll: SegmentHeader::waiting is 1 + its core.
   [[nodiscard]] bool waiting() const { return own_.waiting.load(std::memory_order_relaxed) != 0; }
   // Tells peers that this process is occupied, until told otherwise.
-  void set_waiting(bool waiting) { own_.waiting.store(waiting ? 1 : 0, std::memory_order_release); }
+  void set_waiting(bool waiting) {
+    own_.waiting.store(waiting ? 1 + system_.core() : 0, std::memory_order_release);
+  }
 
   // After a message was written: wakes the receiver if it sleeps. True if it did.
   bool wake(SegmentHeader& receiver) const {
@@ -53,6 +63,7 @@ class Waiter {
   struct Counts {
     std::uint64_t yields = 0;
     std::uint64_t sleeps = 0;
+    std::uint64_t cores_left = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -60,6 +71,7 @@ class Waiter {
   bool ring_bell(SegmentHeader& receiver) const;
   void rouse_sleepers();
   void learn();
+  void leave_shared_core();
   void yield();
   void announce_sleep();
   void sleep(unsigned longest_us);
@@ -69,9 +81,18 @@ class Waiter {
   const bool oversubscribed_;
   const double spin_seconds_;
   bool has_barrier_ = false;
-  std::atomic<double> began_ = 0;           // when the present wait first looked at the clock
-  std::atomic<unsigned> yields_ = 0;        // in the present wait
-  std::atomic<bool> yields_help_ = false;   // see learn()
+  std::atomic<double> began_ = 0;         // when the present wait first looked at the clock
+  std::atomic<unsigned> yields_ = 0;      // in the present wait
+  std::atomic<bool> yields_help_ = false; // see learn()
+  std::atomic<double> left_ = 0;          // when this process left a core last
+  // Those met, as many as there is room for.
+  struct Neighbour {
+    const SegmentHeader* header = nullptr;
+    bool of_lower_rank = false;
+  };
+  static constexpr unsigned most_neighbours = 63;
+  std::array<Neighbour, most_neighbours> neighbours_;
+  std::atomic<unsigned> met_ = 0;           // of these; those before are not changed any more
   std::atomic<std::uint32_t> sleepers_ = 0; // our threads that sleep
   std::atomic<bool> slept_ = false;
   Counts counts_;

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace macadam::tools {
@@ -71,6 +73,16 @@ void RunningJob::abandon() {
   abandoned_ = true;
   is_starting = false;
   signal_all(SIGKILL);
+}
+
+void RunningJob::abandon_and_reap() {
+  abandon();
+  for (pid_t& pid : pids_) {
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    pid = 0;
+  }
+  alive_ = 0;
 }
 
 void RunningJob::ask_for_reports() const {

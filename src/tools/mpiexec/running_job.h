@@ -67,6 +67,8 @@ class RunningJob {
   // How its processes end is of no interest any more: the job was called off.
   [[nodiscard]] bool is_abandoned() const { return abandoned_; }
   void abandon();
+  // The same for processes that wait at a gate, and end at once: none is left.
+  void abandon_and_reap();
   // It is not known of all processes yet whether they could be started.
   bool is_starting = false;
 

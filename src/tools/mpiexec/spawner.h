@@ -22,7 +22,7 @@ class Spawner {
   class Launcher {
    public:
     // A new job whose processes wait at the gate. Throws base::Error or std::system_error, and
-    // leaves nothing but an abandoned job then.
+    // leaves nothing then.
     virtual RunningJob& launch(std::vector<Program> programs, const RunningJob& parent, int rank,
                                const Gate& gate) = 0;
     // Null: it is there no more.

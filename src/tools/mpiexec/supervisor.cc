@@ -41,6 +41,20 @@ constexpr auto pause_in_background = 200ms; // until the terminal may be ours ag
 constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_; // -1: none
+};
+
 std::string plural(int count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
@@ -151,7 +165,7 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core
                     original_mask_,
                     core_sets,
                     gate};
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (std::size_t app = 0; app < job.programs().size(); ++app) {
     const Program& program = job.programs()[app];
     for (int i = 0; i < program.ranks; ++i) {
@@ -159,17 +173,13 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core
       const bool reads = &job == &first_job() && rank == 0;
       job.memory().row(rank).app = static_cast<std::int32_t>(app);
       Streams streams;
-      streams.in = reads ? input_.reading_end() : nothing;
+      streams.in = reads ? input_.reading_end() : nothing.get();
       if (options_.label) output_.add(job.label(rank), streams);
+      const Descriptor out(streams.out), error(streams.error); // the rank has copies
       job.add(start_rank(start, program, rank, streams));
       if (reads) input_.forget_reading_end();
-      if (options_.label) {
-        close(streams.out);
-        close(streams.error);
-      }
     }
   }
-  close(nothing);
 }
 
 RunningJob& Supervisor::launch(std::vector<Program> programs, const RunningJob& parent, int rank,
@@ -195,16 +205,18 @@ RunningJob& Supervisor::launch(std::vector<Program> programs, const RunningJob& 
   header.parent_rank = static_cast<std::uint32_t>(rank);
   header.parent = boot::make_ticket(parent.memory().header().secret, services_.socket_name(),
                                     parent.memory().own_node().host.data());
-  jobs_.push_back(std::make_unique<RunningJob>(++last_number_, std::move(programs),
+  jobs_.push_back(std::make_unique<RunningJob>(last_number_ + 1, std::move(programs),
                                                std::move(memory),
                                                RunningJob::Parent{parent.number(), rank}));
   RunningJob& job = *jobs_.back();
   try {
     start_ranks(job, {}, gate);
   } catch (...) {
-    job.abandon();
+    job.abandon_and_reap();
+    jobs_.pop_back();
     throw;
   }
+  ++last_number_;
   return job;
 }
 

@@ -129,6 +129,38 @@ TEST_P(HeapTest, NeighboursAreJoinedInEveryOrder) {
 }
 
 // Windows that grow by a quarter, one at a time, take no more than the last of them.
+// Among blocks that others have filled, whatever stood there before.
+TEST_P(HeapTest, ZeroedBlocksAreZero) {
+  std::mt19937 random(5);
+  std::vector<void*> live;
+  for (int step = 0; step < 4000; ++step) {
+    if (live.size() > 20) {
+      std::swap(live[random() % live.size()], live.back());
+      heap_.free(live.back());
+      live.pop_back();
+    }
+    const std::size_t bytes = 1 + random() % (step % 100 == 0 ? 2 * Heap::large : 100'000);
+    const bool zeroed = random() % 2 == 0;
+    auto* const memory =
+        static_cast<char*>(zeroed ? heap_.allocate_zeroed(bytes) : heap_.allocate(bytes));
+    ASSERT_NE(memory, nullptr);
+    if (zeroed) {
+      ASSERT_EQ(std::count(memory, memory + bytes, 0), static_cast<long>(bytes)) << step;
+    }
+    std::memset(memory, 0xab, bytes);
+    live.push_back(memory);
+  }
+  for (void* const memory : live)
+    heap_.free(memory);
+}
+
+TEST_P(HeapTest, ZeroedBlocksTakeNoPagesBeforeTheyAreUsed) {
+  const std::size_t before = machine_.pages();
+  void* const memory = heap_.allocate_zeroed(Heap::large / 2);
+  EXPECT_LE(machine_.pages() - before, std::size_t{64} << 10);
+  heap_.free(memory);
+}
+
 TEST_P(HeapTest, LargeBlocksTakeThePlaceOfThoseBefore) {
   const std::uint64_t before = machine_.promised;
   for (std::size_t bytes = Heap::large; bytes < capacity / 2; bytes += bytes / 4) {

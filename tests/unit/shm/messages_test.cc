@@ -323,6 +323,54 @@ TEST(Messages, GoFromOneJobToAnother) {
   EXPECT_GT(first.counter("rings_granted"), 0u);
 }
 
+// Processes without neighbours have memory of their own, until they meet: what they share from then
+// on is in the job's file, and what they had before stays theirs.
+TEST(Messages, GoBetweenJobsOfOne) {
+  Job jobs[] = {Job(1, 8, 1 << 28, {1}), Job(1, 8, 1 << 28, {2})};
+  base::Settings settings;
+  settings.shm_ring_after = 4;
+  std::vector<std::unique_ptr<Job::View>> views;
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  std::vector<std::vector<void*>> before(2);
+  for (const int job : {0, 1}) {
+    views.push_back(std::make_unique<Job::View>(jobs[job], 0));
+    ends.push_back(std::make_unique<Endpoint>(*views.back(), settings));
+    ends.back()->send_text(0, "to oneself");
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{2} << 20}) {
+      void* const memory = ends.back()->transport().allocate(bytes);
+      before[job].push_back(memory);
+      std::memset(memory, 7, bytes);
+      EXPECT_TRUE(ends.back()->transport().is_mapped(
+          ends.back()->transport().register_cached(memory, bytes)));
+    }
+  }
+  for (const int job : {0, 1}) {
+    EXPECT_EQ(ends[job]->meet(*views[1 - job]), 1u);
+    Transport& transport = ends[job]->transport();
+    void* const after = transport.allocate(100);
+    EXPECT_TRUE(transport.is_mapped(transport.register_cached(after, 100)));
+    transport.free(after);
+    for (void* const memory : before[job]) {
+      EXPECT_FALSE(transport.is_mapped(transport.register_cached(memory, 100)));
+      EXPECT_EQ(static_cast<char*>(memory)[99], 7);
+    }
+  }
+  for (const int job : {0, 1})
+    EXPECT_EQ(ends[job]->receive(), "to oneself"); // sent before, and read in the same place
+  for (int round = 0; round < 40; ++round) {
+    for (const int job : {0, 1}) {
+      const std::string text =
+          fmt::format("{} from {}", round, job) + std::string(round % 3 == 0 ? 15'000 : 0, 'x');
+      ends[job]->send_text(1, text);
+      ASSERT_EQ(ends[1 - job]->receive(), text);
+    }
+  }
+  EXPECT_GT(ends[0]->counter("rings_granted"), 0u);
+  for (const int job : {0, 1})
+    for (void* const memory : before[job])
+      ends[job]->transport().free(memory);
+}
+
 TEST(Messages, MemoryFollowsUse) {
   Job job(2);
   run_threads(job, {}, [](Endpoint& self, Rank rank) {

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two processes that wait for each other on one core part, where there are cores enough.
+#include "net/shm/wait.h"
+
+#include <gtest/gtest.h>
+
+#include <sched.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace macadam::net::shm::test {
+namespace {
+
+// A machine on which a process is where the test puts it.
+class Machine final : public System {
+ public:
+  unsigned here = 0;
+  double time = 1;
+  struct Move {
+    unsigned from;
+    std::vector<unsigned> taken;
+    bool operator==(const Move&) const = default;
+  };
+  std::vector<Move> moves;
+
+  [[nodiscard]] double now() noexcept override { return time; }
+  void relax() noexcept override {}
+  void yield() noexcept override {}
+  [[nodiscard]] unsigned core() noexcept override { return here; }
+  void leave(unsigned core, std::span<const unsigned> taken) noexcept override {
+    moves.push_back({core, {taken.begin(), taken.end()}});
+  }
+  void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override {}
+  void wake(std::atomic<std::uint32_t>&) noexcept override {}
+  [[nodiscard]] bool enter_barriers() noexcept override { return true; }
+  void pass_barrier() noexcept override {}
+  [[nodiscard]] ssize_t copy(Direction, pid_t, std::span<const iovec>,
+                             std::span<const iovec>) noexcept override {
+    return -1;
+  }
+};
+
+class Cores : public testing::Test {
+ protected:
+  // A process of this machine, on the core.
+  SegmentHeader& neighbour(unsigned core, bool waits = true) {
+    SegmentHeader& made = *others.emplace_back(std::make_unique<SegmentHeader>());
+    made.waiting = waits ? 1 + core : 0;
+    return made;
+  }
+  // A wait that so many yields end, and the beginning of the next.
+  void wait(Waiter& waiter, unsigned yields) {
+    unsigned fruitless = 0;
+    while (waiter.counts().yields < all_yields + yields)
+      waiter.idle(++fruitless, 0);
+    all_yields += yields;
+    waiter.idle(1, 0);
+  }
+  Waiter make(bool oversubscribed = false) { return Waiter(machine, own, oversubscribed, 0); }
+
+  Machine machine;
+  SegmentHeader own;
+  std::vector<std::unique_ptr<SegmentHeader>> others;
+  std::uint64_t all_yields = 0;
+};
+
+TEST_F(Cores, TheHigherRankLeavesTheCoreThatTwoWaitOn) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(3), false);
+  wait(waiter, 1);
+  EXPECT_EQ(machine.moves, (std::vector<Machine::Move>{{0, {0, 3}}}));
+  EXPECT_EQ(waiter.counts().cores_left, 1u);
+}
+
+TEST_F(Cores, TheLowerRankStays) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0), false);
+  wait(waiter, 1);
+  EXPECT_TRUE(machine.moves.empty());
+}
+
+TEST_F(Cores, NobodyLeavesAPeerThatComputesOrIsElsewhere) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0, false), true);
+  waiter.meet(neighbour(1), true);
+  wait(waiter, 2);
+  EXPECT_TRUE(machine.moves.empty());
+}
+
+TEST_F(Cores, AWaitThatYieldsDidNotEndSaysNothing) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0), true);
+  waiter.idle(1, 0);
+  wait(waiter, 5);
+  EXPECT_TRUE(machine.moves.empty());
+}
+
+TEST_F(Cores, WithMoreProcessesThanCoresNobodyLeaves) {
+  Waiter waiter = make(true);
+  waiter.meet(neighbour(0), true);
+  for (unsigned fruitless = 1; fruitless < 10; ++fruitless)
+    waiter.idle(fruitless, 0);
+  waiter.idle(1, 0);
+  EXPECT_TRUE(machine.moves.empty());
+}
+
+TEST_F(Cores, TheSchedulerHasTimeToBringItBack) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0), true);
+  wait(waiter, 1);
+  wait(waiter, 1);
+  EXPECT_EQ(machine.moves.size(), 1u);
+  machine.time += 1;
+  wait(waiter, 1);
+  EXPECT_EQ(machine.moves.size(), 2u);
+}
+
+// The system's own: a thread is elsewhere at once, and may run where it could.
+TEST(RealCores, AMoveLeavesNoBinding) {
+  System& system = real_system();
+  std::thread([&] {
+    cpu_set_t before, after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "needs two cores";
+    // The scheduler may move it back between the two looks.
+    bool moved = false;
+    for (int i = 0; i < 100 && !moved; ++i) {
+      const unsigned here = system.core();
+      system.leave(here, {&here, 1});
+      moved = system.core() != here;
+    }
+    EXPECT_TRUE(moved);
+    ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    const unsigned here = system.core();
+    CPU_SET(here, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    system.leave(here, {}); // bound by the user: stays
+    EXPECT_EQ(system.core(), here);
+  }).join();
+}
+
+} // namespace
+} // namespace macadam::net::shm::test
