@@ -16,19 +16,21 @@ using boot::Met;
 // What a port name or a service's name has to be.
 std::string_view text_of(const char* text, const char* name, std::size_t most, int error_class) {
   const std::size_t bytes = ::strnlen(text, most);
-  if (bytes == 0) base::fail(error_class, "{} is empty", name);
+  if (bytes == 0) base::fail(error_class, "{} is empty; give a name", name);
   if (bytes == most)
-    base::fail(error_class, "{} is longer than {} characters, the most", name, most - 1);
+    base::fail(error_class, "{} is longer than {} characters; give one of at most these", name,
+               most - 1);
   return {text, bytes};
 }
 
 std::string_view port_of(const char* port_name) {
-  if (port_name == nullptr) base::fail(MPI_ERR_ARG, "port_name is null at the root");
+  if (port_name == nullptr)
+    base::fail(MPI_ERR_ARG, "port_name is a null pointer; the root gives the name of a port");
   return text_of(port_name, "port_name", MPI_MAX_PORT_NAME, MPI_ERR_PORT);
 }
 
-std::string_view service_of(const char* service_name) {
-  return text_of(service_name, "service_name", MPI_MAX_OBJECT_NAME, MPI_ERR_SERVICE);
+std::string_view service_of(const char* service_name, int error_class) {
+  return text_of(service_name, "service_name", MPI_MAX_OBJECT_NAME, error_class);
 }
 
 // The intercommunicator of `comm` and those whose root is met by `ask`.
@@ -70,7 +72,7 @@ void comm_connect(Process& self, const char* port_name, Info* info, int root, Co
 }
 
 void comm_join(Process& self, int fd, MPI_Comm* intercomm) {
-  if (fd < 0) base::fail(MPI_ERR_ARG, "fd is {}; it is to be a connected socket", fd);
+  if (fd < 0) base::fail(MPI_ERR_ARG, "fd is {}; give a connected socket", fd);
   // There need be no MPI_COMM_SELF.
   const auto own = static_cast<engine::Rank>(self.job->rank());
   Communicator& alone = make_communicator(self, self.instance->new_context(),
@@ -88,18 +90,18 @@ void comm_join(Process& self, int fd, MPI_Comm* intercomm) {
 }
 
 void publish_name(Process& self, const char* service_name, Info*, const char* port_name) {
-  await(self,
-        universe_of(self, MPI_ERR_SERVICE).publish(service_of(service_name), port_of(port_name)));
+  await(self, universe_of(self, MPI_ERR_SERVICE)
+                  .publish(service_of(service_name, MPI_ERR_SERVICE), port_of(port_name)));
 }
 
 void unpublish_name(Process& self, const char* service_name, Info*, const char* port_name) {
-  await(self,
-        universe_of(self, MPI_ERR_SERVICE).unpublish(service_of(service_name), port_of(port_name)));
+  await(self, universe_of(self, MPI_ERR_SERVICE)
+                  .unpublish(service_of(service_name, MPI_ERR_SERVICE), port_of(port_name)));
 }
 
 void lookup_name(Process& self, const char* service_name, Info*, char* port_name) {
   const std::string found =
-      await(self, universe_of(self, MPI_ERR_NAME).look_up(service_of(service_name)));
+      await(self, universe_of(self, MPI_ERR_NAME).look_up(service_of(service_name, MPI_ERR_NAME)));
   port_name[found.copy(port_name, MPI_MAX_PORT_NAME - 1)] = '\0';
 }
 

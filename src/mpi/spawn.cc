@@ -18,15 +18,22 @@ struct Order {
   char*** arguments; // null: MPI_ARGVS_NULL; null in it: MPI_ARGV_NULL
   const int* most;
   const Info* const* infos; // of each, or null
+  bool single = false;      // MPI_Comm_spawn
 };
 
 boot::SpawnCommand command_of(const Order& order, int i) {
   boot::SpawnCommand made;
-  const auto at = [i](const char* name) { return fmt::format("{}[{}]", name, i); };
   const int most = order.most[i];
+  const auto name = [&](const char* one, const char* several) {
+    return order.single ? std::string(one) : fmt::format("{}[{}]", several, i);
+  };
   if (order.commands[i] == nullptr || *order.commands[i] == '\0')
-    base::fail(MPI_ERR_ARG, "command {} is {}", i, order.commands[i] == nullptr ? "null" : "empty");
-  if (most < 0) base::fail(MPI_ERR_ARG, "{} is {}; it must not be negative", at("maxprocs"), most);
+    base::fail(MPI_ERR_ARG, "{} is {}; give the name of a program",
+               name("command", "array_of_commands"),
+               order.commands[i] == nullptr ? "a null pointer" : "empty");
+  if (most < 0)
+    base::fail(MPI_ERR_ARG, "{} is {}; it must not be negative",
+               name("maxprocs", "array_of_maxprocs"), most);
   made.program = order.commands[i];
   char** const arguments = order.arguments != nullptr ? order.arguments[i] : nullptr;
   if (arguments != nullptr)
@@ -50,13 +57,13 @@ std::vector<boot::SpawnCommand> commands_of(const Order& order) {
   if (order.count < 0)
     base::fail(MPI_ERR_COUNT, "count is {}; it must not be negative", order.count);
   if (order.count > 0 && (order.commands == nullptr || order.most == nullptr))
-    base::fail(MPI_ERR_ARG, "{} is null",
+    base::fail(MPI_ERR_ARG, "{} is a null pointer; the root gives count entries",
                order.commands == nullptr ? "array_of_commands" : "array_of_maxprocs");
   std::vector<boot::SpawnCommand> commands;
   for (int i = 0; i < order.count; ++i)
     commands.push_back(command_of(order, i));
   const bool any = std::ranges::any_of(commands, [](const auto& c) { return c.counts.back() > 0; });
-  if (!any) base::fail(MPI_ERR_SPAWN, "no process is asked for");
+  if (!any) base::fail(MPI_ERR_SPAWN, "no process is asked for; ask for one at least");
   return commands;
 }
 
@@ -102,7 +109,7 @@ void comm_spawn(Process& self, const char* command, char* argv[], int maxprocs, 
   *intercomm = spawn(self, comm, root, array_of_errcodes, [&](Patience& patience) {
     patience = Patience(self, info);
     auto* program = const_cast<char*>(command);
-    return commands_of({1, &program, &argv, &maxprocs, &info});
+    return commands_of({1, &program, &argv, &maxprocs, &info, true});
   });
 }
 
@@ -116,11 +123,15 @@ void comm_spawn_multiple(Process& self, int count, char* array_of_commands[],
       const MPI_Info handle = array_of_info != nullptr ? array_of_info[i] : MPI_INFO_NULL;
       const auto* const info = self.find<Info>(handle, base::ObjectKind::info);
       if (info == nullptr && handle != MPI_INFO_NULL)
-        base::fail(MPI_ERR_INFO, "array_of_info[{}] is no info object, or one that was freed", i);
+        base::fail(MPI_ERR_INFO,
+                   "array_of_info[{}] is no info object, or one that was freed; give MPI_INFO_NULL "
+                   "or one that is there",
+                   i);
       if (i == 0) patience = Patience(self, info);
       infos.push_back(info);
     }
-    return commands_of({count, array_of_commands, array_of_argv, array_of_maxprocs, infos.data()});
+    return commands_of(
+        {count, array_of_commands, array_of_argv, array_of_maxprocs, infos.data(), false});
   });
 }
 

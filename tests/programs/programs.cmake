@@ -82,6 +82,7 @@ macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
 macadam_program(errors/neighbors RANKS 1 2 LABELS quick)
+macadam_program(errors/dynamic RANKS 1 2 LABELS quick)
 macadam_program(errors/topologies RANKS 1 2 LABELS quick)
 macadam_program(errors/unsupported RANKS 1 2)
 macadam_program(errors/exceptions RANKS 0)
