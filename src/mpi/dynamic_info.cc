@@ -70,10 +70,4 @@ std::vector<int> soft_counts(std::string_view soft, int most) {
   return counts;
 }
 
-void check_root(const Communicator& comm, int root) {
-  if (root < 0 || root >= comm.size())
-    base::fail(MPI_ERR_ROOT, "root is {}; {} has ranks 0 to {}, give one of them", root,
-               describe(comm), comm.size() - 1);
-}
-
 } // namespace macadam::mpi

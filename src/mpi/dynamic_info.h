@@ -24,7 +24,4 @@ struct Patience {
 // Throws MPI_ERR_INFO_VALUE.
 std::vector<int> soft_counts(std::string_view soft, int most);
 
-// Throws MPI_ERR_ROOT if it is no rank of the communicator.
-void check_root(const Communicator& comm, int root);
-
 } // namespace macadam::mpi

@@ -37,7 +37,6 @@ std::string_view service_of(const char* service_name, int error_class) {
 template <class Ask>
 MPI_Comm make(Process& self, Communicator& comm, int root, const Info* info, Ask&& ask) {
   check_intra(comm, "comm");
-  check_root(comm, root);
   const auto way = [&] {
     const Patience patience(self, info);
     const Met met = await(self, ask(patience.seconds));

@@ -80,7 +80,6 @@ void tell_codes(Process& self, Communicator& comm, int root, std::vector<int> co
 template <class MakeOrder>
 MPI_Comm spawn(Process& self, Communicator& comm, int root, int* error_codes, MakeOrder&& order) {
   check_intra(comm, "comm");
-  check_root(comm, root);
   boot::Spawned spawned;
   std::optional<base::Error> error;
   Patience patience(self, nullptr);
