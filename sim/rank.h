@@ -88,9 +88,11 @@ class Rank final : mpi::Runtime {
   // index of that job's rank 0; the others follow. Between MPI_Init and MPI_Finalize.
   engine::Rank meet(int job);
   [[nodiscard]] boot::Processes& processes() override { return *processes_; }
-  // Another job of the world as this rank sees it, the same at each call until look_away(). Throws
-  // MPI_ERR_OTHER if it has ended.
+  // Another job of the world as this rank sees it, the same at each call until look_away().
   const boot::Job& look_at(int job);
+  [[nodiscard]] bool is_over(int job) const {
+    return environment_.launchers.at(static_cast<std::size_t>(job))->running == 0;
+  }
   void look_away(const boot::Job& job);
   // Ends its wait, if it is in one.
   void wake();

@@ -76,7 +76,9 @@ class RankUniverse final : public boot::Universe {
   [[nodiscard]] boot::JobTicket own_ticket() override { return ticket_of(rank_.job()); }
   boot::PendingResult<const boot::Job*> meet(const boot::JobTicket& ticket) override {
     return answer<const boot::Job*>(exchange_.answer(rank_), [this, ticket](Question&) {
-      return &rank_.look_at(job_of(ticket));
+      const int job = job_of(ticket);
+      if (rank_.is_over(job)) base::fail(MPI_ERR_OTHER, "job {} has ended", job);
+      return &rank_.look_at(job);
     });
   }
   void forget(const boot::Job& job) override { rank_.look_away(job); }

@@ -245,7 +245,9 @@ Peer& Transport::reach(Peer& peer) {
   peer.header = &header;
   if (peer.rank != rank_) {
     probe(peer);
-    waiter_.meet(header, peer.rank < rank_);
+    // Of this job: what another one's has mapped here goes when the two part.
+    if (peer.rank < static_cast<Rank>(processes_.job().size()))
+      waiter_.meet(header, peer.rank < rank_);
   }
   return peer;
 }
