@@ -515,10 +515,11 @@ void Transport::look_for_ended() {
       if (const int rank = job.neighbour(i); job.life(rank) == Life::failed)
         note_end(peers_.get(static_cast<Rank>(rank)));
   }
-  // No count tells of those of other jobs.
+  // No count tells of those of other jobs; and this one does not end with them.
   peers_.for_each([&](Peer& peer) {
-    if (peer.rank >= static_cast<Rank>(job.size()) && processes_.life(peer.rank) == Life::failed)
-      note_end(peer);
+    if (peer.rank < static_cast<Rank>(job.size())) return;
+    const Life life = processes_.life(peer.rank);
+    if (life == Life::failed || life == Life::over) note_end(peer);
   });
   const std::span<const Seat> seats = seats_here();
   queue_.leave_out_abandoned(seats, [&](std::size_t i) {
