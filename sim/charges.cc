@@ -27,6 +27,10 @@ void ChargedSink::charge() noexcept {
   if (Rank* const rank = Rank::current()) rank->charge(from_ns(rank->model().matching_ns));
 }
 
+void end_if_killed() {
+  Rank::current()->end_if_killed();
+}
+
 Away::Away(const void* place) : rank_(Rank::current()) {
   if (rank_ != nullptr) rank_->leave_program(place);
 }

@@ -68,6 +68,9 @@ class ChargedSink final : public engine::Sink {
   engine::Sink& engine_;
 };
 
+// Does not return in a rank that has been killed.
+void end_if_killed();
+
 // A transport of a rank.
 template <class Transport>
 class Charged final : public Transport {
@@ -76,6 +79,10 @@ class Charged final : public Transport {
   bool poll(engine::Sink& sink) noexcept override {
     ChargedSink charged(sink);
     return Transport::poll(charged);
+  }
+  bool idle(unsigned fruitless, unsigned longest_us) override {
+    end_if_killed();
+    return Transport::idle(fruitless, longest_us);
   }
 };
 

@@ -34,8 +34,10 @@ struct Launcher {
   std::vector<Address> addresses; // by rank
   std::deque<Node> nodes;
   const int first_node;
-  std::uint32_t generation = 0; // see boot::LaunchedJob
-  int in_mpi = 0;               // ranks that have entered it and not left
+  std::uint32_t generation = 0;  // see boot::LaunchedJob
+  int in_mpi = 0;                // ranks that have entered it and not left
+  int running = 0;               // ranks that have not ended
+  std::vector<boot::Life> lives; // of ranks; empty: all run
   std::vector<Rank*> in_barrier;
   std::uint32_t barrier_round = 0;
 };

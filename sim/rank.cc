@@ -28,7 +28,12 @@ class Rank::Job final : public boot::LaunchedJob {
   [[nodiscard]] int rank() const override { return rank_.number_; }
   [[nodiscard]] int size() const override { return rank_.environment_.size; }
   [[nodiscard]] bool alone() const override { return false; }
-  [[nodiscard]] int app_number() const override { return 0; }
+  [[nodiscard]] int app_number() const override { return rank_.app_number_; }
+  [[nodiscard]] boot::Universe* universe() override {
+    if (universe_ == nullptr)
+      universe_ = make_universe(rank_, rank_.environment_.exchange, rank_.environment_.parent);
+    return universe_.get();
+  }
   [[nodiscard]] std::string_view host() const override { return host_; }
   [[nodiscard]] int node(int rank) const override { return rank_.node_of(rank); }
   [[nodiscard]] boot::Secret secret() const override { return launcher().secret; }
@@ -79,6 +84,7 @@ class Rank::Job final : public boot::LaunchedJob {
 
   Rank& rank_;
   std::string host_;
+  std::unique_ptr<boot::Universe> universe_;
 };
 
 // Another job of the world, as a rank sees it that talks to it.
@@ -96,6 +102,11 @@ class Rank::OtherJob final : public boot::Job {
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
     return rank_.fetch(launcher_, rank);
   }
+  [[nodiscard]] boot::Life life(int rank) const override {
+    const auto& lives = launcher_.lives;
+    return lives.empty() ? boot::Life::running : lives[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] Launcher& launcher() const { return launcher_; }
 
  private:
   Rank& rank_;
@@ -114,8 +125,8 @@ void Rank::RankFiber::switching_out() {
   current_rank = nullptr;
 }
 
-Rank::Rank(const Environment& environment, int number, std::function<int()> body)
-    : environment_(environment), number_(number), body_(std::move(body)),
+Rank::Rank(const Environment& environment, int number, int app_number, std::function<int()> body)
+    : environment_(environment), number_(number), app_number_(app_number), body_(std::move(body)),
       processor_(environment.scheduler) {}
 
 Rank::~Rank() = default;
@@ -153,6 +164,12 @@ void Rank::exit(int code) {
   state_.ended_at = processor_.now();
   state_.phase = RankState::Phase::ended;
   environment_.standing.ended.push_back(this);
+  Launcher& launcher = environment_.launcher;
+  --launcher.running;
+  launcher.lives.resize(launcher.addresses.size(), boot::Life::running);
+  launcher.lives[static_cast<std::size_t>(number_)] =
+      process_->users > 0 ? boot::Life::failed : boot::Life::over;
+  environment_.exchange.end_of(*this);
   Fiber::leave();
 }
 
@@ -298,10 +315,34 @@ std::optional<std::span<const std::byte>> Rank::fetch(Launcher& launcher, int ra
   return its.bytes;
 }
 
+const boot::Job& Rank::look_at(int job) {
+  if (job == environment_.job) return processes_->job();
+  Launcher& launcher = *environment_.launchers.at(static_cast<std::size_t>(job));
+  for (const auto& known : others_)
+    if (&known->launcher() == &launcher) return *known;
+  return *others_.emplace_back(std::make_unique<OtherJob>(*this, launcher));
+}
+
+void Rank::look_away(const boot::Job& job) {
+  const auto* const known = static_cast<const OtherJob*>(&job);
+  for (Launcher::Address& address : known->launcher().addresses)
+    std::erase(address.waiting, this);
+  std::erase_if(others_, [&](const auto& each) { return each.get() == known; });
+}
+
+void Rank::kill_at(Time time) {
+  environment_.scheduler.at(time, [this] {
+    killed_ = true;
+    wake();
+  });
+}
+
+void Rank::wake() {
+  if (device_) device_->wake();
+}
+
 engine::Rank Rank::meet(int job) {
-  Launcher& launcher = *environment_.launchers[static_cast<std::size_t>(job)];
-  others_.push_back(std::make_unique<OtherJob>(*this, launcher));
-  const engine::Rank first = processes_->add(*others_.back());
+  const engine::Rank first = processes_->add(look_at(job));
   process_->instance->engine->know(processes_->size());
   return first;
 }

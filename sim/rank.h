@@ -10,6 +10,7 @@
 #include "sim/fiber.h"
 #include "sim/launcher.h"
 #include "sim/processor.h"
+#include "sim/universe.h"
 
 #include <functional>
 #include <memory>
@@ -38,14 +39,16 @@ class Rank final : mpi::Runtime {
     int job;                                                 // this one
     Launcher& launcher;
     Standing& standing;
+    Exchange& exchange;
     const base::Settings* settings; // null: from the environment variables
     std::size_t stack_bytes;
     int size;
     int ranks_per_node;
-    ComputeTimes* compute_times; // null: what a program computes takes no virtual time
+    std::optional<boot::Met> parent; // of a job that was spawned
+    ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
   };
   // `body` is the program; its result is the exit code.
-  Rank(const Environment& environment, int number, std::function<int()> body);
+  Rank(const Environment& environment, int number, int app_number, std::function<int()> body);
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
   ~Rank() override;
@@ -84,11 +87,23 @@ class Rank final : mpi::Runtime {
   [[nodiscard]] const Model& model() const { return environment_.fabric.model(); }
   // One more adapter of this process, with a port of its own; goes before the rank does.
   [[nodiscard]] std::unique_ptr<SimulatedDevice> make_adapter();
-  // Lets this process talk to another job of the world, by the engine: there is no function of MPI
-  // for that yet. Returns the index of that job's rank 0; the others follow. Between MPI_Init and
-  // MPI_Finalize.
+  // Lets this process talk to another job of the world by the engine, without MPI. Returns the
+  // index of that job's rank 0; the others follow. Between MPI_Init and MPI_Finalize.
   engine::Rank meet(int job);
-  [[nodiscard]] const boot::Processes& processes() const override { return *processes_; }
+  [[nodiscard]] boot::Processes& processes() override { return *processes_; }
+  // Another job of the world as this rank sees it, the same at each call until look_away().
+  const boot::Job& look_at(int job);
+  [[nodiscard]] bool is_over(int job) const {
+    return environment_.launchers.at(static_cast<std::size_t>(job))->running == 0;
+  }
+  void look_away(const boot::Job& job);
+  // Ends its wait, if it is in one.
+  void wake();
+  // The process is killed at that time: in the wait that it is in, or comes to next.
+  void kill_at(Time time);
+  void end_if_killed() {
+    if (killed_) exit(0);
+  }
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
   [[noreturn]] void exit(int code);
@@ -130,8 +145,10 @@ class Rank final : mpi::Runtime {
 
   const Environment& environment_;
   int number_;
+  const int app_number_;
   std::function<int()> body_;
   RankState state_;
+  bool killed_ = false;
   Processor processor_;
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;

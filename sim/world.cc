@@ -22,19 +22,58 @@ World::World(WorldOptions options)
     : options_(std::move(options)),
       scheduler_(options_.seed,
                  options_.faults.shuffle ? Scheduler::Ties::shuffled : Scheduler::Ties::in_order),
-      fabric_(scheduler_, options_.model, options_.faults, options_.seed) {
-  const int nodes = (options_.ranks + options_.ranks_per_node - 1) / options_.ranks_per_node;
-  Random random(scramble(options_.seed));
-  for (int job = 0; job < options_.jobs; ++job) {
-    launchers_.push_back(
-        std::make_unique<Launcher>(options_.ranks, options_.ranks_per_node, job * nodes));
-    for (std::uint8_t& byte : launchers_.back()->secret)
-      byte = static_cast<std::uint8_t>(random.next());
-    environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
-                             options_.settings ? &*options_.settings : nullptr,
-                             options_.stack_bytes, options_.ranks, options_.ranks_per_node,
-                             options_.compute_times});
+      fabric_(scheduler_, options_.model, options_.faults, options_.seed),
+      secrets_(scramble(options_.seed)),
+      exchange_(scheduler_, from_ns(options_.model.address_lookup_ns),
+                [this](const auto& commands, const auto& ranks, const boot::Met& parent) {
+                  return spawn(commands, ranks, parent);
+                }) {
+  exchange_.room = options_.room;
+  exchange_.knows = [this](const std::string& program) {
+    return options_.programs.contains(program);
+  };
+  for (int job = 0; job < options_.jobs; ++job)
+    add_job(options_.ranks, std::nullopt);
+}
+
+int World::add_job(int ranks, std::optional<boot::Met> parent) {
+  const auto job = static_cast<int>(launchers_.size());
+  launchers_.push_back(std::make_unique<Launcher>(ranks, options_.ranks_per_node, nodes_));
+  nodes_ += (ranks + options_.ranks_per_node - 1) / options_.ranks_per_node;
+  launchers_.back()->running = ranks;
+  for (std::uint8_t& byte : launchers_.back()->secret)
+    byte = static_cast<std::uint8_t>(secrets_.next());
+  environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
+                           exchange_, options_.settings ? &*options_.settings : nullptr,
+                           options_.stack_bytes, ranks, options_.ranks_per_node, std::move(parent),
+                           options_.compute_times});
+  return job;
+}
+
+// Begins at random within the time that ranks take to start.
+void World::start(int job, int number, int app_number, std::function<int()> body) {
+  ranks_.push_back(std::make_unique<Rank>(environments_[static_cast<std::size_t>(job)], number,
+                                          app_number, std::move(body)));
+  ++left_;
+  ++exchange_.running;
+  const double late = fabric_.random().fraction() * options_.model.start_spread_ns;
+  scheduler_.at(scheduler_.now() + from_ns(late), [rank = ranks_.back().get()] { rank->start(); });
+}
+
+int World::spawn(const std::vector<boot::SpawnCommand>& commands, const std::vector<int>& ranks,
+                 const boot::Met& parent) {
+  int all = 0;
+  for (const int count : ranks)
+    all += count;
+  const int job = add_job(all, parent);
+  int number = 0;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    for (const int end = number + ranks[i]; number < end; ++number)
+      start(job, number, static_cast<int>(i),
+            [&program = options_.programs.at(commands[i].program), number,
+             arguments = commands[i].arguments] { return program(number, arguments); });
   }
+  return job;
 }
 
 World::~World() {
@@ -49,16 +88,15 @@ bool World::hung() const {
          seconds(scheduler_.now() - scheduler_.last_touch()) > options_.quiet_s;
 }
 
-std::size_t World::destroy_ended() {
-  std::size_t count = 0;
-  for (; !standing_.ended.empty(); ++count) {
+void World::destroy_ended() {
+  for (; !standing_.ended.empty(); --left_) {
     Rank* rank = standing_.ended.back();
     standing_.ended.pop_back();
     scheduler_.touch();
     if (on_end) on_end(*rank);
     rank->destroy();
+    --exchange_.running;
   }
-  return count;
 }
 
 std::string World::hang_report() {
@@ -86,16 +124,11 @@ std::string World::hang_report() {
 
 Outcome World::run(const Program& program) {
   for (int i = 0; i < options_.jobs * options_.ranks; ++i) {
-    const Rank::Environment& job = environments_[static_cast<std::size_t>(i / options_.ranks)];
     const int number = i % options_.ranks;
-    ranks_.push_back(
-        std::make_unique<Rank>(job, number, [&program, number] { return program(number); }));
-    const double late = fabric_.random().fraction() * options_.model.start_spread_ns;
-    scheduler_.at(from_ns(late), [rank = ranks_.back().get()] { rank->start(); });
+    start(i / options_.ranks, number, 0, [&program, number] { return program(number); });
   }
   Outcome outcome;
-  std::size_t left = ranks_.size();
-  for (unsigned turn = 1; left > 0 && !standing_.abort; ++turn) {
+  for (unsigned turn = 1; left_ > 0 && !standing_.abort; ++turn) {
     if (on_progress && turn % turns_of_progress == 0) on_progress();
     if (hung() || !scheduler_.step()) {
       outcome.end = Outcome::End::hung;
@@ -103,7 +136,7 @@ Outcome World::run(const Program& program) {
       outcome.text = hang_report();
       break;
     }
-    left -= destroy_ended();
+    destroy_ended();
   }
   if (standing_.abort) {
     outcome.end = Outcome::End::aborted;

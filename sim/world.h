@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,10 @@ struct WorldOptions {
   std::optional<base::Settings> settings; // of all ranks; none: from the environment variables
   std::size_t stack_bytes = 256 << 10;    // of each rank
   ComputeTimes* compute_times = nullptr;  // null: what a program computes takes no virtual time
+  int room = 1 << 30;                     // processes that may run at a time, of all jobs
+  // What can be spawned, by name. Called with the rank and the arguments.
+  std::map<std::string, std::function<int(int rank, const std::vector<std::string>& arguments)>>
+      programs;
   double quiet_s = 10; // virtual seconds without a message or computation until it counts as a hang
 };
 
@@ -60,7 +65,7 @@ class World {
   [[nodiscard]] const Scheduler& scheduler() const { return scheduler_; }
   // Those of the first job come first.
   [[nodiscard]] Rank& rank(int number) { return *ranks_[static_cast<std::size_t>(number)]; }
-  [[nodiscard]] int size() const { return options_.jobs * options_.ranks; }
+  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
   // JSON texts of the ranks that ended with MACADAM_REPORT set.
   [[nodiscard]] const std::vector<std::string>& final_reports() const {
     return standing_.final_reports;
@@ -72,8 +77,12 @@ class World {
   std::function<void()> on_progress;
 
  private:
+  int add_job(int ranks, std::optional<boot::Met> parent);
+  int spawn(const std::vector<boot::SpawnCommand>& commands, const std::vector<int>& ranks,
+            const boot::Met& parent);
+  void start(int job, int number, int app_number, std::function<int()> body);
   bool hung() const;
-  std::size_t destroy_ended();
+  void destroy_ended();
   [[nodiscard]] std::string hang_report();
 
   WorldOptions options_;
@@ -81,6 +90,10 @@ class World {
   Fabric fabric_;
   std::vector<std::unique_ptr<Launcher>> launchers_; // of each job
   Standing standing_;
+  Random secrets_;
+  int nodes_ = 0;        // of all jobs
+  std::size_t left_ = 0; // ranks that have not ended
+  Exchange exchange_;
   std::deque<Rank::Environment> environments_; // of each job
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

@@ -3,6 +3,10 @@
 
 #include "base/error.h"
 
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+
 namespace macadam::boot {
 namespace {
 
@@ -10,55 +14,81 @@ constexpr std::uint64_t most_processes = std::uint64_t{1} << 31;
 
 } // namespace
 
-Processes::Processes(Job& own) : own_(own), size_(static_cast<Index>(own.size())) {
-  first_.job = &own;
-  first_.count = size_;
-}
-
-Processes::~Processes() {
-  for (const Known* known = first_.next; known != nullptr;) {
-    const std::unique_ptr<const Known> gone(known);
-    known = gone->next;
-  }
-}
+Processes::Processes(Job& own)
+    : own_(own), own_job_{&own, 0, static_cast<Index>(own.size()), false}, size_(own_job_.count) {}
 
 Processes::Index Processes::add(const Job& other) {
-  Known* last = &first_;
-  for (Known* known = last; known != nullptr; known = known->next) {
-    if (known->job == &other) return known->first;
-    if (known->job->number() == other.number())
-      base::fail(MPI_ERR_OTHER,
-                 "a job on host {} has the number {:#x}, as one that this process knows already; "
-                 "start one of the two again",
-                 other.host(), other.number());
-    last = known;
-  }
-  const Index size = size_;
+  if (&other == &own_) return 0;
+  const std::unique_lock guard(lock_);
   const auto count = static_cast<Index>(other.size());
-  if (std::uint64_t{size} + count > most_processes)
+  const auto clash = [&](const Job& known) {
+    if (known.number() != other.number()) return;
+    base::fail(MPI_ERR_OTHER,
+               "a job on host {} has the number {:#x}, as one that this process knows already; "
+               "start one of the two again",
+               other.host(), other.number());
+  };
+  clash(own_);
+  // The first numbers in a row that no job has.
+  Index first = own_job_.count;
+  auto before = others_.begin();
+  for (auto at = others_.begin(); at != others_.end(); ++at) {
+    if (at->job == &other) {
+      at->hidden = false;
+      return at->first;
+    }
+    clash(*at->job);
+    if (at != before || at->first - first >= count) continue;
+    first = at->first + at->count;
+    before = std::next(at);
+  }
+  if (std::uint64_t{first} + count > most_processes)
     base::fail(MPI_ERR_OTHER, "{} processes more are too many for this one, which knows {}", count,
-               size);
-  auto made = std::make_unique<Known>();
-  made->job = &other;
-  made->first = size;
-  made->count = count;
-  last->next.store(made.release(), std::memory_order_release);
-  size_.store(size + count, std::memory_order_release);
-  return size;
+               first);
+  others_.insert(before, {&other, first, count, false});
+  size_.store(std::max(size_.load(), first + count), std::memory_order_release);
+  return first;
+}
+
+void Processes::hide(const Job& other) {
+  const std::unique_lock guard(lock_);
+  for (Known& known : others_)
+    if (known.job == &other) known.hidden = true;
+}
+
+void Processes::remove(const Job& other) {
+  const std::unique_lock guard(lock_);
+  std::erase_if(others_, [&](const Known& known) { return known.job == &other; });
+}
+
+Processes::Known Processes::other(Index process) const {
+  const std::shared_lock guard(lock_);
+  for (const Known& known : others_)
+    if (process - known.first < known.count) return known;
+  base::fail(MPI_ERR_INTERN, "process {} is of no job that this process knows", process);
+}
+
+std::vector<std::uint32_t> Processes::others() const {
+  const std::shared_lock guard(lock_);
+  std::vector<std::uint32_t> numbers;
+  for (const Known& known : others_)
+    numbers.push_back(known.job->number());
+  return numbers;
 }
 
 ProcessName Processes::name(Index process) const {
-  const Known& known = its(process);
+  const Known known = its(process);
   return {known.job->number(), process - known.first};
 }
 
 std::optional<Processes::Index> Processes::find(const ProcessName& name) const {
-  for (const Known* known = &first_; known != nullptr;
-       known = known->next.load(std::memory_order_acquire)) {
-    if (known->job->number() != name.job) continue;
-    if (name.rank < known->count) return known->first + name.rank;
-    break;
-  }
+  const auto place = [&](const Known& known) {
+    return name.rank < known.count ? std::optional(known.first + name.rank) : std::nullopt;
+  };
+  if (name.job == own_.number()) return place(own_job_);
+  const std::shared_lock guard(lock_);
+  for (const Known& known : others_)
+    if (known.job->number() == name.job && !known.hidden) return place(known);
   return std::nullopt;
 }
 

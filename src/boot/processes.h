@@ -6,40 +6,46 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace macadam::boot {
 
 // The processes that this one knows, numbered as it has met them: first its own job's, by rank,
 // then those of each other job that it is told of. The number is this process's own (an index of
 // its tables, engine::Rank); what travels to others is a ProcessName. Nothing is kept for a single
-// process: a job takes the next numbers in a row.
+// process: a job takes numbers in a row, which another may have once it is removed.
 //
-// add() is for one thread, the other functions are for any at any time.
+// add(), hide() and remove() are for one thread, the other functions are for any at any time.
 class Processes {
  public:
   using Index = std::uint32_t;
 
-  // The jobs outlive the object.
+  // The jobs outlive the object, or are removed.
   explicit Processes(Job& own);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
-  ~Processes();
 
   // Lets this process talk to another job. Returns the number of its rank 0; what it was if the job
   // is known. Throws MPI_ERR_OTHER if another job has the same number.
   Index add(const Job& other);
+  // find() finds its processes no more: what still comes from there is nobody's.
+  void hide(const Job& other);
+  // Nobody asks for its processes any more.
+  void remove(const Job& other);
 
   [[nodiscard]] Job& job() const { return own_; }
   [[nodiscard]] Index own() const { return static_cast<Index>(own_.rank()); }
+  // Above all numbers that there are.
   [[nodiscard]] Index size() const { return size_.load(std::memory_order_acquire); }
   [[nodiscard]] ProcessName own_name() const { return {own_.number(), own()}; }
+  // Numbers of the other jobs.
+  [[nodiscard]] std::vector<std::uint32_t> others() const;
 
   [[nodiscard]] ProcessName name(Index process) const;
-  // Processes in its job.
-  [[nodiscard]] Index job_size(Index process) const { return its(process).count; }
   // Its number; nothing if this process does not know it.
   [[nodiscard]] std::optional<Index> find(const ProcessName& name) const;
 
@@ -58,27 +64,27 @@ class Processes {
   [[nodiscard]] std::optional<std::string> why_never(Index process) const;
 
  private:
-  // Readers walk the list while a job is added at its end.
   struct Known {
     const Job* job = nullptr;
     Index first = 0;
     Index count = 0;
-    std::atomic<Known*> next = nullptr;
+    bool hidden = false;
   };
-  [[nodiscard]] const Known& its(Index process) const {
-    const Known* known = &first_;
-    while (process - known->first >= known->count)
-      known = known->next.load(std::memory_order_acquire);
-    return *known;
+  // Of one's own job without a lock.
+  [[nodiscard]] Known its(Index process) const {
+    return process < own_job_.count ? own_job_ : other(process);
   }
+  [[nodiscard]] Known other(Index process) const;
   template <class Answer>
   Answer ask(Index process, Answer (Job::*what)(int rank) const) const {
-    const Known& known = its(process);
+    const Known known = its(process);
     return (known.job->*what)(static_cast<int>(process - known.first));
   }
 
   Job& own_;
-  Known first_;
+  const Known own_job_;
+  mutable std::shared_mutex lock_;
+  std::vector<Known> others_; // by number
   std::atomic<Index> size_;
 };
 

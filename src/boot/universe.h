@@ -54,6 +54,8 @@ struct Spawned {
 struct Met {
   JobTicket job;          // of the other root
   std::uint32_t rank = 0; // the other root's, in its job
+  // Of this meeting, for both: tells it from others of the same two processes at the same time.
+  std::uint32_t meeting = 0;
 };
 
 // What lies beyond a process's own job: jobs that it starts, and those that it meets. mpiexec

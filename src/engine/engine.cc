@@ -55,6 +55,49 @@ void Engine::know(Rank processes) {
     network->know(processes);
 }
 
+bool Engine::has_to_do_with(Rank first, Rank processes) const {
+  bool found = false;
+  const auto look = [&](const Peer* peer) {
+    found = found || (peer != nullptr && peer->rank - first < processes);
+  };
+  for_each_send([&](const SendRequest& send) { look(send.peer); });
+  matcher_.for_each_posted([&](const ReceiveRequest& receive) { look(receive.peer); });
+  for_each_rendezvous_receive([&](const ReceiveRequest& receive) { look(receive.peer); });
+  for_each_revocation([&](const Peer& peer, const auto&, auto) { look(&peer); });
+  partitioned_.for_each_running([&](const Partitioned& round, bool) { look(round.peer); });
+  peers_.for_each([&](const Peer& peer) {
+    if (!peer.backlog.empty()) look(&peer);
+  });
+  return found;
+}
+
+// Messages that nobody has received go with the peer.
+bool Engine::forget(Rank first, Rank processes) {
+  std::vector<Message*> left;
+  matcher_.for_each_unexpected([&](Message& message) {
+    if (message.peer->rank - first < processes) left.push_back(&message);
+  });
+  for (Message* const message : left) {
+    matcher_.remove(*message);
+    free_message(*message);
+  }
+  bool done = true;
+  for (Transport* const network : networks_)
+    done = network->forget(first, processes) && done;
+  if (!done) return false;
+  for (Rank rank = first; rank < first + processes; ++rank) {
+    Peer* const peer = peers_.find(rank);
+    if (peer == nullptr) continue;
+    partitioned_.fail_peer(*peer, MPI_ERR_PROC_ABORTED);
+    while (!peer->backlog.empty())
+      deferred_slab_.free(&peer->backlog.pop_front());
+    base::ListNode<Backlogged>& node = *peer;
+    node.unlink();
+    peers_.drop(rank);
+  }
+  return true;
+}
+
 Peer& Engine::meet(Rank rank) {
   Transport& transport = networks_.reaching(rank);
   PeerState state = PeerState::connecting;

@@ -78,6 +78,11 @@ class Engine final : public Sink {
 
   // So many processes are known now: nothing comes from the later ones, or goes there, before.
   void know(Rank processes);
+  // Whether anything is under way to or from one of these processes.
+  [[nodiscard]] bool has_to_do_with(Rank first, Rank processes) const;
+  // They are not talked to any more, and their numbers are for others: true once that is done. To
+  // be asked again between polls.
+  bool forget(Rank first, Rank processes);
 
   // The peer, connected to if this is the first use. Throws base::Error if it cannot be reached.
   Peer& peer(Rank rank) {

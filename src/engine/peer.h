@@ -134,6 +134,7 @@ class PeerTable {
     return page ? (*page)[rank % page_peers].get() : nullptr;
   }
   Peer& make(Rank rank);
+  void drop(Rank rank) { (*pages_[rank / page_peers])[rank % page_peers].reset(); }
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const auto& page : pages_) {

@@ -137,6 +137,10 @@ class Transport {
   // So many processes are known now (boot/processes.h).
   virtual void know(Rank /*processes*/) {}
 
+  // Nothing is sent to these processes any more, and nothing of theirs waited for: what is kept for
+  // them goes. True once that is done; to be asked again between polls.
+  virtual bool forget(Rank /*first*/, Rank /*processes*/) { return true; }
+
   // The link to a peer, made on first call and kept. `connecting` links take operations only after
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.
   virtual Link& connect(Rank peer, PeerState& state) = 0;

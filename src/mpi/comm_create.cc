@@ -6,6 +6,7 @@
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "mpi/calls.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ coll::Task agree_on_context(coll::Collective& self) {
 // The new communicator, whose context is still to be agreed on, and the collective that does that.
 Communicator& begin_duplicate(Process& self, Communicator& comm, CollectiveCall& call) {
   Group* remote = comm.remote != nullptr ? &share(*comm.remote) : nullptr;
-  const std::uint64_t offer = comm.rank() == 0 ? self.instance->new_context() : 0;
+  const std::uint64_t offer = comm.rank() == 0 ? self.instance->new_context(is_joint(comm)) : 0;
   Communicator& made = make_communicator(self, offer, share(*comm.local), remote, *comm.errhandler);
   call = {"duplicate of a communicator", &agree_on_context, {}, nullptr};
   call.arguments.extra = &made;
@@ -232,7 +233,8 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
 }
 
 Communicator* split(Process& self, Communicator& comm, int color, int key) {
-  const Choice mine{color, key, color != MPI_UNDEFINED ? self.instance->new_context() : 0};
+  const Choice mine{color, key,
+                    color != MPI_UNDEFINED ? self.instance->new_context(is_joint(comm)) : 0};
   std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
   if (comm.inter()) {
     allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());
@@ -341,7 +343,7 @@ void comm_create_group(Process& self, Communicator& comm, Group& group, int tag,
   if (me == MPI_UNDEFINED) return;
   // Only the members take part: the leader's context goes down a binomial tree of messages, matched
   // by ranks of the old communicator, since there are none of the new one yet.
-  std::uint64_t context = me == 0 ? self.instance->new_context() : 0;
+  std::uint64_t context = me == 0 ? self.instance->new_context(is_joint(comm)) : 0;
   const std::uint64_t sub_context = context_of(comm, SubContext::create);
   if (me != 0) {
     const int parent = me & (me - 1);
@@ -366,20 +368,20 @@ void comm_free(Process& self, MPI_Comm* comm) {
   if (object.attributes) object.attributes->clear(object.handle());
   if (object.buffered) drain(*object.buffered);
   self.handles.forget(object.handle());
+  if (self.world.parent == &object) self.world.parent = nullptr;
   object.kind = base::ObjectKind::freed; // operations in flight may keep the rest for a while
   release(self, object);
   *comm = MPI_COMM_NULL;
 }
 
 void comm_disconnect(Process& self, MPI_Comm* comm) {
-  const auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
+  auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
   refuse_predefined(object);
   self.instance->wait_until([&] { return !communicates(*self.instance->engine, object); });
+  std::vector<std::uint32_t> jobs; // that nothing is left of
+  if (is_joint(object) && part(self, object)) jobs = other_jobs(self, object);
   comm_free(self, comm);
-}
-
-void comm_get_parent(Process&, MPI_Comm* parent) {
-  *parent = MPI_COMM_NULL; // no process is started by MPI_Comm_spawn
+  forget(self, jobs);
 }
 
 } // namespace macadam::mpi

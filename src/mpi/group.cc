@@ -109,6 +109,7 @@ Group& make_group(Library& self, RankMap ranks, Session* session) {
   group.session = session;
   const int place = group.ranks.find(static_cast<Rank>(self.job->rank()));
   if (place >= 0) group.rank = place;
+  self.jobs.hold(group.ranks);
   return group;
 }
 
@@ -120,6 +121,7 @@ Group& share(Group& group) {
 void drop(Library& self, Group* group) {
   if (group == nullptr || group->constant != nullptr || --group->references != 0) return;
   self.handles.forget(group->handle());
+  self.jobs.release(group->ranks);
   give_back(self.groups, *group);
 }
 

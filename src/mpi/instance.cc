@@ -3,6 +3,7 @@
 
 #include "mpi/buffered.h"
 #include "mpi/context.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 #include "mpi/report.h"
 
@@ -52,6 +53,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
   engine =
       std::make_unique<engine::Engine>(networks_of(transports), process.runtime->processes().size(),
                                        process.settings, process.profile.get());
+  engine->know(process.runtime->processes().size());
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
   polls_before_idle_ = nearest().limits().polls_before_idle;
   engine->partitioned().keep_left_in(process.left_partitions);
@@ -69,14 +71,23 @@ Instance::~Instance() {
   freeze_counters(process_);
 }
 
-std::uint64_t Instance::new_context() {
+std::uint64_t Instance::new_context(bool joint) {
+  const auto rank = static_cast<std::uint32_t>(process_.job->rank());
+  if (joint) {
+    if (joint_contexts_ == most_joint_contexts || rank >= most_joint_leaders)
+      base::fail(MPI_ERR_OTHER,
+                 "rank {} has led {} communicators with processes of other jobs; there can be {}, "
+                 "of ranks below {}",
+                 rank, joint_contexts_ - 1, most_joint_contexts - 1, most_joint_leaders);
+    return joint_context_of({process_.job->number(), rank}, joint_contexts_++);
+  }
   if (contexts_ == most_contexts) {
     base::fail(MPI_ERR_OTHER,
                "this rank has led {} new communicators, the most there can be; free "
                "communicators do not give their place back",
                most_contexts);
   }
-  return context_of(static_cast<std::uint32_t>(process_.job->rank()), contexts_++);
+  return context_of(rank, contexts_++);
 }
 
 void start(Process& self) {
@@ -95,6 +106,7 @@ void start(Process& self) {
   if (!self.instance || self.instance->generation != generation) {
     self.instance.reset();
     begin_profile(self);
+    forget_all(self);
     try {
       self.instance.emplace(self, generation);
     } catch (...) {
@@ -119,7 +131,10 @@ void end(Process& self) {
   if (self.profile) self.profile->stop();
   running = nullptr;
   self.marks_partitions.store(false, std::memory_order_relaxed);
-  if (self.job->is_over(self.instance->generation)) self.instance.reset();
+  if (self.job->is_over(self.instance->generation)) {
+    self.instance.reset();
+    forget_all(self);
+  }
   self.job->finalize();
 }
 

@@ -34,7 +34,7 @@ class Runtime {
   virtual std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) = 0;
   // Those that this process knows. After join().
-  [[nodiscard]] virtual const boot::Processes& processes() const = 0;
+  [[nodiscard]] virtual boot::Processes& processes() = 0;
   // The transports are gone, and what they stood on goes too.
   virtual void close() {}
 };
@@ -110,8 +110,9 @@ class Instance {
   // Keeps the time, and has the memory that MPI_Alloc_mem gives out.
   [[nodiscard]] engine::Transport& nearest() const { return **transports.begin(); }
 
-  // A context that no communicator of the job has had: the caller's word as leader of a new one.
-  std::uint64_t new_context();
+  // A context that no communicator has had: the caller's word as leader of a new one, `joint` if it
+  // may have processes of several jobs.
+  std::uint64_t new_context(bool joint = false);
 
   const std::uint32_t generation; // of the job's, see boot::LaunchedJob
 
@@ -136,7 +137,8 @@ class Instance {
   unsigned polls_before_idle_ = 0; // of the nearest network
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;
-  std::uint32_t contexts_ = 2; // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
+  std::uint32_t contexts_ = 2;       // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
+  std::uint32_t joint_contexts_ = 1; // 0: of leaders that meet, see joint.cc
 };
 
 // A user of MPI needs the network: there is an instance afterwards, and `running` is this process.

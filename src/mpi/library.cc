@@ -102,7 +102,9 @@ void Library::join_job() {
   job = runtime->join();
   own_process = ::getpid();
   attribute_values.appnum = job->app_number();
-  attribute_values.universe_size = job->size();
+  const boot::Universe* const universe = job->universe();
+  const auto room = universe != nullptr ? universe->size() : std::optional<int>();
+  attribute_values.universe_size = room.value_or(job->size());
   attribute_values.wtime_is_global = job->one_clock() ? 1 : 0;
 }
 

@@ -15,6 +15,7 @@
 #include "mpi/fortran.h"
 #include "mpi/handle_table.h"
 #include "mpi/info.h"
+#include "mpi/jobs.h"
 #include "mpi/lock.h"
 #include "mpi/profile.h"
 #include "mpi/session.h"
@@ -114,6 +115,7 @@ class Library {
   // unless the simulator has set its own.
   Runtime* runtime = nullptr;
   std::unique_ptr<boot::LaunchedJob> job; // null until join_job()
+  Jobs jobs;                              // others
   pid_t own_process = 0;                  // which has joined it
   pid_t forked_from = 0; // in a process that a fork has made after MPI began: what made it
 

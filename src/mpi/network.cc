@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "boot/local_job.h"
 #include "boot/processes.h"
+#include "boot/universe.h"
 #include "mem/userfault.h"
 #include "mpi/process.h"
 #include "net/rdma/ibverbs/device.h"
@@ -40,7 +41,9 @@ class RealRuntime final : public Runtime {
                  job_->size() - job_->local_size(), job_->size(), job_->host());
     }
     // A job of one talks to nobody: nothing of RDMA is opened for it.
-    const bool nothing_else = settings.network == base::NetworkChoice::rdma && job_->size() > 1;
+    const bool talks =
+        job_->size() > 1 || (job_->universe() != nullptr && job_->universe()->parent());
+    const bool nothing_else = settings.network == base::NetworkChoice::rdma && talks;
     const bool use_rdma = nothing_else || !one_host;
     const bool use_shm = !nothing_else && (one_host || job_->local_size() > 1);
     List made;
@@ -58,7 +61,7 @@ class RealRuntime final : public Runtime {
     job_->clear_memory();
   }
 
-  [[nodiscard]] const boot::Processes& processes() const override { return *processes_; }
+  [[nodiscard]] boot::Processes& processes() override { return *processes_; }
 
  private:
   // `beside`: the network of this host's ranks, where the process sleeps; null if there is none.

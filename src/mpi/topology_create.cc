@@ -2,6 +2,7 @@
 #include "mpi/topology_create.h"
 
 #include "mpi/comm_create.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 #include "mpi/topology.h"
 
@@ -16,9 +17,10 @@ std::vector<int> ranks_of_vertices(Process& self, const Communicator& comm, int 
   std::vector<int> ranks(static_cast<std::size_t>(vertices));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (!reorder) return ranks;
+  const bool joint = is_joint(comm); // each job numbers its machines by itself
   std::vector<int> machines;
   for (const int rank : ranks)
-    machines.push_back(self.job->node(static_cast<int>(comm.local->ranks[rank])));
+    machines.push_back(joint ? 0 : self.job->node(static_cast<int>(comm.local->ranks[rank])));
   if (std::ranges::adjacent_find(machines, std::ranges::not_equal_to()) == machines.end())
     return ranks;
   return place(traffic(), machines, grid);

@@ -3,6 +3,7 @@
 
 #include "mpi/calls.h"
 #include "mpi/context.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 
 namespace macadam::mpi {
@@ -64,6 +65,17 @@ void connect_at_start(Process& self) {
   }
 }
 
+// The processes that have spawned this job wait for it in MPI_Comm_spawn.
+void meet_parent(Process& self) {
+  boot::Universe* const universe = self.job->universe();
+  const std::optional<boot::Met> parent =
+      universe != nullptr ? universe->parent() : std::optional<boot::Met>();
+  if (!parent) return;
+  self.world.parent =
+      &join_groups(self, *self.world.all, 0, [&] { return route_to(self, *parent, {}); });
+  self.world.parent->name = "MPI_COMM_PARENT";
+}
+
 } // namespace
 
 void init_thread(Process& self, int*, char***, int required, int* provided) {
@@ -77,6 +89,16 @@ void init_thread(Process& self, int*, char***, int required, int* provided) {
   start(self);
   connect_at_start(self);
   make_communicators(self);
+  try {
+    meet_parent(self);
+  } catch (...) {
+    drop_communicators(self);
+    if (self.users == 0) {
+      self.job->leave();
+      end(self);
+    }
+    throw;
+  }
   *provided = self.admit_user(required);
   self.world.main_thread = std::this_thread::get_id();
   fill_info_env(self, *provided);
@@ -100,6 +122,7 @@ void finalize(Process& self) {
   for (const Communicator& comm : self.instance->live_communicators) {
     if (comm.buffered) drain(*comm.buffered);
   }
+  part_all(self);
   settle(self);
   {
     const Held held(self);

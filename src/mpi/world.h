@@ -19,6 +19,7 @@ struct World {
   std::thread::id main_thread;
   Communicator* all = nullptr;      // MPI_COMM_WORLD, while initialized
   Communicator* self = nullptr;     // MPI_COMM_SELF
+  Communicator* parent = nullptr;   // to those that have spawned this job, until it is freed
   bool self_has_errhandler = false; // set by the program
 };
 

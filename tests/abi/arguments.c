@@ -147,7 +147,7 @@ static void not_significant(void) {
 }
 
 static void not_written(void) {
-  EXPECT(MPI_ERR_UNSUPPORTED_OPERATION, "macadam info --api", MPI_Open_port, MPI_INFO_NULL, "");
+  EXPECT(MPI_ERR_UNSUPPORTED_OPERATION, "macadam info --api", MPI_File_delete, "", MPI_INFO_NULL);
 }
 
 int main(int argc, char** argv) {

@@ -196,6 +196,7 @@ KINDS = {
     # Strings.
     "string": same("const char *{}", value_check("string")),
     "info_string": same("const char *{}", value_check("string")),  # Fortran: without leading blanks
+    "root_string": same("const char *{}"),  # significant at the root alone, which looks at it
     "out_string": output("char"),
     "string_or_null": same("char *{}"),  # an out_string; null where only the length is asked for
     "strings": same("char *{}[]"),

@@ -119,7 +119,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool notified = false;          // is in the list of state events
   bool sought = false;            // we want it connected
   bool peer_closed = false;       // ... has told by a packet that it has destroyed its queue pair
-  std::uint32_t attempt = 0;      // our number of the queue pair, grows with each
+  std::uint32_t attempt = 0;      // our number of the queue pair, of all connections: grows
   std::uint32_t peer_attempt = 0; // the highest of the peer's that we accepted
   std::uint32_t to_number = 0;    // the peer's datagram queue pair
   std::unique_ptr<AddressHandle> to;

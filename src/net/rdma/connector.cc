@@ -151,6 +151,25 @@ void Connector::discard(Connection& connection) {
   serve_waiting();
 }
 
+void Connector::erase(Rank first, Rank count) {
+  const std::scoped_lock guard(lock_);
+  std::erase_if(state_events_, [&](const Connection* c) { return c->rank - first < count; });
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    Connection& connection = *at->second;
+    if (at->first - first >= count) {
+      ++at;
+      continue;
+    }
+    if (connection.queue_pair != nullptr) drop_queue_pair(connection);
+    std::erase(state_events_, &connection);
+    set_state(connection, ConnectState::idle);
+    if (permit_rows_ && connection.permits != nullptr)
+      permit_rows_->give(std::move(connection.permits));
+    at = connections_.erase(at);
+  }
+  serve_waiting();
+}
+
 std::string Connector::reason(const Connection& connection) const {
   const std::scoped_lock guard(lock_);
   return connection.reason == nullptr ? std::string() : *connection.reason;
@@ -223,7 +242,7 @@ bool Connector::make_queue_pair(Connection& connection) {
   }
   ++used_;
   counters_.most_open = std::max<std::uint64_t>(counters_.most_open, used_);
-  ++connection.attempt;
+  connection.attempt = ++attempts_;
   connection.peer_closed = false;
   try {
     receiver_.open(connection);
@@ -394,11 +413,15 @@ void Connector::schedule(Connection& connection) {
 }
 
 void Connector::resend(Connection& connection, double now) {
-  if (now >= connection.give_up_at) {
+  const boot::Life life = processes_.life(connection.rank);
+  const bool ended = life == boot::Life::failed || life == boot::Life::over;
+  if (ended || now >= connection.give_up_at) {
     drop_queue_pair(connection);
-    set_failed(connection, fmt::format("rank {} has not answered for {} s; it has ended, or the "
-                                       "network does not carry datagrams to it",
-                                       connection.rank, give_up_after));
+    set_failed(connection,
+               ended ? fmt::format("rank {} has ended", connection.rank)
+                     : fmt::format("rank {} has not answered for {} s; it has ended, or the "
+                                   "network does not carry datagrams to it",
+                                   connection.rank, give_up_after));
     return serve_waiting();
   }
   ++counters_.resent;

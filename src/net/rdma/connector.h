@@ -82,6 +82,14 @@ class Connector {
   void lose(std::uint32_t number, const std::string& reason);
   // A failed queue pair has no completion left that anyone waits for.
   void discard(Connection& connection);
+  // The records of these peers, of which none has the application's thread at work, go.
+  void erase(Rank first, Rank count);
+  template <class Visit>
+  void for_each_of(Rank first, Rank count, Visit&& visit) const {
+    const std::scoped_lock guard(lock_);
+    for (const auto& [rank, connection] : connections_)
+      if (rank - first < count) visit(*connection);
+  }
   [[nodiscard]] std::string reason(const Connection& connection) const;
 
   // Resends what is due; reads packets, so that a process that waits need not be told. Cheap when
@@ -163,6 +171,7 @@ class Connector {
   mutable std::mutex lock_;
   std::uint32_t most_;                    // queue pairs
   std::uint32_t used_ = 0;                // of them
+  std::uint32_t attempts_ = 0;            // that ever were
   unsigned seeking_ = 0;                  // connections
   std::optional<PermitRows> permit_rows_; // none: this process has no permits
   std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;

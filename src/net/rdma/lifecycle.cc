@@ -127,6 +127,33 @@ bool RdmaTransport::leave() {
   return quiet;
 }
 
+// Those that are open are closed, which waits for the peer; what is still being made is given up.
+bool RdmaTransport::forget(Rank first, Rank processes) {
+  bool done = true;
+  std::vector<Connection*> open;
+  connector_->for_each_of(first, processes, [&](Connection& connection) {
+    if (connection.phase == Phase::open) open.push_back(&connection);
+    const bool busy = connection.phase == Phase::open || connection.phase == Phase::closing ||
+                      connection.phase == Phase::breaking ||
+                      std::ranges::find(dead_, &connection) != dead_.end();
+    // Its peer may have more to say: it is open soon.
+    const bool begins =
+        connection.phase == Phase::down &&
+        (connection.state == ConnectState::accepted || connection.state == ConnectState::connected);
+    done = done && !busy && !begins;
+  });
+  for (Connection* const connection : open)
+    if (connection->transfers == 0) begin_close(*connection);
+  if (!done) return false;
+  const auto is_its = [&](const Connection* connection) {
+    return connection->rank - first < processes;
+  };
+  std::erase_if(owing_, is_its);
+  std::erase_if(state_events_, [&](const StateEvent& event) { return is_its(event.connection); });
+  connector_->erase(first, processes);
+  return true;
+}
+
 // Others wait for queue pairs: as many connections are closed. One whose peer computes, and so does
 // not answer, is not waited for.
 void RdmaTransport::make_room() {
@@ -168,6 +195,21 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
   }
   unsignalled_ -= std::exchange(connection.sends.unsignalled, 0);
   if (!has_queue_pair) end_broken(connection, sink);
+}
+
+// A process that only waits for another would never notice that it has ended. mpiexec ends a whole
+// job if one of its ranks dies, but not the jobs that it talks to.
+bool RdmaTransport::look_for_ended(Sink& sink) {
+  if (processes_.size() == job_size_) return false;
+  std::vector<Connection*> ended;
+  for (const auto& [number, connection] : numbers_) {
+    if (connection->rank < job_size_ || connection->phase >= Phase::breaking) continue;
+    const boot::Life life = processes_.life(connection->rank);
+    if (life == boot::Life::failed || life == boot::Life::over) ended.push_back(connection);
+  }
+  for (Connection* const connection : ended)
+    break_off(*connection, "its process has ended", sink);
+  return !ended.empty();
 }
 
 // The queue pair is gone, and so nothing reads or writes memory any more: it is given back, and

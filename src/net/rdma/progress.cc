@@ -64,6 +64,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   }
   if (owes()) moved |= settle();
   moved |= arrived;
+  if (arming && !moved) moved = look_for_ended(sink);
   chores_ = !state_events_.empty() || !to_self_.empty() || owes() || awaits_sends();
   if (arming && !moved) armed_.store(true, std::memory_order_release);
   if (moved && sleeper_ != nullptr) sleeper_->wake();

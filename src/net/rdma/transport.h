@@ -86,6 +86,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
     return sleeper_ == nullptr || !processes_.is_local(peer);
   }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  bool forget(Rank first, Rank processes) override;
   // With static connections (rdma_connections `all` or `serial`): to every rank that goes by RDMA.
   bool connect_at_start() override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
@@ -217,6 +218,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void make_room();
   void evict(double now);
   void break_off(Connection& connection, const std::string& reason, Sink& sink);
+  bool look_for_ended(Sink& sink);
   void end_broken(Connection& connection, Sink& sink);
   [[nodiscard]] bool connects_at_start(Rank peer) const { return peer != rank_ && reaches(peer); }
   [[nodiscard]] Rank connections_at_start() const;

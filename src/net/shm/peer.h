@@ -40,7 +40,8 @@ struct Peer final : engine::Link {
 
   // Both ways, by rings and in turn.
   PairChannel channel;
-  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one; kept for ever
+  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one; kept until we part
+  std::byte* mailbox_block = nullptr;  // ... of the heap, in which it stands
 
   // Long data, both ways.
   Chunks chunks; // the peer's
@@ -78,6 +79,14 @@ class PeerTable {
   void for_each(Visit&& visit) const {
     for (const auto& [rank, peer] : peers_)
       visit(*peer);
+  }
+  // Of these ranks; then they go.
+  template <class Visit>
+  void take_out(Rank first, Rank count, Visit&& visit) {
+    const auto begin = peers_.lower_bound(first), end = peers_.lower_bound(first + count);
+    for (auto at = begin; at != end; ++at)
+      visit(*at->second);
+    peers_.erase(begin, end);
   }
 
  private:

@@ -22,7 +22,7 @@ inline constexpr std::size_t line_bytes = 64;
 // What stands at the start of every segment. Words that different processes write, or that one
 // writes often and another polls, have a cache line of their own.
 struct SegmentHeader {
-  static constexpr std::uint64_t magic_value = 0x4d6163'73686d33; // "Mac" "shm3"
+  static constexpr std::uint64_t magic_value = 0x4d6163'73686d34; // "Mac" "shm4"
 
   std::uint64_t magic = 0;
   std::uint64_t front_bytes = 0;   // of the extent that this begins
@@ -36,9 +36,9 @@ struct SegmentHeader {
   std::uint64_t probe_address = 0;
   std::uint64_t probe_value = 0;
 
-  // Seats of processes that write here (shared_queue.h), taken by one after the other; and the
-  // other jobs whose processes may, by their numbers + 1.
-  static constexpr std::size_t most_jobs = 14;
+  // Seats of processes that write here (shared_queue.h), those behind `seats_taken` never taken yet;
+  // and the other jobs whose processes may, by their numbers + 1; 0: a free place.
+  static constexpr std::size_t most_jobs = 510;
   alignas(line_bytes) std::uint32_t seats = 0;
   std::atomic<std::uint32_t> seats_taken{0};
   std::atomic<std::uint32_t> jobs[most_jobs] = {};
@@ -56,7 +56,7 @@ struct SegmentHeader {
   static constexpr std::size_t permits = 256;
   alignas(line_bytes) std::atomic<std::uint64_t> permit[permits] = {};
 };
-static_assert(sizeof(SegmentHeader) == 39 * line_bytes);
+static_assert(sizeof(SegmentHeader) == 70 * line_bytes);
 
 // A range of a process's memory that its peers map as a whole, at their first use of anything in
 // it. RemoteMemory names it by its key, and in it an address that counts from the start of all the

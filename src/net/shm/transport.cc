@@ -31,7 +31,7 @@ std::uint64_t buffer_lines(std::int64_t bytes) {
 }
 
 // Seats beside one for each neighbour: for processes of other jobs.
-constexpr std::uint32_t spare_seats = 64;
+constexpr std::uint32_t spare_seats = 1024;
 
 std::uint32_t seats_for(const boot::Processes& processes) {
   return static_cast<std::uint32_t>(processes.job().local_size()) + spare_seats;
@@ -155,7 +155,12 @@ bool Transport::is_there(Peer& peer) {
   if (!processes_.fetch(peer.rank)) return false;
   const std::uint32_t own_job = processes_.own_name().job;
   if (processes_.name(peer.rank).job == own_job) return true;
-  if (peer.front == nullptr) peer.front = &map_front(peer).header();
+  if (peer.front == nullptr) {
+    // The only rank of a job shares its segment when it meets another one.
+    const Mapping start(processes_.memory_of(peer.rank), {0, Extent::grain});
+    if (start.header().magic == 0) return false;
+    peer.front = &map_front(peer).header();
+  }
   return std::ranges::any_of(peer.front->jobs, [&](const std::atomic<std::uint32_t>& job) {
     return job.load(std::memory_order_acquire) == own_job + 1;
   });
@@ -163,16 +168,19 @@ bool Transport::is_there(Peer& peer) {
 
 // Lets the processes of other jobs write here.
 void Transport::know(Rank processes) {
+  clear_seats();
   if (processes > static_cast<Rank>(processes_.job().size()) && !segment_.is_shared()) {
     segment_.share();
     shared_heap_.emplace(segment_);
   }
   SegmentHeader& header = segment_.front().header();
-  for (Rank process = static_cast<Rank>(processes_.job().size()); process < processes;
-       process += processes_.job_size(process)) {
-    const std::uint32_t number = processes_.name(process).job + 1;
-    const auto place = std::ranges::find_if(
-        header.jobs, [&](const auto& job) { return job.load() == 0 || job.load() == number; });
+  for (const std::uint32_t job : processes_.others()) {
+    const std::uint32_t number = job + 1;
+    const auto is = [](std::uint32_t wanted) {
+      return [wanted](const auto& place) { return place.load() == wanted; };
+    };
+    if (std::ranges::any_of(header.jobs, is(number))) continue;
+    const auto place = std::ranges::find_if(header.jobs, is(0));
     if (place == std::end(header.jobs))
       base::fail(MPI_ERR_OTHER, "shared memory: this process talks to {} other jobs, the most",
                  SegmentHeader::most_jobs);
@@ -234,7 +242,9 @@ Peer& Transport::reach(Peer& peer) {
   peer.header = &header;
   if (peer.rank != rank_) {
     probe(peer);
-    waiter_.meet(header, peer.rank < rank_);
+    // Of this job: what another one's has mapped here goes when the two part.
+    if (peer.rank < static_cast<Rank>(processes_.job().size()))
+      waiter_.meet(header, peer.rank < rank_);
   }
   return peer;
 }
@@ -384,6 +394,8 @@ unsigned Transport::read_queue(Sink& sink) {
     const Delivery delivery(queue_);
     if (line->kind != Kind::pad) {
       Peer* const met = line->place < seated_.size() ? seated_[line->place] : nullptr;
+      if (met == &nobody_) [[unlikely]] // late, for what is over
+        continue;
       Peer& peer = met != nullptr ? *met : meet_in_seat(*line);
       // The peer is back in the queue, so all it wrote into its ring comes before.
       while (peer.ring_read)
@@ -488,6 +500,7 @@ bool Transport::take_up(Sink& sink) {
 
 void Transport::look_for_ended() {
   vain_polls_ = 0;
+  clear_seats();
   const boot::Job& job = processes_.job();
   if (const unsigned failures = job.failures(); failures != failures_seen_) {
     failures_seen_ = failures;
@@ -495,10 +508,11 @@ void Transport::look_for_ended() {
       if (const int rank = job.neighbour(i); job.life(rank) == Life::failed)
         note_end(peers_.get(static_cast<Rank>(rank)));
   }
-  // No count tells of those of other jobs.
+  // No count tells of those of other jobs; and this one does not end with them.
   peers_.for_each([&](Peer& peer) {
-    if (peer.rank >= static_cast<Rank>(job.size()) && processes_.life(peer.rank) == Life::failed)
-      note_end(peer);
+    if (peer.rank < static_cast<Rank>(job.size())) return;
+    const Life life = processes_.life(peer.rank);
+    if (life == Life::failed || life == Life::over) note_end(peer);
   });
   const std::span<const Seat> seats = seats_here();
   queue_.leave_out_abandoned(seats, [&](std::size_t i) {
@@ -560,7 +574,7 @@ RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
 
 std::size_t Transport::memory_bytes() const {
   const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
-  const std::size_t seats = seats_for(processes_) * sizeof(Seat);
+  const std::size_t seats = seats_here().size_bytes();
   return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used() +
          (shared_heap_ ? shared_heap_->used() : 0);
 }

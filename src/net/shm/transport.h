@@ -102,6 +102,7 @@ class Transport : public engine::Transport {
   }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
   void know(Rank processes) override;
+  bool forget(Rank first, Rank processes) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
@@ -158,6 +159,20 @@ class Transport : public engine::Transport {
 
  private:
   enum class Copied : std::uint8_t { yes, refused, failed };
+
+  // What is left of a peer that this process has parted from: it may still write here, until it
+  // says in its seat that it does so no more.
+  struct Parted {
+    std::uint32_t seat = 0;
+    std::byte* ring_memory = nullptr;
+    std::byte* mailbox_block = nullptr;
+    std::optional<std::uint64_t> last_position; // once it has left: all it wrote is before
+  };
+
+  // parting.cc
+  void part_from(Peer& peer);
+  void clear_seats();
+  [[gnu::cold, gnu::noinline]] void free_chunks_of(std::uint32_t seat);
 
   // transport.cc
   void lay_out();
@@ -279,6 +294,8 @@ class Transport : public engine::Transport {
   std::optional<Heap> shared_heap_; // takes its place when the segment is shared later
   PeerTable peers_;
   std::vector<Peer*> seated_; // by their seats here; null: not met yet
+  Peer nobody_;               // ... this: parted from
+  std::vector<Parted> parted_;
 
   // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.
   std::atomic<bool> unfinished_ = false;

@@ -87,6 +87,7 @@ SPECIAL = {
     "weights": weights("in"),
     "out_weights": weights("out"),
     "string": string("String"),
+    "root_string": string("String"),
     "info_string": string("Stripped"),
     **dict.fromkeys(("out_string", "string_or_null"), Special(
         "character(len=*)", "char* {name}", "OutString({name}, {name}_length, {capacity})", "out",

@@ -57,6 +57,7 @@ void Transport::consider_ring(Peer& peer) {
 void Transport::make_mailbox(Peer& peer) {
   auto* const memory = static_cast<std::byte*>(heap().allocate(Mailbox::bytes));
   if (memory == nullptr) return;
+  peer.mailbox_block = memory;
   peer.mailbox_memory = Mailbox::begin(memory);
   std::memset(peer.mailbox_memory, 0, line_bytes);
 }

@@ -18,7 +18,8 @@
 namespace macadam::net::shm {
 
 // A process's place in the segment of another, in a line of its own: who it is, and what it is
-// about to take, or took last. Its number there is how the two speak of the writer.
+// about to take, or took last. Its number there is how the two speak of the writer. When the two
+// have parted another process may have it.
 struct alignas(line_bytes) Seat {
   struct Lines {
     std::uint64_t position = 0;
@@ -35,23 +36,41 @@ struct alignas(line_bytes) Seat {
     return {stated >> count_bits, static_cast<std::uint32_t>(stated & ((1u << count_bits) - 1))};
   }
 
+  // For one process; false if it is another's.
+  [[nodiscard]] bool take() {
+    State seen = State::free;
+    return state_.load(std::memory_order_relaxed) == seen &&
+           state_.compare_exchange_strong(seen, State::taken, std::memory_order_acquire);
+  }
   void name(boot::ProcessName its) {
     name_ = its;
-    named_.store(1, std::memory_order_release);
+    state_.store(State::named, std::memory_order_release);
   }
   // Nothing: the process has not come so far.
   [[nodiscard]] std::optional<boot::ProcessName> name() const {
-    if (named_.load(std::memory_order_acquire) == 0) return std::nullopt;
+    const State now = state_.load(std::memory_order_acquire);
+    if (now == State::free || now == State::taken) return std::nullopt;
     return name_;
+  }
+  // The last that its process does here; and what the owner of the segment does then.
+  void leave() { state_.store(State::left, std::memory_order_release); }
+  [[nodiscard]] bool was_left() const {
+    return state_.load(std::memory_order_acquire) == State::left;
+  }
+  void give_to_others() {
+    withdraw();
+    state_.store(State::free, std::memory_order_release);
   }
 
  private:
   static constexpr unsigned count_bits = 8;
   static_assert(lines_for(longest_inline) < 1u << count_bits);
 
+  enum class State : std::uint32_t { free, taken, named, left };
+
   std::atomic<std::uint64_t> word{0};
   boot::ProcessName name_;
-  std::atomic<std::uint32_t> named_{0};
+  std::atomic<State> state_{State::free};
 };
 static_assert(sizeof(Seat) == line_bytes);
 
@@ -65,12 +84,16 @@ inline constexpr std::uint64_t seats_offset = sizeof(SegmentHeader);
 // are taken.
 inline std::optional<std::uint32_t> take_seat(std::byte* front, boot::ProcessName its) {
   auto& header = *reinterpret_cast<SegmentHeader*>(front);
-  std::uint32_t next = header.seats_taken.load(std::memory_order_relaxed);
-  do
-    if (next >= header.seats) return std::nullopt;
-  while (!header.seats_taken.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
-  seats_in(front, header.seats)[next].name(its);
-  return next;
+  const std::span<Seat> seats = seats_in(front, header.seats);
+  for (std::uint32_t place = 0; place < header.seats; ++place) {
+    if (!seats[place].take()) continue;
+    std::uint32_t end = header.seats_taken.load(std::memory_order_relaxed);
+    while (end <= place && !header.seats_taken.compare_exchange_weak(end, place + 1))
+      continue;
+    seats[place].name(its);
+    return place;
+  }
+  return std::nullopt;
 }
 
 // A peer's end of the queue, or the owner's own for messages to itself.

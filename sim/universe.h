@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/universe.h"
+#include "sim/scheduler.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macadam::sim {
+
+class Rank;
+
+// What jobs ask of the world's launcher, beyond their own: what mpiexec keeps. All in virtual time.
+class Exchange {
+ public:
+  // Something asked for. The asking rank keeps it, and the exchange while it is open.
+  struct Question {
+    Rank* rank = nullptr;
+    bool open = true;
+    int error = 0; // class, once it is not open; 0: none
+    std::string text;
+    boot::Met met;         // of a meeting
+    boot::Spawned spawned; // of a spawn
+    std::string port;      // of a look at a name; or that it waits at
+    int socket = -1;       // of a join
+  };
+  using Asked = std::shared_ptr<Question>;
+
+  // Starts a job of commands; gives its number.
+  using Start = std::function<int(const std::vector<boot::SpawnCommand>& commands,
+                                  const std::vector<int>& ranks, const boot::Met& parent)>;
+
+  // `room`: how many processes may run at a time. `delay`: what an answer takes.
+  Exchange(Scheduler& scheduler, Time delay, Start start)
+      : scheduler_(scheduler), delay_(delay), start_(std::move(start)) {}
+
+  int room = 1 << 30;
+  int running = 0; // processes, of all jobs
+  std::function<bool(const std::string& program)> knows;
+
+  Asked spawn(Rank& rank, std::vector<boot::SpawnCommand> commands);
+  std::string open_port(Rank& rank);
+  void close_port(const Rank& rank, const std::string& port);
+  Asked accept(Rank& rank, const std::string& port, std::optional<double> longest);
+  Asked connect(Rank& rank, const std::string& port, std::optional<double> longest);
+  Asked join(Rank& rank, int socket);
+  Asked publish(Rank& rank, const std::string& service, const std::string& port);
+  Asked unpublish(Rank& rank, const std::string& service, const std::string& port);
+  Asked look_up(Rank& rank, const std::string& service);
+  Asked answer(Rank& rank) { return later(rank, {}); } // nothing but a moment
+  // The rank has ended: what it owned goes, and those that wait for it are told.
+  void end_of(const Rank& rank);
+
+ private:
+  struct Port {
+    Rank* owner;
+    std::deque<Asked> accepting, connecting;
+  };
+  struct Name {
+    const Rank* owner;
+    std::string port;
+  };
+
+  Asked ask(Rank& rank);
+  Asked later(Rank& rank, std::function<void(Question&)> what);
+  void close(const Asked& asked);
+  void fail(const Asked& asked, int error, std::string text);
+  void time_out(const Asked& asked, std::optional<double> longest, const char* what);
+  void match(Port& port);
+  void introduce(const Asked& one, const Asked& other);
+  void close_port(std::map<std::string, Port>::iterator port, const char* why);
+
+  Scheduler& scheduler_;
+  const Time delay_;
+  const Start start_;
+  std::map<std::string, Port> ports_;
+  std::map<std::string, Name> names_;
+  std::vector<Asked> joining_;
+  std::uint64_t last_port_ = 0;
+  std::uint32_t last_meeting_ = 0;
+};
+
+// The launcher's ticket of a job of this world.
+boot::JobTicket ticket_of(int job);
+int job_of(const boot::JobTicket& ticket);
+
+// Its face to one rank.
+std::unique_ptr<boot::Universe> make_universe(Rank& rank, Exchange& exchange,
+                                              std::optional<boot::Met> parent);
+
+} // namespace macadam::sim

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/universe.h"
+#include "engine/team.h"
+
+#include <cstdint>
+#include <list>
+
+namespace macadam::mpi {
+
+class Process;
+
+// Another job that this process knows, since they have, or had, a communicator in common.
+struct KnownJob {
+  const boot::Job* job = nullptr; // the universe owns it
+  boot::JobTicket ticket = {};    // for those that this process introduces to it
+  engine::Rank first = 0;         // index of its rank 0, see boot::Processes
+  std::uint32_t size = 0;
+  std::uint64_t uses = 0; // its processes in the groups of this one
+
+  [[nodiscard]] bool has(engine::Rank process) const { return process - first < size; }
+};
+
+// All of them, in the order in which they were met. Those of communicators are met together, by
+// joint.h.
+class Jobs {
+ public:
+  [[nodiscard]] bool empty() const { return known_.empty(); }
+  // Null if it is not known.
+  [[nodiscard]] KnownJob* find(std::uint32_t number);
+  [[nodiscard]] KnownJob* of(engine::Rank process);
+  void add(const KnownJob& job) { known_.push_back(job); }
+  void erase(std::uint32_t number);
+
+  // A group of these processes is made, or gone.
+  void hold(const engine::RankMap& ranks) { count(ranks, +1); }
+  void release(const engine::RankMap& ranks) { count(ranks, -1); }
+
+ private:
+  void count(const engine::RankMap& ranks, int change);
+
+  std::list<KnownJob> known_;
+};
+
+} // namespace macadam::mpi

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/joint.h"
+
+#include "mpi/collectives.h"
+#include "mpi/comm_create.h"
+#include "mpi/context.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace macadam::mpi {
+namespace {
+
+using boot::ProcessName;
+using engine::Envelope;
+using engine::Rank;
+using engine::RankMap;
+
+constexpr int part_tag = create_tag - 1;
+constexpr unsigned meeting_tags = 1 << 8; // of meetings of the same two processes at a time
+
+// --- What leaders tell each other ----------------------------------------------------------------
+
+struct Side {
+  ProcessName leader;
+  std::int32_t size = 0;  // of the group
+  std::uint32_t jobs = 0; // that it has processes of
+};
+
+// A job, for processes that may not know it.
+struct Introduction {
+  std::uint32_t number = 0;
+  boot::JobTicket ticket = {};
+};
+
+// Then this, for all of the other group: a context, names and introductions one after the other.
+struct Roster {
+  std::uint64_t context = 0;
+  std::vector<ProcessName> names;
+  std::vector<Introduction> jobs;
+
+  Roster() = default;
+  Roster(const Side& side, bool joint)
+      : names(static_cast<std::size_t>(side.size)), jobs(joint ? side.jobs : 0) {}
+
+  [[nodiscard]] std::vector<std::byte> packed() const {
+    std::vector<std::byte> bytes(size());
+    visit(*this, [at = bytes.data()](const void* part, std::size_t size) mutable {
+      if (size > 0) std::memcpy(at, part, size); // NOLINT: cold
+      at += size;
+    });
+    return bytes;
+  }
+  void unpack(const std::vector<std::byte>& bytes) {
+    visit(*this, [at = bytes.data()](void* part, std::size_t size) mutable {
+      if (size > 0) std::memcpy(part, at, size);
+      at += size;
+    });
+  }
+  [[nodiscard]] std::size_t size() const {
+    return sizeof context + names.size() * sizeof(ProcessName) + jobs.size() * sizeof(Introduction);
+  }
+
+ private:
+  template <class Self, class Visit>
+  static void visit(Self& self, Visit&& visit) {
+    visit(&self.context, sizeof self.context);
+    visit(self.names.data(), self.names.size() * sizeof(ProcessName));
+    visit(self.jobs.data(), self.jobs.size() * sizeof(Introduction));
+  }
+};
+
+// The jobs of a group, each once.
+std::vector<std::uint32_t> jobs_of(const std::vector<ProcessName>& names) {
+  std::vector<std::uint32_t> jobs;
+  for (const ProcessName& name : names)
+    if (std::ranges::find(jobs, name.job) == jobs.end()) jobs.push_back(name.job);
+  return jobs;
+}
+
+std::vector<Introduction> introductions_to(Process& self, const std::vector<std::uint32_t>& jobs) {
+  std::vector<Introduction> made;
+  for (const std::uint32_t number : jobs) {
+    const KnownJob* const other = self.jobs.find(number);
+    made.push_back(
+        {number, other != nullptr ? other->ticket : universe_of(self, MPI_ERR_OTHER).own_ticket()});
+  }
+  return made;
+}
+
+// --- Messages that end, come what may ------------------------------------------------------------
+
+// MPI_SUCCESS, or the class of what has happened instead.
+int hear(Process& self, Rank from, const Envelope& envelope, void* data, std::size_t bytes,
+         std::optional<double> until = {}) {
+  engine::Engine& engine = *self.instance->engine;
+  const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
+  engine::ReceiveRequest* const received = engine.receive(&engine.peer(from), envelope, what);
+  const auto late = [&] { return until && self.instance->nearest().now() > *until; };
+  constexpr unsigned look_us = 10'000;
+  self.instance->wait_until([&] { return received->complete || late(); },
+                            until ? look_us : Instance::longest_sleep_us);
+  const bool is_late = !received->complete;
+  if (is_late) {
+    engine.cancel(*received);
+    self.instance->wait_until([&] { return received->complete; });
+  }
+  const engine::Status status = received->status;
+  engine.release(received);
+  if (is_late && status.bytes != bytes) return MPI_ERR_PENDING;
+  if (status.error != MPI_SUCCESS) return status.error;
+  return status.bytes == bytes ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
+// The two leaders swap data. Throws if the other one has ended, or is late.
+void swap(Process& self, const Route& route, const void* mine, std::size_t my_bytes, void* theirs,
+          std::size_t their_bytes) {
+  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(my_bytes),
+                         &self.types[MPI_BYTE]};
+  engine::Engine& engine = *self.instance->engine;
+  auto* const sent =
+      engine.send(engine.peer(route.other), route.out, out, engine::SendMode::standard);
+  const int error = hear(self, route.other, route.in, theirs, their_bytes, route.until);
+  if (sent != nullptr) {
+    if (error == MPI_SUCCESS) self.instance->wait_until([&] { return sent->complete; });
+    engine.release(sent);
+  }
+  if (error == MPI_SUCCESS) return;
+  const ProcessName name = name_of(self, route.other);
+  if (error == MPI_ERR_PENDING)
+    base::fail(route.gone,
+               "rank {} of job {:#x}, which leads the other group, has not answered in time (info "
+               "key timeout)",
+               name.rank, name.job);
+  base::fail(error == MPI_ERR_PROC_ABORTED ? route.gone : error,
+             "rank {} of job {:#x}, which leads the other group, has ended", name.rank, name.job);
+}
+
+// --- The parts of join_groups() ------------------------------------------------------------------
+
+// What a leader knows of the other group once the two have talked.
+struct Meeting {
+  Side theirs;
+  std::uint32_t joint = 0; // there are several jobs
+  std::uint32_t jobs = 0;  // that are introduced
+  std::uint64_t context = 0;
+};
+
+Meeting talk(Process& self, const Communicator& local, const Route& route, Roster& theirs) {
+  Roster mine;
+  mine.names = names_of(self, local.local->ranks);
+  const std::vector<std::uint32_t> jobs = jobs_of(mine.names);
+  const Side side{self.runtime->processes().own_name(), local.size(),
+                  static_cast<std::uint32_t>(jobs.size())};
+  Meeting meeting;
+  swap(self, route, &side, sizeof side, &meeting.theirs, sizeof meeting.theirs);
+  const bool joint =
+      jobs.size() > 1 || meeting.theirs.jobs > 1 || meeting.theirs.leader.job != side.leader.job;
+  mine.context = self.instance->new_context(joint);
+  if (joint) mine.jobs = introductions_to(self, jobs);
+  theirs = Roster(meeting.theirs, joint);
+  std::vector<std::byte> in(theirs.size());
+  const std::vector<std::byte> out = mine.packed();
+  swap(self, route, out.data(), out.size(), in.data(), in.size());
+  theirs.unpack(in);
+  meeting.context = theirs.context = std::min(mine.context, theirs.context);
+  meeting.joint = joint ? 1 : 0;
+  meeting.jobs = static_cast<std::uint32_t>(theirs.jobs.size());
+  return meeting;
+}
+
+// The processes as this one knows them, after it has met their jobs.
+std::vector<Rank> known(Process& self, const Roster& roster) {
+  for (const Introduction& job : roster.jobs)
+    if (job.number != self.job->number() && self.jobs.find(job.number) == nullptr)
+      meet(self, job.ticket);
+  std::vector<Rank> list;
+  for (const ProcessName& name : roster.names) {
+    const auto found = self.runtime->processes().find(name);
+    if (!found)
+      base::fail(MPI_ERR_INTERN, "rank {} of job {:#x} is of a job that this process does not know",
+                 name.rank, name.job);
+    list.push_back(*found);
+  }
+  return list;
+}
+
+// All of both groups throw if one of them has an error. `route` is the leader's.
+void agree(Process& self, Communicator& local, int leader, const Route* route,
+           const std::optional<base::Error>& error) {
+  const std::int32_t mine = error ? error->error_class : MPI_SUCCESS;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(local.size()));
+  allgather_bytes(self, local, &mine, sizeof mine, all.data());
+  const auto first = std::ranges::find_if(all, [](std::int32_t e) { return e != MPI_SUCCESS; });
+  const std::int32_t ours = first != all.end() ? *first : MPI_SUCCESS;
+  std::optional<base::Error> others;
+  if (route != nullptr) {
+    std::int32_t theirs = MPI_SUCCESS;
+    try {
+      swap(self, *route, &ours, sizeof ours, &theirs, sizeof theirs);
+      if (theirs != MPI_SUCCESS)
+        others.emplace(theirs, "a process of the other group could not meet the jobs of this one");
+    } catch (...) {
+      others = base::caught("to make a communicator");
+    }
+  }
+  if (first != all.end()) share_error(self, local, static_cast<int>(first - all.begin()), error);
+  share_error(self, local, leader, others);
+}
+
+} // namespace
+
+ProcessName name_of(const Process& self, Rank process) {
+  return self.runtime->processes().name(process);
+}
+
+std::vector<ProcessName> names_of(const Process& self, const RankMap& ranks) {
+  std::vector<ProcessName> names;
+  for (int i = 0; i < ranks.size(); ++i)
+    names.push_back(name_of(self, ranks[i]));
+  return names;
+}
+
+Communicator& join_groups(Process& self, Communicator& local, int leader, const Route* route,
+                          const std::optional<base::Error>& failed) {
+  std::optional<base::Error> error = failed;
+  Meeting meeting;
+  Roster theirs;
+  if (route != nullptr) {
+    try {
+      meeting = talk(self, local, *route, theirs);
+    } catch (...) {
+      error = base::caught("to make a communicator");
+    }
+  }
+  share_error(self, local, leader, error);
+  bcast_bytes(self, local, &meeting, sizeof meeting, leader);
+  if (route == nullptr) theirs = Roster(meeting.theirs, meeting.joint != 0);
+  std::vector<std::byte> packed = theirs.packed();
+  bcast_bytes(self, local, packed.data(), packed.size(), leader);
+  theirs.unpack(packed);
+
+  std::vector<Rank> others;
+  try {
+    others = known(self, theirs);
+  } catch (...) {
+    error = base::caught("to meet another job");
+  }
+  if (meeting.joint != 0) agree(self, local, leader, route, error);
+  if (error) throw base::Error(*error);
+  for (const Rank other : others) {
+    if (local.local->ranks.find(other) >= 0) {
+      base::fail(MPI_ERR_COMM,
+                 "rank {} of MPI_COMM_WORLD is in both groups; those of an "
+                 "intercommunicator must be disjoint",
+                 other);
+    }
+  }
+  Group& remote = make_group(self, RankMap(std::move(others)), local.local->session);
+  return make_communicator(self, meeting.context, share(*local.local), &remote, *local.errhandler);
+}
+
+// Both use a context that no leader gives out, by the lesser of their names.
+Route route_to(Process& self, const boot::Met& met, std::optional<double> until) {
+  const boot::Job& job = meet(self, met.job);
+  const ProcessName other{job.number(), met.rank};
+  const auto process = self.runtime->processes().find(other);
+  if (!process)
+    base::fail(MPI_ERR_INTERN, "rank {} of a job of {} has answered", met.rank, job.size());
+  const std::uint64_t context =
+      joint_context_of(std::min(self.runtime->processes().own_name(), other), 0);
+  const Envelope envelope{context, 0, static_cast<std::int32_t>(met.meeting % meeting_tags)};
+  return {*process, envelope, envelope, until, MPI_ERR_PROC_ABORTED};
+}
+
+boot::Universe& universe_of(Process& self, int error_class) {
+  if (boot::Universe* const universe = self.job->universe()) return *universe;
+  base::fail(error_class, "this process has no launcher that could start or find other jobs; start "
+                          "the program by mpiexec");
+}
+
+void share_error(Process& self, Communicator& comm, int root,
+                 const std::optional<base::Error>& error) {
+  struct {
+    std::int32_t error_class = MPI_SUCCESS;
+    std::uint32_t bytes = 0;
+  } head;
+  std::string text;
+  if (comm.rank() == root && error) {
+    text = error->text;
+    head = {error->error_class, static_cast<std::uint32_t>(text.size())};
+  }
+  bcast_bytes(self, comm, &head, sizeof head, root);
+  if (head.error_class == MPI_SUCCESS) return;
+  text.resize(head.bytes);
+  bcast_bytes(self, comm, text.data(), text.size(), root);
+  if (comm.rank() != root) text = fmt::format("rank {} of {}: {}", root, describe(comm), text);
+  throw base::Error(head.error_class, text);
+}
+
+const boot::Job& meet(Process& self, const boot::JobTicket& ticket) {
+  const boot::Job* const job = await(self, universe_of(self, MPI_ERR_OTHER).meet(ticket));
+  if (job->number() == self.job->number() || self.jobs.find(job->number()) != nullptr) return *job;
+  boot::Processes& processes = self.runtime->processes();
+  const Rank first = processes.add(*job);
+  self.instance->engine->know(processes.size());
+  self.jobs.add({job, ticket, first, static_cast<std::uint32_t>(job->size()), 0});
+  return *job;
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+namespace {
+
+// Members of other jobs; with the group that each is in.
+template <class Visit>
+void for_each_foreign(Process& self, const Communicator& comm, Visit&& visit) {
+  for (const Group* const group : {comm.local, comm.remote})
+    for (int i = 0; group != nullptr && i < group->ranks.size(); ++i)
+      if (KnownJob* const job = self.jobs.of(group->ranks[i])) visit(*job, group->ranks[i], *group);
+}
+
+// Whether no other group of this process has any of the communicator's other jobs, and it has
+// talked to none of these jobs' processes but members.
+bool is_last(Process& self, Communicator& comm) {
+  bool last = comm.references == 1;
+  std::unordered_map<const KnownJob*, std::uint64_t> members;
+  std::unordered_set<Rank> all;
+  for_each_foreign(self, comm, [&](const KnownJob& job, Rank rank, const Group& group) {
+    ++members[&job];
+    all.insert(rank);
+    last = last && group.references == 1; // or else a communicator or handle shares it
+  });
+  for (const auto& [job, count] : members)
+    last =
+        last && job->uses == count && !self.instance->engine->has_to_do_with(job->first, job->size);
+  self.instance->engine->peers().for_each([&](const engine::Peer& peer) {
+    const KnownJob* const job = self.jobs.of(peer.rank);
+    if (job != nullptr && members.contains(job)) last = last && all.contains(peer.rank);
+  });
+  return last;
+}
+
+// A word sent and heard along a binomial tree of a group: each waits for a few processes that it
+// names, of which each sends or ends, so all come to the end. The word is 1 where all say 1.
+class Parting {
+ public:
+  Parting(Process& self, const engine::Team& team, std::uint8_t word)
+      : self_(self), team_(team), word_(word) {}
+  [[nodiscard]] std::uint8_t word() const { return word_; }
+
+  void gather() {
+    for (int below = 1; below < team_.size() && (team_.rank & below) == 0; below *= 2)
+      if (team_.rank + below < team_.size()) hear_from(team_.rank + below);
+    if (team_.rank != 0) tell(team_.rank & (team_.rank - 1));
+  }
+  void release(std::uint8_t word) {
+    word_ = word;
+    if (team_.rank != 0) hear_from(team_.rank & (team_.rank - 1));
+    const auto size = static_cast<unsigned>(team_.size());
+    const int reach =
+        team_.rank == 0 ? static_cast<int>(std::bit_ceil(size)) : team_.rank & -team_.rank;
+    for (int below = reach / 2; below > 0; below /= 2)
+      if (team_.rank + below < team_.size()) tell(team_.rank + below);
+  }
+  void tell(int to) {
+    try {
+      send_bytes(self_, (*team_.peers)[to], {team_.context, team_.rank, part_tag}, &word_, 1);
+    } catch (const std::exception&) { // it has ended
+    }
+  }
+  void hear_from(int from) {
+    std::uint8_t its = 0;
+    try {
+      hear(self_, (*team_.peers)[from], {team_.context, from, part_tag}, &its, 1);
+    } catch (const std::exception&) { // the same
+    }
+    word_ &= its;
+  }
+
+ private:
+  Process& self_;
+  const engine::Team& team_;
+  std::uint8_t word_;
+};
+
+// Waits until the networks have let go of the job, whose processes do the same.
+void forget(Process& self, KnownJob& job) {
+  engine::Engine& engine = *self.instance->engine;
+  boot::Processes& processes = self.runtime->processes();
+  processes.hide(*job.job);
+  constexpr unsigned look_us = 1'000;
+  self.instance->wait_until([&] { return engine.forget(job.first, job.size); }, look_us);
+  processes.remove(*job.job);
+}
+
+} // namespace
+
+std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
+  std::vector<std::uint32_t> numbers;
+  for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
+    const std::uint32_t number = job.job->number();
+    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  });
+  return numbers;
+}
+
+bool part(Process& self, Communicator& comm) {
+  Parting inside(self, comm.inside, is_last(self, comm) ? 1 : 0);
+  inside.gather();
+  std::uint8_t word = inside.word();
+  if (comm.inter() && comm.rank() == 0) {
+    engine::Team leaders = comm.p2p;
+    leaders.context += static_cast<std::uint64_t>(SubContext::create);
+    Parting outside(self, leaders, word);
+    outside.tell(0);
+    outside.hear_from(0);
+    word = outside.word();
+  }
+  inside.release(comm.rank() == 0 ? word : 1);
+  return inside.word() != 0;
+}
+
+// In the order of contexts, which is the same everywhere.
+void part_all(Process& self) {
+  std::vector<Communicator*> joint;
+  for (Communicator& comm : self.instance->live_communicators)
+    if (is_joint(comm) && comm.kind == base::ObjectKind::communicator) joint.push_back(&comm);
+  std::ranges::sort(joint, {}, [](const Communicator* comm) { return comm->p2p.context; });
+  for (Communicator* const comm : joint)
+    part(self, *comm);
+}
+
+void forget(Process& self, const std::vector<std::uint32_t>& jobs) {
+  for (const std::uint32_t number : jobs) {
+    KnownJob* const job = self.jobs.find(number);
+    if (job == nullptr || job->uses != 0) continue;
+    const boot::Job* const gone = job->job;
+    forget(self, *job);
+    self.jobs.erase(number);
+    universe_of(self, MPI_ERR_OTHER).forget(*gone);
+  }
+}
+
+// Handles of groups may be left, whose numbers are then nobody else's.
+void forget_all(Process& self) {
+  for (const std::uint32_t number : self.runtime->processes().others()) {
+    const KnownJob* const job = self.jobs.find(number);
+    if (job == nullptr || job->uses != 0) continue;
+    const boot::Job* const gone = job->job;
+    self.runtime->processes().remove(*gone);
+    self.jobs.erase(number);
+    self.job->universe()->forget(*gone);
+  }
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/error.h"
+#include "boot/universe.h"
+#include "mpi/communicator.h"
+#include "mpi/process.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+// Communicators of processes that do not know each other yet, as their jobs have just met. The
+// leaders of the two groups tell each other who is in theirs, with the tickets of the jobs, and
+// each tells its own group; then every process meets the jobs that it does not know. What goes
+// wrong anywhere is an error of all.
+namespace macadam::mpi {
+
+// A process as it is named to others, and as this one knows it.
+boot::ProcessName name_of(const Process& self, engine::Rank process);
+std::vector<boot::ProcessName> names_of(const Process& self, const engine::RankMap& ranks);
+
+// How the leader of a group reaches the other's: what it sends is matched by `out`, what it
+// receives by `in`.
+struct Route {
+  engine::Rank other = 0;
+  engine::Envelope out;
+  engine::Envelope in;
+  std::optional<double> until;     // time of Transport::now() at which it stops waiting
+  int gone = MPI_ERR_PROC_ABORTED; // the error if the other one has ended, or is late
+};
+
+// An intercommunicator of `local`'s ranks and those of another group, which does the same. `way` is
+// the leader's: it is called there alone, and what it throws is thrown at all of `local`.
+template <class Way>
+Communicator& join_groups(Process& self, Communicator& local, int leader, Way&& way);
+
+// The route between two processes that their launchers have brought together. Meets the job.
+Route route_to(Process& self, const boot::Met& met, std::optional<double> until);
+
+// What lies beyond the job. Throws `error_class` if there is nothing, as this process has no
+// launcher.
+boot::Universe& universe_of(Process& self, int error_class);
+
+// Waits for the launcher, making progress.
+template <class Result>
+Result await(Process& self, boot::PendingResult<Result> pending) {
+  constexpr unsigned look_us = 200;
+  self.instance->wait_until([&] { return pending->done(); }, look_us);
+  return pending->take();
+}
+
+// All of an intracommunicator throw the error of rank `root`, or none does.
+void share_error(Process& self, Communicator& comm, int root,
+                 const std::optional<base::Error>& error);
+
+// Knows the job from now on, and may talk to its processes. The same job at each call; this
+// process's own for its own ticket.
+const boot::Job& meet(Process& self, const boot::JobTicket& ticket);
+
+// Whether a communicator may have processes of several jobs.
+inline bool is_joint(const Communicator& comm) {
+  return comm.p2p.context >> 63 != 0;
+}
+
+// All processes of the communicator have come so far, or have ended. Nobody is left waiting by
+// others that end meanwhile. True if all say so of each other: this communicator is the last that
+// they have in common with any process of the other jobs.
+bool part(Process& self, Communicator& comm);
+// The same for all that have such a communicator, in MPI_Finalize.
+void part_all(Process& self);
+// What part() has said is true, and the communicator is gone: of its processes those of other jobs
+// are not known any more.
+void forget(Process& self, const std::vector<std::uint32_t>& jobs);
+// An instance has ended.
+void forget_all(Process& self);
+// Numbers of the other jobs that the communicator has processes of.
+std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm);
+
+// --- Of the template -----------------------------------------------------------------------------
+
+Communicator& join_groups(Process& self, Communicator& local, int leader, const Route* route,
+                          const std::optional<base::Error>& error);
+
+template <class Way>
+Communicator& join_groups(Process& self, Communicator& local, int leader, Way&& way) {
+  std::optional<Route> route;
+  std::optional<base::Error> error;
+  if (local.rank() == leader) {
+    try {
+      route = way();
+    } catch (...) {
+      error = base::caught("to make a communicator");
+    }
+  }
+  return join_groups(self, local, leader, route ? &*route : nullptr, error);
+}
+
+} // namespace macadam::mpi

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Processes of other jobs that this one talks to no more. The two part without a word more: each
+// leaves its seat in the other's segment as the last that it does there, and keeps what the other
+// may write to until that one has left its own.
+#include "net/shm/transport.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace macadam::net::shm {
+
+bool Transport::forget(Rank first, Rank processes) {
+  bool busy = false;
+  const auto look = [&](const auto& work) { busy = busy || work.peer->rank - first < processes; };
+  for (const Stream& stream : streams_)
+    look(stream);
+  for (const PendingGet& get : gets_)
+    look(get);
+  if (busy) return false;
+  peers_.take_out(first, processes, [this](Peer& peer) { part_from(peer); });
+  const std::uint32_t job = processes_.name(first).job + 1;
+  for (std::atomic<std::uint32_t>& known : segment_.front().header().jobs)
+    if (known.load() == job) known.store(0);
+  return true;
+}
+
+void Transport::part_from(Peer& peer) {
+  for (auto* const list : {&rings_, &owing_, &awaited_, &ended_})
+    std::erase(*list, &peer);
+  take_chunks_back(peer);
+  if (peer.ring_memory != nullptr) --rings_given_;
+  const std::span<const Seat> seats = seats_here();
+  const boot::ProcessName name = processes_.name(peer.rank);
+  seated_.resize(std::max(seated_.size(), seats.size()));
+  for (std::uint32_t place = 0; place < seats.size(); ++place) {
+    if (seats[place].name() != name || seated_[place] == &nobody_) continue;
+    seated_[place] = &nobody_;
+    parted_.push_back({place,
+                       std::exchange(peer.ring_memory, nullptr),
+                       std::exchange(peer.mailbox_block, nullptr),
+                       {}});
+  }
+  if (peer.header != nullptr) {
+    std::byte* const front = reinterpret_cast<std::byte*>(peer.header);
+    seats_in(front, peer.header->seats)[peer.seat].leave();
+  }
+}
+
+// Those that their processes have left are for others, once all is read that was written from
+// there.
+void Transport::clear_seats() {
+  std::erase_if(parted_, [this](Parted& gone) {
+    SegmentHeader& header = segment_.front().header();
+    Seat& seat = seats_in(segment_.front().base(), header.seats)[gone.seat];
+    if (!gone.last_position && seat.was_left()) gone.last_position = queue_.taken();
+    if (!gone.last_position || queue_.position() < *gone.last_position) return false;
+    free_chunks_of(gone.seat);
+    free(gone.ring_memory);
+    free(gone.mailbox_block);
+    seated_[gone.seat] = nullptr;
+    seat.give_to_others();
+    return true;
+  });
+}
+
+void Transport::free_chunks_of(std::uint32_t seat) {
+  for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
+    if (chunks_.holder(chunk) == seat) chunks_.free(chunk);
+}
+
+} // namespace macadam::net::shm

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs that start others, meet and part, over a simulated network.
+#include "sim/world.h"
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace macadam::test {
+namespace {
+
+using sim::Outcome;
+using sim::World;
+using sim::WorldOptions;
+using Arguments = std::vector<std::string>;
+
+WorldOptions smooth(int ranks, std::uint64_t seed = 1) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.seed = seed;
+  options.settings.emplace();
+  return options;
+}
+
+WorldOptions rough(int ranks, std::uint64_t seed) {
+  WorldOptions options = smooth(ranks, seed);
+  options.faults.datagram_loss = 0.2;
+  options.faults.datagram_duplication = 0.2;
+  options.faults.datagram_reordering = 0.3;
+  options.faults.jitter = 3;
+  options.faults.progress_thread_jitter_ns = 20000;
+  options.faults.split_writes = true;
+  options.faults.shuffle = true;
+  return options;
+}
+
+void expect_finished(const Outcome& outcome) {
+  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+  EXPECT_EQ(outcome.exit_code, 0);
+}
+
+int class_of(int code) {
+  int its = MPI_SUCCESS;
+  MPI_Error_class(code, &its);
+  return its;
+}
+
+int size_of(MPI_Comm comm) {
+  int size = 0;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+int rank_of(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+int remote_size_of(MPI_Comm comm) {
+  int size = 0;
+  MPI_Comm_remote_size(comm, &size);
+  return size;
+}
+
+// All of both groups hear from all: by messages, and by a collective.
+void talk(MPI_Comm inter) {
+  const int remote = remote_size_of(inter), mine = rank_of(inter);
+  std::vector<int> from(static_cast<std::size_t>(remote), -1);
+  std::vector<MPI_Request> requests;
+  for (int other = 0; other < remote; ++other) {
+    MPI_Irecv(&from[static_cast<std::size_t>(other)], 1, MPI_INT, other, 5, inter,
+              &requests.emplace_back());
+    MPI_Isend(&mine, 1, MPI_INT, other, 5, inter, &requests.emplace_back());
+  }
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  for (int other = 0; other < remote; ++other)
+    EXPECT_EQ(from[static_cast<std::size_t>(other)], other);
+  int sum = 0, one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
+  EXPECT_EQ(sum, remote);
+}
+
+MPI_Comm spawn(const char* program, int count, MPI_Comm comm, Arguments arguments = {}) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  MPI_Comm inter = MPI_COMM_NULL;
+  std::vector<int> codes(static_cast<std::size_t>(count), -1);
+  MPI_Comm_spawn(program, argv.data(), count, MPI_INFO_NULL, 0, comm, &inter, codes.data());
+  EXPECT_EQ(codes, std::vector<int>(static_cast<std::size_t>(count), MPI_SUCCESS));
+  return inter;
+}
+
+MPI_Comm parent() {
+  MPI_Comm found = MPI_COMM_NULL;
+  MPI_Comm_get_parent(&found);
+  return found;
+}
+
+int child(int rank, const Arguments&) {
+  MPI_Init(nullptr, nullptr);
+  MPI_Comm up = parent();
+  EXPECT_NE(up, MPI_COMM_NULL);
+  EXPECT_EQ(rank_of(MPI_COMM_WORLD), rank);
+  talk(up);
+  MPI_Comm_disconnect(&up);
+  EXPECT_EQ(parent(), MPI_COMM_NULL);
+  MPI_Finalize();
+  return 0;
+}
+
+TEST(Spawn, makes_an_intercommunicator_of_parents_and_children) {
+  for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    WorldOptions options = rough(3, seed);
+    options.programs["child"] = child;
+    expect_finished(World(options).run([](int) {
+      MPI_Init(nullptr, nullptr);
+      EXPECT_EQ(parent(), MPI_COMM_NULL);
+      MPI_Comm down = spawn("child", 4, MPI_COMM_WORLD);
+      EXPECT_EQ(remote_size_of(down), 4);
+      talk(down);
+      MPI_Comm_disconnect(&down);
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
+// Without MPI_Comm_disconnect, MPI_Finalize waits for all that are connected.
+TEST(Spawn, ends_by_finalize_of_all) {
+  WorldOptions options = rough(2, 1);
+  options.programs["child"] = [](int, const Arguments&) {
+    MPI_Init(nullptr, nullptr);
+    talk(parent());
+    MPI_Finalize();
+    return 0;
+  };
+  expect_finished(World(options).run([](int) {
+    MPI_Init(nullptr, nullptr);
+    talk(spawn("child", 3, MPI_COMM_WORLD));
+    MPI_Finalize();
+    return 0;
+  }));
+}
+
+TEST(Spawn, refuses_at_all_ranks_what_cannot_be_started) {
+  WorldOptions options = smooth(2);
+  options.room = 5;
+  options.programs["child"] = child;
+  expect_finished(World(options).run([](int) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm inter = MPI_COMM_NULL;
+    int* size = nullptr;
+    int flag = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, static_cast<void*>(&size), &flag);
+    EXPECT_TRUE(flag != 0 && *size == 5);
+    for (const char* program : {"nothing", "child"})
+      EXPECT_EQ(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 4, MPI_INFO_NULL, 1, MPI_COMM_WORLD,
+                                        &inter, MPI_ERRCODES_IGNORE)),
+                MPI_ERR_SPAWN);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "soft", "1:9:2,8");
+    std::vector<int> codes(8, -1);
+    EXPECT_EQ(
+        MPI_Comm_spawn("child", MPI_ARGV_NULL, 8, info, 1, MPI_COMM_WORLD, &inter, codes.data()),
+        MPI_SUCCESS);
+    EXPECT_EQ(remote_size_of(inter), 3);
+    EXPECT_EQ(std::ranges::count(codes, MPI_ERR_SPAWN), 5);
+    talk(inter);
+    MPI_Comm_disconnect(&inter);
+    MPI_Info_free(&info);
+    MPI_Finalize();
+    return 0;
+  }));
+}
+
+TEST(Spawn, starts_several_programs_as_one_job) {
+  WorldOptions options = smooth(2);
+  const auto program = [](int app) {
+    return [app](int rank, const Arguments& arguments) {
+      int* number = nullptr;
+      int flag = 0;
+      MPI_Init(nullptr, nullptr);
+      MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, static_cast<void*>(&number), &flag);
+      EXPECT_TRUE(flag != 0 && *number == app);
+      EXPECT_EQ(size_of(MPI_COMM_WORLD), 5);
+      EXPECT_EQ(rank < 2, app == 0);
+      EXPECT_EQ(arguments, app == 0 ? Arguments({"x", "y"}) : Arguments());
+      talk(parent());
+      MPI_Finalize();
+      return 0;
+    };
+  };
+  options.programs["one"] = program(0);
+  options.programs["two"] = program(1);
+  expect_finished(World(options).run([](int rank) {
+    MPI_Init(nullptr, nullptr);
+    std::string names[] = {"one", "two", "x", "y"};
+    char* commands[] = {names[0].data(), names[1].data()};
+    char* first[] = {names[2].data(), names[3].data(), nullptr};
+    char** arguments[] = {first, MPI_ARGV_NULL};
+    const int counts[] = {2, 3};
+    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    const bool root = rank == 1;
+    MPI_Comm inter = MPI_COMM_NULL;
+    std::vector<int> codes(5, -1);
+    MPI_Comm_spawn_multiple(root ? 2 : -1, root ? commands : nullptr, root ? arguments : nullptr,
+                            root ? counts : nullptr, root ? infos : nullptr, 1, MPI_COMM_WORLD,
+                            &inter, codes.data());
+    EXPECT_EQ(codes, std::vector<int>(5, MPI_SUCCESS));
+    EXPECT_EQ(remote_size_of(inter), 5);
+    talk(inter);
+    MPI_Finalize();
+    return 0;
+  }));
+}
+
+// --- Ports ---------------------------------------------------------------------------------------
+
+int job() {
+  return sim::Rank::current()->job();
+}
+
+WorldOptions jobs(int count, int ranks, WorldOptions options) {
+  options.jobs = count;
+  options.ranks = ranks;
+  return options;
+}
+
+// The first job opens a port and publishes it; the others look until they find it.
+std::string port_of_first(const char* service) {
+  char port[MPI_MAX_PORT_NAME];
+  if (job() == 0) {
+    if (rank_of(MPI_COMM_WORLD) == 0) {
+      MPI_Open_port(MPI_INFO_NULL, port);
+      EXPECT_EQ(MPI_Publish_name(service, MPI_INFO_NULL, port), MPI_SUCCESS);
+    }
+  } else {
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    while (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS)
+      sim::Rank::current()->compute(100 * sim::microsecond);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  }
+  return port;
+}
+
+MPI_Comm meet_at(const std::string& port, MPI_Comm comm = MPI_COMM_WORLD) {
+  MPI_Comm inter = MPI_COMM_NULL;
+  if (job() == 0)
+    MPI_Comm_accept(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
+  else
+    MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
+  return inter;
+}
+
+TEST(Ports, bring_two_jobs_together) {
+  for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expect_finished(World(jobs(2, 3, rough(3, seed))).run([](int) {
+      MPI_Init(nullptr, nullptr);
+      const std::string port = port_of_first("here");
+      for (int round = 0; round < 3; ++round) {
+        MPI_Comm inter = meet_at(port);
+        EXPECT_EQ(remote_size_of(inter), 3);
+        talk(inter);
+        MPI_Comm_disconnect(&inter);
+      }
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
+// Nothing of a job that was disconnected from stays: as often as one likes.
+TEST(Ports, connect_and_disconnect_ten_thousand_times_without_growth) {
+  std::size_t bytes[2] = {};
+  expect_finished(World(jobs(2, 1, smooth(1))).run([&](int) {
+    MPI_Init(nullptr, nullptr);
+    const std::string port = port_of_first("here");
+    sim::Rank& self = *sim::Rank::current();
+    for (int round = 0; round < 10'000; ++round) {
+      MPI_Comm inter = meet_at(port);
+      int mine = round, theirs = -1;
+      MPI_Sendrecv(&mine, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+      EXPECT_EQ(theirs, round);
+      MPI_Comm_disconnect(&inter);
+      EXPECT_EQ(self.processes().others().size(), 0u);
+      EXPECT_EQ(self.processes().size(), 2u);
+      if (job() == 0 && (round == 99 || round == 9'999))
+        bytes[round == 99 ? 0 : 1] =
+            self.process()->instance->engine->memory_bytes() + self.transport()->memory_bytes();
+    }
+    MPI_Finalize();
+    return 0;
+  }));
+  EXPECT_EQ(bytes[1], bytes[0]);
+}
+
+// Each of two jobs accepts one and connects to the other at the same time.
+TEST(Ports, are_for_two_jobs_that_connect_to_each_other_at_once) {
+  for (std::uint64_t seed = 1; seed <= 4 && !HasFailure(); ++seed) {
+    expect_finished(World(jobs(2, 2, rough(2, seed))).run([](int rank) {
+      MPI_Init(nullptr, nullptr);
+      char port[MPI_MAX_PORT_NAME];
+      const char* const names[] = {"one", "two"};
+      MPI_Comm inter = MPI_COMM_NULL;
+      if (rank == 0) { // of either job: accepts
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Publish_name(names[job()], MPI_INFO_NULL, port);
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+      } else {
+        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+        while (MPI_Lookup_name(names[1 - job()], MPI_INFO_NULL, port) != MPI_SUCCESS)
+          sim::Rank::current()->compute(100 * sim::microsecond);
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+      }
+      talk(inter);
+      MPI_Comm_disconnect(&inter);
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
+// An error at all processes of the communicator.
+TEST(Ports, fail_in_time_where_nobody_comes) {
+  expect_finished(World(smooth(3)).run([](int rank) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "timeout", "0.01");
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (rank == 1) MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Comm inter = MPI_COMM_NULL;
+    const char* const name = rank == 1 ? port : nullptr;
+    EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_OTHER);
+    EXPECT_EQ(class_of(MPI_Comm_connect(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_OTHER);
+    EXPECT_EQ(class_of(MPI_Comm_connect("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
+    EXPECT_EQ(class_of(MPI_Comm_accept("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
+    MPI_Info_set(info, "timeout", "soon");
+    EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_INFO_VALUE);
+    MPI_Info_free(&info);
+    MPI_Finalize();
+    return 0;
+  }));
+}
+
+// --- Deaths --------------------------------------------------------------------------------------
+
+// A parent ends at some time while its children start: they are told, and nobody waits for ever.
+TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
+  for (int step = 0; step < 40 && !HasFailure(); ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    WorldOptions options = smooth(2);
+    options.programs["child"] = [](int, const Arguments&) {
+      MPI_Init(nullptr, nullptr);
+      MPI_Comm up = parent();
+      int got = 0;
+      MPI_Comm_set_errhandler(up, MPI_ERRORS_RETURN);
+      EXPECT_EQ(class_of(MPI_Recv(&got, 1, MPI_INT, 0, 0, up, MPI_STATUS_IGNORE)),
+                MPI_ERR_PROC_ABORTED);
+      MPI_Comm_disconnect(&up);
+      MPI_Finalize();
+      return 0;
+    };
+    World world(options);
+    const Outcome outcome = world.run([&](int rank) {
+      MPI_Init(nullptr, nullptr);
+      if (rank == 1) sim::Rank::current()->exit(0); // of no concern to the other
+      MPI_Comm inter = MPI_COMM_NULL;
+      sim::Rank& self = *sim::Rank::current();
+      self.kill_at(self.now() + step * 50 * sim::microsecond);
+      MPI_Comm_spawn("child", MPI_ARGV_NULL, 3, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter,
+                     MPI_ERRCODES_IGNORE);
+      int never = 0;
+      MPI_Recv(&never, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+      return 0;
+    });
+    EXPECT_NE(outcome.end, Outcome::End::hung) << outcome.text;
+  }
+}
+
+TEST(Deaths, of_the_other_side_end_a_connect) {
+  for (const bool before : {true, false}) {
+    expect_finished(World(jobs(2, 1, smooth(1))).run([&](int) {
+      MPI_Init(nullptr, nullptr);
+      const std::string port = port_of_first("here");
+      if (job() == 0) {
+        if (before)
+          sim::Rank::current()->compute(3000 * sim::microsecond);
+        else
+          meet_at(port);
+        sim::Rank::current()->exit(0);
+      }
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+      MPI_Comm inter = MPI_COMM_NULL;
+      const int code = MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+      if (before) {
+        EXPECT_EQ(class_of(code), MPI_ERR_PORT);
+      } else if (code == MPI_SUCCESS) {
+        int got = 0;
+        EXPECT_EQ(class_of(MPI_Recv(&got, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE)),
+                  MPI_ERR_PROC_ABORTED);
+        MPI_Comm_disconnect(&inter);
+      }
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
+// --- More than two jobs --------------------------------------------------------------------------
+
+MPI_Comm merged(MPI_Comm inter, int high) {
+  MPI_Comm intra = MPI_COMM_NULL;
+  MPI_Intercomm_merge(inter, high, &intra);
+  return intra;
+}
+
+void check_sum(MPI_Comm comm, int ranks) {
+  int one = 1, sum = 0;
+  EXPECT_EQ(size_of(comm), ranks);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  EXPECT_EQ(sum, ranks);
+}
+
+// The children of the second spawn meet those of the first, of whom only the parents knew.
+TEST(Jobs, of_which_two_have_never_met_get_a_communicator) {
+  WorldOptions options = rough(2, 3);
+  options.programs["first"] = [](int, const Arguments&) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm up = merged(parent(), 1);
+    check_sum(up, 5);
+    MPI_Comm second = MPI_COMM_NULL;
+    MPI_Comm_spawn(nullptr, MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, up, &second, MPI_ERRCODES_IGNORE);
+    MPI_Comm all = merged(second, 0);
+    check_sum(all, 7);
+    MPI_Comm part = MPI_COMM_NULL; // without the job that knows both
+    MPI_Comm_split(all, 1, 0, &part);
+    check_sum(part, 5);
+    MPI_Finalize();
+    return 0;
+  };
+  options.programs["second"] = [](int, const Arguments&) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm all = merged(parent(), 1);
+    check_sum(all, 7);
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(all, 1, 0, &part);
+    check_sum(part, 5);
+    MPI_Finalize();
+    return 0;
+  };
+  expect_finished(World(options).run([](int) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm first = spawn("first", 3, MPI_COMM_WORLD);
+    MPI_Comm both = merged(first, 0);
+    check_sum(both, 5);
+    MPI_Comm all = merged(spawn("second", 2, both), 0);
+    check_sum(all, 7);
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(all, MPI_UNDEFINED, 0, &part);
+    MPI_Finalize();
+    return 0;
+  }));
+}
+
+// Each process spawns four more, until there are a thousand.
+TEST(Spawn, makes_a_tree_of_a_thousand_processes) {
+  WorldOptions options = smooth(1);
+  options.stack_bytes = 128 << 10;
+  const auto grow = [](int depth) {
+    if (depth == 0) return;
+    MPI_Comm down = spawn("node", 4, MPI_COMM_SELF, {std::to_string(depth - 1)});
+    int sum = 0;
+    MPI_Reduce(nullptr, &sum, 1, MPI_INT, MPI_SUM, MPI_ROOT, down);
+    EXPECT_EQ(sum, 4);
+    MPI_Comm_disconnect(&down);
+  };
+  options.programs["node"] = [&](int, const Arguments& arguments) {
+    MPI_Init(nullptr, nullptr);
+    grow(std::stoi(arguments.at(0)));
+    MPI_Comm up = parent();
+    int one = 1;
+    MPI_Reduce(&one, nullptr, 1, MPI_INT, MPI_SUM, 0, up);
+    MPI_Comm_disconnect(&up);
+    MPI_Finalize();
+    return 0;
+  };
+  World world(options);
+  expect_finished(world.run([&](int) {
+    MPI_Init(nullptr, nullptr);
+    grow(5);
+    MPI_Finalize();
+    return 0;
+  }));
+  EXPECT_EQ(world.size(), 1 + 4 + 16 + 64 + 256 + 1024);
+}
+
+// One parent, many children one after the other.
+TEST(Spawn, leaves_nothing_of_jobs_that_are_gone) {
+  WorldOptions options = smooth(1);
+  options.programs["child"] = child;
+  std::size_t bytes[2] = {};
+  expect_finished(World(options).run([&](int) {
+    MPI_Init(nullptr, nullptr);
+    sim::Rank& self = *sim::Rank::current();
+    for (int round = 0; round < 2000; ++round) {
+      MPI_Comm down = spawn("child", 2, MPI_COMM_WORLD);
+      talk(down);
+      MPI_Comm_disconnect(&down);
+      EXPECT_EQ(self.processes().size(), 3u);
+      if (round == 99 || round == 1999)
+        bytes[round == 99 ? 0 : 1] =
+            self.process()->instance->engine->memory_bytes() + self.transport()->memory_bytes();
+    }
+    MPI_Finalize();
+    return 0;
+  }));
+  EXPECT_LE(bytes[1], bytes[0] + 64 * 2000); // what contexts are over
+}
+
+} // namespace
+} // namespace macadam::test
