@@ -3,9 +3,7 @@
 import array
 import multiprocessing
 import os
-import re
 import resource
-import select
 import signal
 import socket
 import subprocess
@@ -24,10 +22,26 @@ def spawn(count, *actions, info=""):
     return f"spawn={count},{','.join([UNIVERSE, *map(str, actions)])}{info}"
 
 
-def sockets() -> set[str]:
-    """The abstract sockets of Macadam that listen."""
+def all_sockets() -> dict[str, str]:
+    """The abstract sockets of Macadam that listen, by inode; other tests may have some too."""
+    found = {}
     with open("/proc/net/unix") as table:
-        return set(re.findall(r"@(macadam-\S+)", table.read()))
+        for line in table:
+            fields = line.split()
+            if fields[-1].startswith("@macadam-") and fields[3] == "00010000":
+                found[fields[6]] = fields[-1][1:]
+    return found
+
+
+def sockets_of(process) -> set[str]:
+    """Those of one process."""
+    links = set()
+    for entry in os.scandir(f"/proc/{process.pid}/fd"):
+        try:
+            links.add(os.readlink(entry.path))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return {name for inode, name in all_sockets().items() if f"socket:[{inode}]" in links}
 
 
 class UniverseTest(LaunchTest):
@@ -291,7 +305,7 @@ class Meeting(UniverseTest):
         self.assertEqual(self.finish(first), ["met rank 0 of 1"] * 2)
 
     def test_within_a_job(self):
-        result = self.universe(2, "0/open", "0/publish=within", "1/wait=200", "1/look_up=within",
+        result = self.universe(2, "0/open", f"0/publish={self.mark}", "1/wait=200", f"1/look_up={self.mark}",
                                "1/connect=port", "0/accept=port")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(len([l for l in result.stdout.splitlines() if l.startswith("met rank")]), 2)
@@ -304,7 +318,7 @@ class Meeting(UniverseTest):
             self.assertIn("did not come within 0.1 s", line)
 
     def test_one_that_gave_up_is_not_met(self):
-        result = self.universe(2, "0/open", "0/publish=given_up", "1/wait=150", "1/look_up=given_up",
+        result = self.universe(2, "0/open", f"0/publish={self.mark}", "1/wait=150", f"1/look_up={self.mark}",
                                "1/fails=connect_in_vain=port", "0/wait=600", "0/fails=accept_in_vain=port")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertNotIn("met rank", result.stdout)
@@ -387,26 +401,25 @@ class NamesTest(UniverseTest):
         first.communicate("\n", timeout=20)
 
     def test_gone_with_a_killed_publisher(self):
-        before = sockets()
         first = self.start("-n", 1, UNIVERSE, "open", f"publish={self.service}", "wait=30000")
         self.wait_for_lines(first, 2)
-        self.assertEqual(len(sockets() - before), 2)  # mpiexec's and the name's
+        names = sockets_of(first)
+        self.assertEqual(len(names), 2)  # mpiexec's and the name's
         first.kill()
         first.wait()
         self.assert_failed_line(self.universe(1, f"fails=look_up={self.service}"), MPI_ERR_NAME)
-        self.wait_for(lambda: not sockets() - before)
+        self.wait_for(lambda: not names & set(all_sockets().values()))
 
     @unittest.skipUnless(os.geteuid() == 0, "another user is needed")
     def test_another_user_has_the_name(self):
-        before = sockets()
         first = self.start("-n", 1, UNIVERSE, "open", f"publish={self.service}", "wait=30000")
         self.wait_for_lines(first, 2)
-        name = next(s for s in sockets() - before if s.startswith(f"macadam-{os.geteuid()}-"))
+        name = next(s for s in sockets_of(first) if s.startswith(f"macadam-{os.geteuid()}-"))
         first.kill()
         first.wait()
         ready = multiprocessing.Event()
         squatter = multiprocessing.Process(target=squat, args=(name, ready))
-        self.wait_for(lambda: name not in sockets())
+        self.wait_for(lambda: name not in all_sockets().values())
         squatter.start()
         self.addCleanup(squatter.kill)
         self.assertTrue(ready.wait(20))
@@ -446,11 +459,10 @@ class Abuse(UniverseTest):
 
     def setUp(self):
         super().setUp()
-        before = sockets()
         self.process = self.start("-n", 1, UNIVERSE, "print=ready", "line=x", "open", "line=x",
                                   spawn(1, "parent", "wait=100"), "wait=200", stdin=subprocess.PIPE)
         self.wait_for_lines(self.process, 1)
-        (self.name,) = sockets() - before
+        (self.name,) = sockets_of(self.process)
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
