@@ -72,8 +72,8 @@ class Gravel final {
   explicit Gravel(const Context& context)
       : adapter(Rank::current()->make_adapter()), settings_(Rank::current()->process()->settings),
         job_(context), processes_(job_) {
-    transport_ = std::make_unique<Charged<net::rdma::RdmaTransport>>(*adapter, processes_, settings_, nullptr,
-                                                    nullptr, false);
+    transport_ = std::make_unique<Charged<net::rdma::RdmaTransport>>(
+        *adapter, processes_, settings_, nullptr, nullptr, false);
     driver_.emplace(
         engine::Networks(*transport_), job_,
         [this](gravel::Rank peer) { return job_.ledgers(peer); }, slots);

@@ -85,8 +85,6 @@ constexpr std::array rows = {
     SettingRow{"spin", &Settings::spin, "us",
                "time a wait spins before it yields its core, over RDMA before it sleeps; -1: by "
                "ranks per core"},
-    SettingRow{"buffered", &Settings::buffered, "bytes",
-               "automatic buffers of buffered sends (MPI_BUFFER_AUTOMATIC)", Changeable::always},
     SettingRow{"check", &Settings::check, "",
                "compare what ranks call in collectives: slower; the same on all ranks"},
     SettingRow{"report", &Settings::report, report_choices,

@@ -58,7 +58,6 @@ struct Settings {
   std::int64_t tags_per_peer = 128;   // ordinals kept per peer
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
-  std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
   bool check = false;
   std::string report = "no"; // "yes", or the file to write it to
 };

@@ -167,8 +167,8 @@ class Engine final : public Sink {
   // The same, of a process that has nothing else to do: if nothing has arrived it copies what
   // either side may.
   bool progress() noexcept { return deliver() || copy_when_idle(); }
-  // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process communicates
-  // no more.
+  // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process
+  // communicates no more.
   [[nodiscard]] bool wait_for(WordWait& wait) noexcept;
   // Why this process communicates no more, null if it does: there was no memory for a record of the
   // engine itself, or a network has failed as a whole. Everything that was under way has ended, or

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/joint.h"
 
+#include "base/copy.h"
 #include "mpi/collectives.h"
 #include "mpi/comm_create.h"
 #include "mpi/context.h"
@@ -50,14 +51,14 @@ struct Roster {
   [[nodiscard]] std::vector<std::byte> packed() const {
     std::vector<std::byte> bytes(size());
     visit(*this, [at = bytes.data()](const void* part, std::size_t size) mutable {
-      if (size > 0) std::memcpy(at, part, size); // NOLINT: cold
+      if (size > 0) base::copy(at, part, size);
       at += size;
     });
     return bytes;
   }
   void unpack(const std::vector<std::byte>& bytes) {
     visit(*this, [at = bytes.data()](void* part, std::size_t size) mutable {
-      if (size > 0) std::memcpy(part, at, size);
+      if (size > 0) base::copy(part, at, size);
       at += size;
     });
   }

@@ -170,7 +170,7 @@ class stepped_atomic_ref {
   explicit stepped_atomic_ref(T& value) : value_(value) {}
   T load(memory_order) const {
     const T value = value_;
-    macadam::prove::Machine::now->step(value);
+    macadam::prove::Machine::now->step(static_cast<uint64_t>(value));
     return value;
   }
   void store(T value, memory_order) const {
@@ -186,7 +186,7 @@ class stepped_atomic_ref {
     } else {
       expected = value_;
     }
-    macadam::prove::Machine::now->step(expected * 2 + (same ? 1 : 0));
+    macadam::prove::Machine::now->step(static_cast<uint64_t>(expected) * 2 + (same ? 1 : 0));
     return same;
   }
 

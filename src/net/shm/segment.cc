@@ -78,7 +78,7 @@ void Mapping::share(const SharedMemory& memory) {
   static constexpr std::array<std::byte, piece> zeros = {};
   for (std::uint64_t at = 0; at < extent_.bytes; at += piece)
     if (std::memcmp(base_ + at, zeros.data(), piece) != 0)
-      std::memcpy(file.base_ + at, base_ + at, piece);
+      std::memcpy(file.base_ + at, base_ + at, sizeof zeros);
   map(extent_.bytes, MAP_SHARED | MAP_FIXED, memory.fd, memory.offset + extent_.offset, base_);
   shared_ = true;
 }

@@ -36,8 +36,8 @@ struct SegmentHeader {
   std::uint64_t probe_address = 0;
   std::uint64_t probe_value = 0;
 
-  // Seats of processes that write here (shared_queue.h), those behind `seats_taken` never taken yet;
-  // and the other jobs whose processes may, by their numbers + 1; 0: a free place.
+  // Seats of processes that write here (shared_queue.h), those behind `seats_taken` never taken
+  // yet; and the other jobs whose processes may, by their numbers + 1; 0: a free place.
   static constexpr std::size_t most_jobs = 510;
   alignas(line_bytes) std::uint32_t seats = 0;
   std::atomic<std::uint32_t> seats_taken{0};

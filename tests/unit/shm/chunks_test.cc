@@ -142,7 +142,7 @@ TEST(LongMessages, AnswersGoThroughTheChunksOfTheQuestions) {
     if (rank == 0)
       EXPECT_GT(grown, std::size_t{490} << 10);
     else
-      EXPECT_EQ(grown, 0u);
+      EXPECT_LE(grown, sizeof(Seat)); // of the other
   });
 }
 

@@ -88,7 +88,8 @@ inline std::optional<std::uint32_t> take_seat(std::byte* front, boot::ProcessNam
   for (std::uint32_t place = 0; place < header.seats; ++place) {
     if (!seats[place].take()) continue;
     std::uint32_t end = header.seats_taken.load(std::memory_order_relaxed);
-    while (end <= place && !header.seats_taken.compare_exchange_weak(end, place + 1))
+    while (end <= place &&
+           !header.seats_taken.compare_exchange_weak(end, place + 1, std::memory_order_relaxed))
       continue;
     seats[place].name(its);
     return place;
