@@ -47,8 +47,6 @@ constexpr std::array rows = {
                "shared memory: a ring given to one busy peer"},
     SettingRow{"shm_rings", &Settings::shm_rings, "count",
                "shared memory: rings a process gives at most", Changeable::always},
-    SettingRow{"shm_ring_after", &Settings::shm_ring_after, "count",
-               "shared memory: messages of a peer before it may get a ring", Changeable::always},
     SettingRow{"rdma_device", &Settings::rdma_device, "text",
                "RDMA: the adapter to use, its port and address: name[:port[:gid index]]"},
     SettingRow{"rdma_connections", &Settings::rdma_connections, connect_modes,
@@ -85,6 +83,8 @@ constexpr std::array rows = {
     SettingRow{"spin", &Settings::spin, "us",
                "time a wait spins before it yields its core, over RDMA before it sleeps; -1: by "
                "ranks per core"},
+    SettingRow{"buffered", &Settings::buffered, "bytes",
+               "automatic buffers of buffered sends (MPI_BUFFER_AUTOMATIC)", Changeable::always},
     SettingRow{"check", &Settings::check, "",
                "compare what ranks call in collectives: slower; the same on all ranks"},
     SettingRow{"report", &Settings::report, report_choices,

@@ -40,7 +40,6 @@ struct Settings {
   std::int64_t shm_queue = 256 << 10; // bytes of the shared receive queue
   std::int64_t shm_ring = 256 << 10;  // bytes of one ring
   std::int64_t shm_rings = 8;         // rings a process gives at most
-  std::int64_t shm_ring_after = 16;   // messages of a peer before it gets a ring
   std::string rdma_device;            // "name[:port[:gid index]]"; empty: the best
   ConnectMode rdma_connections = ConnectMode::on_demand;
   ReceiveMode rdma_receive = ReceiveMode::shared;
@@ -58,8 +57,12 @@ struct Settings {
   std::int64_t tags_per_peer = 128;   // ordinals kept per peer
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
+  std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
   bool check = false;
   std::string report = "no"; // "yes", or the file to write it to
+
+  // No variable of users': tests take other values.
+  std::int64_t shm_ring_after = 16; // messages of a peer before it may get a ring
 };
 
 // The values of `report`: whether there is to be one, and whether in a file.

@@ -14,8 +14,6 @@ namespace macadam::mpi {
 namespace {
 
 constexpr std::size_t alignment = 64;
-// Bytes of MPI_BUFFER_AUTOMATIC.
-constexpr std::size_t most_automatic = std::size_t{64} << 20;
 static_assert(2 * alignment <= MPI_BSEND_OVERHEAD);
 
 std::byte* aligned(std::byte* place) {
@@ -96,9 +94,9 @@ BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
   if (automatic_) {
     base::fail(MPI_ERR_BUFFER,
                "the automatic buffer has no room for {} bytes: {} of {} bytes hold "
-               "sends that have not left; call MPI_Buffer_flush in between, or attach a buffer "
-               "of your own",
-               bytes, used_, most_automatic);
+               "sends that have not left; set MACADAM_BUFFERED higher, or call "
+               "MPI_Buffer_flush in between",
+               bytes, used_, process_->settings.buffered);
   }
   base::fail(MPI_ERR_BUFFER,
              "the attached buffer of {} bytes has no room for {} bytes: {} bytes hold "
@@ -112,7 +110,7 @@ BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
   auto before = copies_.end();
   std::byte* place = nullptr;
   if (automatic_) {
-    if (used_ + bytes > most_automatic) return copies_.end();
+    if (used_ + bytes > static_cast<std::size_t>(process_->settings.buffered)) return copies_.end();
     place = process_->instance->requests.staging.take(bytes);
   } else {
     auto* const start = static_cast<std::byte*>(memory_);

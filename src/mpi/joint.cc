@@ -346,6 +346,23 @@ bool is_last(Process& self, Communicator& comm) {
   return last;
 }
 
+// What the last messages have left (copies that are still to be read, answers) ends by itself, but
+// for what the program has under way with these jobs elsewhere: that is not waited for.
+void let_leftovers_end(Process& self, Communicator& comm) {
+  constexpr double longest = 20e-3; // seconds
+  constexpr unsigned look_us = 1000;
+  Instance& instance = *self.instance;
+  const double until = instance.nearest().now() + longest;
+  const auto busy = [&] {
+    bool found = false;
+    for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
+      found = found || instance.engine->has_to_do_with(job.first, job.size);
+    });
+    return found;
+  };
+  instance.wait_until([&] { return !busy() || instance.nearest().now() > until; }, look_us);
+}
+
 // A word sent and heard along a binomial tree of a group: each waits for a few processes that it
 // names, of which each sends or ends, so all come to the end. The word is 1 where all say 1.
 class Parting {
@@ -411,6 +428,7 @@ std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
 }
 
 bool part(Process& self, Communicator& comm) {
+  let_leftovers_end(self, comm);
   Parting inside(self, comm.inside, is_last(self, comm) ? 1 : 0);
   inside.gather();
   std::uint8_t word = inside.word();

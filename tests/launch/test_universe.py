@@ -265,8 +265,8 @@ class Alone(UniverseTest):
 
     def is_server_of(self, pid):
         try:
-            with open(f"/proc/{pid}/cmdline") as file, open(f"/proc/{pid}/environ") as environ:
-                with open(f"/proc/{pid}/comm") as name:
+            with open(f"/proc/{pid}/cmdline", encoding="utf8", errors="replace") as file, open(f"/proc/{pid}/environ", encoding="utf8", errors="replace") as environ:
+                with open(f"/proc/{pid}/comm", encoding="utf8", errors="replace") as name:
                     return ("--serve-lone-program" in file.read() and self.mark in environ.read()
                             and name.read().strip() == "mpiexec")  # and not its watchdog
         except OSError:
