@@ -264,11 +264,12 @@ class Alone(UniverseTest):
         self.assertEqual(process.returncode, 0)
 
     def is_server_of(self, pid):
+        def read(name):
+            with open(f"/proc/{pid}/{name}", encoding="utf8", errors="replace") as file:
+                return file.read()
         try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf8", errors="replace") as file, open(f"/proc/{pid}/environ", encoding="utf8", errors="replace") as environ:
-                with open(f"/proc/{pid}/comm", encoding="utf8", errors="replace") as name:
-                    return ("--serve-lone-program" in file.read() and self.mark in environ.read()
-                            and name.read().strip() == "mpiexec")  # and not its watchdog
+            return ("--serve-lone-program" in read("cmdline") and self.mark in read("environ")
+                    and read("comm").strip() == "mpiexec")  # and not its watchdog
         except OSError:
             return False
 
