@@ -120,8 +120,8 @@ constexpr std::uint32_t uncounted = 0; // a part of another function of MPI
 CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its,
                                      engine::Role as, const RequestClass& how)
     : LayerRequest(as, how), process(process_of), call(std::move(its)),
-      operation(*process_of.instance->coll, comm.collective, comm.boards, call.run,
-                call.arguments) {
+      // By messages: a board is for those that the caller waits in.
+      operation(*process_of.instance->coll, comm.collective, call.run, call.arguments) {
   const coll::Arguments& a = call.arguments;
   if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;
   for (const datatype::Type* type : {a.send.type, a.receive.type}) {
