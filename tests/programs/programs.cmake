@@ -79,9 +79,9 @@ foreach(part addresses closed)
 endforeach()
 macadam_program(sessions/sessions RANKS 0 1 2 3 5 LABELS quick threads)
 macadam_program(sessions/again RANKS 0 1 2 4 LABELS quick)
-# Fails now and then beside other work: docs/dynamic.md, "Known defects".
+# Both fail now and then beside other work: docs/dynamic.md, "Known defects".
 macadam_program(dynamic/spawn RANKS 1 2 3 LABELS long)
-macadam_program(dynamic/ports RANKS 1 2 4 LABELS quick)
+macadam_program(dynamic/ports RANKS 1 2 4 LABELS long)
 macadam_program(env/tools RANKS 0 2 LABELS quick)
 macadam_program(env/threads RANKS 1 2 3 LABELS threads)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
