@@ -80,6 +80,30 @@ void one_waits() {
   }
 }
 
+// One thread completes the receive by MPI_Test while the others still look: for them an inactive
+// request has all partitions.
+void one_tests() {
+  Ring ring(3000, 12, 8, 1, MPI_COMM_WORLD);
+  const MPI_Request receive = ring.receive;
+  for (int round = 0; round < check::times(100, 20); ++round) {
+    ring.start(round);
+    in_threads([&](int t) {
+      if (t == 0) {
+        OK(MPI_Pready_range(0, 11, ring.send));
+        for (int flag = 0; flag == 0;)
+          OK(MPI_Test(&ring.receive, &flag, MPI_STATUS_IGNORE));
+      } else {
+        for (int i = 0; i < 8; ++i) {
+          for (int flag = 0; flag == 0;)
+            OK(MPI_Parrived(receive, i, &flag));
+        }
+      }
+    });
+    OK(MPI_Wait(&ring.send, MPI_STATUS_IGNORE));
+    ring.check_data(round);
+  }
+}
+
 // Beside them others send, receive and reduce on communicators of their own.
 void beside_messages() {
   MPI_Comm comms[threads];
@@ -161,6 +185,7 @@ int main(int argc, char** argv) {
   return check::run_parts(argc, argv,
                           {{"all_mark", all_mark},
                            {"one_waits", one_waits},
+                           {"one_tests", one_tests},
                            {"beside_messages", beside_messages},
                            {"leaves_by_itself", leaves_by_itself}});
 }
