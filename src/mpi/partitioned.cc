@@ -117,10 +117,11 @@ PartitionedRequest& find(MPI_Request handle, const RequestClass& sort) {
   return static_cast<PartitionedRequest&>(found);
 }
 
-// The same for sending, in a round.
+// The same for sending, in a round. With MPI_PROC_NULL a round may be over while partitions are still
+// marked.
 PartitionedRequest& find_ready(MPI_Request handle) {
   PartitionedRequest& request = find(handle, partitioned_send);
-  if (!request.active) {
+  if (request.send != nullptr && !request.active) {
     base::fail(MPI_ERR_REQUEST,
                "request is not active: a partitioned send that was not started, or whose round is "
                "over; call MPI_Start first");
