@@ -396,6 +396,11 @@ void distributed_graphs() {
            [](Edge& e) { e.destweights = MPI_WEIGHTS_EMPTY; });
   adjacent("destweights[0]", "-1", "give a weight of 0 or more", MPI_ERR_ARG,
            [](Edge& e) { e.destweights = &negative; });
+  const char* const on_both = "give MPI_UNWEIGHTED for both, or weights";
+  adjacent("sourceweights", "MPI_UNWEIGHTED", on_both, MPI_ERR_ARG,
+           [](Edge& e) { e.sourceweights = MPI_UNWEIGHTED; });
+  adjacent("destweights", "MPI_UNWEIGHTED", on_both, MPI_ERR_ARG,
+           [](Edge& e) { e.destweights = MPI_UNWEIGHTED; });
   general("weights", null, a_weight, MPI_ERR_ARG, [](Edge& e) { e.weights = none; });
   general("weights", empty, a_weight, MPI_ERR_ARG, [](Edge& e) { e.weights = MPI_WEIGHTS_EMPTY; });
   general("weights[0]", "-1", "give a weight of 0 or more", MPI_ERR_ARG,

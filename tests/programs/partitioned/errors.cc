@@ -316,6 +316,39 @@ void other_amounts() {
   }
 }
 
+// A send without partitions into a receive that has some moves nothing, and takes nothing away from
+// another one when it is freed.
+void none_sent() {
+  if (!check::is_macadam()) return;
+  const auto init = [](int sent, int received, int tag, MPI_Request pair[2]) {
+    OK(MPI_Psend_init(out, sent, 64, MPI_BYTE, next(), tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &pair[0]));
+    OK(MPI_Precv_init(in, received, 64, MPI_BYTE, previous(), tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &pair[1]));
+  };
+  const auto round = [](int sent, MPI_Request pair[2]) {
+    OK(MPI_Startall(2, pair));
+    if (sent > 0) OK(MPI_Pready_range(0, sent - 1, pair[0]));
+    OK(MPI_Waitall(2, pair, MPI_STATUSES_IGNORE));
+  };
+  const auto free = [](MPI_Request pair[2]) {
+    OK(MPI_Request_free(&pair[0]));
+    OK(MPI_Request_free(&pair[1]));
+  };
+  MPI_Request some[2], none[2];
+  init(parts, parts, 5, some);
+  round(parts, some);
+  std::memset(in, 0xee, bytes);
+  init(0, parts, 6, none);
+  round(0, none);
+  UNTOUCHED(in, bytes, 0xee);
+  free(none);
+  check::fill(out, bytes, static_cast<std::uint64_t>(check::rank));
+  round(parts, some);
+  HOLDS(in, parts * 64, previous());
+  free(some);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -324,5 +357,6 @@ int main(int argc, char** argv) {
                      {"calls_out_of_place", calls_out_of_place},
                      {"texts_of_init", texts_of_init},
                      {"texts_of_requests", texts_of_requests},
-                     {"other_amounts", other_amounts}});
+                     {"other_amounts", other_amounts},
+                     {"none_sent", none_sent}});
 }

@@ -325,6 +325,7 @@ void alltoallw() {
 // Along a line of edges 0 -> 1 -> ...: who has no neighbour on one side has no buffer there, though
 // the count is the same on all ranks.
 void ends_without_buffers() {
+  if (!check::is_macadam()) return; // MPICH 5.0 wants an address all the same
   Topology t;
   const int before = check::rank - 1, after = check::rank + 1;
   if (before >= 0) t.sources.push_back({before, 0});
