@@ -35,10 +35,10 @@ std::string write_trace(const std::string& folder, std::uint32_t job, int rank,
 
 Trace read_trace(const std::string& name) {
   std::ifstream file(name, std::ios::binary);
-  Trace trace;
-  std::getline(file, trace.header);
   if (!file)
     throw std::runtime_error(fmt::format("{} cannot be read: {}", name, std::strerror(errno)));
+  Trace trace;
+  std::getline(file, trace.header);
   const auto header = nlohmann::json::parse(trace.header, nullptr, false);
   if (!header.is_object() || header.value("macadam", "") != "trace")
     throw std::runtime_error(name + " is no trace; MACADAM_TRACE=folder mpiexec ... writes some");

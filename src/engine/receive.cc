@@ -50,8 +50,8 @@ Message* Engine::match_probe(const Envelope& wanted) {
   matcher_.remove(*message);
   // It is matched from here on: receives posted later are for later messages.
   if (!is_mutant(Mutant::probe_without_ordinal)) count_match(*message->peer, message->envelope);
-  note(Step::Kind::taken, *message->peer, message->envelope, message->bytes,
-       protocol_of(*message), last_ordinal(*message->peer, message->envelope));
+  note(Step::Kind::taken, *message->peer, message->envelope, message->bytes, protocol_of(*message),
+       last_ordinal(*message->peer, message->envelope));
   return message;
 }
 

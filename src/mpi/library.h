@@ -100,7 +100,7 @@ class Library {
   std::unique_ptr<Trace> trace;     // ... of which one is wanted
   // For any of these: one look at every entry. An alarm may raise it.
   std::atomic<bool> entry_does_more = false;
-  const char* function = "";        // the entry point being waited in, for the hang report
+  const char* function = ""; // the entry point being waited in, for the hang report
   // Of MPI: the world between MPI_Init and MPI_Finalize, and each session.
   std::atomic<int> users = 0;
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <new>
@@ -26,14 +27,14 @@ using engine::Step;
 constexpr double longer_path = 40e-9;
 
 constexpr std::array<const char*, Step::kinds> step_names = {
-    "sent",     "crossed",  "matched",    "kept",      "taken",
-    "released", "announced", "announcement", "data",   "FIN sent",
-    "FIN arrived", "finished", "connecting", "connected", "failed"};
+    "sent",        "crossed",   "matched",      "kept",      "taken",
+    "released",    "announced", "announcement", "data",      "FIN sent",
+    "FIN arrived", "finished",  "connecting",   "connected", "failed"};
 
 bool is_short(const Step& step) {
-  return step.protocol == Protocol::eager && (step.kind == Step::Kind::sent ||
-         step.kind == Step::Kind::matched || step.kind == Step::Kind::kept ||
-         step.kind == Step::Kind::taken);
+  return step.protocol == Protocol::eager &&
+         (step.kind == Step::Kind::sent || step.kind == Step::Kind::matched ||
+          step.kind == Step::Kind::kept || step.kind == Step::Kind::taken);
 }
 
 bool has_context(Step::Kind kind) {
@@ -127,7 +128,8 @@ void Trace::rest(double now) noexcept {
   bytes_before_ = engine_->counters().bytes_sent;
   if (alone_) engine_->observe_short(false);
   process_.update_entry();
-  if (!alarm_->set(burst / share)) go_on(now);
+  const double left = period - std::fmod(now, period);
+  if (!alarm_->set(left < period / 2 ? left + period : left)) go_on(now);
 }
 
 void Trace::go_on(double now) noexcept {

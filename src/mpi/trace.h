@@ -22,10 +22,12 @@ class Process;
 // million of them in a ring in memory, which goes to a file at the end.
 //
 // A record costs about two looks at the clock, as much as a short message. So the trace may take a
-// fiftieth of the time and no more: a process that does more than can be noted in that gets a pause
-// of some milliseconds, in which its short messages take their short paths and the entry points
-// look at nothing. Rendezvous are noted all the same. A pause is a record, which says how many
-// messages went in it.
+// hundredth of the time and no more: a process that does more than can be noted in that gets a
+// pause of some milliseconds, in which its short messages take their short paths and the entry
+// points look at nothing. Rendezvous are noted all the same. A pause is a record, which says how
+// many messages went in it. Pauses end when the clock shows a multiple of their period: on all
+// ranks of a machine together, which so see the same moments, and wait for each other's records
+// once.
 class Trace final : public engine::Observer {
  public:
   // A call that is under way: lives in its entry point.
@@ -57,7 +59,8 @@ class Trace final : public engine::Observer {
   static constexpr std::size_t capacity = std::size_t{1} << 20; // records
   // Seconds that records may take at once, and the part of the time that they may take.
   static constexpr double burst = 200e-6;
-  static constexpr double share = 1. / 50;
+  static constexpr double share = 1. / 100;
+  static constexpr double period = burst / share; // of pauses
 
   boot::TraceRecord& add(double now) noexcept;
   void rest(double now) noexcept;

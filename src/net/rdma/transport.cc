@@ -383,8 +383,7 @@ void RdmaTransport::on_limit(SharedReceiveQueue&) {
     return;
   }
   const double at = device_.now();
-  const engine::NetworkEvent done{at, "shared receives below the watermark",
-                                  receiver_->on_limit()};
+  const engine::NetworkEvent done{at, "shared receives below the watermark", receiver_->on_limit()};
   const std::lock_guard guard(history_mutex_);
   if (history_.size() < longest_history)
     history_.push_back(done);

@@ -33,7 +33,7 @@ std::string_view name(const std::vector<std::string>& list, std::size_t at) {
   return at < list.size() ? std::string_view(list[at]) : std::string_view("?");
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -92,9 +92,7 @@ std::vector<Message> find_messages(const std::vector<RankTrace>& ranks) {
       }
     }
   };
-  for_each(true, [&](const Key& key, std::size_t rank, std::size_t at) {
-    sent[key] = {rank, at};
-  });
+  for_each(true, [&](const Key& key, std::size_t rank, std::size_t at) { sent[key] = {rank, at}; });
   for_each(false, [&](const Key& key, std::size_t rank, std::size_t at) {
     const auto found = sent.find(key);
     if (found != sent.end())
@@ -117,12 +115,12 @@ class Writer {
              const std::string& more) {
     out_ << (first_ ? "" : ",\n")
          << fmt::format(R"({{"ph":"{}","name":{},"pid":{},"tid":{},"ts":{:.3f}{}}})", phase,
-                        quoted(name), process, track, microseconds(at - origin_), more);
+                        json_text(name), process, track, microseconds(at - origin_), more);
     first_ = false;
   }
   void name_track(const char* what, std::size_t process, int track, const std::string& value) {
     event('M', what, process, track, origin_,
-          fmt::format(R"(,"args":{{"name":{}}})", quoted(value)));
+          fmt::format(R"(,"args":{{"name":{}}})", json_text(value)));
   }
   static double microseconds(double seconds) { return seconds * 1e6; }
 
@@ -163,9 +161,9 @@ class RankWriter {
       call(row.value("name", ""), row.value("thread", 0), row.value("at", 0.), rank_.now,
            R"(,"args":{"under way":true})");
     for (const Json& row : rank_.header.value("network", Json::array()))
-      out_.event('i', row.value("what", ""), process_, network_track, row.value("at", 0.),
-                 fmt::format(R"(,"s":"t","args":{{"posted":{}}})",
-                             row.value("count", std::uint64_t{0})));
+      out_.event(
+          'i', row.value("what", ""), process_, network_track, row.value("at", 0.),
+          fmt::format(R"(,"s":"t","args":{{"posted":{}}})", row.value("count", std::uint64_t{0})));
     while (!open_.empty()) { // not complete when the file was written
       const auto [operation, open] = *open_.begin();
       end(operation, open, rank_.now);
@@ -188,9 +186,9 @@ class RankWriter {
   void call(std::string_view function, int thread, double at, double until,
             const std::string& more) {
     ++size_.calls;
-    out_.event('X', function, process_, thread + 1, at,
-               fmt::format(R"(,"cat":"call","dur":{:.3f}{})", Writer::microseconds(until - at),
-                           more));
+    out_.event(
+        'X', function, process_, thread + 1, at,
+        fmt::format(R"(,"cat":"call","dur":{:.3f}{})", Writer::microseconds(until - at), more));
   }
 
   void pause(const TraceRecord& record) {
@@ -216,8 +214,7 @@ class RankWriter {
     if (step == "released") return fmt::format("received by {}", record.peer);
     if (step == "announced") return fmt::format("announcement (RTR) to {}", record.peer);
     if (step == "announcement") return fmt::format("announcement (RTR) from {}", record.peer);
-    if (step == "data")
-      return fmt::format("data {} {}", sends ? "to" : "from", record.peer);
+    if (step == "data") return fmt::format("data {} {}", sends ? "to" : "from", record.peer);
     if (step == "FIN sent") return fmt::format("FIN to {}", record.peer);
     if (step == "FIN arrived") return fmt::format("FIN from {}", record.peer);
     return fmt::format("{}: {}", step, record.peer);
@@ -227,9 +224,9 @@ class RankWriter {
     const auto communicator = communicators_.find(record.context);
     return fmt::format(R"(,"args":{{"peer":{},"tag":{},"bytes":{},"communicator":{}}})",
                        record.peer, record.tag, record.bytes,
-                       quoted(communicator == communicators_.end()
-                                  ? fmt::format("{}", record.context)
-                                  : communicator->second));
+                       json_text(communicator == communicators_.end()
+                                     ? fmt::format("{}", record.context)
+                                     : communicator->second));
   }
 
   void step(const TraceRecord& record) {
@@ -258,10 +255,10 @@ class RankWriter {
 
   Open begin(const TraceRecord& record) {
     const bool sends = name(steps_, record.name) == "sent";
-    Open open{++operations_,
-              fmt::format("{} by {}", sends ? "send" : "receive",
-                          name(protocols_, record.protocol)),
-              sends};
+    Open open{
+        ++operations_,
+        fmt::format("{} by {}", sends ? "send" : "receive", name(protocols_, record.protocol)),
+        sends};
     out_.event('b', open.name, process_, messages_track, record.at,
                identity(open) + arguments(record));
     return open;

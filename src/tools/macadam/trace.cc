@@ -44,9 +44,8 @@ std::vector<RankTrace> newest_run(std::vector<RankTrace> all) {
     job.begun = std::min(job.begun, span.begun);
     job.ended = std::max(job.ended, span.ended);
   }
-  Span run = std::ranges::max_element(jobs, {}, [](const auto& job) {
-               return job.second.ended;
-             })->second;
+  Span run =
+      std::ranges::max_element(jobs, {}, [](const auto& job) { return job.second.ended; })->second;
   std::set<std::uint32_t> wanted;
   for (bool grows = true; grows;) {
     grows = false;
@@ -71,7 +70,8 @@ std::vector<RankTrace> read_folder(const std::string& folder) {
     throw std::runtime_error(folder + " has no traces; MACADAM_TRACE=" + folder +
                              " mpiexec ... writes some");
   ranks = newest_run(std::move(ranks));
-  std::ranges::sort(ranks, {}, [](const RankTrace& rank) { return std::pair(rank.job, rank.rank); });
+  std::ranges::sort(ranks, {},
+                    [](const RankTrace& rank) { return std::pair(rank.job, rank.rank); });
   return ranks;
 }
 
@@ -118,9 +118,9 @@ std::string trace(const TraceQuestion& question) {
   std::vector<RankTrace> ranks = read_folder(question.folder);
   const std::vector<Message> messages = find_messages(ranks);
   const std::string clocks = align(ranks, messages);
-  const std::string output =
-      question.output.empty() ? (std::filesystem::path(question.folder) / "trace.json").string()
-                              : question.output;
+  const std::string output = question.output.empty()
+                                 ? (std::filesystem::path(question.folder) / "trace.json").string()
+                                 : question.output;
   std::ofstream file(output);
   const TimelineSize size = write_timeline(file, ranks, messages);
   file.close();
