@@ -85,11 +85,6 @@ bool Engine::is_used_for(Rank first, Rank processes) const {
   return found;
 }
 
-void Engine::call_off(Rank first, Rank processes) {
-  for (SendRequest& send : sends_)
-    if (send.detached && send.peer->rank - first < processes) cancel(send);
-}
-
 // Messages that nobody has received go with the peer.
 bool Engine::forget(Rank first, Rank processes) {
   std::vector<Message*> left;

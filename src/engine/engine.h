@@ -82,8 +82,12 @@ class Engine final : public Sink {
   // such an operation, or may.
   [[nodiscard]] bool has_to_do_with(Rank first, Rank processes) const;
   [[nodiscard]] bool is_used_for(Rank first, Rank processes) const;
-  // Cancels the sends to these processes that nobody waits for.
-  void call_off(Rank first, Rank processes);
+  // Cancels the sends that nobody waits for, of those that are `wanted`.
+  template <class Wanted>
+  void call_off(Wanted&& wanted) {
+    for (SendRequest& send : sends_)
+      if (send.detached && wanted(send)) cancel(send);
+  }
   // They are not talked to any more, and their numbers are for others: true once that is done. To
   // be asked again between polls.
   bool forget(Rank first, Rank processes);

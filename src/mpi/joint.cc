@@ -347,15 +347,26 @@ bool is_last(Process& self, Communicator& comm) {
   return last;
 }
 
-// Nobody receives from the communicator's other jobs any more. What was received ends by itself
-// (copies that are still read, answers); messages that were not are called off.
-void let_leftovers_end(Process& self, Communicator& comm) {
+constexpr unsigned look_for_leftovers_us = 1000;
+
+// Nobody receives from the communicator any more. What was received ends by itself (copies that are
+// still read, answers); messages that were not are called off.
+void let_leftovers_end(Process& self, const Communicator& comm) {
   engine::Engine& engine = *self.instance->engine;
-  constexpr unsigned look_us = 1000;
-  for (const std::uint32_t number : other_jobs(self, comm)) {
+  engine.call_off(
+      [&](const engine::SendRequest& s) { return comm.has_context(s.envelope.context); });
+  self.instance->wait_until([&] { return !communicates(engine, comm, Owners::any); },
+                            look_for_leftovers_us);
+}
+
+// The same of other communicators with these jobs, which are all freed.
+void let_leftovers_end(Process& self, const std::vector<std::uint32_t>& jobs) {
+  engine::Engine& engine = *self.instance->engine;
+  for (const std::uint32_t number : jobs) {
     const KnownJob& job = *self.jobs.find(number);
-    engine.call_off(job.first, job.size);
-    self.instance->wait_until([&] { return !engine.has_to_do_with(job.first, job.size); }, look_us);
+    engine.call_off([&](const engine::SendRequest& send) { return job.has(send.peer->rank); });
+    self.instance->wait_until([&] { return !engine.has_to_do_with(job.first, job.size); },
+                              look_for_leftovers_us);
   }
 }
 
@@ -443,8 +454,10 @@ std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
 // Twice: what is under way may be called off once all are here and nobody has another communicator,
 // and forgotten once nobody has anything under way.
 bool part(Process& self, Communicator& comm) {
-  if (!swap_words(self, comm, is_last(self, comm))) return false;
+  const bool is_all = swap_words(self, comm, is_last(self, comm));
   let_leftovers_end(self, comm);
+  if (!is_all) return false;
+  let_leftovers_end(self, other_jobs(self, comm));
   return swap_words(self, comm, true);
 }
 
