@@ -380,7 +380,7 @@ void comm_disconnect(Process& self, MPI_Comm* comm) {
   const Owners owners = is_joint(object) ? Owners::some : Owners::any; // part() sees to the rest
   self.instance->wait_until([&] { return !communicates(*self.instance->engine, object, owners); });
   std::vector<std::uint32_t> jobs; // that nothing is left of
-  if (is_joint(object) && part(self, object)) jobs = other_jobs(self, object);
+  if (is_joint(object)) jobs = part(self, object);
   comm_free(self, comm);
   forget(self, jobs);
 }

@@ -325,6 +325,16 @@ void for_each_foreign(Process& self, const Communicator& comm, Visit&& visit) {
       if (KnownJob* const job = self.jobs.of(group->ranks[i])) visit(*job, group->ranks[i], *group);
 }
 
+// Numbers of the other jobs that the communicator has processes of.
+std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
+  std::vector<std::uint32_t> numbers;
+  for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
+    const std::uint32_t number = job.job->number();
+    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  });
+  return numbers;
+}
+
 // Whether no other group of this process has any of the communicator's other jobs, it has talked to
 // none of these jobs' processes but members, and the program has no operation with them under way.
 // Such a one on this communicator there is none.
@@ -440,25 +450,33 @@ void forget(Process& self, KnownJob& job) {
   processes.remove(*job.job);
 }
 
-} // namespace
-
-std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
-  std::vector<std::uint32_t> numbers;
-  for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
-    const std::uint32_t number = job.job->number();
-    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
-  });
-  return numbers;
+// Nobody is there to agree with.
+bool has_ended(const KnownJob& job) {
+  bool all = true;
+  for (int rank = 0; rank < static_cast<int>(job.size); ++rank) {
+    const boot::Life life = job.job->life(rank);
+    all = all && (life == boot::Life::failed || life == boot::Life::over);
+  }
+  return all;
 }
 
 // Twice: what is under way may be called off once all are here and nobody has another communicator,
 // and forgotten once nobody has anything under way.
-bool part(Process& self, Communicator& comm) {
+bool agree_to_forget(Process& self, Communicator& comm) {
   const bool is_all = swap_words(self, comm, is_last(self, comm));
   let_leftovers_end(self, comm);
   if (!is_all) return false;
   let_leftovers_end(self, other_jobs(self, comm));
   return swap_words(self, comm, true);
+}
+
+} // namespace
+
+std::vector<std::uint32_t> part(Process& self, Communicator& comm) {
+  std::vector<std::uint32_t> jobs = other_jobs(self, comm);
+  if (!agree_to_forget(self, comm))
+    std::erase_if(jobs, [&](std::uint32_t job) { return !has_ended(*self.jobs.find(job)); });
+  return jobs;
 }
 
 // In the order of contexts, which is the same everywhere.

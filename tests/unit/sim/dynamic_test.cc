@@ -457,6 +457,7 @@ TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
       EXPECT_EQ(class_of(MPI_Recv(&got, 1, MPI_INT, 0, 0, up, MPI_STATUS_IGNORE)),
                 MPI_ERR_PROC_ABORTED);
       MPI_Comm_disconnect(&up);
+      EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
       MPI_Finalize();
       return 0;
     };
