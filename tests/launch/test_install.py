@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An installed tree: the compiler wrappers, pkg-config, CMake's FindMPI and our CMake package. The
 same programs are built in every way, and the wrappers of the build tree are tried as well."""
+import fnmatch
 import os
 import pathlib
 import re
@@ -120,6 +121,17 @@ class Installed(unittest.TestCase):
         for pattern in ("lib*/**/libmpi_abi.so", "lib*/**/libmpi_abi.so.1",
                         "lib*/**/pkgconfig/macadam.pc", "lib*/**/cmake/Macadam/MacadamConfig.cmake"):
             self.assertEqual(len(list(self.prefix.glob(pattern))), 1, pattern)
+
+    def test_every_file_is_in_the_documents(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/install.md").read_text()
+        table = page.partition("| file |")[2].partition("\n\n")[0]
+        known = [name for row in table.splitlines() for name in
+                 re.findall(r"`((?:bin|lib|include|share)/[^`]+)`", row.split("|")[1] if row else "")]
+        found = {re.sub(r"^lib[^/]*/(?:[a-z0-9_]+-linux-[a-z]+/)?", "lib/",
+                        str(file.relative_to(self.prefix)))
+                 for file in self.prefix.rglob("*") if not file.is_dir()}
+        for name in found:
+            self.assertTrue(any(fnmatch.fnmatch(name, pattern) for pattern in known), name)
 
     def test_wrappers(self):
         for prefix in (self.prefix, BUILD):
@@ -289,7 +301,7 @@ class Installed(unittest.TestCase):
             if command.startswith("export"):
                 exports += command + "\n"
                 continue
-            needed = {"gdb": ["gdb"], "valgrind": ["valgrind"], "python": ["no-mpi4py-here"]}.get(
+            needed = {"gdb": ["gdb"], "valgrind": ["valgrind"]}.get(
                 command.partition("    # ")[2], [])
             if "mpifort" in command or "hello-f" in command:
                 needed = ["gfortran"]
