@@ -14,20 +14,6 @@ using namespace std::chrono_literals;
 constexpr auto time_to_answer = 1s;
 constexpr auto time_between_looks = 200ms; // at ranks that seem to stand; longer than they sleep
 
-// The ranks of a job, with where they are in their programs.
-std::vector<RankStatus> look_with_stacks(const RunningJob& job) {
-  std::vector<RankStatus> ranks = look_at(job.memory());
-  std::map<pid_t, int> processes;
-  std::vector<pid_t> list;
-  for (const int rank : ranks_to_show(ranks)) {
-    const pid_t process = job.memory().row(rank).pid;
-    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
-  }
-  for (auto& [process, stack] : stacks_of(list))
-    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
-  return ranks;
-}
-
 } // namespace
 
 void HangWatch::ask(const Jobs& jobs) {
@@ -70,10 +56,24 @@ bool HangWatch::needs_second_look(const Jobs& jobs) {
   return circle;
 }
 
+std::vector<RankStatus> HangWatch::look_again_at(const RunningJob& job) const {
+  std::vector<RankStatus> ranks = look_at(job.memory());
+  if (!shows_stacks_) return ranks;
+  std::map<pid_t, int> processes;
+  std::vector<pid_t> list;
+  for (const int rank : ranks_to_show(ranks)) {
+    const pid_t process = job.memory().row(rank).pid;
+    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
+  }
+  for (auto& [process, stack] : stacks_of(list))
+    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
+  return ranks;
+}
+
 std::string HangWatch::pages(const Jobs& jobs) {
   std::string pages;
   for (const auto& job : jobs)
-    pages += hang_report(job->memory().own_node().host.data(), look_with_stacks(*job),
+    pages += hang_report(job->memory().own_node().host.data(), look_again_at(*job),
                          earlier_[job->number()], job->of_job());
   earlier_.clear();
   answers_until_.reset();

@@ -310,7 +310,10 @@ void Supervisor::wait_for_events() {
 void Supervisor::on_deadlines() {
   const auto now = Clock::now();
   if (exchange_ && now >= *exchange_) exchange();
-  if (timeout_ && now >= *timeout_) hang_watch_.ask(jobs_);
+  if (timeout_ && now >= *timeout_) {
+    hang_watch_.show_stacks();
+    hang_watch_.ask(jobs_);
+  }
   take_look();
   if (blame_ && now >= *blame_) {
     blame_.reset();
