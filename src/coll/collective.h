@@ -52,7 +52,7 @@ class Collective : public Comm {
 
   // Whether a board might be made for this one, which has none.
   [[nodiscard]] bool needs_board() const {
-    return board == nullptr && boards != nullptr && !boards->tried(tag);
+    return boards != nullptr && boards->is_due(tag);
   }
 
   // This process's part is done.
