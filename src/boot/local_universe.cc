@@ -105,7 +105,7 @@ PendingResult<Met> LocalUniverse::connect(std::string_view port, std::optional<d
 PendingResult<Met> LocalUniverse::join(int socket) {
   return attempt<Met>([&] {
     return std::make_unique<JoinedSocket>(
-        socket, Met{own_ticket(), static_cast<std::uint32_t>(job_.rank())});
+        socket, Met{own_ticket(), static_cast<std::uint32_t>(job_.rank()), random_meeting()});
   });
 }
 
