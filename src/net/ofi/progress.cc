@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What completes, what arrives, and what follows from it.
+#include "net/ofi/transport.h"
+
+#include "base/error.h"
+#include "net/ofi/token.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace macadam::net::ofi {
+namespace {
+
+// Completions that are taken at a time.
+constexpr std::size_t batch = 16;
+// Seconds after the end of a process in which what it had sent may still arrive.
+constexpr double time_to_arrive = 0.1;
+
+template <class Body>
+bool read_body(Body& body, const std::byte* bytes, std::size_t size) {
+  if (size != sizeof body) return false;
+  std::memcpy(&body, bytes, sizeof body);
+  return true;
+}
+
+} // namespace
+
+bool OfiTransport::poll(Sink& sink) noexcept {
+  return breakdown_.poll(sink, [&] { return look(sink); });
+}
+
+inline bool OfiTransport::look(Sink& sink) {
+  bool moved = false;
+  if (chores_ || refused_ || arm_wanted_.load(std::memory_order_relaxed)) [[unlikely]]
+    moved = look_with_chores(sink);
+  else
+    moved = read_completions(sink);
+  if (moved && sleeper_ != nullptr) [[unlikely]]
+    sleeper_->wake(); // another thread of ours should look again
+  return moved;
+}
+
+bool OfiTransport::look_with_chores(Sink& sink) {
+  breakdown_.raise();
+  const bool arming = arm_wanted_.exchange(false, std::memory_order_relaxed);
+  const bool was_refused = std::exchange(refused_, false);
+  bool moved = read_completions(sink);
+  if (!to_self_.empty()) moved |= deliver_to_self(sink);
+  if (!unpublished_.empty()) moved |= open_waiting(sink);
+  for (std::size_t i = unposted_.size(); i-- > 0;)
+    post_receive(*std::exchange(unposted_[i], nullptr)); // pushes it again if there is no room
+  std::erase(unposted_, nullptr);
+  std::erase_if(answering_, [&](Route* route) { return send_answers(*route); });
+  if (was_refused) {
+    for (const auto& [rank, route] : routes_)
+      advance_all(*route, sink);
+  }
+  while (!breaking_.empty()) {
+    Route& route = *breaking_.back();
+    breaking_.pop_back();
+    break_off(route, sink);
+    moved = true;
+  }
+  if (arming && !moved) moved = look_for_ended(sink);
+  const bool unsent = std::ranges::any_of(
+      routes_, [](const auto& row) { return !row.second->unposted.empty(); });
+  refused_ = refused_ || unsent;
+  chores_ = !to_self_.empty() || !unpublished_.empty() || !unposted_.empty() ||
+            !answering_.empty() || !breaking_.empty();
+  if (arming && !moved) {
+    hurried_.store(chores_ || refused_ || was_refused, std::memory_order_relaxed);
+    if (fabric_.descriptor() < 0 || fabric_.may_sleep()) {
+      ++counters_.sleeps;
+      waiting_.watch();
+      armed_.store(true, std::memory_order_release);
+    }
+  }
+  return moved;
+}
+
+bool OfiTransport::read_completions(Sink& sink) {
+  std::array<fi_cq_msg_entry, batch> entries;
+  const ssize_t count = fi_cq_read(fabric_.completions(), entries.data(), entries.size());
+  if (count > 0) [[likely]] {
+    for (ssize_t i = 0; i < count; ++i)
+      on_completion(entries[static_cast<std::size_t>(i)], sink);
+    return true;
+  }
+  if (count == -FI_EAGAIN || count == 0) return false;
+  if (count != -FI_EAVAIL)
+    base::fail(MPI_ERR_OTHER, "libfabric: the completions of {} cannot be read: {}",
+               fabric_.name(), fabric_.text_of(count));
+  on_error(sink);
+  return true;
+}
+
+void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
+  auto* const operation = static_cast<Operation*>(entry.op_context);
+  if (operation == nullptr) return; // of no operation of ours
+  if (operation->kind == Operation::Kind::receive) return on_receive(*operation, entry.len, sink);
+  Route& route = *operation->route;
+  --route.under_way;
+  Transfer* const transfer = operation->transfer;
+  end(*operation);
+  if (transfer != nullptr) {
+    --transfer->under_way;
+    if (is_finished(*transfer)) finish(*transfer, sink);
+  }
+  if (!route.unposted.empty()) advance_all(route, sink);
+}
+
+void OfiTransport::on_error(Sink& sink) {
+  fi_cq_err_entry entry = {};
+  if (fi_cq_readerr(fabric_.completions(), &entry, 0) < 0) return;
+  auto* const operation = static_cast<Operation*>(entry.op_context);
+  if (operation == nullptr) return;
+  // A message of a stranger's that is longer than any of ours; or the endpoint is being closed.
+  if (operation->kind == Operation::Kind::receive) {
+    ++counters_.strangers;
+    return post_receive(*operation);
+  }
+  Route& route = *operation->route;
+  --route.under_way;
+  note_failure(route, fabric_.text_of(entry.err));
+  Transfer* const transfer = operation->transfer;
+  end(*operation);
+  if (transfer == nullptr) return;
+  --transfer->under_way;
+  transfer->failed = true;
+  if (is_finished(*transfer)) finish(*transfer, sink);
+}
+
+// Whose message this is, if it proves that; else null.
+Route* OfiTransport::find_source(const wire::Header& header) {
+  if (last_source_ == nullptr || header.source != last_name_) {
+    const auto rank = processes_.find(header.source);
+    if (!rank || *rank == rank_) return nullptr;
+    const auto known = routes_.find(*rank);
+    // Nothing is kept for a stranger who only knows a name.
+    if (known == routes_.end() &&
+        !header.is_sealed_by(
+            token_of(processes_.secret(rank_), header.source, processes_.own_name())))
+      return nullptr;
+    last_source_ = known == routes_.end() ? &route_to(*rank) : known->second.get();
+    last_name_ = header.source;
+  }
+  return header.is_sealed_by(last_source_->their_token) ? last_source_ : nullptr;
+}
+
+void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sink) {
+  const std::byte* const memory = operation.buffer->memory;
+  wire::Header header;
+  Route* route = nullptr;
+  if (bytes >= sizeof header) {
+    std::memcpy(&header, memory, sizeof header);
+    route = find_source(header);
+  }
+  if (route != nullptr && route->state != Route::State::broken) [[likely]]
+    deliver(*route, header.kind(), memory + sizeof header, bytes - sizeof header, sink);
+  else if (route == nullptr)
+    ++counters_.strangers;
+  post_receive(operation);
+}
+
+void OfiTransport::deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes,
+                           Sink& sink) {
+  ++route.messages;
+  switch (kind) {
+  case wire::Kind::message:
+    return sink.on_message(route.rank, body, bytes);
+  case wire::Kind::notice:
+    if (wire::Notice notice; read_body(notice, body, bytes))
+      sink.on_put(route.rank, notice.notification, notice.bytes);
+    return;
+  case wire::Kind::ask:
+    if (wire::Question question; read_body(question, body, bytes))
+      answer(route, wire::Kind::answer, &question, sizeof question);
+    return;
+  case wire::Kind::answer:
+    if (wire::Question question; read_body(question, body, bytes))
+      end_inquiry(route, question.id, nullptr, true, sink);
+    return;
+  case wire::Kind::atomic:
+    if (wire::AtomicRequest request; read_body(request, body, bytes)) serve(route, request);
+    return;
+  case wire::Kind::result:
+    if (wire::AtomicResult result; read_body(result, body, bytes))
+      end_inquiry(route, result.id, &result.value, result.done != 0, sink);
+    return;
+  }
+}
+
+void OfiTransport::post_receive(Operation& operation) {
+  rdma::Buffer& buffer = *operation.buffer;
+  const auto& region = static_cast<const Region&>(*buffer.arena->region);
+  const ssize_t result = fi_recv(fabric_.endpoint(), buffer.memory, pool_.buffer_bytes(),
+                                 region.descriptor(), FI_ADDR_UNSPEC, &operation.room);
+  if (result == 0) [[likely]]
+    return;
+  if (result != -FI_EAGAIN)
+    base::fail(MPI_ERR_OTHER, "libfabric: {} takes no receive: {}", fabric_.name(),
+               fabric_.text_of(result));
+  unposted_.push_back(&operation);
+  chores_ = true;
+}
+
+// What a peer has asked for goes before what this process sends to it.
+void OfiTransport::answer(Route& route, wire::Kind kind, const void* body, std::size_t bytes) {
+  std::vector<std::byte>& waiting = route.answers.emplace_back(1 + bytes);
+  waiting[0] = static_cast<std::byte>(kind);
+  std::memcpy(&waiting[1], body, bytes);
+  if (std::ranges::find(answering_, &route) != answering_.end() || send_answers(route)) return;
+  answering_.push_back(&route);
+  chores_ = true;
+}
+
+// True if none is left.
+bool OfiTransport::send_answers(Route& route) {
+  try_open(route);
+  while (route.state == Route::State::open && !route.answers.empty()) {
+    const std::vector<std::byte>& front = route.answers.front();
+    if (post_message(route, static_cast<wire::Kind>(front[0]), &front[1], front.size() - 1, nullptr,
+                     0) != Posted::done)
+      return false;
+    route.answers.pop_front();
+  }
+  if (route.state == Route::State::broken) route.answers.clear();
+  return route.answers.empty();
+}
+
+void OfiTransport::serve(Route& route, const wire::AtomicRequest& request) {
+  wire::AtomicResult result = {.id = request.id};
+  std::byte* const word = fabric_.find(request.word, sizeof(std::uint64_t));
+  if (word != nullptr && reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0) {
+    result.value = change(word, {.kind = static_cast<engine::Atomic::Kind>(request.kind),
+                                 .operand = request.operand,
+                                 .compare = request.compare});
+    result.done = 1;
+    ++counters_.served;
+  }
+  answer(route, wire::Kind::result, &result, sizeof result);
+}
+
+void OfiTransport::end_inquiry(Route& route, std::uint64_t id, const std::uint64_t* value, bool ok,
+                               Sink& sink) {
+  const auto found = route.inquiries.find(id);
+  if (found == route.inquiries.end()) return;
+  const Inquiry inquiry = found->second;
+  route.inquiries.erase(found);
+  if (ok && inquiry.result != nullptr && value != nullptr) *inquiry.result = *value;
+  sink.on_complete(inquiry.cookie, ok);
+}
+
+bool OfiTransport::deliver_to_self(Sink& sink) {
+  // Only what is there now: an answer to oneself waits for the next poll.
+  for (std::size_t count = to_self_.size(); count > 0; --count) {
+    const ToSelf item = std::move(to_self_.front());
+    to_self_.pop_front();
+    if (item.notification != 0)
+      sink.on_put(rank_, item.notification, item.put_bytes);
+    else
+      sink.on_message(rank_, item.message.data(), item.message.size());
+  }
+  return true;
+}
+
+// Those whose addresses were not published when they were first wanted.
+bool OfiTransport::open_waiting(Sink& sink) {
+  bool moved = false;
+  for (std::size_t i = unpublished_.size(); i-- > 0;) {
+    Route& route = *unpublished_[i];
+    if (!try_open(route)) continue;
+    unpublished_.erase(unpublished_.begin() + static_cast<std::ptrdiff_t>(i));
+    moved = true;
+    route.promised = false;
+    sink.on_peer(route.rank, engine::PeerState::connected);
+  }
+  return moved;
+}
+
+// The network does not always tell of the end of a process: one that only waits for a message has
+// nothing under way that could fail.
+bool OfiTransport::look_for_ended(Sink& sink) {
+  const double time = now();
+  std::vector<Route*> ended;
+  for (const auto& [rank, route] : routes_) {
+    if (route->state == Route::State::broken || route->state == Route::State::unknown) continue;
+    const boot::Life life = processes_.life(rank);
+    if (life != boot::Life::failed && life != boot::Life::over) continue;
+    if (route->ended_since == 0) route->ended_since = time;
+    hurried_.store(true, std::memory_order_relaxed);
+    if (time - route->ended_since > time_to_arrive) ended.push_back(route.get());
+  }
+  for (Route* const route : ended) {
+    note_failure(*route, "its process has ended");
+    std::erase(breaking_, route);
+    break_off(*route, sink);
+  }
+  return !ended.empty();
+}
+
+// What the provider still has of it completes, with an error or not; nothing more is begun.
+void OfiTransport::break_off(Route& route, Sink& sink) {
+  if (route.state == Route::State::broken) return;
+  route.state = Route::State::broken;
+  ++counters_.broken;
+  std::erase(unpublished_, &route);
+  std::erase(answering_, &route);
+  route.answers.clear();
+  fail_pending(route, sink);
+  if (route.wanted) sink.on_peer(route.rank, engine::PeerState::failed);
+}
+
+// Ends, not `ok`, what the provider does not have.
+void OfiTransport::fail_pending(Route& route, Sink& sink) {
+  while (!route.inquiries.empty())
+    end_inquiry(route, route.inquiries.begin()->first, nullptr, false, sink);
+  std::vector<Transfer*> idle;
+  for (Transfer& transfer : route.transfers) {
+    transfer.failed = true;
+    if (transfer.under_way == 0) idle.push_back(&transfer);
+  }
+  for (Transfer* const transfer : idle)
+    finish(*transfer, sink);
+}
+
+void OfiTransport::abandon(Sink& sink) noexcept {
+  fabric_.close();
+  for (const auto& [rank, route] : routes_) {
+    for (Transfer& transfer : route->transfers)
+      transfer.under_way = 0; // the provider has let go of all
+    break_off(*route, sink);
+  }
+}
+
+} // namespace macadam::net::ofi
