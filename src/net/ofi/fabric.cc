@@ -151,9 +151,12 @@ void Fabric::open(const fi_info& info) {
 
   fi_cq_attr queue{};
   queue.format = FI_CQ_FORMAT_MSG;
-  queue.wait_obj = FI_WAIT_FD;
+  // The descriptor of libfabric's shared memory tells nothing (seen with 1.17).
+  queue.wait_obj = info.fabric_attr->prov_name == std::string_view("shm") ? FI_WAIT_NONE
+                                                                          : FI_WAIT_FD;
   fid_cq* completions = nullptr;
-  if (fi_cq_open(domain, &queue, &completions, nullptr) != 0) {
+  if (queue.wait_obj == FI_WAIT_NONE ||
+      fi_cq_open(domain, &queue, &completions, nullptr) != 0) {
     queue.wait_obj = FI_WAIT_NONE;
     check(fi_cq_open(domain, &queue, &completions, nullptr), "completion queue");
   }

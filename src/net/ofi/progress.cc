@@ -158,15 +158,27 @@ void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sin
     route = find_source(header);
   }
   if (route != nullptr && route->state != Route::State::broken) [[likely]]
-    deliver(*route, header.kind(), memory + sizeof header, bytes - sizeof header, sink);
+    take(*route, header, memory + sizeof header, bytes - sizeof header, sink);
   else if (route == nullptr)
     ++counters_.strangers;
   post_receive(operation);
 }
 
+inline void OfiTransport::take(Route& route, const wire::Header& header, const std::byte* body,
+                               std::size_t bytes, Sink& sink) {
+  const wire::Kind kind = header.kind();
+  if (header.credits != 0) {
+    route.credits = std::min(route.credits + header.credits, wire::window);
+    if (!route.unposted.empty()) advance_all(route, sink);
+  }
+  deliver(route, kind, body, bytes, sink);
+  if (!wire::takes_credit(kind)) return;
+  ++route.taken;
+  if (route.owes_credits()) owe(route);
+}
+
 void OfiTransport::deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes,
                            Sink& sink) {
-  ++route.messages;
   switch (kind) {
   case wire::Kind::message:
     return sink.on_message(route.rank, body, bytes);
@@ -188,6 +200,8 @@ void OfiTransport::deliver(Route& route, wire::Kind kind, const std::byte* body,
   case wire::Kind::result:
     if (wire::AtomicResult result; read_body(result, body, bytes))
       end_inquiry(route, result.id, &result.value, result.done != 0, sink);
+    return;
+  case wire::Kind::credits:
     return;
   }
 }
@@ -211,6 +225,10 @@ void OfiTransport::answer(Route& route, wire::Kind kind, const void* body, std::
   std::vector<std::byte>& waiting = route.answers.emplace_back(1 + bytes);
   waiting[0] = static_cast<std::byte>(kind);
   std::memcpy(&waiting[1], body, bytes);
+  owe(route);
+}
+
+void OfiTransport::owe(Route& route) {
   if (std::ranges::find(answering_, &route) != answering_.end() || send_answers(route)) return;
   answering_.push_back(&route);
   chores_ = true;
@@ -226,8 +244,13 @@ bool OfiTransport::send_answers(Route& route) {
       return false;
     route.answers.pop_front();
   }
-  if (route.state == Route::State::broken) route.answers.clear();
-  return route.answers.empty();
+  if (route.state == Route::State::broken) {
+    route.answers.clear();
+    return true;
+  }
+  if (route.answers.empty() && route.owes_credits() && route.state == Route::State::open)
+    static_cast<void>(post_message(route, wire::Kind::credits, nullptr, 0, nullptr, 0));
+  return route.answers.empty() && !route.owes_credits();
 }
 
 void OfiTransport::serve(Route& route, const wire::AtomicRequest& request) {

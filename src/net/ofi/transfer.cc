@@ -205,7 +205,7 @@ bool OfiTransport::advance(Transfer& transfer) {
     transfer.posted += bytes;
   }
   if (transfer.notification != 0 && !transfer.noticed) {
-    if (!ordered && transfer.under_way != 0) return false;
+    if (route.credits == 0 || (!ordered && transfer.under_way != 0)) return false;
     const wire::Notice notice = {transfer.bytes, transfer.notification, 0};
     if (post_message(route, wire::Kind::notice, &notice, sizeof notice, nullptr, 0) != Posted::done)
       return false;
@@ -241,7 +241,7 @@ Posted OfiTransport::flush(engine::Link& link, std::uint64_t cookie) noexcept tr
   if (is_self(link)) return Posted::done;
   auto& route = static_cast<Route&>(link);
   if (route.state == Route::State::broken) return Posted::done;
-  if (!can_post(route) || route.unplaced != 0) return refuse(route);
+  if (!can_send(route)) return refuse(route);
   if (!fabric_.limits().ordered) return Posted::done;
   const wire::Question question = {++inquiries_};
   route.inquiries.emplace(question.id, Inquiry{cookie, nullptr});
@@ -267,7 +267,7 @@ Posted OfiTransport::atomic(engine::Link& link, const engine::Atomic& what, Remo
   }
   auto& route = static_cast<Route&>(link);
   if (route.state == Route::State::broken) return Posted::done;
-  if (!can_post(route) || route.unplaced != 0) return refuse(route);
+  if (!can_send(route)) return refuse(route);
   const wire::AtomicRequest request = {++inquiries_, target, what.operand, what.compare,
                                        static_cast<std::uint64_t>(what.kind)};
   route.inquiries.emplace(request.id, Inquiry{cookie, result});

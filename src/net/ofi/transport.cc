@@ -241,7 +241,8 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
     descriptor = static_cast<const Region&>(*buffer->arena->region).descriptor();
   }
   iovec whole = {at, bytes};
-  const wire::Header own = {processes_.own_name(), wire::Header::seal_of(route.token, kind)};
+  const wire::Header own = {processes_.own_name(), wire::Header::seal_of(route.token, kind),
+                            route.taken, 0};
   std::memcpy(at, &own, sizeof own);
   base::copy(at + sizeof own, header, header_bytes);
   base::copy(at + sizeof own + header_bytes, payload, payload_bytes);
@@ -253,6 +254,8 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
   message.context = &operation->room;
   const std::uint64_t flags = FI_COMPLETION | (is_short ? FI_INJECT : FI_TRANSMIT_COMPLETE);
   if (!is_taken(fi_sendmsg(fabric_.endpoint(), &message, flags), *operation)) return refuse(route);
+  route.taken = 0;
+  if (wire::takes_credit(kind)) --route.credits;
   ++counters_.sent;
   if (is_short) ++counters_.injected;
   return Posted::done;
@@ -269,7 +272,7 @@ Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t he
     return Posted::done;
   }
   auto& route = static_cast<Route&>(link);
-  if (!can_post(route) || route.unplaced != 0) [[unlikely]]
+  if (!can_send(route)) [[unlikely]]
     return refuse(route);
   return post_message(route, wire::Kind::message, header, header_bytes, payload, payload_bytes);
 } catch (...) {

@@ -71,11 +71,14 @@ struct Route : engine::Link {
   unsigned under_way = 0; // operations of the provider's
   unsigned unplaced = 0;  // puts that messages must not pass
   double ended_since = 0; // that its process has ended is known since, in seconds; 0: it is not
-  std::uint64_t messages = 0;
+  std::uint32_t credits = wire::window; // messages that may be sent
+  std::uint32_t taken = 0;              // of its messages, since it was told
   base::List<Transfer> unposted;
   base::List<Transfer, OfRoute> transfers;
   std::unordered_map<std::uint64_t, Inquiry> inquiries; // by id
   std::deque<std::vector<std::byte>> answers;           // that found no room
+
+  [[nodiscard]] bool owes_credits() const { return taken >= wire::window / 2; }
 };
 
 struct Counters {
@@ -179,6 +182,10 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   [[nodiscard]] static bool can_post(const Route& route) {
     return route.state == Route::State::open && route.unposted.empty() && route.answers.empty();
   }
+  // A message that must find there what was put before.
+  [[nodiscard]] static bool can_send(const Route& route) {
+    return can_post(route) && route.credits != 0 && route.unplaced == 0;
+  }
   Posted refuse(Route& route);
   Posted break_down() noexcept;
   Posted post_message(Route& route, wire::Kind kind, const void* header, std::size_t header_bytes,
@@ -197,7 +204,10 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   void on_completion(const fi_cq_msg_entry& entry, Sink& sink);
   void on_error(Sink& sink);
   void on_receive(Operation& operation, std::size_t bytes, Sink& sink);
+  void take(Route& route, const wire::Header& header, const std::byte* body, std::size_t bytes,
+            Sink& sink);
   void deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes, Sink& sink);
+  void owe(Route& route);
   Route* find_source(const wire::Header& header);
   void post_receive(Operation& operation);
   void answer(Route& route, wire::Kind kind, const void* body, std::size_t bytes);
@@ -255,7 +265,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   bool refused_ = false;            // an operation, since the last poll()
   std::vector<Route*> unpublished_; // wait for an address
   std::vector<Route*> breaking_;
-  std::vector<Route*> answering_;        // have answers
+  std::vector<Route*> answering_;        // have answers, or owe credits
   std::vector<Operation*> unposted_;     // receives
   std::deque<ToSelf> to_self_;           // messages and notifications
   std::uint64_t inquiries_ = 0;          // ever made

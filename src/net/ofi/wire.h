@@ -31,13 +31,23 @@ enum class Kind : std::uint8_t {
   answer,      // Question
   atomic,      // AtomicRequest
   result,      // AtomicResult
+  credits,     // nothing but Header::credits
 };
+
+// Providers keep what comes without a receive, as much as it may be. So a process sends no more
+// than so many messages of these kinds that its peer has not taken; what answers them is as little.
+inline constexpr std::uint32_t window = 64;
+constexpr bool takes_credit(Kind kind) {
+  return kind == Kind::message || kind == Kind::notice || kind == Kind::ask || kind == Kind::atomic;
+}
 
 // In front of every message. Whoever reaches this process's endpoint can send it something, so
 // each message says who sends it, and has a proof of that in it (token.h).
 struct Header {
   boot::ProcessName source;
-  std::uint64_t seal = 0; // the kind, and above it the upper 56 bits of the token
+  std::uint64_t seal = 0;    // the kind, and above it the upper 56 bits of the token
+  std::uint32_t credits = 0; // messages of the receiver's that were taken since the last message
+  std::uint32_t pad = 0;
 
   static constexpr unsigned kind_bits = 8;
   static constexpr std::uint64_t kind_mask = (1u << kind_bits) - 1;
@@ -50,7 +60,7 @@ struct Header {
     return (token & ~kind_mask) | static_cast<std::uint64_t>(kind);
   }
 };
-static_assert(sizeof(Header) == 16);
+static_assert(sizeof(Header) == 24);
 
 struct Notice {
   std::uint64_t bytes = 0;
