@@ -28,6 +28,9 @@ bool read_body(Body& body, const std::byte* bytes, std::size_t size) {
 } // namespace
 
 bool OfiTransport::poll(Sink& sink) noexcept {
+  const std::scoped_lock guard(lock_);
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  sleeps_ = false;
   return breakdown_.poll(sink, [&] { return look(sink); });
 }
 
@@ -49,10 +52,7 @@ bool OfiTransport::look_with_chores(Sink& sink) {
   bool moved = read_completions(sink);
   if (!to_self_.empty()) moved |= deliver_to_self(sink);
   if (!unpublished_.empty()) moved |= open_waiting(sink);
-  for (std::size_t i = unposted_.size(); i-- > 0;)
-    post_receive(*std::exchange(unposted_[i], nullptr)); // pushes it again if there is no room
-  std::erase(unposted_, nullptr);
-  std::erase_if(answering_, [&](Route* route) { return send_answers(*route); });
+  retry_answers();
   if (was_refused) {
     for (const auto& [rank, route] : routes_)
       advance_all(*route, sink);
@@ -74,13 +74,30 @@ bool OfiTransport::look_with_chores(Sink& sink) {
     if (fabric_.descriptor() < 0 || fabric_.may_sleep()) {
       ++counters_.sleeps;
       waiting_.watch();
+      sleeps_ = true;
       armed_.store(true, std::memory_order_release);
     }
   }
   return moved;
 }
 
+void OfiTransport::retry_answers() {
+  for (std::size_t i = unposted_.size(); i-- > 0;)
+    post_receive(*std::exchange(unposted_[i], nullptr)); // pushes it again if there is no room
+  std::erase(unposted_, nullptr);
+  std::erase_if(answering_, [&](Route* route) { return send_answers(*route); });
+}
+
+// What the progress thread has left for us goes before what is there now.
+bool OfiTransport::deliver_held(Sink& sink) {
+  for (const fi_cq_msg_entry& entry : std::exchange(held_, {}))
+    on_completion(entry, sink);
+  return true;
+}
+
 bool OfiTransport::read_completions(Sink& sink) {
+  if (!held_.empty()) [[unlikely]]
+    return deliver_held(sink);
   std::array<fi_cq_msg_entry, batch> entries;
   const ssize_t count = fi_cq_read(fabric_.completions(), entries.data(), entries.size());
   if (count > 0) [[likely]] {
@@ -172,6 +189,10 @@ inline void OfiTransport::take(Route& route, const wire::Header& header, const s
     if (!route.unposted.empty()) advance_all(route, sink);
   }
   deliver(route, kind, body, bytes, sink);
+  count_taken(route, kind);
+}
+
+void OfiTransport::count_taken(Route& route, wire::Kind kind) {
   if (!wire::takes_credit(kind)) return;
   ++route.taken;
   if (route.owes_credits()) owe(route);
@@ -187,22 +208,39 @@ void OfiTransport::deliver(Route& route, wire::Kind kind, const std::byte* body,
       sink.on_put(route.rank, notice.notification, notice.bytes);
     return;
   case wire::Kind::ask:
-    if (wire::Question question; read_body(question, body, bytes))
-      answer(route, wire::Kind::answer, &question, sizeof question);
-    return;
+  case wire::Kind::atomic:
+  case wire::Kind::revoke:
+    return reply(route, kind, body, bytes);
   case wire::Kind::answer:
     if (wire::Question question; read_body(question, body, bytes))
       end_inquiry(route, question.id, nullptr, true, sink);
-    return;
-  case wire::Kind::atomic:
-    if (wire::AtomicRequest request; read_body(request, body, bytes)) serve(route, request);
     return;
   case wire::Kind::result:
     if (wire::AtomicResult result; read_body(result, body, bytes))
       end_inquiry(route, result.id, &result.value, result.done != 0, sink);
     return;
+  case wire::Kind::revoked:
+    if (wire::PermitWanted wanted;
+        read_body(wanted, body, bytes) && route.permits != nullptr)
+      route.permits->answered(wanted.permit, wanted.used != 0);
+    return;
   case wire::Kind::credits:
     return;
+  }
+}
+
+// To a question.
+void OfiTransport::reply(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes) {
+  if (kind == wire::Kind::ask) {
+    if (wire::Question question; read_body(question, body, bytes))
+      answer(route, wire::Kind::answer, &question, sizeof question);
+  } else if (kind == wire::Kind::atomic) {
+    if (wire::AtomicRequest request; read_body(request, body, bytes)) serve(route, request);
+  } else if (wire::PermitWanted wanted; read_body(wanted, body, bytes)) {
+    Permits* const permits = permits_of(route);
+    if (permits == nullptr) throw std::bad_alloc();
+    wanted.used = permits->revoke(wanted.permit) ? 1 : 0;
+    answer(route, wire::Kind::revoked, &wanted, sizeof wanted);
   }
 }
 
@@ -251,6 +289,58 @@ bool OfiTransport::send_answers(Route& route) {
   if (route.answers.empty() && route.owes_credits() && route.state == Route::State::open)
     static_cast<void>(post_message(route, wire::Kind::credits, nullptr, 0, nullptr, 0));
   return route.answers.empty() && !route.owes_credits();
+}
+
+// Without the program: the provider moves what is read and written here, and questions are
+// answered. Messages and completions are kept for the program.
+bool OfiTransport::attend() noexcept {
+  const std::unique_lock guard(lock_, std::try_to_lock);
+  if (!guard) return false; // the program is at it
+  bool any = false;
+  try {
+    std::array<fi_cq_msg_entry, batch> entries;
+    for (;;) {
+      const ssize_t count = fi_cq_read(fabric_.completions(), entries.data(), entries.size());
+      if (count <= 0) break;
+      any = true;
+      for (ssize_t i = 0; i < count; ++i) {
+        const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
+        auto* const operation = static_cast<Operation*>(entry.op_context);
+        const bool is_receive =
+            operation != nullptr && operation->kind == Operation::Kind::receive;
+        if (!is_receive || !serve_at_once(*operation, entry.len)) held_.push_back(entry);
+      }
+    }
+    retry_answers();
+    any = fabric_.may_sleep() || any;
+  } catch (...) {
+    break_down();
+  }
+  if (!held_.empty() && sleeps_) {
+    sleeps_ = false;
+    if (sleeper_ != nullptr)
+      sleeper_->wake();
+    else
+      waiting_.wake();
+  }
+  return any;
+}
+
+// A question, or an atomic: not in order with messages, as nobody counts on that.
+bool OfiTransport::serve_at_once(Operation& operation, std::size_t bytes) {
+  wire::Header header;
+  if (bytes < sizeof header) return false;
+  const std::byte* const memory = operation.buffer->memory;
+  std::memcpy(&header, memory, sizeof header);
+  if (!wire::is_question(header.kind())) return false;
+  Route* const route = find_source(header);
+  if (route == nullptr || route->state == Route::State::broken) return false;
+  if (header.credits != 0) refused_ = true; // the program goes on with what waited for them
+  route->credits = std::min(route->credits + header.credits, wire::window);
+  reply(*route, header.kind(), memory + sizeof header, bytes - sizeof header);
+  count_taken(*route, header.kind());
+  post_receive(operation);
+  return true;
 }
 
 void OfiTransport::serve(Route& route, const wire::AtomicRequest& request) {
@@ -350,6 +440,7 @@ void OfiTransport::fail_pending(Route& route, Sink& sink) {
 }
 
 void OfiTransport::abandon(Sink& sink) noexcept {
+  waiting_.stop();
   fabric_.close();
   for (const auto& [rank, route] : routes_) {
     for (Transfer& transfer : route->transfers)

@@ -42,6 +42,7 @@ std::unique_ptr<mem::Pinned> OfiTransport::pin(const mem::Range& range) {
 }
 
 RemoteMemory OfiTransport::register_cached(void* memory, std::size_t bytes) {
+  const std::scoped_lock guard(lock_);
   if (bytes == 0) return {};
   if (const Region* const region = region_of(memory)) return region->name(memory);
   const mem::Registration* const registration = cache_.register_range(memory, bytes);
@@ -56,6 +57,7 @@ RemoteMemory OfiTransport::register_cached(void* memory, std::size_t bytes) {
 
 void OfiTransport::release_cached(RemoteMemory memory) noexcept {
   if (memory.key == 0) return;
+  const std::scoped_lock guard(lock_);
   mem::Registration* const registration = cache_.find_remote_key(memory.key);
   if (registration != nullptr) cache_.deregister(*registration); // else of the heap, which stays
   cache_.collect();
@@ -63,6 +65,7 @@ void OfiTransport::release_cached(RemoteMemory memory) noexcept {
 
 RemoteMemory OfiTransport::register_region(void* memory, std::size_t bytes) {
   if (bytes == 0) return {};
+  const std::scoped_lock guard(lock_);
   auto region = fabric_.register_memory(memory, bytes, rdma::Access::remote);
   const RemoteMemory name = static_cast<const Region&>(*region).name(memory);
   exposed_.emplace(name.key, std::move(region));
@@ -70,6 +73,7 @@ RemoteMemory OfiTransport::register_region(void* memory, std::size_t bytes) {
 }
 
 void OfiTransport::deregister_region(RemoteMemory memory) noexcept {
+  const std::scoped_lock guard(lock_);
   exposed_.erase(memory.key);
 }
 
@@ -88,6 +92,7 @@ Posted OfiTransport::put(engine::Link& link, const void* local, RemoteMemory tar
 Posted OfiTransport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
                                   std::size_t bytes, std::uint64_t cookie,
                                   std::uint32_t notification, bool /*exchange*/) noexcept try {
+  const std::scoped_lock guard(lock_);
   if (is_self(link)) [[unlikely]] {
     const Posted posted = put(link, local, target, bytes, cookie);
     if (posted != Posted::done) return posted;
@@ -115,6 +120,7 @@ Posted OfiTransport::get(engine::Link& link, void* local, RemoteMemory target, s
 Posted OfiTransport::transfer(Route& route, bool is_get, void* local, RemoteMemory remote,
                               std::size_t bytes, std::uint64_t cookie,
                               std::uint32_t notification) noexcept try {
+  const std::scoped_lock guard(lock_);
   if (bytes == 0 || route.state == Route::State::broken) return Posted::done;
   if (!can_post(route) || (is_get && route.unplaced != 0)) return refuse(route);
   if (!is_get && notification == 0 && fabric_.limits().ordered && bytes <= inject_bytes_ &&
@@ -238,6 +244,7 @@ void OfiTransport::finish(Transfer& transfer, Sink& sink) {
 // Where order is kept, the peer answers when it has taken all before the question; where it is not,
 // the puts themselves have told.
 Posted OfiTransport::flush(engine::Link& link, std::uint64_t cookie) noexcept try {
+  const std::scoped_lock guard(lock_);
   if (is_self(link)) return Posted::done;
   auto& route = static_cast<Route&>(link);
   if (route.state == Route::State::broken) return Posted::done;
@@ -259,6 +266,7 @@ Posted OfiTransport::flush(engine::Link& link, std::uint64_t cookie) noexcept tr
 // with the providers that can be had everywhere, which do the same in software.
 Posted OfiTransport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                             std::uint64_t* result, std::uint64_t cookie) noexcept try {
+  const std::scoped_lock guard(lock_);
   if (is_self(link)) {
     std::byte* const word = fabric_.find(target, word_bytes);
     if (word == nullptr) return Posted::refused;

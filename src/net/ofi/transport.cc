@@ -64,7 +64,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
       spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
                                                        : default_spin),
-      waiting_(fabric_.descriptor(), sleeper),
+      waiting_(fabric_.descriptor(), *this, sleeper),
       pool_(fabric_, model::round_up(sizeof(wire::Header) + limits_.message, model::line),
             static_cast<std::size_t>(settings.rdma_buffers)),
       heap_(fabric_),
@@ -90,10 +90,12 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
     operation->buffer = buffer;
     post_receive(*operation);
   }
+  waiting_.start();
 }
 
 // The provider lets go of all memory first.
 OfiTransport::~OfiTransport() {
+  waiting_.stop();
   fabric_.close();
 }
 
@@ -113,6 +115,7 @@ Route& OfiTransport::route_to(Rank peer) {
 }
 
 engine::Link& OfiTransport::connect(Rank peer, engine::PeerState& state) {
+  const std::scoped_lock guard(lock_);
   if (peer == rank_) {
     state = engine::PeerState::connected;
     return self_;
@@ -263,6 +266,7 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
 
 Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
                           const void* payload, std::size_t payload_bytes) noexcept try {
+  const std::scoped_lock guard(lock_);
   if (is_self(link)) [[unlikely]] {
     chores_ = true;
     std::vector<std::byte>& copy = to_self_.emplace_back().message;
@@ -280,6 +284,7 @@ Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t he
 }
 
 bool OfiTransport::forget(Rank first, Rank processes) {
+  const std::scoped_lock guard(lock_);
   for (const auto& [rank, route] : routes_) {
     if (rank - first < processes && route->under_way != 0) return false;
   }
@@ -297,6 +302,7 @@ bool OfiTransport::forget(Rank first, Rank processes) {
 }
 
 bool OfiTransport::drain() {
+  const std::scoped_lock guard(lock_);
   return to_self_.empty() && answering_.empty() &&
          std::ranges::all_of(routes_, [](const auto& row) {
            const Route& route = *row.second;
@@ -337,6 +343,7 @@ double OfiTransport::now() const {
 }
 
 std::size_t OfiTransport::memory_bytes() const {
+  const std::scoped_lock guard(lock_);
   return sizeof(OfiTransport) + pool_.bytes() + heap_.bytes() + operations_.bytes() +
          transfers_.bytes() + routes_.size() * sizeof(Route);
 }

@@ -9,6 +9,7 @@
 #include "engine/transport.h"
 #include "mem/registration_cache.h"
 #include "net/ofi/fabric.h"
+#include "net/ofi/permits.h"
 #include "net/ofi/waiting.h"
 #include "net/ofi/wire.h"
 #include "net/rdma/buffer_pool.h"
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -77,6 +79,7 @@ struct Route : engine::Link {
   base::List<Transfer, OfRoute> transfers;
   std::unordered_map<std::uint64_t, Inquiry> inquiries; // by id
   std::deque<std::vector<std::byte>> answers;           // that found no room
+  std::unique_ptr<Permits> permits;                     // null: there never was one
 
   [[nodiscard]] bool owes_credits() const { return taken >= wire::window / 2; }
 };
@@ -98,7 +101,7 @@ struct Counters {
 // A network of libfabric's, on a reliable datagram endpoint (FI_EP_RDM): any network that has a
 // provider, TCP at last. Nothing is kept for a peer before the first message to it. docs/ofi.md
 // tells what a provider must promise, and what is done where it promises less.
-class OfiTransport final : public engine::Transport, mem::Pinner {
+class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
  public:
   // All arguments outlive the transport; `invalidation` may be null. A process that has another
   // network too sleeps on that one, the `sleeper`. Throws base::Error if libfabric has nothing that
@@ -133,14 +136,24 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
              std::uint64_t cookie) noexcept override;
   RemoteMemory register_cached(void* memory, std::size_t bytes) override;
   void release_cached(RemoteMemory memory) noexcept override;
+  std::uint64_t issue(engine::Link& link) noexcept override;
+  bool use(engine::Link& link, std::uint64_t permit) noexcept override;
+  engine::Revoked revoke(engine::Link& link, std::uint64_t permit) noexcept override;
+  void discard(engine::Link& link, std::uint64_t permit) noexcept override;
   RemoteMemory register_region(void* memory, std::size_t bytes) override;
   void deregister_region(RemoteMemory memory) noexcept override;
   Posted flush(engine::Link& link, std::uint64_t cookie) noexcept override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) noexcept override;
-  void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+  void* allocate(std::size_t bytes) override {
+    const std::scoped_lock guard(lock_);
+    return heap_.allocate(bytes);
+  }
   [[nodiscard]] std::string why_not_allocated() const override { return heap_.refusal(); }
-  void free(void* memory) noexcept override { heap_.free(memory); }
+  void free(void* memory) noexcept override {
+    const std::scoped_lock guard(lock_);
+    heap_.free(memory);
+  }
   bool poll(Sink& sink) noexcept override;
   void abandon(Sink& sink) noexcept override;
   bool drain() override;
@@ -171,6 +184,11 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
     std::size_t put_bytes = 0;
   };
 
+  // Attended
+  [[nodiscard]] std::uint64_t polls() const noexcept override {
+    return polls_.load(std::memory_order_relaxed);
+  }
+  bool attend() noexcept override;
   // mem::Pinner
   std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
@@ -201,6 +219,11 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   bool look(Sink& sink);
   bool look_with_chores(Sink& sink);
   bool read_completions(Sink& sink);
+  bool deliver_held(Sink& sink);
+  bool serve_at_once(Operation& operation, std::size_t bytes);
+  void reply(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes);
+  void count_taken(Route& route, wire::Kind kind);
+  void retry_answers();
   void on_completion(const fi_cq_msg_entry& entry, Sink& sink);
   void on_error(Sink& sink);
   void on_receive(Operation& operation, std::size_t bytes, Sink& sink);
@@ -219,6 +242,9 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   bool look_for_ended(Sink& sink);
   void break_off(Route& route, Sink& sink);
   void fail_pending(Route& route, Sink& sink);
+
+  // permits.cc
+  static Permits* permits_of(Route& route) noexcept;
 
   // transfer.cc
   Posted transfer(Route& route, bool is_get, void* local, RemoteMemory remote, std::size_t bytes,
@@ -240,6 +266,9 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   }
   static std::uint64_t change(std::byte* word, const engine::Atomic& what);
 
+  // Of all that the progress thread touches too, which is most. The program holds it in each call,
+  // and a sink may call again; the thread only takes it when it is free.
+  mutable std::recursive_mutex lock_;
   const boot::Processes& processes_;
   engine::Transport* const sleeper_; // null: this network
   const Rank rank_;
@@ -267,13 +296,16 @@ class OfiTransport final : public engine::Transport, mem::Pinner {
   std::vector<Route*> breaking_;
   std::vector<Route*> answering_;        // have answers, or owe credits
   std::vector<Operation*> unposted_;     // receives
+  std::vector<fi_cq_msg_entry> held_;    // what the thread has taken, for the next poll()
   std::deque<ToSelf> to_self_;           // messages and notifications
   std::uint64_t inquiries_ = 0;          // ever made
-  engine::Link self_;
+  Route self_;
   engine::Breakdown breakdown_;
   std::atomic<bool> arm_wanted_ = false; // the next poll() prepares a sleep
   std::atomic<bool> armed_ = false;      // ... and has found nothing
   std::atomic<bool> hurried_ = false;    // something has to be tried again soon
+  bool sleeps_ = false;                  // armed, and not polled since
+  std::atomic<std::uint64_t> polls_ = 0;
   std::atomic<double> idle_since_ = 0;
   Counters counters_;
 };

@@ -12,10 +12,19 @@
 #include <system_error>
 
 namespace macadam::net::ofi {
+namespace {
 
-Waiting::Waiting(int descriptor, engine::Transport* sleeper)
-    : descriptor_(descriptor), sleeper_(sleeper) {
-  if (sleeper == nullptr || descriptor < 0) return;
+// Milliseconds for which the thread leaves what has arrived to a program that polls.
+constexpr int patience_ms = 1;
+constexpr int long_patience_ms = 10;
+
+} // namespace
+
+Waiting::Waiting(int descriptor, Attended& attended, engine::Transport* sleeper)
+    : descriptor_(descriptor), attended_(attended), sleeper_(sleeper) {}
+
+void Waiting::start() {
+  if (descriptor_ < 0) return;
   sigset_t all, before;
   sigfillset(&all);
   // The program's handlers run on its own threads.
@@ -25,15 +34,15 @@ Waiting::Waiting(int descriptor, engine::Transport* sleeper)
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     base::fail(MPI_ERR_OTHER,
-               "libfabric: no thread that wakes this process: {}; raise the limit of processes "
-               "(ulimit -u)",
+               "libfabric: no thread that serves this process's memory: {}; raise the limit of "
+               "processes (ulimit -u)",
                error.code().message());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread_.native_handle(), "macadam-ofi");
 }
 
-Waiting::~Waiting() {
+void Waiting::stop() {
   if (!thread_.joinable()) return;
   stop_.store(true);
   turn_.ring();
@@ -50,23 +59,35 @@ void Waiting::sleep(unsigned longest_us) {
 }
 
 void Waiting::watch() {
-  if (thread_.joinable()) turn_.ring();
+  if (sleeper_ == nullptr || !thread_.joinable()) return;
+  watch_.store(true);
+  turn_.ring();
 }
 
+// A program that polls takes what arrives by itself; the thread then looks every few milliseconds
+// whether it still does. Once it does not, all that arrives is attended to at once.
 void Waiting::run() {
-  std::array<pollfd, 2> watched = {pollfd{turn_.descriptor(), POLLIN, 0},
-                                   pollfd{descriptor_, POLLIN, 0}};
-  bool watching = false;
-  for (;;) {
-    ::poll(watched.data(), watching ? 2 : 1, -1);
-    if (stop_.load()) return;
-    if (watched[0].revents != 0) {
-      turn_.clear();
-      watching = true;
-    } else if (watching && watched[1].revents != 0) {
-      watching = false;
-      sleeper_->wake();
+  const auto wait = [&](bool for_arrivals, int longest_ms) {
+    std::array<pollfd, 2> watched = {pollfd{turn_.descriptor(), POLLIN, 0},
+                                     pollfd{for_arrivals ? descriptor_ : -1, POLLIN, 0}};
+    ::poll(watched.data(), watched.size(), longest_ms);
+    if (watched[0].revents != 0) turn_.clear();
+    return watched[1].revents != 0;
+  };
+  std::uint64_t computing_since = UINT64_MAX; // this number of polls
+  int patience = patience_ms;
+  while (!stop_.load()) {
+    if (!wait(true, -1)) continue;
+    if (watch_.exchange(false)) sleeper_->wake();
+    const std::uint64_t polls = attended_.polls();
+    if (polls == computing_since) {
+      if (!attended_.attend()) wait(false, long_patience_ms);
+      continue;
     }
+    wait(false, patience);
+    const bool computes = attended_.polls() == polls;
+    if (computes) computing_since = polls;
+    patience = computes ? patience_ms : long_patience_ms;
   }
 }
 

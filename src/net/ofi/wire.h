@@ -32,13 +32,20 @@ enum class Kind : std::uint8_t {
   atomic,      // AtomicRequest
   result,      // AtomicResult
   credits,     // nothing but Header::credits
+  revoke,      // PermitWanted: the sender wants it back
+  revoked,     // PermitWanted: the answer
 };
+
+// What the progress thread answers for a program that computes, in no order with messages.
+constexpr bool is_question(Kind kind) {
+  return kind == Kind::ask || kind == Kind::atomic || kind == Kind::revoke;
+}
 
 // Providers keep what comes without a receive, as much as it may be. So a process sends no more
 // than so many messages of these kinds that its peer has not taken; what answers them is as little.
 inline constexpr std::uint32_t window = 64;
 constexpr bool takes_credit(Kind kind) {
-  return kind == Kind::message || kind == Kind::notice || kind == Kind::ask || kind == Kind::atomic;
+  return kind == Kind::message || kind == Kind::notice || is_question(kind);
 }
 
 // In front of every message. Whoever reaches this process's endpoint can send it something, so
@@ -90,5 +97,11 @@ struct AtomicResult {
   std::uint64_t done = 0;  // 0: the word is not in memory that is registered
 };
 static_assert(sizeof(AtomicResult) == 24);
+
+struct PermitWanted {
+  std::uint64_t permit = 0;
+  std::uint64_t used = 0; // in the answer: 1 if it was used before
+};
+static_assert(sizeof(PermitWanted) == 16);
 
 } // namespace macadam::net::ofi::wire
