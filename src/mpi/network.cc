@@ -85,9 +85,8 @@ class RealRuntime final : public Runtime {
     }
   }
 
-  std::unique_ptr<engine::Transport> make_ofi(const base::Settings& settings,
-                                              engine::Transport* beside,
-                                              const std::string& no_rdma) {
+  std::unique_ptr<engine::Transport>
+  make_ofi(const base::Settings& settings, engine::Transport* beside, const std::string& no_rdma) {
     net::ofi::Wish wish = {.one_machine = true, .interface = settings.net_interface, .source = {}};
     for (int rank = 0; rank < job_->size() && wish.one_machine; ++rank) {
       if (job_->is_local(rank)) continue;

@@ -18,8 +18,8 @@ namespace {
 
 // Fastest first. What is not here comes last: it is offered only if the user asks for it
 // (FI_PROVIDER), or if there is nothing else.
-constexpr std::array<std::string_view, 8> providers = {"cxi",  "efa",           "psm3", "opx",
-                                                       "psm2", "verbs;ofi_rxm", "tcp",  "tcp;ofi_rxm"};
+constexpr std::array<std::string_view, 8> providers = {
+    "cxi", "efa", "psm3", "opx", "psm2", "verbs;ofi_rxm", "tcp", "tcp;ofi_rxm"};
 
 std::size_t place_of(const std::string& provider) {
   return static_cast<std::size_t>(std::ranges::find(providers, provider) - providers.begin());
@@ -57,13 +57,13 @@ std::size_t choose(std::span<const Offer> offers, const Wish& wish) {
     return static_cast<std::size_t>(best - offers.begin());
   std::string all;
   for (const Offer& offer : offers) {
-    const std::string row =
-        fmt::format("{} on {}{}{}", offer.provider, offer.domain, offer.address.empty() ? "" : " ",
-                    offer.address);
+    const std::string row = fmt::format("{} on {}{}{}", offer.provider, offer.domain,
+                                        offer.address.empty() ? "" : " ", offer.address);
     if (all.find(row) == std::string::npos) all += (all.empty() ? "" : ", ") + row;
   }
   if (!wish.interface.empty()) {
-    base::fail(MPI_ERR_OTHER, "libfabric: MACADAM_NET_INTERFACE is '{}', found {}; name one of them",
+    base::fail(MPI_ERR_OTHER,
+               "libfabric: MACADAM_NET_INTERFACE is '{}', found {}; name one of them",
                wish.interface, all.empty() ? "none" : all);
   }
   base::fail(MPI_ERR_OTHER,

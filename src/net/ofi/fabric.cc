@@ -58,8 +58,9 @@ Info query(const Library& library, bool delivery) {
   const int error = library.getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints.get(), &found);
   if (error == -FI_ENODATA) return {nullptr, {library.freeinfo}};
   if (error != 0) {
-    base::fail(MPI_ERR_OTHER, "libfabric: it tells no providers: {}; `fi_info -t FI_EP_RDM` shows "
-                              "what there is",
+    base::fail(MPI_ERR_OTHER,
+               "libfabric: it tells no providers: {}; `fi_info -t FI_EP_RDM` shows "
+               "what there is",
                library.text_of(error));
   }
   return {found, {library.freeinfo}};
@@ -152,17 +153,15 @@ void Fabric::open(const fi_info& info) {
   fi_cq_attr queue{};
   queue.format = FI_CQ_FORMAT_MSG;
   // The descriptor of libfabric's shared memory tells nothing (seen with 1.17).
-  queue.wait_obj = info.fabric_attr->prov_name == std::string_view("shm") ? FI_WAIT_NONE
-                                                                          : FI_WAIT_FD;
+  queue.wait_obj =
+      info.fabric_attr->prov_name == std::string_view("shm") ? FI_WAIT_NONE : FI_WAIT_FD;
   fid_cq* completions = nullptr;
-  if (queue.wait_obj == FI_WAIT_NONE ||
-      fi_cq_open(domain, &queue, &completions, nullptr) != 0) {
+  if (queue.wait_obj == FI_WAIT_NONE || fi_cq_open(domain, &queue, &completions, nullptr) != 0) {
     queue.wait_obj = FI_WAIT_NONE;
     check(fi_cq_open(domain, &queue, &completions, nullptr), "completion queue");
   }
   completions_.reset(completions);
-  if (queue.wait_obj == FI_WAIT_FD &&
-      fi_control(&completions->fid, FI_GETWAIT, &descriptor_) != 0)
+  if (queue.wait_obj == FI_WAIT_FD && fi_control(&completions->fid, FI_GETWAIT, &descriptor_) != 0)
     descriptor_ = -1;
 
   fi_av_attr table{};
@@ -218,8 +217,7 @@ fi_addr_t Fabric::insert(const wire::Endpoint& peer) {
                name_);
   }
   fi_addr_t inserted = FI_ADDR_NOTAVAIL;
-  const int count =
-      fi_av_insert(addresses_.get(), peer.address.data(), 1, &inserted, 0, nullptr);
+  const int count = fi_av_insert(addresses_.get(), peer.address.data(), 1, &inserted, 0, nullptr);
   if (count != 1 || inserted == FI_ADDR_NOTAVAIL)
     base::fail(MPI_ERR_OTHER, "libfabric: {} does not take its address: {}", name_,
                count < 0 ? text_of(count) : "no reason is told");
@@ -241,8 +239,8 @@ Region::Region(Fabric& fabric, void* memory, std::size_t bytes, rdma::Access acc
       remote_(access == rdma::Access::remote) {
   const ProviderLimits& limits = fabric.limits_;
   if (!remote_ && !limits.registers_local) return;
-  const std::uint64_t rights = FI_SEND | FI_RECV | FI_READ | FI_WRITE |
-                               (remote_ ? FI_REMOTE_READ | FI_REMOTE_WRITE : 0);
+  const std::uint64_t rights =
+      FI_SEND | FI_RECV | FI_READ | FI_WRITE | (remote_ ? FI_REMOTE_READ | FI_REMOTE_WRITE : 0);
   const std::uint64_t wanted = limits.chooses_keys ? 0 : fabric.new_key();
   fid_mr* made = nullptr;
   int error = fi_mr_reg(fabric.domain_.get(), memory, bytes, rights, 0, wanted, 0, &made, nullptr);

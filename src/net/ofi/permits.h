@@ -15,9 +15,9 @@ struct Permits {
   static constexpr unsigned most = 16; // open at a time, each way
 
   // Ours, for the peer.
-  std::uint64_t last = 0;                   // number given
-  std::uint32_t open = 0;                   // a bit for each place
-  std::uint32_t asked = 0;                  // ... of which the peer was asked
+  std::uint64_t last = 0;                       // number given
+  std::uint32_t open = 0;                       // a bit for each place
+  std::uint32_t asked = 0;                      // ... of which the peer was asked
   std::array<engine::Revoked, most> found = {}; // once it has answered
   std::array<std::uint64_t, most> numbers = {};
   // The peer's, for us.

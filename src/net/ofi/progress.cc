@@ -64,8 +64,8 @@ bool OfiTransport::look_with_chores(Sink& sink) {
     moved = true;
   }
   if (arming && !moved) moved = look_for_ended(sink);
-  const bool unsent = std::ranges::any_of(
-      routes_, [](const auto& row) { return !row.second->unposted.empty(); });
+  const bool unsent =
+      std::ranges::any_of(routes_, [](const auto& row) { return !row.second->unposted.empty(); });
   refused_ = refused_ || unsent;
   chores_ = !to_self_.empty() || !unpublished_.empty() || !unposted_.empty() ||
             !answering_.empty() || !breaking_.empty();
@@ -107,8 +107,8 @@ bool OfiTransport::read_completions(Sink& sink) {
   }
   if (count == -FI_EAGAIN || count == 0) return false;
   if (count != -FI_EAVAIL)
-    base::fail(MPI_ERR_OTHER, "libfabric: the completions of {} cannot be read: {}",
-               fabric_.name(), fabric_.text_of(count));
+    base::fail(MPI_ERR_OTHER, "libfabric: the completions of {} cannot be read: {}", fabric_.name(),
+               fabric_.text_of(count));
   on_error(sink);
   return true;
 }
@@ -220,8 +220,7 @@ void OfiTransport::deliver(Route& route, wire::Kind kind, const std::byte* body,
       end_inquiry(route, result.id, &result.value, result.done != 0, sink);
     return;
   case wire::Kind::revoked:
-    if (wire::PermitWanted wanted;
-        read_body(wanted, body, bytes) && route.permits != nullptr)
+    if (wire::PermitWanted wanted; read_body(wanted, body, bytes) && route.permits != nullptr)
       route.permits->answered(wanted.permit, wanted.used != 0);
     return;
   case wire::Kind::credits:
@@ -306,8 +305,7 @@ bool OfiTransport::attend() noexcept {
       for (ssize_t i = 0; i < count; ++i) {
         const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
         auto* const operation = static_cast<Operation*>(entry.op_context);
-        const bool is_receive =
-            operation != nullptr && operation->kind == Operation::Kind::receive;
+        const bool is_receive = operation != nullptr && operation->kind == Operation::Kind::receive;
         if (!is_receive || !serve_at_once(*operation, entry.len)) held_.push_back(entry);
       }
     }

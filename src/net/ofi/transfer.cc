@@ -164,9 +164,8 @@ Posted OfiTransport::transfer(Route& route, bool is_get, void* local, RemoteMemo
 bool OfiTransport::put_small(Route& route, const void* local, RemoteMemory target,
                              std::size_t bytes) {
   Operation* const operation = begin(Operation::Kind::put_small, route);
-  const long result =
-      post_access(route, false, static_cast<std::byte*>(const_cast<void*>(local)), nullptr, target,
-                  bytes, FI_INJECT | FI_COMPLETION, *operation);
+  const long result = post_access(route, false, static_cast<std::byte*>(const_cast<void*>(local)),
+                                  nullptr, target, bytes, FI_INJECT | FI_COMPLETION, *operation);
   if (!is_taken(result, *operation)) return false;
   ++counters_.puts;
   return true;
@@ -195,17 +194,15 @@ bool OfiTransport::advance(Transfer& transfer) {
   Route& route = *transfer.route;
   const bool ordered = fabric_.limits().ordered;
   while (transfer.posted < transfer.bytes) {
-    const std::size_t bytes =
-        std::min(fabric_.limits().message, transfer.bytes - transfer.posted);
+    const std::size_t bytes = std::min(fabric_.limits().message, transfer.bytes - transfer.posted);
     Operation* const operation = begin(Operation::Kind::transfer, route);
     operation->transfer = &transfer;
     const std::uint64_t flags =
         FI_COMPLETION |
         (transfer.is_get || ordered ? 0 : static_cast<std::uint64_t>(FI_DELIVERY_COMPLETE));
-    const long result =
-        post_access(route, transfer.is_get, transfer.local + transfer.posted, transfer.descriptor,
-                    {transfer.remote.address + transfer.posted, transfer.remote.key}, bytes, flags,
-                    *operation);
+    const long result = post_access(
+        route, transfer.is_get, transfer.local + transfer.posted, transfer.descriptor,
+        {transfer.remote.address + transfer.posted, transfer.remote.key}, bytes, flags, *operation);
     if (!is_taken(result, *operation)) return false;
     ++transfer.under_way;
     transfer.posted += bytes;

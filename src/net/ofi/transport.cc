@@ -28,7 +28,8 @@ constexpr std::size_t receives = 128;
 constexpr std::size_t hybrid_bytes = 64 << 10; // of a copy left behind for a receiver
 // What a network moves at once is not asked of libfabric: a segment of Ethernet or more.
 constexpr std::size_t packet_bytes = 4096;
-// As over RDMA: seconds for which a wait yields its core before it sleeps, if the user does not say.
+// As over RDMA: seconds for which a wait yields its core before it sleeps, if the user does not
+// say.
 constexpr double default_spin = 1e-3;
 constexpr double default_spin_oversubscribed = 20e-6;
 constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
@@ -151,8 +152,7 @@ void OfiTransport::open(Route& route) {
   }
   wire::Endpoint address;
   address.magic = 0;
-  if (published->size() == sizeof address)
-    std::memcpy(&address, published->data(), sizeof address);
+  if (published->size() == sizeof address) std::memcpy(&address, published->data(), sizeof address);
   try {
     route.address = fabric_.insert(address);
   } catch (const base::Error& error) {

@@ -294,11 +294,11 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   bool refused_ = false;            // an operation, since the last poll()
   std::vector<Route*> unpublished_; // wait for an address
   std::vector<Route*> breaking_;
-  std::vector<Route*> answering_;        // have answers, or owe credits
-  std::vector<Operation*> unposted_;     // receives
-  std::vector<fi_cq_msg_entry> held_;    // what the thread has taken, for the next poll()
-  std::deque<ToSelf> to_self_;           // messages and notifications
-  std::uint64_t inquiries_ = 0;          // ever made
+  std::vector<Route*> answering_;     // have answers, or owe credits
+  std::vector<Operation*> unposted_;  // receives
+  std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
+  std::deque<ToSelf> to_self_;        // messages and notifications
+  std::uint64_t inquiries_ = 0;       // ever made
   Route self_;
   engine::Breakdown breakdown_;
   std::atomic<bool> arm_wanted_ = false; // the next poll() prepares a sleep

@@ -35,7 +35,8 @@ class Waiting {
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting() { stop(); }
 
-  // The thread, once all is there that it attends to. Throws base::Error if there is none to be had.
+  // The thread, once all is there that it attends to. Throws base::Error if there is none to be
+  // had.
   void start();
   void stop();
 

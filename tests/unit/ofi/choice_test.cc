@@ -15,9 +15,12 @@ using net::ofi::Offer;
 using net::ofi::Wish;
 
 const std::vector<Offer> machine = {
-    {"tcp;ofi_rxm", "docker0", "172.17.0.1"},   {"tcp;ofi_rxm", "eth0", "10.1.0.7"},
-    {"tcp;ofi_rxm", "eth0", "fe80::1"},         {"tcp;ofi_rxm", "lo", "::1"},
-    {"tcp;ofi_rxm", "lo", "127.0.0.1"},         {"udp;ofi_rxd", "eth0", "10.1.0.7"},
+    {"tcp;ofi_rxm", "docker0", "172.17.0.1"},
+    {"tcp;ofi_rxm", "eth0", "10.1.0.7"},
+    {"tcp;ofi_rxm", "eth0", "fe80::1"},
+    {"tcp;ofi_rxm", "lo", "::1"},
+    {"tcp;ofi_rxm", "lo", "127.0.0.1"},
+    {"udp;ofi_rxd", "eth0", "10.1.0.7"},
     {"shm", "shm", ""},
 };
 
@@ -61,7 +64,8 @@ TEST(OfiChoice, ARefusalNamesWhatWasFoundAndTheRemedy) {
     static_cast<void>(choose(machine, {.one_machine = false, .interface = "ib0", .source = {}}));
     FAIL() << "nothing was thrown";
   } catch (const base::Error& error) {
-    for (const char* const part : {"MACADAM_NET_INTERFACE", "'ib0'", "tcp;ofi_rxm on eth0 10.1.0.7"})
+    for (const char* const part :
+         {"MACADAM_NET_INTERFACE", "'ib0'", "tcp;ofi_rxm on eth0 10.1.0.7"})
       EXPECT_NE(error.text.find(part), std::string::npos) << error.text;
   }
   try {

@@ -202,13 +202,111 @@ TEST(OfiFailure, AbandonEndsAll) {
   std::vector<char> there(1 << 20), here(1 << 20);
   const RemoteMemory memory = world[1].transport->register_region(there.data(), there.size());
   ASSERT_TRUE(world.send(0, 1, "one"));
-  ASSERT_EQ(
-      world[0].transport->get(world[0].link(1), here.data(), memory, here.size(), 7),
-      Posted::pending);
+  ASSERT_EQ(world[0].transport->get(world[0].link(1), here.data(), memory, here.size(), 7),
+            Posted::pending);
   world[0].transport->abandon(world[0]);
   EXPECT_EQ(world[0].completed.size(), 1u);
   EXPECT_FALSE(world[0].completed[7]);
   world[0].transport.reset();
+}
+
+// A permit is used or taken back, never both, whoever of the two asks first.
+TEST(OfiPermits, AreUsedOrRevoked) {
+  World world(2);
+  ASSERT_TRUE(world.send(0, 1, "one"));
+  ASSERT_TRUE(world.send(1, 0, "two"));
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
+  OfiTransport& issuer = *world[0].transport;
+  OfiTransport& peer = *world[1].transport;
+  engine::Link& to_peer = world[0].link(1);
+  engine::Link& to_issuer = world[1].link(0);
+  const auto revoke = [&](std::uint64_t permit) {
+    engine::Revoked outcome = engine::Revoked::unknown;
+    EXPECT_TRUE(world.until([&] {
+      outcome = issuer.revoke(to_peer, permit);
+      return outcome != engine::Revoked::unknown;
+    }));
+    return outcome;
+  };
+  for (int round = 0; round < 100; ++round) {
+    const std::uint64_t used = issuer.issue(to_peer), unused = issuer.issue(to_peer);
+    ASSERT_NE(used, 0u);
+    ASSERT_NE(unused, 0u);
+    EXPECT_TRUE(peer.use(to_issuer, used));
+    EXPECT_EQ(revoke(used), engine::Revoked::no);
+    EXPECT_EQ(revoke(unused), engine::Revoked::yes);
+    EXPECT_FALSE(peer.use(to_issuer, unused));
+    issuer.discard(to_peer, used);
+    issuer.discard(to_peer, unused);
+  }
+  for (unsigned i = 0; i < Permits::most; ++i)
+    EXPECT_NE(issuer.issue(to_peer), 0u);
+  EXPECT_EQ(issuer.issue(to_peer), 0u) << "there are too many already";
+}
+
+// What peers want of a process is done while its program computes, and its messages are kept.
+TEST(OfiAttended, AProcessThatComputesIsServed) {
+  World world(2);
+  if (!wakes(world[0])) GTEST_SKIP() << "the provider wakes nobody, so there is no thread";
+  std::vector<std::uint64_t> words(100'000);
+  const RemoteMemory memory = world[1].transport->register_region(words.data(), words.size() * 8);
+  ASSERT_TRUE(world.send(0, 1, "before"));
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
+  World::Process& a = world[0];
+  const auto alone = [&](const std::function<bool()>& so) {
+    for (int i = 0; i < 5000; ++i) {
+      if (so()) return true;
+      a.transport->poll(a);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  };
+  std::vector<std::uint64_t> data(words.size(), 7);
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(
+        alone([&] { return a.send(1, message(static_cast<unsigned>(i))) == Posted::done; }));
+  ASSERT_NE(a.transport->put(a.link(1), data.data(), memory, data.size() * 8, 1), Posted::busy);
+  ASSERT_TRUE(alone([&] { return a.transport->flush(a.link(1), 2) != Posted::busy; }));
+  ASSERT_TRUE(alone([&] { return a.completed.contains(2) && a.completed.contains(1); }));
+  EXPECT_EQ(words, data);
+  std::uint64_t old = 0;
+  ASSERT_TRUE(alone([&] {
+    return a.transport->atomic(a.link(1), {engine::Atomic::Kind::fetch_and_add, 5, 0}, memory, &old,
+                               3) != Posted::busy;
+  }));
+  ASSERT_TRUE(alone([&] { return a.completed.contains(3); }));
+  EXPECT_EQ(old, 7u);
+  EXPECT_EQ(words[0], 12u);
+  EXPECT_EQ(world[1].received[0].size(), 1u) << "nothing is delivered but by poll()";
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 11; }));
+  for (unsigned i = 0; i < 10; ++i)
+    EXPECT_EQ(world[1].received[0][1 + i], message(i));
+}
+
+// ... and one that sleeps is not left asleep by the thread that was faster.
+TEST(OfiAttended, NoWakeUpIsLost) {
+  World world(2);
+  if (!wakes(world[0])) GTEST_SKIP() << "the provider wakes nobody, so there is no thread";
+  ASSERT_TRUE(world.send(1, 0, "hello"));
+  ASSERT_TRUE(world.until([&] { return world[0].received[1].size() == 1; }));
+  std::thread sender([&] {
+    for (unsigned i = 0; i < 200; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200 + i * 37 % 3000));
+      while (world[1].send(0, message(i)) != Posted::done)
+        world[1].transport->poll(world[1]);
+      while (!world[1].transport->drain())
+        world[1].transport->poll(world[1]);
+    }
+  });
+  const double begin = world[0].transport->now();
+  world[0].settings.spin = 0;
+  while (world[0].received[1].size() < 201 && world[0].transport->now() - begin < 30) {
+    for (unsigned fruitless = 0; !world[0].transport->poll(world[0]); ++fruitless)
+      world[0].transport->idle(1000 + fruitless, 1'000'000);
+  }
+  sender.join();
+  EXPECT_EQ(world[0].received[1].size(), 201u);
+  EXPECT_LT(world[0].transport->now() - begin, 10) << "sleeps of 200 ms that should have ended";
 }
 
 TEST(OfiForget, ARouteGoesAndComesAgain) {

@@ -166,9 +166,9 @@ TEST_F(OfiTransfer, AtomicsReturnTheOldValue) {
   EXPECT_EQ(old, 7u);
   EXPECT_EQ(word, 7u);
   // Its own process has the same word by the same name.
-  ASSERT_EQ(b.transport->atomic(b.link(1), {engine::Atomic::Kind::fetch_and_add, 1, 0}, memory,
-                                &old, 4),
-            Posted::done);
+  ASSERT_EQ(
+      b.transport->atomic(b.link(1), {engine::Atomic::Kind::fetch_and_add, 1, 0}, memory, &old, 4),
+      Posted::done);
   EXPECT_EQ(word, 8u);
 }
 

@@ -29,11 +29,9 @@ class World {
 
     void start(engine::Transport* sleeper = nullptr) {
       processes.emplace(*this);
-      transport = std::make_unique<OfiTransport>(*processes, settings,
-                                                 Wish{.one_machine = true,
-                                                      .interface = {},
-                                                      .source = {}},
-                                                 nullptr, sleeper);
+      transport = std::make_unique<OfiTransport>(
+          *processes, settings, Wish{.one_machine = true, .interface = {}, .source = {}}, nullptr,
+          sleeper);
       endpoint = transport->endpoint();
     }
     // As the engine: it asks for a link once, and uses it when it is connected.
