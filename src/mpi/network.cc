@@ -87,15 +87,9 @@ class RealRuntime final : public Runtime {
 
   std::unique_ptr<engine::Transport>
   make_ofi(const base::Settings& settings, engine::Transport* beside, const std::string& no_rdma) {
-    net::ofi::Wish wish = {.one_machine = true, .interface = settings.net_interface, .source = {}};
-    for (int rank = 0; rank < job_->size() && wish.one_machine; ++rank) {
-      if (job_->is_local(rank)) continue;
-      wish.one_machine = false;
-      wish.source = net::ofi::source_address(std::string(job_->host_of(rank)));
-    }
     changes_.emplace();
-    auto transport =
-        std::make_unique<net::ofi::OfiTransport>(*processes_, settings, wish, &*changes_, beside);
+    auto transport = std::make_unique<net::ofi::OfiTransport>(
+        *processes_, settings, net::ofi::wish_of(*job_, settings), &*changes_, beside);
     if (!no_rdma.empty()) transport->add_note("ofi: no RDMA adapter is used: " + no_rdma);
     job_->publish(std::as_bytes(std::span(&transport->endpoint(), 1)));
     return transport;

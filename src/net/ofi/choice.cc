@@ -48,6 +48,16 @@ bool fits(const Offer& offer, const Wish& wish) {
 
 } // namespace
 
+Wish wish_of(const boot::Job& job, const base::Settings& settings) {
+  Wish wish = {.one_machine = true, .interface = settings.net_interface, .source = {}};
+  for (int rank = 0; rank < job.size() && wish.one_machine; ++rank) {
+    if (job.is_local(rank)) continue;
+    wish.one_machine = false;
+    wish.source = source_address(std::string(job.host_of(rank)));
+  }
+  return wish;
+}
+
 std::size_t choose(std::span<const Offer> offers, const Wish& wish) {
   const auto worth = [&](const Offer& offer) {
     return std::tuple(!fits(offer, wish), place_of(offer.provider), is_ipv6(offer.address));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/settings.h"
+#include "boot/job.h"
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -21,6 +24,9 @@ struct Wish {
   // The address from which this machine reaches another one of the job; empty: not known.
   std::string source;
 };
+
+// That of a job's processes, under these settings.
+[[nodiscard]] Wish wish_of(const boot::Job& job, const base::Settings& settings);
 
 // The place of the best offer: the fastest provider, on the interface that the others can reach, or
 // on loopback if there are none. Throws base::Error (MPI_ERR_OTHER), with all offers, if none does.
