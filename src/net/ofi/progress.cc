@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t batch = 16;
 // Seconds after the end of a process in which what it had sent may still arrive.
 constexpr double time_to_arrive = 0.1;
+// Seconds of waiting between two questions whether a peer is there.
+constexpr double probe_interval = 0.5;
 
 template <class Body>
 bool read_body(Body& body, const std::byte* bytes, std::size_t size) {
@@ -76,6 +78,9 @@ bool OfiTransport::look_with_chores(Sink& sink) {
       waiting_.watch();
       sleeps_ = true;
       armed_.store(true, std::memory_order_release);
+    } else {
+      moved =
+          true; // something is there already: nobody may fall asleep, on another network neither
     }
   }
   return moved;
@@ -109,8 +114,7 @@ bool OfiTransport::read_completions(Sink& sink) {
   if (count != -FI_EAVAIL)
     base::fail(MPI_ERR_OTHER, "libfabric: the completions of {} cannot be read: {}", fabric_.name(),
                fabric_.text_of(count));
-  on_error(sink);
-  return true;
+  return on_error(sink);
 }
 
 void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
@@ -119,6 +123,7 @@ void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
   if (operation->kind == Operation::Kind::receive) return on_receive(*operation, entry.len, sink);
   Route& route = *operation->route;
   --route.under_way;
+  route.talked = true;
   Transfer* const transfer = operation->transfer;
   end(*operation);
   if (transfer != nullptr) {
@@ -128,25 +133,28 @@ void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
   if (!route.unposted.empty()) advance_all(route, sink);
 }
 
-void OfiTransport::on_error(Sink& sink) {
+// False if there was none after all.
+bool OfiTransport::on_error(Sink& sink) {
   fi_cq_err_entry entry = {};
-  if (fi_cq_readerr(fabric_.completions(), &entry, 0) < 0) return;
+  if (fi_cq_readerr(fabric_.completions(), &entry, 0) <= 0) return false;
   auto* const operation = static_cast<Operation*>(entry.op_context);
-  if (operation == nullptr) return;
+  if (operation == nullptr) return true;
   // A message of a stranger's that is longer than any of ours; or the endpoint is being closed.
   if (operation->kind == Operation::Kind::receive) {
     ++counters_.strangers;
-    return post_receive(*operation);
+    post_receive(*operation);
+    return true;
   }
   Route& route = *operation->route;
   --route.under_way;
   note_failure(route, fabric_.text_of(entry.err));
   Transfer* const transfer = operation->transfer;
   end(*operation);
-  if (transfer == nullptr) return;
+  if (transfer == nullptr) return true;
   --transfer->under_way;
   transfer->failed = true;
   if (is_finished(*transfer)) finish(*transfer, sink);
+  return true;
 }
 
 // Whose message this is, if it proves that; else null.
@@ -184,6 +192,7 @@ void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sin
 inline void OfiTransport::take(Route& route, const wire::Header& header, const std::byte* body,
                                std::size_t bytes, Sink& sink) {
   const wire::Kind kind = header.kind();
+  route.talked = true;
   if (header.credits != 0) {
     route.credits = std::min(route.credits + header.credits, wire::window);
     if (!route.unposted.empty()) advance_all(route, sink);
@@ -360,6 +369,10 @@ void OfiTransport::end_inquiry(Route& route, std::uint64_t id, const std::uint64
   if (found == route.inquiries.end()) return;
   const Inquiry inquiry = found->second;
   route.inquiries.erase(found);
+  if (inquiry.is_probe) {
+    route.probing = false;
+    return;
+  }
   if (ok && inquiry.result != nullptr && value != nullptr) *inquiry.result = *value;
   sink.on_complete(inquiry.cookie, ok);
 }
@@ -399,6 +412,7 @@ bool OfiTransport::look_for_ended(Sink& sink) {
   for (const auto& [rank, route] : routes_) {
     if (route->state == Route::State::broken || route->state == Route::State::unknown) continue;
     const boot::Life life = processes_.life(rank);
+    if (life == boot::Life::unknown) probe(*route, time);
     if (life != boot::Life::failed && life != boot::Life::over) continue;
     if (route->ended_since == 0) route->ended_since = time;
     hurried_.store(true, std::memory_order_relaxed);
@@ -410,6 +424,19 @@ bool OfiTransport::look_for_ended(Sink& sink) {
     break_off(*route, sink);
   }
   return !ended.empty();
+}
+
+// Of a peer that nobody watches the network may tell: what is sent to it fails.
+void OfiTransport::probe(Route& route, double time) {
+  if (route.probing || time - route.probed_at < probe_interval || !can_send(route)) return;
+  const wire::Question question = {++inquiries_};
+  route.inquiries.emplace(question.id, Inquiry{.is_probe = true});
+  route.probed_at = time;
+  route.probing = true;
+  if (post_message(route, wire::Kind::ask, &question, sizeof question, nullptr, 0) == Posted::done)
+    return;
+  route.inquiries.erase(question.id);
+  route.probing = false;
 }
 
 // What the provider still has of it completes, with an error or not; nothing more is begun.

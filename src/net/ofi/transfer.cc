@@ -248,7 +248,7 @@ Posted OfiTransport::flush(engine::Link& link, std::uint64_t cookie) noexcept tr
   if (!can_send(route)) return refuse(route);
   if (!fabric_.limits().ordered) return Posted::done;
   const wire::Question question = {++inquiries_};
-  route.inquiries.emplace(question.id, Inquiry{cookie, nullptr});
+  route.inquiries.emplace(question.id, Inquiry{.cookie = cookie});
   if (post_message(route, wire::Kind::ask, &question, sizeof question, nullptr, 0) !=
       Posted::done) {
     route.inquiries.erase(question.id);
@@ -275,7 +275,7 @@ Posted OfiTransport::atomic(engine::Link& link, const engine::Atomic& what, Remo
   if (!can_send(route)) return refuse(route);
   const wire::AtomicRequest request = {++inquiries_, target, what.operand, what.compare,
                                        static_cast<std::uint64_t>(what.kind)};
-  route.inquiries.emplace(request.id, Inquiry{cookie, result});
+  route.inquiries.emplace(request.id, Inquiry{.cookie = cookie, .result = result});
   if (post_message(route, wire::Kind::atomic, &request, sizeof request, nullptr, 0) !=
       Posted::done) {
     route.inquiries.erase(request.id);

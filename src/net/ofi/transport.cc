@@ -32,6 +32,8 @@ constexpr std::size_t packet_bytes = 4096;
 // say.
 constexpr double default_spin = 1e-3;
 constexpr double default_spin_oversubscribed = 20e-6;
+// Seconds in which a lost connection may come back.
+constexpr double longest_refusal = 5;
 constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
 // How long a sleep lasts: while something is to be tried again, or the provider cannot wake us; and
 // else, as a peer that ends is not always told by the network.
@@ -209,14 +211,28 @@ void OfiTransport::end(Operation& operation) {
 }
 
 bool OfiTransport::is_taken(long result, Operation& operation) {
+  Route& route = *operation.route;
   if (result == 0) [[likely]] {
-    ++operation.route->under_way;
+    ++route.under_way;
+    route.refused_since = 0;
     return true;
   }
-  Route& route = *operation.route;
   end(operation);
-  if (result != -FI_EAGAIN) note_failure(route, fabric_.text_of(result));
+  if (result != -FI_EAGAIN)
+    note_failure(route, fabric_.text_of(result));
+  else if (route.talked && route.under_way == 0)
+    note_refusal(route);
   return false;
+}
+
+// The provider has nothing of ours for this peer, and takes nothing: it has lost the connection. It
+// tries for ever to make another.
+void OfiTransport::note_refusal(Route& route) {
+  const double time = now();
+  if (route.refused_since == 0) route.refused_since = time;
+  if (time - route.refused_since > longest_refusal)
+    note_failure(route, fmt::format("its connection was lost, and there is no other in {} s",
+                                    longest_refusal));
 }
 
 // A short message is copied by the provider, a longer one to a buffer. Each has a completion, as

@@ -57,6 +57,7 @@ struct Transfer : base::ListNode<>, base::ListNode<OfRoute> {
 struct Inquiry {
   std::uint64_t cookie = 0;
   std::uint64_t* result = nullptr; // of an atomic
+  bool is_probe = false;           // nobody waits for it
 };
 
 // The way to one process. There are no connections here: the provider may make some.
@@ -70,8 +71,12 @@ struct Route : engine::Link {
   std::uint64_t token = 0; // of our messages
   std::uint64_t their_token = 0;
   fi_addr_t address = FI_ADDR_NOTAVAIL;
-  unsigned under_way = 0; // operations of the provider's
-  unsigned unplaced = 0;  // puts that messages must not pass
+  unsigned under_way = 0;   // operations of the provider's
+  unsigned unplaced = 0;    // puts that messages must not pass
+  bool talked = false;      // something has come from there, or was taken
+  double refused_since = 0; // nothing is under way, and the provider takes nothing; seconds, or 0
+  double probed_at = 0;     // seconds; whether it is there
+  bool probing = false;
   double ended_since = 0; // that its process has ended is known since, in seconds; 0: it is not
   std::uint32_t credits = wire::window; // messages that may be sent
   std::uint32_t taken = 0;              // of its messages, since it was told
@@ -214,6 +219,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   Operation* begin(Operation::Kind kind, Route& route);
   void end(Operation& operation);
   void note_failure(Route& route, std::string reason);
+  void note_refusal(Route& route);
 
   // progress.cc
   bool look(Sink& sink);
@@ -225,7 +231,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   void count_taken(Route& route, wire::Kind kind);
   void retry_answers();
   void on_completion(const fi_cq_msg_entry& entry, Sink& sink);
-  void on_error(Sink& sink);
+  bool on_error(Sink& sink);
   void on_receive(Operation& operation, std::size_t bytes, Sink& sink);
   void take(Route& route, const wire::Header& header, const std::byte* body, std::size_t bytes,
             Sink& sink);
@@ -240,6 +246,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   bool deliver_to_self(Sink& sink);
   bool open_waiting(Sink& sink);
   bool look_for_ended(Sink& sink);
+  void probe(Route& route, double time);
   void break_off(Route& route, Sink& sink);
   void fail_pending(Route& route, Sink& sink);
 

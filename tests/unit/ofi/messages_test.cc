@@ -178,8 +178,8 @@ TEST(OfiFailure, AnEndedProcessIsToldToWhoWaits) {
 
 // What is under way to a process whose endpoint goes ends, not ok, without anybody's word.
 TEST(OfiFailure, OperationsUnderWayEnd) {
-  World world(2);
   std::vector<char> there(1 << 20), here(1 << 20);
+  World world(2);
   const RemoteMemory memory = world[1].transport->register_region(there.data(), there.size());
   ASSERT_TRUE(world.send(0, 1, "one"));
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
@@ -198,8 +198,8 @@ TEST(OfiFailure, OperationsUnderWayEnd) {
 }
 
 TEST(OfiFailure, AbandonEndsAll) {
-  World world(2);
   std::vector<char> there(1 << 20), here(1 << 20);
+  World world(2);
   const RemoteMemory memory = world[1].transport->register_region(there.data(), there.size());
   ASSERT_TRUE(world.send(0, 1, "one"));
   ASSERT_EQ(world[0].transport->get(world[0].link(1), here.data(), memory, here.size(), 7),
@@ -246,9 +246,9 @@ TEST(OfiPermits, AreUsedOrRevoked) {
 
 // What peers want of a process is done while its program computes, and its messages are kept.
 TEST(OfiAttended, AProcessThatComputesIsServed) {
+  std::vector<std::uint64_t> words(100'000);
   World world(2);
   if (!wakes(world[0])) GTEST_SKIP() << "the provider wakes nobody, so there is no thread";
-  std::vector<std::uint64_t> words(100'000);
   const RemoteMemory memory = world[1].transport->register_region(words.data(), words.size() * 8);
   ASSERT_TRUE(world.send(0, 1, "before"));
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
