@@ -89,18 +89,24 @@ std::vector<fi_info*> list(fi_info* first) {
   return all;
 }
 
-const fi_info& best(const std::vector<fi_info*>& infos, const Wish& wish) {
+std::vector<Offer> offers_of(const std::vector<fi_info*>& infos) {
   std::vector<Offer> offers;
   for (const fi_info* const info : infos)
     offers.push_back(offer_of(*info));
-  return *infos[choose(offers, wish)];
+  return offers;
 }
 
 } // namespace
 
+std::vector<Offer> list_offers(const Library& library) {
+  const Info any = query(library, false);
+  return offers_of(list(any.get()));
+}
+
 Fabric::Fabric(const Library& library, const Wish& wish) : library_(library) {
   const Info any = query(library_, false);
-  const fi_info* chosen = &best(list(any.get()), wish);
+  const std::vector<fi_info*> all = list(any.get());
+  const fi_info* chosen = all[choose(offers_of(all), wish)];
   Info delivering(nullptr, {library_.freeinfo});
   if (!orders_data(*chosen)) {
     // Then a put says that it is in place when it completes. Only the same provider will do.
@@ -161,6 +167,8 @@ void Fabric::open(const fi_info& info) {
     check(fi_cq_open(domain, &queue, &completions, nullptr), "completion queue");
   }
   completions_.reset(completions);
+  // Seen with 1.17: that of `net` does not always.
+  limits_.wakes = info.fabric_attr->prov_name == std::string_view("tcp;ofi_rxm");
   if (queue.wait_obj == FI_WAIT_FD && fi_control(&completions->fid, FI_GETWAIT, &descriptor_) != 0)
     descriptor_ = -1;
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace macadam::net::ofi {
 
@@ -29,7 +30,11 @@ struct ProviderLimits {
   bool virtual_addresses = false; // peers name memory by its address, else by its place in a region
   bool registers_local = false;   // our own side of a put or get is registered too
   bool pins = false;              // registered memory must be there, and stay what it is
+  bool wakes = false;             // descriptor() is known to tell of all that arrives
 };
+
+// All endpoints that libfabric offers for this transport. Throws base::Error if it refuses to say.
+[[nodiscard]] std::vector<Offer> list_offers(const Library& library);
 
 template <class Object>
 struct CloseObject {

@@ -74,8 +74,8 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
       cache_(*this, fabric_.limits().pins && settings.rdma_cache != 0 ? invalidation : nullptr,
              model::most_registrations, static_cast<std::size_t>(settings.rdma_cache)) {
   notes_.push_back("ofi: libfabric's provider is " + fabric_.name());
-  if (fabric_.descriptor() < 0)
-    notes_.push_back("ofi: the provider wakes no process that sleeps: waits look every ms");
+  if (!fabric_.limits().wakes)
+    notes_.push_back("ofi: the provider is not known to wake who sleeps: waits look every ms");
   if (fabric_.limits().pins && invalidation != nullptr && !invalidation->why_not().empty())
     notes_.push_back("ofi: user memory is registered for each transfer and does not stay so: " +
                      invalidation->why_not());
@@ -350,8 +350,8 @@ bool OfiTransport::idle(unsigned fruitless, unsigned longest_us) {
 }
 
 unsigned OfiTransport::longest_sleep_us() const {
-  return hurried_.load(std::memory_order_relaxed) || fabric_.descriptor() < 0 ? short_sleep_us
-                                                                              : long_sleep_us;
+  return hurried_.load(std::memory_order_relaxed) || !fabric_.limits().wakes ? short_sleep_us
+                                                                             : long_sleep_us;
 }
 
 double OfiTransport::now() const {

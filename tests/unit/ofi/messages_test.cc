@@ -88,7 +88,7 @@ TEST(OfiMessages, AnAddressOfAnotherNetworkIsRefusedByName) {
 }
 
 bool wakes(const World::Process& process) {
-  return !process.transport->provider().starts_with("shm");
+  return process.transport->provider().starts_with("tcp;ofi_rxm");
 }
 
 // The idle() of a wait in vain: it prepares, is polled, and sleeps. Returns how long it took.
