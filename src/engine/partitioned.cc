@@ -198,8 +198,8 @@ void PartitionedTable::post_left() noexcept {
 // A partition that cannot be sent ends the round of both sides with an error; the others go their
 // way.
 void PartitionedTable::post(PartitionedSend& send, std::uint32_t partition) noexcept {
-  if (send.refused != MPI_SUCCESS) {
-    send.error = send.refused;
+  if (send.is_passed() || send.refused != MPI_SUCCESS) {
+    send.error = send.refused != MPI_SUCCESS ? send.refused : MPI_ERR_NO_MEM;
     return count(send);
   }
   if (SendRequest* const fragment = make_part(send, partition))
@@ -347,7 +347,8 @@ bool PartitionedTable::prepare(PartitionedReceive& receive) noexcept {
     }
     receive.is_registered =
         engine_.try_register(*receive.peer, receive.destination(), room, receive.memory);
-    if (receive.is_registered && receive.sent_bytes != 0 &&
+    // A row of no notifications would stand where another does.
+    if (receive.is_registered && receive.bytes != 0 &&
         receive.sent_bytes <= receive.peer->transport->limits().notified_put)
       take_notices(receive);
   }

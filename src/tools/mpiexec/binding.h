@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "tools/mpiexec/options.h"
+
 #include <sched.h>
 
 #include <string>
@@ -8,9 +10,14 @@
 
 namespace macadam::tools {
 
-// The cores that this process may use, each as the set of its usable hardware threads, in the order
-// of their first thread. Respects the affinity mask, and with it containers and batch systems.
-// Throws std::runtime_error if the system does not tell.
-std::vector<cpu_set_t> usable_core_sets();
+// Where each of `ranks` ranks of this machine may run, as sets of hardware threads; none if they
+// are not bound. With Binding::core each has a core of its own. Of the larger parts of a machine
+// each is shared by as many ranks as any other, neighbours together. Respects the affinity mask,
+// and with it containers and batch systems. Throws std::runtime_error if there are not enough
+// cores, or the system does not tell.
+std::vector<cpu_set_t> bind_ranks(Binding binding, int ranks);
+
+// What --report-bindings says: a line for each rank. `sets` as above.
+std::string describe_bindings(const std::vector<cpu_set_t>& sets, int ranks);
 
 } // namespace macadam::tools

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/hang_watch.h"
 
+#include "tools/mpiexec/stacks.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,20 @@ using namespace std::chrono_literals;
 
 constexpr auto time_to_answer = 1s;
 constexpr auto time_between_looks = 200ms; // at ranks that seem to stand; longer than they sleep
+
+// The ranks of a job, with where they are in their programs.
+std::vector<RankStatus> look_with_stacks(const RunningJob& job) {
+  std::vector<RankStatus> ranks = look_at(job.memory());
+  std::map<pid_t, int> processes;
+  std::vector<pid_t> list;
+  for (const int rank : ranks_to_show(ranks)) {
+    const pid_t process = job.memory().row(rank).pid;
+    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
+  }
+  for (auto& [process, stack] : stacks_of(list))
+    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
+  return ranks;
+}
 
 } // namespace
 
@@ -57,7 +73,7 @@ bool HangWatch::needs_second_look(const Jobs& jobs) {
 std::string HangWatch::pages(const Jobs& jobs) {
   std::string pages;
   for (const auto& job : jobs)
-    pages += hang_report(job->memory().own_node().host.data(), look_at(job->memory()),
+    pages += hang_report(job->memory().own_node().host.data(), look_with_stacks(*job),
                          earlier_[job->number()], job->of_job());
   earlier_.clear();
   answers_until_.reset();

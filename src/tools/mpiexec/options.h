@@ -11,7 +11,14 @@ namespace macadam::tools {
 
 using Variable = std::pair<std::string, std::string>; // name, value
 
-enum class Binding { none, core };
+// What of the machine a rank may run on.
+enum class Binding { none, core, l3cache, numa, socket };
+
+// -outfile-pattern, -errfile-pattern: where the ranks' output goes; empty: where mpiexec's goes. %r
+// stands for the rank, %h for the host, %% for a %.
+struct OutputFiles {
+  std::string out, error;
+};
 
 // One program of the command line; several are separated by ":".
 struct Program {
@@ -19,7 +26,7 @@ struct Program {
   std::vector<std::string> command;  // the program and its arguments, never empty
   std::vector<Variable> environment; // -env: of this program's ranks only
   std::string folder;                // -wdir; empty: where mpiexec runs
-  std::vector<std::string> path;     // looked through for the program before PATH
+  std::vector<std::string> path;     // -path: looked through for the program before PATH
   std::string process_set;           // -pset; empty: these ranks have no name
 };
 
@@ -30,6 +37,8 @@ struct Options {
   bool verbose = false;
   double timeout_seconds = 0; // 0: none
   Binding binding = Binding::none;
+  bool report_bindings = false;
+  OutputFiles output_files;
   int universe_size = 0; // -usize; 0: as many as there are cores
 
   [[nodiscard]] int ranks() const;
