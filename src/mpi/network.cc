@@ -76,6 +76,7 @@ class RealRuntime final : public Runtime {
       return make_rdma(settings, beside);
     } catch (const base::Error& error) {
       no_rdma = error.text;
+      device_.reset();
     }
     try {
       return make_ofi(settings, beside, no_rdma);

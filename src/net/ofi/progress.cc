@@ -56,7 +56,8 @@ bool OfiTransport::look_with_chores(Sink& sink) {
   if (!unpublished_.empty()) moved |= open_waiting(sink);
   retry_answers();
   if (was_refused) {
-    for (const auto& [rank, route] : routes_)
+    // A sink that is told of an end may make a route more.
+    for (Route* const route : routes_with([](const Route& its) { return !its.unposted.empty(); }))
       advance_all(*route, sink);
   }
   while (!breaking_.empty()) {
@@ -288,7 +289,7 @@ bool OfiTransport::send_answers(Route& route) {
     if (post_message(route, static_cast<wire::Kind>(front[0]), &front[1], front.size() - 1, nullptr,
                      0) != Posted::done)
       return false;
-    route.answers.pop_front();
+    route.answers.erase(route.answers.begin());
   }
   if (route.state == Route::State::broken) {
     route.answers.clear();
@@ -408,16 +409,15 @@ bool OfiTransport::open_waiting(Sink& sink) {
 // nothing under way that could fail.
 bool OfiTransport::look_for_ended(Sink& sink) {
   const double time = now();
-  std::vector<Route*> ended;
-  for (const auto& [rank, route] : routes_) {
-    if (route->state == Route::State::broken || route->state == Route::State::unknown) continue;
-    const boot::Life life = processes_.life(rank);
-    if (life == boot::Life::unknown) probe(*route, time);
-    if (life != boot::Life::failed && life != boot::Life::over) continue;
-    if (route->ended_since == 0) route->ended_since = time;
+  const std::vector<Route*> ended = routes_with([&](Route& route) {
+    if (route.state == Route::State::broken || route.state == Route::State::unknown) return false;
+    const boot::Life life = processes_.life(route.rank);
+    if (life == boot::Life::unknown) probe(route, time);
+    if (life != boot::Life::failed && life != boot::Life::over) return false;
+    if (route.ended_since == 0) route.ended_since = time;
     hurried_.store(true, std::memory_order_relaxed);
-    if (time - route->ended_since > time_to_arrive) ended.push_back(route.get());
-  }
+    return time - route.ended_since > time_to_arrive;
+  });
   for (Route* const route : ended) {
     note_failure(*route, "its process has ended");
     std::erase(breaking_, route);
@@ -467,10 +467,11 @@ void OfiTransport::fail_pending(Route& route, Sink& sink) {
 void OfiTransport::abandon(Sink& sink) noexcept {
   waiting_.stop();
   fabric_.close();
-  for (const auto& [rank, route] : routes_) {
+  for (Route* const route : routes_with([](const Route&) { return true; })) {
     for (Transfer& transfer : route->transfers)
       transfer.under_way = 0; // the provider has let go of all
     break_off(*route, sink);
+    fail_pending(*route, sink); // of one that was broken before
   }
 }
 

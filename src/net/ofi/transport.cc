@@ -302,7 +302,8 @@ Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t he
 bool OfiTransport::forget(Rank first, Rank processes) {
   const std::scoped_lock guard(lock_);
   for (const auto& [rank, route] : routes_) {
-    if (rank - first < processes && route->under_way != 0) return false;
+    if (rank - first >= processes) continue;
+    if (route->under_way != 0 || !route->transfers.empty()) return false;
   }
   std::erase_if(routes_, [&](const auto& row) {
     Route& route = *row.second;
@@ -335,7 +336,10 @@ bool OfiTransport::idle(unsigned fruitless, unsigned longest_us) {
     return false;
   }
   const double time = now();
-  pool_.trim(time);
+  if (pool_.grown()) {
+    const std::scoped_lock guard(lock_);
+    pool_.trim(time);
+  }
   if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
   if (time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
     sched_yield();

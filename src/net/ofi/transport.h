@@ -83,7 +83,7 @@ struct Route : engine::Link {
   base::List<Transfer> unposted;
   base::List<Transfer, OfRoute> transfers;
   std::unordered_map<std::uint64_t, Inquiry> inquiries; // by id
-  std::deque<std::vector<std::byte>> answers;           // that found no room
+  std::vector<std::vector<std::byte>> answers;          // that found no room, oldest first
   std::unique_ptr<Permits> permits;                     // null: there never was one
 
   [[nodiscard]] bool owes_credits() const { return taken >= wire::window / 2; }
@@ -245,6 +245,14 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   void end_inquiry(Route& route, std::uint64_t id, const std::uint64_t* value, bool ok, Sink& sink);
   bool deliver_to_self(Sink& sink);
   bool open_waiting(Sink& sink);
+  template <class Which>
+  std::vector<Route*> routes_with(Which&& which) {
+    std::vector<Route*> found;
+    for (const auto& [rank, route] : routes_) {
+      if (which(*route)) found.push_back(route.get());
+    }
+    return found;
+  }
   bool look_for_ended(Sink& sink);
   void probe(Route& route, double time);
   void break_off(Route& route, Sink& sink);
