@@ -99,11 +99,13 @@ void RegistrationCache::release(Registration& registration) {
 }
 
 Registration* RegistrationCache::find_key(std::uint64_t packed_key) const {
-  const auto found = by_key_.find(static_cast<std::uint32_t>(packed_key));
-  if (found == by_key_.end()) return nullptr;
-  Registration& registration = *found->second;
-  const bool same = registration.generation == static_cast<std::uint32_t>(packed_key >> 32);
-  return same && registration.uses != 0 ? &registration : nullptr;
+  Registration* const found = find_remote_key(static_cast<std::uint32_t>(packed_key));
+  return found != nullptr && found->packed_key() == packed_key ? found : nullptr;
+}
+
+Registration* RegistrationCache::find_remote_key(std::uint64_t remote_key) const {
+  const auto found = by_key_.find(remote_key);
+  return found != by_key_.end() && found->second->uses != 0 ? found->second.get() : nullptr;
 }
 
 std::size_t RegistrationCache::in_use() const {

@@ -54,7 +54,7 @@ struct BufferArena : base::ListNode<> {
 class BufferPool {
  public:
   // Made of `buffer_bytes`-long buffers, at most `limit` of them.
-  BufferPool(Device& device, std::size_t buffer_bytes, std::size_t limit)
+  BufferPool(Registrar& device, std::size_t buffer_bytes, std::size_t limit)
       : device_(device), buffer_bytes_(buffer_bytes), limit_(limit) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -114,7 +114,7 @@ class BufferPool {
   void trim_grown(double now);
   std::vector<std::unique_ptr<Arena>> retire(std::size_t surplus);
 
-  Device& device_;
+  Registrar& device_;
   const std::size_t buffer_bytes_;
   mutable std::mutex lock_;
   std::size_t limit_;

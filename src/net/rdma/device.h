@@ -69,6 +69,18 @@ class MemoryRegion {
   std::uint32_t remote_key = 0;
 };
 
+// What registers memory: a device, or what stands for one where only its memory is concerned.
+class Registrar {
+ public:
+  [[nodiscard]] virtual const std::string& name() const = 0; // "mlx5_0:1"
+  // Throws base::Error if no more can be registered.
+  virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                        Access access) = 0;
+
+ protected:
+  ~Registrar() = default;
+};
+
 struct Segment {
   void* memory = nullptr;
   std::uint32_t bytes = 0;
@@ -221,16 +233,13 @@ class EventSink {
 };
 
 // One port of one adapter, opened by one process.
-class Device {
+class Device : public Registrar {
  public:
   virtual ~Device() = default;
 
-  [[nodiscard]] virtual const std::string& name() const = 0; // "mlx5_0:1"
   [[nodiscard]] virtual const DeviceLimits& limits() const = 0;
   [[nodiscard]] virtual const PortAddress& address() const = 0;
 
-  virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
-                                                        Access access) = 0;
   // `async`: its events reach the EventSink; otherwise they end wait().
   virtual std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
                                                                  bool async) = 0;
