@@ -75,7 +75,7 @@ class RegistrationCache {
   ~RegistrationCache() = default;
 
   // A registration that covers this memory, in use until release(). Null if the device refuses and
-  // nothing is left to let go. `bytes` is not 0.
+  // nothing is left to let go, or if there is no memory to note it. `bytes` is not 0.
   Registration* acquire(const void* memory, std::size_t bytes);
   // The same if there is one already, else null.
   Registration* find(const void* memory, std::size_t bytes);

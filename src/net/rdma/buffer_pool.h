@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace macadam::net::rdma {
@@ -62,10 +63,10 @@ class BufferPool {
   // A buffer for a send. Null if all are in use. Throws base::Error if no memory can be had for the
   // very first ones.
   Buffer* take();
-  // Takes up to `count` buffers in one go, as a list; how many. For receives: they hold them for
-  // long, so some are left for sends even if the device registers no more. If there are too few, so
-  // many are registered at once, or as many as it takes; with 0 none.
-  std::size_t take(std::size_t count, std::vector<Buffer*>& buffers, std::size_t registering);
+  // Takes as many buffers in one go as there is room for in the list; how many. For receives: they
+  // hold them for long, so some are left for sends even if the device registers no more. If there
+  // are too few, so many are registered at once, or as many as it takes; with 0 none.
+  std::size_t take(std::span<Buffer*> buffers, std::size_t registering);
   // Registers, unless it is, what take() of so many for receives needs, so that it is quick. As
   // many buffers as are then in use and reserved are never given back.
   void reserve(std::size_t count);
@@ -107,6 +108,7 @@ class BufferPool {
   Buffer* take_free();
   void give_locked(Buffer& buffer);
   bool grow(std::size_t wanted);
+  void add_arena(std::size_t wanted);
   // Some arena may at some time be given back.
   [[nodiscard]] bool has_surplus() const {
     return arenas_.size() > 1 && made_ >= reserved_ + model::pool_arena;

@@ -219,14 +219,14 @@ inline constexpr std::uint32_t all_queue_pairs = 0; // no queue pair of ours has
 // callee's own lock may be touched. In the simulator: at a moment of virtual time when the process
 // computes or is inside wait(), yield() or a poll() of the queue where connections' receives
 // complete, never inside another call of the device, so that a lock is never found held. The callee
-// may call the device.
+// may call the device, and throws nothing.
 class EventSink {
  public:
-  virtual void on_limit(SharedReceiveQueue& queue) = 0;
-  virtual void on_completions(CompletionQueue& queue) = 0;
+  virtual void on_limit(SharedReceiveQueue& queue) noexcept = 0;
+  virtual void on_completions(CompletionQueue& queue) noexcept = 0;
   // A queue pair has failed, perhaps without a completion that tells so; or all have, because the
   // adapter or its port is gone for good. `reason` is for users.
-  virtual void on_failure(std::uint32_t queue_pair, const std::string& reason) = 0;
+  virtual void on_failure(std::uint32_t queue_pair, const std::string& reason) noexcept = 0;
 
  protected:
   ~EventSink() = default;
