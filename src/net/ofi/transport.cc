@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <sched.h>
+#include <span>
 #include <utility>
 
 namespace macadam::net::ofi {
@@ -80,15 +81,15 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
     notes_.push_back("ofi: user memory is registered for each transfer and does not stay so: " +
                      invalidation->why_not());
   self_.rank = rank_;
-  std::vector<rdma::Buffer*> buffers;
-  pool_.take(receives, buffers, receives);
-  if (buffers.empty()) {
+  std::array<rdma::Buffer*, receives> buffers;
+  const std::size_t taken = pool_.take(buffers, receives);
+  if (taken == 0) {
     base::fail(MPI_ERR_OTHER,
                "libfabric: none of {} message buffers is left for receives; raise "
                "MACADAM_RDMA_BUFFERS",
                settings.rdma_buffers);
   }
-  for (rdma::Buffer* const buffer : buffers) {
+  for (rdma::Buffer* const buffer : std::span(buffers).first(taken)) {
     Operation* const operation = operations_.make();
     operation->buffer = buffer;
     post_receive(*operation);
