@@ -362,7 +362,7 @@ class Meeting(UniverseTest):
 
     def test_join_with_strangers(self):
         for said, parts in ((b"", ["closed the socket"]), (b"x" * 100, ["after 100 of"]),
-                            (b"x" * 272, ["does not call MPI_Comm_join"])):
+                            (b"x" * 280, ["does not call MPI_Comm_join"])):
             ours, theirs = socket.socketpair()
             theirs.sendall(said)
             theirs.shutdown(socket.SHUT_WR)
