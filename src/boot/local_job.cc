@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,10 +74,9 @@ struct Place {
 std::optional<Place> find_place(std::span<JobMemory> jobs) {
   for (pid_t pid = getpid(); pid > 1; pid = parent_of(pid))
     for (JobMemory& job : jobs)
-      for (std::uint32_t i = 0; i < job.own_node().ranks; ++i)
-        if (const auto rank = static_cast<int>(job.own_node().first + i);
-            job.row(rank).child == pid)
-          return Place{&job, rank};
+      for (const std::uint32_t rank : job.members())
+        if (job.row(static_cast<int>(rank)).child == pid)
+          return Place{&job, static_cast<int>(rank)};
   return std::nullopt;
 }
 
@@ -143,11 +143,9 @@ LocalJob LocalJob::join() {
   if (text != nullptr && std::string_view(text) != alone_word) {
     const Invitation invitation = parse_invitation(text);
     JobMemory memory = JobMemory::attach(invitation.fd);
-    if (!memory.is_local(invitation.rank)) {
-      const NodeRow& node = memory.own_node();
-      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the job has ranks {} to {} here",
-                 job_variable, text, invitation.rank, node.first, node.first + node.ranks - 1);
-    }
+    if (invitation.rank >= memory.size() || !memory.is_local(invitation.rank))
+      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the ranks of the job here are {}",
+                 job_variable, text, invitation.rank, fmt::join(memory.members(), ", "));
     return take(std::move(memory), invitation.rank);
   }
   if (text == nullptr) {
@@ -225,6 +223,21 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
   row.published.store(generation_, std::memory_order_release);
   if (memory_.header().nodes > 1) tell_launcher();
+}
+
+std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
+  auto address = memory_.fetch(rank, generation_);
+  if (!address && !is_local(rank)) want(rank);
+  return address;
+}
+
+// Addresses of other machines' ranks come when the first rank here asks for them.
+void LocalJob::want(int rank) const {
+  const auto index = static_cast<unsigned>(rank);
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  std::atomic<std::uint64_t>& word = memory_.wanted()[index / 64];
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
+  if ((word.fetch_or(bit, std::memory_order_release) & bit) == 0) tell_launcher();
 }
 
 void LocalJob::give_up() {

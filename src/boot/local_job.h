@@ -59,16 +59,15 @@ class LocalJob final : public LaunchedJob {
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
 
   void publish(std::span<const std::byte> endpoint_address) override;
-  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
-    return memory_.fetch(rank, generation_);
-  }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
 
-  // The ranks of a host follow each other.
   [[nodiscard]] int local_size() const override {
     return static_cast<int>(memory_.own_node().ranks);
   }
   [[nodiscard]] int local_rank() const override { return memory_.local_index(rank_); }
-  [[nodiscard]] int neighbour(int index) const override { return rank_ - local_rank() + index; }
+  [[nodiscard]] int neighbour(int index) const override {
+    return static_cast<int>(memory_.members()[static_cast<std::size_t>(index)]);
+  }
   [[nodiscard]] bool is_local(int rank) const override { return memory_.is_local(rank); }
   [[nodiscard]] SharedMemory own_memory() override;
   [[nodiscard]] SharedMemory memory_of(int rank) const override;
@@ -104,6 +103,7 @@ class LocalJob final : public LaunchedJob {
   void end_job(int code, std::string_view text, Blame blame) override;
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
   void tell_launcher() const;
+  void want(int rank) const;
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;
 

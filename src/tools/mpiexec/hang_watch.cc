@@ -14,23 +14,23 @@ constexpr auto time_between_looks = 200ms; // at ranks that seem to stand; longe
 
 } // namespace
 
-void HangWatch::ask(const Jobs& jobs) {
+void HangWatch::ask(Jobs jobs) {
   if (!is_asking()) look(jobs);
 }
 
-void HangWatch::look(const Jobs& jobs) {
-  for (const auto& job : jobs)
+void HangWatch::look(Jobs jobs) {
+  for (Questioned* const job : jobs)
     job->ask_for_reports();
   answers_until_ = Clock::now() + time_to_answer;
 }
 
-std::optional<std::string> HangWatch::on_time(const Jobs& jobs) {
+std::optional<std::string> HangWatch::on_time(Jobs jobs) {
   const auto now = Clock::now();
   if (look_again_ && now >= *look_again_) {
     look_again_.reset();
     look(jobs);
   }
-  const auto has_answered = [](const auto& job) { return job->all_have_answered(); };
+  const auto has_answered = [](const Questioned* job) { return job->all_have_answered(); };
   if (!answers_until_ || (now < *answers_until_ && !std::ranges::all_of(jobs, has_answered)))
     return std::nullopt;
   answers_until_.reset();
@@ -42,11 +42,11 @@ std::optional<std::string> HangWatch::on_time(const Jobs& jobs) {
 }
 
 // Ranks that seem to wait in a circle are looked at twice.
-bool HangWatch::needs_second_look(const Jobs& jobs) {
+bool HangWatch::needs_second_look(Jobs jobs) {
   if (!earlier_.empty()) return false;
   bool circle = false;
-  for (const auto& job : jobs) {
-    std::vector<RankStatus> seen = look_at(job->memory());
+  for (Questioned* const job : jobs) {
+    std::vector<RankStatus> seen = job->look();
     circle = circle || shows_circle(seen);
     earlier_.emplace(job->number(), std::move(seen));
   }
@@ -54,11 +54,10 @@ bool HangWatch::needs_second_look(const Jobs& jobs) {
   return circle;
 }
 
-std::string HangWatch::pages(const Jobs& jobs) {
+std::string HangWatch::pages(Jobs jobs) {
   std::string pages;
-  for (const auto& job : jobs)
-    pages += hang_report(job->memory().own_node().host.data(), look_at(job->memory()),
-                         earlier_[job->number()], job->of_job());
+  for (Questioned* const job : jobs)
+    pages += hang_report(job->where(), job->look(), earlier_[job->number()], job->of_job());
   earlier_.clear();
   answers_until_.reset();
   look_again_.reset();

@@ -2,6 +2,7 @@
 #include "tools/mpiexec/output.h"
 
 #include "boot/limits.h"
+#include "tools/mpiexec/head.h"
 
 #include <algorithm>
 #include <array>
@@ -44,7 +45,15 @@ void Outlet::append(std::string_view text) {
   write_some();
 }
 
+void Outlet::write_to_head() {
+  while (const std::size_t bytes = std::min(head_->room(fd_), pending_.size())) {
+    head_->write(fd_, std::string_view(pending_).substr(0, bytes));
+    pending_.erase(0, bytes);
+  }
+}
+
 void Outlet::write_some() {
+  if (head_ != nullptr) return write_to_head();
   std::size_t done = 0;
   while (done < pending_.size()) {
     pollfd ready{fd_, POLLOUT, 0};
@@ -65,34 +74,34 @@ void Outlet::write_some() {
   pending_.erase(0, done);
 }
 
-LabelledOutput::~LabelledOutput() {
+RankOutput::~RankOutput() {
   for (const Pipe& pipe : pipes_)
     if (pipe.fd >= 0) close(pipe.fd);
 }
 
-void LabelledOutput::add(const std::string& label, Streams& streams) {
+void RankOutput::add(const std::string& label, Streams& streams) {
   for (int target : {1, 2}) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
       throw std::runtime_error(boot::explain_failure("making a pipe for a rank's output", errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pipes_.push_back({ends[0], target == 1 ? &out_ : &error_, "[" + label + "] ", {}});
+    pipes_.push_back({ends[0], target == 1 ? &out_ : &error_, label.empty() ? "" : "[" + label + "] ", {}});
     (target == 1 ? streams.out : streams.error) = ends[1];
   }
 }
 
-void LabelledOutput::list(std::vector<pollfd>& polled) const {
+void RankOutput::list(std::vector<pollfd>& polled) const {
   for (const Pipe& pipe : pipes_)
     polled.push_back({pipe.target->is_full() ? -1 : pipe.fd, POLLIN, 0});
 }
 
-void LabelledOutput::take(const pollfd* first) {
+void RankOutput::take(const pollfd* first) {
   for (Pipe& pipe : pipes_)
     if ((first++)->revents != 0) read_some(pipe);
   std::erase_if(pipes_, [](const Pipe& pipe) { return pipe.fd < 0 && pipe.line.empty(); });
 }
 
-void LabelledOutput::drain() {
+void RankOutput::drain() {
   for (Pipe& pipe : pipes_) {
     while (read_some(pipe)) {
     }
@@ -101,7 +110,7 @@ void LabelledOutput::drain() {
   }
 }
 
-bool LabelledOutput::read_some(Pipe& pipe) {
+bool RankOutput::read_some(Pipe& pipe) {
   if (pipe.fd < 0) return false;
   std::array<char, 1 << 16> buffer;
   const ssize_t bytes = read(pipe.fd, buffer.data(), buffer.size());
@@ -110,6 +119,10 @@ bool LabelledOutput::read_some(Pipe& pipe) {
     close(pipe.fd);
     pipe.fd = -1;
     return false;
+  }
+  if (pipe.label.empty()) {
+    pipe.target->append({buffer.data(), static_cast<std::size_t>(bytes)});
+    return true;
   }
   std::string whole_lines;
   std::string_view rest(buffer.data(), static_cast<std::size_t>(bytes));
