@@ -208,7 +208,7 @@ void Cluster::on_deadlines() {
   };
   if (start_ && now >= *start_) {
     start_.reset();
-    lose_all([](const RemoteMachine& machine) { return !machine.beats && !machine.done; },
+    lose_all([](const RemoteMachine& machine) { return !machine.heard && !machine.done; },
              fmt::format("host {{}} has not answered within {} s", time_to_start / 1s));
   }
   if (end_ && now >= *end_) {
@@ -227,7 +227,7 @@ void Cluster::beat() {
     if (!each.started || each.done || each.lost) continue;
     each.stream().send(FrameKind::beat);
     each.stream().write_some();
-    if (each.beats && ++each.silent_beats > most_silent_beats_)
+    if (each.heard && ++each.silent_beats > most_silent_beats_)
       lose(machine, fmt::format("host {} has said nothing for {} s", each.name(),
                                 options_.silence_seconds));
   }

@@ -64,6 +64,7 @@ class Cluster final : private Questioned {
 
   void take(Machine machine);
   void on_frame(Machine machine, Frame frame);
+  void let_go(Machine machine);
   void on_row(boot::PacketReader& body);
   void on_arrival(Machine machine, std::uint32_t round);
   void on_want(Machine machine, std::uint32_t rank);

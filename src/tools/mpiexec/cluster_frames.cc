@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What proxies say, and what is passed on of it.
 #include "tools/mpiexec/cluster.h"
+
+#include "base/error.h"
 #include "tools/mpiexec/head.h"
 #include "tools/mpiexec/words.h"
 
@@ -9,8 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <exception>
-#include <stdexcept>
 
 namespace macadam::tools {
 
@@ -24,10 +24,13 @@ void Cluster::take(Machine machine) {
   try {
     while (std::optional<Frame> frame = from.stream().next()) {
       from.silent_beats = 0;
+      from.heard = from.started; // starting many ranks takes a while
       on_frame(machine, std::move(*frame));
     }
-  } catch (const std::exception& error) {
+  } catch (const Misunderstood& error) {
     return lose(machine, fmt::format("host {} {}", from.name(), error.what()));
+  } catch (const base::Error& error) {
+    return lose(machine, fmt::format("what host {} says ends too early: {}", from.name(), error.text));
   }
   if (!goes_on && !from.done) lose(machine, from.explain_loss());
 }
@@ -37,7 +40,6 @@ void Cluster::on_frame(Machine machine, Frame frame) {
   PacketReader& body = frame.body;
   switch (frame.kind) {
   case FrameKind::beat:
-    from.beats = true;
     break;
   case FrameKind::hello:
     from.hello = read_hello(body);
@@ -45,7 +47,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
       start_ranks();
     break;
   case FrameKind::refused:
-    from.done = true;
+    let_go(machine);
     fail(fmt::format("host {}: {}", from.name(), body.text()), 2);
     end_all();
     break;
@@ -79,11 +81,18 @@ void Cluster::on_frame(Machine machine, Frame frame) {
     break;
   }
   case FrameKind::done:
-    from.done = true;
+    let_go(machine);
     break;
   default:
     throw Misunderstood("says what is not its to say");
   }
+}
+
+// All that the proxy had to say has come.
+void Cluster::let_go(Machine machine) {
+  machines_[machine]->done = true;
+  machines_[machine]->stream().send(FrameKind::bye);
+  machines_[machine]->stream().write_some();
 }
 
 void Cluster::on_row(PacketReader& body) {

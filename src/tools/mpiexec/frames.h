@@ -21,7 +21,7 @@ enum class FrameKind : std::uint8_t {
 
   // From a proxy.
   hello,       // ProxyHello
-  refused,     // text: why the ranks cannot be started
+  refused,     // text: why the ranks cannot be started; a `bye` is awaited
   row,         // rank, RankState, pid, start_error: how a rank stands now
   arrived,     // all ranks here have come to the barrier of this round (u32)
   failure,     // rank, status (i32), ends_jobs, quiet (bool), text: what a rank did that is a failure
@@ -29,12 +29,13 @@ enum class FrameKind : std::uint8_t {
   input_taken, // bytes (u64) of input that rank 0 has been given
   statuses,    // count (u32), then rank, kind (u8), text: answers to `ask`
   report,      // rank, text: its final report
-  done,        // no rank is left here
+  done,        // no rank is left here, and nothing more will be said; a `bye` is awaited
 
   // To a proxy.
   start,        // ProxyOrder
   open_barrier, // all machines have arrived in this round (u32)
   end,          // the job ends
+  bye,          // all has come, the proxy may end
   signal,       // number (i32): for the ranks here
   ask,          // what do your ranks wait for
   output_taken, // stream (u8), bytes (u64) that have been written

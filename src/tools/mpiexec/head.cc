@@ -222,12 +222,15 @@ void Head::refuse(const std::string& why) {
 
 void Head::write_rest() {
   const auto until = Clock::now() + most_silent_beats_ * beat_interval;
-  for (stream_.write_some(); stream_.has_pending() && Clock::now() < until;) {
+  stream_.write_some();
+  while (!is_gone_ && Clock::now() < until) {
     std::vector<pollfd> polled;
     stream_.list(polled);
-    polled[0].fd = -1;
     poll(polled.data(), polled.size(), static_cast<int>(beat_interval.count()));
     stream_.write_some();
+    if (polled[0].revents != 0 && !stream_.read_some()) return;
+    while (const std::optional<Frame> frame = stream_.next())
+      if (frame->kind == FrameKind::bye) return;
   }
 }
 

@@ -53,7 +53,7 @@ class Head {
   // Tells how the ranks of this machine stand, as far as that has changed, and what they want.
   void exchange(boot::JobMemory& memory);
   struct Failure {
-    int rank;
+    int rank;             // -1: no rank's
     std::string sentence; // who did what
     int status;           // mpiexec's exit status
     bool ends_jobs;
@@ -70,7 +70,7 @@ class Head {
   // Standard input of rank 0, if that is here.
   InputPipe& input() { return input_; }
 
-  // The end: wait until all has gone, or nobody takes it.
+  // The end: wait until all has been taken, or nobody takes it.
   void finish();
   // ... as the ranks cannot be started.
   void refuse(const std::string& why);
@@ -94,7 +94,7 @@ class Head {
   bool is_gone_ = false;
   std::deque<Order> orders_;
   Clock::time_point beat_{};
-  int silent_beats_ = 0, most_silent_beats_ = 0;
+  int silent_beats_ = 0, most_silent_beats_ = 8;
   bool stopped_ = false; // by SIGTSTP: the head is, too, and says nothing
   std::array<std::size_t, 2> room_{output_window, output_window};
   InputPipe input_;

@@ -15,11 +15,15 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::tools {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t longest_line = 1 << 20;
+constexpr auto time_to_end_line = 100ms; // prompts have no end
 
 [[noreturn]] void end_by_broken_pipe() {
   sigset_t pipe; // is pending: it was blocked for the sake of rank 0's input
@@ -46,7 +50,14 @@ void Outlet::append(std::string_view text) {
 }
 
 void Outlet::write_to_head() {
-  while (const std::size_t bytes = std::min(head_->room(fd_), pending_.size())) {
+  while (std::size_t bytes = std::min(head_->room(fd_), pending_.size())) {
+    if (bytes < pending_.size()) { // lines of several machines should not mix
+      const std::size_t line_end = pending_.rfind('\n', bytes - 1);
+      if (line_end != std::string::npos)
+        bytes = line_end + 1;
+      else if (bytes < Head::output_window)
+        return;
+    }
     head_->write(fd_, std::string_view(pending_).substr(0, bytes));
     pending_.erase(0, bytes);
   }
@@ -97,15 +108,33 @@ void RankOutput::list(std::vector<pollfd>& polled) const {
 
 void RankOutput::take(const pollfd* first) {
   for (Pipe& pipe : pipes_)
-    if ((first++)->revents != 0) read_some(pipe);
+    if ((first++)->revents != 0)
+      read_some(pipe);
+    else if (due(pipe) && Clock::now() >= *due(pipe) && !pipe.target->is_full())
+      pipe.target->append(std::exchange(pipe.line, {}));
   std::erase_if(pipes_, [](const Pipe& pipe) { return pipe.fd < 0 && pipe.line.empty(); });
+}
+
+// When the beginning of a line goes as it is.
+std::optional<RankOutput::Clock::time_point> RankOutput::due(const Pipe& pipe) {
+  if (!pipe.label.empty() || pipe.line.empty()) return std::nullopt;
+  return pipe.read + time_to_end_line;
+}
+
+std::optional<RankOutput::Clock::time_point> RankOutput::due() const {
+  std::optional<Clock::time_point> first;
+  for (const Pipe& pipe : pipes_)
+    if (const auto each = due(pipe); each && !pipe.target->is_full())
+      first = std::min(first.value_or(*each), *each);
+  return first;
 }
 
 void RankOutput::drain() {
   for (Pipe& pipe : pipes_) {
     while (read_some(pipe)) {
     }
-    if (!pipe.line.empty()) pipe.target->append(pipe.label + pipe.line + "\n");
+    if (!pipe.line.empty())
+      pipe.target->append(pipe.label.empty() ? pipe.line : pipe.label + pipe.line + "\n");
     pipe.line.clear();
   }
 }
@@ -120,10 +149,7 @@ bool RankOutput::read_some(Pipe& pipe) {
     pipe.fd = -1;
     return false;
   }
-  if (pipe.label.empty()) {
-    pipe.target->append({buffer.data(), static_cast<std::size_t>(bytes)});
-    return true;
-  }
+  pipe.read = Clock::now();
   std::string whole_lines;
   std::string_view rest(buffer.data(), static_cast<std::size_t>(bytes));
   while (!rest.empty()) {
@@ -131,7 +157,8 @@ bool RankOutput::read_some(Pipe& pipe) {
     pipe.line += rest.substr(0, end);
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     if (end == std::string_view::npos && pipe.line.size() < longest_line) break;
-    whole_lines += pipe.label + pipe.line + "\n";
+    whole_lines += pipe.label + pipe.line;
+    if (end != std::string_view::npos || !pipe.label.empty()) whole_lines += '\n';
     pipe.line.clear();
   }
   if (!whole_lines.empty()) pipe.target->append(whole_lines);

@@ -3,6 +3,8 @@
 
 #include "tools/mpiexec/ranks.h"
 
+#include <chrono>
+#include <optional>
 #include <poll.h>
 #include <string>
 #include <string_view>
@@ -45,21 +47,26 @@ class Outlet {
 };
 
 // Takes the ranks' output and writes it on: under the -l option every line with its rank before it.
-// Then lines are written whole, so those of different ranks never mix; one longer than 1 MiB is cut.
+// Lines are written whole, so those of different ranks never mix; one longer than 1 MiB is cut. What
+// has no label and no end of line goes after a moment: it may be a prompt.
 class RankOutput {
  public:
+  using Clock = std::chrono::steady_clock;
+
   RankOutput(Outlet& out, Outlet& error) : out_(out), error_(error) {}
   RankOutput(const RankOutput&) = delete;
   RankOutput& operator=(const RankOutput&) = delete;
   ~RankOutput();
 
   // Makes the pipes of one rank and puts their writing ends into `streams`, for the caller to close
-  // once the rank has started. `label` stands before its lines; empty: they are as they come. Throws std::system_error.
+  // once the rank has started. `label` stands before its lines; empty: none. Throws std::system_error.
   void add(const std::string& label, Streams& streams);
 
   // Appends what to poll, and takes the answer: as many entries from `first` on.
   void list(std::vector<pollfd>& polled) const;
   void take(const pollfd* first);
+  // When take() has something to do at the latest.
+  [[nodiscard]] std::optional<Clock::time_point> due() const;
   // Takes what is left, without waiting for more.
   void drain();
 
@@ -68,11 +75,13 @@ class RankOutput {
     int fd; // the reading end; -1 at the end of the stream
     Outlet* target;
     std::string label;
-    std::string line; // begun and not ended
+    std::string line;         // begun and not ended
+    Clock::time_point read{}; // the last time
   };
 
   // Reads once; false if there was nothing.
   static bool read_some(Pipe& pipe);
+  [[nodiscard]] static std::optional<Clock::time_point> due(const Pipe& pipe);
 
   Outlet& out_;
   Outlet& error_;

@@ -43,7 +43,7 @@ class RemoteMachine {
   bool started = false;            // has its order
   bool done = false;               // no rank is left there
   bool lost = false;               // nothing comes from it any more
-  bool beats = false;              // its ranks are started, and it is heard
+  bool heard = false;              // its ranks are started, and it is heard
   int silent_beats = 0;
   bool answered = false; // has told what its ranks wait for, since they were asked
 

@@ -276,6 +276,7 @@ Supervisor::Clock::duration Supervisor::longest_wait() const {
   for (const Deadline& deadline : {kill_, blame_, hang_watch_.look_again()})
     until(deadline);
   if (head_ != nullptr) until(head_->due());
+  until(output_.due());
   until(services_.must_look_at());
   if (hang_watch_.awaits_answers() || answer_until_ || terminate_)
     longest = std::min<Clock::duration>(longest, pause_between_polls);
@@ -327,7 +328,13 @@ void Supervisor::take_orders(const pollfd* polled) {
       break;
     }
   }
-  if (head_->is_gone()) end_for_head();
+  if (!head_->is_gone() || ending_) return;
+  // Should it only have stood still, it learns why its job has ended.
+  head_->tell({-1,
+               std::string("host ") + first_job().memory().own_node().host.data() +
+                   " has not heard of mpiexec for " + fmt::format("{} s", options_.silence_seconds),
+               1, true, false});
+  end_for_head();
 }
 
 void Supervisor::end_for_head() {
