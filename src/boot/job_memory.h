@@ -24,10 +24,10 @@ namespace macadam::boot {
 //   nodes      NodeRow[nodes]       the machines of the job, usually this one only
 //   sets       SetRow[sets]         process sets that were named when the job was started
 //   members    uint32_t[size]       ranks, machine by machine
-//   wanted     uint64_t[size / 64]  a bit for each rank whose address the ranks of this machine want
-//   rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to date
-//   reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was written
-//   segments   segment[local]       sparse, for the transport; not mapped here
+//   wanted     uint64_t[size / 64]  a bit for each rank whose address the ranks of this machine
+//   want rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to
+//   date reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was
+//   written segments   segment[local]       sparse, for the transport; not mapped here
 //
 // The segments are ranges of the same file, rather than a memfd for each rank: a rank then reaches
 // any peer's memory with the one descriptor it has. Opening /proc/PID/fd/N of a peer instead would
@@ -150,7 +150,8 @@ constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t sets, std::uin
   layout.sets = layout.nodes + nodes * sizeof(NodeRow);
   layout.members = layout.sets + sets * sizeof(SetRow);
   layout.wanted = round_up(layout.members + size * sizeof(std::uint32_t), sizeof(std::uint64_t));
-  layout.rows = round_up(layout.wanted + wanted_words(size) * sizeof(std::uint64_t), sizeof(RankRow));
+  layout.rows =
+      round_up(layout.wanted + wanted_words(size) * sizeof(std::uint64_t), sizeof(RankRow));
   layout.reports = round_up(layout.rows + size * sizeof(RankRow), pages);
   layout.mapped = layout.reports + local * sizeof(ReportArea);
   layout.segments = round_up(layout.mapped, segment_capacity);

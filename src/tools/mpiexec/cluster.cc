@@ -44,8 +44,7 @@ constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 } // namespace
 
 Cluster::Cluster(const Options& options, Placement placement)
-    : options_(options), placement_(std::move(placement)),
-      accounts_(placement_.hosts.size()),
+    : options_(options), placement_(std::move(placement)), accounts_(placement_.hosts.size()),
       most_silent_beats_(static_cast<int>(
           std::ceil(std::chrono::duration<double>(options.silence_seconds) / Head::beat_interval))),
       states_(placement_.machines.size(), RankState::starting),
@@ -151,9 +150,10 @@ Options Cluster::options_for(Machine machine) const {
     program.ranks = static_cast<int>(std::count(begin, begin + program.ranks, machine));
   }
   if (options.universe_size == 0)
-    options.universe_size = std::accumulate(
-        machines_.begin(), machines_.end(), 0,
-        [](int sum, const auto& each) { return sum + static_cast<int>(each->hello->cores); });
+    options.universe_size =
+        std::accumulate(machines_.begin(), machines_.end(), 0, [](int sum, const auto& each) {
+          return sum + static_cast<int>(each->hello->cores);
+        });
   options.universe_size = std::max(options.universe_size, options_.ranks());
   return options;
 }
@@ -203,8 +203,8 @@ void Cluster::on_deadlines() {
   take_look();
   const auto lose_all = [&](auto&& which, const std::string& why) {
     for (Machine machine = 0; machine < machines_.size(); ++machine)
-      if (which(*machines_[machine])) lose(machine, fmt::format(fmt::runtime(why),
-                                                                machines_[machine]->name()));
+      if (which(*machines_[machine]))
+        lose(machine, fmt::format(fmt::runtime(why), machines_[machine]->name()));
   };
   if (start_ && now >= *start_) {
     start_.reset();
@@ -228,8 +228,8 @@ void Cluster::beat() {
     each.stream().send(FrameKind::beat);
     each.stream().write_some();
     if (each.heard && ++each.silent_beats > most_silent_beats_)
-      lose(machine, fmt::format("host {} has said nothing for {} s", each.name(),
-                                options_.silence_seconds));
+      lose(machine,
+           fmt::format("host {} has said nothing for {} s", each.name(), options_.silence_seconds));
   }
 }
 

@@ -44,7 +44,7 @@ class Cluster final : private Questioned {
 
   // Of one machine, beside what RemoteMachine has.
   struct Account {
-    std::uint32_t arrived = 0;           // rounds of the barrier
+    std::uint32_t arrived = 0;              // rounds of the barrier
     std::array<std::size_t, 2> unwritten{}; // bytes of output that were not said to be taken
   };
 
@@ -127,7 +127,7 @@ class Cluster final : private Questioned {
   int interrupts_ = 0;
   Deadline timeout_, start_, end_, beat_;
   HangWatch hang_watch_;
-  std::vector<RankStatus> statuses_;     // answers, by rank
+  std::vector<RankStatus> statuses_;   // answers, by rank
   std::map<int, std::string> reports_; // by rank
 };
 

@@ -30,7 +30,8 @@ void Cluster::take(Machine machine) {
   } catch (const Misunderstood& error) {
     return lose(machine, fmt::format("host {} {}", from.name(), error.what()));
   } catch (const base::Error& error) {
-    return lose(machine, fmt::format("what host {} says ends too early: {}", from.name(), error.text));
+    return lose(machine,
+                fmt::format("what host {} says ends too early: {}", from.name(), error.text));
   }
   if (!goes_on && !from.done) lose(machine, from.explain_loss());
 }
@@ -43,7 +44,8 @@ void Cluster::on_frame(Machine machine, Frame frame) {
     break;
   case FrameKind::hello:
     from.hello = read_hello(body);
-    if (!ending_ && std::ranges::all_of(machines_, [](const auto& each) { return each->hello.has_value(); }))
+    if (!ending_ &&
+        std::ranges::all_of(machines_, [](const auto& each) { return each->hello.has_value(); }))
       start_ranks();
     break;
   case FrameKind::refused:
@@ -115,10 +117,9 @@ void Cluster::look_for_absent_ranks() {
   if (in_mpi == states_.end()) return;
   for (std::size_t rank = 0; rank < states_.size(); ++rank) {
     if (states_[rank] != RankState::dead || joined_[rank]) continue;
-    const std::string why =
-        fmt::format("rank {} on host {} ended without calling MPI_Init, which rank {} has called",
-                    rank, machines_[placement_.machines[rank]]->hello->host,
-                    in_mpi - states_.begin());
+    const std::string why = fmt::format(
+        "rank {} on host {} ended without calling MPI_Init, which rank {} has called", rank,
+        machines_[placement_.machines[rank]]->hello->host, in_mpi - states_.begin());
     fail(why + ending_others(alive()), 1);
     return end_all();
   }
@@ -133,9 +134,8 @@ int Cluster::alive(int but) const {
 
 void Cluster::on_arrival(Machine machine, std::uint32_t round) {
   accounts_[machine].arrived = round;
-  const bool all = std::ranges::all_of(accounts_, [&](const Account& account) {
-    return account.arrived > round_;
-  });
+  const bool all = std::ranges::all_of(
+      accounts_, [&](const Account& account) { return account.arrived > round_; });
   if (!all) return;
   ++round_;
   PacketWriter body;

@@ -20,12 +20,12 @@ enum class FrameKind : std::uint8_t {
   beat, // both ways, now and then: who says nothing for long is gone
 
   // From a proxy.
-  hello,       // ProxyHello
-  refused,     // text: why the ranks cannot be started; a `bye` is awaited
-  row,         // rank, RankState, pid, start_error: how a rank stands now
-  arrived,     // all ranks here have come to the barrier of this round (u32)
-  failure,     // rank, status (i32), ends_jobs, quiet (bool), text: what a rank did that is a failure
-  output,      // stream (u8: 1 or 2), text: what ranks have printed
+  hello,   // ProxyHello
+  refused, // text: why the ranks cannot be started; a `bye` is awaited
+  row,     // rank, RankState, pid, start_error: how a rank stands now
+  arrived, // all ranks here have come to the barrier of this round (u32)
+  failure, // rank, status (i32), ends_jobs, quiet (bool), text: what a rank did that is a failure
+  output,  // stream (u8: 1 or 2), text: what ranks have printed
   input_taken, // bytes (u64) of input that rank 0 has been given
   statuses,    // count (u32), then rank, kind (u8), text: answers to `ask`
   report,      // rank, text: its final report

@@ -41,8 +41,8 @@ class Head {
 
   void list(std::vector<pollfd>& polled) const;
   static constexpr std::size_t polled_entries = 3;
-  // Takes the answers of poll(), and what has come. Writes into `memory` what concerns it: addresses
-  // and the end of a barrier.
+  // Takes the answers of poll(), and what has come. Writes into `memory` what concerns it:
+  // addresses and the end of a barrier.
   void take(const pollfd* polled, boot::JobMemory& memory);
   std::optional<Order> next_order();
   // It has ended, cannot be understood, or has said nothing for too long.
@@ -99,10 +99,10 @@ class Head {
   std::array<std::size_t, 2> room_{output_window, output_window};
   InputPipe input_;
 
-  std::vector<Told> told_;                // by place
-  std::vector<std::uint64_t> asked_for_;  // as JobMemory::wanted()
+  std::vector<Told> told_;                 // by place
+  std::vector<std::uint64_t> asked_for_;   // as JobMemory::wanted()
   std::vector<std::uint32_t> wanted_here_; // ranks of this machine
-  std::uint32_t arrived_ = 0;             // rounds of the barrier that were told
+  std::uint32_t arrived_ = 0;              // rounds of the barrier that were told
 
  public:
   static constexpr std::size_t output_window = 256 << 10; // not yet written, of each stream

@@ -108,8 +108,7 @@ void add_host_file(std::vector<Host>& hosts, const std::string& path) {
   int number = 0;
   for (std::string line; std::getline(file, line);)
     add_line(hosts, line, path + ", line " + std::to_string(++number));
-  if (hosts.size() == before)
-    throw std::runtime_error("the host file " + path + " names no host");
+  if (hosts.size() == before) throw std::runtime_error("the host file " + path + " names no host");
 }
 
 } // namespace macadam::tools

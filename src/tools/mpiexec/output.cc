@@ -96,7 +96,8 @@ void RankOutput::add(const std::string& label, Streams& streams) {
     if (pipe2(ends, O_CLOEXEC) != 0)
       throw std::runtime_error(boot::explain_failure("making a pipe for a rank's output", errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pipes_.push_back({ends[0], target == 1 ? &out_ : &error_, label.empty() ? "" : "[" + label + "] ", {}});
+    pipes_.push_back(
+        {ends[0], target == 1 ? &out_ : &error_, label.empty() ? "" : "[" + label + "] ", {}});
     (target == 1 ? streams.out : streams.error) = ends[1];
   }
 }

@@ -47,8 +47,8 @@ class Outlet {
 };
 
 // Takes the ranks' output and writes it on: under the -l option every line with its rank before it.
-// Lines are written whole, so those of different ranks never mix; one longer than 1 MiB is cut. What
-// has no label and no end of line goes after a moment: it may be a prompt.
+// Lines are written whole, so those of different ranks never mix; one longer than 1 MiB is cut.
+// What has no label and no end of line goes after a moment: it may be a prompt.
 class RankOutput {
  public:
   using Clock = std::chrono::steady_clock;
@@ -59,7 +59,8 @@ class RankOutput {
   ~RankOutput();
 
   // Makes the pipes of one rank and puts their writing ends into `streams`, for the caller to close
-  // once the rank has started. `label` stands before its lines; empty: none. Throws std::system_error.
+  // once the rank has started. `label` stands before its lines; empty: none. Throws
+  // std::system_error.
   void add(const std::string& label, Streams& streams);
 
   // Appends what to poll, and takes the answer: as many entries from `first` on.

@@ -56,9 +56,9 @@ std::vector<std::size_t> order(std::vector<int> counts, Order by) {
 class Placer {
  public:
   void add(const Program& program) {
-    const std::vector<Host>& hosts =
-        program.hosts.empty() ? std::vector<Host>{{boot::host_name(), program.ranks}}
-                              : program.hosts;
+    const std::vector<Host>& hosts = program.hosts.empty()
+                                         ? std::vector<Host>{{boot::host_name(), program.ranks}}
+                                         : program.hosts;
     std::vector<int> room, again;
     for (const Host& host : hosts) {
       const int all = program.per_host != 0 ? program.per_host : host.slots;

@@ -22,8 +22,8 @@ namespace macadam::tools {
 namespace {
 
 // Variables that tell of a machine or of a login there: ranks have those of their own machine.
-constexpr std::array own_variables = {"HOSTNAME=", "HOST=", "SSH_", "XDG_RUNTIME_DIR=",
-                                      "XDG_SESSION_"};
+constexpr std::array own_variables = {"HOSTNAME=", "HOST=", "SSH_",
+                                      "XDG_RUNTIME_DIR=", "XDG_SESSION_"};
 
 bool is_own(std::string_view entry) {
   for (const char* name : own_variables)
@@ -91,9 +91,8 @@ int run_proxy() {
     if (!order) return 1;
     head.expect(order->options.silence_seconds);
     become_part_of(*order);
-    boot::JobMemory memory = boot::JobMemory::create(order->nodes, order->own,
-                                                     boot::usable_cores(), order->sets,
-                                                     order->machines);
+    boot::JobMemory memory = boot::JobMemory::create(order->nodes, order->own, boot::usable_cores(),
+                                                     order->sets, order->machines);
     memory.header().secret = order->secret;
     Supervisor(order->options, std::move(memory), &head).run();
     return 0;

@@ -20,8 +20,8 @@ struct ProxyHello {
 
 // What a proxy is to do.
 struct ProxyOrder {
-  std::vector<boot::Node> nodes; // the machines of the job,
-  std::uint32_t own = 0;         // of which this is one;
+  std::vector<boot::Node> nodes;       // the machines of the job,
+  std::uint32_t own = 0;               // of which this is one;
   std::vector<std::uint32_t> machines; // by rank
   std::vector<boot::NamedRanks> sets;
   boot::Secret secret{};

@@ -65,9 +65,9 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};
 };
 
-// In the child. A terminal's signals are mpiexec's, which passes them on: so it has a session of its
-// own. ssh ends with mpiexec, even if the other machine does not answer; a proxy on this machine
-// sees the end of its input and ends in good order.
+// In the child. A terminal's signals are mpiexec's, which passes them on: so it has a session of
+// its own. ssh ends with mpiexec, even if the other machine does not answer; a proxy on this
+// machine sees the end of its input and ends in good order.
 [[noreturn]] void become(char** command, const sigset_t& mask, const Pipe& in, const Pipe& out,
                          const Pipe& trouble, bool ends_with_us, pid_t parent) {
   setsid();
@@ -117,8 +117,7 @@ RemoteMachine::RemoteMachine(std::string name, bool is_here, const sigset_t& sig
   const pid_t parent = getpid();
   connection_ = fork();
   if (connection_ < 0) throw std::runtime_error(boot::explain_failure("starting a process", errno));
-  if (connection_ == 0)
-    become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
+  if (connection_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
   close(trouble.take(1));
   int error = 0;
   if (read(trouble.ends[0], &error, sizeof error) == ssize_t{sizeof error}) {

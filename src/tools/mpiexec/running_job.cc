@@ -110,8 +110,8 @@ std::map<int, std::string> RunningJob::final_reports() const {
     const auto rank = static_cast<int>(member);
     const boot::ReportArea& area = memory_.report(rank);
     if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
-      reports.emplace(rank, std::string(area.text.data(),
-                                        std::min<std::size_t>(area.bytes, area.text.size())));
+      reports.emplace(
+          rank, std::string(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size())));
   }
   return reports;
 }
