@@ -75,6 +75,8 @@ struct JobHeader {
   // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent; // ranks that ended without having joined
+  // Final reports of this node's ranks, where no mpiexec gathers them.
+  std::atomic<std::uint32_t> reported;
   // Ranks of this node that are `dead`, and those that have given up.
   std::atomic<std::uint32_t> failed;
   alignas(64) std::atomic<std::uint32_t> barrier_arrived; // of this node

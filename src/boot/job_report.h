@@ -32,8 +32,8 @@ std::string job_report(const std::vector<std::string>& ranks, const std::string&
 std::string job_report_file(const std::vector<std::string>& ranks);
 
 // Writes the file that the ranks ask for, and returns what is to be printed: where it is, or the
-// page where none is wanted or it cannot be written. `part` tells apart the files of spawned jobs,
-// that have one each, else it is empty.
+// page where none is wanted or it cannot be written. `part` tells apart the files of machines, or
+// of spawned jobs, that have one each, else it is empty.
 std::string give_report(const std::vector<std::string>& ranks, const std::string& part,
                         const std::string& job = "the job");
 

@@ -17,12 +17,16 @@
 namespace macadam::boot {
 
 class LocalUniverse;
+namespace pmix {
+class Client;
+}
 
 // The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
 // the job's memory and the rank. A user may set it to "alone".
 inline constexpr const char* job_variable = "MACADAM_JOB";
 
-// The job of mpiexec, or of one process.
+// The job of mpiexec, or of one process; or that of a launcher with a PMIx server, whose ranks on one
+// machine share the same memory (pmix/client.h).
 class LocalJob final : public LaunchedJob {
  public:
   // Learns from mpiexec who this process is: from the variable, or, where the environment was
@@ -97,6 +101,8 @@ class LocalJob final : public LaunchedJob {
 
  private:
   LocalJob(JobMemory memory, int rank, bool alone);
+  // Empty if no PMIx server has started this process.
+  static std::optional<LocalJob> join_by_pmix();
   // As this rank, which is taken by it.
   static LocalJob take(JobMemory memory, int rank);
 
@@ -104,6 +110,8 @@ class LocalJob final : public LaunchedJob {
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
   void tell_launcher() const;
   void want(int rank) const;
+  void wait_for_all_nodes(const std::function<void()>& idle);
+  void print_reports() const;
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;
 
@@ -112,6 +120,7 @@ class LocalJob final : public LaunchedJob {
   bool alone_;
   std::uint32_t generation_ = 1;            // that this process has entered last
   bool parted_ = false;                     // was in barrier(), on several machines
+  std::unique_ptr<pmix::Client> pmix_;      // null: no PMIx server has started this process
   std::unique_ptr<LocalUniverse> universe_; // once it was asked for
 };
 
