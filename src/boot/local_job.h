@@ -25,8 +25,8 @@ class Client;
 // the job's memory and the rank. A user may set it to "alone".
 inline constexpr const char* job_variable = "MACADAM_JOB";
 
-// The job of mpiexec, or of one process; or that of a launcher with a PMIx server, whose ranks on one
-// machine share the same memory (pmix/client.h).
+// The job of mpiexec, or of one process; or that of a launcher with a PMIx server, whose ranks on
+// one machine share the same memory (pmix/client.h).
 class LocalJob final : public LaunchedJob {
  public:
   // Learns from mpiexec who this process is: from the variable, or, where the environment was

@@ -172,8 +172,7 @@ void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix
     if (row.state.compare_exchange_strong(expected, RankState::dead))
       memory->header().failed.fetch_add(1, std::memory_order_release);
   }
-  if (answer != nullptr)
-    answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
+  if (answer != nullptr) answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
 }
 
 // Hardware threads that the ranks of this machine may use together. A launcher may have bound each
@@ -274,8 +273,7 @@ JobMemory Client::create_memory() {
 }
 
 JobMemory Client::receive_memory(int leader) {
-  const std::string name =
-      await(name_->proc.nspace, static_cast<pmix_rank_t>(leader), memory_key);
+  const std::string name = await(name_->proc.nspace, static_cast<pmix_rank_t>(leader), memory_key);
   return fetch_memory(name);
 }
 

@@ -39,14 +39,15 @@ class Client {
   // The memory of this machine's ranks. Waits for the first of them. Throws MPI_ERR_OTHER.
   JobMemory make_memory();
 
-  // From here on the ends of other ranks are noted in the memory, which outlives the client, and that
-  // of this process is a failure, until leave().
+  // From here on the ends of other ranks are noted in the memory, which outlives the client, and
+  // that of this process is a failure, until leave().
   void enter(const JobMemory& memory);
   void leave();
 
   void publish(std::span<const std::byte> address) const;
-  // Asks for the address of a rank of another machine, unless that was done. When it comes, a thread
-  // of libpmix writes it into its row; if the rank has none yet, it is to be asked for again.
+  // Asks for the address of a rank of another machine, unless that was done. When it comes, a
+  // thread of libpmix writes it into its row; if the rank has none yet, it is to be asked for
+  // again.
   void fetch(const JobMemory& memory, int rank);
   // Begins to wait until all ranks of the job are here.
   void begin_fence();
@@ -67,7 +68,7 @@ class Client {
   int rank_ = -1;
   std::atomic<Fence> fence_{Fence::none};
   std::atomic<std::chrono::steady_clock::time_point> ask_again_{}; // not earlier
-  std::unique_ptr<MemoryServer> server_; // on the first rank of a machine
+  std::unique_ptr<MemoryServer> server_;                           // on the first rank of a machine
 };
 
 } // namespace macadam::boot::pmix
