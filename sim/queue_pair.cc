@@ -4,6 +4,7 @@
 #include "base/copy.h"
 #include "base/error.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace macadam::sim {
@@ -102,15 +103,22 @@ void SimulatedQueuePair::take_data(Work& work, const SendWork& from) const {
   }
 }
 
+void SimulatedQueuePair::place(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const auto last = static_cast<std::uint8_t>(from[bytes - 1]); // they may overlap
+  std::memmove(to, from, bytes - 1);
+  std::atomic_ref(reinterpret_cast<std::uint8_t&>(to[bytes - 1]))
+      .store(last, std::memory_order_release);
+}
+
 bool SimulatedQueuePair::gather(const Work& work, std::byte* to) const {
   if (work.data != nullptr) {
-    std::memcpy(to, work.data.get(), work.bytes);
+    place(to, work.data.get(), work.bytes);
     return true;
   }
   for (std::uint32_t i = 0; i < work.segment_count; ++i) {
     const Segment& segment = work.segments[i];
     if (!device_.allows(segment)) return false;
-    if (segment.bytes > 0) std::memmove(to, segment.memory, segment.bytes);
+    if (segment.bytes > 0) place(to, static_cast<const std::byte*>(segment.memory), segment.bytes);
     to += segment.bytes;
   }
   return true;

@@ -36,6 +36,8 @@ class SimulatedQueuePair : public net::rdma::QueuePair {
   void check(const net::rdma::SendWork& work, std::uint64_t longest) const;
   // Takes the local memory of a request over.
   void take_data(Work& work, const net::rdma::SendWork& from) const;
+  // Copies bytes, at least one, the last of them last: a thread may wait for it where they arrive.
+  static void place(std::byte* to, const std::byte* from, std::size_t bytes);
   // Copies a request's data to contiguous memory, or from it; false if a key no longer opens them.
   bool gather(const Work& work, std::byte* to) const;
   bool scatter(const Work& work, const std::byte* from) const;

@@ -136,6 +136,7 @@ class Rank final : mpi::Runtime {
   make_transports(const base::Settings& settings) override;
 
   void close() override;
+  [[nodiscard]] bool has_real_time() const override { return false; }
   [[nodiscard]] Node& node() const;
   [[nodiscard]] int place_on_node() const { return number_ % environment_.ranks_per_node; }
 

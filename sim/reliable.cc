@@ -388,7 +388,8 @@ ReliableQueuePair::Outcome ReliableQueuePair::write(Work& work, ReliableQueuePai
     std::vector<std::byte> data(work.bytes);
     if (!gather(work, data.data())) return Outcome::failed;
     std::copy_n(data.begin(), work.seen_from, memory);
-    std::copy(data.begin() + work.seen_to, data.end(), memory + work.seen_to);
+    if (work.seen_to < work.bytes)
+      place(memory + work.seen_to, data.data() + work.seen_to, work.bytes - work.seen_to);
   }
   other.device_.on_activity();
   return Outcome::done;

@@ -49,6 +49,11 @@ KindFacts facts(ObjectKind kind) {
   return {MPI_ERR_ARG, "object", "null", nullptr};
 }
 
+// The name of an element of an array.
+std::string element(const char* name, std::size_t index) {
+  return std::string(name) + "[" + std::to_string(index) + "]";
+}
+
 std::string quoted_name(const Communicator& comm) {
   return comm.name.empty() ? "communicator" : "communicator " + comm.name;
 }
@@ -156,7 +161,10 @@ void datatypes(const Library& self, const MPI_Datatype* handles, CountArray coun
                const char* name) {
   array(handles, length, name);
   for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {
-    if (counts[i] > 0) datatype(self, handles[i], name);
+    if (counts[i] <= 0) continue;
+    const auto* const type = self.find<datatype::Type>(handles[i], ObjectKind::datatype);
+    if (type == nullptr || !type->committed()) [[unlikely]]
+      datatype(self, handles[i], element(name, i).c_str()); // tells what is wrong
   }
 }
 
@@ -164,7 +172,8 @@ void any_datatypes(const Library& self, const MPI_Datatype* handles, MPI_Count l
                    const char* name) {
   array(handles, length, name);
   for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) {
-    any_datatype(self, handles[i], name);
+    if (self.find<datatype::Type>(handles[i], ObjectKind::datatype) == nullptr) [[unlikely]]
+      any_datatype(self, handles[i], element(name, i).c_str());
   }
 }
 

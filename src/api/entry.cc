@@ -53,9 +53,13 @@ void Entry::do_more(mpi::Library& self, const char* function) {
   more_ = &self;
   profile_ = self.profile.get();
   if (profile_ != nullptr) profile_->enter(call_, function);
+  trace_ = self.trace.get();
+  if (trace_ != nullptr && trace_->rests()) trace_ = nullptr;
+  if (trace_ != nullptr) trace_->enter(traced_, function);
 }
 
 void Entry::undo_more() {
+  if (trace_ != nullptr) trace_->leave(traced_);
   if (profile_ != nullptr) profile_->leave(call_);
   if (!locked_) return;
   more_->lock.unlock();

@@ -9,11 +9,11 @@
 namespace macadam::api {
 
 // The library's lock during one MPI call, where the thread level asks for it, and its time, where a
-// report is wanted. Let go before an error handler runs, so that the handler may call MPI.
+// report or a trace is wanted. Let go before an error handler runs, so that the handler may call MPI.
 class Entry {
  public:
   [[gnu::always_inline]] Entry(mpi::Library& self, const char* function) {
-    if (self.entry_does_more) [[unlikely]]
+    if (self.entry_does_more.load(std::memory_order_relaxed)) [[unlikely]]
       do_more(self, function);
     self.function = function;
   }
@@ -33,6 +33,8 @@ class Entry {
   bool locked_;
   mpi::Profile* profile_;
   mpi::Profile::Call call_;
+  mpi::Trace* trace_;
+  mpi::Trace::Call traced_;
 };
 
 // The same for the functions that may be called at any time, which MPI wants to be thread-safe at

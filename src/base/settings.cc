@@ -89,6 +89,8 @@ constexpr std::array rows = {
                "compare what ranks call in collectives: slower; the same on all ranks"},
     SettingRow{"report", &Settings::report, report_choices,
                "print at the end what the job did, or write it to a file", Changeable::always},
+    SettingRow{"trace", &Settings::trace, "text",
+               "a folder for timelines of all ranks, which \"macadam trace\" makes one of"},
 };
 
 std::string upper(std::string_view text) {

@@ -60,6 +60,7 @@ struct Settings {
   std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
   bool check = false;
   std::string report = "no"; // "yes", or the file to write it to
+  std::string trace;         // the folder to write it to; empty: none
 
   // No variable of users': tests take other values.
   std::int64_t shm_ring_after = 16; // messages of a peer before it may get a ring

@@ -99,7 +99,7 @@ struct SetRow {
 inline constexpr std::size_t longest_set_name = 247;
 
 // What mpiexec's child does before it becomes the rank's program.
-enum class StartStep : std::uint32_t { enter_folder, execute };
+enum class StartStep : std::uint32_t { enter_folder, open_output, execute };
 
 struct RankRow {
   std::atomic<RankState> state;

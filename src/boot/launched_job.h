@@ -67,6 +67,8 @@ class LaunchedJob : public Job {
     std::abort();
   }
 
+  // Whether mpiexec is ending the job: this process has a moment yet.
+  [[nodiscard]] virtual bool is_ending() const { return false; }
   // True if mpiexec waits for a report of this rank. Cheap enough for an idle loop.
   [[nodiscard]] virtual bool report_wanted() const = 0;
   // Answers report_wanted(). `json` as in tools/mpiexec/hang_report.h, longest 256 KiB.

@@ -358,7 +358,7 @@ void LocalJob::put_report(ReportKind kind, std::string_view json) const {
   std::copy(json.begin(), json.end(), area.text.begin());
   area.bytes = static_cast<std::uint32_t>(json.size());
   area.kind = static_cast<std::uint32_t>(kind);
-  if (memory_.header().ending.load(std::memory_order_relaxed) != 0) flush_streams();
+  if (is_ending()) flush_streams();
   row.report_answered.store(asked, std::memory_order_release);
 }
 

@@ -81,6 +81,7 @@ bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t
 bool Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t bytes,
                       std::uint32_t& notification, const wire::Fin* fin) noexcept {
   send.stage = SendStage::writing;
+  note(Step::Kind::data, send);
   if (open(peer) && try_put(peer, send, to, bytes, notification)) return true;
   Deferred* const waiting = defer(peer, Deferred::Type::put);
   if (waiting == nullptr) return false;

@@ -36,7 +36,7 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
     send.ordinal = counting->sent++;
   }
   if (eager) {
-    note(Step::Kind::sent, peer, envelope, bytes, Protocol::eager);
+    note(Step::Kind::sent, send, Protocol::eager);
     return send_eager(send);
   }
 
@@ -51,14 +51,14 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   } else if (found != nullptr) {
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
-    note(Step::Kind::sent, peer, envelope, bytes, Protocol::recv_rndv);
+    note(Step::Kind::sent, send, Protocol::recv_rndv);
     write_to(send, target);
     if (hybrid) return nullptr;
     if (!send.complete) return &send;
     recycle(&send);
     return nullptr;
   }
-  note(Step::Kind::sent, peer, envelope, bytes, hybrid ? Protocol::hybrid : Protocol::send_rndv);
+  note(Step::Kind::sent, send, hybrid ? Protocol::hybrid : Protocol::send_rndv);
   if (hybrid) {
     offer_copy(send);
     return nullptr;

@@ -10,6 +10,7 @@ namespace macadam::engine {
 
 Engine::Engine(Networks networks, Rank job_size, const base::Settings& settings, Observer* observer)
     : networks_(std::move(networks)), settings_(settings), observer_(observer),
+      observes_short_(observer != nullptr),
       short_kind_(observer == nullptr ? wire::Kind::eager : wire::Kind{0}), peers_(job_size) {
   for (const Transport* const network : networks_) {
     if (!settings.last_byte || network->limits().orders_bytes) continue;
@@ -110,11 +111,12 @@ Peer& Engine::meet(Rank rank) {
   peer.link = &link;
   peer.state = failure_.noted() ? PeerState::failed : state;
   update_short_limit(peer);
+  note(state == PeerState::connecting ? Step::Kind::connecting : Step::Kind::connected, peer);
   return peer;
 }
 
 void Engine::update_short_limit(Peer& peer) {
-  peer.short_limit = open(peer) && !peer.throttled && observer_ == nullptr
+  peer.short_limit = open(peer) && !peer.throttled && !observes_short_
                          ? static_cast<std::int64_t>(peer.eager)
                          : -1;
 }
@@ -185,6 +187,7 @@ std::byte* Engine::pack(const Data& data, std::size_t bytes) {
 }
 
 void Engine::finish_send(SendRequest& send, std::int32_t error) noexcept {
+  if (send.stage >= SendStage::announced || send.is_registered) note(Step::Kind::finished, send);
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
   if (send.is_registered) send.peer->transport->release_cached(send.registered);
@@ -226,22 +229,7 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
   const std::uint64_t unexpected = counters_.unexpected;
   on_control(*from, message, bytes);
   if (observer_ != nullptr) [[unlikely]]
-    note_arrival(*from, message, bytes, unexpected == counters_.unexpected);
-}
-
-// A packet has been handled. If it was the first of a message, either a receive had waited for
-// that, or it is kept.
-void Engine::note_arrival(const Peer& peer, const std::byte* message, std::size_t bytes,
-                          bool expected) noexcept {
-  const auto kind = static_cast<wire::Kind>(message[0]);
-  const Step::Kind step = expected ? Step::Kind::matched : Step::Kind::kept;
-  if (kind == wire::Kind::sender_ready) {
-    wire::SenderReady ready;
-    std::memcpy(&ready, message, sizeof ready);
-    note(step, peer, {ready.context, ready.source, ready.tag});
-  } else if (kind == wire::Kind::eager || kind == wire::Kind::eager_synchronous) {
-    note(step, peer, view_eager(message, bytes, kind == wire::Kind::eager_synchronous).envelope);
-  }
+    note_eager(*from, message, bytes, unexpected == counters_.unexpected);
 }
 
 void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes) noexcept {
@@ -302,8 +290,10 @@ void Engine::on_put(Rank source, std::uint32_t notification, std::size_t bytes) 
       [[unlikely]]
     finish_written_before(receive->channel, receive, nullptr);
   Peer* const from = known(source);
-  if (receive != nullptr && from != nullptr)
+  if (receive != nullptr && from != nullptr) {
+    note(Step::Kind::fin_arrived, *receive, *from);
     finish_written(*from, *receive, receive->envelope.source, bytes);
+  }
 }
 
 // Cookies are the wire ids of requests; the top bit, which ids never have, marks a receive. The
@@ -325,6 +315,7 @@ void Engine::on_peer(Rank rank, PeerState state) noexcept {
   if (changed == nullptr) return;
   changed->state = state;
   if (state == PeerState::failed) fail_peer(*changed);
+  if (state == PeerState::connected) note(Step::Kind::connected, *changed);
   if (state == PeerState::connected && !changed->backlog.empty()) flush(*changed);
   update_short_limit(*changed);
 }
@@ -332,6 +323,7 @@ void Engine::on_peer(Rank rank, PeerState state) noexcept {
 // Everything that waits for this peer ends with an error instead of waiting for ever.
 void Engine::fail_peer(Peer& peer) noexcept {
   any_failed_ = true;
+  note(Step::Kind::failed, peer);
   peer.arriving.receive = nullptr; // ends below; a message of which fragments are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());

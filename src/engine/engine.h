@@ -197,6 +197,10 @@ class Engine final : public Sink {
   void list_counters(base::CounterList& list) const;
   [[nodiscard]] std::size_t memory_bytes() const;
 
+  // Whether the observer is told of messages that could take the short paths. If not, these are
+  // open; it is told of all others then, among them every rendezvous.
+  void observe_short(bool all);
+
   // For the hang report.
   [[nodiscard]] const Matcher& matcher() const { return matcher_; }
   [[nodiscard]] const PeerTable& peers() const { return peers_; }
@@ -246,13 +250,35 @@ class Engine final : public Sink {
   }
   void on_control(Peer& peer, const std::byte* message, std::size_t bytes) noexcept;
   void update_short_limit(Peer& peer);
-  void note(Step::Kind kind, const Peer& peer, const Envelope& envelope, std::uint64_t bytes = 0,
+
+  // steps.cc: what an observer is told
+  void note(Step::Kind kind, const SendRequest& send,
             Protocol protocol = Protocol::eager) noexcept {
     if (observer_ != nullptr) [[unlikely]]
-      observer_->on_step({kind, protocol, peer.rank, envelope.context, envelope.tag, bytes});
+      tell(kind, send, protocol);
   }
-  void note_arrival(const Peer& peer, const std::byte* message, std::size_t bytes,
-                    bool expected) noexcept;
+  void note(Step::Kind kind, const ReceiveRequest& receive, const Peer& peer,
+            std::uint64_t bytes = 0, Protocol protocol = Protocol::eager) noexcept {
+    if (observer_ != nullptr) [[unlikely]]
+      tell(kind, receive, peer, bytes, protocol);
+  }
+  void note(Step::Kind kind, const Peer& peer, const Envelope& envelope = {},
+            std::uint64_t bytes = 0, Protocol protocol = Protocol::eager,
+            std::uint64_t ordinal = Step::uncounted) noexcept {
+    if (observer_ != nullptr) [[unlikely]]
+      observer_->on_step(
+          {kind, protocol, peer.rank, envelope.context, envelope.tag, bytes, ordinal, 0});
+  }
+  [[gnu::cold]] void tell(Step::Kind kind, const SendRequest& send, Protocol protocol) noexcept;
+  [[gnu::cold]] void tell(Step::Kind kind, const ReceiveRequest& receive, const Peer& peer,
+                          std::uint64_t bytes, Protocol protocol) noexcept;
+  [[gnu::cold]] void tell_announced(const ReceiveRequest& receive, std::uint64_t ordinal) noexcept;
+  [[gnu::cold]] void note_eager(const Peer& peer, const std::byte* message, std::size_t bytes,
+                                bool expected) noexcept;
+  // Of the message that was matched last.
+  [[nodiscard]] static std::uint64_t last_ordinal(const Peer& peer,
+                                                  const Envelope& envelope) noexcept;
+
   Channel* channel(Peer& peer, std::uint64_t context, std::int32_t tag) noexcept {
     Channel* const found =
         peer.channels.get(context, tag, static_cast<std::size_t>(settings_.tags_per_peer));
@@ -525,8 +551,9 @@ class Engine final : public Sink {
   const Networks networks_;
   const base::Settings& settings_;
   Observer* const observer_;
+  bool observes_short_;
   // What the short path of arriving messages takes: nothing, if they are to be observed.
-  const wire::Kind short_kind_;
+  wire::Kind short_kind_;
   // The slabs go last: the lists below link what lies in them.
   base::Slab<SendRequest> send_slab_;
   base::Slab<ReceiveRequest> receive_slab_;

@@ -59,6 +59,7 @@ void Engine::read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
                         std::size_t bytes) noexcept {
   Transport& transport = *peer.transport;
   Posted posted = Posted::busy;
+  note(Step::Kind::data, receive, peer, bytes);
   if (peer.state == PeerState::connected && transport.why_not_direct(*peer.link) == nullptr)
     posted =
         transport.read(*peer.link, destination(receive), from, bytes, receive.id | receive_cookie);

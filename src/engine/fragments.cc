@@ -23,12 +23,13 @@ void Engine::on_first_fragment(Rank source, const std::byte* fragment, std::size
   const std::size_t all = view.bytes + rest;
   if (ReceiveRequest* receive = matcher_.take_receive(view.envelope)) {
     bind(*receive, from, view.envelope);
-    note(Step::Kind::matched, from, view.envelope);
+    note(Step::Kind::matched, from, view.envelope, all, Protocol::eager,
+         last_ordinal(from, view.envelope));
     if (synchronous) acknowledge(from, view.send_id);
     receive_fragments(from, *receive, all);
   } else {
     Message* const kept = keep_data(from, view, all);
-    note(Step::Kind::kept, from, view.envelope);
+    note(Step::Kind::kept, from, view.envelope, all);
     if (kept == nullptr) return;
     from.arriving = {.message = kept, .lost = kept->lost, .bytes = all};
   }

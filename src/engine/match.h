@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "engine/observer.h"
 #include "engine/request.h"
 #include "engine/wire.h"
 
@@ -30,6 +31,14 @@ struct Message : base::Object, base::ListNode<ByEnvelope>, base::ListNode<ByArri
   bool counted = false;  // see wire::SenderReady
   void* owner = nullptr; // for the layer above
 };
+
+// As its receiver sees it, which may be offered what is written to its announcement after all.
+inline Protocol protocol_of(wire::Offer offer) {
+  return offer == wire::Offer::hybrid ? Protocol::hybrid : Protocol::send_rndv;
+}
+inline Protocol protocol_of(const Message& message) {
+  return message.rendezvous ? protocol_of(message.offer) : Protocol::eager;
+}
 
 // MPI's matching rules: posted receives and unexpected messages, each hashed by (context, source,
 // tag); receives with wildcards stand in one list of their own, and the order of posting decides

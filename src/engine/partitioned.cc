@@ -347,7 +347,8 @@ bool PartitionedTable::prepare(PartitionedReceive& receive) noexcept {
     }
     receive.is_registered =
         engine_.try_register(*receive.peer, receive.destination(), room, receive.memory);
-    if (receive.is_registered && receive.sent_bytes != 0 &&
+    // A row of no notifications would stand where another does.
+    if (receive.is_registered && receive.bytes != 0 &&
         receive.sent_bytes <= receive.peer->transport->limits().notified_put)
       take_notices(receive);
   }

@@ -23,6 +23,7 @@ ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
   if (Message* message = matcher_.find_unexpected(envelope)) {
     matcher_.remove(*message);
     bind(receive, *message->peer, message->envelope);
+    note(Step::Kind::taken, receive, *message->peer, message->bytes, protocol_of(*message));
     take(receive, *message);
     return &receive;
   }
@@ -49,6 +50,8 @@ Message* Engine::match_probe(const Envelope& wanted) {
   matcher_.remove(*message);
   // It is matched from here on: receives posted later are for later messages.
   if (!is_mutant(Mutant::probe_without_ordinal)) count_match(*message->peer, message->envelope);
+  note(Step::Kind::taken, *message->peer, message->envelope, message->bytes, protocol_of(*message),
+       last_ordinal(*message->peer, message->envelope));
   return message;
 }
 
@@ -110,6 +113,8 @@ bool Engine::register_destination(ReceiveRequest& receive) noexcept {
 // `bytes` is the size of the message; the data that fit are in place (or in the bounce buffer).
 void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes,
                             std::int32_t error) noexcept {
+  if (receive.announced || receive.sender_id != 0)
+    note(Step::Kind::finished, receive, *receive.peer, bytes);
   base::List<ReceiveRequest, InFlight>::erase(receive);
   stop_watching(receive);
   if (receive.sender_permit != 0) std::erase(unread_, &receive);

@@ -36,6 +36,8 @@ void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) noexcept {
                             .capacity = receive.capacity,
                             .memory = receive.registered};
   if (settings_.last_byte) watch(receive, ready);
+  if (observer_ != nullptr) [[unlikely]]
+    tell_announced(receive, ordinal);
   post_control(peer, &ready, sizeof ready);
 }
 
@@ -102,9 +104,11 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
     if (send == nullptr || send->stage != SendStage::announced) return;
     if (!take_permit_back(*send)) return; // the receiver reads
     stop_waiting(*send);
-    note(Step::Kind::released, peer, send->envelope);
+    note(Step::Kind::released, *send);
     return write_to(*send, target);
   }
+  note(Step::Kind::announcement, peer, {ready.context, 0, ready.tag}, ready.capacity,
+       Protocol::recv_rndv, ready.ordinal);
   target.permit = ready.permit;
   // Of a communicator that is freed here: its message has gone another way (contexts are never used
   // again).
@@ -130,7 +134,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
   --(send.is_registered ? counters_.send_rndv_read : counters_.send_rndv_write);
   ++counters_.both;
   ++counters_.recv_rndv;
-  note(Step::Kind::crossed, peer, send.envelope, send.bytes, Protocol::recv_rndv);
+  note(Step::Kind::crossed, send, Protocol::recv_rndv);
   write_to(send, target);
 }
 
@@ -187,6 +191,7 @@ void Engine::write_and_tell(SendRequest& send, RemoteMemory to, std::size_t byte
   if (notification == 0) {
     wire::Fin end = fin;
     end.lacks = send.status.error != MPI_SUCCESS;
+    note(Step::Kind::fin_sent, send);
     post_control(*send.peer, &end, sizeof end);
   }
   if (send.stage == SendStage::written) finish_send(send, send.status.error);
@@ -194,8 +199,9 @@ void Engine::write_and_tell(SendRequest& send, RemoteMemory to, std::size_t byte
 
 void Engine::on_fin_to_receiver(Peer& peer, const wire::Fin& fin) noexcept {
   ReceiveRequest* const receive = receive_ids_.find(fin.id);
-  if (receive != nullptr)
-    finish_written(peer, *receive, fin.source, fin.bytes, fin.lacks ? MPI_ERR_OTHER : MPI_SUCCESS);
+  if (receive == nullptr) return;
+  note(Step::Kind::fin_arrived, *receive, peer);
+  finish_written(peer, *receive, fin.source, fin.bytes, fin.lacks ? MPI_ERR_OTHER : MPI_SUCCESS);
 }
 
 // The data are in the receive's destination, or will never be.
@@ -205,7 +211,7 @@ void Engine::finish_written(Peer& peer, ReceiveRequest& receive, std::int32_t so
     matcher_.remove(receive);
     bind(receive, peer, {receive.envelope.context, source, receive.envelope.tag});
     receiving_.push_back(receive);
-    note(Step::Kind::matched, peer, receive.envelope);
+    note(Step::Kind::matched, receive, peer, bytes, Protocol::recv_rndv);
   }
   finish_receive(receive, bytes, error);
 }

@@ -66,9 +66,10 @@ void Engine::on_sender_ready(Peer& peer, const wire::SenderReady& ready) noexcep
   if (receive == nullptr) {
     if (Message* const kept = keep_unexpected(peer, envelope, ready.bytes))
       copy_offer(ready, *kept);
-    return;
+    return note(Step::Kind::kept, peer, envelope, ready.bytes, protocol_of(ready.offer));
   }
   bind(*receive, peer, envelope);
+  note(Step::Kind::matched, *receive, peer, ready.bytes, protocol_of(ready.offer));
   Message offered;
   offered.peer = &peer;
   copy_offer(ready, offered);
@@ -119,6 +120,7 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
   if (either) peer.transport->use(*peer.link, message.permit); // without an answer it is ours
   receive.stage = ReceiveStage::reading;
   stop_watching(receive); // what changes now is what we read
+  note(Step::Kind::data, receive, peer, fits);
   if (fits == 0) return finish_reading(receive, MPI_SUCCESS);
   if (message.offer == wire::Offer::write) {
     ++counters_.pulled;
@@ -146,6 +148,7 @@ Message* Engine::keep_offer(const Message& message) noexcept {
 }
 
 void Engine::finish_reading(ReceiveRequest& receive, std::int32_t error) noexcept {
+  note(Step::Kind::fin_sent, receive, *receive.peer);
   acknowledge(*receive.peer, receive.sender_id);
   finish_receive(receive, receive.incoming, error);
 }
@@ -155,7 +158,8 @@ void Engine::on_fin_to_sender(const wire::Fin& fin) noexcept {
   SendRequest* const send = send_ids_.find(fin.id);
   if (send == nullptr) return;
   stop_waiting(*send);
-  if (!send->hybrid) note(Step::Kind::released, *send->peer, send->envelope);
+  note(Step::Kind::fin_arrived, *send);
+  if (!send->hybrid) note(Step::Kind::released, *send);
   finish_send(*send, MPI_SUCCESS);
 }
 

@@ -60,6 +60,13 @@ struct Link {
   Rank rank = 0;
 };
 
+// One thing that a network has done by itself, for timelines.
+struct NetworkEvent {
+  double at = 0; // by Transport::now()
+  const char* what = "";
+  std::uint64_t count = 0; // of what it says, the memory that was posted for one
+};
+
 // Facts about a transport, constant after construction.
 struct Limits {
   const char* name = "";     // "shm", "rdma"
@@ -284,6 +291,8 @@ class Transport {
   // What users see: counters, and one line for each fast path that could not be used and why.
   virtual void list_counters(base::CounterList& list) const = 0;
   [[nodiscard]] virtual std::vector<std::string> fallbacks() const = 0;
+  // What the network has done by itself, on its progress thread, where a trace is wanted.
+  [[nodiscard]] virtual std::vector<NetworkEvent> history() const { return {}; }
   // Bytes of memory this process holds for the transport now.
   [[nodiscard]] virtual std::size_t memory_bytes() const = 0;
 };

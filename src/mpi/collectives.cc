@@ -59,8 +59,10 @@ void complete_call(Process& self, const Communicator& comm, CollectiveCall& call
     add_check(self, comm, call, number);
 }
 
-// Copies the caller's counts and displacements, which a persistent collective reads at each start,
-// when the caller may have used the arrays for something else.
+// Copies the caller's counts and displacements. A persistent collective reads them at each start,
+// when the caller may have used the arrays for something else. A nonblocking one reads them while
+// it is under way: MPI asks callers to keep them (6.12), but there are those that do not
+// (mpi4py 4.1.2 in Iallgatherv), and that goes unnoticed where a library reads them at once.
 void own_counts(CollectiveCall& call) {
   coll::Blocks& send = call.arguments.send;
   coll::Blocks& receive = call.arguments.receive;
@@ -120,8 +122,8 @@ constexpr std::uint32_t uncounted = 0; // a part of another function of MPI
 CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its,
                                      engine::Role as, const RequestClass& how)
     : LayerRequest(as, how), process(process_of), call(std::move(its)),
-      // By messages: a board is for those that the caller waits in.
-      operation(*process_of.instance->coll, comm.collective, call.run, call.arguments) {
+      operation(*process_of.instance->coll, comm.collective, comm.boards, call.run,
+                call.arguments) {
   const coll::Arguments& a = call.arguments;
   if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;
   for (const datatype::Type* type : {a.send.type, a.receive.type}) {
@@ -145,6 +147,7 @@ void run(Process& self, Communicator& comm, CollectiveCall&& call) {
 }
 
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
+  own_counts(call);
   CollectiveRequest& made =
       make_request(self, comm, std::move(call), engine::Role::collective, nonblocking);
   *request = handle(made);

@@ -20,7 +20,7 @@ namespace macadam::mpi {
 // and persistent forms have in common.
 struct CollectiveCall {
   // Arrays that `arguments` name and the call itself owns: the datatypes of MPI_Alltoallw, looked
-  // up; and, if it is persistent, the counts and displacements.
+  // up; and, unless it is blocking, the counts and displacements.
   struct Arrays {
     std::vector<const datatype::Type*> send_types;
     std::vector<const datatype::Type*> receive_types;

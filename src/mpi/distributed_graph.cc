@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 namespace macadam::mpi {
 namespace {
@@ -163,13 +164,21 @@ void dist_graph_create_adjacent(Process& self, Communicator& comm_old, int indeg
                  destweights};
   check(comm_old, in);
   check(comm_old, out);
+  const bool in_weighted = sourceweights != MPI_UNWEIGHTED;
+  const bool out_weighted = destweights != MPI_UNWEIGHTED;
+  if (in_weighted != out_weighted && indegree > 0 && outdegree > 0) {
+    const auto& [without, with] = in_weighted ? std::pair(out, in) : std::pair(in, out);
+    base::fail(MPI_ERR_ARG,
+               "{} is MPI_UNWEIGHTED, but {} is not; give MPI_UNWEIGHTED for both, or weights",
+               without.weights_name, with.weights_name);
+  }
   Adjacent adjacent;
   for (std::size_t i = 0; i < in.ranks.size(); ++i)
     adjacent.in.push_back({in.ranks[i], comm_old.rank(), in.weight(i)});
   for (std::size_t i = 0; i < out.ranks.size(); ++i)
     adjacent.out.push_back({comm_old.rank(), out.ranks[i], out.weight(i)});
-  const bool weighted = sourceweights != MPI_UNWEIGHTED || destweights != MPI_UNWEIGHTED;
-  *comm_dist_graph = make(self, comm_old, std::move(adjacent), weighted, reorder != 0);
+  *comm_dist_graph =
+      make(self, comm_old, std::move(adjacent), in_weighted || out_weighted, reorder != 0);
 }
 
 void dist_graph_create(Process& self, Communicator& comm_old, int n, const int sources[],

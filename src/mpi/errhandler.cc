@@ -44,6 +44,10 @@ std::string location(const Library& self) {
 // `reason` follows the rank's number on mpiexec's line.
 [[noreturn]] void end_job(Library& self, int code, const std::string& reason, boot::Blame blame) {
   if (self.job == nullptr || self.forked_from != 0) end_process(code);
+  if (self.trace) {
+    const Held held(self);
+    self.trace->write();
+  }
   self.job->abort(code, reason, blame);
 }
 

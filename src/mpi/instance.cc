@@ -8,6 +8,7 @@
 #include "mpi/report.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 namespace macadam::mpi {
@@ -31,12 +32,16 @@ void freeze_counters(Library& self) {
   self.counters = std::move(frozen);
 }
 
-// One that there is already may be in use by the very call that needs an instance.
-void begin_profile(Library& self) {
+// Those that there are already may be in use by the very call that needs an instance.
+void begin_observers(Process& self) {
   if (self.profile)
     self.profile->forget();
   else if (is_report_wanted(self.settings))
     self.profile = std::make_unique<Profile>();
+  if (!self.trace && !self.settings.trace.empty())
+    self.trace = std::make_unique<Trace>(
+        self, std::filesystem::absolute(self.settings.trace).string(),
+        self.runtime->has_real_time() ? std::make_unique<Alarm>(self.entry_does_more) : nullptr);
 }
 
 engine::Networks networks_of(const Transports& transports) {
@@ -49,10 +54,11 @@ engine::Networks networks_of(const Transports& transports) {
 } // namespace
 
 Instance::Instance(Process& process, std::uint32_t entered)
-    : generation(entered), transports(*process.runtime, process.settings), process_(process) {
+    : generation(entered), transports(*process.runtime, process.settings), process_(process),
+      observers_(process.profile.get(), process.trace.get()) {
   engine =
       std::make_unique<engine::Engine>(networks_of(transports), process.runtime->processes().size(),
-                                       process.settings, process.profile.get());
+                                       process.settings, observers_.observer());
   engine->know(process.runtime->processes().size());
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
   polls_before_idle_ = nearest().limits().polls_before_idle;
@@ -105,7 +111,7 @@ void start(Process& self) {
   const std::uint32_t generation = self.job->enter();
   if (!self.instance || self.instance->generation != generation) {
     self.instance.reset();
-    begin_profile(self);
+    begin_observers(self);
     forget_all(self);
     try {
       self.instance.emplace(self, generation);
@@ -116,6 +122,8 @@ void start(Process& self) {
     }
   }
   if (self.profile) self.profile->start(self.instance->nearest());
+  if (self.trace)
+    self.trace->start(*self.instance->engine, self.instance->nearest(), !self.profile);
   self.update_entry();
   running = &self;
 }
@@ -129,6 +137,10 @@ void settle(Process& self) {
 void end(Process& self) {
   if (is_report_wanted(self.settings)) self.job->write_final_report(final_report(self));
   if (self.profile) self.profile->stop();
+  if (self.trace) {
+    self.trace->write();
+    self.trace->stop();
+  }
   running = nullptr;
   self.marks_partitions.store(false, std::memory_order_relaxed);
   if (self.job->is_over(self.instance->generation)) {

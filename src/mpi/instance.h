@@ -10,7 +10,9 @@
 #include "engine/engine.h"
 #include "mpi/communicator.h"
 #include "mpi/invitation.h"
+#include "mpi/profile.h"
 #include "mpi/requests.h"
+#include "mpi/trace.h"
 #include "mpi/window.h"
 
 #include <cstdint>
@@ -37,6 +39,8 @@ class Runtime {
   [[nodiscard]] virtual boot::Processes& processes() = 0;
   // The transports are gone, and what they stood on goes too.
   virtual void close() {}
+  // False where time is virtual, so that a trace takes none.
+  [[nodiscard]] virtual bool has_real_time() const { return true; }
 };
 
 // The networks of one instance, nearest first. They end from the last to the first.
@@ -57,6 +61,25 @@ class Transports {
  private:
   Runtime& surroundings_;
   std::vector<std::unique_ptr<engine::Transport>> list_;
+};
+
+// Whoever wants to be told what the engine does.
+class Observers final : public engine::Observer {
+ public:
+  // Either may be null.
+  Observers(Profile* profile, Trace* trace) : profile_(profile), trace_(trace) {}
+  // What the engine is to be given; null if nobody wants it.
+  [[nodiscard]] engine::Observer* observer() {
+    return profile_ != nullptr || trace_ != nullptr ? this : nullptr;
+  }
+  void on_step(const engine::Step& step) noexcept override {
+    if (profile_ != nullptr) profile_->on_step(step);
+    if (trace_ != nullptr) trace_->on_step(step);
+  }
+
+ private:
+  Profile* const profile_;
+  Trace* const trace_;
 };
 
 // One time that a process takes part in its job: the networks, the engine, and the objects that
@@ -134,6 +157,7 @@ class Instance {
   [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
 
   Process& process_;
+  Observers observers_;
   unsigned polls_before_idle_ = 0; // of the nearest network
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;

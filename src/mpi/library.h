@@ -19,6 +19,7 @@
 #include "mpi/lock.h"
 #include "mpi/profile.h"
 #include "mpi/session.h"
+#include "mpi/trace.h"
 
 #include <array>
 #include <atomic>
@@ -85,15 +86,21 @@ class Library {
   // One more user of MPI, one less. The first one's thread level is that of all, as others may be
   // in calls without the lock: admit_user() returns it.
   int admit_user(int wanted_level);
-  void update_entry() { entry_does_more = thread_multiple || profile != nullptr; }
+  void update_entry() {
+    const bool traces = trace != nullptr && !trace->rests();
+    entry_does_more.store(thread_multiple || profile != nullptr || traces,
+                          std::memory_order_relaxed);
+  }
   void dismiss_user();
 
   Lock lock;
   int thread_level = MPI_THREAD_SINGLE;
   bool thread_multiple = false; // then `lock` is taken at every entry, else where MPI asks for it
   std::unique_ptr<Profile> profile; // from the first instance on of which a report is wanted
-  bool entry_does_more = false;     // for either of these: one look at every entry
-  const char* function = "";        // the entry point being waited in, for the hang report
+  std::unique_ptr<Trace> trace;     // ... of which one is wanted
+  // For any of these: one look at every entry. An alarm may raise it.
+  std::atomic<bool> entry_does_more = false;
+  const char* function = ""; // the entry point being waited in, for the hang report
   // Of MPI: the world between MPI_Init and MPI_Finalize, and each session.
   std::atomic<int> users = 0;
 

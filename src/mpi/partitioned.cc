@@ -117,10 +117,11 @@ PartitionedRequest& find(MPI_Request handle, const RequestClass& sort) {
   return static_cast<PartitionedRequest&>(found);
 }
 
-// The same for sending, in a round.
+// The same for sending, in a round. With MPI_PROC_NULL a round may be over while partitions are still
+// marked.
 PartitionedRequest& find_ready(MPI_Request handle) {
   PartitionedRequest& request = find(handle, partitioned_send);
-  if (!request.active) {
+  if (request.send != nullptr && !request.active) {
     base::fail(MPI_ERR_REQUEST,
                "request is not active: a partitioned send that was not started, or whose round is "
                "over; call MPI_Start first");
@@ -255,15 +256,16 @@ void parrived(Process& self, MPI_Request handle, int partition, int* flag) {
   if (handle == MPI_REQUEST_NULL) return;
   const PartitionedRequest& request = find(handle, partitioned_receive);
   check_partition(request, partition, "partition");
-  if (!request.active || request.receive == nullptr) return;
+  if (request.receive == nullptr) return; // of MPI_PROC_NULL
+  // Another thread may complete the request meanwhile: without the lock only counters are read.
   const auto number = static_cast<std::uint32_t>(partition);
   if (request.receive->has_arrived(number)) return;
   const ThenTheRest then(self);
   std::unique_lock<Lock> held(self.lock, std::defer_lock);
   if (self.thread_multiple && !held.try_lock()) return void(*flag = 0); // another thread looks
-  self.instance->look();
+  if (request.active) self.instance->look();
   // A round that has failed is over for all partitions; MPI_Wait says how.
-  *flag = request.complete || request.receive->has_arrived(number) ? 1 : 0;
+  *flag = !request.active || request.complete || request.receive->has_arrived(number) ? 1 : 0;
 }
 
 } // namespace macadam::mpi

@@ -74,8 +74,6 @@ void Profile::on_step(const Step& step) noexcept {
     ++row[static_cast<std::size_t>(Protocol::recv_rndv)];
     return;
   }
-  case Step::Kind::kept:
-    return;
   case Step::Kind::matched:
   case Step::Kind::released:
     last_was_short_ = false;
@@ -85,6 +83,9 @@ void Profile::on_step(const Step& step) noexcept {
     current_->cause = is_collective(step)                 ? Cause::collective
                       : step.kind == Step::Kind::released ? Cause::late_receiver
                                                           : Cause::late_sender;
+    return;
+  default: // says nothing of waits
+    return;
   }
 }
 

@@ -28,19 +28,6 @@ constexpr int any = -1; // in the report, of a source and of a tag
 // Of each list in a hang report, which has a bounded place to be left in.
 constexpr std::size_t most_rows = 500;
 
-// A communicator's name, or its place in the order in which its leader made communicators: the same
-// on all ranks.
-std::string name_of(const Process& self, std::uint64_t context) {
-  const std::uint64_t sub_context = context % sub_contexts;
-  const std::uint64_t base = context - sub_context;
-  std::string name =
-      fmt::format("communicator {} of rank {}", (base & 0xffffffff) / sub_contexts, base >> 32);
-  for (const Communicator& comm : self.instance->live_communicators) {
-    if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
-  }
-  return sub_context == static_cast<std::uint64_t>(SubContext::p2p) ? name : name + " (collective)";
-}
-
 // Names are the program's and may be in any encoding; the page is in UTF-8.
 std::string text_of(const Json& report) {
   return report.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -260,6 +247,17 @@ void describe_collectives(const Process& self, Json& report) {
 }
 
 } // namespace
+
+std::string name_of(const Process& self, std::uint64_t context) {
+  const std::uint64_t sub_context = context % sub_contexts;
+  const std::uint64_t base = context - sub_context;
+  std::string name =
+      fmt::format("communicator {} of rank {}", (base & 0xffffffff) / sub_contexts, base >> 32);
+  for (const Communicator& comm : self.instance->live_communicators) {
+    if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
+  }
+  return sub_context == static_cast<std::uint64_t>(SubContext::p2p) ? name : name + " (collective)";
+}
 
 std::string hang_report(Process& self) {
   const engine::Engine& engine = *self.instance->engine;

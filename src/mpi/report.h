@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace macadam::mpi {
 
 class Process;
+
+// A communicator's name, or its place in the order in which its leader made communicators: the same
+// on all ranks.
+std::string name_of(const Process& self, std::uint64_t context);
 
 // What this rank waits for, as boot/hang_report.h describes it (JSON).
 std::string hang_report(Process& self);

@@ -19,6 +19,7 @@ void Instance::idle(unsigned fruitless, unsigned longest_us) {
 }
 
 void Instance::write_hang_report() {
+  if (process_.trace && process_.job->is_ending()) process_.trace->write();
   process_.job->write_report(hang_report(process_));
 }
 

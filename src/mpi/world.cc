@@ -152,6 +152,7 @@ void is_thread_main(Process& self, int* flag) {
 
 void abort_(Process& self, Communicator& comm, int errorcode) {
   const std::string name = comm.name.empty() ? "a communicator without a name" : comm.name;
+  if (self.trace) self.trace->write();
   self.job->abort(errorcode, fmt::format("called MPI_Abort({}, {})", name, errorcode));
 }
 

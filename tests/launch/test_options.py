@@ -168,6 +168,27 @@ class Binding(LaunchTest):
         self.assert_fails(result, 2, "mpiexec: 2 ranks cannot be bound to 1 core, which is what "
                                      "mpiexec may use here; leave --bind-to out")
 
+    def test_larger_parts(self):
+        """Together the ranks may run wherever mpiexec may, each on one part of that."""
+        usable = os.sched_getaffinity(0)
+        for part in ("socket", "numa", "l3cache"):
+            result = self.mpiexec("-n", 64, "--bind-to", part, *self.show)
+            self.assert_ran(result)
+            masks = {frozenset(map(int, line.split())) for line in result.stdout.splitlines()}
+            self.assertEqual(frozenset().union(*masks), usable, part)
+            self.assertEqual(sum(map(len, masks)), len(usable), part)
+
+    def test_bindings_are_reported(self):
+        last = max(os.sched_getaffinity(0))
+
+        def on_last():
+            os.sched_setaffinity(0, {last})
+        for options, line in ((("--bind-to", "core"), f"mpiexec: rank 0 runs on hardware thread {last}"),
+                              ((), "mpiexec: the rank runs on any of the hardware threads "
+                                   f"{last}")):
+            result = self.mpiexec("-n", 1, "--report-bindings", *options, "true", preexec_fn=on_last)
+            self.assertEqual((result.returncode, result.stderr), (0, line + "\n"))
+
     def test_ranks_know_how_many_cores_there_are(self):
         last = max(os.sched_getaffinity(0))
         result = self.mpiexec("-n", 1, RANK, "join", "cores", "finalize",
@@ -199,13 +220,13 @@ class Mistakes(LaunchTest):
                 (["-n"], "-n needs COUNT"),
                 (["-env", "A"], "-env needs NAME VALUE"),
                 (["-perhost", 0, "true"], "-perhost: Value 0 not in range 1 to 4096"),
-                (["-configfile", "jobs", "true"],
-                 "--configfile is for other launchers: write the programs into a script: "
-                 "mpiexec -n 1 ./a : -n 2 ./b"),
-                (["-path", "/opt/bin", "true"], "--path is for other launchers: set PATH for the ranks: -genv PATH folders"),
-                (["-output-filename", "out", "true"],
-                 "--outfile-pattern is for other launchers: all output goes to one place; -l begins "
-                 "every line with the rank that wrote it"),
+                (["-configfile", "/no/such", "true"],
+                 "-configfile /no/such: No such file or directory"),
+                (["-configfile"], "-configfile needs FILE"),
+                (["-n", 2, "-configfile", "jobs", "true"], "--configfile is for other launchers: "
+                 "it stands alone, in front: mpiexec -configfile FILE"),
+                (["-outfile-pattern", "%d", "true"],
+                 '-outfile-pattern: "%d": %r stands for the rank, %h for the host, %% for a %'),
                 (["--frobnicate", "true"], "unknown option --frobnicate"),
                 (["-env", "A=B", "C", "true"], '"A=B" is no name of a variable'),
                 (["-pset", "", "true"], "-pset: a process set needs a name"),
@@ -218,7 +239,7 @@ class Mistakes(LaunchTest):
         ):
             with self.subTest(arguments):
                 self.refused(arguments, sentence)
-        self.assertIn("--bind-to", self.mpiexec("--bind-to", "socket", "true").stderr)
+        self.assertIn("-bind-to", self.mpiexec("-bind-to", "board", "true").stderr)
 
     def test_time_limit_of_the_environment(self):
         self.environment["MPIEXEC_TIMEOUT"] = "soon"
@@ -257,6 +278,46 @@ class Habits(LaunchTest):
         for label in ("-prepend-rank", "--tag-output"):
             self.assertIn("0", self.mpiexec(label, "-n", 1, "echo", "here").stdout)
         self.assertEqual(self.mpiexec("-wd", "/", "pwd").stdout, "/\n")
+
+    def test_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "true")  # not the one in PATH
+            program.write_text("#!/bin/sh\necho mine\n")
+            program.chmod(0o755)
+            self.assertEqual(self.mpiexec("-n", 1, "-path", f"/no/such:{folder}", "true").stdout,
+                             "mine\n")
+
+    def test_config_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "jobs")
+            file.write_text("# two programs\n-n 1 echo 'one word'\n\n-n 2 -env A \"b c\" sh -c 'echo $A'\n")
+            result = self.mpiexec("-configfile", file)
+            self.assertEqual(sorted(result.stdout.splitlines()), ["b c", "b c", "one word"])
+            for text, trouble in (("-n 1 'echo\n", f"{file}:1: a ' is not closed"),
+                                  ("# nothing\n", f"-configfile {file}: there is no program in it; a "
+                                   'line for each, such as "-n 2 ./program"')):
+                file.write_text(text)
+                self.assert_fails(self.mpiexec("-configfile", file), 2, f"mpiexec: {trouble}",
+                                  Mistakes.hint)
+            file.write_text("-n 1 true")
+            self.assert_fails(self.mpiexec("-configfile", file, "true"), 2,
+                              f'mpiexec: -configfile {file}: "true" stands behind it; all options '
+                              "stand in the file", Mistakes.hint)
+
+    def test_output_to_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assert_ran(self.mpiexec("-n", 2, "-outfile-pattern", "out.%r.%h%%", "-wdir", "/",
+                                         "echo", "here", cwd=folder))
+            self.assertEqual(sorted(os.listdir(folder)), [f"out.0.{HOST}%", f"out.1.{HOST}%"])
+            self.assertEqual(pathlib.Path(folder, f"out.1.{HOST}%").read_text(), "here\n")
+            result = self.mpiexec("-n", 1, "--output-filename", f"{folder}/run", "sh", "-c",
+                                  "echo out; echo error >&2")
+            self.assertEqual((result.stdout, result.stderr), ("", ""))
+            for name, text in (("run.0.out", "out\n"), ("run.0.err", "error\n")):
+                self.assertEqual(pathlib.Path(folder, name).read_text(), text)
+        self.assert_fails(self.mpiexec("-n", 1, "-outfile-pattern", "/no/such/%r", "true"), 127,
+                          f"mpiexec: rank 0 on host {HOST} could not open the file of its output: "
+                          "No such file or directory")
 
     def test_variables_that_are_passed_on_anyway(self):
         self.environment["OF_MINE"] = "kept"

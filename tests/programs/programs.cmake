@@ -58,6 +58,7 @@ macadam_program(partitioned/threads RANKS 2 3 LABELS threads)
 macadam_program(topology/cartesian RANKS 1 2 4 6 LABELS quick)
 macadam_program(topology/graphs RANKS 1 2 5 LABELS quick)
 macadam_program(topology/neighbors RANKS 1 2 3 4 6 LABELS quick)
+macadam_program(topology/reordered RANKS 1 2 5)
 
 macadam_program(objects/communicators RANKS 1 2 5 LABELS quick)
 macadam_program(objects/intercommunicators RANKS 2 3 5 LABELS quick)

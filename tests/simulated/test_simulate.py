@@ -64,6 +64,26 @@ class Running(unittest.TestCase):
         self.assertIn("messages / bytes sent", summary())
         self.assertEqual(summary(), summary())
 
+    def test_a_timeline_is_in_virtual_time(self):
+        """The same run gives the same timeline, to the last digit; in it are the watermark's events."""
+        def timeline():
+            with tempfile.TemporaryDirectory() as folder:
+                run = simulate("-q", "-n", "2", "pattern:burst", "bursts=1000", "bytes=64",
+                               MACADAM_TRACE=folder)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                merged = subprocess.run([MACADAM, "trace", folder], capture_output=True, text=True,
+                                        timeout=60, check=False)
+                self.assertEqual(merged.returncode, 0, merged.stderr)
+                with open(os.path.join(folder, "trace.json")) as file:
+                    return file.read()
+        text = timeline()
+        events = json.loads(text)["traceEvents"]
+        names = {event["name"] for event in events}
+        for needed in ("shared receives below the watermark", "connecting: 1", "connected: 1",
+                       "EAGER to 1"):
+            self.assertIn(needed, names)
+        self.assertEqual(text, timeline())
+
     def test_a_pattern_as_json(self):
         result = simulate("-q", "-n", "16", "--json", "pattern:ring", "bytes=64")
         found = json.loads(result.stdout)

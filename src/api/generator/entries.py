@@ -159,8 +159,11 @@ class Body:
             check = (f'check::buffer({buffer.name}, {count.name}_array, {self.length(count) or 0}, '
                      f'{datatype.name}_object, "{buffer.name}");')
         else:  # one element where there is no count
-            check = (f'check::buffer({buffer.name}, {count.name if count else 1}, '
-                     f'{datatype.name}_object, "{buffer.name}");')
+            elements, blocks = count.name if count else 1, self.length(buffer)
+            if blocks:
+                elements = f"{blocks} > 0 ? {elements} : 0"
+            check = (f'check::buffer({buffer.name}, {elements}, {datatype.name}_object, '
+                     f'"{buffer.name}");')
         condition = self.condition(buffer)
         lines.append(f"if ({condition}) {check}" if condition else check)
         return lines

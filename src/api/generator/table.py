@@ -10,8 +10,8 @@ A function is one statement; continuation lines are indented:
     kind        an entry of kinds.py, or a plain C type that is passed on as it is
     [length]    number of elements of an array: a parameter, `comm` (ranks that a collective
                 addresses), `group` (ranks of the local group), `dimensions` (of the Cartesian
-                topology), `in_neighbors` or `out_neighbors`; of a string result: a parameter, or
-                the constant MPI_MAX_... that bounds it
+                topology), `in_neighbors` or `out_neighbors`; of a buffer: of blocks of its count;
+                of a string result: a parameter, or the constant MPI_MAX_... that bounds it
     /side       where an argument of a rooted collective is significant: root, leaf or member (both);
                 op: unless the operation is MPI_NO_OP
     -> type     what a function returns that does not return an error code

@@ -76,7 +76,7 @@ std::size_t SharedReceiver::post(std::span<const ReceiveWork> work) {
 // nobody reads stay fewer than their queue has room for, and the rest of the pool is left to sends.
 // Buffers that were read and wait to be posted count, or nobody would free one for a send when no
 // further message comes.
-void SharedReceiver::on_limit() {
+std::size_t SharedReceiver::on_limit() {
   tally(limit_events_, 1);
   std::size_t posted = 0;
   while (posted < kept_) {
@@ -94,6 +94,7 @@ void SharedReceiver::on_limit() {
     queue_->arm_limit(watermark_);
   else
     limit_due_.store(true, std::memory_order_release);
+  return posted;
 }
 
 bool SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {

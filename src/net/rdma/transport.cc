@@ -376,6 +376,26 @@ std::size_t RdmaTransport::memory_bytes() const {
                  (shape_.window != 0 ? sizeof(Window) : 0));
 }
 
+// On the progress thread, for the application's does not read.
+void RdmaTransport::on_limit(SharedReceiveQueue&) {
+  if (settings_.trace.empty()) {
+    receiver_->on_limit();
+    return;
+  }
+  const double at = device_.now();
+  const engine::NetworkEvent done{at, "shared receives below the watermark", receiver_->on_limit()};
+  const std::lock_guard guard(history_mutex_);
+  if (history_.size() < longest_history)
+    history_.push_back(done);
+  else
+    history_[next_in_history_++ % longest_history] = done;
+}
+
+std::vector<engine::NetworkEvent> RdmaTransport::history() const {
+  const std::lock_guard guard(history_mutex_);
+  return history_;
+}
+
 RdmaTransport::InUse RdmaTransport::in_use() const {
   InUse now;
   now.receives = receiver_->buffers();

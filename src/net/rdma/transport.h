@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -125,6 +126,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }
   [[nodiscard]] std::size_t memory_bytes() const override;
+  [[nodiscard]] std::vector<engine::NetworkEvent> history() const override;
 
   // Whether a wait may end in a sleep: not if what comes is found in memory, which ends none.
   [[nodiscard]] bool sleeps() const { return !settings_.last_byte && !polls_rings_; }
@@ -151,7 +153,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   };
 
   // EventSink: on the device's thread.
-  void on_limit(SharedReceiveQueue&) override { receiver_->on_limit(); }
+  void on_limit(SharedReceiveQueue&) override;
   void on_completions(CompletionQueue&) override;
   void on_failure(std::uint32_t queue_pair, const std::string& reason) override;
   // mem::Pinner
@@ -302,6 +304,12 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
   std::atomic<double> idle_since_ = 0;
   Counters counters_;
+
+  // What the progress thread has done, the latest of it, if there is to be a trace.
+  static constexpr std::size_t longest_history = 4096;
+  mutable std::mutex history_mutex_;
+  std::vector<engine::NetworkEvent> history_;
+  std::size_t next_in_history_ = 0;
 };
 
 // Posts one request; there is room for it. What holds memory is signalled, so that it comes back

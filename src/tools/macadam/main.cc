@@ -4,6 +4,7 @@
 #include "tools/macadam/info.h"
 #include "tools/macadam/model.h"
 #include "tools/macadam/report.h"
+#include "tools/macadam/trace.h"
 #include "tools/macadam/tune.h"
 
 #include <CLI/CLI.hpp>
@@ -106,6 +107,15 @@ CLI::App* add_report(CLI::App& app, ReportQuestion& question) {
   return report;
 }
 
+CLI::App* add_trace(CLI::App& app, TraceQuestion& question) {
+  CLI::App* const trace = app.add_subcommand(
+      "trace", "Make one timeline, for Perfetto or Chrome, of what MACADAM_TRACE=folder has left");
+  trace->add_option("folder", question.folder, "The folder")->required();
+  trace->add_option("-o,--output", question.output,
+                    "The timeline, if not trace.json in the folder");
+  return trace;
+}
+
 // The end of a command line that is wrong, or that asked for help.
 int leave(const CLI::App& app, const CLI::Error& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);
@@ -141,6 +151,8 @@ int main(int argc, char** argv) {
   const CLI::App* const tuning = add_tune(app, tune_question);
   ReportQuestion report_question;
   const CLI::App* const reporting = add_report(app, report_question);
+  TraceQuestion trace_question;
+  const CLI::App* const tracing = add_trace(app, trace_question);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& error) {
@@ -153,6 +165,8 @@ int main(int argc, char** argv) {
       print_model(question);
     else if (reporting->parsed())
       std::fputs(report(report_question, find_installation().report).c_str(), stdout);
+    else if (tracing->parsed())
+      std::fputs(trace(trace_question).c_str(), stdout);
     else if (tuning->parsed())
       return tune_and_print(tune_question);
     else

@@ -26,11 +26,7 @@ constexpr std::array foreign{
     Foreign{"--mca,--gmca,--pmca", 2, false,
             "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
     Foreign{"--quiet,-q", 0, false, "mpiexec prints nothing unasked"},
-    Foreign{"--path", 1, true, "set PATH for the ranks: -genv PATH folders"},
-    Foreign{"--configfile", 1, true,
-            "write the programs into a script: mpiexec -n 1 ./a : -n 2 ./b"},
-    Foreign{"--outfile-pattern,--output-filename", 1, true,
-            "all output goes to one place; -l begins every line with the rank that wrote it"},
+    Foreign{"--configfile", 1, true, "it stands alone, in front: mpiexec -configfile FILE"},
 };
 
 } // namespace

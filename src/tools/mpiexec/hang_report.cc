@@ -446,15 +446,26 @@ std::vector<Alike> find_alike(const std::vector<RankStatus>& ranks,
   return parts;
 }
 
+// Without their details where that would be too many.
+std::vector<Alike> parts_to_show(const std::vector<RankStatus>& ranks,
+                                 const std::vector<Waiting>& waiting) {
+  std::vector<Alike> parts = find_alike(ranks, waiting, true);
+  return parts.size() > most_parts ? find_alike(ranks, waiting, false) : parts;
+}
+
 void print_ranks(std::string& page, const std::vector<RankStatus>& ranks,
                  const std::vector<Waiting>& waiting) {
-  std::vector<Alike> parts = find_alike(ranks, waiting, true);
-  const bool too_many = parts.size() > most_parts;
-  if (too_many) parts = find_alike(ranks, waiting, false);
+  const std::vector<Alike> parts = parts_to_show(ranks, waiting);
+  const bool too_many = find_alike(ranks, waiting, true).size() > most_parts;
   for (const Alike& part : parts) {
     const auto first = static_cast<std::size_t>(part.ranks.front());
     page += fmt::format("\n  {} {}\n", show_ranks(part.ranks),
                         show_state(ranks[first], waiting[first], part.ranks.size() > 1));
+    if (!ranks[first].stack.empty()) {
+      const std::string of =
+          part.ranks.size() == 1 ? "" : fmt::format(" (rank {})", part.ranks.front());
+      page += fmt::format("      {:<14}{}\n", "at" + of, ranks[first].stack);
+    }
     page += part.details;
   }
   if (too_many)
@@ -482,17 +493,25 @@ bool shows_circle(const std::vector<RankStatus>& ranks) {
   return find_circle(all_edges(read_all(ranks))).has_value();
 }
 
-namespace {
+std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks) {
+  std::vector<int> chosen;
+  for (const Alike& part : parts_to_show(ranks, read_all(ranks))) {
+    const int first = part.ranks.front();
+    const Kind kind = ranks[static_cast<std::size_t>(first)].kind;
+    if (kind == Kind::answered || kind == Kind::silent || kind == Kind::stopped)
+      chosen.push_back(first);
+    if (chosen.size() == most_parts) break;
+  }
+  return chosen;
+}
 
-bool is_stopped(std::int32_t process) {
+bool is_stopped(pid_t process) {
   std::ifstream stat(fmt::format("/proc/{}/stat", process));
   std::string line;
   std::getline(stat, line);
   const std::size_t name_end = line.rfind(") "); // a name may hold anything
   return name_end != std::string::npos && (line[name_end + 2] == 'T' || line[name_end + 2] == 't');
 }
-
-} // namespace
 
 std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
   using boot::RankState;

@@ -4,6 +4,7 @@
 #include "boot/job_memory.h"
 
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace macadam::tools {
@@ -22,6 +23,7 @@ struct RankStatus {
   } kind;
   // Of one that has answered; of one elsewhere: its host; of one that was stopped: its process.
   std::string json;
+  std::string stack = {}; // where it is in its program (stacks.h), if that is known
 };
 
 // The page about a job that does not go on. First why, as far as can be told: who is missing in a
@@ -55,6 +57,12 @@ std::string hang_report(const std::string& where, const std::vector<RankStatus>&
 
 // Whether the ranks wait in a circle as they were seen: a second look is needed.
 bool shows_circle(const std::vector<RankStatus>& ranks);
+
+// One rank of each group that the page shows as alike, but for those that have ended.
+std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks);
+
+// Whether a process was stopped, by a signal or a debugger.
+bool is_stopped(pid_t process);
 
 // The ranks of a running job, as they stand now.
 std::vector<RankStatus> look_at(const boot::JobMemory& memory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/options.h"
 
+#include "tools/mpiexec/config_file.h"
 #include "tools/mpiexec/foreign_options.h"
 
 #include <CLI/CLI.hpp>
@@ -32,7 +33,8 @@ constexpr const char* description =
     "waits for; SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2, SIGTSTP and SIGCONT are passed on.";
 
 constexpr const char* footer =
-    "Long options may have one dash or two. Environment:\n"
+    "Long options may have one dash or two. -configfile FILE, alone, reads all from a file with a "
+    "line\nfor each program. Environment:\n"
     "  MPIEXEC_TIMEOUT    what --timeout says, where it is not given\n"
     "  MACADAM_SSH        what starts a command on another machine (\"ssh -x -o BatchMode=yes\")\n"
     "  MACADAM_REPORT=1   print at the end what the job did\n"
@@ -56,6 +58,15 @@ std::string check_set_name(const std::string& text) {
     return "a process set's name has at most " + std::to_string(boot::longest_set_name) + " bytes";
   const bool reserved = ::strncasecmp(text.c_str(), "mpi://", 6) == 0;
   return reserved ? "\"" + text + "\": names that begin with mpi:// are MPI's own" : "";
+}
+
+std::string check_pattern(const std::string& text) {
+  if (text.empty()) return "a file needs a name";
+  for (std::size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 2))
+    if (at + 1 == text.size() ||
+        std::string_view("rh%").find(text[at + 1]) == std::string_view::npos)
+      return "\"" + text + "\": %r stands for the rank, %h for the host, %% for a %";
+  return "";
 }
 
 // -x NAME and -genvlist NAME pass on what ranks inherit in any case.
@@ -104,13 +115,17 @@ struct Parser {
            "is what MPI_UNIVERSE_SIZE tells it (the cores that mpiexec may use)")
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks));
-    const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
-    app.add_option("--bind-to", options.binding,
-                   "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
-                   "on the i-th of these cores only. Two bound jobs on one machine would share "
-                   "cores while others idle, so binding is never done unasked")
-        ->option_text("none|core")
-        ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
+    add_binding(options);
+    add_output_files(options);
+    app.add_option_function<std::string>(
+           "--path",
+           [&program](const std::string& folders) {
+             std::istringstream list(folders);
+             for (std::string folder; std::getline(list, folder, ':');)
+               program.path.push_back(folder);
+           },
+           "Folders, with : between them, to look for the program in before those of PATH")
+        ->option_text("FOLDERS");
     app.add_flag("-v,--verbose", options.verbose, "Say which options change nothing, and why");
     add_foreign_options(app);
   }
@@ -118,6 +133,43 @@ struct Parser {
   CLI::App app;
 
  private:
+  void add_binding(Options& options) {
+    const std::map<std::string, Binding> bindings{{"none", Binding::none},
+                                                  {"core", Binding::core},
+                                                  {"l3cache", Binding::l3cache},
+                                                  {"numa", Binding::numa},
+                                                  {"socket", Binding::socket}};
+    app.add_option("--bind-to", options.binding,
+                   "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
+                   "on the i-th of these cores only; l3cache, numa, socket: ranks in equal parts "
+                   "on the cores that share a cache, a memory, a socket. Two bound jobs on one "
+                   "machine would share cores while others idle, so binding is never done unasked")
+        ->option_text("none|core|l3cache|numa|socket")
+        ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
+    app.add_flag("--report-bindings", options.report_bindings,
+                 "Print where each rank may run, before the ranks start");
+  }
+
+  void add_output_files(Options& options) {
+    app.add_option("--outfile-pattern", options.output_files.out,
+                   "Each rank's standard output goes to a file; %r stands for the rank, %h for the "
+                   "host")
+        ->option_text("PATTERN")
+        ->check(check_pattern);
+    app.add_option("--errfile-pattern", options.output_files.error,
+                   "The same for its standard error")
+        ->option_text("PATTERN")
+        ->check(check_pattern);
+    app.add_option_function<std::string>(
+           "--output-filename",
+           [&options](const std::string& name) {
+             options.output_files = {name + ".%r.out", name + ".%r.err"};
+           },
+           "Both go to files, NAME.RANK.out and NAME.RANK.err")
+        ->option_text("NAME")
+        ->check(check_pattern);
+  }
+
   void add_environment(Options& options, Program& program) {
     app.add_option_function<Variable>(
            "--env",
@@ -325,10 +377,22 @@ std::vector<boot::NamedRanks> Options::process_sets() const {
   return sets;
 }
 
+namespace {
+
+std::vector<std::string> arguments_of(int argc, char** argv) try {
+  return expand_config_files({argv + 1, argv + argc});
+} catch (const std::runtime_error& error) {
+  std::cerr << "mpiexec: " << error.what() << "\nRun mpiexec --help for the options.\n";
+  std::exit(2);
+}
+
+} // namespace
+
 Options read_options(int argc, char** argv) {
   Options options;
-  for (auto first = argv + 1, end = argv + argc;; ++first) {
-    const auto last = std::find(first, end, std::string_view(":"));
+  const std::vector<std::string> arguments = arguments_of(argc, argv);
+  for (auto first = arguments.begin(), end = arguments.end();; ++first) {
+    const auto last = std::find(first, end, ":");
     const Program* const before = options.programs.empty() ? nullptr : &options.programs.back();
     options.programs.push_back(read_program(options, {first, last}, before));
     first = last;

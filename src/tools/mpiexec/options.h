@@ -13,7 +13,14 @@ namespace macadam::tools {
 
 using Variable = std::pair<std::string, std::string>; // name, value
 
-enum class Binding { none, core };
+// What of the machine a rank may run on.
+enum class Binding { none, core, l3cache, numa, socket };
+
+// -outfile-pattern, -errfile-pattern: where the ranks' output goes; empty: where mpiexec's goes. %r
+// stands for the rank, %h for the host, %% for a %.
+struct OutputFiles {
+  std::string out, error;
+};
 
 // How ranks go to machines: the slots of one and then those of the next, or one to each in turn.
 enum class Order { slot, node };
@@ -24,7 +31,7 @@ struct Program {
   std::vector<std::string> command;  // the program and its arguments, never empty
   std::vector<Variable> environment; // -env: of this program's ranks only
   std::string folder;                // -wdir; empty: where mpiexec runs
-  std::vector<std::string> path;     // looked through for the program before PATH
+  std::vector<std::string> path;     // -path: looked through for the program before PATH
   std::string process_set;           // -pset; empty: these ranks have no name
   std::vector<Host> hosts;           // -host, -hostfile; empty: this machine
   int per_host = 0;                  // -ppn: ranks on each host; 0: as its slots say
@@ -39,6 +46,8 @@ struct Options {
   bool verbose = false;
   double timeout_seconds = 0; // 0: none
   Binding binding = Binding::none;
+  bool report_bindings = false;
+  OutputFiles output_files;
   int universe_size = 0; // -usize; 0: as many as there are cores
   bool display_map = false;
   double silence_seconds = 1.75; // then a machine that says nothing is gone

@@ -45,6 +45,7 @@ void write(PacketWriter& packet, const Program& program) {
   write_all(packet, program.command, [&](const std::string& word) { packet.text(word); });
   write(packet, program.environment);
   packet.text(program.folder);
+  write_all(packet, program.path, [&](const std::string& folder) { packet.text(folder); });
 }
 
 Program read_program(PacketReader& packet) {
@@ -53,6 +54,7 @@ Program read_program(PacketReader& packet) {
   program.command = read_all(packet, [&] { return packet.text(); });
   program.environment = read_variables(packet);
   program.folder = packet.text();
+  program.path = read_all(packet, [&] { return packet.text(); });
   return program;
 }
 
@@ -103,6 +105,9 @@ void write(PacketWriter& packet, const ProxyOrder& order) {
   write(packet, options.environment);
   packet.value(options.label);
   packet.value(options.binding);
+  packet.value(options.report_bindings);
+  packet.text(options.output_files.out);
+  packet.text(options.output_files.error);
   packet.value(options.universe_size);
   packet.value(options.silence_seconds);
   packet.text(order.folder);
@@ -130,6 +135,9 @@ ProxyOrder read_order(PacketReader& packet) {
   options.environment = read_variables(packet);
   options.label = packet.value<bool>();
   options.binding = packet.value<Binding>();
+  options.report_bindings = packet.value<bool>();
+  options.output_files.out = packet.text();
+  options.output_files.error = packet.text();
   options.universe_size = packet.value<int>();
   options.silence_seconds = packet.value<double>();
   order.folder = packet.text();

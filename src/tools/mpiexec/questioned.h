@@ -20,6 +20,8 @@ class Questioned {
   [[nodiscard]] virtual bool all_have_answered() const = 0;
   // All ranks of the job, as they have answered or stand now.
   [[nodiscard]] virtual std::vector<RankStatus> look() const = 0;
+  // ... and where those that are shown are in their programs, if that can be had. Takes seconds.
+  [[nodiscard]] virtual std::vector<RankStatus> look_with_stacks() const { return look(); }
 
  protected:
   ~Questioned() = default;

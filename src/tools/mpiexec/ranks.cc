@@ -78,6 +78,28 @@ void pass(const Gate& gate) {
   }
 }
 
+std::string file_name(const std::string& pattern, const std::string& rank,
+                      const std::string& host) {
+  std::string name;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[++i] : '\0';
+    if (next == 'r')
+      name += rank;
+    else if (next == 'h')
+      name += host;
+    else
+      name += pattern[i];
+  }
+  return name;
+}
+
+// A stream of the rank goes to a file, if one is wanted. False if there can be none.
+bool redirect_to_file(const std::string& name, int stream) {
+  if (name.empty()) return true;
+  const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  return file >= 0 && dup2(file, stream) >= 0 && close(file) == 0;
+}
+
 // Between fork and exec: tells mpiexec by the rank's row what went wrong.
 [[noreturn]] void become_rank(const Start& start, const Program& program, int rank,
                               const Streams& streams, pid_t launcher, char** command,
@@ -101,8 +123,11 @@ void pass(const Gate& gate) {
   boot::RankRow& row = start.memory.row(rank);
   row.child = getpid();
   pass(start.gate);
-  row.failed_step = boot::StartStep::enter_folder;
-  if (program.folder.empty() || chdir(program.folder.c_str()) == 0) {
+  row.failed_step = boot::StartStep::open_output; // in mpiexec's folder
+  const bool opened =
+      redirect_to_file(streams.files.out, 1) && redirect_to_file(streams.files.error, 2);
+  if (opened) row.failed_step = boot::StartStep::enter_folder;
+  if (opened && (program.folder.empty() || chdir(program.folder.c_str()) == 0)) {
     row.failed_step = boot::StartStep::execute;
     environ = environment; // whose PATH it is that is searched
     if (std::string_view(command[0]).find('/') == std::string_view::npos)
@@ -134,6 +159,11 @@ Watchdog::~Watchdog() {
   signal_group(SIGKILL);
   waitpid(pid_, nullptr, 0);
   close(pipe_);
+}
+
+OutputFiles name_files(const OutputFiles& patterns, const std::string& rank,
+                       const std::string& host) {
+  return {file_name(patterns.out, rank, host), file_name(patterns.error, rank, host)};
 }
 
 pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams) {

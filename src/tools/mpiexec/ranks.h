@@ -12,10 +12,16 @@
 
 namespace macadam::tools {
 
-// Where a rank's standard streams lead; -1: where mpiexec's own do.
+// Where a rank's standard streams lead; -1: where mpiexec's own do. Or to files, if they have
+// names.
 struct Streams {
   int in = -1, out = -1, error = -1;
+  OutputFiles files = {};
 };
+
+// The names that patterns stand for.
+OutputFiles name_files(const OutputFiles& patterns, const std::string& rank,
+                       const std::string& host);
 
 // A process beside mpiexec that gives the job its process group and survives only as long as
 // mpiexec: it sleeps in read() on a pipe that mpiexec alone can write, and when that ends, it kills

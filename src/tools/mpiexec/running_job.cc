@@ -2,6 +2,7 @@
 #include "tools/mpiexec/running_job.h"
 
 #include "boot/job_report.h"
+#include "tools/mpiexec/stacks.h"
 
 #include <fmt/format.h>
 
@@ -102,6 +103,19 @@ bool RunningJob::all_have_answered() const {
       return false;
   }
   return true;
+}
+
+std::vector<RankStatus> RunningJob::look_with_stacks() const {
+  std::vector<RankStatus> ranks = look();
+  std::map<pid_t, int> processes;
+  std::vector<pid_t> list;
+  for (const int rank : ranks_to_show(ranks)) {
+    const pid_t process = memory_.row(rank).pid;
+    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
+  }
+  for (auto& [process, stack] : stacks_of(list))
+    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
+  return ranks;
 }
 
 std::map<int, std::string> RunningJob::final_reports() const {

@@ -81,6 +81,7 @@ class RunningJob final : public Questioned {
   void ask_for_reports() override;
   [[nodiscard]] bool all_have_answered() const override;
   [[nodiscard]] std::vector<RankStatus> look() const override { return look_at(memory_); }
+  [[nodiscard]] std::vector<RankStatus> look_with_stacks() const override;
   // What its ranks have left at their ends.
   [[nodiscard]] std::map<int, std::string> final_reports() const;
   // The page about what it did (boot/job_report.h); empty if no rank has left anything.

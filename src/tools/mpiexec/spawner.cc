@@ -94,6 +94,8 @@ bool reduce(std::vector<int>& counts, const std::vector<boot::SpawnProgram>& pro
 } // namespace
 
 std::string describe_start_failure(const Program& program, const boot::RankRow& row) {
+  if (row.failed_step == boot::StartStep::open_output)
+    return std::string("could not open the file of its output: ") + std::strerror(row.start_error);
   return (row.failed_step == boot::StartStep::execute
               ? "could not start " + program.command.front()
               : "could not enter the folder " + program.folder) +

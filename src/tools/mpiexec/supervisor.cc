@@ -154,13 +154,10 @@ int Supervisor::alive() const {
 void Supervisor::start_first_job() {
   watchdog_.emplace();
   if (first_job().is_lone()) return;
-  std::vector<cpu_set_t> core_sets;
-  if (options_.binding == Binding::core) {
-    core_sets = usable_core_sets();
-    if (static_cast<int>(core_sets.size()) < options_.ranks())
-      throw std::runtime_error(plural(options_.ranks(), "rank") + " cannot be bound to " +
-                               plural(static_cast<int>(core_sets.size()), "core") +
-                               ", which is what mpiexec may use here; leave --bind-to out");
+  const std::vector<cpu_set_t> core_sets = bind_ranks(options_.binding, options_.ranks());
+  if (options_.report_bindings) {
+    const std::string where = head_ != nullptr ? " on " + first_job().where() : "";
+    error_.append(describe_bindings(core_sets, first_job().memory().members(), where));
   }
   start_ranks(first_job(), core_sets, {});
 }
@@ -187,6 +184,8 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core
       streams.in = reads ? input.reading_end() : nothing.get();
       if (options_.label || head_ != nullptr)
         output_.add(options_.label ? job.label(rank) : "", streams);
+      streams.files = name_files(options_.output_files, job.label(rank),
+                                 std::string(job.memory().host_of(rank)));
       const Descriptor out(streams.out), error(streams.error); // the rank has copies
       job.add(start_rank(start, program, rank, streams));
       if (reads) input.forget_reading_end();

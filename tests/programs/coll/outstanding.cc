@@ -258,6 +258,36 @@ void persistent_arrays_reused() {
     OK(MPI_Request_free(&request));
 }
 
+// MPI asks callers to keep the arrays until a nonblocking collective is complete. Some do not, and
+// other libraries mostly let them.
+void nonblocking_arrays_reused() {
+  if (!check::is_macadam()) return;
+  MPI_Comm comm; // a new one, of which nothing is made yet
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  const auto n = static_cast<std::size_t>(check::size);
+  for (int round = 0; round < 20; ++round) {
+    for (const std::size_t length : {std::size_t{1}, std::size_t{5000}}) {
+      const std::vector<int> mine(length, check::rank + round);
+      std::vector<int> all(length * n, -1), expected;
+      MPI_Request request;
+      {
+        std::vector<int> counts(n, static_cast<int>(length)), places;
+        for (std::size_t r = 0; r < n; ++r)
+          places.push_back(static_cast<int>(r * length));
+        OK(MPI_Iallgatherv(mine.data(), static_cast<int>(length), MPI_INT, all.data(),
+                           counts.data(), places.data(), MPI_INT, comm, &request));
+        counts.assign(n, -1);
+        places.assign(n, 1 << 30);
+      }
+      OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      for (int r = 0; r < check::size; ++r)
+        expected.insert(expected.end(), length, r + round);
+      CHECK(all == expected);
+    }
+  }
+  OK(MPI_Comm_free(&comm));
+}
+
 // The communicator may be freed while a collective on it is under way.
 void communicator_freed() {
   MPI_Comm comm;
@@ -282,5 +312,6 @@ int main(int argc, char** argv) {
                      {"ordered_differently", ordered_differently},
                      {"persistent_restarted", persistent_restarted},
                      {"persistent_arrays_reused", persistent_arrays_reused},
+                     {"nonblocking_arrays_reused", nonblocking_arrays_reused},
                      {"communicator_freed", communicator_freed}});
 }

@@ -5,6 +5,10 @@
 
 namespace {
 
+using text::give_data;
+using text::give_memory;
+using text::give_valid;
+
 MPI_Comm grid = MPI_COMM_NULL; // periodic, of one dimension: two neighbours each way
 MPI_Info freed_info = MPI_INFO_NULL;
 MPI_Datatype uncommitted = MPI_DATATYPE_NULL;
@@ -24,6 +28,7 @@ struct Arguments {
   const MPI_Aint *sdispls_w = bytes_apart, *rdispls_w = bytes_apart;
   MPI_Datatype sendtype = MPI_INT, recvtype = MPI_INT;
   MPI_Datatype ints[2] = {MPI_INT, MPI_INT}, one_null[2] = {MPI_INT, MPI_DATATYPE_NULL};
+  MPI_Datatype one_uncommitted[2] = {MPI_INT, uncommitted};
   const MPI_Datatype *sendtypes = ints, *recvtypes = ints;
   MPI_Comm comm = grid;
   MPI_Info info = MPI_INFO_NULL;
@@ -52,47 +57,56 @@ void refuse(const char* function, const std::string& parameters, Form form, Call
   const char* const null = "a null pointer";
   wrong("sendcount", MPI_ERR_COUNT, "-1", "must not be negative", [](A& a) { a.sendcount = -1; });
   wrong("recvcount", MPI_ERR_COUNT, "-1", "must not be negative", [](A& a) { a.recvcount = -1; });
-  wrong("sendcounts", MPI_ERR_ARG, null, "give", [](A& a) { a.sendcounts = nullptr; });
-  wrong("recvcounts", MPI_ERR_ARG, null, "give", [](A& a) { a.recvcounts = nullptr; });
+  wrong("sendcounts", MPI_ERR_ARG, null, give_memory, [](A& a) { a.sendcounts = nullptr; });
+  wrong("recvcounts", MPI_ERR_ARG, null, give_memory, [](A& a) { a.recvcounts = nullptr; });
   // An element has its index behind the name.
-  const auto element = [&](const char* parameter, const char* indexed, auto counts) {
-    if (parameters.find(std::string("a.") + parameter) == std::string::npos) return;
+  const auto element = [&](const std::string& parameter, int error, const char* found,
+                           const char* remedy, void (*spoil)(A&)) {
+    if (parameters.find("a." + parameter) == std::string::npos) return;
     A a;
-    a.*counts = A::one_negative;
-    text::refused(
-        {function, indexed, "-1", "must not be negative", MPI_ERR_COUNT, [&] { return call(a); }});
+    spoil(a);
+    const std::string indexed = parameter + "[1]";
+    text::refused({function, indexed.c_str(), found, remedy, error, [&] { return call(a); }});
     CHECK(a.pending == MPI_REQUEST_NULL);
   };
-  element("sendcounts", "sendcounts[1]", &A::sendcounts);
-  element("recvcounts", "recvcounts[1]", &A::recvcounts);
-  wrong("sdispls", MPI_ERR_ARG, null, "give",
+  element("sendcounts", MPI_ERR_COUNT, "-1", "must not be negative",
+          [](A& a) { a.sendcounts = A::one_negative; });
+  element("recvcounts", MPI_ERR_COUNT, "-1", "must not be negative",
+          [](A& a) { a.recvcounts = A::one_negative; });
+  element("sendtypes", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", give_valid,
+          [](A& a) { a.sendtypes = a.one_null; });
+  element("recvtypes", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", give_valid,
+          [](A& a) { a.recvtypes = a.one_null; });
+  element("sendtypes", MPI_ERR_TYPE, "not committed", "MPI_Type_commit",
+          [](A& a) { a.sendtypes = a.one_uncommitted; });
+  element("recvtypes", MPI_ERR_TYPE, "not committed", "MPI_Type_commit",
+          [](A& a) { a.recvtypes = a.one_uncommitted; });
+  wrong("sdispls", MPI_ERR_ARG, null, give_memory,
         [](A& a) { a.sdispls = nullptr, a.sdispls_w = nullptr; });
-  wrong("rdispls", MPI_ERR_ARG, null, "give",
+  wrong("rdispls", MPI_ERR_ARG, null, give_memory,
         [](A& a) { a.rdispls = nullptr, a.rdispls_w = nullptr; });
-  wrong("displs", MPI_ERR_ARG, null, "give", [](A& a) { a.displs = nullptr; });
-  wrong("sendtype", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", "give",
+  wrong("displs", MPI_ERR_ARG, null, give_memory, [](A& a) { a.displs = nullptr; });
+  wrong("sendtype", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", give_valid,
         [](A& a) { a.sendtype = MPI_DATATYPE_NULL; });
-  wrong("recvtype", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", "give",
+  wrong("recvtype", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", give_valid,
         [](A& a) { a.recvtype = MPI_DATATYPE_NULL; });
-  wrong("sendtypes", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", "give",
-        [](A& a) { a.sendtypes = a.one_null; });
-  wrong("recvtypes", MPI_ERR_TYPE, "MPI_DATATYPE_NULL", "give",
-        [](A& a) { a.recvtypes = a.one_null; });
-  wrong("sendtypes", MPI_ERR_ARG, null, "give", [](A& a) { a.sendtypes = nullptr; });
-  wrong("recvtypes", MPI_ERR_ARG, null, "give", [](A& a) { a.recvtypes = nullptr; });
-  wrong("sendbuf", MPI_ERR_BUFFER, "MPI_IN_PLACE", "give", [](A& a) { a.sendbuf = MPI_IN_PLACE; });
-  wrong("recvbuf", MPI_ERR_BUFFER, "MPI_IN_PLACE", "give", [](A& a) { a.recvbuf = MPI_IN_PLACE; });
-  wrong("sendbuf", MPI_ERR_BUFFER, null, "give", [](A& a) { a.sendbuf = nullptr; });
-  wrong("recvbuf", MPI_ERR_BUFFER, null, "give", [](A& a) { a.recvbuf = nullptr; });
+  wrong("sendtypes", MPI_ERR_ARG, null, give_memory, [](A& a) { a.sendtypes = nullptr; });
+  wrong("recvtypes", MPI_ERR_ARG, null, give_memory, [](A& a) { a.recvtypes = nullptr; });
+  wrong("sendbuf", MPI_ERR_BUFFER, "MPI_IN_PLACE", give_memory,
+        [](A& a) { a.sendbuf = MPI_IN_PLACE; });
+  wrong("recvbuf", MPI_ERR_BUFFER, "MPI_IN_PLACE", give_memory,
+        [](A& a) { a.recvbuf = MPI_IN_PLACE; });
+  wrong("sendbuf", MPI_ERR_BUFFER, null, give_data, [](A& a) { a.sendbuf = nullptr; });
+  wrong("recvbuf", MPI_ERR_BUFFER, null, give_data, [](A& a) { a.recvbuf = nullptr; });
   wrong("sendtype", MPI_ERR_TYPE, "not committed", "MPI_Type_commit",
         [](A& a) { a.sendtype = uncommitted; });
   wrong("recvtype", MPI_ERR_TYPE, "not committed", "MPI_Type_commit",
         [](A& a) { a.recvtype = uncommitted; });
-  wrong("comm", MPI_ERR_COMM, "MPI_COMM_NULL", "give", [](A& a) { a.comm = MPI_COMM_NULL; });
+  wrong("comm", MPI_ERR_COMM, "MPI_COMM_NULL", give_valid, [](A& a) { a.comm = MPI_COMM_NULL; });
   wrong("comm", MPI_ERR_TOPOLOGY, "communicator MPI_COMM_WORLD, which has no topology",
         "make a communicator with MPI_Cart_create", [](A& a) { a.comm = MPI_COMM_WORLD; });
-  wrong("info", MPI_ERR_INFO, "0x", "give", [](A& a) { a.info = freed_info; });
-  wrong("request", MPI_ERR_ARG, null, "give", [](A& a) { a.request = nullptr; });
+  wrong("info", MPI_ERR_INFO, "0x", give_valid, [](A& a) { a.info = freed_info; });
+  wrong("request", MPI_ERR_ARG, null, give_memory, [](A& a) { a.request = nullptr; });
   // And the right call works.
   A right;
   OK(call(right));

@@ -6,6 +6,11 @@
 
 namespace text {
 
+// Remedies that many rows share.
+inline constexpr const char* give_memory = "give the address of memory";
+inline constexpr const char* give_data = "give their address, or count 0";
+inline constexpr const char* give_valid = "give a valid";
+
 struct Wrong {
   const char* function;
   const char* parameter;

@@ -5,6 +5,8 @@
 
 namespace {
 
+using text::give_memory;
+using text::give_valid;
 using text::Wrong;
 
 const MPI_Comm world = MPI_COMM_WORLD, nobody = MPI_COMM_NULL;
@@ -54,41 +56,41 @@ void creating_grids() {
   text::return_errors(world);
   make_wrong_objects();
   all_refused({
-      {"MPI_Cart_create", "comm_old", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_create", "comm_old", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_create(nobody, 1, &check::size, &flat, 0, &made); }},
-      {"MPI_Cart_create", "comm_old", in_groups, "give an intra", MPI_ERR_COMM,
+      {"MPI_Cart_create", "comm_old", in_groups, "give an intracommunicator", MPI_ERR_COMM,
        [] { return MPI_Cart_create(between, 1, &check::size, &flat, 0, &made); }},
       {"MPI_Cart_create", "ndims", "-1", "must not be negative", MPI_ERR_ARG,
        [] { return MPI_Cart_create(world, -1, &check::size, &flat, 0, &made); }},
-      {"MPI_Cart_create", "dims", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_create", "dims", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_create(world, 1, none, &flat, 0, &made); }},
-      {"MPI_Cart_create", "dims[0]", "0", "give", MPI_ERR_DIMS,
+      {"MPI_Cart_create", "dims[0]", "0", "give 1 position or more", MPI_ERR_DIMS,
        [] { return MPI_Cart_create(world, 1, &zero, &flat, 0, &made); }},
-      {"MPI_Cart_create", "dims[0]", "-1", "give", MPI_ERR_DIMS,
+      {"MPI_Cart_create", "dims[0]", "-1", "give 1 position or more", MPI_ERR_DIMS,
        [] { return MPI_Cart_create(world, 1, &negative, &flat, 0, &made); }},
       {"MPI_Cart_create", "dims[0] to dims[0]", "1000", "give smaller", MPI_ERR_DIMS,
        [] { return MPI_Cart_create(world, 2, too_large, open, 0, &made); }},
-      {"MPI_Cart_create", "periods", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_create", "periods", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_create(world, 1, &check::size, none, 0, &made); }},
-      {"MPI_Cart_create", "comm_cart", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_create", "comm_cart", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_create(world, 1, &check::size, &flat, 0, nullptr); }},
-      {"MPI_Cart_map", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_map", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_map(nobody, 1, &check::size, &flat, &number); }},
-      {"MPI_Cart_map", "comm", in_groups, "give an intra", MPI_ERR_COMM,
+      {"MPI_Cart_map", "comm", in_groups, "give an intracommunicator", MPI_ERR_COMM,
        [] { return MPI_Cart_map(between, 1, &check::size, &flat, &number); }},
       {"MPI_Cart_map", "ndims", "-1", "must not be negative", MPI_ERR_ARG,
        [] { return MPI_Cart_map(world, -1, &check::size, &flat, &number); }},
-      {"MPI_Cart_map", "dims", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_map", "dims", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_map(world, 1, none, &flat, &number); }},
-      {"MPI_Cart_map", "dims[0]", "-1", "give", MPI_ERR_DIMS,
+      {"MPI_Cart_map", "dims[0]", "-1", "give 1 position or more", MPI_ERR_DIMS,
        [] { return MPI_Cart_map(world, 1, &negative, &flat, &number); }},
       {"MPI_Cart_map", "dims[0] to dims[0]", "1000", "give smaller", MPI_ERR_DIMS,
        [] { return MPI_Cart_map(world, 2, too_large, open, &number); }},
-      {"MPI_Cart_map", "periods", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_map", "periods", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_map(world, 1, &check::size, none, &number); }},
-      {"MPI_Cart_map", "newrank", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_map", "newrank", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_map(world, 1, &check::size, &flat, none); }},
-      {"MPI_Dims_create", "nnodes", "0", "give", MPI_ERR_DIMS,
+      {"MPI_Dims_create", "nnodes", "0", "give 1 node or more", MPI_ERR_DIMS,
        [] {
          room[0] = 0;
          return MPI_Dims_create(0, 1, room);
@@ -107,16 +109,16 @@ void creating_grids() {
        }},
       {"MPI_Dims_create", "ndims", "-1", "must not be negative", MPI_ERR_ARG,
        [] { return MPI_Dims_create(4, -1, room); }},
-      {"MPI_Dims_create", "dims", null, "give", MPI_ERR_ARG,
+      {"MPI_Dims_create", "dims", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Dims_create(4, 1, none); }},
       {"MPI_Dims_create", "dims[0]", "-3", "0 where", MPI_ERR_DIMS,
        [] {
          room[0] = -3;
          return MPI_Dims_create(4, 1, room);
        }},
-      {"MPI_Topo_test", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Topo_test", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Topo_test(nobody, &number); }},
-      {"MPI_Topo_test", "status", null, "give", MPI_ERR_ARG,
+      {"MPI_Topo_test", "status", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Topo_test(world, none); }},
   });
   text::nothing_lost(world);
@@ -132,13 +134,13 @@ void asking_grids() {
   static const std::string beyond_text = std::to_string(beyond);
   const char* const remedy = "make a communicator with MPI_Cart_create first";
   all_refused({
-      {"MPI_Cartdim_get", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cartdim_get", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cartdim_get(nobody, &number); }},
       {"MPI_Cartdim_get", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Cartdim_get(world, &number); }},
-      {"MPI_Cartdim_get", "ndims", null, "give", MPI_ERR_ARG,
+      {"MPI_Cartdim_get", "ndims", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cartdim_get(grid, none); }},
-      {"MPI_Cart_get", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_get", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_get(nobody, 1, &number, &other, &third); }},
       {"MPI_Cart_get", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Cart_get(world, 1, &number, &other, &third); }},
@@ -146,25 +148,25 @@ void asking_grids() {
        [] { return MPI_Cart_get(grid, -1, &number, &other, &third); }},
       {"MPI_Cart_get", "maxdims", "0", "make room", MPI_ERR_ARG,
        [] { return MPI_Cart_get(grid, 0, &number, &other, &third); }},
-      {"MPI_Cart_get", "dims", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_get", "dims", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_get(grid, 1, none, &other, &third); }},
-      {"MPI_Cart_get", "periods", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_get", "periods", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_get(grid, 1, &number, none, &third); }},
-      {"MPI_Cart_get", "coords", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_get", "coords", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_get(grid, 1, &number, &other, none); }},
-      {"MPI_Cart_rank", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_rank", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_rank(nobody, &zero, &number); }},
       {"MPI_Cart_rank", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Cart_rank(world, &zero, &number); }},
-      {"MPI_Cart_rank", "coords", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_rank", "coords", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_rank(grid, none, &number); }},
-      {"MPI_Cart_rank", "coords[0]", "-1", "give", MPI_ERR_ARG,
+      {"MPI_Cart_rank", "coords[0]", "-1", "give a position from 0 to", MPI_ERR_ARG,
        [] { return MPI_Cart_rank(grid, &negative, &number); }},
-      {"MPI_Cart_rank", "coords[0]", beyond_text.c_str(), "give", MPI_ERR_ARG,
+      {"MPI_Cart_rank", "coords[0]", beyond_text.c_str(), "give a position from 0 to", MPI_ERR_ARG,
        [] { return MPI_Cart_rank(grid, &beyond, &number); }},
-      {"MPI_Cart_rank", "rank", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_rank", "rank", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_rank(grid, &zero, none); }},
-      {"MPI_Cart_coords", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_coords", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_coords(nobody, 0, 1, &number); }},
       {"MPI_Cart_coords", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Cart_coords(world, 0, 1, &number); }},
@@ -176,27 +178,27 @@ void asking_grids() {
        [] { return MPI_Cart_coords(grid, 0, -1, &number); }},
       {"MPI_Cart_coords", "maxdims", "0", "make room", MPI_ERR_ARG,
        [] { return MPI_Cart_coords(grid, 0, 0, &number); }},
-      {"MPI_Cart_coords", "coords", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_coords", "coords", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_coords(grid, 0, 1, none); }},
-      {"MPI_Cart_shift", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_shift", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_shift(nobody, 0, 1, &number, &other); }},
       {"MPI_Cart_shift", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Cart_shift(world, 0, 1, &number, &other); }},
-      {"MPI_Cart_shift", "direction", "1", "give", MPI_ERR_ARG,
+      {"MPI_Cart_shift", "direction", "1", "give the number of one", MPI_ERR_ARG,
        [] { return MPI_Cart_shift(grid, 1, 1, &number, &other); }},
-      {"MPI_Cart_shift", "direction", "-1", "give", MPI_ERR_ARG,
+      {"MPI_Cart_shift", "direction", "-1", "give the number of one", MPI_ERR_ARG,
        [] { return MPI_Cart_shift(grid, -1, 1, &number, &other); }},
-      {"MPI_Cart_shift", "rank_source", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_shift", "rank_source", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_shift(grid, 0, 1, none, &other); }},
-      {"MPI_Cart_shift", "rank_dest", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_shift", "rank_dest", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_shift(grid, 0, 1, &number, none); }},
-      {"MPI_Cart_sub", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Cart_sub", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Cart_sub(nobody, &zero, &made); }},
       {"MPI_Cart_sub", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Cart_sub(world, &zero, &made); }},
-      {"MPI_Cart_sub", "remain_dims", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_sub", "remain_dims", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_sub(grid, none, &made); }},
-      {"MPI_Cart_sub", "newcomm", null, "give", MPI_ERR_ARG,
+      {"MPI_Cart_sub", "newcomm", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Cart_sub(grid, &zero, nullptr); }},
   });
   text::nothing_lost(grid);
@@ -240,42 +242,42 @@ void graphs() {
                }}}) {
     const auto call = giving.call;
     std::vector<Wrong> list = {
-        {giving.function, giving.comm, no_comm, "give", MPI_ERR_COMM,
+        {giving.function, giving.comm, no_comm, give_valid, MPI_ERR_COMM,
          [=] { return call(nobody, 1, &one, &zero, true); }},
-        {giving.function, giving.comm, in_groups, "give an intra", MPI_ERR_COMM,
+        {giving.function, giving.comm, in_groups, "give an intracommunicator", MPI_ERR_COMM,
          [=] { return call(between, 1, &one, &zero, true); }},
         {giving.function, "nnodes", "-1", "must not be negative", MPI_ERR_ARG,
          [=] { return call(world, -1, &one, &zero, true); }},
         {giving.function, "nnodes", more_text.c_str(), "give fewer", MPI_ERR_ARG,
          [=] { return call(world, beyond + 1, room, &zero, true); }},
-        {giving.function, "indx", null, "give", MPI_ERR_ARG,
+        {giving.function, "indx", null, give_memory, MPI_ERR_ARG,
          [=] { return call(world, 1, none, &zero, true); }},
-        {giving.function, "indx[0]", "-1", "give", MPI_ERR_ARG,
+        {giving.function, "indx[0]", "-1", "give numbers that do not fall", MPI_ERR_ARG,
          [=] { return call(world, 1, &negative, &zero, true); }},
-        {giving.function, "edges", null, "give", MPI_ERR_ARG,
+        {giving.function, "edges", null, "give a node for each", MPI_ERR_ARG,
          [=] { return call(world, 1, &one, none, true); }},
-        {giving.function, "edges[0]", beyond_text.c_str(), "give", MPI_ERR_ARG,
+        {giving.function, "edges[0]", beyond_text.c_str(), "give a node of the graph", MPI_ERR_ARG,
          [=] { return call(world, 1, &one, &beyond, true); }},
-        {giving.function, "edges[0]", "-1", "give", MPI_ERR_ARG,
+        {giving.function, "edges[0]", "-1", "give a node of the graph", MPI_ERR_ARG,
          [=] { return call(world, 1, &one, &negative, true); }},
-        {giving.function, giving.result, null, "give", MPI_ERR_ARG,
+        {giving.function, giving.result, null, give_memory, MPI_ERR_ARG,
          [=] { return call(world, 1, &one, &zero, false); }},
     };
     if (check::size > 1)
-      list.push_back({giving.function, "indx[1]", "1", "do not fall", MPI_ERR_ARG,
+      list.push_back({giving.function, "indx[1]", "1", "give numbers that do not fall", MPI_ERR_ARG,
                       [=] { return call(world, 2, falling, room, true); }});
     all_refused(list);
   }
   all_refused({
-      {"MPI_Graphdims_get", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Graphdims_get", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Graphdims_get(nobody, &number, &other); }},
       {"MPI_Graphdims_get", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Graphdims_get(world, &number, &other); }},
-      {"MPI_Graphdims_get", "nnodes", null, "give", MPI_ERR_ARG,
+      {"MPI_Graphdims_get", "nnodes", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graphdims_get(graph, none, &other); }},
-      {"MPI_Graphdims_get", "nedges", null, "give", MPI_ERR_ARG,
+      {"MPI_Graphdims_get", "nedges", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graphdims_get(graph, &number, none); }},
-      {"MPI_Graph_get", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Graph_get", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Graph_get(nobody, 64, 64, room, room); }},
       {"MPI_Graph_get", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Graph_get(world, 64, 64, room, room); }},
@@ -287,11 +289,11 @@ void graphs() {
        [] { return MPI_Graph_get(graph, 64, -1, room, room); }},
       {"MPI_Graph_get", "maxedges", "0", "make room", MPI_ERR_ARG,
        [] { return MPI_Graph_get(graph, 64, 0, room, room); }},
-      {"MPI_Graph_get", "indx", null, "give", MPI_ERR_ARG,
+      {"MPI_Graph_get", "indx", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graph_get(graph, 64, 64, none, room); }},
-      {"MPI_Graph_get", "edges", null, "give", MPI_ERR_ARG,
+      {"MPI_Graph_get", "edges", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graph_get(graph, 64, 64, room, none); }},
-      {"MPI_Graph_neighbors_count", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Graph_neighbors_count", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Graph_neighbors_count(nobody, 0, &number); }},
       {"MPI_Graph_neighbors_count", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Graph_neighbors_count(world, 0, &number); }},
@@ -299,9 +301,9 @@ void graphs() {
        [] { return MPI_Graph_neighbors_count(graph, -1, &number); }},
       {"MPI_Graph_neighbors_count", "rank", beyond_text.c_str(), "ranks 0 to", MPI_ERR_RANK,
        [] { return MPI_Graph_neighbors_count(graph, beyond, &number); }},
-      {"MPI_Graph_neighbors_count", "nneighbors", null, "give", MPI_ERR_ARG,
+      {"MPI_Graph_neighbors_count", "nneighbors", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graph_neighbors_count(graph, 0, none); }},
-      {"MPI_Graph_neighbors", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Graph_neighbors", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Graph_neighbors(nobody, 0, 1, room); }},
       {"MPI_Graph_neighbors", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Graph_neighbors(world, 0, 1, room); }},
@@ -313,7 +315,7 @@ void graphs() {
        [] { return MPI_Graph_neighbors(graph, 0, -1, room); }},
       {"MPI_Graph_neighbors", "maxneighbors", "0", "make room", MPI_ERR_ARG,
        [] { return MPI_Graph_neighbors(graph, 0, 0, room); }},
-      {"MPI_Graph_neighbors", "neighbors", null, "give", MPI_ERR_ARG,
+      {"MPI_Graph_neighbors", "neighbors", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graph_neighbors(graph, 0, 1, none); }},
   });
   text::nothing_lost(graph);
@@ -363,34 +365,48 @@ void distributed_graphs() {
   };
   const char* const past = beyond_text.c_str();
   const char* const empty = "MPI_WEIGHTS_EMPTY";
-  both("comm_old", no_comm, "give", MPI_ERR_COMM, [](Edge& e) { e.comm_old = nobody; });
-  both("comm_old", in_groups, "give an intra", MPI_ERR_COMM, [](Edge& e) { e.comm_old = between; });
+  const char* const a_weight = "give a weight for each, or MPI_UNWEIGHTED";
+  both("comm_old", no_comm, give_valid, MPI_ERR_COMM, [](Edge& e) { e.comm_old = nobody; });
+  both("comm_old", in_groups, "give an intracommunicator", MPI_ERR_COMM,
+       [](Edge& e) { e.comm_old = between; });
   adjacent("indegree", "-1", "must not be negative", MPI_ERR_ARG, [](Edge& e) { e.indegree = -1; });
   adjacent("outdegree", "-1", "must not be negative", MPI_ERR_ARG,
            [](Edge& e) { e.outdegree = -1; });
   general("n", "-1", "must not be negative", MPI_ERR_ARG, [](Edge& e) { e.n = -1; });
-  general("degrees", null, "give", MPI_ERR_ARG, [](Edge& e) { e.degrees = none; });
-  general("degrees[0]", "-1", "give", MPI_ERR_ARG, [](Edge& e) { e.degrees = &negative; });
-  both("sources", null, "give", MPI_ERR_ARG, [](Edge& e) { e.sources = none; });
-  both("sources[0]", "-1", "give", MPI_ERR_RANK, [](Edge& e) { e.sources = &negative; });
-  both("sources[0]", past, "give", MPI_ERR_RANK, [](Edge& e) { e.sources = &beyond; });
-  both("destinations", null, "give", MPI_ERR_ARG, [](Edge& e) { e.destinations = none; });
-  both("destinations[0]", "-1", "give", MPI_ERR_RANK, [](Edge& e) { e.destinations = &negative; });
-  both("destinations[0]", past, "give", MPI_ERR_RANK, [](Edge& e) { e.destinations = &beyond; });
-  adjacent("sourceweights", null, "give", MPI_ERR_ARG, [](Edge& e) { e.sourceweights = none; });
-  adjacent("sourceweights", empty, "give", MPI_ERR_ARG,
+  general("degrees", null, give_memory, MPI_ERR_ARG, [](Edge& e) { e.degrees = none; });
+  general("degrees[0]", "-1", "give 0 edges or more", MPI_ERR_ARG,
+          [](Edge& e) { e.degrees = &negative; });
+  both("sources", null, give_memory, MPI_ERR_ARG, [](Edge& e) { e.sources = none; });
+  both("sources[0]", "-1", "give a rank of", MPI_ERR_RANK, [](Edge& e) { e.sources = &negative; });
+  both("sources[0]", past, "give a rank of", MPI_ERR_RANK, [](Edge& e) { e.sources = &beyond; });
+  adjacent("destinations", null, give_memory, MPI_ERR_ARG, [](Edge& e) { e.destinations = none; });
+  general("destinations", null, "give a rank for each", MPI_ERR_ARG,
+          [](Edge& e) { e.destinations = none; });
+  both("destinations[0]", "-1", "give a rank of", MPI_ERR_RANK,
+       [](Edge& e) { e.destinations = &negative; });
+  both("destinations[0]", past, "give a rank of", MPI_ERR_RANK,
+       [](Edge& e) { e.destinations = &beyond; });
+  adjacent("sourceweights", null, a_weight, MPI_ERR_ARG, [](Edge& e) { e.sourceweights = none; });
+  adjacent("sourceweights", empty, a_weight, MPI_ERR_ARG,
            [](Edge& e) { e.sourceweights = MPI_WEIGHTS_EMPTY; });
-  adjacent("sourceweights[0]", "-1", "give", MPI_ERR_ARG,
+  adjacent("sourceweights[0]", "-1", "give a weight of 0 or more", MPI_ERR_ARG,
            [](Edge& e) { e.sourceweights = &negative; });
-  adjacent("destweights", null, "give", MPI_ERR_ARG, [](Edge& e) { e.destweights = none; });
-  adjacent("destweights", empty, "give", MPI_ERR_ARG,
+  adjacent("destweights", null, a_weight, MPI_ERR_ARG, [](Edge& e) { e.destweights = none; });
+  adjacent("destweights", empty, a_weight, MPI_ERR_ARG,
            [](Edge& e) { e.destweights = MPI_WEIGHTS_EMPTY; });
-  adjacent("destweights[0]", "-1", "give", MPI_ERR_ARG, [](Edge& e) { e.destweights = &negative; });
-  general("weights", null, "give", MPI_ERR_ARG, [](Edge& e) { e.weights = none; });
-  general("weights", empty, "give", MPI_ERR_ARG, [](Edge& e) { e.weights = MPI_WEIGHTS_EMPTY; });
-  general("weights[0]", "-1", "give", MPI_ERR_ARG, [](Edge& e) { e.weights = &negative; });
-  both("info", freed_text.c_str(), "give", MPI_ERR_INFO, [](Edge& e) { e.info = freed_info; });
-  both("comm_dist_graph", null, "give", MPI_ERR_ARG, [](Edge& e) { e.result = nullptr; });
+  adjacent("destweights[0]", "-1", "give a weight of 0 or more", MPI_ERR_ARG,
+           [](Edge& e) { e.destweights = &negative; });
+  const char* const on_both = "give MPI_UNWEIGHTED for both, or weights";
+  adjacent("sourceweights", "MPI_UNWEIGHTED", on_both, MPI_ERR_ARG,
+           [](Edge& e) { e.sourceweights = MPI_UNWEIGHTED; });
+  adjacent("destweights", "MPI_UNWEIGHTED", on_both, MPI_ERR_ARG,
+           [](Edge& e) { e.destweights = MPI_UNWEIGHTED; });
+  general("weights", null, a_weight, MPI_ERR_ARG, [](Edge& e) { e.weights = none; });
+  general("weights", empty, a_weight, MPI_ERR_ARG, [](Edge& e) { e.weights = MPI_WEIGHTS_EMPTY; });
+  general("weights[0]", "-1", "give a weight of 0 or more", MPI_ERR_ARG,
+          [](Edge& e) { e.weights = &negative; });
+  both("info", freed_text.c_str(), give_valid, MPI_ERR_INFO, [](Edge& e) { e.info = freed_info; });
+  both("comm_dist_graph", null, give_memory, MPI_ERR_ARG, [](Edge& e) { e.result = nullptr; });
   text::nothing_lost(world);
 }
 
@@ -402,15 +418,15 @@ void asking_distributed_graphs() {
   text::return_errors(dist);
   const char* const remedy = "make a communicator with MPI_Dist_graph_create";
   all_refused({
-      {"MPI_Dist_graph_neighbors_count", "comm", no_comm, "give", MPI_ERR_COMM,
+      {"MPI_Dist_graph_neighbors_count", "comm", no_comm, give_valid, MPI_ERR_COMM,
        [] { return MPI_Dist_graph_neighbors_count(nobody, &number, &other, &third); }},
       {"MPI_Dist_graph_neighbors_count", "comm", flat_comm, remedy, MPI_ERR_TOPOLOGY,
        [] { return MPI_Dist_graph_neighbors_count(world, &number, &other, &third); }},
-      {"MPI_Dist_graph_neighbors_count", "indegree", null, "give", MPI_ERR_ARG,
+      {"MPI_Dist_graph_neighbors_count", "indegree", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Dist_graph_neighbors_count(dist, none, &other, &third); }},
-      {"MPI_Dist_graph_neighbors_count", "outdegree", null, "give", MPI_ERR_ARG,
+      {"MPI_Dist_graph_neighbors_count", "outdegree", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Dist_graph_neighbors_count(dist, &number, none, &third); }},
-      {"MPI_Dist_graph_neighbors_count", "weighted", null, "give", MPI_ERR_ARG,
+      {"MPI_Dist_graph_neighbors_count", "weighted", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Dist_graph_neighbors_count(dist, &number, &other, none); }},
   });
   struct Room {
@@ -429,17 +445,17 @@ void asking_distributed_graphs() {
                                                     r.destweights);
                   }}});
   };
-  wrong("comm", no_comm, "give", MPI_ERR_COMM, [](Room& r) { r.comm = nobody; });
+  wrong("comm", no_comm, give_valid, MPI_ERR_COMM, [](Room& r) { r.comm = nobody; });
   wrong("comm", flat_comm, remedy, MPI_ERR_TOPOLOGY, [](Room& r) { r.comm = world; });
   wrong("maxindegree", "-1", "must not be negative", MPI_ERR_ARG,
         [](Room& r) { r.maxindegree = -1; });
-  wrong("sources", null, "give", MPI_ERR_ARG, [](Room& r) { r.sources = none; });
+  wrong("sources", null, give_memory, MPI_ERR_ARG, [](Room& r) { r.sources = none; });
   wrong("sourceweights", null, "make room", MPI_ERR_ARG, [](Room& r) { r.sourceweights = none; });
   wrong("sourceweights", "MPI_WEIGHTS_EMPTY", "make room", MPI_ERR_ARG,
         [](Room& r) { r.sourceweights = MPI_WEIGHTS_EMPTY; });
   wrong("maxoutdegree", "-1", "must not be negative", MPI_ERR_ARG,
         [](Room& r) { r.maxoutdegree = -1; });
-  wrong("destinations", null, "give", MPI_ERR_ARG, [](Room& r) { r.destinations = none; });
+  wrong("destinations", null, give_memory, MPI_ERR_ARG, [](Room& r) { r.destinations = none; });
   wrong("destweights", null, "make room", MPI_ERR_ARG, [](Room& r) { r.destweights = none; });
   wrong("destweights", "MPI_WEIGHTS_EMPTY", "make room", MPI_ERR_ARG,
         [](Room& r) { r.destweights = MPI_WEIGHTS_EMPTY; });
@@ -451,30 +467,51 @@ void asking_distributed_graphs() {
 void other_shapes() {
   if (!check::is_macadam()) return;
   static const int flat = 0;
-  MPI_Comm grid, dist, graph = loops();
+  static MPI_Comm grid, dist, graph, wrong;
+  graph = loops();
   OK(MPI_Cart_create(world, 1, &check::size, &flat, 0, &grid));
   OK(MPI_Dist_graph_create_adjacent(world, 0, none, MPI_UNWEIGHTED, 0, none, MPI_UNWEIGHTED,
                                     MPI_INFO_NULL, 0, &dist));
   for (MPI_Comm* comm : {&grid, &dist, &graph})
     text::return_errors(*comm);
-  for (const MPI_Comm comm : {graph, dist}) {
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Cartdim_get(comm, &number));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_get(comm, 1, &number, &other, &third));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_rank(comm, &flat, &number));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_coords(comm, 0, 1, &number));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_shift(comm, 0, 1, &number, &other));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Cart_sub(comm, &flat, &made));
-  }
-  for (const MPI_Comm comm : {grid, dist}) {
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Graphdims_get(comm, &number, &other));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Graph_get(comm, 64, 64, room, room));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Graph_neighbors_count(comm, 0, &number));
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Graph_neighbors(comm, 0, 64, room));
-  }
-  for (const MPI_Comm comm : {grid, graph}) {
-    FAILS(MPI_ERR_TOPOLOGY, MPI_Dist_graph_neighbors_count(comm, &number, &other, &third));
-    FAILS(MPI_ERR_TOPOLOGY,
-          MPI_Dist_graph_neighbors(comm, 1, room, MPI_UNWEIGHTED, 1, room, MPI_UNWEIGHTED));
+  struct Shape {
+    std::vector<MPI_Comm> others;
+    const char *found, *remedy;
+    std::vector<std::pair<const char*, int (*)()>> functions;
+  };
+  for (const auto& [others, found, remedy, functions] : std::vector<Shape>{
+           {{graph, dist},
+            "communicator, which has no Cartesian topology",
+            "make a communicator with MPI_Cart_create first",
+            {{"MPI_Cartdim_get", [] { return MPI_Cartdim_get(wrong, &number); }},
+             {"MPI_Cart_get", [] { return MPI_Cart_get(wrong, 1, &number, &other, &third); }},
+             {"MPI_Cart_rank", [] { return MPI_Cart_rank(wrong, &flat, &number); }},
+             {"MPI_Cart_coords", [] { return MPI_Cart_coords(wrong, 0, 1, &number); }},
+             {"MPI_Cart_shift", [] { return MPI_Cart_shift(wrong, 0, 1, &number, &other); }},
+             {"MPI_Cart_sub", [] { return MPI_Cart_sub(wrong, &flat, &made); }}}},
+           {{grid, dist},
+            "communicator, which has no graph topology",
+            "make a communicator with MPI_Graph_create first",
+            {{"MPI_Graphdims_get", [] { return MPI_Graphdims_get(wrong, &number, &other); }},
+             {"MPI_Graph_get", [] { return MPI_Graph_get(wrong, 64, 64, room, room); }},
+             {"MPI_Graph_neighbors_count",
+              [] { return MPI_Graph_neighbors_count(wrong, 0, &number); }},
+             {"MPI_Graph_neighbors", [] { return MPI_Graph_neighbors(wrong, 0, 64, room); }}}},
+           {{grid, graph},
+            "communicator, which has no distributed graph topology",
+            "make a communicator with MPI_Dist_graph_create or MPI_Dist_graph_create_adjacent "
+            "first",
+            {{"MPI_Dist_graph_neighbors_count",
+              [] { return MPI_Dist_graph_neighbors_count(wrong, &number, &other, &third); }},
+             {"MPI_Dist_graph_neighbors", [] {
+                return MPI_Dist_graph_neighbors(wrong, 1, room, MPI_UNWEIGHTED, 1, room,
+                                                MPI_UNWEIGHTED);
+              }}}}}) {
+    for (const MPI_Comm comm : others) {
+      wrong = comm;
+      for (const auto& [function, call] : functions)
+        all_refused({{function, "comm", found, remedy, MPI_ERR_TOPOLOGY, call}});
+    }
   }
   for (MPI_Comm* comm : {&grid, &dist, &graph}) {
     text::nothing_lost(*comm);

@@ -160,13 +160,14 @@ void texts_of_init() {
                         void (*spoil)(Init&)) {
     both(parameter, parameter, found, remedy, error, spoil);
   };
-  each("buf", null, "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = nullptr; });
-  each("buf", "MPI_IN_PLACE", "give", MPI_ERR_BUFFER, [](Init& a) { a.buf = MPI_IN_PLACE; });
+  each("buf", null, text::give_data, MPI_ERR_BUFFER, [](Init& a) { a.buf = nullptr; });
+  each("buf", "MPI_IN_PLACE", text::give_memory, MPI_ERR_BUFFER,
+       [](Init& a) { a.buf = MPI_IN_PLACE; });
   each("partitions", "-1", "at least 0", MPI_ERR_ARG, [](Init& a) { a.partitions = -1; });
   each("count", "-1", "must not be negative", MPI_ERR_COUNT, [](Init& a) { a.count = -1; });
   each("count", "4611686018427387903", "give fewer", MPI_ERR_COUNT,
        [](Init& a) { a.count = INT64_MAX / 2; });
-  each("datatype", "MPI_DATATYPE_NULL", "give", MPI_ERR_TYPE,
+  each("datatype", "MPI_DATATYPE_NULL", text::give_valid, MPI_ERR_TYPE,
        [](Init& a) { a.type = MPI_DATATYPE_NULL; });
   each("datatype", "not committed", "MPI_Type_commit", MPI_ERR_TYPE,
        [](Init& a) { a.type = uncommitted; });
@@ -179,9 +180,10 @@ void texts_of_init() {
        [](Init& a) { a.peer = MPI_ANY_SOURCE; });
   each("tag", "-7", "tags are 0 to", MPI_ERR_TAG, [](Init& a) { a.tag = -7; });
   each("tag", any_tag.c_str(), "tags are 0 to", MPI_ERR_TAG, [](Init& a) { a.tag = MPI_ANY_TAG; });
-  each("comm", "MPI_COMM_NULL", "give", MPI_ERR_COMM, [](Init& a) { a.comm = MPI_COMM_NULL; });
-  each("info", "0x", "give", MPI_ERR_INFO, [](Init& a) { a.info = freed_info; });
-  each("request", null, "give", MPI_ERR_ARG, [](Init& a) { a.request = nullptr; });
+  each("comm", "MPI_COMM_NULL", text::give_valid, MPI_ERR_COMM,
+       [](Init& a) { a.comm = MPI_COMM_NULL; });
+  each("info", "0x", text::give_valid, MPI_ERR_INFO, [](Init& a) { a.info = freed_info; });
+  each("request", null, text::give_memory, MPI_ERR_ARG, [](Init& a) { a.request = nullptr; });
   OK(MPI_Type_free(&uncommitted));
   text::nothing_lost(MPI_COMM_WORLD);
 }
@@ -247,7 +249,7 @@ void texts_of_requests() {
             [] { return MPI_Pready_range(1, 1, send); }},
            {"MPI_Pready_list", "length", "-1", "must not be negative", MPI_ERR_ARG,
             [] { return MPI_Pready_list(-1, list, send); }},
-           {"MPI_Pready_list", "array_of_partitions", null, "give", MPI_ERR_ARG,
+           {"MPI_Pready_list", "array_of_partitions", null, text::give_memory, MPI_ERR_ARG,
             [] { return MPI_Pready_list(1, nullptr, send); }},
            {"MPI_Pready_list", "array_of_partitions[1]", "4", "give one", MPI_ERR_ARG,
             [] { return MPI_Pready_list(2, list, send); }},
@@ -259,7 +261,7 @@ void texts_of_requests() {
             [] { return MPI_Parrived(receive, -1, &flag); }},
            {"MPI_Parrived", "partition", "4", "give one", MPI_ERR_ARG,
             [] { return MPI_Parrived(receive, parts, &flag); }},
-           {"MPI_Parrived", "flag", null, "give", MPI_ERR_ARG,
+           {"MPI_Parrived", "flag", null, text::give_memory, MPI_ERR_ARG,
             [] { return MPI_Parrived(receive, 0, nullptr); }},
        })
     text::refused(wrong);
@@ -314,6 +316,39 @@ void other_amounts() {
   }
 }
 
+// A send without partitions into a receive that has some moves nothing, and takes nothing away from
+// another one when it is freed.
+void none_sent() {
+  if (!check::is_macadam()) return;
+  const auto init = [](int sent, int received, int tag, MPI_Request pair[2]) {
+    OK(MPI_Psend_init(out, sent, 64, MPI_BYTE, next(), tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &pair[0]));
+    OK(MPI_Precv_init(in, received, 64, MPI_BYTE, previous(), tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &pair[1]));
+  };
+  const auto round = [](int sent, MPI_Request pair[2]) {
+    OK(MPI_Startall(2, pair));
+    if (sent > 0) OK(MPI_Pready_range(0, sent - 1, pair[0]));
+    OK(MPI_Waitall(2, pair, MPI_STATUSES_IGNORE));
+  };
+  const auto free = [](MPI_Request pair[2]) {
+    OK(MPI_Request_free(&pair[0]));
+    OK(MPI_Request_free(&pair[1]));
+  };
+  MPI_Request some[2], none[2];
+  init(parts, parts, 5, some);
+  round(parts, some);
+  std::memset(in, 0xee, bytes);
+  init(0, parts, 6, none);
+  round(0, none);
+  UNTOUCHED(in, bytes, 0xee);
+  free(none);
+  check::fill(out, bytes, static_cast<std::uint64_t>(check::rank));
+  round(parts, some);
+  HOLDS(in, parts * 64, previous());
+  free(some);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -322,5 +357,6 @@ int main(int argc, char** argv) {
                      {"calls_out_of_place", calls_out_of_place},
                      {"texts_of_init", texts_of_init},
                      {"texts_of_requests", texts_of_requests},
-                     {"other_amounts", other_amounts}});
+                     {"other_amounts", other_amounts},
+                     {"none_sent", none_sent}});
 }

@@ -263,6 +263,18 @@ void nothing_to_send() {
   }
   OK(MPI_Request_free(&send));
   OK(MPI_Request_free(&receive));
+  // No partitions: no buffer either, whatever the count.
+  OK(MPI_Psend_init(nullptr, 0, 5, MPI_INT, next(), 4, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+  OK(MPI_Precv_init(nullptr, 0, 5, MPI_INT, previous(), 4, MPI_COMM_WORLD, MPI_INFO_NULL,
+                    &receive));
+  for (int round = 0; round < 2; ++round) {
+    OK(MPI_Start(&receive));
+    OK(MPI_Start(&send));
+    OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+  }
+  OK(MPI_Request_free(&send));
+  OK(MPI_Request_free(&receive));
   // Partitions without data still have to be ready before the receiver goes on.
   OK(MPI_Psend_init(nullptr, 2, 0, MPI_INT, next(), 5, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
   OK(MPI_Precv_init(nullptr, 3, 0, MPI_INT, previous(), 5, MPI_COMM_WORLD, MPI_INFO_NULL,

@@ -322,6 +322,40 @@ void alltoallw() {
   });
 }
 
+// Along a line of edges 0 -> 1 -> ...: who has no neighbour on one side has no buffer there, though
+// the count is the same on all ranks.
+void ends_without_buffers() {
+  if (!check::is_macadam()) return; // MPICH 5.0 wants an address all the same
+  Topology t;
+  const int before = check::rank - 1, after = check::rank + 1;
+  if (before >= 0) t.sources.push_back({before, 0});
+  if (after < check::size) t.destinations.push_back({after, -1});
+  OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, t.in(), &before, MPI_UNWEIGHTED, t.out(),
+                                    &after, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &t.comm));
+  for (const Form form : forms) {
+    int mine = element(check::rank, 0, 0), got = -1;
+    int* const out = t.out() > 0 ? &mine : nullptr;
+    int* const in = t.in() > 0 ? &got : nullptr;
+    const int one = 1, at = 0;
+    const auto came = [&] {
+      CHECK_EQUAL(got, t.in() > 0 ? element(before, 0, 0) : -1);
+      got = -1;
+    };
+    COLLECTIVE(form, Neighbor_allgather, neighbor_allgather, out, 1, MPI_INT, in, 1, MPI_INT,
+               t.comm);
+    came();
+    COLLECTIVE(form, Neighbor_allgatherv, neighbor_allgatherv, out, 1, MPI_INT, in, &one, &at,
+               MPI_INT, t.comm);
+    came();
+    COLLECTIVE(form, Neighbor_alltoall, neighbor_alltoall, out, 1, MPI_INT, in, 1, MPI_INT, t.comm);
+    came();
+    COLLECTIVE(form, Neighbor_alltoallv, neighbor_alltoallv, out, &one, &at, MPI_INT, in, &one, &at,
+               MPI_INT, t.comm);
+    came();
+  }
+  OK(MPI_Comm_free(&t.comm));
+}
+
 // A persistent halo exchange, started again and again with new data; several at a time.
 void started_again() {
   Topology t = grid({check::size}, 1);
@@ -421,6 +455,7 @@ int main(int argc, char** argv) {
                      {"allgatherv", allgatherv},
                      {"alltoallv", alltoallv},
                      {"alltoallw", alltoallw},
+                     {"ends_without_buffers", ends_without_buffers},
                      {"started_again", started_again},
                      {"no_barrier", no_barrier},
                      {"refused", refused}});

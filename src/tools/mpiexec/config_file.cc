@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/config_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+
+namespace macadam::tools {
+namespace {
+
+// As a shell splits them, without its substitutions.
+std::vector<std::string> words_of(const std::string& line, const std::string& place) {
+  std::vector<std::string> words;
+  std::string word;
+  bool any = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      word += line[++i];
+      any = true;
+    } else if (quote != 0 ? c == quote : c == '"' || c == '\'') {
+      quote = quote == 0 ? c : '\0';
+      any = true;
+    } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\r')) {
+      if (any) words.push_back(std::move(word));
+      word.clear();
+      any = false;
+    } else {
+      word += c;
+      any = true;
+    }
+  }
+  if (quote != 0) throw std::runtime_error(fmt::format("{}: a {} is not closed", place, quote));
+  if (any) words.push_back(std::move(word));
+  return words;
+}
+
+std::vector<std::string> read_programs(const std::string& path) {
+  std::ifstream file(path);
+  if (!file)
+    throw std::runtime_error(fmt::format("-configfile {}: {}", path, std::strerror(errno)));
+  std::vector<std::string> arguments;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> words = words_of(line, fmt::format("{}:{}", path, ++number));
+    if (words.empty() || words.front().starts_with('#')) continue;
+    if (!arguments.empty()) arguments.emplace_back(":");
+    arguments.insert(arguments.end(), words.begin(), words.end());
+  }
+  if (arguments.empty())
+    throw std::runtime_error(
+        fmt::format("-configfile {}: there is no program in it; a line for each, such as "
+                    "\"-n 2 ./program\"",
+                    path));
+  return arguments;
+}
+
+} // namespace
+
+// It stands alone, as with other launchers: behind it nothing may follow but the next colon.
+std::vector<std::string> expand_config_files(const std::vector<std::string>& arguments) {
+  std::vector<std::string> expanded;
+  bool first = true; // of a program's part
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool asked = word == "-configfile" || word == "--configfile";
+    if (first && asked) {
+      if (i + 1 == arguments.size()) throw std::runtime_error(word + " needs FILE");
+      const std::vector<std::string> programs = read_programs(arguments[++i]);
+      expanded.insert(expanded.end(), programs.begin(), programs.end());
+      if (i + 1 < arguments.size() && arguments[i + 1] != ":")
+        throw std::runtime_error(
+            fmt::format("{} {}: \"{}\" stands behind it; all options stand in the file", word,
+                        arguments[i], arguments[i + 1]));
+    } else {
+      expanded.push_back(word);
+    }
+    first = word == ":";
+  }
+  return expanded;
+}
+
+} // namespace macadam::tools

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/stacks.h"
+
+#include "tools/mpiexec/hang_report.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sstream>
+#include <string_view>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace macadam::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto longest = std::chrono::seconds(5); // for all of them
+constexpr std::size_t most_frames = 8;
+
+// gdb on one process.
+struct Debugger {
+  pid_t process = 0;
+  pid_t pid = -1;
+  int output = -1;
+  std::string text;
+};
+
+bool start(Debugger& debugger) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  const std::string process = std::to_string(debugger.process);
+  const std::array<const char*, 16> words = {"gdb",  "-nx",
+                                             "-q",   "-batch",
+                                             "-iex", "set auto-load off",
+                                             "-iex", "set debuginfod enabled off",
+                                             "-p",   process.c_str(),
+                                             "-ex",  "set width 0",
+                                             "-ex",  "set print frame-arguments none",
+                                             "-ex",  "bt 40"};
+  std::array<char*, words.size() + 1> arguments = {};
+  for (std::size_t i = 0; i < words.size(); ++i)
+    arguments[i] = const_cast<char*>(words[i]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error =
+      posix_spawnp(&debugger.pid, "gdb", &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  debugger.output = ends[0];
+  if (error == 0) return true;
+  close(ends[0]);
+  return false;
+}
+
+// What it prints until `end`; then it is ended.
+void finish(Debugger& debugger, Clock::time_point end) {
+  std::array<char, 4096> part;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd ready{debugger.output, POLLIN, 0};
+    const int found = left > 0 ? poll(&ready, 1, static_cast<int>(left)) : 0;
+    if (found < 0 && errno == EINTR) continue;
+    const ssize_t bytes = found > 0 ? read(debugger.output, part.data(), part.size()) : 0;
+    if (bytes <= 0) break;
+    debugger.text.append(part.data(), static_cast<std::size_t>(bytes));
+  }
+  close(debugger.output);
+  if (Clock::now() >= end) kill(debugger.pid, SIGKILL);
+  while (waitpid(debugger.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// "exchange (halo.c:40)" of "#1  0x00005 in exchange (...) at ../src/halo.c:40"; "poll
+// (libc.so.6)".
+std::string read_frame(std::string_view line) {
+  line.remove_prefix(std::min(line.size(), line.find_first_of(" ")));
+  line.remove_prefix(std::min(line.size(), line.find_first_not_of(" ")));
+  if (line.starts_with("0x")) line.remove_prefix(std::min(line.size(), line.find(" in ") + 4));
+  const std::string function(line.substr(0, line.find(" (")));
+  for (const std::string_view mark : {") at ", ") from "}) {
+    const std::size_t at = line.rfind(mark);
+    if (at == std::string_view::npos) continue;
+    const std::string_view place = line.substr(at + mark.size());
+    return fmt::format("{} ({})", function, place.substr(place.rfind('/') + 1));
+  }
+  return function;
+}
+
+bool is_of_mpi(std::string_view frame) {
+  return frame.starts_with("MPI_") || frame.starts_with("PMPI_");
+}
+
+} // namespace
+
+std::string read_stack(const std::string& backtrace) {
+  std::vector<std::string> frames;
+  std::istringstream lines(backtrace);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) continue;
+    std::string frame = read_frame(line);
+    if (frame.starts_with("__libc_start")) break;
+    if (is_of_mpi(frame))
+      frames.clear(); // what is in there is not the program's
+    else
+      frames.push_back(std::move(frame));
+  }
+  if (frames.size() > most_frames) frames.resize(most_frames);
+  return fmt::format("{}", fmt::join(frames, ", "));
+}
+
+std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes) {
+  std::vector<Debugger> debuggers;
+  std::vector<pid_t> stopped;
+  for (const pid_t process : processes) {
+    Debugger debugger;
+    debugger.process = process;
+    if (is_stopped(process)) stopped.push_back(process);
+    if (!start(debugger)) break;
+    debuggers.push_back(std::move(debugger));
+  }
+  const auto end = Clock::now() + longest;
+  std::map<pid_t, std::string> stacks;
+  for (Debugger& debugger : debuggers) {
+    finish(debugger, end);
+    if (std::string stack = read_stack(debugger.text); !stack.empty())
+      stacks[debugger.process] = std::move(stack);
+  }
+  for (const pid_t process : stopped) // gdb may have let it go
+    if (!is_stopped(process)) kill(process, SIGSTOP);
+  return stacks;
+}
+
+} // namespace macadam::tools
