@@ -379,6 +379,12 @@ class BadInput(ClusterTest):
         self.refused(f"{MPIEXEC} cannot be run on host one ({path} ended with status 127): Macadam is at "
                      "the same path on all machines of a job")
 
+    def test_machine_that_does_not_answer(self):
+        """It is named, and not those that wait for it."""
+        self.shell(f'[ "$1" = mute ] && exec sleep 60; exec {sys.executable} -SE {SHELL} "$@"\n')
+        result = self.mpiexec("-silence", "0.5", "-host", "one,mute,two", "true")
+        self.assert_fails(result, 1, "mpiexec: host mute has not answered within 30 s")
+
     def test_machine_of_another_version(self):
         self.shell("printf '\\nmacadam mpiexec proxy, version 0.0.1 (1.1)\\n'; cat >/dev/null\n")
         result = self.mpiexec("-host", "one", "true")

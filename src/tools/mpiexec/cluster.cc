@@ -32,7 +32,7 @@ using boot::RankState;
 namespace {
 
 constexpr int timeout_status = 124;         // as timeout(1) has it
-constexpr auto time_to_start = 30s;         // until all machines have answered
+constexpr auto time_to_start = 30s;         // until all machines have answered, beside a silence
 constexpr auto time_to_end = 3s;            // for the ranks of all machines, once they are told
 constexpr auto time_to_write = 500ms;       // what nobody reads, at the end of a job that failed
 constexpr auto pause_between_polls = 10ms;  // while answers come in
@@ -72,7 +72,8 @@ int Cluster::run() {
   if (options_.timeout_seconds > 0)
     timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(options_.timeout_seconds));
-  start_ = Clock::now() + time_to_start;
+  const std::chrono::duration<double> longest = time_to_start + silence();
+  start_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(longest);
   beat_ = Clock::now() + Head::beat_interval;
   connect();
   while (goes_on()) {
@@ -208,8 +209,13 @@ void Cluster::on_deadlines() {
   };
   if (start_ && now >= *start_) {
     start_.reset();
-    lose_all([](const RemoteMachine& machine) { return !machine.heard && !machine.done; },
-             fmt::format("host {{}} has not answered within {} s", time_to_start / 1s));
+    // Those that have answered wait for the others.
+    lose_all(
+        [&](const RemoteMachine& machine) {
+          return started_ ? !machine.heard && !machine.done : !machine.hello;
+        },
+        fmt::format("host {{}} has not answered within {:.0f} s",
+                    std::chrono::duration<double>(time_to_start + silence()).count()));
   }
   if (end_ && now >= *end_) {
     end_.reset();

@@ -48,6 +48,9 @@ class Cluster final : private Questioned {
     std::array<std::size_t, 2> unwritten{}; // bytes of output that were not said to be taken
   };
 
+  [[nodiscard]] std::chrono::duration<double> silence() const {
+    return std::chrono::duration<double>(options_.silence_seconds);
+  }
   void connect();
   void start_ranks();
   void check_machines() const;
