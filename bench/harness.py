@@ -53,6 +53,8 @@ FIGURES = {
                              ("world", "a communicator of mpi://WORLD and a barrier between"))
        for which, when in (("first", "the first of the process"), ("again", "one after the other"),
                            ("beside", "while another is open"))},
+    "spawn_ms": ("MPI_Comm_spawn, by processes", "ms", True),
+    "meet_us": ("MPI_Comm_accept of a job that connects, and MPI_Comm_disconnect", "us", True),
     "rss_mb": ("Resident memory per rank, by ranks", "MB", True),
     "pinned_mb": ("Pinned memory per rank, by ranks", "MB", True),
     "rss_talked_mb": ("Resident memory per rank when all have talked to all, by ranks", "MB", True),
@@ -104,8 +106,8 @@ class Library:
 def compile_with(compiler, folder):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "progress",
-                   "onesided", "threads", "users"):
+    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "dynamic",
+                   "progress", "onesided", "threads", "users"):
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:

@@ -20,6 +20,7 @@ from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Resu
 from peers import PEERS, libraries
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
+SPAWNED = (1, 8, 32)
 # What the processor needs for the same: the figure that the benchmark prints beside it.
 BESIDE = {"fetch_and_op_us": ("atomic", "atomic_us"), "put_gb": ("memcpy", "memcpy_gb")}
 
@@ -74,6 +75,11 @@ def measure_round(results, all_libraries, sender, arguments):
         for ranks in (2, 4):
             for library in all_libraries:
                 measure_sessions(results, library, ranks)
+    if "dynamic" in arguments.only:
+        for library in all_libraries:
+            for processes in SPAWNED:
+                results.measure(library, 1, "dynamic", "spawn", str(processes))
+            results.measure(library, 1, "dynamic", "connect")
     if "startup" in arguments.only:
         measure_startup(results, all_libraries, 2, 3)
         for ranks in (2, 8, 32):
@@ -141,7 +147,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup,sessions"
+    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup,sessions,dynamic"
     names = lambda text: [word for word in text.split(",") if word and word != "none"]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +22,12 @@ struct Launcher {
   Launcher(int ranks, int ranks_per_node, int its_first_node)
       : addresses(static_cast<std::size_t>(ranks)), first_node(its_first_node) {
     for (int first = 0; first < ranks; first += ranks_per_node)
-      nodes.emplace_back(ranks_per_node);
+      nodes.push_back(std::make_shared<Node>(ranks_per_node));
   }
+  // On one node, with other jobs.
+  Launcher(int ranks, std::shared_ptr<Node> node)
+      : addresses(static_cast<std::size_t>(ranks)), nodes{node}, first_node(0),
+        first_place(node->add(ranks)) {}
 
   boot::Secret secret = {};
   struct Address {
@@ -32,8 +36,9 @@ struct Launcher {
     std::vector<Rank*> waiting; // looked for it before
   };
   std::vector<Address> addresses; // by rank
-  std::deque<Node> nodes;
+  std::vector<std::shared_ptr<Node>> nodes;
   const int first_node;
+  const int first_place = 0;     // of its ranks on each node
   std::uint32_t generation = 0;  // see boot::LaunchedJob
   int in_mpi = 0;                // ranks that have entered it and not left
   int running = 0;               // ranks that have not ended

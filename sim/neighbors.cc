@@ -49,8 +49,13 @@ void copy_blocks(std::span<const iovec> to, std::span<const iovec> from, std::si
 
 } // namespace
 
-Node::Node(int processes)
-    : memory_(index(processes)), systems_(index(processes)), failed_(index(processes)) {}
+int Node::add(int processes) {
+  const std::size_t before = memory_.size(), all = before + index(processes);
+  memory_.resize(all);
+  systems_.resize(all);
+  failed_.resize(all);
+  return static_cast<int>(before);
+}
 
 Node::~Node() {
   for (std::byte* const memory : memory_)

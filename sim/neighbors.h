@@ -28,10 +28,13 @@ class Node {
  public:
   static constexpr std::uint64_t capacity = std::uint64_t{4} << 30; // of a process, sparse
 
-  explicit Node(int processes);
+  explicit Node(int processes) { add(processes); }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
+
+  // So many more; gives the place of the first.
+  int add(int processes);
 
   // Of a process by its place here. All zero at first, and after clear().
   [[nodiscard]] boot::SharedMemory memory(int process);

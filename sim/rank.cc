@@ -62,9 +62,9 @@ class Rank::Job final : public boot::LaunchedJob {
   [[nodiscard]] bool is_local(int rank) const override { return node(rank) == node(this->rank()); }
   [[nodiscard]] boot::SharedMemory own_memory() override { return memory_of(rank()); }
   [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
-    return rank_.node().memory(rank % cores());
+    return rank_.node().memory(rank_.place_on_node(rank));
   }
-  [[nodiscard]] pid_t pid(int rank) const override { return Node::pid(rank % cores()); }
+  [[nodiscard]] pid_t pid(int rank) const override { return Node::pid(rank_.place_on_node(rank)); }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}
   [[nodiscard]] bool report_wanted() const override { return false; }
@@ -97,7 +97,16 @@ class Rank::OtherJob final : public boot::Job {
   [[nodiscard]] boot::Secret secret() const override { return launcher_.secret; }
   [[nodiscard]] std::uint32_t generation() const override { return launcher_.generation; }
   [[nodiscard]] int cores() const override { return 1; }
-  [[nodiscard]] bool is_local(int) const override { return false; }
+  // If a node has all jobs.
+  [[nodiscard]] bool is_local(int) const override {
+    return launcher_.nodes.front() == rank_.environment_.launcher.nodes.front();
+  }
+  [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
+    return launcher_.nodes.front()->memory(launcher_.first_place + rank);
+  }
+  [[nodiscard]] pid_t pid(int rank) const override {
+    return Node::pid(launcher_.first_place + rank);
+  }
   void publish(std::span<const std::byte>) override {}
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
     return rank_.fetch(launcher_, rank);
@@ -254,12 +263,16 @@ std::unique_ptr<boot::LaunchedJob> Rank::join() {
   environment_.fabric.put_into(environment_.launcher.first_node + node_of(number_), device_->lid());
   auto job = std::make_unique<Job>(*this);
   processes_.emplace(*job);
-  if (job->local_size() > 1) system_.emplace(node(), place_on_node(), *device_, processor_);
+  if (job->local_size() > 1) system_.emplace(node(), place_on_node(number_), *device_, processor_);
   return job;
 }
 
 Node& Rank::node() const {
-  return environment_.launcher.nodes[static_cast<std::size_t>(node_of(number_))];
+  return *environment_.launcher.nodes[static_cast<std::size_t>(node_of(number_))];
+}
+
+int Rank::place_on_node(int rank) const {
+  return environment_.launcher.first_place + rank % environment_.ranks_per_node;
 }
 
 // As for a real process (mpi/network.cc), but that one which is alone on its node has its adapter.
@@ -293,7 +306,7 @@ Rank::make_transports(const base::Settings& settings) {
 }
 
 void Rank::close() {
-  if (system_) node().clear(place_on_node());
+  if (system_) node().clear(place_on_node(number_));
 }
 
 void Rank::publish(std::span<const std::byte> address) {

@@ -138,7 +138,7 @@ class Rank final : mpi::Runtime {
   void close() override;
   [[nodiscard]] bool has_real_time() const override { return false; }
   [[nodiscard]] Node& node() const;
-  [[nodiscard]] int place_on_node() const { return number_ % environment_.ranks_per_node; }
+  [[nodiscard]] int place_on_node(int rank) const;
 
   void publish(std::span<const std::byte> address);
   std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank);

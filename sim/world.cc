@@ -32,20 +32,23 @@ World::World(WorldOptions options)
   exchange_.knows = [this](const std::string& program) {
     return options_.programs.contains(program);
   };
+  if (options_.one_node) node_ = std::make_shared<Node>(0);
   for (int job = 0; job < options_.jobs; ++job)
     add_job(options_.ranks, std::nullopt);
 }
 
 int World::add_job(int ranks, std::optional<boot::Met> parent) {
   const auto job = static_cast<int>(launchers_.size());
-  launchers_.push_back(std::make_unique<Launcher>(ranks, options_.ranks_per_node, nodes_));
-  nodes_ += (ranks + options_.ranks_per_node - 1) / options_.ranks_per_node;
+  const int per_node = options_.one_node ? ranks : options_.ranks_per_node;
+  launchers_.push_back(options_.one_node ? std::make_unique<Launcher>(ranks, node_)
+                                         : std::make_unique<Launcher>(ranks, per_node, nodes_));
+  nodes_ += (ranks + per_node - 1) / per_node;
   launchers_.back()->running = ranks;
   for (std::uint8_t& byte : launchers_.back()->secret)
     byte = static_cast<std::uint8_t>(secrets_.next());
   environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
                            exchange_, options_.settings ? &*options_.settings : nullptr,
-                           options_.stack_bytes, ranks, options_.ranks_per_node, std::move(parent),
+                           options_.stack_bytes, ranks, per_node, std::move(parent),
                            options_.compute_times});
   return job;
 }

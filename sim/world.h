@@ -22,6 +22,7 @@ struct WorldOptions {
   int ranks = 2; // of each job
   int jobs = 1;
   int ranks_per_node = 1; // all with an adapter of their own, also among those of one node
+  bool one_node = false;  // has all jobs, each of two ranks at least
   Model model;
   Faults faults;
   std::uint64_t seed = 1;
@@ -91,8 +92,9 @@ class World {
   std::vector<std::unique_ptr<Launcher>> launchers_; // of each job
   Standing standing_;
   Random secrets_;
-  int nodes_ = 0;        // of all jobs
-  std::size_t left_ = 0; // ranks that have not ended
+  int nodes_ = 0;              // of all jobs
+  std::shared_ptr<Node> node_; // if it has all jobs
+  std::size_t left_ = 0;       // ranks that have not ended
   Exchange exchange_;
   std::deque<Rank::Environment> environments_; // of each job
   std::vector<std::unique_ptr<Rank>> ranks_;

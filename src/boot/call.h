@@ -34,6 +34,7 @@ class Call {
   // Once it is done: what follows the answer's head. Throws what has failed.
   PacketReader take();
   // ... the descriptor that came with it, for the caller to close; -1: none.
+  [[nodiscard]] bool has_descriptor() const { return descriptor_ >= 0; }
   int take_descriptor() { return std::exchange(descriptor_, -1); }
   // Says that the answer has been taken.
   void confirm() const;

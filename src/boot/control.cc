@@ -175,7 +175,13 @@ bool send_packet(int socket, const std::vector<std::byte>& bytes, int descriptor
 }
 
 std::optional<Packet> receive_packet(int socket) {
-  const ssize_t length = recv(socket, nullptr, 0, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+  const auto look = [socket] {
+    return recv(socket, nullptr, 0, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+  };
+  ssize_t length = look();
+  // Linux looks for a packet first and for the end afterwards: what comes in between, and is the
+  // last, is hidden by the end that follows it. After the end nothing comes.
+  if (length == 0) length = look();
   if (length < 0) return std::nullopt;
   Packet packet;
   packet.bytes.resize(std::min(static_cast<std::size_t>(length), longest_packet));

@@ -24,16 +24,17 @@ namespace macadam::boot {
 
 inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
 // Of packets, tickets and ports.
-inline constexpr std::uint32_t control_version = 1;
+inline constexpr std::uint32_t control_version = 2;
 inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
 inline constexpr std::size_t longest_socket_name = 47;
 
 enum class Request : std::uint32_t {
-  spawn,      // commands: Spawned. The caller confirms that it has it; unconfirmed jobs are ended
-  open_port,  // none: text
+  spawn,     // commands: Spawned, with the descriptor of the job's memory. The caller confirms that
+             // it has it; unconfirmed jobs are ended
+  open_port, // none: text
   close_port, // text
-  accept,     // text: Met
-  connect,    // PortKey, Met (of the caller): Met
+  accept,     // text: Met, with the descriptor of the other's job's memory if it is at hand
+  connect,    // PortKey, JobTicket (of the caller): as accept
   publish,    // service and port, texts
   unpublish,  // the same
   look_up,    // service: service and port, texts. To the name's own socket

@@ -19,13 +19,6 @@ PendingResult<Result> attempt(Make make) {
   }
 }
 
-Met read_met(PacketReader& answer) {
-  Met met;
-  met.job = answer.value<JobTicket>();
-  met.rank = answer.value<std::uint32_t>();
-  return met;
-}
-
 } // namespace
 
 std::optional<int> LocalUniverse::size() const {
@@ -63,8 +56,9 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
     PacketWriter request = begin(Request::spawn);
     write_commands(request, read_commands(std::move(commands), job_.host()));
     return std::make_unique<Called<Spawned>>(launcher(), std::move(request), std::nullopt,
-                                             [](Call& call, PacketReader answer) {
+                                             [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
+                                               know(read_ticket(spawned.job).job, call);
                                                call.confirm();
                                                return spawned;
                                              });
@@ -89,7 +83,7 @@ PendingResult<Met> LocalUniverse::accept(std::string_view port, std::optional<do
     request.text(port);
     return std::make_unique<Called<Met>>(
         launcher(), std::move(request), longest,
-        [](Call&, PacketReader answer) { return read_met(answer); });
+        [this](Call& call, PacketReader answer) { return take_met(call, answer); });
   });
 }
 
@@ -103,7 +97,8 @@ PendingResult<Met> LocalUniverse::connect(std::string_view port, std::optional<d
     return std::make_unique<Called<Met>>(
         Call::Whom{parsed.socket, MPI_ERR_PORT,
                    "the job that opened this port has ended, or is on another machine"},
-        std::move(request), longest, [](Call&, PacketReader answer) { return read_met(answer); });
+        std::move(request), longest,
+        [this](Call& call, PacketReader answer) { return take_met(call, answer); });
   });
 }
 
@@ -163,13 +158,26 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
                                 content.host.data(), job_.host())};
     return std::make_unique<Called<const Job*>>(
         std::move(whom), std::move(request), std::nullopt,
-        [this, secret = content.job](Call& call, PacketReader) -> const Job* {
-          std::unique_ptr<MetJob>& job = met_[secret];
-          if (job == nullptr)
-            job = std::make_unique<MetJob>(receive_memory(call.take_descriptor()));
-          return job.get();
-        });
+        [this, secret = content.job](Call& call, PacketReader) { return know(secret, call); });
   });
+}
+
+// The job whose memory has come with an answer.
+const Job* LocalUniverse::know(const Secret& secret, Call& call) {
+  const auto known = met_.find(secret);
+  if (known != met_.end()) return known->second.get();
+  auto job = std::make_unique<MetJob>(receive_memory(call.take_descriptor()));
+  return met_.emplace(secret, std::move(job)).first->second.get();
+}
+
+Met LocalUniverse::take_met(Call& call, PacketReader& answer) {
+  Met met;
+  met.job = answer.value<JobTicket>();
+  met.rank = answer.value<std::uint32_t>();
+  met.meeting = answer.value<std::uint32_t>();
+  const Secret secret = read_ticket(met.job).job;
+  if (call.has_descriptor() && secret != job_.secret()) know(secret, call);
+  return met;
 }
 
 void LocalUniverse::forget(const Job& job) {

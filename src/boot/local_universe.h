@@ -37,6 +37,8 @@ class LocalUniverse final : public Universe {
   // Of this job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER.
   Call::Whom launcher();
   [[nodiscard]] PacketWriter begin(Request request) const;
+  Met take_met(Call& call, PacketReader& answer);
+  const Job* know(const Secret& secret, Call& call);
   PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 
   LocalJob& job_;

@@ -3,21 +3,23 @@
 
 #include "coll/algorithms.h"
 #include "coll/collective.h"
+#include "engine/mutant.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
 namespace macadam::coll {
 namespace {
 
+using engine::Mutant;
+
 constexpr std::size_t line = 64;
 // In the first lines of a panel: what its rank has passed, and how many others have left.
 constexpr std::size_t notes_passed = 0;
-constexpr std::size_t chunks_passed = 4;
+constexpr std::size_t chunks_passed = 8;
 constexpr std::size_t left = line;
-constexpr std::size_t first_slot = 2 * line;
+static_assert(PanelShape::front == 2 * line);
 // A rank tells what it has passed this many times a lap, so that few are woken. Ranks are at most
 // two chunks ahead of what they have passed: a quarter is little enough for all to go on.
 constexpr std::uint32_t tellings = 4;
@@ -40,20 +42,20 @@ void PeerWord::throw_lost() const {
   base::fail(MPI_ERR_PROC_ABORTED, "a process of the communicator has failed");
 }
 
-Board::Board(const Comm& comm, std::vector<std::byte*> panels)
-    : notes{.offset = first_slot,
-            .stride = note_bytes + sizeof(Slot),
-            .head = sizeof(Slot),
-            .room = note_bytes,
-            .slots = note_slots,
-            .passed = notes_passed},
-      chunks{.offset = first_slot + note_slots * (note_bytes + sizeof(Slot)),
-             .stride = chunk_bytes + 2 * line,
-             .head = line,
-             .room = chunk_bytes,
-             .slots = chunk_slots,
-             .passed = chunks_passed},
-      rank_(comm.rank()) {
+Board::Board(const Comm& comm, std::vector<std::byte*> panels) : rank_(comm.rank()) {
+  const PanelShape& shape = comm.shared->panels.shape;
+  notes = {.offset = PanelShape::front,
+           .stride = shape.note_stride(),
+           .head = note_head,
+           .room = shape.note_bytes,
+           .slots = shape.notes,
+           .passed = notes_passed};
+  chunks = {.offset = shape.first_chunk(),
+            .stride = shape.chunk_stride(),
+            .head = chunk_head,
+            .room = shape.chunk_bytes,
+            .slots = shape.chunks,
+            .passed = chunks_passed};
   notes.free_end = notes.slots;
   chunks.free_end = chunks.slots;
   for (int rank = 0; rank < comm.size(); ++rank) {
@@ -64,9 +66,9 @@ Board::Board(const Comm& comm, std::vector<std::byte*> panels)
 
 // All others can pass what stands there without this rank's help. They tell so for a part of a lap
 // at once, so this rank does not wait again for the next slot.
-Task Board::make_room(Comm& comm, SlotRing& ring, std::uint32_t position) {
+Task Board::make_room(Comm& comm, SlotRing& ring, Position position) {
   const Board& board = *comm.board;
-  const std::uint32_t needed = position + 1 - ring.slots;
+  const Position needed = position + 1 - ring.slots;
   for (int rank = 0; rank < comm.size(); ++rank) {
     if (rank == comm.rank()) continue;
     co_await PeerWord(comm, board.word(rank, ring.passed), needed);
@@ -74,52 +76,50 @@ Task Board::make_room(Comm& comm, SlotRing& ring, std::uint32_t position) {
   static_cast<void>(board.find_room(ring, position));
 }
 
-bool Board::find_room(SlotRing& ring, std::uint32_t position) const {
+bool Board::find_room(SlotRing& ring, Position position) const {
   if (has_room(ring, position)) return true;
-  std::uint32_t least = ring.position; // what this rank writes it may still need itself
+  Position least = ring.position; // what this rank writes it may still need itself
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
     if (rank == rank_) continue;
-    const std::uint32_t seen = word(rank, ring.passed).load(std::memory_order_acquire);
-    if (static_cast<std::int32_t>(seen - least) < 0) least = seen;
+    least = std::min(least, word(rank, ring.passed).load());
   }
-  ring.free_end = least + ring.slots;
+  ring.free_end = least + ring.slots + (engine::is_mutant(Mutant::board_one_late) ? 1 : 0);
   return has_room(ring, position);
 }
 
-template <auto Word>
-int Board::behind(const SlotRing& ring, std::uint32_t position) const {
+template <class WordOf>
+int Board::behind(const SlotRing& ring, Position position, WordOf&& word_of) const {
   const int n = static_cast<int>(peers_.size());
-  for (int distance = 1; distance < n; ++distance) {
+  const int others = n - (engine::is_mutant(Mutant::board_unwritten) ? 1 : 0);
+  for (int distance = 1; distance < others; ++distance) {
     const int rank = (rank_ + distance) % n;
-    const std::uint32_t there = (slot(ring, rank, position).*Word).load(std::memory_order_acquire);
-    if (static_cast<std::int32_t>(there - (position + 1)) < 0) return rank;
+    if (word_of(slot(ring, rank, position)).load() <= position) return rank;
   }
   return -1;
 }
-int Board::not_written(const SlotRing& ring, std::uint32_t position) const {
-  return behind<&Slot::written>(ring, position);
+int Board::not_written(const SlotRing& ring, Position position) const {
+  return behind(ring, position, [](Slot& its) -> engine::Word& { return its.written; });
 }
-int Board::not_combined(const SlotRing& ring, std::uint32_t position) const {
-  return behind<&Slot::combined>(ring, position);
+int Board::not_combined(const SlotRing& ring, Position position) const {
+  return behind(ring, position, [](Slot& its) -> engine::Word& { return chunk(its).combined; });
 }
 
-void Board::publish(const SlotRing& ring, std::uint32_t position, std::uint64_t bytes) {
+void Board::publish(const SlotRing& ring, Position position, std::uint64_t bytes) {
   Slot& own = slot(ring, rank_, position);
   own.bytes = bytes;
-  own.written.store(position + 1, std::memory_order_release);
+  own.written.store(position + 1);
   wake_all();
 }
 
-void Board::publish_to(int reader, const SlotRing& ring, std::uint32_t position,
-                       std::uint64_t bytes) {
+void Board::publish_to(int reader, const SlotRing& ring, Position position, std::uint64_t bytes) {
   Slot& own = slot(ring, rank_, position);
   own.bytes = bytes;
-  own.written.store(position + 1, std::memory_order_release);
+  own.written.store(position + 1);
   wake(reader);
 }
 
-void Board::publish_combined(const SlotRing& ring, std::uint32_t position) {
-  slot(ring, rank_, position).combined.store(position + 1, std::memory_order_release);
+void Board::publish_combined(const SlotRing& ring, Position position) {
+  chunk(slot(ring, rank_, position)).combined.store(position + 1);
   wake_all();
 }
 
@@ -131,21 +131,21 @@ void Board::wake_all() const {
 
 void Board::pass(SlotRing& ring, std::uint32_t count) {
   const std::uint32_t part = ring.slots / tellings;
-  const std::uint32_t before = ring.position / part;
+  const Position before = ring.position / part;
   ring.position += count;
   if (ring.position / part == before) return;
-  word(rank_, ring.passed).store(ring.position, std::memory_order_release);
+  word(rank_, ring.passed).store(ring.position);
   wake_all();
 }
 
 void Board::leave() noexcept {
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
-    if (rank != rank_) word(rank, left).fetch_add(1, std::memory_order_acq_rel);
+    if (rank != rank_) word(rank, left).add_one();
   }
 }
 
 bool Board::is_left() const {
-  return word(rank_, left).load(std::memory_order_acquire) + 1 == peers_.size();
+  return word(rank_, left).load() + 1 == peers_.size();
 }
 
 Turn::Turn(const Comm& comm) : board_(*comm.board) {
@@ -162,36 +162,38 @@ Panels::~Panels() = default;
 std::byte* Panels::make(engine::RemoteMemory& name) {
   free_left();
   engine::Transport& network = engine_.networks().nearest();
-  auto* const panel = bytes_ + Board::panel_bytes <= most_bytes
-                          ? static_cast<std::byte*>(network.allocate(Board::panel_bytes))
+  auto* const panel = bytes_ + shape.bytes() <= most_bytes
+                          ? static_cast<std::byte*>(network.allocate(shape.bytes()))
                           : nullptr;
   if (panel == nullptr) {
     ++refused_;
     return nullptr;
   }
   try {
-    name = network.register_region(panel, Board::panel_bytes);
+    name = network.register_region(panel, shape.bytes());
   } catch (...) {
     network.free(panel);
     throw;
   }
-  bytes_ += Board::panel_bytes;
-  // Of the data, no page is touched before it is used.
-  std::memset(panel, 0, first_slot);
-  const auto clear = [&](std::size_t offset, std::size_t stride, std::uint32_t slots) {
-    for (std::uint32_t i = 0; i < slots; ++i)
-      new (panel + offset + i * stride) Slot;
-  };
-  constexpr std::size_t note_stride = Board::note_bytes + sizeof(Slot);
-  clear(first_slot, note_stride, Board::note_slots);
-  clear(first_slot + Board::note_slots * note_stride, Board::chunk_bytes + 2 * line,
-        Board::chunk_slots);
+  bytes_ += shape.bytes();
+  clear(panel);
   return panel;
+}
+
+// Of the data, no page is touched before it is used.
+void Panels::clear(std::byte* panel) const {
+  new (panel + notes_passed) engine::Word;
+  new (panel + chunks_passed) engine::Word;
+  new (panel + left) engine::Word;
+  for (std::uint32_t i = 0; i < shape.notes; ++i)
+    new (panel + PanelShape::front + i * shape.note_stride()) Slot;
+  for (std::uint32_t i = 0; i < shape.chunks; ++i)
+    new (panel + shape.first_chunk() + i * shape.chunk_stride()) ChunkSlot;
 }
 
 void Panels::free(std::byte* panel) noexcept {
   engine_.networks().nearest().free(panel);
-  bytes_ -= Board::panel_bytes;
+  bytes_ -= shape.bytes();
 }
 
 // One that finds no place in the list stays until the network ends.
@@ -223,17 +225,30 @@ void Panels::list(base::CounterList& list) const {
            refused_);
 }
 
-void Boards::put(std::int32_t tag, std::unique_ptr<Board> board) {
+Board* Boards::begin(std::int32_t tag) {
   const auto at = static_cast<std::size_t>(tag);
-  if (at >= boards_.size()) boards_.resize(at + 1);
-  boards_[at] = {std::move(board), true};
+  if (at >= entries_.size()) [[unlikely]]
+    entries_.resize(at + 1);
+  Entry& entry = entries_[at];
+  if (entry.begun < 2) ++entry.begun;
+  return entry.board.get();
+}
+
+void Boards::put(std::int32_t tag, std::unique_ptr<Board> board) {
+  Entry& entry = entries_[static_cast<std::size_t>(tag)];
+  entry.board = std::move(board);
+  entry.tried = true;
+}
+
+void Boards::leave(std::int32_t tag, Panels& panels) noexcept {
+  if (find(tag) != nullptr) panels.retire(std::move(entries_[static_cast<std::size_t>(tag)].board));
 }
 
 void Boards::leave(Panels& panels) noexcept {
-  for (Entry& entry : boards_) {
+  for (Entry& entry : entries_) {
     if (entry.board != nullptr) panels.retire(std::move(entry.board));
   }
-  boards_.clear();
+  entries_.clear();
 }
 
 namespace {
@@ -250,9 +265,9 @@ std::vector<std::byte*> map_all(const Comm& comm, const Offer* offers, std::byte
     std::byte* panel = own;
     if (rank != comm.rank()) {
       const engine::Peer& peer = comm.shared->engine.peer((*comm.team->local)[rank]);
-      panel = offers[rank].made != 0
-                  ? peer.transport->mapped(*peer.link, offers[rank].panel, Board::panel_bytes)
-                  : nullptr;
+      panel = offers[rank].made != 0 ? peer.transport->mapped(*peer.link, offers[rank].panel,
+                                                              comm.shared->panels.shape.bytes())
+                                     : nullptr;
     }
     if (panel == nullptr) return {};
     panels.push_back(panel);

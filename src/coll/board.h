@@ -2,10 +2,10 @@
 #pragma once
 
 #include "coll/comm.h"
+#include "coll/panels.h"
 #include "coll/task.h"
 #include "engine/word_wait.h"
 
-#include <atomic>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -14,13 +14,18 @@
 
 namespace macadam::coll {
 
+using Position = std::uint64_t;
+
 // What a rank has written for others to read, in its panel. Data stand behind it.
 struct Slot {
-  std::atomic<std::uint32_t> written{0};  // the position of what is in it, + 1
-  std::atomic<std::uint32_t> combined{0}; // the same, of what the rank has put over its own piece
-  std::uint64_t bytes = 0;                // of all that this rank gives in the collective
+  engine::Word written;    // the position of what is in it, + 1
+  std::uint64_t bytes = 0; // of all that this rank gives in the collective
 };
-static_assert(sizeof(Slot) == 16);
+static_assert(sizeof(Slot) == note_head);
+struct ChunkSlot : Slot {
+  engine::Word combined; // as `written`, of what the rank has put over its own piece
+};
+static_assert(sizeof(ChunkSlot) <= chunk_head);
 
 // A ring of slots in each rank's panel. All ranks count its positions alike, whether they write
 // there or not, so nobody is told where to look; what stands at a position is written by its rank,
@@ -33,15 +38,15 @@ struct SlotRing {
   std::uint32_t slots; // a power of two
   std::size_t passed;  // offset in a panel of the position that its rank is known to have passed
 
-  std::uint32_t position = 0; // the next that this rank has not passed
-  std::uint32_t free_end = 0; // positions before this one may be written
+  Position position = 0; // the next that this rank has not passed
+  Position free_end = 0; // positions before this one may be written
 };
 
 // Waits until a peer has written a word; throws MPI_ERR_PROC_ABORTED if a rank of the team has
 // failed before.
 class [[nodiscard]] PeerWord : engine::WordWait {
  public:
-  PeerWord(const Comm& comm, const std::atomic<std::uint32_t>& what, std::uint32_t until)
+  PeerWord(const Comm& comm, const engine::Word& what, std::uint64_t until)
       : engine_(comm.shared->engine) {
     word = &what;
     value = until;
@@ -67,50 +72,44 @@ class [[nodiscard]] PeerWord : engine::WordWait {
 // communicator; those of another tag have a board of their own.
 class Board {
  public:
-  static constexpr std::size_t note_bytes = 17 * 64 - sizeof(Slot);
-  static constexpr std::size_t chunk_bytes = std::size_t{32} << 10;
-  static constexpr std::uint32_t note_slots = 64;
-  static constexpr std::uint32_t chunk_slots = 8;
-  static constexpr std::size_t panel_bytes =
-      2 * 64 + note_slots * (17 * 64) + chunk_slots * (chunk_bytes + 2 * 64);
-
-  // `panels`, by rank, are cleared and mapped.
+  // `panels`, by rank, are cleared and mapped, and have the shape of this process's.
   Board(const Comm& comm, std::vector<std::byte*> panels);
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  [[nodiscard]] Slot& slot(const SlotRing& ring, int rank, std::uint32_t position) const {
+  [[nodiscard]] Slot& slot(const SlotRing& ring, int rank, Position position) const {
     return *reinterpret_cast<Slot*>(panel(rank) + ring.offset +
                                     (position & (ring.slots - 1)) * ring.stride);
   }
-  [[nodiscard]] std::byte* data(const SlotRing& ring, int rank, std::uint32_t position) const {
+  [[nodiscard]] static ChunkSlot& chunk(Slot& slot) { return static_cast<ChunkSlot&>(slot); }
+  [[nodiscard]] std::byte* data(const SlotRing& ring, int rank, Position position) const {
     return reinterpret_cast<std::byte*>(&slot(ring, rank, position)) + ring.head;
   }
 
   // Whether this rank may write at a position; if not, make_room() waits for it.
-  [[nodiscard]] static bool has_room(const SlotRing& ring, std::uint32_t position) {
-    return static_cast<std::int32_t>(ring.free_end - position) > 0;
+  [[nodiscard]] static bool has_room(const SlotRing& ring, Position position) {
+    return position < ring.free_end;
   }
-  static Task make_room(Comm& comm, SlotRing& ring, std::uint32_t position);
+  static Task make_room(Comm& comm, SlotRing& ring, Position position);
   // Whether it may now, by what the others have passed meanwhile.
-  [[nodiscard]] bool find_room(SlotRing& ring, std::uint32_t position) const;
+  [[nodiscard]] bool find_room(SlotRing& ring, Position position) const;
 
   // What this rank has written at a position is there to be read, by all or by one.
-  void publish(const SlotRing& ring, std::uint32_t position, std::uint64_t bytes);
-  void publish_to(int reader, const SlotRing& ring, std::uint32_t position, std::uint64_t bytes);
-  void publish_combined(const SlotRing& ring, std::uint32_t position);
+  void publish(const SlotRing& ring, Position position, std::uint64_t bytes);
+  void publish_to(int reader, const SlotRing& ring, Position position, std::uint64_t bytes);
+  void publish_combined(const SlotRing& ring, Position position);
   [[nodiscard]] PeerWord written(const Comm& comm, const SlotRing& ring, int from,
-                                 std::uint32_t position) const {
+                                 Position position) const {
     return {comm, slot(ring, from, position).written, position + 1};
   }
   [[nodiscard]] PeerWord combined(const Comm& comm, const SlotRing& ring, int from,
-                                  std::uint32_t position) const {
-    return {comm, slot(ring, from, position).combined, position + 1};
+                                  Position position) const {
+    return {comm, chunk(slot(ring, from, position)).combined, position + 1};
   }
 
   // A rank that has not come so far; none: -1.
-  [[nodiscard]] int not_written(const SlotRing& ring, std::uint32_t position) const;
-  [[nodiscard]] int not_combined(const SlotRing& ring, std::uint32_t position) const;
+  [[nodiscard]] int not_written(const SlotRing& ring, Position position) const;
+  [[nodiscard]] int not_combined(const SlotRing& ring, Position position) const;
 
   // This rank needs nothing any more that stands at the next `count` positions.
   void pass(SlotRing& ring, std::uint32_t count = 1);
@@ -134,16 +133,16 @@ class Board {
   [[nodiscard]] std::byte* panel(int rank) const {
     return peers_[static_cast<std::size_t>(rank)].panel;
   }
-  [[nodiscard]] std::atomic<std::uint32_t>& word(int rank, std::size_t offset) const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(panel(rank) + offset);
+  [[nodiscard]] engine::Word& word(int rank, std::size_t offset) const {
+    return *reinterpret_cast<engine::Word*>(panel(rank) + offset);
   }
   void wake(int rank) const {
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
     peer.network->wake_peer(*peer.link);
   }
   void wake_all() const;
-  template <auto Word>
-  [[nodiscard]] int behind(const SlotRing& ring, std::uint32_t position) const;
+  template <class WordOf>
+  [[nodiscard]] int behind(const SlotRing& ring, Position position, WordOf&& word_of) const;
 
   int rank_;
   std::vector<Peer> peers_;
@@ -164,30 +163,36 @@ class Turn {
   bool ended_ = false;
 };
 
-// The boards of a communicator, by the tags of its collectives.
+// The boards of a communicator, by the tags of its collectives. One is made at the first blocking
+// collective, and at the second of any other tag: many programs start a nonblocking or persistent
+// one but once, and messages do for that.
 class Boards {
  public:
-  // Null: there is none (yet).
+  // A collective with this tag begins, the next on this rank. Null: it has no board (yet).
+  [[nodiscard]] Board* begin(std::int32_t tag);
+  // Whether that one is to make it, or has tried to.
+  [[nodiscard]] bool is_due(std::int32_t tag) const {
+    const Entry& entry = entries_[static_cast<std::size_t>(tag)];
+    return !entry.tried && (tag == 0 || entry.begun > 1);
+  }
   [[nodiscard]] Board* find(std::int32_t tag) const {
     const auto at = static_cast<std::size_t>(tag);
-    return at < boards_.size() ? boards_[at].board.get() : nullptr;
-  }
-  // Whether the ranks have tried to make one.
-  [[nodiscard]] bool tried(std::int32_t tag) const {
-    const auto at = static_cast<std::size_t>(tag);
-    return at < boards_.size() && boards_[at].tried;
+    return at < entries_.size() ? entries_[at].board.get() : nullptr;
   }
   // Null: it cannot be made.
   void put(std::int32_t tag, std::unique_ptr<Board> board);
+  // Nothing comes with this tag any more.
+  void leave(std::int32_t tag, Panels& panels) noexcept;
   // The communicator is freed.
   void leave(Panels& panels) noexcept;
 
  private:
   struct Entry {
     std::unique_ptr<Board> board;
+    std::uint8_t begun = 0; // at most 2
     bool tried = false;
   };
-  std::vector<Entry> boards_;
+  std::vector<Entry> entries_;
 };
 
 class Collective;

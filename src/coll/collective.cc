@@ -8,8 +8,8 @@ namespace macadam::coll {
 void Collective::begin() noexcept {
   complete_ = false;
   error_ = nullptr;
-  if (boards != nullptr) board = boards->find(tag);
   try {
+    if (boards != nullptr) board = boards->begin(tag);
     task_ = run_(*this);
   } catch (...) {
     task_ = Task();

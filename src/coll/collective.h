@@ -51,9 +51,7 @@ class Collective : public Comm {
   void begin() noexcept;
 
   // Whether a board might be made for this one, which has none.
-  [[nodiscard]] bool needs_board() const {
-    return board == nullptr && boards != nullptr && !boards->tried(tag);
-  }
+  [[nodiscard]] bool needs_board() const { return boards != nullptr && boards->is_due(tag); }
 
   // This process's part is done.
   [[nodiscard]] bool complete() const { return complete_; }

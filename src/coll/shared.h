@@ -72,7 +72,7 @@ template <class Write, class Read>
 Task flow(Comm& comm, std::uint64_t bytes, Steps steps, Write write, Read read) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
-  const std::uint32_t first = chunks.position;
+  const Position first = chunks.position;
   std::uint32_t wrote = 0;
   for (std::uint32_t step = 0; step < steps.count;) {
     bool moved = false;

@@ -19,7 +19,7 @@ Task barrier_shared(Comm& comm) {
   Board& board = *comm.board;
   Turn turn(comm);
   SlotRing& notes = board.notes;
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   board.publish(notes, note, 0);
   for (int distance = 1; distance < comm.size(); ++distance)
@@ -36,7 +36,7 @@ Task bcast_shared(Comm& comm, Data data, int root) {
   Turn turn(comm);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   const bool gives = comm.rank() == root;
   ByteStream stream(data);
   if (gives) {
@@ -57,7 +57,7 @@ Task bcast_shared(Comm& comm, Data data, int root) {
   board.pass(notes);
   const Steps steps(bytes > notes.room ? bytes : 0, chunks.room, least_step);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
-    const std::uint32_t at = chunks.position;
+    const Position at = chunks.position;
     if (gives) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
       stream.read(steps.begin(step), board.data(chunks, root, at), steps.units(step));
@@ -79,7 +79,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   Turn turn(comm);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   const int n = comm.size();
   const bool takes = comm.rank() == root;
   const Steps steps(bytes > notes.room ? bytes : 0, chunks.room, least_step);
@@ -90,7 +90,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
     board.publish_to(root, notes, note, bytes);
     board.pass(notes);
     for (std::uint32_t step = 0; step < steps.count; ++step) {
-      const std::uint32_t at = chunks.position;
+      const Position at = chunks.position;
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
       stream.read(steps.begin(step), board.data(chunks, comm.rank(), at), steps.units(step));
       board.publish_to(root, chunks, at, bytes);
@@ -109,7 +109,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   }
   board.pass(notes);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
-    const std::uint32_t at = chunks.position;
+    const Position at = chunks.position;
     for (int distance = 1; distance < n; ++distance) {
       const int from = (root + distance) % n;
       co_await board.written(comm, chunks, from, at);
@@ -129,7 +129,7 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
   Turn turn(comm);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   const int n = comm.size();
   const auto own = static_cast<std::size_t>(comm.rank());
   const bool gives = comm.rank() == root;
@@ -156,7 +156,7 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
   }
   board.pass(notes);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
-    const std::uint32_t at = chunks.position;
+    const Position at = chunks.position;
     if (gives) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
       write_all(board.data(chunks, root, at), steps.begin(step), steps.units(step), steps.each);
@@ -181,7 +181,7 @@ Task exchange_shared(Comm& comm, std::uint64_t bytes, Steps steps, Write write, 
   SlotRing& notes = board.notes;
   const int n = comm.size();
   const int rank = comm.rank();
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) write(0, board.data(notes, rank, note));
   board.publish(notes, note, bytes);
@@ -195,7 +195,7 @@ Task exchange_shared(Comm& comm, std::uint64_t bytes, Steps steps, Write write, 
   }
   board.pass(notes);
   if (steps.count > 0) {
-    const std::uint32_t first = board.chunks.position;
+    const Position first = board.chunks.position;
     co_await flow(comm, bytes, steps, write, [&](std::uint32_t step) {
       for (int distance = 1; distance < n; ++distance) {
         const int from = (rank + distance) % n;

@@ -45,7 +45,7 @@ Steps steps_of(const Board& board, const Data& vector, std::size_t most_bytes) {
 bool can_share(const Comm& comm, const datatype::Type& type) {
   return type.contiguous() && type.extent() == type.size() && type.size() > 0 &&
          static_cast<std::size_t>(type.size()) * static_cast<std::size_t>(comm.size()) <=
-             Board::chunk_bytes;
+             comm.shared->panels.shape.chunk_bytes;
 }
 
 // The root combines what the others have written; they are done when their last data are there.
@@ -58,7 +58,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   SlotRing& chunks = board.chunks;
   const int n = comm.size();
   const int rank = comm.rank();
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   const Steps steps = steps_of(board, mine, chunks.room);
   const std::size_t size = size_of(mine);
   // The root's own data are in its panel, too, where the result takes their place.
@@ -84,7 +84,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   }
   board.pass(notes);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
-    const std::uint32_t at = chunks.position;
+    const Position at = chunks.position;
     const std::size_t begin = steps.begin(step);
     const std::size_t count = steps.units(step);
     if (writes) {
@@ -115,7 +115,7 @@ Task allreduce_in_chunks(Comm& comm, Data mine, Data result, const datatype::Op&
   const int n = comm.size();
   const int rank = comm.rank();
   const std::size_t size = size_of(mine);
-  const std::uint32_t first = chunks.position;
+  const Position first = chunks.position;
   const auto pieces = [&](std::uint32_t step) {
     return Pieces{static_cast<MPI_Count>(steps.units(step)), n};
   };
@@ -191,7 +191,7 @@ Task allreduce_by_both(Comm& comm, Data mine, Data result, const datatype::Op& o
   const SlotRing& chunks = board.chunks;
   const int rank = comm.rank();
   const std::size_t size = size_of(mine);
-  const std::uint32_t first = chunks.position;
+  const Position first = chunks.position;
   const bool in_place = mine.address == result.address;
   co_await flow(
       comm, mine.bytes(), steps,
@@ -221,7 +221,7 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   SlotRing& notes = board.notes;
   const int n = comm.size();
   const int rank = comm.rank();
-  const std::uint32_t note = notes.position;
+  const Position note = notes.position;
   const Steps steps = steps_of(board, mine, board.chunks.room);
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
@@ -258,8 +258,8 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   const int n = comm.size();
   const int rank = comm.rank();
   const std::size_t size = size_of(mine);
-  const std::uint32_t note = notes.position;
-  const std::uint32_t first = chunks.position;
+  const Position note = notes.position;
+  const Position first = chunks.position;
   const auto count_of = [&](int of) {
     return static_cast<std::size_t>(blocks.regular() ? blocks.count : blocks.counts[of]);
   };

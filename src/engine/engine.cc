@@ -72,6 +72,20 @@ bool Engine::has_to_do_with(Rank first, Rank processes) const {
   return found;
 }
 
+// Receives that have their message end by themselves, as do sends without an owner.
+bool Engine::is_used_for(Rank first, Rank processes) const {
+  bool found = false;
+  const auto look = [&](const Peer* peer, bool used) {
+    found = found || (used && peer != nullptr && peer->rank - first < processes);
+  };
+  for_each_send([&](const SendRequest& send) { look(send.peer, !send.detached); });
+  matcher_.for_each_posted([&](const ReceiveRequest& receive) { look(receive.peer, true); });
+  for_each_rendezvous_receive(
+      [&](const ReceiveRequest& receive) { look(receive.peer, !receive.detached); });
+  partitioned_.for_each_running([&](const Partitioned& round, bool) { look(round.peer, true); });
+  return found;
+}
+
 // Messages that nobody has received go with the peer.
 bool Engine::forget(Rank first, Rank processes) {
   std::vector<Message*> left;

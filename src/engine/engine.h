@@ -78,8 +78,16 @@ class Engine final : public Sink {
 
   // So many processes are known now: nothing comes from the later ones, or goes there, before.
   void know(Rank processes);
-  // Whether anything is under way to or from one of these processes.
+  // Whether anything is under way to or from one of these processes; and whether somebody waits for
+  // such an operation, or may.
   [[nodiscard]] bool has_to_do_with(Rank first, Rank processes) const;
+  [[nodiscard]] bool is_used_for(Rank first, Rank processes) const;
+  // Cancels the sends that nobody waits for, of those that are `wanted`.
+  template <class Wanted>
+  void call_off(Wanted&& wanted) {
+    for (SendRequest& send : sends_)
+      if (send.detached && wanted(send)) cancel(send);
+  }
   // They are not talked to any more, and their numbers are for others: true once that is done. To
   // be asked again between polls.
   bool forget(Rank first, Rank processes);

@@ -15,6 +15,8 @@ enum class Mutant : std::uint8_t {
   stale_ready,           // the sender uses an announcement of an earlier ordinal
   revoked_permit,        // ... and one that was taken back
   partition_too_early,   // a partition is sent before the receiver has begun the round
+  board_one_late,        // of a board, a slot is written when not all have passed it
+  board_unwritten,       // ... and one is read when all but one have written theirs
 };
 
 #ifdef MACADAM_MUTANT

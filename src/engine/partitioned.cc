@@ -198,8 +198,8 @@ void PartitionedTable::post_left() noexcept {
 // A partition that cannot be sent ends the round of both sides with an error; the others go their
 // way.
 void PartitionedTable::post(PartitionedSend& send, std::uint32_t partition) noexcept {
-  if (send.refused != MPI_SUCCESS) {
-    send.error = send.refused;
+  if (send.is_passed() || send.refused != MPI_SUCCESS) {
+    send.error = send.refused != MPI_SUCCESS ? send.refused : MPI_ERR_NO_MEM;
     return count(send);
   }
   if (SendRequest* const fragment = make_part(send, partition))

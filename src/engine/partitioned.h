@@ -87,6 +87,10 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
            (is_mutant(Mutant::partition_too_early) && opened != 0);
   }
 
+  // The receiver has begun the next round, while this one has partitions to be sent: it lacked
+  // memory for this one, which it has refused.
+  [[nodiscard]] bool is_passed() const { return static_cast<std::int32_t>(opened - started) > 0; }
+
   // Marks a partition as ready; false if it was already. The one thing that threads do without the
   // lock: the last access of the caller to this object.
   bool mark(std::uint32_t partition) {
@@ -98,7 +102,7 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
   std::unique_ptr<std::atomic<std::uint64_t>[]> marked; // a bit for each partition, of this round
   std::vector<std::uint64_t> posted;                    // those that are on their way
   std::uint32_t started = 0;                            // rounds begun here
-  std::uint32_t opened = 0;                             // ... and by the receiver: may be one ahead
+  std::uint32_t opened = 0;                             // ... and by the receiver: may be ahead
   bool by_messages = false;                             // the receiver cannot name its memory
   std::int32_t refused = MPI_SUCCESS;                   // ... or lacks it: the error of the round
 };

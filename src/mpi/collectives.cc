@@ -37,12 +37,20 @@ void destroy(Process& self, LayerRequest& request) {
   give_back(self.instance->requests.collectives, static_cast<CollectiveRequest&>(request));
 }
 
+void destroy_persistent(Process& self, LayerRequest& request) {
+  auto& comm = *static_cast<Communicator*>(request.owner);
+  const std::int32_t tag = static_cast<CollectiveRequest&>(request).operation.tag;
+  comm.boards.leave(tag, self.instance->coll->panels);
+  destroy(self, request);
+}
+
 void start_again(Process&, LayerRequest& request) {
   static_cast<CollectiveRequest&>(request).operation.begin();
 }
 
 constexpr RequestClass nonblocking{"nonblocking collective", destroy, nullptr, nullptr, failure};
-constexpr RequestClass persistent{"persistent collective", destroy, start_again, nullptr, failure};
+constexpr RequestClass persistent{"persistent collective", destroy_persistent, start_again, nullptr,
+                                  failure};
 
 void on_end(Collective& operation, void* argument) noexcept {
   auto& request = *static_cast<CollectiveRequest*>(argument);

@@ -162,24 +162,24 @@ void refuse_predefined(const Communicator& comm) {
   }
 }
 
-// Whether a message of the communicator is under way, or a receive waits for one. Collectives that
-// have begun and are not complete always have such. Requests alone do not tell: those that are
-// inactive, or complete and not yet waited for, may stay for long.
-bool communicates(const engine::Engine& engine, const Communicator& comm) {
+} // namespace
+
+// Collectives that have begun and are not complete always have such. Requests alone do not tell:
+// those that are inactive, or complete and not yet waited for, may stay for long.
+bool communicates(const engine::Engine& engine, const Communicator& comm, Owners owners) {
   bool found = false;
   const auto look = [&](const engine::Request& request, const Envelope& envelope) {
-    found = found || (!request.complete && envelope.context - comm.p2p.context < sub_contexts);
+    found = found || (!request.complete && (owners == Owners::any || !request.detached) &&
+                      comm.has_context(envelope.context));
   };
   engine.for_each_send([&](const auto& send) { look(send, send.envelope); });
   engine.matcher().for_each_posted([&](const auto& receive) { look(receive, receive.envelope); });
   engine.for_each_rendezvous_receive([&](const auto& receive) { look(receive, receive.envelope); });
   engine.partitioned().for_each_running([&](const engine::Partitioned& round, bool) {
-    found = found || round.envelope.context - comm.p2p.context < sub_contexts;
+    found = found || comm.has_context(round.envelope.context);
   });
   return found;
 }
-
-} // namespace
 
 void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data,
                 std::size_t bytes) {
@@ -377,9 +377,10 @@ void comm_free(Process& self, MPI_Comm* comm) {
 void comm_disconnect(Process& self, MPI_Comm* comm) {
   auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
   refuse_predefined(object);
-  self.instance->wait_until([&] { return !communicates(*self.instance->engine, object); });
+  const Owners owners = is_joint(object) ? Owners::some : Owners::any; // part() sees to the rest
+  self.instance->wait_until([&] { return !communicates(*self.instance->engine, object, owners); });
   std::vector<std::uint32_t> jobs; // that nothing is left of
-  if (is_joint(object) && part(self, object)) jobs = other_jobs(self, object);
+  if (is_joint(object)) jobs = part(self, object);
   comm_free(self, comm);
   forget(self, jobs);
 }

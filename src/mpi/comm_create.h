@@ -30,6 +30,11 @@ void swap_bytes(Process& self, Communicator& comm, SubContext sub_context, int p
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
                      std::size_t bytes);
 
+// Whether a message of the communicator is under way, or a receive waits for one. `some`: such that
+// somebody waits for its end.
+enum class Owners { any, some };
+bool communicates(const engine::Engine& engine, const Communicator& comm, Owners owners);
+
 // The part of the ranks that pass the same color, ordered by key and then by old rank. Null if
 // color is MPI_UNDEFINED, or if an intercommunicator's other group has no rank of that color.
 Communicator* split(Process& self, Communicator& comm, int color, int key);

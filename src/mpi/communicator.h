@@ -64,6 +64,10 @@ struct Communicator : base::Object, base::ListNode<> {
   // Ranks that a message can be sent to: the remote group of an intercommunicator.
   [[nodiscard]] int peers() const { return p2p.peers->size(); }
   [[nodiscard]] bool inter() const { return remote != nullptr; }
+  // Whether messages with this context are its own.
+  [[nodiscard]] bool has_context(std::uint64_t context) const {
+    return context - p2p.context < sub_contexts;
+  }
   [[nodiscard]] engine::Peer& peer(engine::Engine& engine, int to) const {
     return engine.peer((*p2p.peers)[to]);
   }

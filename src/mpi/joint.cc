@@ -325,8 +325,19 @@ void for_each_foreign(Process& self, const Communicator& comm, Visit&& visit) {
       if (KnownJob* const job = self.jobs.of(group->ranks[i])) visit(*job, group->ranks[i], *group);
 }
 
-// Whether no other group of this process has any of the communicator's other jobs, and it has
-// talked to none of these jobs' processes but members.
+// Numbers of the other jobs that the communicator has processes of.
+std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
+  std::vector<std::uint32_t> numbers;
+  for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
+    const std::uint32_t number = job.job->number();
+    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  });
+  return numbers;
+}
+
+// Whether no other group of this process has any of the communicator's other jobs, it has talked to
+// none of these jobs' processes but members, and the program has no operation with them under way.
+// Such a one on this communicator there is none.
 bool is_last(Process& self, Communicator& comm) {
   bool last = comm.references == 1;
   std::unordered_map<const KnownJob*, std::uint64_t> members;
@@ -336,31 +347,37 @@ bool is_last(Process& self, Communicator& comm) {
     all.insert(rank);
     last = last && group.references == 1; // or else a communicator or handle shares it
   });
+  const engine::Engine& engine = *self.instance->engine;
   for (const auto& [job, count] : members)
-    last =
-        last && job->uses == count && !self.instance->engine->has_to_do_with(job->first, job->size);
-  self.instance->engine->peers().for_each([&](const engine::Peer& peer) {
+    last = last && job->uses == count && !engine.is_used_for(job->first, job->size);
+  engine.peers().for_each([&](const engine::Peer& peer) {
     const KnownJob* const job = self.jobs.of(peer.rank);
     if (job != nullptr && members.contains(job)) last = last && all.contains(peer.rank);
   });
   return last;
 }
 
-// What the last messages have left (copies that are still to be read, answers) ends by itself, but
-// for what the program has under way with these jobs elsewhere: that is not waited for.
-void let_leftovers_end(Process& self, Communicator& comm) {
-  constexpr double longest = 20e-3; // seconds
-  constexpr unsigned look_us = 1000;
-  Instance& instance = *self.instance;
-  const double until = instance.nearest().now() + longest;
-  const auto busy = [&] {
-    bool found = false;
-    for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
-      found = found || instance.engine->has_to_do_with(job.first, job.size);
-    });
-    return found;
-  };
-  instance.wait_until([&] { return !busy() || instance.nearest().now() > until; }, look_us);
+constexpr unsigned look_for_leftovers_us = 1000;
+
+// Nobody receives from the communicator any more. What was received ends by itself (copies that are
+// still read, answers); messages that were not are called off.
+void let_leftovers_end(Process& self, const Communicator& comm) {
+  engine::Engine& engine = *self.instance->engine;
+  engine.call_off(
+      [&](const engine::SendRequest& s) { return comm.has_context(s.envelope.context); });
+  self.instance->wait_until([&] { return !communicates(engine, comm, Owners::any); },
+                            look_for_leftovers_us);
+}
+
+// The same of other communicators with these jobs, which are all freed.
+void let_leftovers_end(Process& self, const std::vector<std::uint32_t>& jobs) {
+  engine::Engine& engine = *self.instance->engine;
+  for (const std::uint32_t number : jobs) {
+    const KnownJob& job = *self.jobs.find(number);
+    engine.call_off([&](const engine::SendRequest& send) { return job.has(send.peer->rank); });
+    self.instance->wait_until([&] { return !engine.has_to_do_with(job.first, job.size); },
+                              look_for_leftovers_us);
+  }
 }
 
 // A word sent and heard along a binomial tree of a group: each waits for a few processes that it
@@ -406,30 +423,9 @@ class Parting {
   std::uint8_t word_;
 };
 
-// Waits until the networks have let go of the job, whose processes do the same.
-void forget(Process& self, KnownJob& job) {
-  engine::Engine& engine = *self.instance->engine;
-  boot::Processes& processes = self.runtime->processes();
-  processes.hide(*job.job);
-  constexpr unsigned look_us = 1'000;
-  self.instance->wait_until([&] { return engine.forget(job.first, job.size); }, look_us);
-  processes.remove(*job.job);
-}
-
-} // namespace
-
-std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
-  std::vector<std::uint32_t> numbers;
-  for_each_foreign(self, comm, [&](const KnownJob& job, Rank, const Group&) {
-    const std::uint32_t number = job.job->number();
-    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
-  });
-  return numbers;
-}
-
-bool part(Process& self, Communicator& comm) {
-  let_leftovers_end(self, comm);
-  Parting inside(self, comm.inside, is_last(self, comm) ? 1 : 0);
+// Whether all of the communicator have come and say yes.
+bool swap_words(Process& self, Communicator& comm, bool mine) {
+  Parting inside(self, comm.inside, mine ? 1 : 0);
   inside.gather();
   std::uint8_t word = inside.word();
   if (comm.inter() && comm.rank() == 0) {
@@ -442,6 +438,45 @@ bool part(Process& self, Communicator& comm) {
   }
   inside.release(comm.rank() == 0 ? word : 1);
   return inside.word() != 0;
+}
+
+// Waits until the networks have let go of the job, whose processes do the same.
+void forget(Process& self, KnownJob& job) {
+  engine::Engine& engine = *self.instance->engine;
+  boot::Processes& processes = self.runtime->processes();
+  processes.hide(*job.job);
+  constexpr unsigned look_us = 1'000;
+  self.instance->wait_until([&] { return engine.forget(job.first, job.size); }, look_us);
+  processes.remove(*job.job);
+}
+
+// Nobody is there to agree with.
+bool has_ended(const KnownJob& job) {
+  bool all = true;
+  for (int rank = 0; rank < static_cast<int>(job.size); ++rank) {
+    const boot::Life life = job.job->life(rank);
+    all = all && (life == boot::Life::failed || life == boot::Life::over);
+  }
+  return all;
+}
+
+// Twice: what is under way may be called off once all are here and nobody has another communicator,
+// and forgotten once nobody has anything under way.
+bool agree_to_forget(Process& self, Communicator& comm) {
+  const bool is_all = swap_words(self, comm, is_last(self, comm));
+  let_leftovers_end(self, comm);
+  if (!is_all) return false;
+  let_leftovers_end(self, other_jobs(self, comm));
+  return swap_words(self, comm, true);
+}
+
+} // namespace
+
+std::vector<std::uint32_t> part(Process& self, Communicator& comm) {
+  std::vector<std::uint32_t> jobs = other_jobs(self, comm);
+  if (!agree_to_forget(self, comm))
+    std::erase_if(jobs, [&](std::uint32_t job) { return !has_ended(*self.jobs.find(job)); });
+  return jobs;
 }
 
 // In the order of contexts, which is the same everywhere.

@@ -64,18 +64,16 @@ inline bool is_joint(const Communicator& comm) {
 }
 
 // All processes of the communicator have come so far, or have ended. Nobody is left waiting by
-// others that end meanwhile. True if all say so of each other: this communicator is the last that
-// they have in common with any process of the other jobs.
-bool part(Process& self, Communicator& comm);
+// others that end meanwhile. Gives the numbers of the other jobs that nobody needs to know once the
+// communicator is gone: all of them, if all processes say of each other that it is the last that
+// they have in common, or else those that have ended.
+std::vector<std::uint32_t> part(Process& self, Communicator& comm);
 // The same for all that have such a communicator, in MPI_Finalize.
 void part_all(Process& self);
-// What part() has said is true, and the communicator is gone: of its processes those of other jobs
-// are not known any more.
+// The communicator is gone, of which part() has given these.
 void forget(Process& self, const std::vector<std::uint32_t>& jobs);
 // An instance has ended.
 void forget_all(Process& self);
-// Numbers of the other jobs that the communicator has processes of.
-std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm);
 
 // --- Of the template -----------------------------------------------------------------------------
 

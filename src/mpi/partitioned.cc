@@ -117,8 +117,8 @@ PartitionedRequest& find(MPI_Request handle, const RequestClass& sort) {
   return static_cast<PartitionedRequest&>(found);
 }
 
-// The same for sending, in a round. With MPI_PROC_NULL a round may be over while partitions are still
-// marked.
+// The same for sending, in a round. With MPI_PROC_NULL a round may be over while partitions are
+// still marked.
 PartitionedRequest& find_ready(MPI_Request handle) {
   PartitionedRequest& request = find(handle, partitioned_send);
   if (request.send != nullptr && !request.active) {

@@ -2,6 +2,7 @@
 #include "mpi/report.h"
 
 #include "mpi/process.h"
+#include "mpi/window.h"
 
 #include <nlohmann/json.hpp>
 
@@ -246,6 +247,46 @@ void describe_collectives(const Process& self, Json& report) {
   }
 }
 
+// A window's name, or its place in the order in which rank 0 of it made communicators.
+std::string name_of(const Window& window) {
+  if (!window.name.empty()) return "window " + window.name;
+  const std::uint64_t context = window.comm->p2p.context;
+  return fmt::format("window {} of rank {}", (context & 0xffffffff) / sub_contexts, context >> 32);
+}
+
+// Fences, which are counted and met as collectives are; and locks that are held or waited for.
+void describe_windows(const Process& self, Json& report) {
+  Json& rows = report["windows"] = Json::array();
+  for (const Window& window : self.instance->windows.live) {
+    if (rows.size() == most_rows) return;
+    const std::string name = name_of(window);
+    const rma::Window::Standing standing = window.rma.standing();
+    // The communicator is the window's own; its collectives have its own number.
+    const std::uint64_t id = window.comm->p2p.context + 1;
+    if (standing.fences > 0) report["called"].push_back({{"id", id}, {"count", standing.fences}});
+    if (standing.in_fence)
+      report["collectives"].push_back({{"id", id},
+                                       {"comm", name},
+                                       {"function", "MPI_Win_fence"},
+                                       {"number", standing.fences},
+                                       {"members", members_of(*window.comm)}});
+    const auto in_job = [&](int rank) { return (*window.comm->p2p.local)[rank]; };
+    Json holds = Json::array();
+    window.rma.for_each_lock([&](int rank, bool exclusive) {
+      if (holds.size() < most_rows)
+        holds.push_back({{"rank", in_job(rank)}, {"exclusive", exclusive}});
+    });
+    const bool waits = standing.awaits_lock_of >= 0;
+    if (holds.empty() && !waits) continue;
+    Json row = {{"id", window.comm->p2p.context}, {"name", name}, {"holds", std::move(holds)}};
+    if (waits) {
+      row["waits_for"] = in_job(standing.awaits_lock_of);
+      row["members"] = members_of(*window.comm);
+    }
+    rows.push_back(std::move(row));
+  }
+}
+
 } // namespace
 
 std::string name_of(const Process& self, std::uint64_t context) {
@@ -268,6 +309,7 @@ std::string hang_report(Process& self) {
   Json& connections = report["connections"] = Json::array();
 
   describe_collectives(self, report);
+  describe_windows(self, report);
   engine.matcher().for_each_posted([&](const engine::ReceiveRequest& receive) {
     if (posted.size() == most_rows) return;
     Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "source");

@@ -175,6 +175,7 @@ void free(Process& self, MPI_Request* handle) {
   case Role::send:
   case Role::receive:
     if (request.complete) return give_up(self, request);
+    request.detached = true;
     request.argument = &self;
     request.continuation = [](Request& done, void* process) noexcept {
       give_up(*static_cast<Process*>(process), done);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/list.h"
 #include "base/object.h"
 #include "base/slab.h"
 #include "mpi/request.h"
@@ -32,7 +33,7 @@ class ProcessWaiting final : public rma::Waiting {
 };
 
 // A window: MPI's side of it, around rma::Window.
-struct Window : base::Object {
+struct Window : base::Object, base::ListNode<> {
   // `comm` is a communicator of its own, whose reference it takes over.
   Window(Process& self, Communicator& comm, int flavor);
   Window(const Window&) = delete;
@@ -75,6 +76,7 @@ struct AccessRequest final : LayerRequest, rma::Operation {
 // The windows of a process.
 struct Windows {
   base::Slab<Window> all;
+  base::List<Window> live;
   base::Slab<AccessRequest> accesses;
   rma::Counters counters;
 };

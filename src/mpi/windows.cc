@@ -98,6 +98,7 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
   }
   Communicator& own = duplicate_ranks(self, comm, "a window");
   Window& window = *self.instance->windows.all.make(self, own, flavor);
+  self.instance->windows.live.push_back(window);
   window.errhandler = &share(self, self.errors_are_fatal);
   for (const Hint& hint : known_hints)
     window.hints.emplace_back(hint.key, hint.value);
@@ -110,6 +111,7 @@ void discard(Process& self, Window& window) {
   if (window.allocated != nullptr) self.instance->nearest().free(window.allocated);
   drop(self, window.errhandler);
   release(self, *window.comm);
+  base::List<Window>::erase(window);
   give_back(self.instance->windows.all, window);
 }
 

@@ -49,6 +49,7 @@ void Window::send_notification(Target& target, std::size_t which, std::uint32_t 
 // writes. Each pair of ranks meets in one step only, so a counter for a pair is enough.
 void Window::meet_all() {
   const std::uint32_t now = ++fences_;
+  const Marked marked(in_fence_, true);
   const std::size_t fenced =
       offsetof(NotificationCounters, fenced) + now % 2 * sizeof(NotificationCounters::fenced[0]);
   const int n = size();

@@ -107,6 +107,9 @@ void Window::give_bulk(Target& target, std::uint64_t ticket) {
 // asks after all of them, one after the other.
 void Window::wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket) {
   ++counters_.locks_waited;
+  static_assert(offsetof(Control, window) == 0);
+  const bool of_window = turn < sizeof(TicketLock);
+  const Marked marked(awaits_lock_of_, of_window ? target.rank : -1);
   const Target* lost = nullptr;
   FailureProbe failure_probe;
   int asked = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <utility>
+
 namespace macadam::rma {
 
 // How the layer above waits: it has the progress of the whole process in hand.
@@ -30,6 +32,20 @@ class Waiting {
   static bool call(void* done) {
     return (*static_cast<Done*>(done))();
   }
+};
+
+// What a process waits for, for those who ask it meanwhile.
+template <class T>
+class Marked {
+ public:
+  Marked(T& place, T value) : place_(place), before_(std::exchange(place, value)) {}
+  Marked(const Marked&) = delete;
+  Marked& operator=(const Marked&) = delete;
+  ~Marked() { place_ = before_; }
+
+ private:
+  T& place_;
+  const T before_;
 };
 
 } // namespace macadam::rma

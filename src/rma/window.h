@@ -182,6 +182,20 @@ class Window {
   void start(std::vector<int> targets, bool unchecked);
   void complete();
 
+  // For the hang report, where an epoch stands: ranks of the window.
+  struct Standing {
+    std::uint32_t fences = 0; // begun so far
+    bool in_fence = false;
+    int awaits_lock_of = -1; // none
+  };
+  [[nodiscard]] Standing standing() const { return {fences_, in_fence_, awaits_lock_of_}; }
+  // The locks that this process holds: of which rank, whether alone.
+  template <class Visit>
+  void for_each_lock(Visit&& visit) const {
+    for (const Target* const target : touched_)
+      if (target->held != Held::nothing) visit(target->rank, target->held == Held::exclusive);
+  }
+
  private:
   enum class Access : std::uint8_t { none, fence, started, locks, all_locked };
 
@@ -322,6 +336,8 @@ class Window {
   std::size_t locks_ = 0;  // held, in Access::locks
   unsigned idle_flushes_ = 0;
   std::uint32_t fences_ = 0;
+  bool in_fence_ = false;
+  int awaits_lock_of_ = -1;
   bool exposed_ = false; // to `origins_`, by post()
   std::vector<int> origins_;
   std::vector<int> targets_started_; // of start()

@@ -13,6 +13,9 @@
  * so long for a message of rank 0
  * collective  rank 1 ends while the others are in their third barrier
  * different   rank 0 is in a barrier, the others in broadcasts
+ * lock        rank 1 holds a lock of rank 0 and waits for a message, the others wait for the lock
+ * lock-silent the same, but rank 1 computes
+ * fence       rank 1 ends while the others are in their second fence
  */
 #include <mpi.h>
 
@@ -24,6 +27,7 @@
 enum { longest = 300000 };
 
 static int rank, size;
+static double* number_of_mine; /* memory of a window */
 
 static void hello(void) {
   int *appnum, found;
@@ -175,6 +179,20 @@ int main(int argc, char** argv) {
       MPI_Barrier(MPI_COMM_WORLD);
     else /* another root each */
       MPI_Bcast(&value, 1, MPI_INT, size - rank, MPI_COMM_WORLD);
+  } else if (strncmp(action, "lock", 4) == 0) {
+    MPI_Win win;
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &win);
+    MPI_Win_set_name(win, "temperatures");
+    if (rank == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1 && strcmp(action, "lock") == 0) wait_for(0, 1);
+    if (rank == 1) pause();
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  } else if (strcmp(action, "fence") == 0) {
+    MPI_Win win;
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &win);
+    MPI_Win_fence(0, win);
+    if (rank != 1) MPI_Win_fence(0, win);
   } else if (strcmp(action, "circle") == 0) {
     if (argc > 2 && strcmp(argv[2], "-") != 0) MPI_Comm_set_name(MPI_COMM_WORLD, argv[2]);
     if (argc > 3) printf("%s", argv[3]); /* not flushed */

@@ -2,6 +2,7 @@
 // The two pages that mpiexec prints, from the texts of the ranks.
 #include "boot/job_report.h"
 #include "tools/mpiexec/hang_report.h"
+#include "tools/mpiexec/stacks.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -125,6 +126,54 @@ TEST(HangReport, NamesCollectivesThatDiffer) {
   EXPECT_TRUE(contains(page,
                        "    rank 1 is in MPI_Barrier on w, number 4 of its collectives; rank 0 "
                        "has not entered it: it waits in MPI_Bcast\n"));
+}
+
+TEST(HangReport, SaysWhoHoldsALock) {
+  const std::string wants =
+      R"({"waiting_in": "MPI_Win_lock", "windows": [{"id": 5, "name": "window w", "holds": [],
+          "waits_for": 0, "members": [0, 1, 2, 3]}]})";
+  const auto holds = [](const char* exclusively, int id) {
+    return R"({"waiting_in": "MPI_Recv", "windows": [{"id": )" + std::to_string(id) +
+           R"(, "name": "window w", "holds": [{"rank": 0, "exclusive": )" + exclusively + "}]}]}";
+  };
+  const std::string waits = "    ranks 0, 2 wait for the lock of rank 0 on window w; ";
+  EXPECT_TRUE(contains(page_of({wants, holds("true", 5), wants, "{}"}),
+                       waits + "rank 1 holds it exclusively and waits in MPI_Recv\n"));
+  EXPECT_TRUE(contains(page_of({wants, holds("false", 5), wants, holds("false", 5)}),
+                       waits + "ranks 1, 3 hold it, shared, and wait in MPI_Recv\n"));
+  // Of another window; and one that does not answer.
+  EXPECT_TRUE(contains(page_of({wants, holds("true", 4), wants, "{}"}),
+                       waits + "none of the ranks holds it: it waits for its turn\n"));
+  EXPECT_TRUE(contains(hang_report("host a", {{Kind::answered, wants},
+                                              {Kind::silent, ""},
+                                              {Kind::answered, wants},
+                                              {Kind::answered, "{}"}}),
+                       waits + "none of those that answer holds it, perhaps rank 1\n"));
+}
+
+TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
+  RankStatus rank{Kind::answered, R"({"waiting_in": "MPI_Recv"})"};
+  rank.stack = "main (a.c:7)";
+  EXPECT_TRUE(contains(hang_report("host a", {rank}), "  rank 0 waits in MPI_Recv\n"
+                                                      "      at            main (a.c:7)\n"));
+  RankStatus other = rank;
+  other.stack.clear();
+  EXPECT_TRUE(contains(hang_report("host a", {rank, other}), "      at (rank 0)   main (a.c:7)\n"));
+  EXPECT_EQ(macadam::tools::ranks_to_show({rank, {Kind::ended, ""}, other, {Kind::silent, ""}}),
+            (std::vector{0, 3}));
+}
+
+TEST(Stacks, AreReadFromGdb) {
+  EXPECT_EQ(macadam::tools::read_stack(
+                "[New LWP 4]\n0x0007 in poll () from /lib/libc.so.6\n"
+                "#0  0x00007 in poll () from /lib/x86_64-linux-gnu/libc.so.6\n"
+                "#1  0x00008 in macadam::engine::Engine::progress() (this=...) at src/engine.h:7\n"
+                "#2  PMPI_Recv (buf=...) at src/generated.cc:12\n"
+                "#3  0x00009 in exchange (x=...) at ../src/halo.c:40\n"
+                "#4  0x0000a in main () at ../src/halo.c:71\n"),
+            "exchange (halo.c:40), main (halo.c:71)");
+  EXPECT_EQ(macadam::tools::read_stack("#0  0x1 in solve ()\n#1  0x2 in main ()\n"), "solve, main");
+  EXPECT_EQ(macadam::tools::read_stack("ptrace: Operation not permitted.\n"), "");
 }
 
 TEST(HangReport, FitsOnAScreenFor32Ranks) {

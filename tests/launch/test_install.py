@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An installed tree: the compiler wrappers, pkg-config, CMake's FindMPI and our CMake package. The
 same programs are built in every way, and the wrappers of the build tree are tried as well."""
+import fnmatch
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
+import textwrap
 import unittest
 
 BUILD = pathlib.Path(os.environ["BUILD_FOLDER"])
@@ -118,6 +121,17 @@ class Installed(unittest.TestCase):
         for pattern in ("lib*/**/libmpi_abi.so", "lib*/**/libmpi_abi.so.1",
                         "lib*/**/pkgconfig/macadam.pc", "lib*/**/cmake/Macadam/MacadamConfig.cmake"):
             self.assertEqual(len(list(self.prefix.glob(pattern))), 1, pattern)
+
+    def test_every_file_is_in_the_documents(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/install.md").read_text()
+        table = page.partition("| file |")[2].partition("\n\n")[0]
+        known = [name for row in table.splitlines() for name in
+                 re.findall(r"`((?:bin|lib|include|share)/[^`]+)`", row.split("|")[1] if row else "")]
+        found = {re.sub(r"^lib[^/]*/(?:[a-z0-9_]+-linux-[a-z]+/)?", "lib/",
+                        str(file.relative_to(self.prefix)))
+                 for file in self.prefix.rglob("*") if not file.is_dir()}
+        for name in found:
+            self.assertTrue(any(fnmatch.fnmatch(name, pattern) for pattern in known), name)
 
     def test_wrappers(self):
         for prefix in (self.prefix, BUILD):
@@ -259,6 +273,48 @@ class Installed(unittest.TestCase):
                     env={**self.clean, "PKG_CONFIG_PATH": str(folder)})
         subprocess.run(["sh", "-c", f"cc user.c -o pc.out {flags}"], check=True, cwd=self.work)
         run(self.prefix / "bin/mpiexec", "-n", 2, self.work / "pc.out", env=self.clean)
+
+    def test_first_hour(self):
+        """Every command of docs/first-hour.md, in its order, in one shell's environment; the files that
+        it shows are there. A comment behind a command names what it needs."""
+        page = (pathlib.Path(__file__).parents[2] / "docs/first-hour.md").read_text()
+        folder = self.work / "first-hour"
+        folder.mkdir()
+        prefix = self.work / "macadam"  # without a space, which $(pkg-config) does not stand
+        prefix.symlink_to(self.prefix)
+        blocks = re.split(r"\n((?:    [^\n]*\n|\n(?=    ))+)", page)
+        commands = []
+        for before, block in zip(blocks[::2], blocks[1::2]):
+            lines = textwrap.dedent(block).splitlines()
+            name = re.search(r"^`([^`\n]+)`[^\n]*:\s*$", before.rstrip().rsplit("\n\n")[-1])
+            if name:
+                end = next((i for i, line in enumerate(lines) if line.startswith("$ ")), len(lines))
+                (folder / name[1]).write_text("\n".join(lines[:end]) + "\n")
+                lines = lines[end:]
+            commands += [line[2:] for line in lines if line.startswith("$ ")]
+        self.assertGreater(len(commands), 25)
+        for name in ("hello.c", "hello.f90", "hello.py", "CMakeLists.txt", "hang.c"):
+            self.assertTrue((folder / name).exists(), name)
+        tried, exports = 0, ""
+        for command in commands:
+            command = command.replace("/opt/macadam", str(prefix))
+            if command.startswith("export"):
+                exports += command + "\n"
+                continue
+            needed = {"gdb": ["gdb"], "valgrind": ["valgrind"]}.get(
+                command.partition("    # ")[2], [])
+            if "mpifort" in command or "hello-f" in command:
+                needed = ["gfortran"]
+            if "pkg-config" in command or "hello-pc" in command:
+                needed = ["pkg-config"]
+            if not all(shutil.which(program) for program in needed):
+                continue
+            result = subprocess.run(["bash", "-c", exports + command], capture_output=True, text=True,
+                                    cwd=folder, env=self.clean, timeout=120)
+            self.assertEqual(result.returncode, 124 if "# exits with 124" in command else 0,
+                             f"{command}\n{result.stdout}{result.stderr}")
+            tried += 1
+        self.assertGreater(tried, 15)
 
     def build_with_cmake(self, name, lists, *options):
         folder = self.work / name

@@ -146,6 +146,28 @@ class Hangs(LaunchTest):
         self.assertIn("    rank 0 is in MPI_Barrier, ranks 1, 2 are in MPI_Bcast on MPI_COMM_WORLD, "
                       "number 1 of its collectives: different calls\n", page)
 
+    def test_a_lock_of_a_window(self):
+        page = self.hang("-n", 3, PROGRAM, "lock")
+        self.assertIn("    ranks 0, 2 wait for the lock of rank 0 on window temperatures; rank 1 "
+                      "holds it exclusively and waits in MPI_Recv\n", page)
+        page = self.hang("-n", 3, PROGRAM, "lock-silent")
+        self.assertIn("    ranks 0, 2 wait for the lock of rank 0 on window temperatures; none of "
+                      "those that answer holds it, perhaps rank 1\n", page)
+
+    def test_a_fence_that_a_rank_does_not_enter(self):
+        page = self.hang("-n", 3, PROGRAM, "fence")
+        self.assertRegex(page, r"    ranks 0, 2 are in MPI_Win_fence on window \d+ of rank 0, number "
+                               r"2 of its fences; rank 1 has not entered it: it waits in "
+                               r"MPI_Finalize for the other ranks\n")
+
+    @unittest.skipUnless(shutil.which("gdb") and not SANITIZED, "needs gdb, which takes its time in a "
+                                                               "program with a sanitizer")
+    def test_where_ranks_are_in_their_programs(self):
+        page = self.hang("-n", 2, PROGRAM, "wrong-tag")
+        self.assertRegex(page, r"rank 0 waits in MPI_Recv\n +at +wait_for .*, main ")
+        page = self.hang("-n", 3, PROGRAM, "lock-silent")
+        self.assertRegex(page, r"rank 1 computes outside MPI .*\n +at +.*pause.*, main ")
+
     def test_a_stopped_rank(self):
         process = self.start("-n", 2, PROGRAM, "ring", "4")
         self.wait_for(lambda: len(child_ranks(process)) == 2)

@@ -106,6 +106,12 @@ class Info(Tool):
         self.assertEqual(wrong.returncode, 2)
         self.assertIn('macadam: there is no command "frobnicate"; the commands are info, simulate',
                       wrong.stderr)
+        for words, said in ((("model", "--rank", "5"), 'macadam model: it takes no "--rank"\n'
+                             "Run macadam model --help for more.\n"),
+                            (("report",), "macadam report: file is required\n"
+                             "Run macadam report --help for more.\n")):
+            wrong = self.macadam(*words)
+            self.assertEqual((wrong.returncode, wrong.stderr), (2, said))
         self.assertIn("info", self.macadam("--help").stdout)
 
 

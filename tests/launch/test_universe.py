@@ -491,7 +491,7 @@ class Abuse(UniverseTest):
         self.assert_it_serves()
 
     def test_wrong_secret_and_version(self):
-        def head(version=1, request=0):
+        def head(version=2, request=0):
             magic = 0x6d61636374726c
             return (magic.to_bytes(8, "little") + version.to_bytes(4, "little") + request.to_bytes(4, "little")
                     + os.urandom(16) + (0).to_bytes(4, "little") + bytes(4))

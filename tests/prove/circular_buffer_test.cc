@@ -4,6 +4,8 @@
 // turn away after each step, so that what follows a step comes as late as can be. Memory is
 // sequentially consistent here: that each step's order of memory is strong enough is for the thread
 // sanitizer (shm_circular_buffer_test).
+#include "prove/machine.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,146 +22,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <ucontext.h>
-
-namespace macadam::prove {
-
-// A few fibers, their turns given out by choices that are gone through one after the other.
-class Machine {
- public:
-  static Machine* now;
-
-  // Runs the tasks in one order, until a state that was seen before. `memory` is all that they
-  // share.
-  void run(std::vector<std::function<void()>> bodies, const void* memory, std::size_t bytes) {
-    now = this;
-    version_ = 0;
-    at_ = 0;
-    failure.clear();
-    tasks_.clear();
-    for (auto& body : bodies) {
-      tasks_.push_back(std::make_unique<Task>());
-      Task& task = *tasks_.back();
-      task.body = std::move(body);
-      getcontext(&task.context);
-      task.context.uc_stack.ss_sp = task.stack;
-      task.context.uc_stack.ss_size = sizeof task.stack;
-      task.context.uc_link = &main_;
-      makecontext(&task.context, &Machine::enter, 0);
-    }
-    ++runs;
-    while (failure.empty()) {
-      std::vector<Task*> ready;
-      bool all_done = true;
-      for (auto& task : tasks_) {
-        all_done = all_done && task->done;
-        if (!task->done && (!task->guard || task->guard())) ready.push_back(task.get());
-      }
-      if (ready.empty()) {
-        if (!all_done) failure = "all wait";
-        return;
-      }
-      if (ready.size() > 1 && at_ == choices_.size()) {
-        if (!seen_.insert(key(memory, bytes)).second) return;
-        choices_.push_back({0, ready.size()});
-      }
-      current_ = ready.size() == 1 ? ready[0] : ready[choices_[at_++].first];
-      current_->guard = nullptr;
-      swapcontext(&main_, &current_->context);
-      current_ = nullptr;
-    }
-  }
-  // Goes on to the next order; false if there is none.
-  bool next() {
-    while (!choices_.empty() && choices_.back().first + 1 == choices_.back().second)
-      choices_.pop_back();
-    if (choices_.empty()) return false;
-    ++choices_.back().first;
-    return true;
-  }
-
-  // ---- for tasks
-
-  // A step is over, `value` is what the task has learnt.
-  void step(std::uint64_t value) {
-    if (current_ == nullptr) return; // a guard looks
-    learn(value);
-    yield();
-  }
-  // Between two operations of a task its end of the circular buffer, and how many messages it has
-  // had, are all its local state: what it learnt before does not matter any more.
-  template <class End>
-  void between(std::size_t messages, const End& end) {
-    std::byte bytes[sizeof(End)];
-    std::memcpy(bytes, static_cast<const void*>(&end), sizeof bytes);
-    current_->history = hash(bytes, sizeof bytes, messages);
-  }
-  void changed() { ++version_; }
-  [[nodiscard]] std::uint64_t version() const { return version_; }
-  void wait(std::function<bool()> guard) {
-    current_->guard = std::move(guard);
-    learn(1);
-    yield();
-  }
-  // A task does nothing more.
-  void kill(std::size_t task) { tasks_[task]->done = true; }
-  void fail(const std::string& what) {
-    if (failure.empty()) failure = what;
-  }
-
-  std::string failure;
-  std::uint64_t runs = 0;
-  [[nodiscard]] std::size_t states() const { return seen_.size(); }
-
- private:
-  struct Task {
-    ucontext_t context;
-    std::function<void()> body;
-    std::function<bool()> guard; // it waits for this
-    std::uint64_t history = 1; // of its steps and what it learnt: its local state follows from that
-    bool done = false;
-    alignas(16) std::byte stack[64 << 10];
-  };
-
-  static void enter() {
-    now->current_->body();
-    now->current_->done = true;
-  }
-  void learn(std::uint64_t value) {
-    current_->history = (current_->history ^ value) * 0x9e3779b97f4a7c15u;
-    current_->history ^= current_->history >> 31;
-  }
-  void yield() { swapcontext(&current_->context, &main_); }
-  static std::uint64_t hash(const void* memory, std::size_t bytes, std::uint64_t start) {
-    std::uint64_t hash = start;
-    for (std::size_t at = 0; at < bytes; at += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, static_cast<const std::byte*>(memory) + at, 8);
-      hash = (hash ^ word) * 0xd6e8feb86659fd93u;
-      hash ^= hash >> 32;
-    }
-    return hash;
-  }
-  std::uint64_t key(const void* memory, std::size_t bytes) const {
-    std::vector<std::uint64_t> local;
-    for (const auto& task : tasks_) {
-      local.push_back(task->history);
-      local.push_back((task->done ? 2 : 0) + (task->guard && !task->guard() ? 1 : 0));
-    }
-    return hash(memory, bytes, hash(local.data(), 8 * local.size(), 1));
-  }
-
-  ucontext_t main_;
-  Task* current_ = nullptr;
-  std::vector<std::unique_ptr<Task>> tasks_;
-  std::vector<std::pair<std::size_t, std::size_t>> choices_; // taken, of
-  std::unordered_set<std::uint64_t> seen_;
-  std::size_t at_ = 0;
-  std::uint64_t version_ = 0;
-};
-Machine* Machine::now = nullptr;
-
-} // namespace macadam::prove
 
 namespace std {
 
@@ -298,7 +160,7 @@ void explore(const std::function<std::vector<std::function<void()>>(Memory&)>& m
   const auto memory = std::make_unique<Memory>();
   do {
     new (memory.get()) Memory();
-    machine.run(make(*memory), memory.get(), sizeof(Memory));
+    machine.run(make(*memory), {{memory.get(), sizeof(Memory)}});
     ASSERT_EQ(machine.failure, "") << "in run " << machine.runs;
   } while (machine.next());
   testing::Test::RecordProperty("states", std::to_string(machine.states()));
@@ -439,7 +301,7 @@ std::string queue_with_a_kill(std::uint64_t size, const std::vector<Lengths>& so
       memory->killed = 1;
       machine.changed();
     });
-    machine.run(std::move(tasks), memory.get(), sizeof(Memory));
+    machine.run(std::move(tasks), {{memory.get(), sizeof(Memory)}});
   } while (machine.failure.empty() && machine.next());
   return machine.failure;
 }
@@ -537,7 +399,7 @@ std::string all_exchanges(std::size_t sends, std::size_t reads, bool careless,
         new (space.get()) ChannelSpace();
         machine.run({[&] { converse(*space, 0, first, careless); },
                      [&] { converse(*space, 1, second, careless); }},
-                    space.get(), sizeof(ChannelSpace));
+                    {{space.get(), sizeof(ChannelSpace)}});
         if (!machine.failure.empty()) return first + " " + second + ": " + machine.failure;
       } while (machine.next());
       states += machine.states();
@@ -579,7 +441,7 @@ TEST(CircularBuffersInEveryOrder, AStampThatComesTooEarlyIsFound) {
            RingReader reader(memory->front, 8);
            read_all(reader, {Lengths(3, 1)});
          }},
-        memory.get(), sizeof(Memory));
+        {{memory.get(), sizeof(Memory)}});
   } while (machine.failure.empty() && machine.next());
   EXPECT_NE(machine.failure, "");
 }
@@ -628,7 +490,7 @@ std::string claimed_gets(bool checks) {
         if (Claims::take_from(memory->header, 0, round))
           word(memory->moved).store(memory->moved | 1u << round, std::memory_order_release);
     };
-    machine.run({asking, owner}, memory.get(), sizeof(ClaimedGets));
+    machine.run({asking, owner}, {{memory.get(), sizeof(ClaimedGets)}});
   } while (machine.failure.empty() && machine.next());
   return machine.failure;
 }

@@ -124,6 +124,11 @@ INSTANTIATE_TEST_SUITE_P(
         // A receive that answered an offer read before its peer was connected.
         Regression{"OfferBeforeTheConnection",
                    "read blocking late copies / xsend 1 0 20 / recv * 0 24"},
+        // A receiver that had no memory for a round began the next one, and got the data of the
+        // round that it had refused.
+        Regression{"RoundAfterARefusedOne",
+                   "read starved=1 / psend 1 0 1 12, start 0, mark 0 0, end 0, start 0, mark 0 0 / "
+                   "precv 0 0 1 12g, start 0, end 0, start 0"},
         // A process that could go on with nobody met another afterwards, and sent to it.
         Regression{"AMeetingAfterABreakdown", "read starved=1 / send 1 0 4 / recv 0 0 24g"}),
     [](const auto& instance) { return std::string(instance.param.name); });

@@ -17,29 +17,36 @@ bool Transport::forget(Rank first, Rank processes) {
   for (const PendingGet& get : gets_)
     look(get);
   if (busy) return false;
+  const std::uint32_t job = processes_.name(first).job;
+  const std::span<const Seat> seats = seats_here();
+  seated_.resize(std::max(seated_.size(), seats.size()));
+  for (std::uint32_t place = 0; place < seats.size(); ++place)
+    if (const auto name = seats[place].name();
+        name && name->job == job && seated_[place] != &nobody_)
+      part_from_seat(place, first + name->rank);
   peers_.take_out(first, processes, [this](Peer& peer) { part_from(peer); });
-  const std::uint32_t job = processes_.name(first).job + 1;
   for (std::atomic<std::uint32_t>& known : segment_.front().header().jobs)
-    if (known.load() == job) known.store(0);
+    if (known.load() == job + 1) known.store(0);
   return true;
+}
+
+// Of a process here, which may have taken it without a word to this one that was read.
+void Transport::part_from_seat(std::uint32_t place, Rank process) {
+  Parted& parted = parted_.emplace_back(Parted{place, nullptr, {}});
+  seated_[place] = &nobody_;
+  Peer* const peer = peers_.find(process);
+  if (peer != nullptr && peer->ring_memory != nullptr) {
+    parted.ring_memory = std::exchange(peer->ring_memory, nullptr);
+    --rings_given_;
+  }
+  const Life life = processes_.life(process); // who has ended leaves no seat
+  if (life == Life::failed || life == Life::over) parted.last_position = queue_.taken();
 }
 
 void Transport::part_from(Peer& peer) {
   for (auto* const list : {&rings_, &owing_, &awaited_, &ended_})
     std::erase(*list, &peer);
   take_chunks_back(peer);
-  if (peer.ring_memory != nullptr) --rings_given_;
-  const std::span<const Seat> seats = seats_here();
-  const boot::ProcessName name = processes_.name(peer.rank);
-  seated_.resize(std::max(seated_.size(), seats.size()));
-  for (std::uint32_t place = 0; place < seats.size(); ++place) {
-    if (seats[place].name() != name || seated_[place] == &nobody_) continue;
-    seated_[place] = &nobody_;
-    parted_.push_back({place,
-                       std::exchange(peer.ring_memory, nullptr),
-                       std::exchange(peer.mailbox_block, nullptr),
-                       {}});
-  }
   if (peer.header != nullptr) {
     std::byte* const front = reinterpret_cast<std::byte*>(peer.header);
     seats_in(front, peer.header->seats)[peer.seat].leave();
@@ -56,7 +63,6 @@ void Transport::clear_seats() {
     if (!gone.last_position || queue_.position() < *gone.last_position) return false;
     free_chunks_of(gone.seat);
     free(gone.ring_memory);
-    free(gone.mailbox_block);
     seated_[gone.seat] = nullptr;
     seat.give_to_others();
     return true;

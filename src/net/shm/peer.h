@@ -40,8 +40,7 @@ struct Peer final : engine::Link {
 
   // Both ways, by rings and in turn.
   PairChannel channel;
-  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one; kept until we part
-  std::byte* mailbox_block = nullptr;  // ... of the heap, in which it stands
+  std::byte* mailbox_memory = nullptr; // ours, if our rank is the lower one of a job's; kept
 
   // Long data, both ways.
   Chunks chunks; // the peer's
@@ -73,6 +72,12 @@ class PeerTable {
       peer->rank = rank;
     }
     return *peer;
+  }
+
+  // Null if it is new.
+  [[nodiscard]] Peer* find(Rank rank) const {
+    const auto found = peers_.find(rank);
+    return found != peers_.end() ? found->second.get() : nullptr;
   }
 
   template <class Visit>

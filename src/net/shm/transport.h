@@ -165,11 +165,11 @@ class Transport : public engine::Transport {
   struct Parted {
     std::uint32_t seat = 0;
     std::byte* ring_memory = nullptr;
-    std::byte* mailbox_block = nullptr;
-    std::optional<std::uint64_t> last_position; // once it has left: all it wrote is before
+    std::optional<std::uint64_t> last_position; // once it has left or ended: all it wrote is before
   };
 
   // parting.cc
+  void part_from_seat(std::uint32_t place, Rank process);
   void part_from(Peer& peer);
   void clear_seats();
   [[gnu::cold, gnu::noinline]] void free_chunks_of(std::uint32_t seat);
@@ -199,6 +199,7 @@ class Transport : public engine::Transport {
 
   // rings.cc
   void consider_ring(Peer& peer);
+  [[nodiscard]] bool may_share_mailbox(const Peer& peer) const;
   void make_mailbox(Peer& peer);
   void on_grant(Peer& peer, const Line& line);
   void on_revoke(Peer& peer);

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -128,7 +130,19 @@ int leave(const CLI::App& app, const CLI::Error& error, int argc, char** argv) {
         (argc > 1 ? "there is no command \"" + std::string(argv[1]) + "\"" : "no command given") +
         "; the commands are " + names;
   }
-  std::fprintf(stderr, "macadam: %s\nRun macadam --help for more.\n", text.c_str());
+  const auto chosen = app.get_subcommands();
+  const std::string command = chosen.empty() ? "macadam" : "macadam " + chosen[0]->get_name();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && argc > 0) {
+    // The first word that was typed and not understood.
+    const std::vector<std::string> extras = app.remaining(true);
+    for (int i = 1; i < argc; ++i)
+      if (std::ranges::find(extras, argv[i]) != extras.end()) {
+        text = "it takes no \"" + std::string(argv[i]) + "\"";
+        break;
+      }
+  }
+  std::fprintf(stderr, "%s: %s\nRun %s --help for more.\n", command.c_str(), text.c_str(),
+               command.c_str());
   return 2;
 }
 

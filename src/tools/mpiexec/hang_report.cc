@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -58,6 +57,15 @@ struct InCollective {
   std::vector<int> members; // of the communicator; none: not known
 };
 
+// Locks of a window that a rank holds, by the rank that is locked, and the one that it waits for.
+struct InWindow {
+  std::uint64_t id = 0; // the window's
+  std::string name;
+  std::map<int, bool> holds; // exclusively
+  int waits_for = any;
+  std::vector<int> members;
+};
+
 // One rank's text, read.
 struct Waiting {
   std::string in, what;
@@ -68,7 +76,8 @@ struct Waiting {
   std::map<std::string, std::vector<int>> connections; // by state
   std::vector<InCollective> collectives;
   std::map<std::uint64_t, std::uint32_t> called; // collectives, by communicator
-  std::string damage;                            // why the text could not be read
+  std::vector<InWindow> windows;
+  std::string damage; // why the text could not be read
 };
 
 const Json& member(const Json& object, const char* name) {
@@ -107,6 +116,16 @@ Waiting read_waiting(const std::string& text) {
                                     row.value("members", std::vector<int>{})});
     for (const Json& row : member(json, "called"))
       result.called[row.value("id", std::uint64_t{0})] = row.value("count", 0U);
+    for (const Json& row : member(json, "windows")) {
+      InWindow window{row.value("id", std::uint64_t{0}),
+                      row.value("name", ""),
+                      {},
+                      row.value("waits_for", any),
+                      row.value("members", std::vector<int>{})};
+      for (const Json& lock : member(row, "holds"))
+        window.holds[lock.value("rank", any)] = lock.value("exclusive", false);
+      result.windows.push_back(std::move(window));
+    }
     for (const Json& row : member(json, "connections"))
       result.connections[row.value("state", "unknown")].push_back(row.value("peer", any));
   } catch (const Json::exception& error) {
@@ -282,12 +301,61 @@ void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
                              those.size() == 1 ? "is" : "are", function);
     const InCollective& row = *meeting.first;
     const std::string number =
-        row.number == 0 ? "" : fmt::format(", number {} of its collectives", row.number);
+        row.number == 0 ? ""
+                        : fmt::format(", number {} of its {}", row.number,
+                                      row.function == "MPI_Win_fence" ? "fences" : "collectives");
     lines += fmt::format("    {} on {}{}{}{}\n", present, row.comm, number,
                          meeting.present.size() > 1 ? ": different calls" : "",
                          show_missing(meeting.missing, ranks, waiting));
   }
   if (!lines.empty()) page += "\n  collectives\n" + lines;
+}
+
+// --- Locks of windows.
+
+// Who has the lock of `locked` in a window. Nobody knows but the holder, which may not answer.
+std::string show_holders(const InWindow& wanted, const std::vector<RankStatus>& ranks,
+                         const std::vector<Waiting>& waiting) {
+  std::vector<int> alone, shared, silent;
+  for (std::size_t rank = 0; rank < waiting.size(); ++rank) {
+    const bool member = std::ranges::find(wanted.members, rank) != wanted.members.end();
+    const Kind kind = ranks[rank].kind;
+    if (member && (kind == Kind::silent || kind == Kind::stopped || kind == Kind::elsewhere))
+      silent.push_back(static_cast<int>(rank));
+    for (const InWindow& window : waiting[rank].windows) {
+      const auto lock = window.holds.find(wanted.waits_for);
+      if (window.id == wanted.id && lock != window.holds.end())
+        (lock->second ? alone : shared).push_back(static_cast<int>(rank));
+    }
+  }
+  const auto show = [&](const std::vector<int>& those, const char* how) {
+    const bool many = those.size() > 1;
+    const auto first = static_cast<std::size_t>(those.front());
+    return fmt::format("{} {} it{} and {}", show_ranks(those), many ? "hold" : "holds", how,
+                       show_state(ranks[first], waiting[first], many));
+  };
+  if (!alone.empty()) return show(alone, " exclusively");
+  if (!shared.empty()) return show(shared, ", shared,");
+  if (silent.empty()) return "none of the ranks holds it: it waits for its turn";
+  return fmt::format("none of those that answer holds it, perhaps {}", show_ranks(silent));
+}
+
+void print_locks(std::string& page, const std::vector<RankStatus>& ranks,
+                 const std::vector<Waiting>& waiting) {
+  // Those that wait for the same, together.
+  std::map<std::pair<std::uint64_t, int>, std::pair<const InWindow*, std::vector<int>>> waits;
+  for (std::size_t rank = 0; rank < waiting.size(); ++rank)
+    for (const InWindow& window : waiting[rank].windows) {
+      if (window.waits_for == any) continue;
+      auto& wait = waits[{window.id, window.waits_for}];
+      wait.first = &window;
+      wait.second.push_back(static_cast<int>(rank));
+    }
+  if (!waits.empty()) page += "\n  locks of windows\n";
+  for (const auto& [key, wait] : waits)
+    page += fmt::format("    {} {} for the lock of rank {} on {}; {}\n", show_ranks(wait.second),
+                        wait.second.size() == 1 ? "waits" : "wait", wait.first->waits_for,
+                        wait.first->name, show_holders(*wait.first, ranks, waiting));
 }
 
 // --- Who waits for whom.
@@ -483,6 +551,7 @@ std::string hang_report(const std::string& where, const std::vector<RankStatus>&
                                  here == 1 ? "" : "s", job, where, here == 1 ? "is" : "are");
   const std::vector<Meeting> meetings = meetings_of(waiting);
   print_meetings(page, meetings, ranks, waiting);
+  print_locks(page, ranks, waiting);
   print_edges(page, waiting, read_all(earlier), meetings);
   print_near_misses(page, waiting);
   print_ranks(page, ranks, waiting);
@@ -498,60 +567,10 @@ std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks) {
   for (const Alike& part : parts_to_show(ranks, read_all(ranks))) {
     const int first = part.ranks.front();
     const Kind kind = ranks[static_cast<std::size_t>(first)].kind;
-    if (kind == Kind::answered || kind == Kind::silent || kind == Kind::stopped)
-      chosen.push_back(first);
+    if (kind == Kind::answered || kind == Kind::silent) chosen.push_back(first);
     if (chosen.size() == most_parts) break;
   }
   return chosen;
-}
-
-bool is_stopped(pid_t process) {
-  std::ifstream stat(fmt::format("/proc/{}/stat", process));
-  std::string line;
-  std::getline(stat, line);
-  const std::size_t name_end = line.rfind(") "); // a name may hold anything
-  return name_end != std::string::npos && (line[name_end + 2] == 'T' || line[name_end + 2] == 't');
-}
-
-std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
-  using boot::RankState;
-  const boot::JobHeader& header = memory.header();
-  const std::uint32_t wanted = header.reports_wanted.load();
-  std::vector<RankStatus> ranks;
-  for (int rank = 0; rank < memory.size(); ++rank) {
-    RankStatus& status = ranks.emplace_back();
-    if (!memory.is_local(rank)) {
-      status = {RankStatus::Kind::elsewhere, memory.host_of(rank)};
-      continue;
-    }
-    const boot::RankRow& row = memory.row(rank);
-    const boot::ReportArea& area = memory.report(rank);
-    switch (row.state.load(std::memory_order_acquire)) {
-    case RankState::starting:
-      status.kind = Kind::not_in_mpi;
-      break;
-    case RankState::running:
-      status.kind = Kind::silent;
-      if (row.report_answered.load(std::memory_order_acquire) != wanted) {
-        if (is_stopped(row.pid)) status = {Kind::stopped, std::to_string(row.pid)};
-        break;
-      }
-      status.kind = Kind::answered;
-      status.json.assign(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
-      break;
-    case RankState::finalized:
-    case RankState::gone:
-      status.kind = Kind::finalized;
-      break;
-    case RankState::aborted:
-      status.kind = Kind::aborted;
-      break;
-    case RankState::dead:
-      status.kind = Kind::ended;
-      break;
-    }
-  }
-  return ranks;
 }
 
 } // namespace macadam::tools

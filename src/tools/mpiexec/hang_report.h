@@ -4,7 +4,6 @@
 #include "boot/job_memory.h"
 
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 namespace macadam::tools {
@@ -43,6 +42,9 @@ struct RankStatus {
 //    "collectives": [{"id": 4, "comm": "MPI_COMM_WORLD", "function": "MPI_Barrier", "number": 7,
 //                     "members": [0, 1, 2]}, ...],
 //    "called":      [{"id": 4, "count": 7}, ...],   collectives of each communicator
+//    "windows":     [{"id": 5, "name": "window 2 of rank 0", "holds": [{"rank": 0,
+//                     "exclusive": true}, ...], "waits_for": 1, "members": [0, 1, 2]}, ...],
+//                                                   locks: whose; of those that have or want some
 //    "connections": [{"peer": 1, "state": "connected"}, ...]}
 //
 // `source` and `peer` are ranks of the job; a source or tag of -1, or none, stands for any. `comm`
@@ -58,11 +60,8 @@ std::string hang_report(const std::string& where, const std::vector<RankStatus>&
 // Whether the ranks wait in a circle as they were seen: a second look is needed.
 bool shows_circle(const std::vector<RankStatus>& ranks);
 
-// One rank of each group that the page shows as alike, but for those that have ended.
+// One rank of each group that the page shows as alike, of those that run.
 std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks);
-
-// Whether a process was stopped, by a signal or a debugger.
-bool is_stopped(pid_t process);
 
 // The ranks of a running job, as they stand now.
 std::vector<RankStatus> look_at(const boot::JobMemory& memory);

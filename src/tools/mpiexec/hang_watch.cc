@@ -57,8 +57,8 @@ bool HangWatch::needs_second_look(Jobs jobs) {
 std::string HangWatch::pages(Jobs jobs) {
   std::string pages;
   for (Questioned* const job : jobs)
-    pages +=
-        hang_report(job->where(), job->look_with_stacks(), earlier_[job->number()], job->of_job());
+    pages += hang_report(job->where(), shows_stacks_ ? job->look_with_stacks() : job->look(),
+                         earlier_[job->number()], job->of_job());
   earlier_.clear();
   answers_until_.reset();
   look_again_.reset();

@@ -20,6 +20,9 @@ class HangWatch {
 
   // Begins, unless that is under way.
   void ask(Jobs jobs);
+  // From now on the pages say where ranks are in their programs, too. It takes seconds, in which
+  // mpiexec does nothing else, and stops the ranks: for jobs that end anyway.
+  void show_stacks() { shows_stacks_ = true; }
   [[nodiscard]] bool is_asking() const { return answers_until_ || look_again_; }
   // Answers are looked for now and then.
   [[nodiscard]] bool awaits_answers() const { return answers_until_.has_value(); }
@@ -35,6 +38,7 @@ class HangWatch {
   void look(Jobs jobs);
   [[nodiscard]] bool needs_second_look(Jobs jobs);
 
+  bool shows_stacks_ = false;
   std::optional<Clock::time_point> answers_until_;
   std::optional<Clock::time_point> look_again_;    // when they will be asked a second time
   std::map<int, std::vector<RankStatus>> earlier_; // the first of two looks, by job

@@ -8,13 +8,6 @@ namespace {
 
 constexpr std::size_t most_ports = 65536; // far more than anybody needs: they were not closed
 
-boot::PacketWriter write_met(const boot::Met& met) {
-  boot::PacketWriter packet;
-  packet.value(met.job);
-  packet.value(met.rank);
-  return packet;
-}
-
 } // namespace
 
 std::string Ports::open(const boot::Secret& job, std::uint32_t rank) {
@@ -59,13 +52,14 @@ void Ports::accept(Id id, std::string_view name, const boot::Met& who, const boo
   Port& port = find(boot::read_port(name).key)->second;
   if (port.job != job)
     base::fail(MPI_ERR_PORT, "the port is another job's; a job accepts at ports of its own");
-  port.accepting.push_back({id, who});
+  port.accepting.push_back({id, who, job});
   bring_together(port);
 }
 
-void Ports::connect(Id id, const boot::PortKey& key, const boot::Met& who) {
+void Ports::connect(Id id, const boot::PortKey& key, const boot::Met& who,
+                    const boot::Secret& job) {
   Port& port = find(key)->second;
-  port.connecting.push_back({id, who});
+  port.connecting.push_back({id, who, job});
   bring_together(port);
 }
 
@@ -79,10 +73,21 @@ void Ports::bring_together(Port& port) {
     }
     const Caller connecting = port.connecting.front();
     port.connecting.pop_front();
-    if (!server_.answer(connecting.id, write_met(accepting.who))) continue;
+    const std::uint32_t meeting = ++last_meeting_;
+    if (!tell(connecting, accepting, meeting)) continue;
     port.accepting.pop_front();
-    server_.answer(accepting.id, write_met(connecting.who));
+    static_cast<void>(tell(accepting, connecting, meeting));
   }
+}
+
+// With the memory of the other's job, if it is one of this mpiexec: so the caller need not ask for
+// it.
+bool Ports::tell(const Caller& caller, const Caller& other, std::uint32_t meeting) {
+  boot::PacketWriter packet;
+  packet.value(other.who.job);
+  packet.value(other.who.rank);
+  packet.value(meeting);
+  return server_.answer(caller.id, packet, memory_of_(other.job));
 }
 
 void Ports::forget(Id id) {

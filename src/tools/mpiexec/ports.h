@@ -5,8 +5,10 @@
 #include "tools/mpiexec/control_server.h"
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace macadam::tools {
 
@@ -16,8 +18,12 @@ class Ports {
  public:
   using Id = ControlServer::Id;
 
+  // The descriptor of a job's memory; -1 if it is none of this mpiexec.
+  using MemoryOf = std::function<int(const boot::Secret& job)>;
+
   // `server` outlives the object.
-  explicit Ports(ControlServer& server) : server_(server) {}
+  Ports(ControlServer& server, MemoryOf memory_of)
+      : server_(server), memory_of_(std::move(memory_of)) {}
 
   // A new one of this process; its name.
   std::string open(const boot::Secret& job, std::uint32_t rank);
@@ -25,15 +31,16 @@ class Ports {
   void close(std::string_view name, const boot::Secret& job, std::uint32_t rank);
   void close_all_of(const boot::Secret& job);
 
-  // Throw MPI_ERR_PORT. Only the port's job accepts. `who` is told to the other side.
+  // Throw MPI_ERR_PORT. Only the port's job accepts. `who`, of this job, is told to the other side.
   void accept(Id id, std::string_view name, const boot::Met& who, const boot::Secret& job);
-  void connect(Id id, const boot::PortKey& key, const boot::Met& who);
+  void connect(Id id, const boot::PortKey& key, const boot::Met& who, const boot::Secret& job);
   void forget(Id id);
 
  private:
   struct Caller {
     Id id;
     boot::Met who;
+    boot::Secret job; // its
   };
   struct Port {
     boot::Secret job;
@@ -45,9 +52,12 @@ class Ports {
   Entry find(const boot::PortKey& key);
   Entry close(Entry entry);
   void bring_together(Port& port);
+  [[nodiscard]] bool tell(const Caller& caller, const Caller& other, std::uint32_t meeting);
 
   ControlServer& server_;
+  const MemoryOf memory_of_;
   std::map<boot::PortKey, Port> ports_;
+  std::uint32_t last_meeting_ = 0;
 };
 
 } // namespace macadam::tools

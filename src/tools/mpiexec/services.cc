@@ -60,7 +60,7 @@ void Services::meet(Id id, const boot::Secret& secret) {
 void Services::connect(Id id, const boot::RequestHead& head, boot::PacketReader& rest) {
   const auto key = rest.value<boot::PortKey>();
   const auto ticket = rest.value<boot::JobTicket>();
-  ports_.connect(id, key, {ticket, head.rank});
+  ports_.connect(id, key, {ticket, head.rank}, head.job);
 }
 
 void Services::serve(Id id, const boot::RequestHead& head, boot::PacketReader& rest,

@@ -51,7 +51,10 @@ class Services final : private ControlServer::Desk {
 
   Directory& directory_;
   ControlServer server_{*this};
-  Ports ports_{server_};
+  Ports ports_{server_, [this](const boot::Secret& job) {
+                 const RunningJob* const found = directory_.find_job(job);
+                 return found != nullptr ? found->memory().fd() : -1;
+               }};
   Names names_{server_};
   Spawner spawner_{server_, directory_};
   std::size_t listed_ = 0; // entries of the spawner

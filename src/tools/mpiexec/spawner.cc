@@ -188,7 +188,8 @@ void Spawner::finish(Start& start) {
       spawned.error_codes.push_back(process < start.counts[i] ? MPI_SUCCESS : MPI_ERR_SPAWN);
   boot::PacketWriter packet;
   boot::write_spawned(packet, spawned);
-  if (server_.answer(id, packet, -1, ControlServer::Then::await_confirmation)) return;
+  if (server_.answer(id, packet, job->memory().fd(), ControlServer::Then::await_confirmation))
+    return;
   job->abandon();
   start.id = 0;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/stacks.h"
 
-#include "tools/mpiexec/hang_report.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto longest = std::chrono::seconds(5); // for all of them
+constexpr auto longest = std::chrono::seconds(15); // for all of them
 constexpr std::size_t most_frames = 8;
 
 // gdb on one process.
@@ -129,11 +127,9 @@ std::string read_stack(const std::string& backtrace) {
 
 std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes) {
   std::vector<Debugger> debuggers;
-  std::vector<pid_t> stopped;
   for (const pid_t process : processes) {
     Debugger debugger;
     debugger.process = process;
-    if (is_stopped(process)) stopped.push_back(process);
     if (!start(debugger)) break;
     debuggers.push_back(std::move(debugger));
   }
@@ -144,8 +140,6 @@ std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes) {
     if (std::string stack = read_stack(debugger.text); !stack.empty())
       stacks[debugger.process] = std::move(stack);
   }
-  for (const pid_t process : stopped) // gdb may have let it go
-    if (!is_stopped(process)) kill(process, SIGSTOP);
   return stacks;
 }
 

@@ -11,7 +11,7 @@ namespace macadam::tools {
 // Where processes are in their programs, "exchange (halo.c:40), main (halo.c:71)", from the
 // function of MPI outwards, by gdb, which is run on all of them at once and stops each for a
 // moment. Those of which gdb cannot tell within some seconds are left out; all are, where there is
-// no gdb. One that is stopped stays so.
+// no gdb. Not for processes that were stopped: gdb would let them go.
 std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes);
 
 // What gdb's `bt` prints, as above; empty if there is no frame in it.

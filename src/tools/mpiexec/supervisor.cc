@@ -345,7 +345,10 @@ void Supervisor::end_for_head() {
 
 void Supervisor::on_deadlines() {
   const auto now = Clock::now();
-  if (timeout_ && now >= *timeout_) hang_watch_.ask(questioned());
+  if (timeout_ && now >= *timeout_) {
+    hang_watch_.show_stacks();
+    hang_watch_.ask(questioned());
+  }
   take_look();
   if (blame_ && now >= *blame_) {
     blame_.reset();

@@ -62,7 +62,7 @@ void two_jobs() {
   OK(MPI_Bcast(name.data(), MPI_MAX_PORT_NAME, MPI_CHAR, rank == 0 ? MPI_ROOT : MPI_PROC_NULL,
                down));
   OK(MPI_Comm_disconnect(&down));
-  const int rounds = check::times(200, 10);
+  const int rounds = check::times(100, 10);
   for (int round = 0; round < rounds; ++round) {
     MPI_Comm inter = MPI_COMM_NULL;
     OK(MPI_Comm_accept(port.c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
@@ -85,7 +85,7 @@ int child(int argc, char** argv) {
   OK(MPI_Comm_disconnect(&up));
   char port[MPI_MAX_PORT_NAME] = "";
   if (rank == 0) OK(MPI_Lookup_name(name, MPI_INFO_NULL, port));
-  const int rounds = check::times(200, 10);
+  const int rounds = check::times(100, 10);
   for (int round = 0; round < rounds; ++round) {
     MPI_Comm inter = MPI_COMM_NULL;
     OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));

@@ -104,8 +104,8 @@ void one_tests() {
   }
 }
 
-// The same program at an edge, where MPI_PROC_NULL is the neighbour: the wait is over at once, and the
-// others still mark.
+// The same program at an edge, where MPI_PROC_NULL is the neighbour: the wait is over at once, and
+// the others still mark.
 void one_waits_for_nobody() {
   if (!check::is_macadam()) return; // MPICH 5.0 crashes
   MPI_Request request;

@@ -69,14 +69,14 @@ TEST(Board, ARootRunsAheadAsFarAsThereIsRoom) {
   std::vector<std::unique_ptr<Operation>> sent;
   Arguments a;
   a.receive = blocks(given);
-  for (int i = 0; i < 3 * static_cast<int>(Board::note_slots); ++i) {
+  for (int i = 0; i < 3 * static_cast<int>(coll::PanelShape().notes); ++i) {
     given[0] = i;
     sent.push_back(make(world, 0, &coll::bcast, a));
     world.sequence(0).start_blocking(*sent.back());
     if (!sent.back()->complete()) break;
   }
   // The barrier took a slot.
-  ASSERT_EQ(sent.size(), Board::note_slots);
+  ASSERT_EQ(sent.size(), coll::PanelShape().notes);
   EXPECT_FALSE(sent.back()->complete());
   std::vector<int> taken = {0};
   a.receive = blocks(taken);
@@ -208,7 +208,7 @@ TEST(Board, WithoutMemoryThereAreMessages) {
 // As the other tests of nonblocking collectives, but in memory and with long data.
 TEST(Board, OutstandingCollectivesHaveBoardsOfTheirOwn) {
   World world(3, sharing(rough(5)));
-  constexpr std::size_t many = 12;
+  constexpr std::size_t many = 20; // from the second of a tag on
   std::vector<std::vector<std::vector<int>>> data(
       3, std::vector<std::vector<int>>(many, std::vector<int>(30000)));
   std::vector<std::unique_ptr<Operation>> all;
@@ -230,6 +230,31 @@ TEST(Board, OutstandingCollectivesHaveBoardsOfTheirOwn) {
     for (std::size_t i = 0; i < many; ++i)
       EXPECT_EQ(its[i], std::vector<int>(30000, 300 + 3 * static_cast<int>(i)));
   }
+  EXPECT_NE(world.boards(0).find(1), nullptr);
+}
+
+// A collective of its own tag that is started once costs no board, and one that is started again no
+// longer than it lives.
+TEST(Board, APersistentCollectiveHasOneFromItsSecondStartToItsEnd) {
+  World world(3, sharing(calm()));
+  constexpr std::int32_t tag = 30;
+  std::vector<std::unique_ptr<Operation>> its;
+  for (int rank = 0; rank < 3; ++rank) {
+    its.push_back(make(world, rank, &coll::barrier, Arguments()));
+    its.back()->tag = tag;
+  }
+  for (const std::size_t panels : {0u, 3u, 3u}) {
+    for (auto& operation : its)
+      operation->begin();
+    ASSERT_TRUE(world.run_until([&] {
+      return std::all_of(its.begin(), its.end(), [](auto& o) { return o->complete(); });
+    }));
+    EXPECT_EQ(world.network().allocated(), panels);
+  }
+  for (int rank = 0; rank < 3; ++rank)
+    world.boards(rank).leave(tag, world.resources(rank).panels);
+  meet(world); // each frees what others have left when it makes the next
+  EXPECT_EQ(world.network().allocated(), 3u);
 }
 
 } // namespace

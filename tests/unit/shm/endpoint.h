@@ -97,6 +97,13 @@ class Endpoint final : public Sink {
     return first;
   }
 
+  // ... and no more, which both have agreed on.
+  void part_from(const boot::Job& other, Rank first) {
+    processes_.hide(other);
+    wait([&] { return transport_.forget(first, static_cast<Rank>(other.size())); });
+    processes_.remove(other);
+  }
+
   // Polls until the condition holds, as an MPI wait does. Throws after half a minute.
   template <class Done>
   void wait(Done&& done) {

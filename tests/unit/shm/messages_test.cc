@@ -3,6 +3,7 @@
 // go, messages to oneself.
 #include "endpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -269,7 +270,7 @@ TEST(Messages, GoFromOneJobToAnother) {
   constexpr Rank sizes[] = {2, 3};
   Job jobs[] = {Job(sizes[0], 8, 1 << 28, {1}), Job(sizes[1], 8, 1 << 28, {2})};
   base::Settings settings;
-  settings.shm_ring_after = 4; // soon all take rings, which the pair shares by name
+  settings.shm_ring_after = 4; // soon all take rings
   std::vector<std::unique_ptr<Job::View>> views;
   std::vector<std::unique_ptr<Endpoint>> all[2];
   for (const int job : {0, 1}) {
@@ -369,6 +370,82 @@ TEST(Messages, GoBetweenJobsOfOne) {
   for (const int job : {0, 1})
     for (void* const memory : before[job])
       ends[job]->transport().free(memory);
+}
+
+// Two processes that are each a job.
+struct TwoJobs {
+  explicit TwoJobs(base::Settings settings = {}) {
+    for (const int job : {0, 1})
+      ends.push_back(std::make_unique<Endpoint>(views[job], settings));
+  }
+  void meet() {
+    for (const int job : {0, 1})
+      ASSERT_EQ(ends[job]->meet(views[1 - job]), 1u);
+  }
+  void part() {
+    for (const int job : {0, 1})
+      ends[job]->part_from(views[1 - job], 1);
+  }
+  void talk(int rounds) {
+    for (int round = 0; round < rounds; ++round)
+      for (const int job : {0, 1}) {
+        ends[job]->send_text(1, std::to_string(round));
+        ASSERT_EQ(ends[1 - job]->receive(), std::to_string(round));
+      }
+  }
+
+  Job jobs[2] = {Job(1, 8, 1 << 28, {1}), Job(1, 8, 1 << 28, {2})};
+  Job::View views[2] = {Job::View(jobs[0], 0), Job::View(jobs[1], 0)};
+  std::vector<std::unique_ptr<Endpoint>> ends;
+};
+
+// Jobs that part do not wait for each other's end: the last word of one that ends is read later.
+TEST(Messages, ToAnotherJobOutliveTheirSender) {
+  for (const int last : {0, 1}) {
+    base::Settings settings;
+    settings.shm_ring_after = 4;
+    TwoJobs two(settings);
+    two.meet();
+    two.talk(40);
+    if (last == 1) {
+      two.ends[0]->send_text(1, "question");
+      ASSERT_EQ(two.ends[1]->receive(), "question");
+    }
+    two.ends[static_cast<std::size_t>(last)]->send_text(1, "the last word");
+    two.ends[static_cast<std::size_t>(last)].reset();
+    const SharedMemory gone = two.views[last].own_memory();
+    ASSERT_EQ(fallocate(gone.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        static_cast<off_t>(gone.offset), static_cast<off_t>(gone.capacity)),
+              0);
+    EXPECT_EQ(two.ends[1 - static_cast<std::size_t>(last)]->receive(), "the last word");
+  }
+}
+
+// More often than there are seats.
+TEST(Messages, TwoJobsMeetAndPartAgainAndAgain) {
+  base::Settings settings;
+  settings.shm_ring_after = 4;
+  TwoJobs two(settings);
+  std::vector<std::size_t> bytes;
+  for (int round = 0; round < 3000; ++round) {
+    two.meet();
+    two.talk(10);
+    two.part();
+    bytes.push_back(two.ends[0]->transport().memory_bytes());
+  }
+  EXPECT_EQ(bytes[2999], bytes[99]);
+}
+
+// What came and was not read before is nobody's afterwards.
+TEST(Messages, OfAJobThatOneHasPartedFromAreDropped) {
+  TwoJobs two;
+  two.meet();
+  two.ends[1]->send_text(1, "never read"); // nor is anything else from there
+  two.part();
+  EXPECT_FALSE(two.ends[0]->transport().poll(*two.ends[0]) && !two.ends[0]->inbox.empty());
+  EXPECT_FALSE(two.ends[0]->failure);
+  two.meet();
+  two.talk(3);
 }
 
 TEST(Messages, MemoryFollowsUse) {

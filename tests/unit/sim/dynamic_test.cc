@@ -100,12 +100,13 @@ MPI_Comm parent() {
   return found;
 }
 
-int child(int rank, const Arguments&) {
+int child(int rank, const Arguments& arguments) {
   MPI_Init(nullptr, nullptr);
   MPI_Comm up = parent();
   EXPECT_NE(up, MPI_COMM_NULL);
   EXPECT_EQ(rank_of(MPI_COMM_WORLD), rank);
-  talk(up);
+  for (int left = arguments.empty() ? 1 : std::stoi(arguments[0]); left > 0; --left)
+    talk(up);
   MPI_Comm_disconnect(&up);
   EXPECT_EQ(parent(), MPI_COMM_NULL);
   MPI_Finalize();
@@ -302,6 +303,34 @@ TEST(Ports, connect_and_disconnect_ten_thousand_times_without_growth) {
   EXPECT_EQ(bytes[1], bytes[0]);
 }
 
+// What nobody has received is called off, by whichever protocol it went; or else it would be waited
+// for.
+TEST(Ports, part_from_messages_that_were_never_received) {
+  for (const bool one_node : {false, true}) {
+    WorldOptions options = jobs(2, 2, smooth(2));
+    options.one_node = one_node;
+    expect_finished(World(options).run([](int) {
+      MPI_Init(nullptr, nullptr);
+      const std::string port = port_of_first("here");
+      std::vector<char> data(300'000);
+      MPI_Comm inter = meet_at(port);
+      for (const int bytes : {8, 20'000})
+        MPI_Send(data.data(), bytes, MPI_CHAR, 0, 3, inter);
+      MPI_Comm_disconnect(&inter);
+      EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
+
+      inter = meet_at(port);
+      talk(inter);
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Isend(data.data(), 300'000, MPI_CHAR, 0, 3, inter, &request);
+      MPI_Request_free(&request);
+      MPI_Comm_disconnect(&inter);
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
 // Each of two jobs accepts one and connects to the other at the same time.
 TEST(Ports, are_for_two_jobs_that_connect_to_each_other_at_once) {
   for (std::uint64_t seed = 1; seed <= 4 && !HasFailure(); ++seed) {
@@ -352,6 +381,67 @@ TEST(Ports, fail_in_time_where_nobody_comes) {
   }));
 }
 
+// --- Over shared memory
+// ---------------------------------------------------------------------------
+
+// All jobs on one machine, whose processes lose their cores now and then for longer than anything
+// else takes.
+WorldOptions crowded(int ranks, std::uint64_t seed) {
+  WorldOptions options = smooth(ranks, seed);
+  options.one_node = true;
+  options.faults.core_loss = 0.002;
+  options.faults.core_loss_ns = 60e6;
+  options.faults.shuffle = true;
+  options.settings->shm_ring_after = 8;
+  return options;
+}
+
+// Children end right after they have parted, and their memory goes.
+TEST(Neighbors, forget_children_that_are_gone) {
+  for (std::uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    WorldOptions options = crowded(2, seed);
+    options.programs["child"] = child;
+    expect_finished(World(options).run([](int) {
+      MPI_Init(nullptr, nullptr);
+      for (int round = 0; round < 8; ++round) {
+        const int talks = 1 + 4 * round;
+        MPI_Comm down = spawn("child", 2 + round % 2, MPI_COMM_WORLD, {std::to_string(talks)});
+        for (int i = 0; i < talks; ++i)
+          talk(down);
+        MPI_Comm_disconnect(&down);
+        EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
+      }
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
+TEST(Neighbors, meet_and_part_without_growth) {
+  std::size_t bytes[2] = {};
+  WorldOptions options = crowded(2, 1);
+  options.jobs = 2;
+  options.faults.core_loss = 0.0001;
+  expect_finished(World(options).run([&](int rank) {
+    MPI_Init(nullptr, nullptr);
+    const std::string port = port_of_first("here");
+    sim::Rank& self = *sim::Rank::current();
+    for (int round = 0; round < 1000; ++round) {
+      MPI_Comm inter = meet_at(port);
+      talk(inter);
+      MPI_Comm_disconnect(&inter);
+      EXPECT_EQ(self.processes().others().size(), 0u);
+      if (job() == 0 && rank == 0 && (round == 99 || round == 999))
+        bytes[round == 99 ? 0 : 1] =
+            self.process()->instance->engine->memory_bytes() + self.neighbors()->memory_bytes();
+    }
+    MPI_Finalize();
+    return 0;
+  }));
+  EXPECT_LE(bytes[1], bytes[0] + (std::size_t{64} << 10));
+}
+
 // --- Deaths --------------------------------------------------------------------------------------
 
 // A parent ends at some time while its children start: they are told, and nobody waits for ever.
@@ -367,6 +457,7 @@ TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
       EXPECT_EQ(class_of(MPI_Recv(&got, 1, MPI_INT, 0, 0, up, MPI_STATUS_IGNORE)),
                 MPI_ERR_PROC_ABORTED);
       MPI_Comm_disconnect(&up);
+      EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
       MPI_Finalize();
       return 0;
     };

@@ -26,8 +26,7 @@ void Transport::consider_ring(Peer& peer) {
       auto& control = *new (memory) RingControl;
       peer.ring_memory = static_cast<std::byte*>(memory);
       peer.channel.in = RingReader(control, ring_lines_);
-      if (processes_.own_name() < processes_.name(peer.rank) && peer.mailbox_memory == nullptr)
-        make_mailbox(peer);
+      if (may_share_mailbox(peer)) make_mailbox(peer);
       peer.grant_owed = true;
       ++rings_given_;
       ++counters_.rings_granted;
@@ -53,11 +52,17 @@ void Transport::consider_ring(Peer& peer) {
   peer.consider_at = peer.heard + std::max<std::uint64_t>(after, 1);
 }
 
+// Of the same job: what stands in a mailbox goes with the memory of the process that made it, and
+// one of another job does not wait for its peers to have read its last message.
+bool Transport::may_share_mailbox(const Peer& peer) const {
+  return rank_ < peer.rank && peer.rank < static_cast<Rank>(processes_.job().size()) &&
+         peer.mailbox_memory == nullptr;
+}
+
 // Without memory for it the pair has its rings.
 void Transport::make_mailbox(Peer& peer) {
   auto* const memory = static_cast<std::byte*>(heap().allocate(Mailbox::bytes));
   if (memory == nullptr) return;
-  peer.mailbox_block = memory;
   peer.mailbox_memory = Mailbox::begin(memory);
   std::memset(peer.mailbox_memory, 0, line_bytes);
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the ranks of a running job stand, as their memory and the system tell.
+#include "tools/mpiexec/hang_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+
+namespace macadam::tools {
+
+using Kind = RankStatus::Kind;
+
+namespace {
+
+bool is_stopped(std::int32_t process) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(stat, line);
+  const std::size_t name_end = line.rfind(") "); // a name may hold anything
+  return name_end != std::string::npos && (line[name_end + 2] == 'T' || line[name_end + 2] == 't');
+}
+
+} // namespace
+
+std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
+  using boot::RankState;
+  const boot::JobHeader& header = memory.header();
+  const std::uint32_t wanted = header.reports_wanted.load();
+  std::vector<RankStatus> ranks;
+  for (int rank = 0; rank < memory.size(); ++rank) {
+    RankStatus& status = ranks.emplace_back();
+    if (!memory.is_local(rank)) {
+      status = {RankStatus::Kind::elsewhere, memory.host_of(rank)};
+      continue;
+    }
+    const boot::RankRow& row = memory.row(rank);
+    const boot::ReportArea& area = memory.report(rank);
+    switch (row.state.load(std::memory_order_acquire)) {
+    case RankState::starting:
+      status.kind = Kind::not_in_mpi;
+      break;
+    case RankState::running:
+      status.kind = Kind::silent;
+      if (row.report_answered.load(std::memory_order_acquire) != wanted) {
+        if (is_stopped(row.pid)) status = {Kind::stopped, std::to_string(row.pid)};
+        break;
+      }
+      status.kind = Kind::answered;
+      status.json.assign(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
+      break;
+    case RankState::finalized:
+    case RankState::gone:
+      status.kind = Kind::finalized;
+      break;
+    case RankState::aborted:
+      status.kind = Kind::aborted;
+      break;
+    case RankState::dead:
+      status.kind = Kind::ended;
+      break;
+    }
+  }
+  return ranks;
+}
+
+} // namespace macadam::tools

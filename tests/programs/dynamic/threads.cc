@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Threads of the same two processes that meet by several ports at once.
+#include "threads.h"
+
+#include "dynamic/talk.h"
+
+#include <array>
+
+namespace {
+
+using check::in_threads;
+using check::rank;
+using check::threads;
+
+void ports() {
+  if (rank > 1) return;
+  std::array<std::array<char, MPI_MAX_PORT_NAME>, threads> names = {};
+  std::array<MPI_Comm, threads> selves = {};
+  for (int t = 0; t < threads; ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    if (rank == 0) OK(MPI_Open_port(MPI_INFO_NULL, names[at].data()));
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &selves[at])); // a thread each: these calls are collective
+  }
+  if (check::size > 1) {
+    MPI_Status status;
+    if (rank == 0)
+      OK(MPI_Send(names.data(), sizeof names, MPI_CHAR, 1, 0, MPI_COMM_WORLD));
+    else
+      OK(MPI_Recv(names.data(), sizeof names, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &status));
+    in_threads([&](int t) {
+      const auto at = static_cast<std::size_t>(t);
+      for (int round = 0; round < check::times(20, 3); ++round) {
+        MPI_Comm inter = MPI_COMM_NULL;
+        OK(rank == 0 ? MPI_Comm_accept(names[at].data(), MPI_INFO_NULL, 0, selves[at], &inter)
+                     : MPI_Comm_connect(names[at].data(), MPI_INFO_NULL, 0, selves[at], &inter));
+        int theirs = -1;
+        OK(MPI_Sendrecv(&t, 1, MPI_INT, 0, 1, &theirs, 1, MPI_INT, 0, 1, inter, MPI_STATUS_IGNORE));
+        CHECK_EQUAL(theirs, t);
+        OK(MPI_Comm_disconnect(&inter));
+      }
+    });
+  }
+  for (int t = 0; t < threads; ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    if (rank == 0) OK(MPI_Close_port(names[at].data()));
+    OK(MPI_Comm_free(&selves[at]));
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  check::start_with_threads(argc, argv);
+  return check::run_parts(argc, argv, {{"ports", ports}});
+}
