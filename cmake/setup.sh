@@ -25,6 +25,8 @@ libgtest-dev         unit tests
 libstb-dev           pictures, in examples/heat2d
 chromium             looks at the page of a report, in a test
 libpmix-dev          joins jobs of Slurm and PRRTE
+libfabric-dev        the interface to other networks
+libfabric1           ... as programs need it
 libibverbs-dev       the interface to RDMA adapters
 ibverbs-providers    their drivers, soft-RoCE's among them
 ibverbs-utils        looks at them, in tests

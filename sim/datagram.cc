@@ -60,7 +60,7 @@ void DatagramQueuePair::send(const SendWork& from) {
   datagram->released = released;
   datagram->operation = from.operation;
   datagram->data.resize(work.bytes);
-  gather(work, datagram->data.data());
+  gather(work, reinterpret_cast<std::byte*>(datagram->data.data()));
   scheduler().at(device_.time(), [&fabric = device_.fabric(), lid = device_.lid(), number = number_,
                                   datagram] {
     SimulatedDevice* device = fabric.find(lid);

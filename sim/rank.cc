@@ -285,6 +285,9 @@ Rank::make_transports(const base::Settings& settings) {
                "MACADAM_NETWORK=shm, but {} ranks with {} on a node are on several nodes; leave it "
                "at automatic",
                environment_.size, environment_.ranks_per_node);
+  if (settings.network == base::NetworkChoice::ofi)
+    base::fail(MPI_ERR_OTHER, "MACADAM_NETWORK=ofi, but libfabric is not simulated; leave it at "
+                              "automatic, or take rdma");
   neighbors_ = nullptr;
   transport_ = nullptr;
   if (system_ && settings.network != base::NetworkChoice::rdma) {

@@ -65,7 +65,7 @@ struct Datagram : base::ListNode<> {
   std::uint32_t immediate = 0;
   std::uint32_t released = 0; // places of the send queue, once it has left; 0: nobody is told
   net::rdma::Operation operation = net::rdma::Operation::send;
-  std::vector<std::byte> data;
+  std::vector<unsigned char> data; // vectors of std::byte are the library's (torture/starvation.h)
 };
 
 } // namespace macadam::sim

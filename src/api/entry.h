@@ -9,7 +9,8 @@
 namespace macadam::api {
 
 // The library's lock during one MPI call, where the thread level asks for it, and its time, where a
-// report or a trace is wanted. Let go before an error handler runs, so that the handler may call MPI.
+// report or a trace is wanted. Let go before an error handler runs, so that the handler may call
+// MPI.
 class Entry {
  public:
   [[gnu::always_inline]] Entry(mpi::Library& self, const char* function) {

@@ -17,7 +17,7 @@ namespace macadam::base {
 namespace {
 
 constexpr std::string_view prefix = "MACADAM_";
-constexpr const char* networks = "automatic|shm|rdma";
+constexpr const char* networks = "automatic|shm|rdma|ofi";
 constexpr const char* protocols = "customized|sender";
 constexpr const char* rendezvous = "read|write";
 constexpr const char* copy_paths = "automatic|cma|pipeline";
@@ -27,7 +27,9 @@ constexpr const char* report_choices = "yes|no|file.json";
 
 constexpr std::array rows = {
     SettingRow{"network", &Settings::network, networks,
-               "shared memory between ranks of one machine, or RDMA between all"},
+               "shared memory between ranks of one machine; or RDMA, or libfabric, between all"},
+    SettingRow{"net_interface", &Settings::net_interface, "text",
+               "libfabric: the interface to use, or its IP address; the one that reaches others"},
     SettingRow{
         "protocols", &Settings::protocols, protocols,
         "all four, and RDMA for windows; or eager, sender-initiated rendezvous, and messages"},

@@ -9,8 +9,9 @@
 
 namespace macadam::base {
 
-// Which networks connect the ranks: shared memory within a machine, or RDMA everywhere.
-enum class NetworkChoice : std::int64_t { automatic, shm, rdma };
+// Which networks connect the ranks: shared memory within a machine and the best there is between
+// machines; or one everywhere: RDMA adapters, or a provider of libfabric.
+enum class NetworkChoice : std::int64_t { automatic, shm, rdma, ofi };
 
 // Which protocols are used: those of the papers, or the traditional ones that they compare with
 // (eager and sender-initiated rendezvous; one-sided accesses by messages that the target serves).
@@ -31,6 +32,7 @@ enum class ReceiveMode : std::int64_t { shared, credit, ring };
 // come the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.
 struct Settings {
   NetworkChoice network = NetworkChoice::automatic;
+  std::string net_interface; // for libfabric: an interface or an IP address; empty: the best
   Protocols protocols = Protocols::customized;
   Rendezvous rendezvous = Rendezvous::read;
   bool last_byte = false;              // a write is complete when its last byte is seen

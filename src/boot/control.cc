@@ -120,6 +120,13 @@ Secret random_secret() {
   return secret;
 }
 
+std::uint32_t random_meeting() {
+  std::uint32_t number = 0;
+  const Secret random = random_secret();
+  std::memcpy(&number, random.data(), sizeof number);
+  return number;
+}
+
 std::string random_socket_name() {
   return "macadam-" + show_hex(random_secret());
 }

@@ -82,6 +82,7 @@ Port read_port(std::string_view text);
 // Random bytes of the system. Throws MPI_ERR_OTHER.
 Secret random_secret();
 std::string random_socket_name();
+std::uint32_t random_meeting();
 // The name of the socket at which a service of this user can be looked up.
 std::string socket_name_of(std::string_view service);
 

@@ -19,7 +19,7 @@ bool would_wait() {
 } // namespace
 
 JoinedSocket::JoinedSocket(int socket, const Met& own) : socket_(socket) {
-  const Hello hello{join_magic, control_version, own.rank, own.job};
+  const Hello hello{join_magic, control_version, own.rank, own.job, own.meeting, 0};
   std::memcpy(own_.data(), &hello, sizeof hello);
   int type = 0;
   socklen_t bytes = sizeof type;
@@ -80,7 +80,9 @@ Met JoinedSocket::take() {
                "the other side of the socket speaks version {} of the control protocol, this one "
                "version {}; use one Macadam for both",
                hello.version, control_version);
-  return {hello.job, hello.rank};
+  Hello own;
+  std::memcpy(&own, own_.data(), sizeof own);
+  return {hello.job, hello.rank, own.meeting + hello.meeting};
 }
 
 } // namespace macadam::boot

@@ -15,7 +15,7 @@ namespace macadam::boot {
 // bytes each way, and none is read that comes behind.
 class JoinedSocket final : public Pending<Met> {
  public:
-  // `own`: what the other side is told.
+  // `own`: what the other side is told, with a random number for the meeting.
   JoinedSocket(int socket, const Met& own);
 
   [[nodiscard]] bool done() noexcept override;
@@ -27,8 +27,10 @@ class JoinedSocket final : public Pending<Met> {
     std::uint32_t version = 0;
     std::uint32_t rank = 0;
     JobTicket job = {};
+    std::uint32_t meeting = 0; // that of both is the sum of theirs
+    std::uint32_t reserved = 0;
   };
-  static_assert(sizeof(Hello) == 272);
+  static_assert(sizeof(Hello) == 280);
   using Bytes = std::array<std::byte, sizeof(Hello)>;
 
   // Move on as far as the socket lets them without waiting. False: not at the end yet.

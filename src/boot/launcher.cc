@@ -43,7 +43,7 @@ std::string refuse_foreign_launcher() {
     const char* text = std::getenv(sign.variable);
     if (!text) continue;
     const long number = std::strtol(text, nullptr, 10);
-    // Of a rank alone one cannot tell the size; but there is no rank 1 in a job of one.
+    // A rank does not tell the size; but there is no rank 1 in a job of one.
     if (number < (sign.meaning == Sign::size ? 2 : 1)) continue;
     return fmt::format(
         "this program was started as one of several by {} ({}={}), and cannot join that job: {}; "

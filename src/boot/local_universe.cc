@@ -58,7 +58,7 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
     return std::make_unique<Called<Spawned>>(launcher(), std::move(request), std::nullopt,
                                              [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
-                                               know(read_ticket(spawned.job).job, call);
+                                               know_early(spawned.job, call);
                                                call.confirm();
                                                return spawned;
                                              });
@@ -105,7 +105,7 @@ PendingResult<Met> LocalUniverse::connect(std::string_view port, std::optional<d
 PendingResult<Met> LocalUniverse::join(int socket) {
   return attempt<Met>([&] {
     return std::make_unique<JoinedSocket>(
-        socket, Met{own_ticket(), static_cast<std::uint32_t>(job_.rank())});
+        socket, Met{own_ticket(), static_cast<std::uint32_t>(job_.rank()), random_meeting()});
   });
 }
 
@@ -175,9 +175,18 @@ Met LocalUniverse::take_met(Call& call, PacketReader& answer) {
   met.job = answer.value<JobTicket>();
   met.rank = answer.value<std::uint32_t>();
   met.meeting = answer.value<std::uint32_t>();
-  const Secret secret = read_ticket(met.job).job;
-  if (call.has_descriptor() && secret != job_.secret()) know(secret, call);
+  know_early(met.job, call);
   return met;
+}
+
+// If the memory has come along; or else meet() asks for it, and says what is wrong.
+void LocalUniverse::know_early(const JobTicket& ticket, Call& call) {
+  const Secret secret = read_ticket(ticket).job;
+  if (!call.has_descriptor() || secret == job_.secret()) return;
+  try {
+    know(secret, call);
+  } catch (const base::Error&) { // no descriptor or memory for it
+  }
 }
 
 void LocalUniverse::forget(const Job& job) {

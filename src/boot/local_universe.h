@@ -39,6 +39,7 @@ class LocalUniverse final : public Universe {
   [[nodiscard]] PacketWriter begin(Request request) const;
   Met take_met(Call& call, PacketReader& answer);
   const Job* know(const Secret& secret, Call& call);
+  void know_early(const JobTicket& ticket, Call& call);
   PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 
   LocalJob& job_;

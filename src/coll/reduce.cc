@@ -125,7 +125,7 @@ Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op&
 
   const Pieces pieces{mine.count, fold.size};
   co_await scatter_halving(comm, fold, pieces, sum, spare.data(), op);
-  // Whoever has the bit of `top` that is looked at has the other half sent to it.
+  // A rank that has this bit of `top` is sent the other half.
   int first = place;
   for (int bit = 1; bit < fold.size; bit *= 2) {
     const int other = fold.rank(place ^ bit);

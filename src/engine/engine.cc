@@ -327,6 +327,7 @@ void Engine::on_complete(std::uint64_t cookie, bool ok) noexcept {
 void Engine::on_peer(Rank rank, PeerState state) noexcept {
   Peer* const changed = known(rank);
   if (changed == nullptr) return;
+  if (failure_.noted() && state != PeerState::failed) return; // reached too late
   changed->state = state;
   if (state == PeerState::failed) fail_peer(*changed);
   if (state == PeerState::connected) note(Step::Kind::connected, *changed);

@@ -86,7 +86,7 @@ void Channels::drop(std::uint64_t context) noexcept {
   }
 }
 
-// Of the channels behind it, those move up that the gap would hide.
+// Moves up the channels behind it that the gap would hide.
 void Channels::close_gap(std::size_t gap) noexcept {
   const std::size_t mask = table_.size() - 1;
   for (std::size_t at = (gap + 1) & mask; table_[at]; at = (at + 1) & mask) {

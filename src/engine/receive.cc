@@ -140,8 +140,11 @@ void Engine::finish_receive(ReceiveRequest& receive, std::uint64_t bytes,
   complete(receive);
 }
 
-// Null, and the end of all communication, if there is no memory for it.
+// Null, and the end of all communication, if there is no memory for it. What comes in the same poll
+// behind one that was lost is not kept, or a receive would take it for that one.
 Message* Engine::keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) noexcept {
+  if (failure_.noted()) [[unlikely]]
+    return nullptr;
   Message* const message = message_slab_.try_make();
   if (message == nullptr) {
     on_failure(base::no_memory("for the record of a message that came before its receive"));

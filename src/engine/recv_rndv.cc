@@ -110,7 +110,7 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
   note(Step::Kind::announcement, peer, {ready.context, 0, ready.tag}, ready.capacity,
        Protocol::recv_rndv, ready.ordinal);
   target.permit = ready.permit;
-  // Of a communicator that is freed here: its message has gone another way (contexts are never used
+  // Its communicator is freed here: its message has gone another way (contexts are never used
   // again).
   Channel* const counting =
       dropped_.contains(ready.context) ? nullptr : channel(peer, ready.context, ready.tag);

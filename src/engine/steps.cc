@@ -33,7 +33,7 @@ void Engine::tell(Step::Kind kind, const SendRequest& send, Protocol protocol) n
 
 void Engine::tell(Step::Kind kind, const ReceiveRequest& receive, const Peer& peer,
                   std::uint64_t bytes, Protocol protocol) noexcept {
-  // Of a receive that any message would do for, the one that has come.
+  // If any message would do for a receive: the one that has come.
   const bool matched = kind == Step::Kind::matched || kind == Step::Kind::taken;
   const std::int32_t tag =
       receive.status.tag == MPI_ANY_TAG ? receive.envelope.tag : receive.status.tag;

@@ -3,7 +3,6 @@
 
 #include "boot/job.h"
 #include "engine/transport.h"
-#include "net/rdma/wire.h"
 
 #include <mpi.h>
 
@@ -24,7 +23,7 @@ struct Machine {
 // What processes tell each other through the MPI that starts them, in two rounds. `trouble` is why
 // one cannot go on: it still takes part, so that all know and none waits.
 struct Greeting {
-  static constexpr std::uint32_t this_version = 1;
+  static constexpr std::uint32_t this_version = 2;
   std::uint32_t version = this_version;
   std::uint32_t network = 0; // base::NetworkChoice
   Machine machine;
@@ -36,10 +35,16 @@ struct Greeting {
   std::array<char, 200> trouble = {};
 };
 
+// What a network publishes: of no bytes if there is none.
+struct Published {
+  std::uint64_t bytes = 0;
+  std::array<std::byte, boot::endpoint_address_bytes> address = {};
+};
+
 struct EndpointAddress {
   engine::RemoteMemory shm_ledgers;
-  engine::RemoteMemory rdma_ledgers;
-  net::rdma::wire::Endpoint endpoint;
+  engine::RemoteMemory far_ledgers; // over the network between machines
+  Published endpoint;
   std::array<char, 200> trouble = {};
 };
 

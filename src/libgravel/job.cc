@@ -97,12 +97,14 @@ void Job::open_segments() {
 }
 
 void Job::publish(std::span<const std::byte> address) {
-  std::memcpy(&own_endpoint_, address.data(), std::min(address.size(), sizeof own_endpoint_));
+  own_endpoint_.bytes = std::min(address.size(), own_endpoint_.address.size());
+  std::memcpy(own_endpoint_.address.data(), address.data(), own_endpoint_.bytes);
 }
 
 std::optional<std::span<const std::byte>> Job::fetch(int rank) const {
   if (endpoints_.empty()) return std::nullopt;
-  return std::as_bytes(std::span(&endpoints_[at(rank)], 1));
+  const Published& its = endpoints_[at(rank)];
+  return std::span(its.address).first(std::min<std::size_t>(its.bytes, its.address.size()));
 }
 
 boot::Life Job::life(int rank) const {

@@ -3,7 +3,6 @@
 
 #include "boot/job.h"
 #include "libgravel/exchange.h"
-#include "net/rdma/wire.h"
 
 #include <sys/types.h>
 
@@ -51,8 +50,8 @@ class Job final : public boot::Job {
   // Opens the segments of all on this machine. Throws gravel::Error naming who and why not.
   void open_segments();
   // The second round: what was published here, and by all.
-  [[nodiscard]] const net::rdma::wire::Endpoint& published() const { return own_endpoint_; }
-  void learn(std::vector<net::rdma::wire::Endpoint> all) { endpoints_ = std::move(all); }
+  [[nodiscard]] const Published& published() const { return own_endpoint_; }
+  void learn(std::vector<Published> all) { endpoints_ = std::move(all); }
 
   // boot::Job
   [[nodiscard]] int rank() const override { return static_cast<int>(rank_); }
@@ -87,10 +86,10 @@ class Job final : public boot::Job {
 
   const std::uint32_t rank_, size_;
   Descriptor own_;
-  std::vector<Greeting> greetings_;                  // by rank
-  std::vector<net::rdma::wire::Endpoint> endpoints_; // by rank, once all have told
-  net::rdma::wire::Endpoint own_endpoint_;           // zeros, if RDMA is not used
-  std::vector<int> neighbours_;                      // on this machine, and this process
+  std::vector<Greeting> greetings_;  // by rank
+  std::vector<Published> endpoints_; // by rank, once all have told
+  Published own_endpoint_;
+  std::vector<int> neighbours_; // on this machine, and this process
   int local_rank_ = 0;
   std::map<int, Opened> opened_; // of the neighbours, if they share memory
 };

@@ -2,7 +2,9 @@
 #include "libgravel/library.h"
 
 #include "boot/configuration.h"
+#include "net/ofi/transport.h"
 #include "net/rdma/ibverbs/device.h"
+#include "net/rdma/transport.h"
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -43,11 +45,11 @@ Library::Library(MPI_Comm comm) : exchange_(comm) {
     job_->meet(std::move(greetings));
     make_networks();
     if (shm_) endpoint_address.shm_ledgers = driver_->core().ledgers(0);
-    if (rdma_) endpoint_address.rdma_ledgers = driver_->core().ledgers(shm_ ? 1 : 0);
+    if (far_) endpoint_address.far_ledgers = driver_->core().ledgers(shm_ ? 1 : 0);
     endpoint_address.endpoint = job_->published();
   });
   endpoint_addresses_ = exchange_.allgather(endpoint_address);
-  std::vector<net::rdma::wire::Endpoint> endpoints;
+  std::vector<Published> endpoints;
   for (const EndpointAddress& its : endpoint_addresses_)
     endpoints.push_back(its.endpoint);
   job_->learn(std::move(endpoints));
@@ -65,9 +67,10 @@ void Library::check_same(const std::vector<Greeting>& greetings) const {
 }
 
 void Library::make_networks() {
-  const bool only_rdma = settings_.network == base::NetworkChoice::rdma && job_->size() > 1;
-  if (!only_rdma) job_->open_segments();
-  const bool one_machine = !only_rdma && job_->local_size() == job_->size();
+  const bool one_network = job_->size() > 1 && (settings_.network == base::NetworkChoice::rdma ||
+                                                settings_.network == base::NetworkChoice::ofi);
+  if (!one_network) job_->open_segments();
+  const bool one_machine = !one_network && job_->local_size() == job_->size();
   if (!one_machine && settings_.network == base::NetworkChoice::shm)
     fail(Code::system,
          "MACADAM_NETWORK=shm, but only {} of the {} ranks are on this machine (in one process "
@@ -75,27 +78,56 @@ void Library::make_networks() {
          job_->local_size(), job_->size());
   processes_.emplace(*job_);
   std::vector<engine::Transport*> nearest_first;
-  if (!only_rdma && (one_machine || job_->local_size() > 1)) {
+  if (!one_network && (one_machine || job_->local_size() > 1)) {
     shm_ = std::make_unique<net::shm::Transport>(*processes_, settings_);
     nearest_first.push_back(shm_.get());
   }
   if (!one_machine) {
-    device_ = net::rdma::ibverbs::open_device(settings_.rdma_device);
-    // Registration is explicit, so nothing watches the program's memory.
-    rdma_ = std::make_unique<net::rdma::RdmaTransport>(*device_, *processes_, settings_, nullptr,
-                                                       shm_.get(), false);
-    nearest_first.push_back(rdma_.get());
-    const net::rdma::wire::Endpoint own = rdma_->endpoint();
-    job_->publish(std::as_bytes(std::span(&own, 1)));
+    make_far_network();
+    nearest_first.push_back(far_.get());
   }
   driver_.emplace(
       engine::Networks(std::move(nearest_first)), *job_,
       [this](Rank peer) { return ledgers_of(peer); }, slots);
 }
 
+// As for MPI: an RDMA adapter, or else what libfabric has.
+void Library::make_far_network() {
+  if (settings_.network == base::NetworkChoice::rdma) return open_rdma();
+  if (settings_.network == base::NetworkChoice::ofi) return open_libfabric();
+  std::string no_rdma;
+  try {
+    return open_rdma();
+  } catch (const base::Error& error) {
+    no_rdma = error.text;
+  }
+  try {
+    open_libfabric();
+  } catch (const base::Error& error) {
+    fail(Code::system, "no network reaches the other machines: {}; {}", no_rdma, error.text);
+  }
+}
+
+// Registration is explicit, so nothing watches the program's memory.
+void Library::open_rdma() {
+  device_ = net::rdma::ibverbs::open_device(settings_.rdma_device);
+  auto transport = std::make_unique<net::rdma::RdmaTransport>(*device_, *processes_, settings_,
+                                                              nullptr, shm_.get(), false);
+  const net::rdma::wire::Endpoint own = transport->endpoint();
+  job_->publish(std::as_bytes(std::span(&own, 1)));
+  far_ = std::move(transport);
+}
+
+void Library::open_libfabric() {
+  auto transport = std::make_unique<net::ofi::OfiTransport>(
+      *processes_, settings_, net::ofi::wish_of(*job_, settings_), nullptr, shm_.get());
+  job_->publish(std::as_bytes(std::span(&transport->endpoint(), 1)));
+  far_ = std::move(transport);
+}
+
 gravel::RemoteMemory Library::ledgers_of(Rank peer) const {
   return shm_ && shm_->reaches(peer) ? endpoint_addresses_[peer].shm_ledgers
-                                     : endpoint_addresses_[peer].rdma_ledgers;
+                                     : endpoint_addresses_[peer].far_ledgers;
 }
 
 } // namespace macadam::libgravel

@@ -7,7 +7,6 @@
 #include "libgravel/exchange.h"
 #include "libgravel/job.h"
 #include "net/rdma/device.h"
-#include "net/rdma/transport.h"
 #include "net/shm/transport.h"
 
 #include <memory>
@@ -32,6 +31,9 @@ class Library final {
 
   void check_same(const std::vector<Greeting>& greetings) const;
   void make_networks();
+  void make_far_network();
+  void open_rdma();
+  void open_libfabric();
   [[nodiscard]] gravel::RemoteMemory ledgers_of(gravel::Rank peer) const;
 
   Exchange exchange_; // its communicator is not used after the constructor
@@ -41,7 +43,7 @@ class Library final {
   std::vector<EndpointAddress> endpoint_addresses_; // by rank
   std::unique_ptr<net::rdma::Device> device_;
   std::unique_ptr<net::shm::Transport> shm_;
-  std::unique_ptr<net::rdma::RdmaTransport> rdma_;
+  std::unique_ptr<engine::Transport> far_; // between machines
   std::optional<gravel::Driver> driver_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::mem {
 namespace {
@@ -66,7 +68,7 @@ Registration* RegistrationCache::use(const Range& wanted, bool part_of_registere
   return found;
 }
 
-Registration* RegistrationCache::make(const Range& wanted) {
+Registration* RegistrationCache::make(const Range& wanted) try {
   let_go_dead();
   // Those it overlaps give their place to one that covers all.
   Range whole = wanted;
@@ -80,14 +82,17 @@ Registration* RegistrationCache::make(const Range& wanted) {
   // If not all of it can be had, then what is asked for: the rest may be no memory any more.
   if ((whole == wanted || !pin(registration, whole, true)) && !pin(registration, wanted, false))
     return nullptr;
+  Tree row{{registration.range.begin, &registration}};
+  by_key_.emplace(registration.pinned->remote_key, std::move(made));
+  tree_.merge(row); // from here on nothing needs memory
   registration.generation = ++generation_;
   registration.uses = 1;
   registration.valid = true;
   bytes_ += length(registration.range);
   ++counters_.registrations;
-  tree_.emplace(registration.range.begin, &registration);
-  by_key_[registration.pinned->remote_key] = std::move(made);
   return &registration;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void RegistrationCache::release(Registration& registration) {
@@ -99,11 +104,13 @@ void RegistrationCache::release(Registration& registration) {
 }
 
 Registration* RegistrationCache::find_key(std::uint64_t packed_key) const {
-  const auto found = by_key_.find(static_cast<std::uint32_t>(packed_key));
-  if (found == by_key_.end()) return nullptr;
-  Registration& registration = *found->second;
-  const bool same = registration.generation == static_cast<std::uint32_t>(packed_key >> 32);
-  return same && registration.uses != 0 ? &registration : nullptr;
+  Registration* const found = find_remote_key(static_cast<std::uint32_t>(packed_key));
+  return found != nullptr && found->packed_key() == packed_key ? found : nullptr;
+}
+
+Registration* RegistrationCache::find_remote_key(std::uint64_t remote_key) const {
+  const auto found = by_key_.find(remote_key);
+  return found != by_key_.end() && found->second->uses != 0 ? found->second.get() : nullptr;
 }
 
 std::size_t RegistrationCache::in_use() const {

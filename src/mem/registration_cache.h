@@ -17,7 +17,7 @@ class Pinned {
  public:
   virtual ~Pinned() = default;
   std::uint32_t local_key = 0;
-  std::uint32_t remote_key = 0; // unique among the pinned
+  std::uint64_t remote_key = 0; // unique among the pinned; of verbs 32 bits
 };
 
 // Who pins: a transport, with its device.
@@ -40,7 +40,7 @@ struct Registration : base::ListNode<> {
   bool valid = false;           // in the tree: still what the program sees at these addresses
   bool watched = false;         // somebody would tell if it were not
 
-  // The packed key, as it travels: the device's, and the generation above it.
+  // The packed key, as it travels: the device's, and the generation above it. For keys of 32 bits.
   [[nodiscard]] std::uint64_t packed_key() const {
     return std::uint64_t{generation} << 32 | pinned->remote_key;
   }
@@ -75,7 +75,7 @@ class RegistrationCache {
   ~RegistrationCache() = default;
 
   // A registration that covers this memory, in use until release(). Null if the device refuses and
-  // nothing is left to let go. `bytes` is not 0.
+  // nothing is left to let go, or if there is no memory to note it. `bytes` is not 0.
   Registration* acquire(const void* memory, std::size_t bytes);
   // The same if there is one already, else null.
   Registration* find(const void* memory, std::size_t bytes);
@@ -88,6 +88,8 @@ class RegistrationCache {
 
   // The registration of a packed key that is in use; null if there is none.
   [[nodiscard]] Registration* find_key(std::uint64_t packed_key) const;
+  // The same of a key as the device gave it.
+  [[nodiscard]] Registration* find_remote_key(std::uint64_t remote_key) const;
 
   // Lets go what is in the dead list, and what has gone away.
   void collect();
@@ -120,7 +122,7 @@ class RegistrationCache {
   const std::size_t most_entries_;
   const std::size_t most_bytes_;
   Tree tree_;                                                               // the valid ones
-  std::unordered_map<std::uint32_t, std::unique_ptr<Registration>> by_key_; // all
+  std::unordered_map<std::uint64_t, std::unique_ptr<Registration>> by_key_; // all
   base::List<Registration> unused_; // valid, least recently used first
   base::List<Registration> dead_;
   std::size_t bytes_ = 0; // of all

@@ -27,6 +27,19 @@ base::Error translated(const std::exception_ptr& error) {
   }
 }
 
+// Its class, for which no memory is needed.
+int class_of(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::Error& e) {
+    return e.error_class;
+  } catch (const std::bad_alloc&) {
+    return MPI_ERR_NO_MEM;
+  } catch (...) {
+    return MPI_ERR_INTERN;
+  }
+}
+
 std::string failure(const LayerRequest& request) {
   const auto& collective = static_cast<const CollectiveRequest&>(request);
   return fmt::format("a nonblocking or persistent {} failed: {}", collective.call.name,
@@ -56,7 +69,7 @@ void on_end(Collective& operation, void* argument) noexcept {
   auto& request = *static_cast<CollectiveRequest*>(argument);
   engine::Status status;
   if (operation.error()) [[unlikely]]
-    status.error = translated(operation.error()).error_class;
+    status.error = class_of(operation.error());
   complete(request.process, request, status);
 }
 

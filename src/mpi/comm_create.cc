@@ -298,19 +298,31 @@ void comm_split(Process& self, Communicator& comm, int color, int key, MPI_Comm*
   *newcomm = handle_of(split(self, comm, color, key));
 }
 
+namespace {
+
+// The same for processes that share memory, and for no others: the machine, unless they use a
+// network there too (MACADAM_NETWORK).
+int color_of_shared_memory(Process& self) {
+  const int rank = self.job->rank();
+  const bool shares = self.instance->engine->networks().nearest().limits().maps;
+  return shares ? self.job->node(rank) : self.job->size() + rank;
+}
+
+} // namespace
+
 void comm_split_type(Process& self, Communicator& comm, int split_type, int key, Info* info,
                      MPI_Comm* newcomm) {
   const std::string* resource = info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
   int color = MPI_UNDEFINED;
   switch (split_type) {
   case MPI_COMM_TYPE_SHARED:
-    color = self.job->node(self.job->rank());
+    color = color_of_shared_memory(self);
     break;
   case MPI_COMM_TYPE_HW_GUIDED:
   case MPI_COMM_TYPE_RESOURCE_GUIDED:
     // No other resource is known to be shared, and then there is no communicator.
     if (resource != nullptr && *resource == "mpi_shared_memory")
-      color = self.job->node(self.job->rank());
+      color = color_of_shared_memory(self);
     break;
   case MPI_COMM_TYPE_HW_UNGUIDED: // nothing below the host is told apart
   case MPI_UNDEFINED:

@@ -56,7 +56,7 @@ std::vector<int> soft_counts(std::string_view soft, int most) {
   for (std::size_t begin = 0; begin <= soft.size();) {
     const std::size_t comma = std::min(soft.find(',', begin), soft.size());
     const auto [first, last, stride] = triplet(soft.substr(begin, comma - begin), soft);
-    // Of a long range only what can be wanted is looked at.
+    // Only the part of a long range that can be wanted is looked at.
     const long low = stride > 0 ? first : last, high = stride > 0 ? last : first;
     const long step = std::abs(stride);
     for (int count = 0; count <= most; ++count)

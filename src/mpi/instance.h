@@ -47,19 +47,19 @@ class Runtime {
 class Transports {
  public:
   Transports(Runtime& runtime, const base::Settings& settings)
-      : surroundings_(runtime), list_(runtime.make_transports(settings)) {}
+      : runtime_(runtime), list_(runtime.make_transports(settings)) {}
   Transports(const Transports&) = delete;
   Transports& operator=(const Transports&) = delete;
   ~Transports() {
     while (!list_.empty())
       list_.pop_back();
-    surroundings_.close();
+    runtime_.close();
   }
   [[nodiscard]] auto begin() const { return list_.begin(); }
   [[nodiscard]] auto end() const { return list_.end(); }
 
  private:
-  Runtime& surroundings_;
+  Runtime& runtime_;
   std::vector<std::unique_ptr<engine::Transport>> list_;
 };
 

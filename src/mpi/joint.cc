@@ -22,7 +22,6 @@ using engine::Rank;
 using engine::RankMap;
 
 constexpr int part_tag = create_tag - 1;
-constexpr unsigned meeting_tags = 1 << 8; // of meetings of the same two processes at a time
 
 // --- What leaders tell each other ----------------------------------------------------------------
 
@@ -265,17 +264,22 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
   return make_communicator(self, meeting.context, share(*local.local), &remote, *local.errhandler);
 }
 
-// Both use a context that no leader gives out, by the lesser of their names.
+// Both use a context that no leader gives out, by the lesser of their names. A process may meet
+// several at a time, by its threads: jobs that it spawns by their numbers, others by the meeting's.
 Route route_to(Process& self, const boot::Met& met, std::optional<double> until) {
   const boot::Job& job = meet(self, met.job);
+  const ProcessName own = self.runtime->processes().own_name();
   const ProcessName other{job.number(), met.rank};
   const auto process = self.runtime->processes().find(other);
   if (!process)
     base::fail(MPI_ERR_INTERN, "rank {} of a job of {} has answered", met.rank, job.size());
-  const std::uint64_t context =
-      joint_context_of(std::min(self.runtime->processes().own_name(), other), 0);
-  const Envelope envelope{context, 0, static_cast<std::int32_t>(met.meeting % meeting_tags)};
-  return {*process, envelope, envelope, until, MPI_ERR_PROC_ABORTED};
+  const std::uint64_t context = joint_context_of(std::min(own, other), 0);
+  const auto tag = static_cast<std::int32_t>(met.meeting & 0x7fffffff);
+  return {*process,
+          {context, static_cast<std::int32_t>(own.job), tag},
+          {context, static_cast<std::int32_t>(other.job), tag},
+          until,
+          MPI_ERR_PROC_ABORTED};
 }
 
 boot::Universe& universe_of(Process& self, int error_class) {

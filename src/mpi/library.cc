@@ -84,7 +84,7 @@ void Library::dismiss_user() {
 void Library::read_settings() {
   if (settings_read) return;
   // A simulated run depends on its command alone.
-  const bool simulated = runtime != own_surroundings_.get();
+  const bool simulated = runtime != own_runtime_.get();
   boot::Configuration read = simulated ? boot::read_environment_only() : boot::read_configuration();
   settings = read.settings;
   settings_warnings = std::move(read.warnings);
@@ -94,8 +94,8 @@ void Library::read_settings() {
 void Library::join_job() {
   if (job != nullptr) return;
   if (runtime == nullptr) {
-    own_surroundings_ = real_runtime();
-    runtime = own_surroundings_.get();
+    own_runtime_ = real_runtime();
+    runtime = own_runtime_.get();
     prepare_to_catch();
     watch_forks();
   }

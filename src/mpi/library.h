@@ -153,7 +153,7 @@ class Library {
  private:
   [[gnu::noinline]] void post_left_partitions() noexcept;
 
-  std::unique_ptr<Runtime> own_surroundings_;
+  std::unique_ptr<Runtime> own_runtime_;
 };
 
 // The library's lock, where MPI wants thread safety at every level.

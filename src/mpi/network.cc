@@ -7,6 +7,7 @@
 #include "boot/universe.h"
 #include "mem/userfault.h"
 #include "mpi/process.h"
+#include "net/ofi/transport.h"
 #include "net/rdma/ibverbs/device.h"
 #include "net/rdma/transport.h"
 #include "net/shm/transport.h"
@@ -40,16 +41,17 @@ class RealRuntime final : public Runtime {
                  "shared memory does not reach; leave MACADAM_NETWORK at automatic",
                  job_->size() - job_->local_size(), job_->size(), job_->host());
     }
-    // A job of one talks to nobody: nothing of RDMA is opened for it.
+    // A job of one talks to nobody: no network is opened for it.
     const bool talks =
         job_->size() > 1 || (job_->universe() != nullptr && job_->universe()->parent());
-    const bool nothing_else = settings.network == base::NetworkChoice::rdma && talks;
-    const bool use_rdma = nothing_else || !one_host;
+    const bool nothing_else = talks && (settings.network == base::NetworkChoice::rdma ||
+                                        settings.network == base::NetworkChoice::ofi);
+    const bool use_network = nothing_else || !one_host;
     const bool use_shm = !nothing_else && (one_host || job_->local_size() > 1);
     List made;
     if (use_shm) made.push_back(std::make_unique<net::shm::Transport>(*processes_, settings));
-    if (use_rdma)
-      made.push_back(make_rdma(settings, use_shm ? made.front().get() : nullptr));
+    if (use_network)
+      made.push_back(make_network(settings, use_shm ? made.front().get() : nullptr));
     else
       job_->publish({});
     return made;
@@ -65,6 +67,35 @@ class RealRuntime final : public Runtime {
 
  private:
   // `beside`: the network of this host's ranks, where the process sleeps; null if there is none.
+  std::unique_ptr<engine::Transport> make_network(const base::Settings& settings,
+                                                  engine::Transport* beside) {
+    if (settings.network == base::NetworkChoice::rdma) return make_rdma(settings, beside);
+    if (settings.network == base::NetworkChoice::ofi) return make_ofi(settings, beside, {});
+    std::string no_rdma;
+    try {
+      return make_rdma(settings, beside);
+    } catch (const base::Error& error) {
+      no_rdma = error.text;
+      device_.reset();
+    }
+    try {
+      return make_ofi(settings, beside, no_rdma);
+    } catch (const base::Error& error) {
+      base::fail(error.error_class, "no network reaches the other hosts: {}; {}", no_rdma,
+                 error.text);
+    }
+  }
+
+  std::unique_ptr<engine::Transport>
+  make_ofi(const base::Settings& settings, engine::Transport* beside, const std::string& no_rdma) {
+    changes_.emplace();
+    auto transport = std::make_unique<net::ofi::OfiTransport>(
+        *processes_, settings, net::ofi::wish_of(*job_, settings), &*changes_, beside);
+    if (!no_rdma.empty()) transport->add_note("ofi: no RDMA adapter is used: " + no_rdma);
+    job_->publish(std::as_bytes(std::span(&transport->endpoint(), 1)));
+    return transport;
+  }
+
   std::unique_ptr<engine::Transport> make_rdma(const base::Settings& settings,
                                                engine::Transport* beside) {
     device_ = rdma::ibverbs::open_device(settings.rdma_device);

@@ -69,8 +69,11 @@ Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team&
 Messages::~Messages() {
   waiting_.until([this] { return waited_ == 0; });
   stopping_ = true;
-  for (Slot& slot : slots_) {
-    if (slot.receive != nullptr) engine_.cancel(*slot.receive);
+  try {
+    for (Slot& slot : slots_)
+      if (slot.receive != nullptr) engine_.cancel(*slot.receive);
+  } catch (...) { // without memory to take them back all ends, they among it
+    engine_.break_down();
   }
   waiting_.until([this] {
     for (const Slot& slot : slots_) {
@@ -239,7 +242,7 @@ void Messages::answer(int from, const Header& header) {
 }
 
 void Messages::arrived(int from) noexcept {
-  Arriving& of = arriving_[from];
+  Arriving& of = arriving_.find(from)->second; // made when the put was served
   if (--of.puts > 0) return;
   try {
     for (const Header& header : std::exchange(of.behind, {}))

@@ -45,6 +45,7 @@ class Info(Tool):
         self.assertRegex(page, r"library   /\S+/libmpi_abi\.so\.1\n +Macadam")
         self.assertRegex(page, r"\n  shm +ranks on this machine; cross-memory attach (works|does not)")
         self.assertRegex(page, r"\n  rdma +(ranks on any machine|none: RDMA: )")
+        self.assertRegex(page, r"\n  ofi +(ranks on any machine|none: libfabric: )")
         self.assertNotIn("\n* ", page)
         self.assertNotIn("\nt ", page)
         self.assertIn(f"t from {self.file}, not used)", page)

@@ -329,7 +329,7 @@ class Meeting(UniverseTest):
         self.assert_failed_line(closed, MPI_ERR_PORT, "closed")
         port = closed.stdout.split()[1]
         for bad, parts in ((port, ["has ended"]), ("nonsense", ["no port's name"]), (port[:-1], ["cut"]),
-                           (port.replace(":1:", ":2:"), ["version", "2"]), (port[:-1] + "x", ["damaged"]),
+                           (port.replace(":2:", ":3:"), ["version", "3"]), (port[:-1] + "x", ["damaged"]),
                            (port + ":", ["cut or has more"])):
             with self.subTest(bad):
                 self.assert_failed_line(self.universe(1, f"fails=connect={bad}"), MPI_ERR_PORT, *parts)

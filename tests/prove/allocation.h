@@ -7,6 +7,23 @@ namespace macadam::prove {
 
 class Decider;
 
+// While it lives the thread runs the library, or, if not `is`, the test again.
+class InLibrary {
+ public:
+  explicit InLibrary(bool is = true) : outer_(std::exchange(inside, is)) {}
+  ~InLibrary() { inside = outer_; }
+  InLibrary(const InLibrary&) = delete;
+  InLibrary& operator=(const InLibrary&) = delete;
+
+  [[nodiscard]] static bool is() { return inside; }
+  // Returns what it was, for whoever switches stacks.
+  static bool set(bool is) { return std::exchange(inside, is); }
+
+ private:
+  inline static thread_local bool inside = false;
+  bool outer_;
+};
+
 // Memory that the library under test asks for (operator new of this thread), which some of the
 // time it does not get.
 class Allocations {
@@ -22,33 +39,15 @@ class Allocations {
   [[nodiscard]] unsigned refused() const { return refused_; }
   // For operator new.
   static bool refuses() {
-    return current != nullptr && current->left_ != 0 && current->inside_ && current->decide();
+    return current != nullptr && current->left_ != 0 && InLibrary::is() && current->decide();
   }
 
  private:
-  friend class InLibrary;
   bool decide();
 
   static thread_local Allocations* current;
   Decider& decider_;
   unsigned left_, refused_ = 0;
-  bool inside_ = false; // the library runs, not the test
-};
-
-// While it lives the thread runs the library, or, if not `is`, the test again.
-class InLibrary {
- public:
-  explicit InLibrary(bool is = true) {
-    if (Allocations::current != nullptr) outer_ = std::exchange(Allocations::current->inside_, is);
-  }
-  ~InLibrary() {
-    if (Allocations::current != nullptr) Allocations::current->inside_ = outer_;
-  }
-  InLibrary(const InLibrary&) = delete;
-  InLibrary& operator=(const InLibrary&) = delete;
-
- private:
-  bool outer_ = false;
 };
 
 } // namespace macadam::prove

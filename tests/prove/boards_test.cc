@@ -298,8 +298,7 @@ struct Tally {
   std::uint64_t programs = 0, states = 0, runs = 0;
 };
 
-// Runs programs in one order after the other. Those whose ranks fail are left as they are, with
-// what waits for ever.
+// Runs a program in one order.
 void run(Machine& machine, Ranks& ranks, const Program& program, Machine::Order order) {
   ranks.clear();
   std::vector<std::size_t> entered(program.ranks.size());
@@ -316,6 +315,7 @@ void run(Machine& machine, Ranks& ranks, const Program& program, Machine::Order 
 std::unique_ptr<Ranks> make_ranks(std::size_t n) {
   return std::make_unique<Ranks>(static_cast<int>(n));
 }
+// Ranks of a program that went wrong, where operations wait for ever.
 void leave(std::unique_ptr<Ranks> ranks) {
   static std::vector<std::unique_ptr<Ranks>>& all = *new std::vector<std::unique_ptr<Ranks>>;
   all.push_back(std::move(ranks));

@@ -381,11 +381,6 @@ void Job::lost_for_want_of_memory(Operation& operation) {
   harmed_.insert(number);
 }
 
-bool Job::has_broken_down(int rank) const {
-  const auto& engine = processes_[index(rank)].engine;
-  return engine != nullptr && engine->failure() != nullptr;
-}
-
 void Job::check_message(const Operation& operation, const engine::Status& status) {
   const std::string name = name_of(operation);
   const int number = oracle_.receive(operation.rank, operation.number).message;
@@ -518,6 +513,7 @@ std::unique_ptr<engine::Engine> Job::die(int rank) {
 }
 
 void Job::breaks_down(int rank) {
+  if (processes_[index(rank)].has_lost(rank)) return; // told of another network of its
   ++breakdowns_;
   for (int other = 0; other < static_cast<int>(processes_.size()); ++other)
     loses(rank, other);

@@ -49,6 +49,12 @@ class Job {
   // The step that a process takes next.
   [[nodiscard]] std::size_t next(int rank) const { return processes_[index(rank)].next; }
 
+  // Why the engine of a process cannot go on with anybody; null if it can, or has ended.
+  [[nodiscard]] const base::Error* failure(int rank) const {
+    const auto& engine = processes_[index(rank)].engine;
+    return engine == nullptr ? nullptr : engine->failure();
+  }
+
   // What the network is about to deliver to process `at`: a message (its first `bytes`, of `all`),
   // the notification of a put, the news that a peer has failed.
   void sees(int at, int from, const std::byte* packet, std::size_t all);
@@ -145,7 +151,7 @@ class Job {
   void failed(Operation& operation);
   void count_refused_call(int rank);
   void lost_for_want_of_memory(Operation& operation);
-  [[nodiscard]] bool has_broken_down(int rank) const;
+  [[nodiscard]] bool has_broken_down(int rank) const { return failure(rank) != nullptr; }
   void check_message(const Operation& operation, const engine::Status& status);
   template <class Is>
   void sees_end(int at, int from, std::uint64_t bytes, Is&& is);

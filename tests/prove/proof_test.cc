@@ -130,7 +130,13 @@ INSTANTIATE_TEST_SUITE_P(
                    "read starved=1 / psend 1 0 1 12, start 0, mark 0 0, end 0, start 0, mark 0 0 / "
                    "precv 0 0 1 12g, start 0, end 0, start 0"},
         // A process that could go on with nobody met another afterwards, and sent to it.
-        Regression{"AMeetingAfterABreakdown", "read starved=1 / send 1 0 4 / recv 0 0 24g"}),
+        Regression{"AMeetingAfterABreakdown", "read starved=1 / send 1 0 4 / recv 0 0 24g"},
+        // The same in the poll in which it broke down.
+        Regression{"AMeetingWithinABreakdown",
+                   "read late bursts starved=1 / send 1 0 4 / send 0 0 4, recv 0 0 4"},
+        // There was no memory to keep a message, and a receive got the one behind it.
+        Regression{"MessageBehindALostOne",
+                   "read bursts starved=1 / send 1 0 4, send 1 0 8 / recv 0 0 8"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(ProgramText, ComesBackAsItWas) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torture/run.h"
 
+#include "torture/starvation.h"
+
 #include "fmt/format.h"
 
 #include <algorithm>
@@ -21,6 +23,8 @@ constexpr double longest_life_ns = 2e6;
 // Virtual time in which nothing is sent or called until all is at rest: longer than anybody
 // computes, and than packets of a connection being made take to be sent again.
 constexpr sim::Time quiet = 300'000 * sim::microsecond;
+// Where peers of a process that talks to nobody any more ask it for connections in vain.
+constexpr sim::Time long_quiet = 30 * 1'000'000 * sim::microsecond;
 constexpr int most_rounds = 1000; // of what is asked for until it is done
 // A run that has more events or takes longer never comes to rest.
 constexpr std::uint64_t most_events = 1'000'000;
@@ -47,6 +51,17 @@ class Suspicious final : public mem::InvalidationSource {
  private:
   prove::Random random_;
   std::vector<mem::Range> watched_;
+};
+
+// What of the library a rank is in goes with it.
+class RankFiber final : public sim::Fiber {
+ public:
+  using Fiber::Fiber;
+
+ private:
+  void switching_in() override { in_library_ = prove::InLibrary::set(in_library_); }
+  void switching_out() override { in_library_ = prove::InLibrary::set(in_library_); }
+  bool in_library_ = false;
 };
 
 } // namespace
@@ -120,9 +135,14 @@ class Run::Rank final : public boot::Job {
   }
   [[nodiscard]] pid_t pid(int rank) const override { return sim::Node::pid(other(rank).place()); }
   [[nodiscard]] boot::Life life(int rank) const override {
-    return other(rank).killed_ ? boot::Life::failed : boot::Life::unknown;
+    const Rank& its = other(rank);
+    return its.killed_ || its.gave_up_ ? boot::Life::failed : boot::Life::unknown;
   }
-  [[nodiscard]] unsigned failures() const override { return node().failures(); }
+  [[nodiscard]] unsigned failures() const override { return node().failures() + run_.given_up_; }
+  void give_up() override {
+    gave_up_ = true;
+    ++run_.given_up_;
+  }
 
  private:
   void live() {
@@ -211,15 +231,23 @@ class Run::Rank final : public boot::Job {
         fruitless = 0;
       } else if (progress()) {
         fruitless = 0;
+      } else if (run_.job_->failure(number_) != nullptr) {
+        // Nothing comes any more. Now and then the others get their turn, who may sleep for long.
+        processor_.rest(processor_.now() + 1'000'000 * sim::microsecond);
       } else if (rdma_ != nullptr && !rdma_->sleeps() && fruitless > 50) {
         compute(1000); // such waits do not sleep, and would take long to simulate
+        processor_.rest(processor_.now() + sim::microsecond); // if nobody else does anything
       } else {
-        networks_->idle(++fruitless, run_.setup_.deaths ? nap_us : hour_us);
+        const bool may_end = run_.setup_.deaths || run_.setup_.program.conditions.starved != 0;
+        networks_->idle(++fruitless, neighbors_ != nullptr && may_end ? nap_us : hour_us);
       }
     }
   }
 
-  bool progress() { return run_.job_->engine(number_).progress(); }
+  bool progress() {
+    const prove::InLibrary library;
+    return run_.job_->engine(number_).progress();
+  }
   void compute(int microseconds) {
     const bool slow = run_.setup_.faults.slow_rank == number_;
     device_.compute((slow ? 10 : 1) * microseconds * sim::microsecond);
@@ -238,7 +266,7 @@ class Run::Rank final : public boot::Job {
   const int number_;
   prove::Random random_;
   sim::Processor processor_;
-  sim::Fiber fiber_; // early: objects on its stack may be linked in the others
+  RankFiber fiber_; // early: objects on its stack may be linked in the others
   sim::SimulatedDevice device_;
   Suspicious memory_;
   sim::SimulatedSystem system_;
@@ -250,6 +278,7 @@ class Run::Rank final : public boot::Job {
   std::optional<engine::Networks> networks_;
   bool engine_made_ = false;
   bool killed_ = false;
+  bool gave_up_ = false;
   std::function<bool(Rank&)> task_;
 };
 
@@ -270,10 +299,16 @@ Run::~Run() {
   job_.reset();
 }
 
-// Lets happen what happens by itself, until nothing does.
-void Run::settle() {
+bool Run::any_broken_down() const {
+  return std::ranges::any_of(
+      ranks_, [this](const auto& rank) { return job_->failure(rank->number()) != nullptr; });
+}
+
+// Lets happen what happens by itself, until nothing does; `patient`: nor will.
+void Run::settle(bool patient) {
   while (job_->wrong().empty() && scheduler_.next() != sim::never &&
-         scheduler_.next() - scheduler_.last_touch() < quiet) {
+         scheduler_.next() - scheduler_.last_touch() <
+             (patient && any_broken_down() ? long_quiet : quiet)) {
     if (scheduler_.now() > longest_run || scheduler_.events() > most_events)
       return job_->say("the program does not come to rest");
     scheduler_.step();
@@ -312,7 +347,8 @@ std::string Run::execute() {
   };
   if (setup_.deaths) in_between(longest_life_ns, [](Rank& rank) { rank.kill(); });
   if (setup_.forbids) in_between(longest_life_ns, [](Rank& rank) { rank.forbid_copies(); });
-  settle();
+  settle(true);
+  Starvation::end();
   check_steps();
   if (!wrong()) job_->check_rest();
   each([this](Rank& rank) {
@@ -321,7 +357,9 @@ std::string Run::execute() {
   });
   repeat([this](Rank& rank) { return job_->receive_rest(rank.number()); }, "messages come");
   job_->check_end();
-  repeat([](Rank& rank) { return !rank.drain(); }, "transports are drained");
+  if (setup_.program.conditions.starved != 0) job_->check_harm(1);
+  repeat([this](Rank& rank) { return job_->failure(rank.number()) == nullptr && !rank.drain(); },
+         "transports are drained");
   if (!wrong()) check_transports();
   over_ = true;
   each({});
@@ -336,6 +374,8 @@ std::string Run::where_it_stands() const {
   for (const auto& rank : ranks_) {
     text += fmt::format("\nrank {} at step {}", rank->number(), job_->next(rank->number()));
     if (rank->killed()) text += ", killed";
+    if (const base::Error* const failure = job_->failure(rank->number()))
+      text += fmt::format(", broken down: {}", failure->text);
     base::CounterList counters;
     if (rank->rdma() != nullptr) rank->rdma()->list_counters(counters);
     if (rank->neighbors() != nullptr) rank->neighbors()->list_counters(counters);
@@ -358,6 +398,7 @@ void Run::check_steps() {
 void Run::check_transports() {
   std::size_t credits = 0, connections = 0;
   for (const auto& rank : ranks_) {
+    if (job_->failure(rank->number()) != nullptr) continue; // nobody polls any more
     if (rank->neighbors() != nullptr && !rank->killed()) check_neighbors(*rank);
     if (rank->rdma() == nullptr) continue;
     const RdmaTransport::InUse now = rank->rdma()->in_use();

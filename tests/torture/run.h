@@ -42,7 +42,8 @@ class Run {
   [[nodiscard]] int ranks() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] bool wrong() const { return !job_->wrong().empty(); }
   void say(std::string what) { job_->say(std::move(what)); }
-  void settle();
+  void settle(bool patient = false);
+  [[nodiscard]] bool any_broken_down() const;
   void each(const std::function<bool(Rank&)>& task);
   void repeat(const std::function<bool(Rank&)>& task, const char* what);
   void check_steps();
@@ -57,6 +58,7 @@ class Run {
   std::vector<std::unique_ptr<sim::Node>> nodes_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<prove::Job> job_;
+  unsigned given_up_ = 0; // ranks that talk to nobody any more, by boot::Job
   bool over_ = false;
   bool found_ = false; // by a task of each()
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/transport.h"
+#include "prove/allocation.h"
 #include "prove/job.h"
 
 namespace macadam::torture {
@@ -67,10 +68,13 @@ class Witness final : public engine::Transport, engine::Sink {
   bool poll(engine::Sink& sink) noexcept override {
     sink_ = &sink;
     const bool moved = transport_.poll(*this);
-    job_.polled(rank_);
+    tell([&] { job_.polled(rank_); });
     return moved;
   }
-  void abandon(engine::Sink& sink) noexcept override { transport_.abandon(sink); }
+  void abandon(engine::Sink& sink) noexcept override {
+    tell([&] { job_.breaks_down(rank_); });
+    transport_.abandon(sink);
+  }
   bool drain() override { return transport_.drain(); }
   bool idle(unsigned fruitless, unsigned longest_us) override {
     return transport_.idle(fruitless, longest_us);
@@ -89,12 +93,12 @@ class Witness final : public engine::Transport, engine::Sink {
  private:
   void on_message(engine::Rank source, const std::byte* message,
                   std::size_t bytes) noexcept override {
-    job_.sees(rank_, static_cast<int>(source), message, bytes);
+    tell([&] { job_.sees(rank_, static_cast<int>(source), message, bytes); });
     sink_->on_message(source, message, bytes);
   }
   void on_first_fragment(engine::Rank source, const std::byte* fragment, std::size_t bytes,
                          std::size_t rest) noexcept override {
-    job_.sees(rank_, static_cast<int>(source), fragment, bytes + rest);
+    tell([&] { job_.sees(rank_, static_cast<int>(source), fragment, bytes + rest); });
     sink_->on_first_fragment(source, fragment, bytes, rest);
   }
   void on_next_fragment(engine::Rank source, const std::byte* fragment,
@@ -103,7 +107,7 @@ class Witness final : public engine::Transport, engine::Sink {
   }
   void on_put(engine::Rank source, std::uint32_t notification,
               std::size_t bytes) noexcept override {
-    job_.sees_notification(rank_, static_cast<int>(source), notification, bytes);
+    tell([&] { job_.sees_notification(rank_, static_cast<int>(source), notification, bytes); });
     sink_->on_put(source, notification, bytes);
   }
   void on_complete(std::uint64_t cookie, bool ok) noexcept override {
@@ -115,7 +119,14 @@ class Witness final : public engine::Transport, engine::Sink {
   }
   void on_failure(base::Error&& why) noexcept override { sink_->on_failure(std::move(why)); }
   void tell(engine::Rank peer, engine::PeerState state) {
-    if (state == engine::PeerState::failed) job_.loses(rank_, static_cast<int>(peer));
+    if (state == engine::PeerState::failed)
+      tell([&] { job_.loses(rank_, static_cast<int>(peer)); });
+  }
+  // The test, called by the library.
+  template <class Tell>
+  static void tell(Tell&& tell) {
+    const prove::InLibrary test(false);
+    tell();
   }
 
   engine::Transport& transport_;

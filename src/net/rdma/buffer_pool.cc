@@ -31,15 +31,14 @@ Buffer* BufferPool::take() {
   return take_locked(1, 0);
 }
 
-std::size_t BufferPool::take(std::size_t count, std::vector<Buffer*>& buffers,
-                             std::size_t registering) {
+std::size_t BufferPool::take(std::span<Buffer*> buffers, std::size_t registering) {
   const std::scoped_lock guard(lock_);
   std::size_t got = 0;
-  for (; got < count; ++got) {
+  for (; got < buffers.size(); ++got) {
     if (registering == 0 && made_ - taken_ <= model::spare_buffers) break;
-    Buffer* const buffer = take_locked(std::max(count - got, registering), model::spare_buffers);
-    if (buffer == nullptr) break;
-    buffers.push_back(buffer);
+    const std::size_t wanted = std::max(buffers.size() - got, registering);
+    buffers[got] = take_locked(wanted, model::spare_buffers);
+    if (buffers[got] == nullptr) break;
   }
   return got;
 }
@@ -129,20 +128,27 @@ inline Buffer* BufferPool::take_free() {
 }
 
 // One more arena, registered as a whole, for as many of `wanted` as one has at most. The device may
-// refuse it: then the pool stays as large as it is.
+// refuse it, or there may be no memory: then the pool stays as large as it is.
 bool BufferPool::grow(std::size_t wanted) {
+  try {
+    add_arena(wanted);
+    return true;
+  } catch (const base::Error&) {
+    if (made_ == 0) throw;
+  } catch (const std::bad_alloc&) {
+    if (made_ == 0) throw;
+  }
+  return false;
+}
+
+void BufferPool::add_arena(std::size_t wanted) {
   const std::size_t count =
       std::min(model::round_up(wanted, model::pool_arena), model::largest_arena) +
       (made_ == 0 ? model::spare_buffers : 0);
   const std::size_t bytes = count * buffer_bytes_;
   auto arena = std::make_unique<Arena>();
-  try {
-    arena->memory = allocate_pages(bytes, "message buffers");
-    arena->region = device_.register_memory(arena->memory.get(), bytes, Access::local);
-  } catch (const base::Error&) {
-    if (made_ == 0) throw;
-    return false;
-  }
+  arena->memory = allocate_pages(bytes, "message buffers");
+  arena->region = device_.register_memory(arena->memory.get(), bytes, Access::local);
   arena->buffers = std::make_unique<Buffer[]>(count);
   arena->size = count;
   for (std::size_t i = count; i-- > 0;) {
@@ -152,15 +158,13 @@ bool BufferPool::grow(std::size_t wanted) {
                          .local_key = arena->region->local_key};
     arena->free = &arena->buffers[i];
   }
+  free_.push_front(*arenas_.emplace_back(std::move(arena)));
   if (made_ != 0) {
     grown_.store(true, std::memory_order_relaxed);
     falling_.store(true, std::memory_order_relaxed);
   }
   made_ += count;
   pinned_ += model::round_up(bytes, model::page);
-  free_.push_front(*arena);
-  arenas_.push_back(std::move(arena));
-  return true;
 }
 
 void BufferPool::trim_grown(double now) {

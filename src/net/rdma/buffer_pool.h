@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace macadam::net::rdma {
@@ -54,7 +55,7 @@ struct BufferArena : base::ListNode<> {
 class BufferPool {
  public:
   // Made of `buffer_bytes`-long buffers, at most `limit` of them.
-  BufferPool(Device& device, std::size_t buffer_bytes, std::size_t limit)
+  BufferPool(Registrar& device, std::size_t buffer_bytes, std::size_t limit)
       : device_(device), buffer_bytes_(buffer_bytes), limit_(limit) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -62,10 +63,10 @@ class BufferPool {
   // A buffer for a send. Null if all are in use. Throws base::Error if no memory can be had for the
   // very first ones.
   Buffer* take();
-  // Takes up to `count` buffers in one go, as a list; how many. For receives: they hold them for
-  // long, so some are left for sends even if the device registers no more. If there are too few, so
-  // many are registered at once, or as many as it takes; with 0 none.
-  std::size_t take(std::size_t count, std::vector<Buffer*>& buffers, std::size_t registering);
+  // Takes as many buffers in one go as there is room for in the list; how many. For receives: they
+  // hold them for long, so some are left for sends even if the device registers no more. If there
+  // are too few, so many are registered at once, or as many as it takes; with 0 none.
+  std::size_t take(std::span<Buffer*> buffers, std::size_t registering);
   // Registers, unless it is, what take() of so many for receives needs, so that it is quick. As
   // many buffers as are then in use and reserved are never given back.
   void reserve(std::size_t count);
@@ -107,6 +108,7 @@ class BufferPool {
   Buffer* take_free();
   void give_locked(Buffer& buffer);
   bool grow(std::size_t wanted);
+  void add_arena(std::size_t wanted);
   // Some arena may at some time be given back.
   [[nodiscard]] bool has_surplus() const {
     return arenas_.size() > 1 && made_ >= reserved_ + model::pool_arena;
@@ -114,7 +116,7 @@ class BufferPool {
   void trim_grown(double now);
   std::vector<std::unique_ptr<Arena>> retire(std::size_t surplus);
 
-  Device& device_;
+  Registrar& device_;
   const std::size_t buffer_bytes_;
   mutable std::mutex lock_;
   std::size_t limit_;

@@ -51,12 +51,12 @@ Connection& Connector::get(Rank peer) {
 }
 
 Connection& Connector::get_locked(Rank peer) {
-  auto& slot = connections_[peer];
-  if (slot == nullptr) {
-    slot = std::make_unique<Connection>();
-    slot->rank = peer;
-  }
-  return *slot;
+  if (const auto known = connections_.find(peer); known != connections_.end())
+    return *known->second;
+  auto made = std::make_unique<Connection>();
+  made->rank = peer;
+  state_events_.reserve(connections_.size() + 1); // each is there once at most: tell() needs none
+  return *connections_.emplace(peer, std::move(made)).first->second;
 }
 
 Permits& Connector::permits(Connection& connection) {
@@ -82,8 +82,17 @@ void Connector::open(Connection& connection) {
   set_state(connection, ConnectState::seeking);
 }
 
+void Connector::reopen(Connection& connection) noexcept {
+  try {
+    open(connection);
+  } catch (...) {
+    const std::scoped_lock guard(lock_);
+    fail_unmade(connection);
+  }
+}
+
 // Looks for the address of a peer that had not published when it was wanted.
-void Connector::seek(Connection& connection) {
+void Connector::seek(Connection& connection) noexcept {
   try {
     if (find_address(connection)) {
       set_state(connection, ConnectState::idle);
@@ -91,8 +100,8 @@ void Connector::seek(Connection& connection) {
     } else if (const auto why = processes_.why_never(connection.rank)) {
       set_failed(connection, *why);
     }
-  } catch (const base::Error& error) {
-    set_failed(connection, error.text);
+  } catch (...) {
+    fail_unmade(connection);
   }
 }
 
@@ -117,18 +126,41 @@ void Connector::tell_closed(Connection& connection) {
     send(connection, PacketKind::gone, connection.peer_attempt);
 }
 
-void Connector::fail(Connection& connection, std::string reason) {
+void Connector::fail(Connection& connection, std::string_view reason) {
   const std::scoped_lock guard(lock_);
   connection.queue_pair->fail();
   // A peer that only waits for us would never notice. If none arrives, it notices when it sends.
   for (int copies = 0; copies < unanswered_copies; ++copies)
     send(connection, PacketKind::broken, connection.peer_attempt);
-  set_failed(connection, std::move(reason));
+  set_failed(connection, reason);
 }
 
-void Connector::lose(std::uint32_t number, const std::string& reason) {
+void Connector::abandon() noexcept {
   const std::scoped_lock guard(lock_);
-  if (number == all_queue_pairs) lost_ = reason;
+  try {
+    lost_ = "this process communicates no more";
+    for (auto& [rank, connection] : connections_) {
+      if (connection->queue_pair == nullptr) continue;
+      for (int copies = 0; copies < unanswered_copies; ++copies)
+        send(*connection, PacketKind::broken, connection->peer_attempt);
+    }
+  } catch (const std::exception&) { // peers that are not told notice when they send
+  }
+  for (auto& [rank, connection] : connections_) {
+    if (connection->queue_pair != nullptr) drop_queue_pair(*connection);
+    set_state(*connection, ConnectState::failed);
+  }
+}
+
+void Connector::lose(std::uint32_t number, const std::string& reason) noexcept {
+  const std::scoped_lock guard(lock_);
+  if (number == all_queue_pairs) {
+    try {
+      lost_ = reason;
+    } catch (const std::bad_alloc&) {
+      lost_ = "no adapter"; // short enough to need none
+    }
+  }
   for (auto& [rank, connection] : connections_) {
     const bool has_it =
         connection->queue_pair != nullptr && connection->queue_pair->number() == number;
@@ -138,7 +170,7 @@ void Connector::lose(std::uint32_t number, const std::string& reason) {
 }
 
 // One that was connected keeps its queue pair until the application's thread has read what is left.
-void Connector::lose(Connection& connection, const std::string& reason) {
+void Connector::lose(Connection& connection, const std::string& reason) noexcept {
   if (connection.state == ConnectState::idle || connection.state == ConnectState::failed) return;
   if (connection.state != ConnectState::connected && connection.queue_pair != nullptr)
     drop_queue_pair(connection);
@@ -203,7 +235,7 @@ void Connector::progress() {
   }
 }
 
-void Connector::read_packets() {
+void Connector::read_packets() noexcept {
   const std::scoped_lock guard(lock_);
   while (const std::optional<ConnectPacket> packet = datagrams_.receive())
     handle(*packet);
@@ -227,18 +259,24 @@ void Connector::take_state_events(std::deque<StateEvent>& state_events) {
 bool Connector::make_queue_pair(Connection& connection) {
   if (used_ >= most_) return false;
   QueuePairOptions options = options_;
+  const auto give_up = [&] {
+    if (connection.completions != nullptr) queues_.release(*connection.completions);
+    connection.completions = nullptr;
+  };
   try {
     connection.completions = &queues_.reserve();
     options.sends = options.receives = connection.completions;
     receiver_.configure(options);
     connection.queue_pair = device_.make_queue_pair(options);
   } catch (const base::Error&) {
-    if (connection.completions != nullptr) queues_.release(*connection.completions);
-    connection.completions = nullptr;
+    give_up();
     // Others have used up the adapter: what we have must do, if it is anything.
     if (used_ == 0) throw;
     most_ = used_;
     return false;
+  } catch (...) {
+    give_up();
+    throw;
   }
   ++used_;
   counters_.most_open = std::max<std::uint64_t>(counters_.most_open, used_);
@@ -247,7 +285,7 @@ bool Connector::make_queue_pair(Connection& connection) {
   try {
     receiver_.open(connection);
     if (permit_rows_) permits_locked(connection);
-  } catch (const base::Error&) {
+  } catch (...) {
     drop_queue_pair(connection);
     throw;
   }
@@ -310,7 +348,7 @@ void Connector::wait_for_queue_pair(Connection& connection) {
 }
 
 // Queue pairs have come free: those that waited longest have them.
-void Connector::serve_waiting() {
+void Connector::serve_waiting() noexcept {
   const auto may_begin = [&](const Connection& connection) {
     return connection.state == ConnectState::waiting &&
            (connection.parked == nullptr || is_expected(connection.rank));
@@ -318,12 +356,16 @@ void Connector::serve_waiting() {
   while (used_ < most_) {
     Connection* const next = first_opening(may_begin);
     if (next == nullptr) return;
-    if (next->parked != nullptr) {
-      answer_parked(*next);
-    } else if (next->rank == rank_) {
-      begin_to_self(*next);
-    } else {
-      begin(*next);
+    try {
+      if (next->parked != nullptr) {
+        answer_parked(*next);
+      } else if (next->rank == rank_) {
+        begin_to_self(*next);
+      } else {
+        begin(*next);
+      }
+    } catch (...) {
+      fail_unmade(*next);
     }
   }
 }
@@ -389,9 +431,12 @@ void Connector::set_connected(Connection& connection) {
   tell(connection);
 }
 
-void Connector::set_failed(Connection& connection, std::string reason) {
+void Connector::set_failed(Connection& connection, std::string_view reason) noexcept {
   if (connection.state == ConnectState::failed) return;
-  connection.reason = std::make_unique<const std::string>(std::move(reason));
+  try {
+    connection.reason = std::make_unique<const std::string>(reason);
+  } catch (const std::bad_alloc&) { // then it has none
+  }
   connection.parked.reset();
   set_state(connection, ConnectState::failed);
   tell(connection);
@@ -417,11 +462,13 @@ void Connector::resend(Connection& connection, double now) {
   const bool ended = life == boot::Life::failed || life == boot::Life::over;
   if (ended || now >= connection.give_up_at) {
     drop_queue_pair(connection);
-    set_failed(connection,
-               ended ? fmt::format("rank {} has ended", connection.rank)
-                     : fmt::format("rank {} has not answered for {} s; it has ended, or the "
-                                   "network does not carry datagrams to it",
-                                   connection.rank, give_up_after));
+    const base::Error why =
+        ended ? base::make_error(MPI_ERR_PROC_ABORTED, "rank {} has ended", connection.rank)
+              : base::make_error(MPI_ERR_PROC_ABORTED,
+                                 "rank {} has not answered for {} s; it has ended, or the "
+                                 "network does not carry datagrams to it",
+                                 connection.rank, give_up_after);
+    set_failed(connection, why.text);
     return serve_waiting();
   }
   ++counters_.resent;
@@ -480,7 +527,7 @@ void Connector::send_answer(Connection& connection) {
   send(connection, PacketKind::reply, connection.peer_attempt);
 }
 
-void Connector::handle(const ConnectPacket& packet) {
+void Connector::handle(const ConnectPacket& packet) noexcept {
   // The difference of secrets is not told by the time of the comparison.
   unsigned different = 0;
   for (std::size_t i = 0; i < secret_.size(); ++i)
@@ -495,13 +542,20 @@ void Connector::handle(const ConnectPacket& packet) {
   // Then the packet is as good as lost: it will come again.
   const std::optional<Rank> source = processes_.find(packet.source);
   if (!source) return;
-  Connection& connection = get_locked(*source);
+  Connection* connection = nullptr;
   try {
-    if (find_address(connection)) obey(connection, packet);
-  } catch (const base::Error& error) { // perhaps on the progress thread: nobody else to tell
-    if (connection.queue_pair != nullptr) drop_queue_pair(connection);
-    set_failed(connection, error.text);
+    connection = &get_locked(*source);
+    if (find_address(*connection)) obey(*connection, packet);
+  } catch (...) { // perhaps on the progress thread: nobody else to tell
+    if (connection != nullptr) fail_unmade(*connection);
   }
+}
+
+// In a catch block: a connection that is being made cannot be.
+void Connector::fail_unmade(Connection& connection) noexcept {
+  const base::Error why = base::caught("for the records of a connection");
+  if (connection.queue_pair != nullptr) drop_queue_pair(connection);
+  set_failed(connection, why.text);
 }
 
 void Connector::obey(Connection& connection, const ConnectPacket& packet) {

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -68,6 +69,8 @@ class Connector {
   // Wants it connected; one to this process itself is at once. A peer that has not published yet
   // is looked for again in progress(). Throws base::Error if it never will.
   void open(Connection& connection);
+  // The same for one that was known: fails it if it can't be.
+  void reopen(Connection& connection) noexcept;
   // A message of the peer has come: our queue pair was accepted.
   void confirm(Connection& connection);
   // Nothing is under way in either direction: the queue pair is destroyed and given to the next.
@@ -75,15 +78,26 @@ class Connector {
   // Our close note has failed, and perhaps was not read: tells the peer what it said.
   void tell_closed(Connection& connection);
   // The queue pair has failed. It is left as it is: what it received is still to be read.
-  void fail(Connection& connection, std::string reason);
+  void fail(Connection& connection, std::string_view reason);
   // The same for the queue pair of this number, or for all (all_queue_pairs): no more connections
   // can be made then. Found by the progress thread; the application's thread has it as a state
   // event.
-  void lose(std::uint32_t number, const std::string& reason);
+  void lose(std::uint32_t number, const std::string& reason) noexcept;
+  // Tells all peers, of which one that only waits would never notice, and destroys all queue pairs;
+  // none is made any more.
+  void abandon() noexcept;
   // A failed queue pair has no completion left that anyone waits for.
   void discard(Connection& connection);
   // The records of these peers, of which none has the application's thread at work, go.
   void erase(Rank first, Rank count);
+  // One that is so; null: none is.
+  template <class Is>
+  [[nodiscard]] Connection* find(Is&& is) const {
+    const std::scoped_lock guard(lock_);
+    for (const auto& [rank, connection] : connections_)
+      if (is(*connection)) return connection.get();
+    return nullptr;
+  }
   template <class Visit>
   void for_each_of(Rank first, Rank count, Visit&& visit) const {
     const std::scoped_lock guard(lock_);
@@ -98,7 +112,7 @@ class Connector {
   [[nodiscard]] bool busy() const { return opening() != 0; }
   [[nodiscard]] unsigned opening() const { return opening_count_.load(std::memory_order_relaxed); }
   // Reads packets; called by the progress thread too.
-  void read_packets();
+  void read_packets() noexcept;
 
   // Connections whose state has changed.
   [[nodiscard]] bool has_state_events() const {
@@ -124,15 +138,15 @@ class Connector {
   Connection& get_locked(Rank peer);
   Permits& permits_locked(Connection& connection);
   bool find_address(Connection& connection);
-  void seek(Connection& connection);
+  void seek(Connection& connection) noexcept;
   bool make_queue_pair(Connection& connection);
   void drop_queue_pair(Connection& connection);
   void begin(Connection& connection);
   void begin_to_self(Connection& connection);
   void answer_parked(Connection& connection);
   void wait_for_queue_pair(Connection& connection);
-  void lose(Connection& connection, const std::string& reason);
-  void serve_waiting();
+  void lose(Connection& connection, const std::string& reason) noexcept;
+  void serve_waiting() noexcept;
   // Start-up in rank order: whether requests of this peer are answered now.
   [[nodiscard]] bool is_expected(Rank peer) const {
     return expected_ == rank_ || peer == expected_;
@@ -146,13 +160,14 @@ class Connector {
   void withdraw_for(Rank peer);
   void pair(Connection& connection, const wire::ConnectPacket& packet);
   void set_connected(Connection& connection);
-  void set_failed(Connection& connection, std::string reason);
+  void set_failed(Connection& connection, std::string_view reason) noexcept;
+  void fail_unmade(Connection& connection) noexcept;
   void set_state(Connection& connection, ConnectState state);
   void tell(Connection& connection);
   void schedule(Connection& connection);
   void resend(Connection& connection, double now);
 
-  void handle(const wire::ConnectPacket& packet);
+  void handle(const wire::ConnectPacket& packet) noexcept;
   void obey(Connection& connection, const wire::ConnectPacket& packet);
   void on_request(Connection& connection, const wire::ConnectPacket& packet);
   void on_reply(Connection& connection, const wire::ConnectPacket& packet);

@@ -4,6 +4,10 @@
 #include "base/error.h"
 #include "net/rdma/model.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace macadam::net::rdma {
 
 void CreditReceiver::configure(QueuePairOptions& options) const {
@@ -12,11 +16,16 @@ void CreditReceiver::configure(QueuePairOptions& options) const {
 
 void CreditReceiver::open(Connection& connection) {
   const std::uint32_t count = model::own_receives(window_);
-  connection.window = std::make_unique<Window>();
-  Window& window = *connection.window;
+  auto made = std::make_unique<Window>();
+  Window& window = *made;
   window.ours.window = static_cast<std::uint16_t>(window_);
+  std::vector<Buffer*> buffers(count);
+  window.reposts.reserve(count);
+  connection.window = std::move(made);
   pool_.resize_limit(count);
-  held_ += pool_.take(count, window.buffers, 1);
+  buffers.resize(pool_.take(buffers, 1));
+  window.buffers = std::move(buffers);
+  held_ += window.buffers.size();
   if (window.buffers.size() != count) {
     close(connection);
     base::fail(MPI_ERR_NO_MEM,
@@ -44,7 +53,7 @@ bool CreditReceiver::consumed(Connection* connection, const Completion& completi
   if (wire::takes_credit(note.kind)) {
     connection->window->reposts.push_back(buffer);
   } else {
-    post(*connection, {buffer});
+    post(*connection, {&buffer, 1});
   }
   return count_consumed(*connection, note);
 }
@@ -54,12 +63,15 @@ void CreditReceiver::repost(Connection& connection) {
   connection.window->reposts.clear();
 }
 
-bool CreditReceiver::post(Connection& connection, const std::vector<Buffer*>& buffers) {
-  std::vector<ReceiveWork> work;
-  work.reserve(buffers.size());
-  for (const Buffer* const buffer : buffers)
-    work.push_back({.id = receive_id(buffer), .segment = pool_.receive_segment(*buffer)});
-  return connection.queue_pair->post_receive(work);
+void CreditReceiver::post(Connection& connection, std::span<Buffer* const> buffers) {
+  while (!buffers.empty()) {
+    std::array<ReceiveWork, receive_batch> work;
+    const std::size_t count = std::min(buffers.size(), work.size());
+    for (std::size_t i = 0; i < count; ++i)
+      work[i] = {.id = receive_id(buffers[i]), .segment = pool_.receive_segment(*buffers[i])};
+    connection.queue_pair->post_receive(std::span(work).first(count));
+    buffers = buffers.subspan(count);
+  }
 }
 
 } // namespace macadam::net::rdma

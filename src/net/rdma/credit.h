@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace macadam::net::rdma {
 
@@ -30,7 +31,7 @@ class CreditReceiver final : public WindowedReceiver {
 
  private:
   void repost(Connection& connection) override;
-  bool post(Connection& connection, const std::vector<Buffer*>& buffers);
+  void post(Connection& connection, std::span<Buffer* const> buffers);
 
   BufferPool& pool_;
   std::atomic<std::size_t> held_ = 0;

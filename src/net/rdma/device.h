@@ -69,6 +69,18 @@ class MemoryRegion {
   std::uint32_t remote_key = 0;
 };
 
+// What registers memory: a device, or what stands for one where only its memory is concerned.
+class Registrar {
+ public:
+  [[nodiscard]] virtual const std::string& name() const = 0; // "mlx5_0:1"
+  // Throws base::Error if no more can be registered.
+  virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                        Access access) = 0;
+
+ protected:
+  ~Registrar() = default;
+};
+
 struct Segment {
   void* memory = nullptr;
   std::uint32_t bytes = 0;
@@ -207,30 +219,27 @@ inline constexpr std::uint32_t all_queue_pairs = 0; // no queue pair of ours has
 // callee's own lock may be touched. In the simulator: at a moment of virtual time when the process
 // computes or is inside wait(), yield() or a poll() of the queue where connections' receives
 // complete, never inside another call of the device, so that a lock is never found held. The callee
-// may call the device.
+// may call the device, and throws nothing.
 class EventSink {
  public:
-  virtual void on_limit(SharedReceiveQueue& queue) = 0;
-  virtual void on_completions(CompletionQueue& queue) = 0;
+  virtual void on_limit(SharedReceiveQueue& queue) noexcept = 0;
+  virtual void on_completions(CompletionQueue& queue) noexcept = 0;
   // A queue pair has failed, perhaps without a completion that tells so; or all have, because the
   // adapter or its port is gone for good. `reason` is for users.
-  virtual void on_failure(std::uint32_t queue_pair, const std::string& reason) = 0;
+  virtual void on_failure(std::uint32_t queue_pair, const std::string& reason) noexcept = 0;
 
  protected:
   ~EventSink() = default;
 };
 
 // One port of one adapter, opened by one process.
-class Device {
+class Device : public Registrar {
  public:
   virtual ~Device() = default;
 
-  [[nodiscard]] virtual const std::string& name() const = 0; // "mlx5_0:1"
   [[nodiscard]] virtual const DeviceLimits& limits() const = 0;
   [[nodiscard]] virtual const PortAddress& address() const = 0;
 
-  virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
-                                                        Access access) = 0;
   // `async`: its events reach the EventSink; otherwise they end wait().
   virtual std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,
                                                                  bool async) = 0;

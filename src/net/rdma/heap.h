@@ -17,7 +17,7 @@ namespace macadam::net::rdma {
 // Blocks in powers of two, kept for reuse; long ones go back to the system. Not thread safe.
 class Heap {
  public:
-  explicit Heap(Device& device) : device_(device) {}
+  explicit Heap(Registrar& device) : device_(device) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
@@ -48,7 +48,7 @@ class Heap {
   Arena* grow(std::size_t bytes, unsigned size_class);
   [[nodiscard]] std::map<std::uintptr_t, Arena>::const_iterator arena_of(const void* memory) const;
 
-  Device& device_;
+  Registrar& device_;
   std::map<std::uintptr_t, Arena> arenas_; // by first address
   std::array<FreeBlock*, classes> free_ = {};
   std::size_t bytes_ = 0;

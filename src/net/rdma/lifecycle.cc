@@ -55,16 +55,16 @@ void RdmaTransport::apply(const StateEvent& state_event, Sink& sink) {
 }
 
 void RdmaTransport::open(Connection& connection, Sink& sink) {
-  connection.phase = Phase::open;
+  if (connection.sends.pending == nullptr)
+    connection.sends.pending = std::make_unique<PendingSend[]>(shape_.send_depth);
+  connection.headers = std::make_unique<Headers>();
+  if (polls_rings_) rings_.push_back(&connection);
+  connection.phase = Phase::open; // from here on nothing needs memory
   connection.close_sent = connection.close_received = false;
   connection.messages = 0;
   connection.phase_since = device_.now();
   connection.last_used = ++clock_;
-  std::unique_ptr<PendingSend[]> ring = std::move(connection.sends.pending);
-  if (ring == nullptr) ring = std::make_unique<PendingSend[]>(shape_.send_depth);
-  connection.sends = {.pending = std::move(ring), .depth = shape_.send_depth};
-  connection.headers = std::make_unique<Headers>();
-  if (polls_rings_) rings_.push_back(&connection);
+  connection.sends = {.pending = std::move(connection.sends.pending), .depth = shape_.send_depth};
   if (!connection.promised) return;
   connection.promised = false;
   sink.on_peer(connection.rank, engine::PeerState::connected);
@@ -228,24 +228,20 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
   if (connection.wanted) sink.on_peer(connection.rank, engine::PeerState::failed);
 }
 
-// Without queue pairs no peer reaches this process's memory.
+// Without queue pairs no peer reaches this process's memory. Of what this transport has noted of a
+// connection some may be missing, so it is the connector that says which there are.
 void RdmaTransport::abandon(Sink& sink) noexcept {
   device_.set_event_sink(nullptr);
+  connector_->abandon();
   rings_.clear();
-  const auto end = [&](Connection& connection) {
-    try {
-      connector_->discard(connection);
-    } catch (const std::exception&) { // nobody is left to be told
-    }
-    end_broken(connection, sink);
+  dead_.clear();
+  const auto is_left = [](const Connection& connection) {
+    return connection.phase != Phase::broken;
   };
-  while (numbers_.begin() != numbers_.end()) {
-    Connection& connection = *numbers_.begin()->second;
-    numbers_.erase(std::exchange(connection.number, 0));
-    end(connection);
+  while (Connection* const connection = connector_->find(is_left)) {
+    numbers_.erase(std::exchange(connection->number, 0));
+    end_broken(*connection, sink);
   }
-  for (Connection* const connection : std::exchange(dead_, {}))
-    end(*connection);
 }
 
 // ---- Static connections (Wu et al., section 5.6): what on-demand is compared with.

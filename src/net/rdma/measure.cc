@@ -88,11 +88,11 @@ class Loop final : EventSink {
   static constexpr std::size_t room = std::size_t{2} * model::page;
   static_assert(messages % burst == 0);
 
-  void on_limit(SharedReceiveQueue&) override {
+  void on_limit(SharedReceiveQueue&) noexcept override {
     notified_.store(device_.now(), std::memory_order_release);
   }
-  void on_completions(CompletionQueue&) override {}
-  void on_failure(std::uint32_t, const std::string&) override {} // patience tells
+  void on_completions(CompletionQueue&) noexcept override {}
+  void on_failure(std::uint32_t, const std::string&) noexcept override {} // patience tells
 
   Segment segment(std::size_t offset) {
     return {memory_.get() + offset, message, region_->local_key};

@@ -14,21 +14,27 @@
 namespace macadam::net::rdma {
 
 void PermitRows::grow() {
-  Arena arena;
-  arena.memory = allocate_pages(arena_bytes, "permits");
-  arena.region = device_.register_memory(arena.memory.get(), arena_bytes, Access::remote);
+  constexpr std::size_t rows = arena_bytes / sizeof(Permits::Row);
+  free_.reserve((arenas_.size() + 1) * rows); // for all that are made, so give() needs no memory
+  Arena& arena = arenas_.emplace_back();
+  try {
+    arena.memory = allocate_pages(arena_bytes, "permits");
+    arena.region = device_.register_memory(arena.memory.get(), arena_bytes, Access::remote);
+  } catch (...) {
+    arenas_.pop_back();
+    throw;
+  }
   for (std::size_t at = arena_bytes; at > 0; at -= sizeof(Permits::Row)) {
     auto* const row = new (arena.memory.get() + at - sizeof(Permits::Row)) Permits::Row();
     free_.emplace_back(
         row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row), arena.region->remote_key});
   }
-  arenas_.push_back(std::move(arena));
 }
 
 std::unique_ptr<Permits> PermitRows::make() {
+  auto permits = std::make_unique<Permits>();
   if (free_.empty()) grow();
   ++made_;
-  auto permits = std::make_unique<Permits>();
   std::tie(permits->row, permits->ours) = free_.back();
   free_.pop_back();
   return permits;

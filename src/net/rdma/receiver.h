@@ -49,7 +49,7 @@ class Receiver {
   // Completion queue of receives that belong to no connection; null if there is none.
   virtual CompletionQueue* shared_completions() { return nullptr; }
   // The shared queue is low; called by the progress thread. How many receives it has posted.
-  virtual std::size_t on_limit() { return 0; }
+  virtual std::size_t on_limit() noexcept { return 0; }
   virtual void list_counters(base::CounterList& list) const = 0;
   // Buffers of the pool that it holds: for receives that are posted, or read and soon posted again.
   [[nodiscard]] virtual std::size_t buffers() const = 0;

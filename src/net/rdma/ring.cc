@@ -4,10 +4,11 @@
 #include "net/rdma/connection.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <utility>
-#include <vector>
 
 namespace macadam::net::rdma {
 namespace {
@@ -116,8 +117,13 @@ void RingReceiver::repost(Connection& connection) {
 }
 
 void RingReceiver::post(Connection& connection, std::uint32_t count) const {
-  const std::vector<ReceiveWork> work(count, ReceiveWork{.id = receive_id(nullptr), .segment = {}});
-  connection.queue_pair->post_receive(work);
+  std::array<ReceiveWork, receive_batch> work;
+  work.fill({.id = receive_id(nullptr), .segment = {}});
+  for (std::uint32_t left = count; left > 0;) {
+    const std::uint32_t next = std::min(left, receive_batch);
+    connection.queue_pair->post_receive(std::span(work).first(next));
+    left -= next;
+  }
 }
 
 } // namespace macadam::net::rdma

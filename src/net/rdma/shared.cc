@@ -5,10 +5,14 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace macadam::net::rdma {
 namespace {
+
+// Receives posted with one doorbell: as many as are kept by default.
+constexpr std::size_t most_at_once = 512;
 
 void tally(std::uint64_t& counter, std::uint64_t by) {
   std::atomic_ref(counter).fetch_add(by, std::memory_order_relaxed);
@@ -48,14 +52,24 @@ void SharedReceiver::configure(QueuePairOptions& options) const {
 
 // Posts receives with buffers that were not in use, as far as there are any.
 std::size_t SharedReceiver::post_new(std::uint32_t count, std::size_t registering) {
-  std::vector<Buffer*> buffers;
-  pool_.take(count, buffers, registering);
-  if (buffers.empty()) return 0;
-  std::vector<ReceiveWork> work;
-  for (const Buffer* const buffer : buffers)
-    work.push_back(receive_into(*buffer));
-  held_.fetch_add(static_cast<std::uint32_t>(buffers.size()), std::memory_order_relaxed);
-  return post(work);
+  std::size_t posted = 0;
+  while (posted < count) {
+    std::array<Buffer*, most_at_once> buffers;
+    const std::size_t left = count - posted;
+    const std::size_t most = std::min(buffers.size(), left);
+    // If any are registered, then as many as are wanted in all.
+    const std::size_t taken = pool_.take(std::span(buffers).first(most),
+                                         registering == 0 ? 0 : std::max(registering, left));
+    if (taken == 0) break;
+    std::array<ReceiveWork, most_at_once> work;
+    for (std::size_t i = 0; i < taken; ++i)
+      work[i] = receive_into(*buffers[i]);
+    held_.fetch_add(static_cast<std::uint32_t>(taken), std::memory_order_relaxed);
+    const std::size_t done = post(std::span(work).first(taken));
+    posted += done;
+    if (done != most) break;
+  }
+  return posted;
 }
 
 // What the queue has no room for goes back to the pool; how many it took.
@@ -76,7 +90,7 @@ std::size_t SharedReceiver::post(std::span<const ReceiveWork> work) {
 // nobody reads stay fewer than their queue has room for, and the rest of the pool is left to sends.
 // Buffers that were read and wait to be posted count, or nobody would free one for a send when no
 // further message comes.
-std::size_t SharedReceiver::on_limit() {
+std::size_t SharedReceiver::on_limit() noexcept {
   tally(limit_events_, 1);
   std::size_t posted = 0;
   while (posted < kept_) {

@@ -40,7 +40,7 @@ class SharedReceiver final : public Receiver {
   }
   bool consumed(Connection*, const Completion& completion, const wire::Note&) override;
   CompletionQueue* shared_completions() override { return completions_.get(); }
-  std::size_t on_limit() override;
+  std::size_t on_limit() noexcept override;
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::size_t buffers() const override {
     return held_.load(std::memory_order_relaxed);

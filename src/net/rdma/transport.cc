@@ -3,6 +3,7 @@
 
 #include "base/copy.h"
 #include "base/error.h"
+#include "base/try_push.h"
 #include "engine/wire.h"
 #include "net/rdma/credit.h"
 #include "net/rdma/model.h"
@@ -142,7 +143,7 @@ Posted RdmaTransport::refuse(Connection& connection) {
   if (connection.phase == Phase::broken) return Posted::done;
   ++counters_.busy;
   unseen_polls_ = UINT_MAX / 2; // the next poll looks for room
-  if (connection.phase == Phase::down) connector_->open(connection);
+  if (connection.phase == Phase::down) connector_->reopen(connection);
   return Posted::busy;
 }
 
@@ -155,11 +156,11 @@ Posted RdmaTransport::break_down() noexcept {
 
 Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
                                    const void* payload, std::size_t payload_bytes) {
-  chores_ = true;
-  std::vector<std::byte>& copy = to_self_.emplace_back().message;
-  copy.resize(header_bytes + payload_bytes);
+  std::vector<std::byte> copy(header_bytes + payload_bytes);
   base::copy(copy.data(), header, header_bytes);
   base::copy(copy.data() + header_bytes, payload, payload_bytes);
+  to_self_.push_back({std::move(copy), 0, 0});
+  chores_ = true;
   return Posted::done;
 }
 
@@ -354,12 +355,12 @@ unsigned RdmaTransport::longest_sleep_us() const {
 
 // A packet of a connection, or something for a process that sleeps elsewhere. Which queue it was
 // does not matter: to look for packets costs little, and a sleep may end without a reason.
-void RdmaTransport::on_completions(CompletionQueue&) {
+void RdmaTransport::on_completions(CompletionQueue&) noexcept {
   connector_->read_packets();
   if (sleeper_ != nullptr) sleeper_->wake();
 }
 
-void RdmaTransport::on_failure(std::uint32_t queue_pair, const std::string& reason) {
+void RdmaTransport::on_failure(std::uint32_t queue_pair, const std::string& reason) noexcept {
   connector_->lose(queue_pair, reason);
   if (sleeper_ != nullptr) sleeper_->wake();
 }
@@ -377,7 +378,7 @@ std::size_t RdmaTransport::memory_bytes() const {
 }
 
 // On the progress thread, for the application's does not read.
-void RdmaTransport::on_limit(SharedReceiveQueue&) {
+void RdmaTransport::on_limit(SharedReceiveQueue&) noexcept {
   if (settings_.trace.empty()) {
     receiver_->on_limit();
     return;
@@ -386,7 +387,7 @@ void RdmaTransport::on_limit(SharedReceiveQueue&) {
   const engine::NetworkEvent done{at, "shared receives below the watermark", receiver_->on_limit()};
   const std::lock_guard guard(history_mutex_);
   if (history_.size() < longest_history)
-    history_.push_back(done);
+    base::try_push(history_, done);
   else
     history_[next_in_history_++ % longest_history] = done;
 }

@@ -153,9 +153,9 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   };
 
   // EventSink: on the device's thread.
-  void on_limit(SharedReceiveQueue&) override;
-  void on_completions(CompletionQueue&) override;
-  void on_failure(std::uint32_t queue_pair, const std::string& reason) override;
+  void on_limit(SharedReceiveQueue&) noexcept override;
+  void on_completions(CompletionQueue&) noexcept override;
+  void on_failure(std::uint32_t queue_pair, const std::string& reason) noexcept override;
   // mem::Pinner
   std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 

@@ -24,6 +24,8 @@ class WindowedReceiver : public Receiver {
   }
 
  protected:
+  // Receives of a connection that are posted with one doorbell.
+  static constexpr std::uint32_t receive_batch = 64;
   // Posts receives for the messages consumed, all with one doorbell.
   virtual void repost(Connection& connection) = 0;
   // A message was read: true if it is time for an explicit note.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
 namespace macadam::net::shm {
 
@@ -64,14 +65,13 @@ struct Peer final : engine::Link {
 // The peers that this process has had to do with.
 class PeerTable {
  public:
-  // The peer, made if it is new.
+  // The peer, made if it is new. Throws std::bad_alloc.
   Peer& get(Rank rank) {
-    std::unique_ptr<Peer>& peer = peers_[rank];
-    if (peer == nullptr) {
-      peer = std::make_unique<Peer>();
-      peer->rank = rank;
-    }
-    return *peer;
+    const auto at = peers_.lower_bound(rank);
+    if (at != peers_.end() && at->first == rank) return *at->second;
+    auto made = std::make_unique<Peer>();
+    made->rank = rank;
+    return *peers_.emplace_hint(at, rank, std::move(made))->second;
   }
 
   // Null if it is new.

@@ -188,7 +188,7 @@ void Transport::know(Rank processes) {
   }
 }
 
-// Those who have published meanwhile, or never will.
+// Reaches peers that have published meanwhile; fails those that never will.
 bool Transport::reach_awaited(Sink& sink) {
   bool any = false;
   for (std::size_t i = 0; i < awaited_.size();) {
@@ -321,6 +321,7 @@ bool Transport::poll(Sink& sink) noexcept {
 
 // A peer may still copy to memory that it was told of, as it could all the time.
 void Transport::abandon(Sink& sink) noexcept {
+  abandoned_ = true;
   processes_.job().give_up();
   while (!streams_.empty()) {
     Stream& stream = streams_.pop_front();
@@ -523,6 +524,17 @@ void Transport::look_for_ended() {
   });
 }
 
+// Whether the peer is known to have failed, or others know it by now.
+bool Transport::has_failed(Peer& peer) noexcept {
+  if (peer.ended) return true;
+  const boot::Job& job = processes_.job();
+  const bool counted = peer.rank < static_cast<Rank>(job.size());
+  if (counted && job.failures() == failures_seen_) return false;
+  if (processes_.life(peer.rank) != Life::failed) return false;
+  note_end(peer);
+  return true;
+}
+
 // What the peer has sent is read before anybody hears of its end: a message counts although its
 // sender is gone, and a fragment of a put must not be read when its memory, or its chunk, is
 // somebody else's.
@@ -538,7 +550,7 @@ void Transport::note_end(Peer& peer) noexcept {
   unfinished_.store(true, std::memory_order_relaxed);
 }
 
-// Of those of whom nothing is left to be read.
+// Fails the ended peers of which nothing is left to be read.
 void Transport::fail_ended() {
   for (Peer* const peer : ended_) {
     const bool all_read = queue_.position() >= peer->last_position &&
@@ -579,7 +591,9 @@ std::size_t Transport::memory_bytes() const {
          (shared_heap_ ? shared_heap_->used() : 0);
 }
 
+// After abandon() peers may still read what they were told of: it stays as it is.
 void Transport::free(void* memory) noexcept {
+  if (abandoned_) return;
   const Mapping* const mapping = segment_.find(memory, 1);
   const bool of_first = mapping != nullptr && mapping->is_shared() != segment_.is_shared();
   (of_first ? heap_ : heap()).free(memory);

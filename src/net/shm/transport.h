@@ -193,6 +193,7 @@ class Transport : public engine::Transport {
   [[gnu::always_inline]] bool look(Sink& sink);
   bool take_up(Sink& sink);
   void look_for_ended();
+  bool has_failed(Peer& peer) noexcept;
   void note_end(Peer& peer) noexcept;
   void fail_ended();
   bool report_failed(Sink& sink);
@@ -322,6 +323,7 @@ class Transport : public engine::Transport {
   std::vector<std::uint64_t> lost_; // cookies of direct accesses to them
 
   engine::Breakdown breakdown_;
+  bool abandoned_ = false;
   std::vector<std::string> fallbacks_;
   Counters counters_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/macadam/adapters.h"
 
+#include "base/error.h"
+#include "net/ofi/fabric.h"
 #include "net/rdma/ibverbs/device.h"
 
 #include <fmt/format.h>
@@ -63,6 +65,21 @@ std::string rdma_section(const base::Settings& settings) {
   for (const Port& port : found.ports)
     text += line(fmt::format("{:<10}{}", port.facts.name(), describe(port)));
   return found.trouble.empty() ? text + describe(found.limits) : text;
+}
+
+std::string ofi_section(const base::Settings& settings) {
+  try {
+    const std::vector<net::ofi::Offer> offers = net::ofi::list_offers(net::ofi::load_library());
+    const net::ofi::Wish wish = {
+        .one_machine = false, .interface = settings.net_interface, .source = {}};
+    const net::ofi::Offer& best = offers[net::ofi::choose(offers, wish)];
+    return fmt::format("  ofi       ranks on any machine, where there is no RDMA adapter; "
+                       "MACADAM_NETWORK=ofi: on this too\n{}",
+                       line(fmt::format("libfabric's provider {} on {} {}", best.provider,
+                                        best.domain, best.address)));
+  } catch (const base::Error& error) {
+    return fmt::format("  ofi       none: {}\n", error.text);
+  }
 }
 
 } // namespace macadam::tools

@@ -11,4 +11,7 @@ namespace macadam::tools {
 // limits; and of each other port why not. Opens the adapters of this machine for the moment.
 std::string rdma_section(const base::Settings& settings);
 
+// The part on libfabric: what it would be asked for, for a job on several machines.
+std::string ofi_section(const base::Settings& settings);
+
 } // namespace macadam::tools

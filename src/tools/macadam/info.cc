@@ -72,8 +72,9 @@ std::string why_no_cross_copy() {
 std::string transports_section(const base::Settings& settings) {
   const std::string reason = why_no_cross_copy();
   return fmt::format("transports\n"
-                     "  shm       ranks on this machine; cross-memory attach {}\n{}",
-                     reason.empty() ? "works" : "does not work: " + reason, rdma_section(settings));
+                     "  shm       ranks on this machine; cross-memory attach {}\n{}{}",
+                     reason.empty() ? "works" : "does not work: " + reason, rdma_section(settings),
+                     ofi_section(settings));
 }
 
 std::string settings_section(const boot::Configuration& configuration) {

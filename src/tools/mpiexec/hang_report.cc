@@ -156,7 +156,7 @@ void print_lines(std::string& page, const char* heading, const std::vector<std::
   }
 }
 
-// Of a rank in a collective, whose messages say less than who is missing there.
+// For a rank in a collective, whose messages say less than which rank is missing.
 bool is_of_collective(const Waiting& waiting, const Envelope& envelope) {
   return !waiting.collectives.empty() && envelope.comm.ends_with(" (collective)");
 }
@@ -428,7 +428,7 @@ std::optional<std::vector<int>> find_standing_circle(const std::vector<Waiting>&
 
 void print_edges(std::string& page, const std::vector<Waiting>& now,
                  const std::vector<Waiting>& earlier, const std::vector<Meeting>& meetings) {
-  // Of a collective that lacks a rank the rest is waiting for that one, whatever the algorithm
+  // If a collective lacks a rank, all others wait for that one, whatever the algorithm
   // says.
   std::set<int> explained;
   for (const Meeting& meeting : meetings)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t most_names = 256; // each is a descriptor
 
-// Of the one that has the name's socket.
+// The name is taken; its socket tells which user has it.
 [[noreturn]] void fail_as_taken(const std::string& service) {
   const int probe = boot::make_socket();
   std::optional<uid_t> user;

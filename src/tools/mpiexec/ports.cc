@@ -73,7 +73,7 @@ void Ports::bring_together(Port& port) {
     }
     const Caller connecting = port.connecting.front();
     port.connecting.pop_front();
-    const std::uint32_t meeting = ++last_meeting_;
+    const std::uint32_t meeting = boot::random_meeting();
     if (!tell(connecting, accepting, meeting)) continue;
     port.accepting.pop_front();
     static_cast<void>(tell(accepting, connecting, meeting));

@@ -57,7 +57,6 @@ class Ports {
   ControlServer& server_;
   const MemoryOf memory_of_;
   std::map<boot::PortKey, Port> ports_;
-  std::uint32_t last_meeting_ = 0;
 };
 
 } // namespace macadam::tools

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of the same two processes that meet by several ports at once.
+// Threads that spawn, and threads of the same two processes that meet by several ports at once.
 #include "threads.h"
 
 #include "dynamic/talk.h"
 
+#include <unistd.h>
+
 #include <array>
 
 namespace {
+
+std::string self;
 
 using check::in_threads;
 using check::rank;
@@ -47,9 +51,48 @@ void ports() {
   }
 }
 
+// Each thread gets its own children.
+void spawns() {
+  std::array<MPI_Comm, threads> selves = {};
+  for (MPI_Comm& comm : selves)
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+  in_threads([&](int t) {
+    for (int round = 0; round < check::times(5, 2); ++round) {
+      std::string number = std::to_string(t);
+      char child[] = "child";
+      char* argv[] = {child, number.data(), nullptr};
+      MPI_Comm inter = MPI_COMM_NULL;
+      OK(MPI_Comm_spawn(self.c_str(), argv, 1 + t % 2, MPI_INFO_NULL, 0,
+                        selves[static_cast<std::size_t>(t)], &inter, MPI_ERRCODES_IGNORE));
+      CHECK_EQUAL(dynamic::remote_size_of(inter), 1 + t % 2);
+      int theirs = -1;
+      OK(MPI_Recv(&theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE));
+      CHECK_EQUAL(theirs, t);
+      OK(MPI_Comm_disconnect(&inter));
+    }
+  });
+  for (MPI_Comm& comm : selves)
+    OK(MPI_Comm_free(&comm));
+}
+
+int child(int argc, char** argv) {
+  OK(MPI_Init(&argc, &argv));
+  MPI_Comm parent = MPI_COMM_NULL;
+  OK(MPI_Comm_get_parent(&parent));
+  const int number = std::atoi(argv[2]);
+  if (dynamic::rank_of(parent) == 0) OK(MPI_Send(&number, 1, MPI_INT, 0, 0, parent));
+  OK(MPI_Comm_disconnect(&parent));
+  OK(MPI_Finalize());
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "child") == 0) return child(argc, argv);
+  char path[4096] = "";
+  if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) return 1;
+  self = path;
   check::start_with_threads(argc, argv);
-  return check::run_parts(argc, argv, {{"ports", ports}});
+  return check::run_parts(argc, argv, {{"ports", ports}, {"spawns", spawns}});
 }

@@ -346,9 +346,9 @@ TEST_F(Verbs, a_sleep_ends_with_an_event_or_when_woken) {
 }
 
 struct Listener final : EventSink {
-  void on_limit(SharedReceiveQueue&) override { ++limits; }
-  void on_completions(CompletionQueue&) override { ++completions; }
-  void on_failure(std::uint32_t, const std::string&) override { ++failures; }
+  void on_limit(SharedReceiveQueue&) noexcept override { ++limits; }
+  void on_completions(CompletionQueue&) noexcept override { ++completions; }
+  void on_failure(std::uint32_t, const std::string&) noexcept override { ++failures; }
   std::atomic<int> limits = 0, completions = 0, failures = 0;
 };
 

@@ -44,7 +44,7 @@ class Pins final : public Pinner, public InvalidationSource {
 
   struct Pin final : Pinned {
     Pin(Pins& of, const Range& its_range) : pins(of), range(its_range) {
-      local_key = remote_key = ++pins.last_key;
+      remote_key = local_key = ++pins.last_key;
       pins.live.insert(this);
     }
     ~Pin() override { pins.live.erase(this); }
@@ -299,7 +299,7 @@ TEST(Random, registrations_hold_what_the_program_sees) {
       std::size_t pages;
     };
     std::vector<Seen> used;
-    std::map<std::uint32_t, std::vector<unsigned>> pinned_when; // by key: all pages' numbers
+    std::map<std::uint64_t, std::vector<unsigned>> pinned_when; // by key: all pages' numbers
     for (int step = 0; step < 400; ++step) {
       const std::size_t first = below(60);
       const std::size_t pages = 1 + below(4);

@@ -21,7 +21,7 @@ class StampedPinner final : public Pinner {
 
   std::unique_ptr<Pinned> pin(const Range&) override {
     auto made = std::make_unique<Pin>();
-    made->local_key = made->remote_key = ++last_key_;
+    made->remote_key = made->local_key = ++last_key_;
     made->time = now();
     return made;
   }

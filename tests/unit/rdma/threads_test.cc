@@ -144,9 +144,9 @@ class Threaded final : public Device, EventSink {
 
  private:
   // Called by the simulation, under the lock: left to the thread.
-  void on_limit(SharedReceiveQueue&) override { push(true); }
-  void on_completions(CompletionQueue&) override { push(false); }
-  void on_failure(std::uint32_t, const std::string&) override {}
+  void on_limit(SharedReceiveQueue&) noexcept override { push(true); }
+  void on_completions(CompletionQueue&) noexcept override { push(false); }
+  void on_failure(std::uint32_t, const std::string&) noexcept override {}
   void push(bool limit) {
     const std::scoped_lock guard(events_lock_);
     limits_due_ += limit ? 1 : 0;

@@ -7,18 +7,18 @@ namespace {
 
 struct Sink final : EventSink {
   explicit Sink(Pair& of) : pair(of) {}
-  void on_limit(SharedReceiveQueue& queue) override {
+  void on_limit(SharedReceiveQueue& queue) noexcept override {
     limits.push_back(pair.scheduler.now());
     if (refill > 0) {
       queue.post(std::vector<ReceiveWork>(refill));
       queue.arm_limit(2);
     }
   }
-  void on_completions(CompletionQueue& queue) override {
+  void on_completions(CompletionQueue& queue) noexcept override {
     completions.push_back(pair.scheduler.now());
     polled += Node::poll(queue).size();
   }
-  void on_failure(std::uint32_t, const std::string& reason) override { failure = reason; }
+  void on_failure(std::uint32_t, const std::string& reason) noexcept override { failure = reason; }
   Pair& pair;
   std::string failure;
   std::size_t refill = 0;

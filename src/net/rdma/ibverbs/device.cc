@@ -68,7 +68,7 @@ class IbverbsDevice final : public Device {
   Port port_;
   CompletionChannel async_;
   CompletionChannel sync_;
-  const Event wake_;
+  const base::Event wake_;
   // wake() rings only for a sleeper: it tells first and then looks who sleeps, wait() the other way
   // round, so that one of the two sees the other.
   std::atomic<bool> woken_ = false;

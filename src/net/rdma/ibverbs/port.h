@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "net/rdma/device.h"
 #include "net/rdma/ibverbs/adapters.h"
-#include "net/rdma/ibverbs/event.h"
 #include "net/rdma/ibverbs/library.h"
+#include "net/rdma/ibverbs/loss.h"
 
 #include <cstdint>
 #include <memory>

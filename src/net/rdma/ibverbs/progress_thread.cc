@@ -112,7 +112,8 @@ void ProgressThread::on_adapter_event(ibv_event_type type, int port, std::uint32
   case IBV_EVENT_QP_FATAL:
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:
-    return sink_.on_failure(queue_pair, fmt::format("{} reports: {}", port_.name, text));
+    return sink_.on_failure(
+        queue_pair, base::make_error(MPI_ERR_OTHER, "{} reports: {}", port_.name, text).text);
   case IBV_EVENT_PORT_ERR:
     if (port == port_.facts.number && !down_since_) down_since_ = seconds();
     return;
@@ -122,7 +123,8 @@ void ProgressThread::on_adapter_event(ibv_event_type type, int port, std::uint32
   case IBV_EVENT_DEVICE_FATAL:
   case IBV_EVENT_CQ_ERR:
   case IBV_EVENT_SRQ_ERR:
-    return port_.loss.tell(fmt::format("{} reports: {}", port_.name, text));
+    return port_.loss.tell(
+        base::make_error(MPI_ERR_OTHER, "{} reports: {}", port_.name, text).text);
   default:
     return; // of path migration, managers and tables: connections notice what concerns them
   }
@@ -138,10 +140,11 @@ int ProgressThread::patience_ms() const {
 void ProgressThread::look_at_port() {
   if (!down_since_ || seconds() - *down_since_ < longest_outage) return;
   down_since_.reset();
-  port_.loss.tell(
-      fmt::format("the port {} has been down for {} s; look at its cable, or its network "
-                  "interface",
-                  port_.name, longest_outage));
+  port_.loss.tell(base::make_error(MPI_ERR_OTHER,
+                                   "the port {} has been down for {} s; look at its cable, or its "
+                                   "network interface",
+                                   port_.name, longest_outage)
+                      .text);
 }
 
 } // namespace macadam::net::rdma::ibverbs

@@ -34,7 +34,7 @@ class ProgressThread {
   Port& port_;
   CompletionChannel& async_;
   EventSink& sink_;
-  const Event stop_;
+  const base::Event stop_;
   std::optional<double> down_since_; // the port; seconds
   std::thread thread_;
 };

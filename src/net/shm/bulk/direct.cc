@@ -101,7 +101,7 @@ Posted Transport::posted(Copied copied, std::uint64_t cookie) {
   if (copied == Copied::refused) return Posted::refused;
   unfinished_.store(true, std::memory_order_relaxed);
   if (base::try_push(lost_, cookie)) return Posted::pending;
-  return Posted::done; // as on_peer() tells of the failure
+  return Posted::refused; // as nobody can be told later
 }
 
 Posted Transport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,

@@ -61,12 +61,13 @@ Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, vo
   return cross_copied(peer, cross_copy(system_, direction, peer.pid, local, remote, bytes), bytes);
 }
 
-// What became of a copy by the kernel.
+// What became of a copy by the kernel. A process that has given up goes on, with its memory: what
+// it had offered may be other data by now, though the kernel still copies them.
 Transport::Copied Transport::cross_copied(Peer& peer, int error, std::size_t bytes) {
   ++counters_.cross_copies;
   if (error == 0) {
     counters_.bytes_cross_copied += bytes;
-    return Copied::yes;
+    return has_failed(peer) ? Copied::failed : Copied::yes;
   }
   if (error == ESRCH) note_end(peer);
   if (error == ESRCH || error == EFAULT) return Copied::failed;
@@ -226,7 +227,7 @@ void Transport::on_notification(Peer& peer, const Line& line, Sink& sink) {
 // move.
 bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
-  if (peer.ended) stream.ok = false;
+  if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
   if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
   const CopyHint hint = hint_of(peer, stream.bytes);
@@ -259,7 +260,7 @@ bool Transport::finish_by_cross_copy(Stream& stream) {
 bool Transport::advance(Stream& stream) {
   if (stream.bytes == 0) return true;
   Peer& peer = *stream.peer;
-  // Whoever streams to us must not wait for us now: both would wait.
+  // A peer that streams to us must not wait for us now: both would wait.
   const bool was_waiting = waiter_.waiting();
   if (was_waiting) waiter_.set_waiting(false);
   double full_since = 0;

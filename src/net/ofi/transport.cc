@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/ofi/transport.h"
+
+#include "base/copy.h"
+#include "base/error.h"
+#include "engine/wire.h"
+#include "net/ofi/token.h"
+#include "net/rdma/model.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <sched.h>
+#include <utility>
+
+namespace macadam::net::ofi {
+namespace {
+
+namespace model = rdma::model;
+
+static_assert(engine::wire::longest_control <= model::header_room);
+
+// Messages up to this length are put together on the stack, if the provider takes them so.
+constexpr std::size_t most_injected = 512;
+// Receives that wait for messages of all peers. What comes faster waits in the provider.
+constexpr std::size_t receives = 128;
+constexpr std::size_t hybrid_bytes = 64 << 10; // of a copy left behind for a receiver
+// What a network moves at once is not asked of libfabric: a segment of Ethernet or more.
+constexpr std::size_t packet_bytes = 4096;
+// As over RDMA: seconds for which a wait yields its core before it sleeps, if the user does not
+// say.
+constexpr double default_spin = 1e-3;
+constexpr double default_spin_oversubscribed = 20e-6;
+// Seconds in which a lost connection may come back.
+constexpr double longest_refusal = 5;
+constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
+// How long a sleep lasts: while something is to be tried again, or the provider cannot wake us; and
+// else, as a peer that ends is not always told by the network.
+constexpr unsigned short_sleep_us = 1'000;
+constexpr unsigned long_sleep_us = 200'000;
+
+engine::Limits make_limits(const base::Settings& settings, const ProviderLimits& provider) {
+  const auto eager = static_cast<std::size_t>(settings.rdma_eager);
+  return {.name = "ofi",
+          .message = model::header_room + eager,
+          .eager = eager,
+          .hybrid = settings.rdma_hybrid >= 0 ? static_cast<std::size_t>(settings.rdma_hybrid)
+                                              : std::max(eager, hybrid_bytes),
+          .packet = packet_bytes,
+          .notified_put = SIZE_MAX,
+          .orders_puts = provider.ordered,
+          .orders_writes = provider.ordered,
+          .atomics = true,
+          .connects = true,
+          .polls_before_idle = 0}; // to read completions costs as much as a yield
+}
+
+} // namespace
+
+OfiTransport::OfiTransport(const boot::Processes& processes, const base::Settings& settings,
+                           const Wish& wish, mem::InvalidationSource* invalidation,
+                           engine::Transport* sleeper)
+    : processes_(processes), sleeper_(sleeper), rank_(processes.own()),
+      fabric_(load_library(), wish), limits_(make_limits(settings, fabric_.limits())),
+      inject_bytes_(std::min(most_injected, fabric_.limits().inject)),
+      spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
+                    : processes.job().oversubscribed() ? default_spin_oversubscribed
+                                                       : default_spin),
+      waiting_(fabric_.descriptor(), *this, sleeper),
+      pool_(fabric_, model::round_up(sizeof(wire::Header) + limits_.message, model::line),
+            static_cast<std::size_t>(settings.rdma_buffers)),
+      heap_(fabric_),
+      cache_(*this, fabric_.limits().pins && settings.rdma_cache != 0 ? invalidation : nullptr,
+             model::most_registrations, static_cast<std::size_t>(settings.rdma_cache)) {
+  notes_.push_back("ofi: libfabric's provider is " + fabric_.name());
+  if (!fabric_.limits().wakes)
+    notes_.push_back("ofi: the provider is not known to wake who sleeps: waits look every ms");
+  if (fabric_.limits().pins && invalidation != nullptr && !invalidation->why_not().empty())
+    notes_.push_back("ofi: user memory is registered for each transfer and does not stay so: " +
+                     invalidation->why_not());
+  self_.rank = rank_;
+  std::vector<rdma::Buffer*> buffers;
+  pool_.take(receives, buffers, receives);
+  if (buffers.empty()) {
+    base::fail(MPI_ERR_OTHER,
+               "libfabric: none of {} message buffers is left for receives; raise "
+               "MACADAM_RDMA_BUFFERS",
+               settings.rdma_buffers);
+  }
+  for (rdma::Buffer* const buffer : buffers) {
+    Operation* const operation = operations_.make();
+    operation->buffer = buffer;
+    post_receive(*operation);
+  }
+  waiting_.start();
+}
+
+// The provider lets go of all memory first.
+OfiTransport::~OfiTransport() {
+  waiting_.stop();
+  fabric_.close();
+}
+
+// Made at the first use of a peer, or at its first message.
+Route& OfiTransport::route_to(Rank peer) {
+  std::unique_ptr<Route>& route = routes_[peer];
+  if (route == nullptr) {
+    route = std::make_unique<Route>();
+    route->rank = peer;
+    const boot::ProcessName theirs = processes_.name(peer);
+    const boot::ProcessName ours = processes_.own_name();
+    route->token = token_of(processes_.secret(peer), ours, theirs);
+    route->their_token = token_of(processes_.secret(rank_), theirs, ours);
+    ++counters_.routes;
+  }
+  return *route;
+}
+
+engine::Link& OfiTransport::connect(Rank peer, engine::PeerState& state) {
+  const std::scoped_lock guard(lock_);
+  if (peer == rank_) {
+    state = engine::PeerState::connected;
+    return self_;
+  }
+  Route& route = route_to(peer);
+  if (route.state == Route::State::unknown) open(route);
+  route.wanted = true;
+  switch (route.state) {
+  case Route::State::open:
+    state = engine::PeerState::connected;
+    break;
+  case Route::State::broken:
+    state = engine::PeerState::failed;
+    break;
+  case Route::State::unknown:
+  case Route::State::waiting:
+    state = engine::PeerState::connecting;
+    if (!std::exchange(route.promised, true)) unpublished_.push_back(&route);
+    chores_ = true;
+    break;
+  }
+  return route;
+}
+
+// If its address is published. Throws base::Error if it is none, or never will be.
+void OfiTransport::open(Route& route) {
+  route.state = Route::State::waiting;
+  const auto published = processes_.fetch(route.rank);
+  if (!published) {
+    if (const auto why = processes_.why_never(route.rank))
+      base::fail(MPI_ERR_OTHER, "libfabric: rank {} cannot be reached: {}", route.rank, *why);
+    return;
+  }
+  wire::Endpoint address;
+  address.magic = 0;
+  if (published->size() == sizeof address) std::memcpy(&address, published->data(), sizeof address);
+  try {
+    route.address = fabric_.insert(address);
+  } catch (const base::Error& error) {
+    base::fail(error.error_class, "rank {} on {} cannot be reached: {}", route.rank,
+               processes_.host_of(route.rank), error.text);
+  }
+  route.state = Route::State::open;
+}
+
+// The same where nothing may be thrown: true if it is open.
+bool OfiTransport::try_open(Route& route) {
+  try {
+    if (route.state < Route::State::open) open(route);
+  } catch (const base::Error& error) {
+    note_failure(route, error.text);
+  }
+  return route.state == Route::State::open;
+}
+
+// No room now, or not connected any more; or broken, as the engine has been told or will be.
+Posted OfiTransport::refuse(Route& route) {
+  if (route.state == Route::State::broken) return Posted::done;
+  ++counters_.busy;
+  refused_ = true;
+  return Posted::busy;
+}
+
+// To be called in a catch block: the next poll() tells the sink.
+Posted OfiTransport::break_down() noexcept {
+  breakdown_.note();
+  chores_ = true;
+  return Posted::busy;
+}
+
+void OfiTransport::note_failure(Route& route, std::string reason) {
+  if (std::ranges::find(breaking_, &route) != breaking_.end() ||
+      route.state == Route::State::broken)
+    return;
+  notes_.push_back(fmt::format("ofi: rank {} is not reached any more: {}", route.rank, reason));
+  breaking_.push_back(&route);
+  chores_ = true;
+}
+
+OfiTransport::Operation* OfiTransport::begin(Operation::Kind kind, Route& route) {
+  Operation* const operation = operations_.make();
+  operation->kind = kind;
+  operation->route = &route;
+  return operation;
+}
+
+void OfiTransport::end(Operation& operation) {
+  if (operation.buffer != nullptr) pool_.give(operation.buffer);
+  operations_.free(&operation);
+}
+
+bool OfiTransport::is_taken(long result, Operation& operation) {
+  Route& route = *operation.route;
+  if (result == 0) [[likely]] {
+    ++route.under_way;
+    route.refused_since = 0;
+    return true;
+  }
+  end(operation);
+  if (result != -FI_EAGAIN)
+    note_failure(route, fabric_.text_of(result));
+  else if (route.talked && route.under_way == 0)
+    note_refusal(route);
+  return false;
+}
+
+// The provider has nothing of ours for this peer, and takes nothing: it has lost the connection. It
+// tries for ever to make another.
+void OfiTransport::note_refusal(Route& route) {
+  const double time = now();
+  if (route.refused_since == 0) route.refused_since = time;
+  if (time - route.refused_since > longest_refusal)
+    note_failure(route, fmt::format("its connection was lost, and there is no other in {} s",
+                                    longest_refusal));
+}
+
+// A short message is copied by the provider, a longer one to a buffer. Each has a completion, as
+// drain() has to know.
+Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* header,
+                                  std::size_t header_bytes, const void* payload,
+                                  std::size_t payload_bytes) {
+  const std::size_t bytes = sizeof(wire::Header) + header_bytes + payload_bytes;
+  if (bytes > pool_.buffer_bytes()) [[unlikely]]
+    base::fail(MPI_ERR_INTERN, "libfabric: a message of {} bytes, at most {} are taken", bytes,
+               pool_.buffer_bytes());
+  std::array<std::byte, most_injected> injected;
+  const bool is_short = bytes <= inject_bytes_;
+  Operation* const operation = begin(Operation::Kind::send, route);
+  std::byte* at = injected.data();
+  void* descriptor = nullptr;
+  if (!is_short) {
+    rdma::Buffer* const buffer = pool_.take();
+    operation->buffer = buffer;
+    if (buffer == nullptr) {
+      end(*operation);
+      return refuse(route);
+    }
+    at = buffer->memory;
+    descriptor = static_cast<const Region&>(*buffer->arena->region).descriptor();
+  }
+  iovec whole = {at, bytes};
+  const wire::Header own = {processes_.own_name(), wire::Header::seal_of(route.token, kind),
+                            route.taken, 0};
+  std::memcpy(at, &own, sizeof own);
+  base::copy(at + sizeof own, header, header_bytes);
+  base::copy(at + sizeof own + header_bytes, payload, payload_bytes);
+  fi_msg message = {};
+  message.msg_iov = &whole;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = route.address;
+  message.context = &operation->room;
+  const std::uint64_t flags = FI_COMPLETION | (is_short ? FI_INJECT : FI_TRANSMIT_COMPLETE);
+  if (!is_taken(fi_sendmsg(fabric_.endpoint(), &message, flags), *operation)) return refuse(route);
+  route.taken = 0;
+  if (wire::takes_credit(kind)) --route.credits;
+  ++counters_.sent;
+  if (is_short) ++counters_.injected;
+  return Posted::done;
+}
+
+Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t header_bytes,
+                          const void* payload, std::size_t payload_bytes) noexcept try {
+  const std::scoped_lock guard(lock_);
+  if (is_self(link)) [[unlikely]] {
+    chores_ = true;
+    std::vector<std::byte>& copy = to_self_.emplace_back().message;
+    copy.resize(header_bytes + payload_bytes);
+    base::copy(copy.data(), header, header_bytes);
+    base::copy(copy.data() + header_bytes, payload, payload_bytes);
+    return Posted::done;
+  }
+  auto& route = static_cast<Route&>(link);
+  if (!can_send(route)) [[unlikely]]
+    return refuse(route);
+  return post_message(route, wire::Kind::message, header, header_bytes, payload, payload_bytes);
+} catch (...) {
+  return break_down();
+}
+
+bool OfiTransport::forget(Rank first, Rank processes) {
+  const std::scoped_lock guard(lock_);
+  for (const auto& [rank, route] : routes_) {
+    if (rank - first >= processes) continue;
+    if (route->under_way != 0 || !route->transfers.empty()) return false;
+  }
+  std::erase_if(routes_, [&](const auto& row) {
+    Route& route = *row.second;
+    if (row.first - first >= processes) return false;
+    std::erase(unpublished_, &route);
+    std::erase(breaking_, &route);
+    std::erase(answering_, &route);
+    if (last_source_ == &route) last_source_ = nullptr;
+    if (route.address != FI_ADDR_NOTAVAIL) fabric_.remove(route.address);
+    return true;
+  });
+  return true;
+}
+
+bool OfiTransport::drain() {
+  const std::scoped_lock guard(lock_);
+  return to_self_.empty() && answering_.empty() &&
+         std::ranges::all_of(routes_, [](const auto& row) {
+           const Route& route = *row.second;
+           return route.state != Route::State::open ||
+                  (route.under_way == 0 && route.unposted.empty());
+         });
+}
+
+// First yields, then has a poll() prepare the sleep, then sleeps: what came before that poll() is
+// found by it, and what comes after ends the sleep.
+bool OfiTransport::idle(unsigned fruitless, unsigned longest_us) {
+  if (fruitless < blind_yields && spin_seconds_ > 0) [[likely]] {
+    sched_yield();
+    return false;
+  }
+  const double time = now();
+  if (pool_.grown()) {
+    const std::scoped_lock guard(lock_);
+    pool_.trim(time);
+  }
+  if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
+  if (time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
+    sched_yield();
+    return false;
+  }
+  if (!armed_.exchange(false, std::memory_order_acquire)) {
+    arm();
+    return true;
+  }
+  waiting_.sleep(std::min(longest_us, longest_sleep_us()));
+  return false;
+}
+
+unsigned OfiTransport::longest_sleep_us() const {
+  return hurried_.load(std::memory_order_relaxed) || !fabric_.limits().wakes ? short_sleep_us
+                                                                             : long_sleep_us;
+}
+
+double OfiTransport::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::size_t OfiTransport::memory_bytes() const {
+  const std::scoped_lock guard(lock_);
+  return sizeof(OfiTransport) + pool_.bytes() + heap_.bytes() + operations_.bytes() +
+         transfers_.bytes() + routes_.size() * sizeof(Route);
+}
+
+void OfiTransport::list_counters(base::CounterList& list) const {
+  const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
+    list.add("ofi", name, text, value);
+  };
+  add("ofi_peers", "processes that were talked to over libfabric", counters_.routes);
+  add("ofi_broken", "peers that could not be reached any more", counters_.broken);
+  add("ofi_sent", "messages sent over libfabric", counters_.sent);
+  add("ofi_injected", "messages that the provider copied", counters_.injected);
+  add("ofi_busy", "operations that found no room at first", counters_.busy);
+  add("ofi_puts", "writes of data by libfabric", counters_.puts);
+  add("ofi_gets", "reads of data by libfabric", counters_.gets);
+  add("ofi_atomics", "atomics asked of peers", counters_.atomics);
+  add("ofi_served", "atomics of peers that were done here", counters_.served);
+  add("ofi_strangers", "messages that were not of this job and were dropped", counters_.strangers);
+  add("ofi_sleeps", "sleeps that a wait has prepared", counters_.sleeps);
+  const mem::RegistrationCounters& cache = cache_.counters();
+  add("ofi_registrations", "regions of user memory registered", cache.registrations);
+}
+
+} // namespace macadam::net::ofi
