@@ -24,6 +24,7 @@ nlohmann-json3-dev   reports
 libgtest-dev         unit tests
 libstb-dev           pictures, in examples/heat2d
 chromium             looks at the page of a report, in a test
+libpmix-dev          joins jobs of Slurm and PRRTE
 libfabric-dev        the interface to other networks
 libfabric1           ... as programs need it
 libibverbs-dev       the interface to RDMA adapters

@@ -21,8 +21,8 @@ namespace macadam::boot {
 namespace {
 
 // MACADAM_* variables that are no settings of the library.
-constexpr std::array reserved_variables = {job_variable, mpiexec_variable, "MACADAM_CC",
-                                           "MACADAM_CXX", "MACADAM_FC"};
+constexpr std::array reserved_variables = {job_variable, mpiexec_variable, "MACADAM_SSH",
+                                           "MACADAM_CC", "MACADAM_CXX",    "MACADAM_FC"};
 
 constexpr std::size_t longest_file = 64 << 10; // bytes; a written one has about 1,000
 

@@ -23,7 +23,6 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::uint64_t magic_word = 0x6d61636164616d31; // "macadam1"
-constexpr std::uint32_t layout_version = 8;
 
 std::byte* map(int fd, std::uint64_t bytes) {
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -131,10 +130,11 @@ std::uint64_t JobMemory::resident() const {
 }
 
 void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
-                         const std::vector<NamedRanks>& sets) {
+                         const std::vector<NamedRanks>& sets,
+                         const std::vector<std::uint32_t>& machines) {
   JobHeader& header = this->header();
   header.magic = magic_word;
-  header.version = layout_version;
+  header.version = job_memory_version;
   header.nodes = static_cast<std::uint32_t>(nodes.size());
   header.node = own;
   header.cores = cores;
@@ -154,16 +154,35 @@ void JobMemory::describe(const std::vector<Node>& nodes, std::uint32_t own, std:
     named.set.copy(set->name.data(), longest_set_name);
     ++set;
   }
+  place(machines);
+}
+
+void JobMemory::place(const std::vector<std::uint32_t>& machines) {
+  auto* const members = reinterpret_cast<std::uint32_t*>(base_ + layout_.members);
+  std::vector<std::uint32_t> placed(header().nodes); // ranks, by machine
+  std::uint32_t machine = 0;
+  for (std::uint32_t rank = 0; rank < header().size; ++rank) {
+    if (!machines.empty())
+      machine = machines[rank];
+    else
+      while (placed[machine] == node(machine).ranks)
+        ++machine;
+    RankRow& row = this->row(static_cast<int>(rank));
+    row.node = machine;
+    row.place = placed[machine]++;
+    members[node(machine).first + row.place] = rank;
+  }
 }
 
 JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
-                            const std::vector<NamedRanks>& sets) {
+                            const std::vector<NamedRanks>& sets,
+                            const std::vector<std::uint32_t>& machines) {
   const JobLayout layout =
       job_layout(static_cast<std::uint32_t>(nodes.size()), static_cast<std::uint32_t>(sets.size()),
                  count_ranks(nodes), nodes.at(own).ranks);
   const int fd = make_file(layout);
   JobMemory memory(fd, layout);
-  memory.describe(nodes, own, cores, sets);
+  memory.describe(nodes, own, cores, sets, machines);
   JobHeader& header = memory.header();
   header.launcher = getpid();
   header.file = fd;
@@ -173,7 +192,7 @@ JobMemory JobMemory::create(const std::vector<Node>& nodes, std::uint32_t own, s
 
 JobMemory JobMemory::alone(std::uint32_t cores, const std::string& host) {
   JobMemory memory(-1, job_layout(1, 0, 1, 1));
-  memory.describe({{host, 1}}, 0, cores, {});
+  memory.describe({{host, 1}}, 0, cores, {}, {});
   memory.header().secret = random_secret();
   return memory;
 }
@@ -203,11 +222,11 @@ JobMemory JobMemory::attach(int fd) {
         "else now; a program between them (a wrapper, sudo, Python's subprocess) must "
         "pass it on (subprocess: pass_fds), or set MACADAM_JOB=alone to run this program alone",
         fd);
-  if (header.version != layout_version)
+  if (header.version != job_memory_version)
     base::fail(MPI_ERR_OTHER,
                "mpiexec speaks version {} of the start-up format, this library version {}; use the "
                "mpiexec that was installed with the library",
-               header.version, layout_version);
+               header.version, job_memory_version);
   const auto where =
       static_cast<off_t>(job_layout(0, 0, 0, 0).nodes + header.node * sizeof(NodeRow));
   NodeRow own{};
@@ -246,13 +265,6 @@ JobMemory receive_memory(int low) {
 JobMemory::JobMemory(JobMemory&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), device_(other.device_), inode_(other.inode_),
       layout_(other.layout_), base_(std::exchange(other.base_, nullptr)) {}
-
-std::uint32_t JobMemory::node_of(int rank) const {
-  std::uint32_t index = 0;
-  while (rank >= static_cast<int>(node(index).first + node(index).ranks))
-    ++index;
-  return index;
-}
 
 std::optional<std::span<const std::byte>> JobMemory::fetch(int rank,
                                                            std::uint32_t generation) const {

@@ -23,9 +23,11 @@ namespace macadam::boot {
 //   0          JobHeader
 //   nodes      NodeRow[nodes]       the machines of the job, usually this one only
 //   sets       SetRow[sets]         process sets that were named when the job was started
-//   rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to date
-//   reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was written
-//   segments   segment[local]       sparse, for the transport; not mapped here
+//   members    uint32_t[size]       ranks, machine by machine
+//   wanted     uint64_t[size / 64]  a bit for each rank whose address the ranks of this machine
+//   want rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to
+//   date reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was
+//   written segments   segment[local]       sparse, for the transport; not mapped here
 //
 // The segments are ranges of the same file, rather than a memfd for each rank: a rank then reaches
 // any peer's memory with the one descriptor it has. Opening /proc/PID/fd/N of a peer instead would
@@ -43,6 +45,9 @@ enum class RankState : std::uint32_t {
   dead,      // mpiexec has seen its process end
   gone,      // ... that was `finalized`
 };
+
+// Of all that is in it: mpiexec and library must agree.
+inline constexpr std::uint32_t job_memory_version = 9;
 
 struct JobHeader {
   std::uint64_t magic;
@@ -70,13 +75,15 @@ struct JobHeader {
   // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent; // ranks that ended without having joined
+  // Final reports of this node's ranks, where no mpiexec gathers them.
+  std::atomic<std::uint32_t> reported;
   // Ranks of this node that are `dead`, and those that have given up.
   std::atomic<std::uint32_t> failed;
   alignas(64) std::atomic<std::uint32_t> barrier_arrived; // of this node
   std::atomic<std::uint32_t> barrier_round;               // futex
 };
 
-// A machine of the job and its ranks: `ranks` of them, from `first` on.
+// A machine of the job and its ranks: `ranks` of them, from the place `first` on among the members.
 struct NodeRow {
   std::uint32_t first;
   std::uint32_t ranks;
@@ -100,6 +107,8 @@ struct RankRow {
   std::int32_t child;                         // process that mpiexec has started for it
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)
+  std::uint32_t node;                         // its machine
+  std::uint32_t place;                        // among the ranks of that machine
   std::int32_t code;                          // of MPI_Abort
   Blame blame;                                // of MPI_Abort
   std::int32_t start_error;                   // errno when the program could not be started
@@ -109,7 +118,7 @@ struct RankRow {
   std::uint32_t endpoint_address_used;
   std::array<std::byte, endpoint_address_bytes>
       endpoint_address;       // what the transport wants peers to know
-  std::array<char, 144> text; // of MPI_Abort, null-terminated
+  std::array<char, 136> text; // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 
@@ -125,10 +134,13 @@ static_assert(sizeof(ReportArea) == 256 << 10);
 
 // Where everything is, in bytes from the start.
 struct JobLayout {
-  std::uint64_t nodes, sets, rows, reports, segments;
+  std::uint64_t nodes, sets, members, wanted, rows, reports, segments;
   std::uint64_t mapped; // all before the segments
   std::uint64_t end;
 };
+constexpr std::uint64_t wanted_words(std::uint32_t size) {
+  return (std::uint64_t{size} + 63) / 64;
+}
 constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t sets, std::uint32_t size,
                                std::uint32_t local) {
   const auto round_up = [](std::uint64_t bytes, std::uint64_t to) {
@@ -138,7 +150,10 @@ constexpr JobLayout job_layout(std::uint32_t nodes, std::uint32_t sets, std::uin
   JobLayout layout{};
   layout.nodes = round_up(sizeof(JobHeader), alignof(NodeRow));
   layout.sets = layout.nodes + nodes * sizeof(NodeRow);
-  layout.rows = round_up(layout.sets + sets * sizeof(SetRow), sizeof(RankRow));
+  layout.members = layout.sets + sets * sizeof(SetRow);
+  layout.wanted = round_up(layout.members + size * sizeof(std::uint32_t), sizeof(std::uint64_t));
+  layout.rows =
+      round_up(layout.wanted + wanted_words(size) * sizeof(std::uint64_t), sizeof(RankRow));
   layout.reports = round_up(layout.rows + size * sizeof(RankRow), pages);
   layout.mapped = layout.reports + local * sizeof(ReportArea);
   layout.segments = round_up(layout.mapped, segment_capacity);
@@ -167,9 +182,11 @@ struct NamedRanks {
 class JobMemory {
  public:
   // Makes the memory of a new job on `nodes`, of which this machine is the one with the index
-  // `own`. Ranks are numbered node by node. Throws MPI_ERR_OTHER when the system refuses.
+  // `own`. `machines` says which machine each rank is on, as often as `nodes` has it; if it is
+  // empty, ranks are numbered node by node. Throws MPI_ERR_OTHER when the system refuses.
   static JobMemory create(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
-                          const std::vector<NamedRanks>& sets = {});
+                          const std::vector<NamedRanks>& sets = {},
+                          const std::vector<std::uint32_t>& machines = {});
   // The memory of a job of one: private, without a descriptor, until it is shared.
   static JobMemory alone(std::uint32_t cores, const std::string& host);
   // Makes it a file, so that others can be given it. What is in it stays, where it is. Nobody may
@@ -202,15 +219,22 @@ class JobMemory {
   [[nodiscard]] const NodeRow& node(std::uint32_t index) const {
     return reinterpret_cast<const NodeRow*>(base_ + layout_.nodes)[index];
   }
-  [[nodiscard]] std::uint32_t node_of(int rank) const;
+  [[nodiscard]] std::uint32_t node_of(int rank) const { return row(rank).node; }
   [[nodiscard]] const char* host_of(int rank) const { return node(node_of(rank)).host.data(); }
   [[nodiscard]] const NodeRow& own_node() const { return node(header().node); }
-  // The place of a rank among those of this machine.
-  [[nodiscard]] int local_index(int rank) const {
-    return rank - static_cast<int>(own_node().first);
+  // The ranks of a machine, and of this one, in their order.
+  [[nodiscard]] std::span<const std::uint32_t> members(std::uint32_t index) const {
+    return {reinterpret_cast<const std::uint32_t*>(base_ + layout_.members) + node(index).first,
+            node(index).ranks};
   }
-  [[nodiscard]] bool is_local(int rank) const {
-    return local_index(rank) >= 0 && local_index(rank) < static_cast<int>(own_node().ranks);
+  [[nodiscard]] std::span<const std::uint32_t> members() const { return members(header().node); }
+  // The place of a rank of this machine among them.
+  [[nodiscard]] int local_index(int rank) const { return static_cast<int>(row(rank).place); }
+  [[nodiscard]] bool is_local(int rank) const { return node_of(rank) == header().node; }
+  // Ranks of other machines whose addresses are wanted here: a bit for each rank, set once.
+  [[nodiscard]] std::span<std::atomic<std::uint64_t>> wanted() const {
+    return {reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + layout_.wanted),
+            wanted_words(header().size)};
   }
   // Process sets, of which some may be of several rows.
   [[nodiscard]] std::span<const SetRow> sets() const {
@@ -238,7 +262,8 @@ class JobMemory {
  private:
   JobMemory(int fd, const JobLayout& layout);
   void describe(const std::vector<Node>& nodes, std::uint32_t own, std::uint32_t cores,
-                const std::vector<NamedRanks>& sets);
+                const std::vector<NamedRanks>& sets, const std::vector<std::uint32_t>& machines);
+  void place(const std::vector<std::uint32_t>& machines);
   void remember_file();
   [[nodiscard]] bool is_memory(int fd) const;
 

@@ -8,22 +8,32 @@
 namespace macadam::boot {
 namespace {
 
-// A variable that a launcher sets for the processes it starts, and what its number means. The ones
-// that also stand in the environment of a batch script (SLURM_NTASKS) say nothing about this
-// process.
+// A variable that a launcher sets for the processes it starts, what its number means, and how
+// Macadam can join a job of it. The ones that also stand in the environment of a batch script
+// (SLURM_NTASKS) say nothing about this process.
 struct Sign {
   const char* variable;
   const char* launcher;
   enum { size, rank } meaning;
+  const char* missing;
+  const char* remedy; // besides mpiexec
 };
 
+constexpr const char* speaks_pmi = "it speaks PMI, and Macadam joins by PMIx";
+constexpr const char* no_server = "it offers no PMIx server (PMIX_NAMESPACE is not set)";
+
 constexpr Sign signs[] = {
-    {"SLURM_STEP_NUM_TASKS", "Slurm (srun)", Sign::size},
-    {"PMI_SIZE", "a PMI launcher (mpiexec of MPICH or Intel MPI)", Sign::size},
-    {"OMPI_COMM_WORLD_SIZE", "Open MPI (mpirun)", Sign::size},
-    {"MV2_COMM_WORLD_SIZE", "MVAPICH2 (mpirun_rsh)", Sign::size},
-    {"PALS_RANKID", "PALS (aprun, mpiexec of HPE Cray)", Sign::rank},
-    {"PMIX_RANK", "a PMIx launcher (prterun)", Sign::rank},
+    {"SLURM_STEP_NUM_TASKS", "Slurm (srun)", Sign::size, no_server,
+     "start it with srun --mpi=pmix, "},
+    {"FLUX_JOB_SIZE", "Flux (flux run)", Sign::size, no_server,
+     "start it with flux run -o pmi=pmix, "},
+    {"JSM_NAMESPACE_SIZE", "jsrun", Sign::size, no_server, ""},
+    {"OMPI_COMM_WORLD_SIZE", "Open MPI (mpirun)", Sign::size, no_server,
+     "start it with the mpirun of Open MPI 5, "},
+    {"MV2_COMM_WORLD_SIZE", "MVAPICH2 (mpirun_rsh)", Sign::size, speaks_pmi, ""},
+    {"PMI_SIZE", "a PMI launcher (mpiexec of MPICH or Intel MPI)", Sign::size, speaks_pmi, ""},
+    {"PALS_RANKID", "PALS (aprun, mpiexec of HPE Cray)", Sign::rank, no_server, ""},
+    {"PMIX_RANK", "a PMIx launcher (prterun)", Sign::rank, no_server, ""},
 };
 
 } // namespace
@@ -36,10 +46,10 @@ std::string refuse_foreign_launcher() {
     // A rank does not tell the size; but there is no rank 1 in a job of one.
     if (number < (sign.meaning == Sign::size ? 2 : 1)) continue;
     return fmt::format(
-        "this program was started as one of several by {} ({}={}), but Macadam can not join such a "
-        "job and each process would run alone; start it with Macadam's mpiexec, or unset "
-        "{} to run it alone on purpose",
-        sign.launcher, sign.variable, text, sign.variable);
+        "this program was started as one of several by {} ({}={}), and cannot join that job: {}; "
+        "each process would run alone; {}start it with Macadam's mpiexec, or unset {} to run it "
+        "alone on purpose",
+        sign.launcher, sign.variable, text, sign.missing, sign.remedy, sign.variable);
   }
   return {};
 }

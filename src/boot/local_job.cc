@@ -7,19 +7,23 @@
 #include "boot/launcher.h"
 #include "boot/local_universe.h"
 #include "boot/machine.h"
+#include "boot/pmix/client.h"
 #include "boot/streams.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -51,18 +55,6 @@ Invitation parse_invitation(std::string_view text) {
              job_variable, text);
 }
 
-// 0 if that cannot be seen.
-pid_t parent_of(pid_t pid) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(
-      std::fopen(fmt::format("/proc/{}/stat", pid).c_str(), "re"), std::fclose);
-  char line[512] = "";
-  if (!file || !std::fgets(line, sizeof line, file.get())) return 0;
-  const char* const name_end = std::strrchr(line, ')'); // "PID (name) state parent"
-  int parent = 0;
-  if (name_end == nullptr || std::sscanf(name_end + 1, " %*c %d", &parent) != 1) return 0;
-  return parent;
-}
-
 struct Place {
   JobMemory* job;
   int rank;
@@ -73,10 +65,9 @@ struct Place {
 std::optional<Place> find_place(std::span<JobMemory> jobs) {
   for (pid_t pid = getpid(); pid > 1; pid = parent_of(pid))
     for (JobMemory& job : jobs)
-      for (std::uint32_t i = 0; i < job.own_node().ranks; ++i)
-        if (const auto rank = static_cast<int>(job.own_node().first + i);
-            job.row(rank).child == pid)
-          return Place{&job, rank};
+      for (const std::uint32_t rank : job.members())
+        if (job.row(static_cast<int>(rank)).child == pid)
+          return Place{&job, static_cast<int>(rank)};
   return std::nullopt;
 }
 
@@ -119,7 +110,7 @@ LocalJob::LocalJob(LocalJob&&) noexcept = default;
 LocalJob::~LocalJob() = default;
 
 Universe* LocalJob::universe() {
-  if (memory_.header().nodes > 1) return nullptr;
+  if (memory_.header().nodes > 1 || pmix_) return nullptr;
   if (!universe_) universe_ = std::make_unique<LocalUniverse>(*this, memory_);
   return universe_.get();
 }
@@ -143,11 +134,9 @@ LocalJob LocalJob::join() {
   if (text != nullptr && std::string_view(text) != alone_word) {
     const Invitation invitation = parse_invitation(text);
     JobMemory memory = JobMemory::attach(invitation.fd);
-    if (!memory.is_local(invitation.rank)) {
-      const NodeRow& node = memory.own_node();
-      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the job has ranks {} to {} here",
-                 job_variable, text, invitation.rank, node.first, node.first + node.ranks - 1);
-    }
+    if (invitation.rank >= memory.size() || !memory.is_local(invitation.rank))
+      base::fail(MPI_ERR_OTHER, "{}=\"{}\" names rank {}, but the ranks of the job here are {}",
+                 job_variable, text, invitation.rank, fmt::join(memory.members(), ", "));
     return take(std::move(memory), invitation.rank);
   }
   if (text == nullptr) {
@@ -162,6 +151,8 @@ LocalJob LocalJob::join() {
     if (place && place->job->row(place->rank).state.load() == RankState::starting)
       return take(std::move(*place->job), place->rank);
   }
+  if (text == nullptr)
+    if (std::optional<LocalJob> job = join_by_pmix()) return std::move(*job);
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());
@@ -169,6 +160,15 @@ LocalJob LocalJob::join() {
   memory.row(0).state = RankState::finalized;
   memory.row(0).pid = getpid();
   return {std::move(memory), 0, true};
+}
+
+std::optional<LocalJob> LocalJob::join_by_pmix() {
+  if (!pmix::is_started_by_server()) return std::nullopt;
+  auto client = std::make_unique<pmix::Client>();
+  JobMemory memory = client->make_memory();
+  LocalJob job = take(std::move(memory), client->rank());
+  job.pmix_ = std::move(client);
+  return job;
 }
 
 std::vector<ProcessSet> LocalJob::process_sets() const {
@@ -184,6 +184,7 @@ std::vector<ProcessSet> LocalJob::process_sets() const {
 
 std::uint32_t LocalJob::enter() {
   JobHeader& header = memory_.header();
+  if (pmix_) pmix_->enter(memory_);
   if (header.nodes > 1) {
     if (parted_)
       base::fail(MPI_ERR_OTHER,
@@ -224,7 +225,23 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
   row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
   row.published.store(generation_, std::memory_order_release);
-  if (memory_.header().nodes > 1) tell_launcher();
+  if (memory_.header().nodes > 1) pmix_ ? pmix_->publish(endpoint_address) : tell_launcher();
+}
+
+std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
+  auto address = memory_.fetch(rank, generation_);
+  if (!address && !is_local(rank)) want(rank);
+  return address;
+}
+
+// Addresses of other machines' ranks come when the first rank here asks for them.
+void LocalJob::want(int rank) const {
+  if (pmix_) return pmix_->fetch(memory_, rank);
+  const auto index = static_cast<unsigned>(rank);
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  std::atomic<std::uint64_t>& word = memory_.wanted()[index / 64];
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
+  if ((word.fetch_or(bit, std::memory_order_release) & bit) == 0) tell_launcher();
 }
 
 void LocalJob::give_up() {
@@ -269,6 +286,7 @@ std::string LocalJob::promise(std::uint64_t bytes) {
 
 void LocalJob::barrier(const std::function<void()>& idle) {
   JobHeader& header = memory_.header();
+  if (pmix_ && header.nodes > 1) return wait_for_all_nodes(idle);
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
   const auto ranks = static_cast<std::uint32_t>(local_size());
   if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) {
@@ -283,8 +301,18 @@ void LocalJob::barrier(const std::function<void()>& idle) {
   parted_ = true;
 }
 
+void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
+  pmix_->begin_fence();
+  while (!pmix_->fence_is_over()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(nap_ms));
+    if (idle) idle();
+  }
+  parted_ = true;
+}
+
 void LocalJob::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
+  if (pmix_) pmix_->leave();
 }
 
 void LocalJob::end_job(int code, std::string_view text, Blame blame) {
@@ -299,8 +327,10 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   // this process, which a wrapper between us and mpiexec may outlive. Mpiexec gives us time to
   // flush.
   if (alone()) fmt::print(stderr, "macadam: this program {}\n", text);
+  if (pmix_) fmt::print(stderr, "macadam: rank {} on host {} {}\n", rank_, host(), text);
   tell_launcher();
   flush_streams();
+  if (pmix_) pmix_->abort(code, row.text.data());
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
@@ -335,6 +365,19 @@ void LocalJob::put_report(ReportKind kind, std::string_view json) const {
 void LocalJob::write_final_report(std::string_view json) {
   put_report(ReportKind::final, json);
   if (alone()) std::fputs(give_report({std::string(json)}, {}).c_str(), stderr);
+  if (pmix_) print_reports();
+}
+
+// The last rank of this machine prints the reports of all here.
+void LocalJob::print_reports() const {
+  if (memory_.header().reported.fetch_add(1) + 1 != memory_.own_node().ranks) return;
+  std::vector<std::string> texts;
+  for (const std::uint32_t rank : memory_.members()) {
+    const ReportArea& area = memory_.report(static_cast<int>(rank));
+    texts.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
+  }
+  const bool is_part = memory_.header().nodes > 1;
+  std::fputs(give_report(texts, is_part ? std::string(host()) : "").c_str(), stderr);
 }
 
 } // namespace macadam::boot

@@ -17,12 +17,16 @@
 namespace macadam::boot {
 
 class LocalUniverse;
+namespace pmix {
+class Client;
+}
 
 // The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
 // the job's memory and the rank. A user may set it to "alone".
 inline constexpr const char* job_variable = "MACADAM_JOB";
 
-// The job of mpiexec, or of one process.
+// The job of mpiexec, or of one process; or that of a launcher with a PMIx server, whose ranks on
+// one machine share the same memory (pmix/client.h).
 class LocalJob final : public LaunchedJob {
  public:
   // Learns from mpiexec who this process is: from the variable, or, where the environment was
@@ -59,16 +63,15 @@ class LocalJob final : public LaunchedJob {
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
 
   void publish(std::span<const std::byte> endpoint_address) override;
-  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
-    return memory_.fetch(rank, generation_);
-  }
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
 
-  // The ranks of a host follow each other.
   [[nodiscard]] int local_size() const override {
     return static_cast<int>(memory_.own_node().ranks);
   }
   [[nodiscard]] int local_rank() const override { return memory_.local_index(rank_); }
-  [[nodiscard]] int neighbour(int index) const override { return rank_ - local_rank() + index; }
+  [[nodiscard]] int neighbour(int index) const override {
+    return static_cast<int>(memory_.members()[static_cast<std::size_t>(index)]);
+  }
   [[nodiscard]] bool is_local(int rank) const override { return memory_.is_local(rank); }
   [[nodiscard]] SharedMemory own_memory() override;
   [[nodiscard]] SharedMemory memory_of(int rank) const override;
@@ -101,12 +104,17 @@ class LocalJob final : public LaunchedJob {
 
  private:
   LocalJob(JobMemory memory, int rank, bool alone);
+  // Empty if no PMIx server has started this process.
+  static std::optional<LocalJob> join_by_pmix();
   // As this rank, which is taken by it.
   static LocalJob take(JobMemory memory, int rank);
 
   void end_job(int code, std::string_view text, Blame blame) override;
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
   void tell_launcher() const;
+  void want(int rank) const;
+  void wait_for_all_nodes(const std::function<void()>& idle);
+  void print_reports() const;
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;
 
@@ -115,6 +123,7 @@ class LocalJob final : public LaunchedJob {
   bool alone_;
   std::uint32_t generation_ = 1;            // that this process has entered last
   bool parted_ = false;                     // was in barrier(), on several machines
+  std::unique_ptr<pmix::Client> pmix_;      // null: no PMIx server has started this process
   std::unique_ptr<LocalUniverse> universe_; // once it was asked for
 };
 

@@ -137,6 +137,17 @@ FreeMemory free_memory(const std::string& root) {
   return free;
 }
 
+pid_t parent_of(pid_t pid) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(
+      std::fopen(fmt::format("/proc/{}/stat", pid).c_str(), "re"), std::fclose);
+  char line[512] = "";
+  if (!file || !std::fgets(line, sizeof line, file.get())) return 0;
+  const char* const name_end = std::strrchr(line, ')'); // "PID (name) state parent"
+  int parent = 0;
+  if (name_end == nullptr || std::sscanf(name_end + 1, " %*c %d", &parent) != 1) return 0;
+  return parent;
+}
+
 std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);

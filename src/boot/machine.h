@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 
 namespace macadam::boot {
 
@@ -23,6 +24,9 @@ FreeMemory free_memory(const std::string& root = "");
 // How often the kernel has ended a process because the memory of this process's control group, or
 // of one above, was used up; 0 if it does not tell. `root` as above.
 std::uint64_t ends_for_want_of_memory(const std::string& root = "");
+
+// The parent of a process; 0 if that cannot be seen.
+pid_t parent_of(pid_t pid);
 
 // The host's name as users know it.
 std::string host_name();

@@ -34,7 +34,7 @@ class MetJob final : public Job {
   }
   [[nodiscard]] int local_rank() const override { return -1; }
   [[nodiscard]] int neighbour(int index) const override {
-    return static_cast<int>(memory_.own_node().first) + index;
+    return static_cast<int>(memory_.members()[static_cast<std::size_t>(index)]);
   }
   [[nodiscard]] bool is_local(int rank) const override { return memory_.is_local(rank); }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }

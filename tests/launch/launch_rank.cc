@@ -107,6 +107,7 @@ void act(std::optional<Job>& job, const std::string& action) {
     for (const std::uint8_t byte : job->secret())
       fmt::print("{:02x}", static_cast<unsigned>(byte));
     fmt::print("\n");
+    std::fflush(stdout);
   } else if (verb == "meet") {
     meet(*job);
   } else if (verb == "barrier") {

@@ -31,7 +31,7 @@ std::vector<RankStatus> look_at(std::vector<std::string> ranks) {
 // Of ranks that stand in two looks.
 std::string page_of(std::vector<std::string> ranks) {
   const std::vector<RankStatus> look = look_at(std::move(ranks));
-  return hang_report("a", look, look);
+  return hang_report("host a", look, look);
 }
 
 bool contains(const std::string& page, const std::string& text) {
@@ -39,12 +39,12 @@ bool contains(const std::string& page, const std::string& text) {
 }
 
 TEST(HangReport, SaysWhatEachRankDoes) {
-  EXPECT_EQ(hang_report("a", {{Kind::answered, R"({"waiting_in": "MPI_Wait"})"},
-                              {Kind::silent, ""},
-                              {Kind::not_in_mpi, ""},
-                              {Kind::finalized, ""},
-                              {Kind::aborted, ""},
-                              {Kind::ended, ""}}),
+  EXPECT_EQ(hang_report("host a", {{Kind::answered, R"({"waiting_in": "MPI_Wait"})"},
+                                   {Kind::silent, ""},
+                                   {Kind::not_in_mpi, ""},
+                                   {Kind::finalized, ""},
+                                   {Kind::aborted, ""},
+                                   {Kind::ended, ""}}),
             "mpiexec: what 6 ranks on host a are waiting for\n"
             "\n  rank 0 waits in MPI_Wait\n"
             "\n  rank 1 computes outside MPI (no answer within 1 s)\n"
@@ -94,13 +94,13 @@ std::string in_collective(const std::string& function, int number, int last) {
 
 TEST(HangReport, SaysWhoIsMissingInACollective) {
   const std::string barrier = in_collective("MPI_Barrier", 7, 5);
-  EXPECT_EQ(hang_report("a", {{Kind::answered, barrier},
-                              {Kind::finalized, ""},
-                              {Kind::answered, barrier},
-                              {Kind::stopped, "1234"},
-                              {Kind::finalized, ""},
-                              // Has left it already, and looks for a message.
-                              {Kind::answered, R"({"waiting_in": "MPI_Recv",
+  EXPECT_EQ(hang_report("host a", {{Kind::answered, barrier},
+                                   {Kind::finalized, ""},
+                                   {Kind::answered, barrier},
+                                   {Kind::stopped, "1234"},
+                                   {Kind::finalized, ""},
+                                   // Has left it already, and looks for a message.
+                                   {Kind::answered, R"({"waiting_in": "MPI_Recv",
                                                    "called": [{"id": 4, "count": 7}]})"}}),
             "mpiexec: what 6 ranks on host a are waiting for\n"
             "\n  collectives\n"
@@ -144,21 +144,21 @@ TEST(HangReport, SaysWhoHoldsALock) {
   // Of another window; and one that does not answer.
   EXPECT_TRUE(contains(page_of({wants, holds("true", 4), wants, "{}"}),
                        waits + "none of the ranks holds it: it waits for its turn\n"));
-  EXPECT_TRUE(contains(hang_report("a", {{Kind::answered, wants},
-                                         {Kind::silent, ""},
-                                         {Kind::answered, wants},
-                                         {Kind::answered, "{}"}}),
+  EXPECT_TRUE(contains(hang_report("host a", {{Kind::answered, wants},
+                                              {Kind::silent, ""},
+                                              {Kind::answered, wants},
+                                              {Kind::answered, "{}"}}),
                        waits + "none of those that answer holds it, perhaps rank 1\n"));
 }
 
 TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
   RankStatus rank{Kind::answered, R"({"waiting_in": "MPI_Recv"})"};
   rank.stack = "main (a.c:7)";
-  EXPECT_TRUE(contains(hang_report("a", {rank}), "  rank 0 waits in MPI_Recv\n"
-                                                 "      at            main (a.c:7)\n"));
+  EXPECT_TRUE(contains(hang_report("host a", {rank}), "  rank 0 waits in MPI_Recv\n"
+                                                      "      at            main (a.c:7)\n"));
   RankStatus other = rank;
   other.stack.clear();
-  EXPECT_TRUE(contains(hang_report("a", {rank, other}), "      at (rank 0)   main (a.c:7)\n"));
+  EXPECT_TRUE(contains(hang_report("host a", {rank, other}), "      at (rank 0)   main (a.c:7)\n"));
   EXPECT_EQ(macadam::tools::ranks_to_show({rank, {Kind::ended, ""}, other, {Kind::silent, ""}}),
             (std::vector{0, 3}));
 }
@@ -225,14 +225,14 @@ TEST(HangReport, ClaimsACircleOnlyOfRanksThatDidNotMove) {
   const auto look = look_at({waits_for(1, 10), waits_for(0, 20), waits_for(0, 30)});
   EXPECT_TRUE(macadam::tools::shows_circle(look));
   EXPECT_FALSE(macadam::tools::shows_circle(look_at({waits_for(1, 10), "{}"})));
-  EXPECT_TRUE(contains(hang_report("a", look, look), "circle"));
-  EXPECT_FALSE(contains(hang_report("a", look), "circle")) << "one look says nothing";
+  EXPECT_TRUE(contains(hang_report("host a", look, look), "circle"));
+  EXPECT_FALSE(contains(hang_report("host a", look), "circle")) << "one look says nothing";
   const auto moved = look_at({waits_for(1, 10), waits_for(0, 21), waits_for(0, 30)});
-  EXPECT_FALSE(contains(hang_report("a", moved, look), "circle"));
+  EXPECT_FALSE(contains(hang_report("host a", moved, look), "circle"));
   const auto other_moved = look_at({waits_for(1, 10), waits_for(0, 20), waits_for(0, 31)});
-  EXPECT_TRUE(contains(hang_report("a", other_moved, look), "circle"));
+  EXPECT_TRUE(contains(hang_report("host a", other_moved, look), "circle"));
   const auto computed = look_at({waits_for(1, 10), "", waits_for(0, 30)});
-  EXPECT_FALSE(contains(hang_report("a", look, computed), "circle"));
+  EXPECT_FALSE(contains(hang_report("host a", look, computed), "circle"));
 }
 
 TEST(HangReport, PointsOutNearMisses) {

@@ -213,13 +213,26 @@ class Alone(LaunchTest):
     def test_foreign_launchers_are_refused(self):
         for variable, value, launcher in (("PMI_SIZE", "4", "MPICH"),
                                           ("OMPI_COMM_WORLD_SIZE", "2", "Open MPI"),
-                                          ("SLURM_STEP_NUM_TASKS", "16", "srun"),
+                                          ("SLURM_STEP_NUM_TASKS", "16", "srun --mpi=pmix"),
+                                          ("FLUX_JOB_SIZE", "2", "Flux"),
+                                          ("JSM_NAMESPACE_SIZE", "2", "jsrun"),
+                                          ("PALS_RANKID", "1", "PALS"),
                                           ("PMIX_RANK", "1", "PMIx")):
             result = self.alone("join", **{variable: value})
             self.assertEqual(result.returncode, 9)
             self.assertIn(launcher, result.stderr)
             self.assertIn(f"{variable}={value}", result.stderr)
+            self.assertIn("cannot join that job: it ", result.stderr)
             self.assertIn("start it with Macadam's mpiexec, or unset", result.stderr)
+
+    def test_a_pmix_server_that_cannot_be_joined(self):
+        """Rank 0 does not know how many there are, and is no job of one for that."""
+        for rank in ("0", "1"):
+            result = self.alone("join", PMIX_NAMESPACE="gone", PMIX_RANK=rank,
+                                PMIX_SERVER_URI4="gone.0;tcp4://127.0.0.1:1")
+            self.assertEqual(result.returncode, 9)
+            self.assertIn("PMIx server", result.stderr)
+            self.assertIn("Macadam's mpiexec", result.stderr)
 
     def test_one_process_of_a_foreign_launcher_is_fine(self):
         for variable, value in (("PMI_SIZE", "1"), ("OMPI_COMM_WORLD_SIZE", "1"),

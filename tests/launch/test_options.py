@@ -115,10 +115,6 @@ class Hosts(LaunchTest):
 
     def test_refused(self):
         for arguments, sentence in (
-                (["-host", "localhost,node.invalid"],
-                 "--host localhost,node.invalid: host node.invalid is not this machine "
-                 f"({HOST}), and mpiexec cannot start ranks on others yet; name this one only, or "
-                 "leave the option out"),
                 (["-host", "localhost:x"],
                  '--host localhost:x: "x" is no number of slots above 0'),
                 (["-hostfile", "/no/such"],
@@ -214,8 +210,8 @@ class Mistakes(LaunchTest):
                 (["-n", 2], "no program to run was given"),
                 (["-n", 2, ":", "true"], "no program to run was given"),
                 (["true", ":"], "no program to run was given"),
-                (["-n", 0, "true"], "-n: Value 0 not in range 1 to 4096"),
-                (["-np", "two", "true"], "-np: Value two not in range 1 to 4096"),
+                (["-n", 0, "true"], "-n: Value 0 not in range 1 to 1048576"),
+                (["-np", "two", "true"], "-np: Value two not in range 1 to 1048576"),
                 (["-frobnicate", "true"], "unknown option -frobnicate"),
                 (["-hosted", "true"], "unknown option -hosted"),  # neither -h nor a cluster
                 (["-Verbose", "true"], "unknown option -Verbose"),
@@ -338,7 +334,7 @@ class Habits(LaunchTest):
         result = self.mpiexec("-v", *habit, "echo", "here")
         self.assertEqual(result.stdout, "here\n")
         self.assertEqual([line.split(" changes nothing: ")[0] for line in result.stderr.splitlines()],
-                         [f"mpiexec: --{name}" for name in ("oversubscribe", "mca", "map-by", "quiet")])
+                         [f"mpiexec: --{name}" for name in ("oversubscribe", "mca", "quiet")])
 
 
 class Help(LaunchTest):

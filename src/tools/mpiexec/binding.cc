@@ -120,16 +120,18 @@ std::vector<cpu_set_t> bind_ranks(Binding binding, int ranks) {
   return sets;
 }
 
-std::string describe_bindings(const std::vector<cpu_set_t>& sets, int ranks) {
+std::string describe_bindings(const std::vector<cpu_set_t>& sets,
+                              std::span<const std::uint32_t> ranks, const std::string& where) {
   if (sets.empty())
-    return fmt::format("mpiexec: {} on any of the hardware threads {}\n",
-                       ranks == 1 ? "the rank runs" : fmt::format("all {} ranks run", ranks),
-                       show(usable_threads()));
+    return fmt::format("mpiexec: {} on any of the hardware threads {}{}\n",
+                       ranks.size() == 1 ? "the rank runs"
+                                         : fmt::format("all {} ranks run", ranks.size()),
+                       show(usable_threads()), where);
   std::string text;
-  for (std::size_t rank = 0; rank < sets.size(); ++rank) {
-    const bool one = CPU_COUNT(&sets[rank]) == 1;
-    text += fmt::format("mpiexec: rank {} runs on hardware thread{} {}\n", rank, one ? "" : "s",
-                        show(sets[rank]));
+  for (std::size_t place = 0; place < sets.size(); ++place) {
+    const bool one = CPU_COUNT(&sets[place]) == 1;
+    text += fmt::format("mpiexec: rank {} runs on hardware thread{} {}{}\n", ranks[place],
+                        one ? "" : "s", show(sets[place]), where);
   }
   return text;
 }

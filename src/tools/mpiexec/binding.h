@@ -3,8 +3,9 @@
 
 #include "tools/mpiexec/options.h"
 
+#include <cstdint>
 #include <sched.h>
-
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace macadam::tools {
 // cores, or the system does not tell.
 std::vector<cpu_set_t> bind_ranks(Binding binding, int ranks);
 
-// What --report-bindings says: a line for each rank. `sets` as above.
-std::string describe_bindings(const std::vector<cpu_set_t>& sets, int ranks);
+// What --report-bindings says: a line for each of these ranks of this machine. `sets` as above;
+// `where` is " on host a", or empty.
+std::string describe_bindings(const std::vector<cpu_set_t>& sets,
+                              std::span<const std::uint32_t> ranks, const std::string& where = "");
 
 } // namespace macadam::tools

@@ -25,8 +25,6 @@ constexpr std::array foreign{
     Foreign{"--allow-run-as-root", 0, false, "root may always"},
     Foreign{"--mca,--gmca,--pmca", 2, false,
             "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
-    Foreign{"--map-by,--rank-by", 1, false,
-            "ranks of one machine are numbered in the order of the programs"},
     Foreign{"--quiet,-q", 0, false, "mpiexec prints nothing unasked"},
     Foreign{"--configfile", 1, true, "it stands alone, in front: mpiexec -configfile FILE"},
 };

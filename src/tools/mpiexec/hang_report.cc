@@ -542,13 +542,13 @@ void print_ranks(std::string& page, const std::vector<RankStatus>& ranks,
 
 } // namespace
 
-std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks,
+std::string hang_report(const std::string& where, const std::vector<RankStatus>& ranks,
                         const std::vector<RankStatus>& earlier, const std::string& job) {
   const std::vector<Waiting> waiting = read_all(ranks);
   const auto here = std::ranges::count_if(
       ranks, [](const RankStatus& rank) { return rank.kind != Kind::elsewhere; });
-  std::string page = fmt::format("mpiexec: what {} rank{}{} on host {} {} waiting for\n", here,
-                                 here == 1 ? "" : "s", job, host, here == 1 ? "is" : "are");
+  std::string page = fmt::format("mpiexec: what {} rank{}{} on {} {} waiting for\n", here,
+                                 here == 1 ? "" : "s", job, where, here == 1 ? "is" : "are");
   const std::vector<Meeting> meetings = meetings_of(waiting);
   print_meetings(page, meetings, ranks, waiting);
   print_locks(page, ranks, waiting);

@@ -53,8 +53,8 @@ struct RankStatus {
 // Ranks are looked at at different moments, so that of a job that runs each may be seen waiting for
 // the next: that a circle of ranks cannot go on is said only if those of the look before,
 // `earlier`, had all answered before this one began, and none of the circle has moved since.
-// `job`: " of job 2", for instance, where mpiexec has several.
-std::string hang_report(const std::string& host, const std::vector<RankStatus>& ranks,
+// `where`: "host a". `job`: " of job 2", for instance, where mpiexec has several.
+std::string hang_report(const std::string& where, const std::vector<RankStatus>& ranks,
                         const std::vector<RankStatus>& earlier = {}, const std::string& job = "");
 
 // Whether the ranks wait in a circle as they were seen: a second look is needed.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/hang_watch.h"
 
-#include "tools/mpiexec/stacks.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -16,23 +14,23 @@ constexpr auto time_between_looks = 200ms; // at ranks that seem to stand; longe
 
 } // namespace
 
-void HangWatch::ask(const Jobs& jobs) {
+void HangWatch::ask(Jobs jobs) {
   if (!is_asking()) look(jobs);
 }
 
-void HangWatch::look(const Jobs& jobs) {
-  for (const auto& job : jobs)
+void HangWatch::look(Jobs jobs) {
+  for (Questioned* const job : jobs)
     job->ask_for_reports();
   answers_until_ = Clock::now() + time_to_answer;
 }
 
-std::optional<std::string> HangWatch::on_time(const Jobs& jobs) {
+std::optional<std::string> HangWatch::on_time(Jobs jobs) {
   const auto now = Clock::now();
   if (look_again_ && now >= *look_again_) {
     look_again_.reset();
     look(jobs);
   }
-  const auto has_answered = [](const auto& job) { return job->all_have_answered(); };
+  const auto has_answered = [](const Questioned* job) { return job->all_have_answered(); };
   if (!answers_until_ || (now < *answers_until_ && !std::ranges::all_of(jobs, has_answered)))
     return std::nullopt;
   answers_until_.reset();
@@ -44,11 +42,11 @@ std::optional<std::string> HangWatch::on_time(const Jobs& jobs) {
 }
 
 // Ranks that seem to wait in a circle are looked at twice.
-bool HangWatch::needs_second_look(const Jobs& jobs) {
+bool HangWatch::needs_second_look(Jobs jobs) {
   if (!earlier_.empty()) return false;
   bool circle = false;
-  for (const auto& job : jobs) {
-    std::vector<RankStatus> seen = look_at(job->memory());
+  for (Questioned* const job : jobs) {
+    std::vector<RankStatus> seen = job->look();
     circle = circle || shows_circle(seen);
     earlier_.emplace(job->number(), std::move(seen));
   }
@@ -56,24 +54,10 @@ bool HangWatch::needs_second_look(const Jobs& jobs) {
   return circle;
 }
 
-std::vector<RankStatus> HangWatch::look_again_at(const RunningJob& job) const {
-  std::vector<RankStatus> ranks = look_at(job.memory());
-  if (!shows_stacks_) return ranks;
-  std::map<pid_t, int> processes;
-  std::vector<pid_t> list;
-  for (const int rank : ranks_to_show(ranks)) {
-    const pid_t process = job.memory().row(rank).pid;
-    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
-  }
-  for (auto& [process, stack] : stacks_of(list))
-    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
-  return ranks;
-}
-
-std::string HangWatch::pages(const Jobs& jobs) {
+std::string HangWatch::pages(Jobs jobs) {
   std::string pages;
-  for (const auto& job : jobs)
-    pages += hang_report(job->memory().own_node().host.data(), look_again_at(*job),
+  for (Questioned* const job : jobs)
+    pages += hang_report(job->where(), shows_stacks_ ? job->look_with_stacks() : job->look(),
                          earlier_[job->number()], job->of_job());
   earlier_.clear();
   answers_until_.reset();

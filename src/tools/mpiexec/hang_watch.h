@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "tools/mpiexec/hang_report.h"
-#include "tools/mpiexec/running_job.h"
+#include "tools/mpiexec/questioned.h"
 
 #include <chrono>
 #include <map>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace macadam::tools {
 
-using Jobs = std::vector<std::unique_ptr<RunningJob>>;
-
 // Asks the ranks of all jobs what they wait for, and makes the pages about it (hang_report.h).
 class HangWatch {
  public:
+  using Jobs = std::span<Questioned* const>;
   using Clock = std::chrono::steady_clock;
 
   // Begins, unless that is under way.
-  void ask(const Jobs& jobs);
+  void ask(Jobs jobs);
   // From now on the pages say where ranks are in their programs, too. It takes seconds, in which
   // mpiexec does nothing else, and stops the ranks: for jobs that end anyway.
   void show_stacks() { shows_stacks_ = true; }
@@ -32,14 +30,13 @@ class HangWatch {
   [[nodiscard]] std::optional<Clock::time_point> look_again() const { return look_again_; }
 
   // The pages, once all have answered that will.
-  std::optional<std::string> on_time(const Jobs& jobs);
+  std::optional<std::string> on_time(Jobs jobs);
   // The pages as it stands.
-  std::string pages(const Jobs& jobs);
+  std::string pages(Jobs jobs);
 
  private:
-  void look(const Jobs& jobs);
-  [[nodiscard]] std::vector<RankStatus> look_again_at(const RunningJob& job) const;
-  [[nodiscard]] bool needs_second_look(const Jobs& jobs);
+  void look(Jobs jobs);
+  [[nodiscard]] bool needs_second_look(Jobs jobs);
 
   bool shows_stacks_ = false;
   std::optional<Clock::time_point> answers_until_;

@@ -3,6 +3,7 @@
 
 #include "boot/machine.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -51,25 +52,31 @@ int slot_count(std::string_view text, const std::string& where) {
 }
 
 // `name` or `name:4`.
-int slots_of_host(const std::string& word, const std::string& where) {
+Host read_host(const std::string& word, const std::string& where) {
   const std::size_t colon = word.rfind(':');
   const bool has_slots = colon != std::string::npos && word.find(':') == colon; // no IPv6 address
   const std::string name = has_slots ? word.substr(0, colon) : word;
   if (name.empty()) throw std::runtime_error(where + ": the name of a host is empty");
-  if (!is_this_machine(name))
-    throw std::runtime_error(where + ": host " + name + " is not this machine (" +
-                             boot::host_name() +
-                             "), and mpiexec cannot start ranks on others yet; name this one only, "
-                             "or leave the option out");
-  return has_slots ? slot_count(std::string_view(word).substr(colon + 1), where) : 1;
+  if (name.front() == '-') // which ssh would take for an option
+    throw std::runtime_error(where + ": \"" + name + "\" is no name of a host");
+  return {name, has_slots ? slot_count(std::string_view(word).substr(colon + 1), where) : 1};
 }
 
-// A line of a host file; nothing on it counts as no slots.
-int slots_of_line(const std::string& line, const std::string& where) {
+void add(std::vector<Host>& hosts, Host host) {
+  if (is_this_machine(host.name)) host.name = boot::host_name();
+  const auto known = std::ranges::find(hosts, host.name, &Host::name);
+  if (known == hosts.end())
+    hosts.push_back(host);
+  else
+    known->slots += host.slots;
+}
+
+// A line of a host file; there may be no host on it.
+void add_line(std::vector<Host>& hosts, const std::string& line, const std::string& where) {
   std::istringstream words(line.substr(0, line.find('#')));
   std::string word;
-  if (!(words >> word)) return 0;
-  int slots = slots_of_host(word, where);
+  if (!(words >> word)) return;
+  Host host = read_host(word, where);
   while (words >> word) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
@@ -78,31 +85,30 @@ int slots_of_line(const std::string& line, const std::string& where) {
           where + ": found \"" + word +
           "\" behind the host; slots=COUNT or max_slots=COUNT may stand there");
     const int count = slot_count(std::string_view(word).substr(equals + 1), where);
-    if (key == "slots") slots = count; // no bound is kept here, so max_slots= says nothing
+    if (key == "slots") host.slots = count; // no bound is kept, so max_slots= says nothing
   }
-  return slots;
+  add(hosts, host);
 }
 
 } // namespace
 
-int slots_of_hosts(const std::string& list) {
-  int sum = 0;
+void add_hosts(std::vector<Host>& hosts, const std::string& list) {
+  bool any = false;
   std::istringstream names(list);
-  for (std::string name; std::getline(names, name, ',');)
-    sum += slots_of_host(name, "--host " + list);
-  if (sum == 0) throw std::runtime_error("--host: the list of hosts is empty");
-  return sum;
+  for (std::string name; std::getline(names, name, ','); any = true)
+    add(hosts, read_host(name, "--host " + list));
+  if (!any) throw std::runtime_error("--host: the list of hosts is empty");
 }
 
-int slots_of_host_file(const std::string& path) {
+void add_host_file(std::vector<Host>& hosts, const std::string& path) {
   std::ifstream file(path);
   if (!file)
     throw std::runtime_error("the host file " + path + " cannot be read: " + std::strerror(errno));
-  int sum = 0, number = 0;
+  const std::size_t before = hosts.size();
+  int number = 0;
   for (std::string line; std::getline(file, line);)
-    sum += slots_of_line(line, path + ", line " + std::to_string(++number));
-  if (sum == 0) throw std::runtime_error("the host file " + path + " names no host");
-  return sum;
+    add_line(hosts, line, path + ", line " + std::to_string(++number));
+  if (hosts.size() == before) throw std::runtime_error("the host file " + path + " names no host");
 }
 
 } // namespace macadam::tools

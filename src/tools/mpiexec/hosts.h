@@ -2,14 +2,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace macadam::tools {
 
-// What a user says of machines, in the two forms that MPI launchers share: `name,name:4` after
-// -host, and a file with a line `name`, `name:4` or `name slots=4` for each. Returns the sum of
-// slots, one where none are given. Throws std::runtime_error for what is written otherwise, and for
-// every machine that is not this one.
-int slots_of_hosts(const std::string& list);
-int slots_of_host_file(const std::string& path);
+// A machine that a user has named, and how many ranks of a job should be on it.
+struct Host {
+  std::string name; // this machine is boot::host_name(), however it was named
+  int slots = 1;
+};
+
+// What a user says of machines, in the forms that MPI launchers share: `name,name:4` after -host,
+// and a file with a line `name`, `name:4` or `name slots=4` for each. A machine that is named
+// several times has the sum of the slots. Throws std::runtime_error for what is written otherwise.
+void add_hosts(std::vector<Host>& hosts, const std::string& list);
+void add_host_file(std::vector<Host>& hosts, const std::string& path);
 
 } // namespace macadam::tools

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/lone_server.h"
 #include "boot/machine.h"
+#include "tools/mpiexec/cluster.h"
 #include "tools/mpiexec/options.h"
+#include "tools/mpiexec/placement.h"
+#include "tools/mpiexec/proxy.h"
 #include "tools/mpiexec/serve.h"
 #include "tools/mpiexec/supervisor.h"
 
 #include <cstdio>
 #include <exception>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 int main(int argc, char** argv) {
   using namespace macadam::tools;
   using namespace macadam::boot;
   try {
     if (argc == 3 && std::string_view(argv[1]) == serve_word) return serve_lone_program(argv[2]);
+    if (argc == 2 && std::string_view(argv[1]) == proxy_word) return run_proxy();
     const Options options = read_options(argc, argv);
+    Placement placement = place(options);
+    if (options.display_map) std::fputs(placement.map().c_str(), stderr);
+    if (placement.hosts != std::vector{host_name()})
+      return Cluster(options, std::move(placement)).run();
     const auto ranks = static_cast<std::uint32_t>(options.ranks());
     return Supervisor(options, JobMemory::create({{host_name(), ranks}}, 0, usable_cores(),
                                                  options.process_sets()))

@@ -3,7 +3,6 @@
 
 #include "tools/mpiexec/config_file.h"
 #include "tools/mpiexec/foreign_options.h"
-#include "tools/mpiexec/hosts.h"
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +11,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -21,10 +21,11 @@ namespace macadam::tools {
 namespace {
 
 constexpr const char* description =
-    "Runs MPI programs on this machine.\n"
+    "Runs MPI programs, on this machine or on others by ssh.\n"
     "\n"
     "  mpiexec -n 4 ./program arguments        4 ranks of one program\n"
     "  mpiexec -n 1 ./master : -n 3 ./worker   4 ranks of two programs\n"
+    "  mpiexec -host a:2,b:2 ./program         4 ranks on two machines\n"
     "\n"
     "Standard input goes to rank 0. The exit status is that of the first rank that fails, 128 "
     "plus\n"
@@ -35,6 +36,7 @@ constexpr const char* footer =
     "Long options may have one dash or two. -configfile FILE, alone, reads all from a file with a "
     "line\nfor each program. Environment:\n"
     "  MPIEXEC_TIMEOUT    what --timeout says, where it is not given\n"
+    "  MACADAM_SSH        what starts a command on another machine (\"ssh -x -o BatchMode=yes\")\n"
     "  MACADAM_REPORT=1   print at the end what the job did\n"
     "  MACADAM_*          settings of the library; \"macadam info\" lists them";
 
@@ -76,6 +78,10 @@ void export_variable(Options& options, const char* option, const std::string& te
     std::cerr << "mpiexec: " << option << " " << text << ": there is no such variable to pass on\n";
 }
 
+bool is_count(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // Options for the whole job stand beside those of one program, so every program's part of the
 // command line is read by a parser of its own.
 struct Parser {
@@ -87,13 +93,9 @@ struct Parser {
     app.add_option("-n,--np,-c", program.ranks,
                    "How many ranks of this program (as many as there are slots; without hosts, 1)")
         ->option_text("COUNT")
-        ->check(CLI::Range(1, most_ranks));
-    app.add_option("--ppn,--perhost,-N", ranks_per_host,
-                   "How many ranks of this program, where -n does not say it, are on a machine")
-        ->option_text("COUNT")
-        ->check(CLI::Range(1, most_ranks));
+        ->check(CLI::Range(1, most_ranks_of_job));
     add_environment(options, program);
-    add_hosts();
+    add_machines(options, program);
     app.add_option("--wdir,--wd", program.folder, "Run this program in FOLDER")
         ->option_text("FOLDER");
     app.add_option("--pset", program.process_set,
@@ -129,8 +131,6 @@ struct Parser {
   }
 
   CLI::App app;
-  int slots = 0; // of the hosts that were named
-  int ranks_per_host = 0;
 
  private:
   void add_binding(Options& options) {
@@ -201,25 +201,69 @@ struct Parser {
         ->trigger_on_parse();
   }
 
-  void add_hosts() {
+  void add_machines(Options& options, Program& program) {
     app.add_option_function<std::string>(
-           "-H,--host,--hosts", [this](const std::string& list) { slots += slots_of_hosts(list); },
-           "The machines to use, with how many ranks each: this one only, until mpiexec can start "
-           "ranks on others")
+           "-H,--host,--hosts",
+           [&program](const std::string& list) { add_hosts(program.hosts, list); },
+           "The machines to use, with how many ranks each (1)")
         ->option_text("NAME[:SLOTS],...")
         ->trigger_on_parse();
     app.add_option_function<std::string>(
            "-f,--hostfile,--machinefile",
-           [this](const std::string& path) { slots += slots_of_host_file(path); },
+           [&program](const std::string& path) { add_host_file(program.hosts, path); },
            "The same from a file, with a line NAME[:SLOTS] or NAME slots=SLOTS for each")
         ->option_text("FILE")
         ->trigger_on_parse();
+    app.add_option("--ppn,--perhost,-N", program.per_host,
+                   "How many ranks of this program are on each machine, whatever its slots")
+        ->option_text("COUNT")
+        ->check(CLI::Range(1, most_ranks));
+    app.add_option_function<std::string>(
+           "--map-by", [&program](const std::string& text) { read_map_by(program, text); },
+           "slot: fill one machine after the other (default); node: a rank for each machine in "
+           "turn; ppr:COUNT:node: as --ppn")
+        ->option_text("slot|node|ppr:COUNT:node")
+        ->trigger_on_parse();
+    app.add_option_function<std::string>(
+           "--rank-by", [&program](const std::string& text) { program.rank_by = order_of(text); },
+           "How ranks are numbered: slot: those of a machine follow each other; node: a rank of "
+           "each machine in turn (as they were mapped)")
+        ->option_text("slot|node")
+        ->trigger_on_parse();
+    app.add_flag("--display-map", options.display_map, "Say which ranks are on which machine");
+    app.add_option("--silence", options.silence_seconds,
+                   "A machine that says nothing for so long is taken for gone, which ends the job "
+                   "(1.75)")
+        ->option_text("SECONDS")
+        ->check(check_seconds);
+  }
+
+  static Order order_of(const std::string& text) {
+    if (text == "node" || text == "span") return Order::node;
+    // Parts of a machine: within one, ranks are not told apart.
+    for (const char* part : {"slot", "fill", "core", "hwthread", "socket", "package", "numa",
+                             "l1cache", "l2cache", "l3cache"})
+      if (text == part) return Order::slot;
+    throw CLI::ValidationError("\"" + text + "\" is no order of ranks; \"slot\" and \"node\" are");
+  }
+
+  // With what may stand behind it, ":PE=2,OVERSUBSCRIBE".
+  static void read_map_by(Program& program, const std::string& text) {
+    std::istringstream words(text);
+    std::string first, count, object;
+    std::getline(words, first, ':');
+    if (first != "ppr") {
+      program.map_by = order_of(first);
+      return;
+    }
+    std::getline(words, count, ':');
+    std::getline(words, object, ':');
+    if (!is_count(count) || count.size() > 4 || std::stoi(count) < 1 || object != "node")
+      throw CLI::ValidationError("\"" + text +
+                                 "\": ranks can be counted by node only, ppr:COUNT:node");
+    program.per_host = std::stoi(count);
   }
 };
-
-bool is_count(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 // MPI launchers have always taken long options with one dash, which the parser reads as a cluster
 // of short ones. Gives them their second dash, up to the program's name. No clusters are taken: a
@@ -266,7 +310,16 @@ std::string explain(const CLI::App& app, const CLI::Error& error,
   std::exit(2);
 }
 
-Program read_program(Options& options, std::vector<std::string> arguments) {
+// How many ranks a program has that does not say it.
+int default_ranks(const Program& program) {
+  if (program.hosts.empty()) return std::max(1, program.per_host);
+  if (program.per_host != 0) return program.per_host * static_cast<int>(program.hosts.size());
+  return std::accumulate(program.hosts.begin(), program.hosts.end(), 0,
+                         [](int sum, const Host& host) { return sum + host.slots; });
+}
+
+// `before` is the program before it on the command line; null: it is the first.
+Program read_program(Options& options, std::vector<std::string> arguments, const Program* before) {
   Program program;
   Parser parser(options, program);
   std::map<std::string, std::string> typed;
@@ -283,9 +336,13 @@ Program read_program(Options& options, std::vector<std::string> arguments) {
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
           throw CLI::ValidationError("\"" + variable.first + "\" is no name of a variable");
     check_foreign_options(parser.app, options.verbose);
-    if (program.ranks == 0)
-      program.ranks =
-          parser.ranks_per_host != 0 ? parser.ranks_per_host : std::max(1, parser.slots);
+    if (before != nullptr) {
+      if (program.hosts.empty()) program.hosts = before->hosts;
+      if (program.per_host == 0) program.per_host = before->per_host;
+      if (parser.app.count("--map-by") == 0) program.map_by = before->map_by;
+      if (!program.rank_by) program.rank_by = before->rank_by;
+    }
+    if (program.ranks == 0) program.ranks = default_ranks(program);
   } catch (const CLI::Error& error) {
     leave(parser.app, error, typed);
   }
@@ -336,13 +393,14 @@ Options read_options(int argc, char** argv) {
   const std::vector<std::string> arguments = arguments_of(argc, argv);
   for (auto first = arguments.begin(), end = arguments.end();; ++first) {
     const auto last = std::find(first, end, ":");
-    options.programs.push_back(read_program(options, {first, last}));
+    const Program* const before = options.programs.empty() ? nullptr : &options.programs.back();
+    options.programs.push_back(read_program(options, {first, last}, before));
     first = last;
     if (last == end) break;
   }
-  if (options.ranks() > most_ranks) {
-    std::cerr << "mpiexec: " << options.ranks() << " ranks are more than the " << most_ranks
-              << " that one machine can have\n";
+  if (options.ranks() > most_ranks_of_job) {
+    std::cerr << "mpiexec: " << options.ranks() << " ranks are more than the " << most_ranks_of_job
+              << " that one job can have\n";
     std::exit(2);
   }
   if (options.timeout_seconds == 0) options.timeout_seconds = timeout_of_environment();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "boot/job_memory.h"
+#include "tools/mpiexec/hosts.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,9 @@ struct OutputFiles {
   std::string out, error;
 };
 
+// How ranks go to machines: the slots of one and then those of the next, or one to each in turn.
+enum class Order { slot, node };
+
 // One program of the command line; several are separated by ":".
 struct Program {
   int ranks = 0;
@@ -28,6 +33,10 @@ struct Program {
   std::string folder;                // -wdir; empty: where mpiexec runs
   std::vector<std::string> path;     // -path: looked through for the program before PATH
   std::string process_set;           // -pset; empty: these ranks have no name
+  std::vector<Host> hosts;           // -host, -hostfile; empty: this machine
+  int per_host = 0;                  // -ppn: ranks on each host; 0: as its slots say
+  Order map_by = Order::slot;        // which machine gets how many
+  std::optional<Order> rank_by;      // which of these ranks is where; none: as they were mapped
 };
 
 struct Options {
@@ -40,6 +49,8 @@ struct Options {
   bool report_bindings = false;
   OutputFiles output_files;
   int universe_size = 0; // -usize; 0: as many as there are cores
+  bool display_map = false;
+  double silence_seconds = 1.75; // then a machine that says nothing is gone
 
   [[nodiscard]] int ranks() const;
   // What -pset has named. Ranks are numbered program by program.
@@ -47,9 +58,11 @@ struct Options {
 };
 
 inline constexpr int most_ranks = 4096; // on one machine
+inline constexpr int most_ranks_of_job = 1 << 20;
 
 // Reads the command line. Prints help, the version or what is wrong, and leaves the process, when
-// there is nothing to run. Options for the whole job may stand before any of the programs.
+// there is nothing to run. Options for the whole job may stand before any of the programs; those
+// about machines hold for the programs behind them too.
 Options read_options(int argc, char** argv);
 
 } // namespace macadam::tools

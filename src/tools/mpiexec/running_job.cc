@@ -2,6 +2,7 @@
 #include "tools/mpiexec/running_job.h"
 
 #include "boot/job_report.h"
+#include "tools/mpiexec/stacks.h"
 
 #include <fmt/format.h>
 
@@ -39,6 +40,10 @@ std::string RunningJob::name(int rank) const {
   return fmt::format("rank {}{} on host {}", rank, of_job_, memory_.host_of(rank));
 }
 
+std::string RunningJob::where() const {
+  return fmt::format("host {}", memory_.own_node().host.data());
+}
+
 std::string RunningJob::label(int rank) const {
   return number_ == 1 ? std::to_string(rank) : fmt::format("{}:{}", number_, rank);
 }
@@ -53,7 +58,7 @@ std::optional<int> RunningJob::note_end(pid_t pid) {
   if (found == pids_.end()) return std::nullopt;
   *found = 0;
   --alive_;
-  return first() + static_cast<int>(found - pids_.begin());
+  return rank_at(static_cast<int>(found - pids_.begin()));
 }
 
 void RunningJob::signal(int rank, int number) const {
@@ -65,8 +70,8 @@ void RunningJob::signal(int rank, int number) const {
 }
 
 void RunningJob::signal_all(int number) const {
-  for (int rank = first(); rank < first() + started(); ++rank)
-    signal(rank, number);
+  for (int place = 0; place < started(); ++place)
+    signal(rank_at(place), number);
 }
 
 void RunningJob::abandon() {
@@ -85,14 +90,14 @@ void RunningJob::abandon_and_reap() {
   alive_ = 0;
 }
 
-void RunningJob::ask_for_reports() const {
+void RunningJob::ask_for_reports() {
   memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
 }
 
 bool RunningJob::all_have_answered() const {
   const std::uint32_t wanted = memory_.header().reports_wanted.load();
-  for (int rank = first(); rank < end(); ++rank) {
-    const boot::RankRow& row = memory_.row(rank);
+  for (const std::uint32_t rank : memory_.members()) {
+    const boot::RankRow& row = memory_.row(static_cast<int>(rank));
     if (row.state.load() == RankState::running &&
         row.report_answered.load(std::memory_order_acquire) != wanted)
       return false;
@@ -100,18 +105,39 @@ bool RunningJob::all_have_answered() const {
   return true;
 }
 
-std::string RunningJob::report() const {
-  std::vector<std::string> reports;
-  for (int rank = first(); rank < end(); ++rank) {
+std::vector<RankStatus> RunningJob::look_with_stacks() const {
+  std::vector<RankStatus> ranks = look();
+  std::map<pid_t, int> processes;
+  std::vector<pid_t> list;
+  for (const int rank : ranks_to_show(ranks)) {
+    const pid_t process = memory_.row(rank).pid;
+    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
+  }
+  for (auto& [process, stack] : stacks_of(list))
+    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
+  return ranks;
+}
+
+std::map<int, std::string> RunningJob::final_reports() const {
+  std::map<int, std::string> reports;
+  for (const std::uint32_t member : memory_.members()) {
+    const auto rank = static_cast<int>(member);
     const boot::ReportArea& area = memory_.report(rank);
     if (area.kind == static_cast<std::uint32_t>(boot::ReportKind::final))
-      reports.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
+      reports.emplace(
+          rank, std::string(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size())));
   }
+  return reports;
+}
+
+std::string RunningJob::report() const {
+  std::vector<std::string> reports;
+  for (auto& [rank, text] : final_reports())
+    reports.push_back(text);
   if (reports.empty() || is_lone()) return {}; // which prints its own
   if (number_ > 1)
     return boot::give_report(reports, fmt::format("job-{}", number_), of_job_.substr(4));
-  const bool is_part = memory_.header().nodes > 1;
-  return boot::give_report(reports, is_part ? memory_.own_node().host.data() : "");
+  return boot::give_report(reports, "");
 }
 
 } // namespace macadam::tools

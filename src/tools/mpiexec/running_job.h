@@ -3,7 +3,10 @@
 
 #include "boot/job_memory.h"
 #include "tools/mpiexec/options.h"
+#include "tools/mpiexec/questioned.h"
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -13,7 +16,7 @@ namespace macadam::tools {
 
 // A job of this mpiexec: that of its command line, which is the first, or one that ranks have
 // spawned. Ranks are those of this machine.
-class RunningJob {
+class RunningJob final : public Questioned {
  public:
   // The process that has spawned it.
   struct Parent {
@@ -31,20 +34,23 @@ class RunningJob {
   RunningJob& operator=(const RunningJob&) = delete;
   ~RunningJob();
 
-  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] int number() const override { return number_; }
   [[nodiscard]] const boot::JobMemory& memory() const { return memory_; }
   [[nodiscard]] boot::JobMemory& memory() { return memory_; }
   [[nodiscard]] const std::vector<Program>& programs() const { return programs_; }
   [[nodiscard]] const Program& program_of(int rank) const {
     return programs_[static_cast<std::size_t>(memory_.row(rank).app)];
   }
-  [[nodiscard]] int first() const { return static_cast<int>(memory_.own_node().first); }
-  [[nodiscard]] int end() const { return first() + static_cast<int>(memory_.own_node().ranks); }
+  // Ranks by their places on this machine.
+  [[nodiscard]] int count() const { return static_cast<int>(memory_.own_node().ranks); }
+  [[nodiscard]] int rank_at(int place) const {
+    return static_cast<int>(memory_.members()[static_cast<std::size_t>(place)]);
+  }
 
   // "rank 1 on host a", "rank 1 of job 2 (spawned by rank 0) on host a".
   [[nodiscard]] std::string name(int rank) const;
-  // "" for the first job, " of job 2 (spawned by rank 0)".
-  [[nodiscard]] const std::string& of_job() const { return of_job_; }
+  [[nodiscard]] const std::string& of_job() const override { return of_job_; }
+  [[nodiscard]] std::string where() const override;
   // Before a rank's lines: "1", "2:1".
   [[nodiscard]] std::string label(int rank) const;
 
@@ -72,9 +78,12 @@ class RunningJob {
   // It is not known of all processes yet whether they could be started.
   bool is_starting = false;
 
-  // Asks all ranks for a report.
-  void ask_for_reports() const;
-  [[nodiscard]] bool all_have_answered() const;
+  void ask_for_reports() override;
+  [[nodiscard]] bool all_have_answered() const override;
+  [[nodiscard]] std::vector<RankStatus> look() const override { return look_at(memory_); }
+  [[nodiscard]] std::vector<RankStatus> look_with_stacks() const override;
+  // What its ranks have left at their ends.
+  [[nodiscard]] std::map<int, std::string> final_reports() const;
   // The page about what it did (boot/job_report.h); empty if no rank has left anything.
   [[nodiscard]] std::string report() const;
 
@@ -88,5 +97,7 @@ class RunningJob {
   int process_ = -1;
   bool abandoned_ = false;
 };
+
+using Jobs = std::vector<std::unique_ptr<RunningJob>>;
 
 } // namespace macadam::tools

@@ -168,7 +168,8 @@ void Spawner::finish(Start& start) {
     return;
   }
   job->is_starting = false;
-  for (int rank = job->first(); rank < job->end(); ++rank) {
+  for (const std::uint32_t member : job->memory().members()) {
+    const auto rank = static_cast<int>(member);
     const boot::RankRow& row = job->memory().row(rank);
     if (row.start_error == 0) continue;
     job->abandon();

@@ -5,6 +5,7 @@
 #include "boot/limits.h"
 #include "boot/machine.h"
 #include "tools/mpiexec/binding.h"
+#include "tools/mpiexec/words.h"
 
 #include <fmt/format.h>
 
@@ -33,10 +34,8 @@ using boot::RankState;
 namespace {
 
 constexpr int timeout_status = 124;         // as timeout(1) has it
-constexpr auto time_to_flush = 200ms;       // before SIGTERM
-constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
-constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
-constexpr auto time_to_blame_afar = 1500ms; // ... if it may be on another machine
+constexpr auto time_to_write = 500ms;       // what nobody reads, when mpiexec was told to end
+constexpr auto time_to_answer = 800ms;      // when the head asks; less than it waits
 constexpr auto pause_between_polls = 10ms;  // while answers come in
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
@@ -57,34 +56,26 @@ class Descriptor {
   int descriptor_; // -1: none
 };
 
-std::string plural(int count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-// An exception that nobody caught has been printed; what ends the job at once is not known to many.
-std::string hint_for_python(const std::vector<std::string>& command, int status) {
-  const std::string name = std::filesystem::path(command.front()).filename();
-  const bool by_mpi4py = std::ranges::find(command, "mpi4py") != command.end();
-  if (!name.starts_with("python") || WEXITSTATUS(status) != 1 || by_mpi4py) return {};
-  return " (with python -m mpi4py an uncaught exception calls MPI_Abort)";
-}
-
 } // namespace
 
-Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours)
-    : options_(options), neighbours_(neighbours) {
+Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Head* head)
+    : options_(options), head_(head), out_(make_outlet(1)), error_(make_outlet(2)) {
   jobs_.push_back(std::make_unique<RunningJob>(1, options.programs, std::move(memory)));
   begin();
 }
 
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process)
-    : options_(options), neighbours_(nullptr) {
+    : options_(options), head_(nullptr), out_(1), error_(2) {
   jobs_.push_back(std::make_unique<RunningJob>(std::move(memory), pid, process));
   begin();
 }
 
 Supervisor::~Supervisor() {
   close(signals_);
+}
+
+Outlet Supervisor::make_outlet(int stream) const {
+  return head_ != nullptr ? Outlet(*head_, stream) : Outlet(stream);
 }
 
 void Supervisor::begin() {
@@ -111,13 +102,6 @@ void Supervisor::block_signals() {
   if (signals_ < 0) throw std::runtime_error(boot::explain_failure("signalfd", errno));
 }
 
-std::string Supervisor::hint_for_memory(int signal) const {
-  if (signal != SIGKILL || boot::ends_for_want_of_memory() == ends_before_) return {};
-  return ", by the kernel, as the memory of the control group was used up: run fewer ranks, or "
-         "raise "
-         "its memory.max (docker run --memory, srun --mem)";
-}
-
 // What its ranks learn of mpiexec.
 void Supervisor::describe(boot::JobMemory& memory) {
   boot::JobHeader& header = memory.header();
@@ -136,8 +120,8 @@ int Supervisor::run() {
                                   std::chrono::duration<double>(options_.timeout_seconds));
   start_first_job();
   exchange();
-  // Neighbours may still tell whose end the ranks here have noticed.
-  while (alive() > 0 || (neighbours_ != nullptr && blame_)) {
+  // The head may still tell whose end the ranks here have noticed.
+  while (alive() > 0 || (head_ != nullptr && blame_)) {
     wait_for_events();
     on_deadlines();
     forget_ended_jobs();
@@ -147,11 +131,19 @@ int Supervisor::run() {
   watchdog_.reset();  // ends what ranks have left running,
   descendants_.end(); // and what of it has left the group
   output_.drain();
-  if (hang_watch_.is_asking()) error_.append(hang_watch_.pages(jobs_));
-  print_job_reports();
+  if (hang_watch_.is_asking()) error_.append(hang_watch_.pages(questioned()));
+  give_job_reports();
   flush();
+  if (head_ != nullptr) head_->finish();
   if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
   return status_;
+}
+
+std::vector<Questioned*> Supervisor::questioned() const {
+  std::vector<Questioned*> jobs;
+  for (const auto& job : jobs_)
+    jobs.push_back(job.get());
+  return jobs;
 }
 
 int Supervisor::alive() const {
@@ -163,7 +155,10 @@ void Supervisor::start_first_job() {
   watchdog_.emplace();
   if (first_job().is_lone()) return;
   const std::vector<cpu_set_t> core_sets = bind_ranks(options_.binding, options_.ranks());
-  if (options_.report_bindings) error_.append(describe_bindings(core_sets, options_.ranks()));
+  if (options_.report_bindings) {
+    const std::string where = head_ != nullptr ? " on " + first_job().where() : "";
+    error_.append(describe_bindings(core_sets, first_job().memory().members(), where));
+  }
   start_ranks(first_job(), core_sets, {});
 }
 
@@ -180,17 +175,20 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core
   for (std::size_t app = 0; app < job.programs().size(); ++app) {
     const Program& program = job.programs()[app];
     for (int i = 0; i < program.ranks; ++i) {
-      const int rank = job.first() + job.started();
+      const int rank = job.rank_at(job.started());
       const bool reads = &job == &first_job() && rank == 0;
       job.memory().row(rank).app = static_cast<std::int32_t>(app);
       Streams streams;
-      streams.in = reads ? input_.reading_end() : nothing.get();
-      if (options_.label) output_.add(job.label(rank), streams);
+      if (reads && head_ != nullptr) head_->input().open();
+      InputPipe& input = head_ != nullptr ? head_->input() : input_.pipe();
+      streams.in = reads ? input.reading_end() : nothing.get();
+      if (options_.label || head_ != nullptr)
+        output_.add(options_.label ? job.label(rank) : "", streams);
       streams.files = name_files(options_.output_files, job.label(rank),
                                  std::string(job.memory().host_of(rank)));
       const Descriptor out(streams.out), error(streams.error); // the rank has copies
       job.add(start_rank(start, program, rank, streams));
-      if (reads) input_.forget_reading_end();
+      if (reads) input.forget_reading_end();
     }
   }
 }
@@ -274,10 +272,12 @@ Supervisor::Clock::duration Supervisor::longest_wait() const {
     if (deadline) longest = std::min(longest, *deadline - now);
   };
   if (!hang_watch_.is_asking()) until(timeout_);
-  for (const Deadline& deadline : {kill_, blame_, exchange_, hang_watch_.look_again()})
+  for (const Deadline& deadline : {kill_, blame_, hang_watch_.look_again()})
     until(deadline);
+  if (head_ != nullptr) until(head_->due());
+  until(output_.due());
   until(services_.must_look_at());
-  if (hang_watch_.awaits_answers() || terminate_)
+  if (hang_watch_.awaits_answers() || answer_until_ || terminate_)
     longest = std::min<Clock::duration>(longest, pause_between_polls);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
   return std::max<Clock::duration>(longest, 0s);
@@ -293,6 +293,8 @@ void Supervisor::wait_for_events() {
   output_.list(polled);
   const std::size_t services = polled.size();
   services_.list(polled);
+  const std::size_t head = polled.size();
+  if (head_ != nullptr) head_->list(polled);
 
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest_wait()).count();
   if (poll(polled.data(), polled.size(), static_cast<int>(ms)) < 0) return;
@@ -305,14 +307,47 @@ void Supervisor::wait_for_events() {
   if (polled[0].revents) take_signals();
   if (polled[3].revents) on_end_of_lone_program();
   services_.take(polled.data() + services);
+  if (head_ != nullptr) take_orders(polled.data() + head);
+}
+
+// What the head has said; or that it says nothing any more, which ends the ranks here.
+void Supervisor::take_orders(const pollfd* polled) {
+  head_->take(polled, first_job().memory());
+  while (const std::optional<Head::Order> order = head_->next_order()) {
+    switch (order->kind) {
+    case Head::Order::Kind::signal:
+      on_signal(order->signal);
+      break;
+    case Head::Order::Kind::ask:
+      first_job().ask_for_reports();
+      answer_until_ = Clock::now() + time_to_answer;
+      break;
+    case Head::Order::Kind::end:
+      end_for_head();
+      break;
+    }
+  }
+  if (!head_->is_gone() || ending_) return;
+  // Should it only have stood still, it learns why its job has ended.
+  head_->tell({-1,
+               std::string("host ") + first_job().memory().own_node().host.data() +
+                   " has not heard of mpiexec for " + fmt::format("{} s", options_.silence_seconds),
+               1, true, false});
+  end_for_head();
+}
+
+void Supervisor::end_for_head() {
+  failed_ = true;
+  blame_.reset();
+  follower_.reset();
+  end_ranks();
 }
 
 void Supervisor::on_deadlines() {
   const auto now = Clock::now();
-  if (exchange_ && now >= *exchange_) exchange();
   if (timeout_ && now >= *timeout_) {
     hang_watch_.show_stacks();
-    hang_watch_.ask(jobs_);
+    hang_watch_.ask(questioned());
   }
   take_look();
   if (blame_ && now >= *blame_) {
@@ -351,199 +386,23 @@ void Supervisor::take_signals() {
 }
 
 void Supervisor::on_signal(int number) {
-  if (number == SIGUSR1) return hang_watch_.ask(jobs_);
+  if (number == SIGUSR1) return hang_watch_.ask(questioned());
   sigaddset(&passed_on_, number);
   if (watchdog_) watchdog_->signal_group(number);
   if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
     end_signal_ = number;
-  if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
+  if (number == SIGTSTP && head_ == nullptr) raise(SIGSTOP); // and our shell sees the job stopped
   // A user that asks twice will not wait for programs that do not heed the first time.
   if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
     if (!failed_) status_ = 128 + number;
     failed_ = true;
-    end_ranks(std::string("mpiexec on host ") + first_job().memory().own_node().host.data() +
-              " was told twice to end the job");
+    end_ranks();
   }
 }
 
-void Supervisor::reap() {
-  std::vector<std::tuple<RunningJob*, int, int>> ended; // job, rank, status
-  int status = 0;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-    for (const auto& job : jobs_) // or the watchdog, or a child from before mpiexec was executed
-      if (const auto rank = job->is_lone() ? std::nullopt : job->note_end(pid))
-        ended.emplace_back(job.get(), *rank, status);
-  // Of ranks seen at once, one that a signal killed is a cause rather than a consequence.
-  std::ranges::stable_partition(ended, [](const auto& end) {
-    const int how = std::get<2>(end);
-    return WIFSIGNALED(how);
-  });
-  for (const auto& [job, rank, end] : ended)
-    on_end(*job, rank, end);
-}
-
-void Supervisor::on_end(RunningJob& job, int rank, int status) {
-  boot::JobMemory& memory = job.memory();
-  RankRow& row = memory.row(rank);
-  const RankState state = row.state.load(std::memory_order_acquire);
-  if (state == RankState::starting) memory.header().absent.fetch_add(1);
-  if (state == RankState::aborted && !job.is_abandoned()) return on_abort(job, rank);
-  if (state == RankState::finalized) {
-    row.state.store(RankState::gone, std::memory_order_release);
-  } else {
-    row.state.store(RankState::dead, std::memory_order_release);
-    memory.header().failed.fetch_add(1, std::memory_order_release);
-  }
-  // What was called off, or could not be started for a rank that is told.
-  if (job.is_abandoned() || (job.number() > 1 && row.start_error != 0)) return;
-  const bool in_mpi = state == RankState::running;
-
-  if (row.start_error != 0) {
-    fail(job, rank, describe_start_failure(job.program_of(rank), row), 127, true);
-  } else if (WIFSIGNALED(status)) {
-    const int number = WTERMSIG(status);
-    const char* description = sigdescr_np(number);
-    fail(job, rank,
-         "was killed by signal " + std::to_string(number) + " (" +
-             (description ? description : "unknown") + ")" + hint_for_memory(number),
-         128 + number, state != RankState::finalized);
-  } else if (WEXITSTATUS(status) != 0) {
-    fail(job, rank,
-         "exited with status " + std::to_string(WEXITSTATUS(status)) +
-             (in_mpi ? " without calling MPI_Finalize" +
-                           hint_for_python(job.program_of(rank).command, status)
-                     : ""),
-         WEXITSTATUS(status), state != RankState::finalized);
-  } else if (in_mpi) {
-    fail(job, rank, "exited without calling MPI_Finalize", 1, true);
-  }
-}
-
-// How it has ended only its parent learns.
-void Supervisor::on_end_of_lone_program() {
-  RunningJob& job = first_job();
-  job.note_end(job.pid(0));
-  RankRow& row = job.memory().row(0);
-  services_.on_end(job.memory().header().secret);
-  switch (row.state.load(std::memory_order_acquire)) {
-  case RankState::finalized:
-    row.state.store(RankState::gone, std::memory_order_release);
-    return;
-  case RankState::aborted: // and has said so
-    failed_ = true;
-    return end_ranks(job.name(0) + " " + row.text.data());
-  default:
-    row.state.store(RankState::dead, std::memory_order_release);
-    job.memory().header().failed.fetch_add(1, std::memory_order_release);
-    if (alive() > 0) fail(job, 0, "has ended without calling MPI_Finalize", 1, true);
-  }
-}
-
-// MPI_Abort, also before the process has ended: it takes a moment to flush its output.
-void Supervisor::look_for_aborts() {
-  for (const auto& job : jobs_)
-    for (int rank = job->first(); rank < job->end() && !failed_; ++rank)
-      if (job->memory().row(rank).state.load(std::memory_order_acquire) == RankState::aborted &&
-          !job->is_lone() && !job->is_abandoned())
-        on_abort(*job, rank);
-}
-
-// A rank sees that another one's memory is gone before the system tells us of its end.
-void Supervisor::on_abort(RunningJob& job, int rank) {
-  if (job.memory().row(rank).blame == boot::Blame::self) return fail_by_abort(job, rank);
-  if (follower_) return;
-  follower_ = {job.number(), rank};
-  blame_ = Clock::now() + (neighbours_ == nullptr ? time_to_blame : time_to_blame_afar);
-}
-
-void Supervisor::fail_by_abort(RunningJob& job, int rank) {
-  const RankRow& row = job.memory().row(rank);
-  fail(job, rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
-}
-
-void Supervisor::fail_by_follower() {
-  if (!follower_) return;
-  if (RunningJob* const job = find_job(follower_->job)) fail_by_abort(*job, follower_->rank);
-}
-
-// A rank that has ended without MPI_Init, which is its right, while others are in MPI: they would
-// wait for it. A rank that joins when one is absent wakes us with SIGCHLD.
-void Supervisor::look_for_absent_ranks() {
-  for (const auto& job : jobs_)
-    if (!failed_ && !job->is_abandoned() && job->memory().header().absent.load() != 0)
-      look_for_absent_ranks(*job);
-}
-
-void Supervisor::look_for_absent_ranks(RunningJob& job) {
-  const boot::JobMemory& memory = job.memory();
-  for (int rank = 0; rank < memory.size(); ++rank) {
-    if (memory.row(rank).state.load() != RankState::running) continue;
-    for (int other = 0; other < memory.size(); ++other) {
-      const RankRow& row = memory.row(other);
-      if (row.state.load() == RankState::dead && row.pid == 0 && row.start_error == 0)
-        return fail(job, other,
-                    "ended without calling MPI_Init, which rank " + std::to_string(rank) +
-                        " has called",
-                    1, true);
-    }
-  }
-}
-
-void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int status,
-                      bool ends_jobs) {
-  if (failed_) return;
-  const int others = alive() - (job.memory().is_local(rank) && job.pid(rank) != 0 ? 1 : 0);
-  const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
-  const std::string why = job.name(rank) + " " + cause;
-  std::string sentence = why;
-  failed_ = true;
-  status_ = status;
-  if (ends_jobs && others > 0)
-    sentence += "; ending the other " + (others == 1 ? "rank" : plural(others, "rank"));
-  if (!asked_for) say(sentence);
-  if (ends_jobs) end_ranks(why);
-}
-
-// Tells the other machines what has changed here and learns what has changed there.
+// Tells the head what has changed here.
 void Supervisor::exchange() {
-  if (neighbours_ == nullptr) return;
-  exchange_ = Clock::now() + neighbours_->exchange(first_job().memory());
-  const auto& failure = neighbours_->failure();
-  if (!failure || failed_) return;
-  blame_.reset();
-  failed_ = true;
-  status_ = failure->status;
-  std::string sentence = failure->sentence;
-  if (alive() > 0)
-    sentence += "; ending " + plural(alive(), "rank") + " on host " +
-                first_job().memory().own_node().host.data();
-  say(sentence);
-  end_ranks(failure->sentence);
-}
-
-void Supervisor::end_ranks(const std::string& why) {
-  if (ending_) return;
-  ending_ = true;
-  if (neighbours_ != nullptr) {
-    neighbours_->tell_failure({why, status_});
-    exchange_ = Clock::now();
-  }
-  for (const auto& job : jobs_) {
-    job->memory().header().ending.store(1);
-    job->ask_for_reports();
-  }
-  terminate_ = Clock::now() + time_to_flush;
-}
-
-void Supervisor::terminate_ranks() {
-  kill_ = Clock::now() + time_to_end;
-  for (const auto& job : jobs_) {
-    for (int rank = job->first(); rank < job->first() + job->started(); ++rank) {
-      if (job->memory().row(rank).state.load() == RankState::aborted) continue;
-      job->signal(rank, SIGTERM);
-      job->signal(rank, SIGCONT); // a stopped process would not see it
-    }
-  }
+  if (head_ != nullptr) head_->exchange(first_job().memory());
 }
 
 void Supervisor::say(const std::string& sentence) {
@@ -552,18 +411,23 @@ void Supervisor::say(const std::string& sentence) {
 
 void Supervisor::flush() {
   Deadline end;
-  for (;;) {
+  while (head_ == nullptr || !head_->is_gone()) {
     look_for_lost_output();
     if (!out_.has_pending() && !error_.has_pending()) return;
     int ms = -1;
     if (end_signal_ != 0) {
-      if (!end) end = Clock::now() + time_to_end;
+      if (!end) end = Clock::now() + time_to_write;
       ms = static_cast<int>(
           std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count());
       if (ms <= 0) break;
     }
-    std::array polled{pollfd{signals_, POLLIN, 0}, out_.polled(), error_.polled()};
+    std::vector<pollfd> polled{{signals_, POLLIN, 0}, out_.polled(), error_.polled()};
+    if (head_ != nullptr) {
+      head_->list(polled);
+      ms = static_cast<int>(Head::beat_interval.count());
+    }
     poll(polled.data(), polled.size(), ms);
+    if (head_ != nullptr) take_orders(polled.data() + 3);
     out_.write_some();
     error_.write_some();
     take_signals();
@@ -580,7 +444,11 @@ void Supervisor::look_for_lost_output() {
 
 // Prints what ranks wait for, once they were asked and have answered.
 void Supervisor::take_look() {
-  const std::optional<std::string> pages = hang_watch_.on_time(jobs_);
+  if (answer_until_ && (Clock::now() >= *answer_until_ || first_job().all_have_answered())) {
+    answer_until_.reset();
+    head_->tell(first_job().memory(), first_job().look());
+  }
+  const std::optional<std::string> pages = hang_watch_.on_time(questioned());
   if (!pages) return;
   error_.append(*pages);
   if (!timeout_ || Clock::now() < *timeout_) return;
@@ -592,10 +460,15 @@ void Supervisor::take_look() {
     failed_ = true;
     status_ = timeout_status;
   }
-  end_ranks(cause);
+  end_ranks();
 }
 
-void Supervisor::print_job_reports() {
+void Supervisor::give_job_reports() {
+  if (head_ != nullptr) {
+    for (const auto& [rank, text] : first_job().final_reports())
+      head_->tell_report(rank, text);
+    return;
+  }
   std::string own = first_job().report();
   for (std::size_t i = 1; i < jobs_.size(); ++i)
     reports_ += jobs_[i]->report();

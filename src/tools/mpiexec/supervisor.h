@@ -5,8 +5,8 @@
 #include "boot/machine.h"
 #include "tools/mpiexec/descendants.h"
 #include "tools/mpiexec/hang_watch.h"
+#include "tools/mpiexec/head.h"
 #include "tools/mpiexec/input.h"
-#include "tools/mpiexec/neighbours.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/ranks.h"
@@ -22,7 +22,7 @@
 namespace macadam::tools {
 
 // Starts a job and watches it, and those that it spawns, to their ends: one thread, one poll(). Of
-// a job on several machines, the ranks of this one.
+// a job on several machines, the ranks of this one, for a `head`.
 //
 // All jobs of an mpiexec are one to the user: a failure ends them all, and the first one is
 // mpiexec's exit status.
@@ -30,7 +30,7 @@ class Supervisor final : private Services::Directory {
  public:
   // `memory` is for the ranks of `options`; the rest outlives the supervisor. Throws
   // std::system_error when the system refuses what is needed.
-  Supervisor(const Options& options, boot::JobMemory memory, Neighbours* neighbours = nullptr);
+  Supervisor(const Options& options, boot::JobMemory memory, Head* head = nullptr);
   // Serves a program that was started alone (RunningJob).
   Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process);
   Supervisor(const Supervisor&) = delete;
@@ -49,6 +49,7 @@ class Supervisor final : private Services::Directory {
     int rank;
   };
 
+  [[nodiscard]] Outlet make_outlet(int stream) const;
   void begin();
   void block_signals();
   void describe(boot::JobMemory& memory);
@@ -60,6 +61,8 @@ class Supervisor final : private Services::Directory {
   void on_deadlines();
   void forget_ended_jobs();
 
+  void take_orders(const pollfd* polled);
+  void end_for_head();
   void take_signals();
   void on_signal(int number);
   void reap();
@@ -75,16 +78,17 @@ class Supervisor final : private Services::Directory {
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(RunningJob& job, int rank, const std::string& cause, int status, bool ends_jobs);
   // Lets those that wait in MPI flush their streams, for a moment; then the signals.
-  void end_ranks(const std::string& why);
+  void end_ranks();
   void terminate_ranks();
   void exchange();
   void say(const std::string& sentence);
   [[nodiscard]] RunningJob& first_job() const { return *jobs_.front(); }
   [[nodiscard]] int alive() const;
+  [[nodiscard]] std::vector<Questioned*> questioned() const;
   [[nodiscard]] std::string hint_for_memory(int signal) const;
 
   void take_look();
-  void print_job_reports();
+  void give_job_reports();
   // Waits until all is written, unless it was told to end.
   void flush();
   void look_for_lost_output();
@@ -96,11 +100,11 @@ class Supervisor final : private Services::Directory {
   [[nodiscard]] std::string variable(const Program& program, const char* name) const override;
 
   const Options& options_;
-  Neighbours* const neighbours_; // null: the job is on this machine only
+  Head* const head_; // null: the job is on this machine only
   sigset_t heeded_, original_mask_;
   int signals_; // signalfd
-  Outlet out_{1}, error_{2};
-  LabelledOutput output_{out_, error_};
+  Outlet out_, error_;
+  RankOutput output_{out_, error_};
   TerminalInput input_;
   Descendants descendants_;
   std::optional<Watchdog> watchdog_;
@@ -118,7 +122,7 @@ class Supervisor final : private Services::Directory {
   int end_signal_ = 0; // the last one passed on of those that users end programs with
   bool lost_output_told_ = false;
   std::optional<Follower> follower_;
-  Deadline timeout_, terminate_, kill_, blame_, exchange_;
+  Deadline timeout_, terminate_, kill_, blame_, answer_until_;
   HangWatch hang_watch_;
 };
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The suite of MPI programs as jobs on several machines, run on each of them at the same time:
+"""The suite of MPI programs as jobs on two machines, by mpiexec. On the second of two guests of tests/vm
+it runs what the first sends (remote.py), and ends with it.
 
-    python3 tests/nodes/suite.py BUILD --nodes 2 --node 0 --boards FOLDER
+    python3 tests/vm/verbs/nodes_suite.py BUILD
 
-BUILD is a build tree that all see, FOLDER an empty folder that all see; in the guests of tests/vm the
-last three need not be given. Takes what `ctest -L programs` would run with more ranks than there are
-machines, so that some share one, and gives each machine its part of them: the nodes of a job meet on
-a board named after the test. Prints what each test that failed has said, and a summary. With
-PROGRAMS_LIGHT set it takes each program on the largest of its numbers of ranks alone."""
+BUILD is a build tree that both see. Takes what `ctest -L programs` would run with more ranks than there
+are machines, so that some share one, and gives each machine its part of them. Prints what each test that
+failed has said, and a summary. With PROGRAMS_LIGHT set it takes each program on the largest of its numbers
+of ranks alone."""
 import argparse
 import json
 import os
@@ -24,22 +24,19 @@ LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|all_large|all_hybrid|narr
                       r"|\.sessions\.(sessions|again)\.")
 
 
+REMOTE = pathlib.Path(__file__).resolve().parents[1] / "remote.py"
+NODES = int(os.environ["VM_NODES"])
+NODE = int(os.environ["VM_NODE"])
+OVER = pathlib.Path(os.environ["VM_JOB"], "suite-is-over")
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    guest = os.environ
-    parser.add_argument("--nodes", type=int, default=int(guest.get("VM_NODES", 0)))
-    parser.add_argument("--node", type=int, default=int(guest.get("VM_NODE", -1)))
-    parser.add_argument("--boards", type=pathlib.Path,
-                        default=pathlib.Path(guest.get("VM_JOB", "."), "boards"))
     parser.add_argument("--only", default="", help="tests whose names match this expression")
-    parser.add_argument("--least", type=int, help="ranks of a test at least (nodes + 1)")
-    arguments = parser.parse_args()
-    if not 0 <= arguments.node < arguments.nodes:
-        parser.error(f"needed --nodes and --node, found {arguments.nodes} and {arguments.node}")
-    arguments.least = arguments.least or arguments.nodes + 1
-    return arguments
+    parser.add_argument("--least", type=int, default=NODES + 1, help="ranks of a test at least")
+    return parser.parse_args()
 
 
 class Test:
@@ -67,24 +64,23 @@ def list_tests(arguments):
             and not LEFT_OUT.search(test.name) and re.search(arguments.only, test.name)]
 
 
-def own_command(test, arguments):
-    """The test's command for this machine's ranks."""
+def command_on_nodes(test):
+    """The test's command with its ranks on all machines, in parts as even as can be."""
     words = list(test.command)
     at = next(i for i, word in enumerate(words) if word.endswith("/mpiexec"))
-    launcher = arguments.build / "tests" / "nodes" / "mpiexec_node"
-    words[at:at + 1] = [str(launcher), "--nodes", str(arguments.nodes), "--node",
-                        str(arguments.node), "--board", str(arguments.boards / test.name)]
-    ranks = words.index("-n", at) + 1
-    each, rest = divmod(test.ranks(), arguments.nodes)
-    words[ranks] = str(each + (arguments.node < rest))
+    each, rest = divmod(test.ranks(), NODES)
+    hosts = ",".join(f"node{node}:{each + (node < rest)}" for node in range(NODES))
+    # An emulated processor may stand still for long.
+    words[at + 1:at + 1] = ["-silence", "30", "-host", hosts]
     return words
 
 
-def run(test, arguments):
+def run(test):
     """What went wrong; empty if nothing."""
     try:
-        result = subprocess.run(own_command(test, arguments), stdin=subprocess.DEVNULL,
-                                env={**os.environ, **test.environment}, timeout=test.timeout,
+        result = subprocess.run(command_on_nodes(test), stdin=subprocess.DEVNULL,
+                                env={**os.environ, **test.environment,
+                                     "MACADAM_SSH": f"{sys.executable} -SE {REMOTE}"}, timeout=test.timeout,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 errors="replace")
     except subprocess.TimeoutExpired as expired:
@@ -97,18 +93,22 @@ def main():
     tests = list_tests(arguments)
     if not tests:
         sys.exit(f"no test of {arguments.least} ranks or more was found: is the build complete?")
-    arguments.boards.mkdir(exist_ok=True)
     failed = []
     begin = time.monotonic()
     for test in tests:
-        wrong = run(test, arguments)
+        wrong = run(test)
         if wrong:
             failed.append(test.name)
-            print(f"node {arguments.node}: {test.name}: {wrong}", flush=True)
-    print(f"node {arguments.node}: {len(tests) - len(failed)} of {len(tests)} programs passed on "
-          f"{arguments.nodes} nodes in {time.monotonic() - begin:.0f} s", flush=True)
+            print(f"{test.name}: {wrong}", flush=True)
+    print(f"{len(tests) - len(failed)} of {len(tests)} programs passed on {NODES} nodes in "
+          f"{time.monotonic() - begin:.0f} s", flush=True)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if NODE != 0:
+        sys.exit(subprocess.run([sys.executable, "-SE", REMOTE, "--serve", OVER], check=False).returncode)
+    try:
+        sys.exit(main())
+    finally:
+        OVER.touch()

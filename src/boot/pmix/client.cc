@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/pmix/client.h"
+
+#include "base/error.h"
+#include "boot/control.h"
+#include "boot/machine.h"
+#include "boot/pmix/library.h"
+#include "boot/pmix/memory_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace macadam::boot::pmix {
+namespace {
+
+// Keys that ranks put.
+constexpr const char* address_key = "macadam.address";
+constexpr const char* secret_key = "macadam.secret"; // of rank 0
+constexpr const char* memory_key = "macadam.memory"; // of the first rank of a machine: a socket
+
+constexpr std::chrono::milliseconds nap{2}; // before it is asked again
+
+// The memory of the job, for events. They come in a thread of libpmix.
+std::atomic<const JobMemory*> watched{nullptr};
+// The end of this process is no failure. libpmix does not start again once it has ended, so it ends
+// with the process.
+std::atomic<bool> may_end{true};
+
+[[noreturn]] void fail(const char* what, pmix_status_t status) {
+  base::fail(MPI_ERR_OTHER,
+             "the PMIx server that has started this program does not serve it: {}: {} ({}); start "
+             "it anew, or with Macadam's mpiexec",
+             what, library().error_string(status), status);
+}
+
+void set_name(pmix_proc_t& proc, const char* job, pmix_rank_t rank) {
+  std::memset(&proc, 0, sizeof proc);
+  std::string_view(job).copy(proc.nspace, PMIX_MAX_NSLEN);
+  proc.rank = rank;
+}
+
+// A value that libpmix has allocated.
+struct Freed {
+  void operator()(pmix_value_t* value) const {
+    if (value->type == PMIX_STRING) std::free(value->data.string);
+    if (value->type == PMIX_BYTE_OBJECT) std::free(value->data.bo.bytes);
+    std::free(value);
+  }
+};
+using Value = std::unique_ptr<pmix_value_t, Freed>;
+
+Value get(const char* job, pmix_rank_t rank, const char* key, pmix_status_t& status) {
+  pmix_proc_t proc;
+  set_name(proc, job, rank);
+  pmix_value_t* value = nullptr;
+  status = library().get(&proc, key, nullptr, 0, &value);
+  return Value(status == PMIX_SUCCESS ? value : nullptr);
+}
+
+// What the server says of the job, or of a rank; numbers come in several widths.
+std::optional<std::uint32_t> find_number(const char* job, pmix_rank_t rank, const char* key) {
+  pmix_status_t status = PMIX_SUCCESS;
+  const Value value = get(job, rank, key, status);
+  if (!value) return std::nullopt;
+  switch (value->type) {
+  case PMIX_UINT32:
+    return value->data.uint32;
+  case PMIX_UINT16:
+    return value->data.uint16;
+  case PMIX_INT:
+    return static_cast<std::uint32_t>(value->data.integer);
+  case PMIX_INT32:
+    return static_cast<std::uint32_t>(value->data.int32);
+  case PMIX_SIZE:
+    return static_cast<std::uint32_t>(value->data.size);
+  default:
+    return std::nullopt;
+  }
+}
+
+std::uint32_t number(const char* job, pmix_rank_t rank, const char* key) {
+  const auto found = find_number(job, rank, key);
+  if (!found) fail(key, PMIX_ERR_NOT_FOUND);
+  return *found;
+}
+
+std::string text(const char* job, pmix_rank_t rank, const char* key) {
+  pmix_status_t status = PMIX_SUCCESS;
+  const Value value = get(job, rank, key, status);
+  if (!value || value->type != PMIX_STRING) fail(key, status);
+  return value->data.string;
+}
+
+// Others see it after commit().
+void put(pmix_scope_t scope, const char* key, std::span<const std::byte> bytes) {
+  std::vector<char> copy(bytes.size() + 1); // never empty
+  std::memcpy(copy.data(), bytes.data(), bytes.size());
+  pmix_value_t value{};
+  value.type = PMIX_BYTE_OBJECT;
+  value.data.bo.bytes = copy.data();
+  value.data.bo.size = copy.size();
+  const pmix_status_t status = library().put(scope, key, &value);
+  if (status != PMIX_SUCCESS) fail(key, status);
+}
+
+void commit() {
+  const pmix_status_t status = library().commit();
+  if (status != PMIX_SUCCESS) fail("PMIx_Commit", status);
+}
+
+// What put() has put, waited for. A server waits for the first that a rank puts, and says that
+// there is none if it has put other things.
+std::string await(const char* job, pmix_rank_t rank, const char* key) {
+  pmix_status_t status = PMIX_SUCCESS;
+  Value value = get(job, rank, key, status);
+  while (!value && (status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT)) {
+    std::this_thread::sleep_for(nap);
+    value = get(job, rank, key, status);
+  }
+  if (!value || value->type != PMIX_BYTE_OBJECT || value->data.bo.size == 0) fail(key, status);
+  return {value->data.bo.bytes, value->data.bo.size - 1};
+}
+
+// Of fetch(): what is asked for, and where its answer goes.
+struct Question {
+  RankRow& row;
+  std::atomic<std::uint64_t>& wanted;
+  std::uint64_t bit;
+};
+
+void on_address(pmix_status_t status, pmix_value_t* value, void* context) {
+  const std::unique_ptr<Question> question(static_cast<Question*>(context));
+  RankRow& row = question->row;
+  const bool found = status == PMIX_SUCCESS && value != nullptr &&
+                     value->type == PMIX_BYTE_OBJECT && value->data.bo.size > 0 &&
+                     value->data.bo.size - 1 <= row.endpoint_address.size();
+  if (!found) { // not yet: somebody will ask again
+    question->wanted.fetch_and(~question->bit);
+    return;
+  }
+  row.endpoint_address_used = static_cast<std::uint32_t>(value->data.bo.size - 1);
+  std::memcpy(row.endpoint_address.data(), value->data.bo.bytes, row.endpoint_address_used);
+  row.published.store(1, std::memory_order_release);
+}
+
+// Of a process that has ended before its time: its neighbours look at its row. If the server has
+// gone, the launcher has, and with it the job.
+void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix_info_t*,
+              std::size_t, pmix_info_t*, std::size_t, pmix_event_notification_cbfunc_fn_t answer,
+              void* context) {
+  if (status == PMIX_ERR_LOST_CONNECTION) {
+    constexpr std::string_view sentence =
+        "macadam: the launcher that has started this program is gone\n";
+    [[maybe_unused]] const ssize_t written = write(2, sentence.data(), sentence.size());
+    _exit(1);
+  }
+  const JobMemory* const memory = watched.load();
+  if (memory != nullptr && source != nullptr && source->rank < memory->header().size) {
+    RankRow& row = memory->row(static_cast<int>(source->rank));
+    RankState expected = RankState::running;
+    if (row.state.compare_exchange_strong(expected, RankState::dead))
+      memory->header().failed.fetch_add(1, std::memory_order_release);
+  }
+  if (answer != nullptr) answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
+}
+
+// Hardware threads that the ranks of this machine may use together. A launcher may have bound each
+// rank to a few; then the others have as many.
+std::uint32_t cores_of_all(std::uint32_t ranks) {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return std::min(static_cast<std::uint32_t>(std::max(1L, online)), ranks * usable_cores());
+}
+
+} // namespace
+
+struct Client::Name {
+  pmix_proc_t proc{};
+};
+
+bool is_started_by_server() {
+  return std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
+}
+
+Client::Client() : name_(std::make_unique<Name>()) {
+  connect();
+}
+
+Client::~Client() {
+  watched.store(nullptr);
+}
+
+void Client::connect() {
+  const pmix_status_t status = library().init(&name_->proc, nullptr, 0);
+  if (status != PMIX_SUCCESS) fail("connecting with it", status);
+  rank_ = static_cast<int>(name_->proc.rank);
+  std::atexit([] {
+    if (may_end.load()) library().finalize(nullptr, 0);
+  });
+  watch();
+}
+
+void Client::watch() {
+  pmix_status_t codes[] = {PMIX_ERR_LOST_CONNECTION, PMIX_EVENT_PROC_TERMINATED,
+                           PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC,
+                           PMIX_ERR_PROC_REQUESTED_ABORT};
+  library().register_event_handler(codes, std::size(codes), nullptr, 0, on_event, nullptr, nullptr);
+}
+
+void Client::enter(const JobMemory& memory) {
+  watched.store(&memory);
+  may_end.store(false);
+}
+
+void Client::leave() {
+  may_end.store(true);
+}
+
+JobMemory Client::make_memory() {
+  const char* const job = name_->proc.nspace;
+  const std::string peers = text(job, PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS);
+  int leader = -1;
+  std::from_chars(peers.data(), peers.data() + peers.size(), leader);
+  JobMemory memory = leader == rank_ ? create_memory() : receive_memory(leader);
+  memory.row(rank_).app =
+      static_cast<std::int32_t>(find_number(job, name_->proc.rank, PMIX_APPNUM).value_or(0));
+  return memory;
+}
+
+JobMemory Client::create_memory() {
+  const char* const job = name_->proc.nspace;
+  const std::uint32_t size = number(job, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
+  std::vector<Node> nodes;
+  std::vector<std::uint32_t> machines;
+  std::map<std::uint32_t, std::uint32_t> known; // the server's numbers of machines
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    const auto [node, is_new] =
+        known.emplace(number(job, rank, PMIX_NODEID), static_cast<std::uint32_t>(nodes.size()));
+    if (is_new) nodes.push_back({text(job, rank, PMIX_HOSTNAME), 0});
+    ++nodes[node->second].ranks;
+    machines.push_back(node->second);
+  }
+  const std::uint32_t own = machines.at(static_cast<std::size_t>(rank_));
+  nodes[own].host = host_name();
+  JobMemory memory = JobMemory::create(nodes, own, cores_of_all(nodes[own].ranks), {}, machines);
+  JobHeader& header = memory.header();
+  header.launcher = 0; // no mpiexec
+  header.universe = static_cast<std::int32_t>(
+      std::max(size, find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0)));
+  if (rank_ == 0) { // before anybody waits for more of it
+    put(PMIX_GLOBAL, secret_key, std::as_bytes(std::span(header.secret)));
+  } else {
+    const std::string secret = await(job, 0, secret_key);
+    if (secret.size() != header.secret.size()) fail(secret_key, PMIX_ERR_NOT_FOUND);
+    std::memcpy(header.secret.data(), secret.data(), secret.size());
+  }
+  if (nodes[own].ranks > 1) {
+    server_ = std::make_unique<MemoryServer>(memory, nodes[own].ranks - 1);
+    put(PMIX_LOCAL, memory_key, std::as_bytes(std::span(server_->name())));
+  }
+  commit();
+  return memory;
+}
+
+JobMemory Client::receive_memory(int leader) {
+  const std::string name = await(name_->proc.nspace, static_cast<pmix_rank_t>(leader), memory_key);
+  return fetch_memory(name);
+}
+
+void Client::publish(std::span<const std::byte> address) const {
+  put(PMIX_GLOBAL, address_key, address);
+  commit();
+}
+
+void Client::fetch(const JobMemory& memory, int rank) {
+  const auto index = static_cast<unsigned>(rank);
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  std::atomic<std::uint64_t>& word = memory.wanted()[index / 64];
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < ask_again_.load() || (word.fetch_or(bit) & bit) != 0) return;
+  ask_again_.store(now + nap / 4);
+  pmix_proc_t proc;
+  set_name(proc, name_->proc.nspace, static_cast<pmix_rank_t>(rank));
+  auto question = std::make_unique<Question>(memory.row(rank), word, bit);
+  if (library().get_nb(&proc, address_key, nullptr, 0, on_address, question.get()) == PMIX_SUCCESS)
+    (void)question.release(); // on_address() has it
+}
+
+void Client::begin_fence() {
+  fence_.store(Fence::waits);
+  const auto over = [](pmix_status_t, void* fence) {
+    static_cast<std::atomic<Fence>*>(fence)->store(Fence::over);
+  };
+  if (library().fence_nb(nullptr, 0, nullptr, 0, over, &fence_) != PMIX_SUCCESS)
+    fence_.store(Fence::over);
+}
+
+void Client::abort(int code, const std::string& text) const {
+  library().abort(code, text.c_str(), nullptr, 0);
+}
+
+} // namespace macadam::boot::pmix

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/cluster.h"
+
+#include "boot/control.h"
+#include "boot/job_report.h"
+#include "boot/limits.h"
+#include "boot/machine.h"
+#include "tools/mpiexec/head.h"
+#include "tools/mpiexec/proxy.h"
+#include "tools/mpiexec/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace macadam::tools {
+
+using namespace std::chrono_literals;
+using boot::PacketReader;
+using boot::PacketWriter;
+using boot::RankState;
+
+namespace {
+
+constexpr int timeout_status = 124;         // as timeout(1) has it
+constexpr auto time_to_start = 30s;         // until all machines have answered, beside a silence
+constexpr auto time_to_end = 3s;            // for the ranks of all machines, once they are told
+constexpr auto time_to_write = 500ms;       // what nobody reads, at the end of a job that failed
+constexpr auto pause_between_polls = 10ms;  // while answers come in
+constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
+
+constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                  SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+
+} // namespace
+
+Cluster::Cluster(const Options& options, Placement placement)
+    : options_(options), placement_(std::move(placement)), accounts_(placement_.hosts.size()),
+      most_silent_beats_(static_cast<int>(
+          std::ceil(std::chrono::duration<double>(options.silence_seconds) / Head::beat_interval))),
+      states_(placement_.machines.size(), RankState::starting),
+      joined_(placement_.machines.size(), false), input_room_(Head::input_window) {
+  sigset_t heeded;
+  sigemptyset(&heeded);
+  for (const int number : heeded_signals) {
+    struct sigaction action {};
+    sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN || number == SIGCHLD) sigaddset(&heeded, number);
+  }
+  sigset_t blocked = heeded;
+  sigaddset(&blocked, SIGPIPE); // a write fails instead
+  sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
+  signal(SIGCHLD, SIG_DFL); // were it ignored, children would leave no status
+  signals_ = signalfd(-1, &heeded, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals_ < 0) throw std::runtime_error(boot::explain_failure("signalfd", errno));
+}
+
+Cluster::~Cluster() {
+  close(signals_);
+}
+
+int Cluster::run() {
+  if (options_.timeout_seconds > 0)
+    timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(options_.timeout_seconds));
+  const std::chrono::duration<double> longest = time_to_start + silence();
+  start_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(longest);
+  beat_ = Clock::now() + Head::beat_interval;
+  connect();
+  while (goes_on()) {
+    wait_for_events();
+    on_deadlines();
+  }
+  if (hang_watch_.is_asking()) {
+    Questioned* const self = this;
+    error_.append(hang_watch_.pages({&self, 1}));
+  }
+  print_report();
+  flush();
+  if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
+  machines_.clear();
+  return status_;
+}
+
+void Cluster::connect() {
+  for (const std::string& host : placement_.hosts)
+    machines_.push_back(
+        std::make_unique<RemoteMachine>(host, host == boot::host_name(), original_mask_));
+}
+
+// A job that has failed before all its ranks were started leaves those behind that were not.
+bool Cluster::goes_on() const {
+  return std::ranges::any_of(machines_, [&](const auto& machine) {
+    return !machine->done && !machine->lost && !(ending_ && !machine->started);
+  });
+}
+
+// All machines have answered.
+void Cluster::start_ranks() {
+  check_machines();
+  ProxyOrder order;
+  order.machines = placement_.machines;
+  order.sets = options_.process_sets();
+  order.secret = boot::random_secret();
+  order.environment = environment_of_ranks();
+  std::array<char, PATH_MAX> folder{};
+  if (getcwd(folder.data(), folder.size()) == nullptr)
+    throw std::runtime_error(
+        fmt::format("the folder that mpiexec runs in is not known: {}", std::strerror(errno)));
+  order.folder = folder.data();
+  for (Machine machine = 0; machine < machines_.size(); ++machine)
+    order.nodes.push_back({machines_[machine]->hello->host, placement_.ranks_on(machine)});
+  for (Machine machine = 0; machine < machines_.size(); ++machine) {
+    order.own = machine;
+    order.options = options_for(machine);
+    PacketWriter body;
+    write(body, order);
+    machines_[machine]->stream().send(FrameKind::start, body);
+    machines_[machine]->stream().write_some();
+    machines_[machine]->started = true;
+  }
+  started_ = true;
+}
+
+// Two names of one machine would be two machines whose ranks share no memory.
+void Cluster::check_machines() const {
+  std::map<std::string, std::string> names;
+  for (const auto& machine : machines_) {
+    const auto [known, is_new] = names.emplace(machine->hello->machine, machine->name());
+    if (!is_new)
+      throw std::runtime_error(fmt::format("{} and {} are one machine, {}: name it by one name",
+                                           known->second, machine->name(), machine->hello->host));
+  }
+}
+
+Options Cluster::options_for(Machine machine) const {
+  Options options = options_;
+  std::size_t rank = 0;
+  for (Program& program : options.programs) {
+    const auto begin = placement_.machines.begin() + static_cast<std::ptrdiff_t>(rank);
+    rank += static_cast<std::size_t>(program.ranks);
+    program.ranks = static_cast<int>(std::count(begin, begin + program.ranks, machine));
+  }
+  if (options.universe_size == 0)
+    options.universe_size =
+        std::accumulate(machines_.begin(), machines_.end(), 0, [](int sum, const auto& each) {
+          return sum + static_cast<int>(each->hello->cores);
+        });
+  options.universe_size = std::max(options.universe_size, options_.ranks());
+  return options;
+}
+
+Cluster::Clock::duration Cluster::longest_wait() const {
+  const auto now = Clock::now();
+  Clock::duration longest = *beat_ - now;
+  const auto until = [&](const Deadline& deadline) {
+    if (deadline) longest = std::min(longest, *deadline - now);
+  };
+  if (!hang_watch_.is_asking()) until(timeout_);
+  for (const Deadline& deadline : {start_, end_, hang_watch_.look_again()})
+    until(deadline);
+  if (hang_watch_.awaits_answers())
+    longest = std::min<Clock::duration>(longest, pause_between_polls);
+  return std::max<Clock::duration>(longest, 0s);
+}
+
+void Cluster::wait_for_events() {
+  std::vector<pollfd> polled{{signals_, POLLIN, 0},
+                             out_.polled(),
+                             error_.polled(),
+                             {may_read_input() ? 0 : -1, POLLIN, 0}};
+  const std::size_t first = polled.size();
+  for (const auto& machine : machines_) {
+    machine->stream().list(polled);
+    if (machine->done || machine->lost) polled[polled.size() - 2].fd = -1;
+  }
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest_wait()).count();
+  if (poll(polled.data(), polled.size(), static_cast<int>(ms)) < 0) return;
+  out_.write_some();
+  error_.write_some();
+  confirm_output();
+  if (polled[0].revents != 0) take_signals();
+  if (polled[3].revents != 0) pass_input();
+  for (Machine machine = 0; machine < machines_.size(); ++machine) {
+    machines_[machine]->stream().write_some();
+    if (polled[first + 2 * machine].revents != 0) take(machine);
+  }
+}
+
+void Cluster::on_deadlines() {
+  const auto now = Clock::now();
+  if (now >= *beat_) beat();
+  Questioned* const self = this;
+  if (timeout_ && now >= *timeout_ && started_) hang_watch_.ask({&self, 1});
+  take_look();
+  const auto lose_all = [&](auto&& which, const std::string& why) {
+    for (Machine machine = 0; machine < machines_.size(); ++machine)
+      if (which(*machines_[machine]))
+        lose(machine, fmt::format(fmt::runtime(why), machines_[machine]->name()));
+  };
+  if (start_ && now >= *start_) {
+    start_.reset();
+    // Those that have answered wait for the others.
+    lose_all(
+        [&](const RemoteMachine& machine) {
+          return started_ ? !machine.heard && !machine.done : !machine.hello;
+        },
+        fmt::format("host {{}} has not answered within {:.0f} s",
+                    std::chrono::duration<double>(time_to_start + silence()).count()));
+  }
+  if (end_ && now >= *end_) {
+    end_.reset();
+    lose_all([](const RemoteMachine& machine) { return !machine.done; },
+             "the ranks of host {} have not ended");
+  }
+}
+
+// Silence is counted in beats of our own: if this process did not run for a while, it has not
+// listened either.
+void Cluster::beat() {
+  beat_ = Clock::now() + Head::beat_interval;
+  for (Machine machine = 0; machine < machines_.size(); ++machine) {
+    RemoteMachine& each = *machines_[machine];
+    if (!each.started || each.done || each.lost) continue;
+    each.stream().send(FrameKind::beat);
+    each.stream().write_some();
+    if (each.heard && ++each.silent_beats > most_silent_beats_)
+      lose(machine,
+           fmt::format("host {} has said nothing for {} s", each.name(), options_.silence_seconds));
+  }
+}
+
+void Cluster::take_signals() {
+  signalfd_siginfo info;
+  while (read(signals_, &info, sizeof info) == ssize_t{sizeof info}) {
+    if (info.ssi_signo == SIGCHLD)
+      reap();
+    else
+      on_signal(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void Cluster::on_signal(int number) {
+  const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+  if (number == SIGUSR1) {
+    Questioned* const self = this;
+    if (started_) hang_watch_.ask({&self, 1});
+    return;
+  }
+  PacketWriter body;
+  body.value(std::int32_t{number});
+  send_all(FrameKind::signal, body);
+  if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
+  if (!ends || failed_) return;
+  // Before there are ranks, and for a user that asks twice.
+  if (started_ && ++interrupts_ < 2) return;
+  failed_ = true;
+  status_ = 128 + number;
+  end_all();
+}
+
+void Cluster::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (const auto& machine : machines_)
+      if (machine->connection() == pid) machine->note_end(status);
+}
+
+void Cluster::fail(const std::string& sentence, int status) {
+  if (failed_) return;
+  failed_ = true;
+  status_ = status;
+  say(sentence);
+}
+
+void Cluster::lose(Machine machine, const std::string& why) {
+  if (machines_[machine]->lost || machines_[machine]->done) return;
+  machines_[machine]->lost = true;
+  int others = 0;
+  for (std::size_t rank = 0; started_ && rank < states_.size(); ++rank)
+    if (placement_.machines[rank] != machine && is_alive(rank)) ++others;
+  fail(why + ending_others(others), 1);
+  end_all();
+}
+
+bool Cluster::is_alive(std::size_t rank) const {
+  return states_[rank] != RankState::dead && states_[rank] != RankState::gone;
+}
+
+void Cluster::end_all() {
+  if (ending_) return;
+  ending_ = true;
+  end_ = Clock::now() + time_to_end;
+  send_all(FrameKind::end);
+}
+
+void Cluster::send_all(FrameKind kind, const PacketWriter& body) {
+  for (const auto& machine : machines_) {
+    if (!machine->started || machine->done || machine->lost) continue;
+    machine->stream().send(kind, body);
+    machine->stream().write_some();
+  }
+}
+
+// A terminal may be read by its foreground processes only.
+bool Cluster::may_read_input() const {
+  if (!started_ || input_ended_ || input_room_ == 0) return false;
+  return !isatty(0) || TerminalInput::in_foreground();
+}
+
+void Cluster::pass_input() {
+  std::array<char, 1 << 14> buffer;
+  const ssize_t bytes = read(0, buffer.data(), std::min(buffer.size(), input_room_));
+  if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  FrameStream& stream = machines_[placement_.machines[0]]->stream();
+  if (bytes <= 0) {
+    input_ended_ = true;
+    stream.send(FrameKind::input_end);
+  } else {
+    input_room_ -= static_cast<std::size_t>(bytes);
+    PacketWriter body;
+    body.text({buffer.data(), static_cast<std::size_t>(bytes)});
+    stream.send(FrameKind::input, body);
+  }
+  stream.write_some();
+}
+
+void Cluster::take_look() {
+  Questioned* const self = this;
+  const std::optional<std::string> page = hang_watch_.on_time({&self, 1});
+  if (!page) return;
+  error_.append(*page);
+  if (!timeout_ || Clock::now() < *timeout_) return;
+  timeout_.reset();
+  const std::string cause =
+      fmt::format("the job has not ended within {} s", options_.timeout_seconds);
+  fail(cause + "; ending " + plural(alive(), "rank"), timeout_status);
+  end_all();
+}
+
+std::string Cluster::where() const {
+  return plural(static_cast<int>(machines_.size()), "host");
+}
+
+void Cluster::ask_for_reports() {
+  using Kind = RankStatus::Kind;
+  statuses_.clear();
+  for (const RankState state : states_)
+    statuses_.push_back({state == RankState::starting  ? Kind::not_in_mpi
+                         : state == RankState::dead    ? Kind::ended
+                         : state == RankState::aborted ? Kind::aborted
+                         : state == RankState::running ? Kind::silent
+                                                       : Kind::finalized,
+                         {}});
+  for (const auto& machine : machines_)
+    machine->answered = false;
+  send_all(FrameKind::ask);
+}
+
+bool Cluster::all_have_answered() const {
+  return std::ranges::all_of(machines_, [](const auto& machine) {
+    return machine->answered || machine->done || machine->lost;
+  });
+}
+
+void Cluster::print_report() {
+  std::vector<std::string> texts;
+  for (auto& [rank, text] : reports_)
+    texts.push_back(text);
+  if (!texts.empty()) error_.append(boot::give_report(texts, ""));
+}
+
+void Cluster::flush() {
+  Deadline end;
+  if (failed_) end = Clock::now() + time_to_write;
+  while (out_.has_pending() || error_.has_pending()) {
+    if (end && Clock::now() >= *end) return;
+    std::array polled{pollfd{signals_, POLLIN, 0}, out_.polled(), error_.polled()};
+    poll(polled.data(), polled.size(), static_cast<int>(Head::beat_interval.count()));
+    out_.write_some();
+    error_.write_some();
+    take_signals();
+    if (interrupts_ > 0 && !end) end = Clock::now() + time_to_write;
+  }
+}
+
+} // namespace macadam::tools

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "tools/mpiexec/hang_report.h"
+
+#include <string>
+#include <vector>
+
+namespace macadam::tools {
+
+// Ranks of one job that can be asked what they wait for: those of this machine, or of all.
+class Questioned {
+ public:
+  [[nodiscard]] virtual int number() const = 0; // of the job
+  // "" for the first job, " of job 2 (spawned by rank 0)".
+  [[nodiscard]] virtual const std::string& of_job() const = 0;
+  // "host a", "2 hosts".
+  [[nodiscard]] virtual std::string where() const = 0;
+  virtual void ask_for_reports() = 0;
+  [[nodiscard]] virtual bool all_have_answered() const = 0;
+  // All ranks of the job, as they have answered or stand now.
+  [[nodiscard]] virtual std::vector<RankStatus> look() const = 0;
+  // ... and where those that are shown are in their programs, if that can be had. Takes seconds.
+  [[nodiscard]] virtual std::vector<RankStatus> look_with_stacks() const { return look(); }
+
+ protected:
+  ~Questioned() = default;
+};
+
+} // namespace macadam::tools

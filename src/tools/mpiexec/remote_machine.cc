@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/remote_machine.h"
+
+#include "boot/limits.h"
+#include "tools/mpiexec/proxy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sstream>
+#include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace macadam::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto time_to_end = 300ms; // of ssh, once its output has ended
+constexpr const char* default_shell = "ssh -x -o BatchMode=yes";
+
+std::string own_path() {
+  std::array<char, PATH_MAX> path{};
+  if (readlink("/proc/self/exe", path.data(), path.size() - 1) < 0)
+    throw std::runtime_error(fmt::format("reading /proc/self/exe: {}", std::strerror(errno)));
+  return path.data();
+}
+
+// A word as the shell of the other machine has to have it.
+std::string quoted(const std::string& word) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "/._-+=:,@%";
+  if (word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word)
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+struct Pipe {
+  Pipe() {
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw std::runtime_error(boot::explain_failure("making a pipe", errno));
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    for (const int end : ends)
+      if (end >= 0) close(end);
+  }
+  int take(std::size_t end) { return std::exchange(ends[end], -1); }
+
+  std::array<int, 2> ends{-1, -1};
+};
+
+// In the child. A terminal's signals are mpiexec's, which passes them on: so it has a session of
+// its own. ssh ends with mpiexec, even if the other machine does not answer; a proxy on this
+// machine sees the end of its input and ends in good order.
+[[noreturn]] void become(char** command, const sigset_t& mask, const Pipe& in, const Pipe& out,
+                         const Pipe& trouble, bool ends_with_us, pid_t parent) {
+  setsid();
+  if (ends_with_us) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+  }
+  dup2(in.ends[0], 0);
+  dup2(out.ends[1], 1);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execvp(command[0], command);
+  const int error = errno;
+  if (::write(trouble.ends[1], &error, sizeof error) < 0) _exit(126);
+  _exit(127);
+}
+
+} // namespace
+
+std::vector<std::string> remote_shell() {
+  const char* const text = std::getenv("MACADAM_SSH");
+  std::istringstream words(text != nullptr && *text != 0 ? text : default_shell);
+  std::vector<std::string> shell;
+  for (std::string word; words >> word;)
+    shell.push_back(word);
+  if (shell.empty()) throw std::runtime_error("MACADAM_SSH names no program");
+  return shell;
+}
+
+std::vector<std::string> RemoteMachine::command() const {
+  if (is_here_) return {own_path(), proxy_word};
+  std::vector<std::string> words = remote_shell();
+  words.push_back(name_);
+  words.push_back(quoted(own_path()));
+  words.emplace_back(proxy_word);
+  return words;
+}
+
+RemoteMachine::RemoteMachine(std::string name, bool is_here, const sigset_t& signal_mask)
+    : name_(std::move(name)), is_here_(is_here) {
+  std::vector<std::string> words = command();
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+
+  Pipe in, out, trouble;
+  const pid_t parent = getpid();
+  connection_ = fork();
+  if (connection_ < 0) throw std::runtime_error(boot::explain_failure("starting a process", errno));
+  if (connection_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
+  close(trouble.take(1));
+  int error = 0;
+  if (read(trouble.ends[0], &error, sizeof error) == ssize_t{sizeof error}) {
+    waitpid(connection_, nullptr, 0);
+    throw std::runtime_error(fmt::format(
+        "{}, which is to start ranks on host {}, cannot be run: {}; MACADAM_SSH names another "
+        "program, to be called with a host and a command",
+        words[0], name_, std::strerror(error)));
+  }
+  stream_ = std::make_unique<FrameStream>(out.take(0), in.take(1));
+}
+
+RemoteMachine::~RemoteMachine() {
+  stream_.reset();
+  if (connection_ <= 0 || ended_) return;
+  // The proxy has said that it is done, or does not answer. One on this machine ends by itself.
+  if (!is_here_) kill(connection_, SIGKILL);
+  const auto until = std::chrono::steady_clock::now() + 1s;
+  while (waitpid(connection_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(1ms);
+}
+
+std::string RemoteMachine::explain_loss() {
+  const auto until = std::chrono::steady_clock::now() + time_to_end;
+  for (int status = 0; !ended_ && std::chrono::steady_clock::now() < until;)
+    if (waitpid(connection_, &status, WNOHANG) == connection_)
+      ended_ = status;
+    else
+      std::this_thread::sleep_for(1ms);
+  const std::string shell = is_here_ ? "mpiexec's proxy" : remote_shell()[0];
+  std::string how = "has closed its output";
+  if (ended_ && WIFSIGNALED(*ended_))
+    how = fmt::format("was killed by signal {}", WTERMSIG(*ended_));
+  else if (ended_)
+    how = fmt::format("ended with status {}", WEXITSTATUS(*ended_));
+  if (hello) return fmt::format("the connection to host {} is lost: {} {}", name_, shell, how);
+  const int status = ended_ && WIFEXITED(*ended_) ? WEXITSTATUS(*ended_) : 0;
+  if (status == 126 || status == 127)
+    return fmt::format("{} cannot be run on host {} ({} {}): Macadam is at the same path on all "
+                       "machines of a job",
+                       own_path(), name_, shell, how);
+  return fmt::format("host {} cannot be reached: {} {}; \"{} {} true\" has to work without a "
+                     "question",
+                     name_, shell, how, fmt::format("{}", fmt::join(remote_shell(), " ")), name_);
+}
+
+} // namespace macadam::tools
