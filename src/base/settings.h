@@ -40,7 +40,6 @@ struct Settings {
   std::int64_t shm_hybrid = 256 << 10; // bytes
   CopyPath shm_copy = CopyPath::automatic;
   std::int64_t shm_queue = 256 << 10; // bytes of the shared receive queue
-  std::int64_t shm_ring = 256 << 10;  // bytes of one ring
   std::int64_t shm_rings = 8;         // rings a process gives at most
   std::string rdma_device;            // "name[:port[:gid index]]"; empty: the best
   ConnectMode rdma_connections = ConnectMode::on_demand;
@@ -53,7 +52,6 @@ struct Settings {
   std::int64_t rdma_window = 32;      // messages under way per connection: credit, ring
   std::int64_t rdma_queue_pairs = -1; // at most; -1: what the adapter has
   std::int64_t rdma_send_depth = 64;  // requests in the send queue of a connection
-  std::int64_t rdma_rnr_retries = 7;  // resends to a peer without receives posted; 7: for ever
   std::int64_t rdma_cache = 1 << 30;  // bytes that stay registered after their use
   std::string rdma_driver;            // bytes that the driver holds (net/rdma/model.h)
   std::int64_t tags_per_peer = 128;   // ordinals kept per peer
@@ -65,7 +63,9 @@ struct Settings {
   std::string trace;         // the folder to write it to; empty: none
 
   // No variable of users': tests take other values.
-  std::int64_t shm_ring_after = 16; // messages of a peer before it may get a ring
+  std::int64_t shm_ring = 256 << 10; // bytes of one ring
+  std::int64_t shm_ring_after = 16;  // messages of a peer before it may get a ring
+  std::int64_t rdma_rnr_retries = 7; // resends to a peer without receives, 0 to 6; 7: for ever
 };
 
 // The values of `report`: whether there is to be one, and whether in a file.

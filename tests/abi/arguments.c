@@ -119,12 +119,12 @@ static void types(void) {
          displacements, MPI_INT, &type);
   EXPECT(MPI_ERR_COUNT, "array_of_blocklengths[0] is -1", MPI_Type_indexed_c, 1, large, large,
          MPI_INT, &type);
-  EXPECT(MPI_ERR_TYPE, "array_of_types is MPI_DATATYPE_NULL", MPI_Type_create_struct, 2,
+  EXPECT(MPI_ERR_TYPE, "array_of_types[1] is MPI_DATATYPE_NULL", MPI_Type_create_struct, 2,
          displacements, bytes, parts, &type);
   EXPECT(MPI_ERR_ARG, "array_of_displacements is a null pointer", MPI_Type_create_hindexed_block, 1,
          1, no_memory, MPI_INT, &type);
   EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Get_count, no_memory, MPI_INT, &out);
-  EXPECT(MPI_ERR_TYPE, "sendtypes is MPI_DATATYPE_NULL", MPI_Alltoallw, data, displacements + 1,
+  EXPECT(MPI_ERR_TYPE, "sendtypes[0] is MPI_DATATYPE_NULL", MPI_Alltoallw, data, displacements + 1,
          displacements, parts + 1, data + 4, displacements + 1, displacements, parts,
          MPI_COMM_WORLD);
 }

@@ -286,7 +286,7 @@ class Installed(unittest.TestCase):
         commands = []
         for before, block in zip(blocks[::2], blocks[1::2]):
             lines = textwrap.dedent(block).splitlines()
-            name = re.search(r"^`([^`\n]+)`[^\n]*:\s*$", before.rstrip().rsplit("\n\n")[-1])
+            name = re.search(r"^`([^`\n]+)`[^\n]*:\s*$", before.strip().rsplit("\n\n")[-1])
             if name:
                 end = next((i for i, line in enumerate(lines) if line.startswith("$ ")), len(lines))
                 (folder / name[1]).write_text("\n".join(lines[:end]) + "\n")

@@ -62,7 +62,7 @@ class Info(Tool):
         self.assertIn(f"t from {self.file})", page)
         self.assertRegex(page, r"\nt MACADAM_SHM_EAGER +2K")
         self.assertRegex(page, r"\n\* MACADAM_SHM_HYBRID +256K")
-        self.assertRegex(page, r"\n  MACADAM_SHM_RING ")
+        self.assertRegex(page, r"\n  MACADAM_SHM_RINGS ")
         self.assertRegex(page, r"up to 2048 bytes +EAGER")
 
     def test_damaged_file(self):

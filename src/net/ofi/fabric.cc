@@ -134,7 +134,9 @@ void Fabric::open(const fi_info& info) {
                       address.empty() ? "" : " ", address);
   const auto check = [&](long error, const char* what) {
     if (error != 0)
-      base::fail(MPI_ERR_OTHER, "libfabric: {} gives no {}: {}", name_, what, text_of(error));
+      base::fail(MPI_ERR_OTHER,
+                 "libfabric: {} gives no {}: {}; FI_PROVIDER=tcp, say, chooses another provider",
+                 name_, what, text_of(error));
   };
   const int modes = info.domain_attr->mr_mode;
   limits_.inject = info.tx_attr->inject_size;

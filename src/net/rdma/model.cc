@@ -127,7 +127,6 @@ std::size_t hybrid_bytes(const base::Settings& settings, const DeviceLimits& lim
 
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                std::vector<std::string>& lowered, bool sleeps_elsewhere) {
-  require("MACADAM_RDMA_RNR_RETRIES", settings.rdma_rnr_retries, 0, 7);
   require("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);
   require("MACADAM_RDMA_SEND_DEPTH", settings.rdma_send_depth, 4, 1 << 15);
   require("MACADAM_RDMA_EAGER", settings.rdma_eager, 64, 1 << 20);

@@ -112,7 +112,7 @@ const char* text_of(WorkStatus status) {
   case WorkStatus::flushed:
     return "its queue pair has stopped";
   case WorkStatus::no_receiver:
-    return "it had no receive posted for longer than MACADAM_RDMA_RNR_RETRIES allow";
+    return "it had no receive posted for too long";
   case WorkStatus::no_answer:
     return "it does not answer: the process or the path to it is gone";
   case WorkStatus::refused:

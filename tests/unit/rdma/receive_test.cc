@@ -340,13 +340,13 @@ TEST(Shape, hybrid_goes_as_far_as_its_copy_costs_little) {
 
 TEST(Shape, what_no_device_allows_is_refused) {
   Settings settings = small_settings();
-  settings.rdma_rnr_retries = 8;
+  settings.rdma_window = 1;
   World world(1, settings);
   try {
     world.start();
     FAIL() << "no error";
   } catch (const base::Error& error) {
-    EXPECT_NE(error.text.find("MACADAM_RDMA_RNR_RETRIES is 8, needed 0 to 7"), std::string::npos)
+    EXPECT_NE(error.text.find("MACADAM_RDMA_WINDOW is 1, needed 2 to"), std::string::npos)
         << error.text;
   }
 }

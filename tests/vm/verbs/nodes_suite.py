@@ -20,7 +20,7 @@ import time
 
 # Programs under settings of shared memory say nothing about two networks; and on several machines MPI
 # does not start again after MPI_Finalize, which these two do.
-LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|all_large|all_hybrid|narrow)\."
+LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|all_large|all_hybrid|narrow|ofi)\."
                       r"|\.sessions\.(sessions|again)\.")
 
 
