@@ -52,7 +52,7 @@ bool OfiTransport::look_with_chores(Sink& sink) {
   const bool arming = arm_wanted_.exchange(false, std::memory_order_relaxed);
   const bool was_refused = std::exchange(refused_, false);
   bool moved = read_completions(sink);
-  if (!to_self_.empty()) moved |= deliver_to_self(sink);
+  if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!unpublished_.empty()) moved |= open_waiting(sink);
   retry_answers();
   if (was_refused) {
@@ -376,19 +376,6 @@ void OfiTransport::end_inquiry(Route& route, std::uint64_t id, const std::uint64
   }
   if (ok && inquiry.result != nullptr && value != nullptr) *inquiry.result = *value;
   sink.on_complete(inquiry.cookie, ok);
-}
-
-bool OfiTransport::deliver_to_self(Sink& sink) {
-  // Only what is there now: an answer to oneself waits for the next poll.
-  for (std::size_t count = to_self_.size(); count > 0; --count) {
-    const ToSelf item = std::move(to_self_.front());
-    to_self_.pop_front();
-    if (item.notification != 0)
-      sink.on_put(rank_, item.notification, item.put_bytes);
-    else
-      sink.on_message(rank_, item.message.data(), item.message.size());
-  }
-  return true;
 }
 
 // Those whose addresses were not published when they were first wanted.

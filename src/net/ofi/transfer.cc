@@ -96,7 +96,7 @@ Posted OfiTransport::put_notified(engine::Link& link, const void* local, RemoteM
   if (is_self(link)) [[unlikely]] {
     const Posted posted = put(link, local, target, bytes, cookie);
     if (posted != Posted::done) return posted;
-    to_self_.push_back({{}, notification, bytes});
+    to_self_.notify(notification, bytes);
     chores_ = true;
     return Posted::done;
   }

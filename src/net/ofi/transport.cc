@@ -286,10 +286,7 @@ Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t he
   const std::scoped_lock guard(lock_);
   if (is_self(link)) [[unlikely]] {
     chores_ = true;
-    std::vector<std::byte>& copy = to_self_.emplace_back().message;
-    copy.resize(header_bytes + payload_bytes);
-    base::copy(copy.data(), header, header_bytes);
-    base::copy(copy.data() + header_bytes, payload, payload_bytes);
+    to_self_.send(header, header_bytes, payload, payload_bytes);
     return Posted::done;
   }
   auto& route = static_cast<Route&>(link);

@@ -14,6 +14,7 @@
 #include "net/ofi/wire.h"
 #include "net/rdma/buffer_pool.h"
 #include "net/rdma/heap.h"
+#include "net/rdma/self_queue.h"
 
 #include <atomic>
 #include <cstdint>
@@ -182,12 +183,6 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
     rdma::Buffer* buffer = nullptr; // that it holds
     Transfer* transfer = nullptr;
   };
-  // A message to oneself, or the notification of a put.
-  struct ToSelf {
-    std::vector<std::byte> message;
-    std::uint32_t notification = 0;
-    std::size_t put_bytes = 0;
-  };
 
   // Attended
   [[nodiscard]] std::uint64_t polls() const noexcept override {
@@ -243,7 +238,6 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   bool send_answers(Route& route);
   void serve(Route& route, const wire::AtomicRequest& request);
   void end_inquiry(Route& route, std::uint64_t id, const std::uint64_t* value, bool ok, Sink& sink);
-  bool deliver_to_self(Sink& sink);
   bool open_waiting(Sink& sink);
   template <class Which>
   std::vector<Route*> routes_with(Which&& which) {
@@ -312,7 +306,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   std::vector<Route*> answering_;     // have answers, or owe credits
   std::vector<Operation*> unposted_;  // receives
   std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
-  std::deque<ToSelf> to_self_;        // messages and notifications
+  rdma::SelfQueue to_self_;           // messages and notifications
   std::uint64_t inquiries_ = 0;       // ever made
   Route self_;
   engine::Breakdown breakdown_;

@@ -51,7 +51,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   bool arrived =
       arrivals_ != nullptr ? poll_queue(*arrivals_, sink) : polls_rings_ && poll_rings(sink);
   if (++unseen_polls_ >= unseen_limit_ || arming || awaits_sends()) arrived |= poll_queues(sink);
-  if (!to_self_.empty()) moved |= deliver_to_self(sink);
+  if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
     while (!dead_.empty()) {
@@ -235,19 +235,6 @@ void RdmaTransport::retire(Connection& connection, std::uint32_t sequence, Sink&
   }
   while (!connection.unposted.empty() && post_fragments(connection.unposted.front())) {
   }
-}
-
-bool RdmaTransport::deliver_to_self(Sink& sink) {
-  // Only what is there now: an answer to oneself waits for the next poll.
-  for (std::size_t count = to_self_.size(); count > 0; --count) {
-    const ToSelf item = std::move(to_self_.front());
-    to_self_.pop_front();
-    if (item.notification != 0)
-      sink.on_put(rank_, item.notification, item.put_bytes);
-    else
-      sink.on_message(rank_, item.message.data(), item.message.size());
-  }
-  return true;
 }
 
 // What was owed or asked for in this poll: credits, closing, room for others.

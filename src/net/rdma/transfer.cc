@@ -77,7 +77,7 @@ Posted RdmaTransport::put_notified(engine::Link& link, const void* local, Remote
                                    std::uint32_t notification, bool /*exchange*/) noexcept try {
   if (is_self(link)) [[unlikely]] {
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
-    to_self_.push_back({{}, notification, bytes});
+    to_self_.notify(notification, bytes);
     chores_ = true;
     return Posted::done;
   }

@@ -156,10 +156,7 @@ Posted RdmaTransport::break_down() noexcept {
 
 Posted RdmaTransport::send_to_self(const void* header, std::size_t header_bytes,
                                    const void* payload, std::size_t payload_bytes) {
-  std::vector<std::byte> copy(header_bytes + payload_bytes);
-  base::copy(copy.data(), header, header_bytes);
-  base::copy(copy.data() + header_bytes, payload, payload_bytes);
-  to_self_.push_back({std::move(copy), 0, 0});
+  to_self_.send(header, header_bytes, payload, payload_bytes);
   chores_ = true;
   return Posted::done;
 }

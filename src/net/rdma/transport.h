@@ -17,6 +17,7 @@
 #include "net/rdma/model.h"
 #include "net/rdma/number_table.h"
 #include "net/rdma/receiver.h"
+#include "net/rdma/self_queue.h"
 
 #include <algorithm>
 #include <array>
@@ -145,13 +146,6 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   [[nodiscard]] InUse in_use() const;
 
  private:
-  // A message to oneself, or the notification of a put.
-  struct ToSelf {
-    std::vector<std::byte> message;
-    std::uint32_t notification = 0;
-    std::size_t put_bytes = 0;
-  };
-
   // EventSink: on the device's thread.
   void on_limit(SharedReceiveQueue&) noexcept override;
   void on_completions(CompletionQueue&) noexcept override;
@@ -200,7 +194,6 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
                Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
   void owe_credits(Connection& connection);
-  bool deliver_to_self(Sink& sink);
   [[nodiscard]] bool owes() const {
     return !owing_.empty() || !closing_.empty() || connector_->waiting() != 0;
   }
@@ -280,7 +273,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   // Something for poll() to do besides looking for arrivals: one of the next five, or a transfer.
   bool chores_ = false;
   std::deque<StateEvent> state_events_; // taken and not applied yet
-  std::deque<ToSelf> to_self_;          // messages and notifications
+  SelfQueue to_self_;                   // messages and notifications
   std::vector<Connection*> owing_;      // credits
   std::vector<Connection*> closing_;    // in Phase::closing
   std::vector<Connection*> rings_;      // open ones, if rings are polled
