@@ -54,8 +54,19 @@ Side destinations_of(const std::vector<Edge>& edges, int vertex) {
   return side;
 }
 
-// The neighbours that MPI tells, and each edge brings its own weight.
-std::pair<Side, Side> seen(MPI_Comm comm) {
+std::vector<std::pair<int, int>> sorted(const std::vector<int>& ranks,
+                                        const std::vector<int>& weights) {
+  std::vector<std::pair<int, int>> pairs;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    pairs.emplace_back(ranks[i], weights[i]);
+  std::ranges::sort(pairs);
+  return pairs;
+}
+
+// The neighbours that MPI tells, and each edge brings its own weight. `ordered`: parallel edges are
+// in one order at both of their ends, which MPI leaves open where others told of the edges: MPICH
+// lists them as they come.
+std::pair<Side, Side> seen(MPI_Comm comm, bool ordered) {
   Side in, out;
   int indegree = -1, outdegree = -1, weighted = -1;
   OK(MPI_Dist_graph_neighbors_count(comm, &indegree, &outdegree, &weighted));
@@ -67,11 +78,12 @@ std::pair<Side, Side> seen(MPI_Comm comm) {
   OK(MPI_Dist_graph_neighbors(comm, indegree, in.ranks.data(), in.weights.data(), outdegree,
                               out.ranks.data(), out.weights.data()));
   // One more than there are neighbours: MPICH 5.0 wants an address even where there are none.
-  std::vector<int> given = out.weights, got(in.weights.size() + 1, -1), expected = in.weights;
+  std::vector<int> given = out.weights, got(in.weights.size() + 1, -1);
   given.push_back(0);
-  expected.push_back(-1);
   OK(MPI_Neighbor_alltoall(given.data(), 1, MPI_INT, got.data(), 1, MPI_INT, comm));
-  CHECK(got == expected);
+  got.pop_back();
+  CHECK(sorted(in.ranks, got) == sorted(in.ranks, in.weights));
+  if (ordered) CHECK(got == in.weights);
   return {in, out};
 }
 
@@ -85,7 +97,7 @@ void adjacent() {
                                       MPI_INFO_NULL, 1, &comm));
     int vertex = -1;
     OK(MPI_Comm_rank(comm, &vertex));
-    const auto [sources, destinations] = seen(comm);
+    const auto [sources, destinations] = seen(comm, true);
     CHECK(sources == sources_of(edges, vertex));
     CHECK(destinations == destinations_of(edges, vertex));
     OK(MPI_Comm_free(&comm));
@@ -111,16 +123,10 @@ void told_by_others() {
                              &comm));
     int vertex = -1;
     OK(MPI_Comm_rank(comm, &vertex));
-    const auto sorted = [](const Side& side) {
-      std::vector<std::pair<int, int>> pairs;
-      for (std::size_t i = 0; i < side.ranks.size(); ++i)
-        pairs.emplace_back(side.ranks[i], side.weights[i]);
-      std::ranges::sort(pairs);
-      return pairs;
-    };
-    const auto [in, out] = seen(comm);
-    CHECK(sorted(in) == sorted(sources_of(edges, vertex)));
-    CHECK(sorted(out) == sorted(destinations_of(edges, vertex)));
+    const auto [in, out] = seen(comm, check::is_macadam());
+    const Side from = sources_of(edges, vertex), to = destinations_of(edges, vertex);
+    CHECK(sorted(in.ranks, in.weights) == sorted(from.ranks, from.weights));
+    CHECK(sorted(out.ranks, out.weights) == sorted(to.ranks, to.weights));
     OK(MPI_Comm_free(&comm));
   }
 }
