@@ -34,6 +34,29 @@ class Answer final : public boot::Pending<Result> {
   const std::function<Result(Question&)> what_;
 };
 
+// Of a spawn, whose job is ended if it is not kept.
+class SpawnAnswer final : public boot::Pending<boot::Spawned> {
+ public:
+  SpawnAnswer(Exchange& exchange, Asked asked)
+      : exchange_(exchange), asked_(asked),
+        answer_(std::move(asked), [](Question& its) { return std::move(its.spawned); }) {}
+  SpawnAnswer(const SpawnAnswer&) = delete;
+  SpawnAnswer& operator=(const SpawnAnswer&) = delete;
+  ~SpawnAnswer() override {
+    if (!kept_ && asked_->job >= 0) exchange_.end_job(asked_->job);
+  }
+
+  [[nodiscard]] bool done() noexcept override { return answer_.done(); }
+  boot::Spawned take() override { return answer_.take(); }
+  void keep() noexcept override { kept_ = true; }
+
+ private:
+  Exchange& exchange_;
+  const Asked asked_;
+  Answer<boot::Spawned> answer_;
+  bool kept_ = false;
+};
+
 class RankUniverse final : public boot::Universe {
  public:
   RankUniverse(Rank& rank, Exchange& exchange, std::optional<boot::Met> parent)
@@ -45,8 +68,7 @@ class RankUniverse final : public boot::Universe {
   [[nodiscard]] std::optional<boot::Met> parent() const override { return parent_; }
 
   boot::PendingResult<boot::Spawned> spawn(std::vector<boot::SpawnCommand> commands) override {
-    return answer<boot::Spawned>(exchange_.spawn(rank_, std::move(commands)),
-                                 [](Question& asked) { return std::move(asked.spawned); });
+    return std::make_unique<SpawnAnswer>(exchange_, exchange_.spawn(rank_, std::move(commands)));
   }
   std::string open_port() override { return exchange_.open_port(rank_); }
   void close_port(std::string_view port) override {
@@ -191,7 +213,8 @@ Asked Exchange::spawn(Rank& rank, std::vector<boot::SpawnCommand> commands) {
         asked.spawned.error_codes.push_back(i < *fits ? MPI_SUCCESS : MPI_ERR_SPAWN);
     }
     const boot::Met parent{ticket_of(rank.job()), static_cast<std::uint32_t>(rank.number()), 0};
-    asked.spawned.job = ticket_of(start_(commands, ranks, parent));
+    asked.job = start_(commands, ranks, parent);
+    asked.spawned.job = ticket_of(asked.job);
     asked.spawned.ranks = std::move(ranks);
   });
 }

@@ -29,6 +29,7 @@ class Exchange {
     std::string text;
     boot::Met met;         // of a meeting
     boot::Spawned spawned; // of a spawn
+    int job = -1;          // the same; -1: it has started none
     std::string port;      // of a look at a name; or that it waits at
     int socket = -1;       // of a join
   };
@@ -37,10 +38,14 @@ class Exchange {
   // Starts a job of commands; gives its number.
   using Start = std::function<int(const std::vector<boot::SpawnCommand>& commands,
                                   const std::vector<int>& ranks, const boot::Met& parent)>;
+  // Ends all its processes.
+  using End = std::function<void(int job)>;
 
   // `room`: how many processes may run at a time. `delay`: what an answer takes.
-  Exchange(Scheduler& scheduler, Time delay, Start start)
-      : scheduler_(scheduler), delay_(delay), start_(std::move(start)) {}
+  Exchange(Scheduler& scheduler, Time delay, Start start, End end)
+      : end_job(std::move(end)), scheduler_(scheduler), delay_(delay), start_(std::move(start)) {}
+
+  const End end_job;
 
   int room = 1 << 30;
   int running = 0; // processes, of all jobs

@@ -27,7 +27,8 @@ World::World(WorldOptions options)
       exchange_(scheduler_, from_ns(options_.model.address_lookup_ns),
                 [this](const auto& commands, const auto& ranks, const boot::Met& parent) {
                   return spawn(commands, ranks, parent);
-                }) {
+                },
+                [this](int job) { end(job); }) {
   exchange_.room = options_.room;
   exchange_.knows = [this](const std::string& program) {
     return options_.programs.contains(program);
@@ -77,6 +78,11 @@ int World::spawn(const std::vector<boot::SpawnCommand>& commands, const std::vec
              arguments = commands[i].arguments] { return program(number, arguments); });
   }
   return job;
+}
+
+void World::end(int job) {
+  for (const auto& rank : ranks_)
+    if (rank->job() == job) rank->kill_at(scheduler_.now());
 }
 
 World::~World() {

@@ -82,6 +82,7 @@ class World {
   int spawn(const std::vector<boot::SpawnCommand>& commands, const std::vector<int>& ranks,
             const boot::Met& parent);
   void start(int job, int number, int app_number, std::function<int()> body);
+  void end(int job);
   bool hung() const;
   void destroy_ended();
   [[nodiscard]] std::string hang_report();

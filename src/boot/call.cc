@@ -137,10 +137,14 @@ PacketReader Call::take() {
   return std::move(answer_);
 }
 
-void Call::confirm() const {
-  PacketWriter taken;
-  taken.value(AnswerHead{});
-  send_packet(socket_, taken.bytes());
+// Without memory for it the job is ended, as if the caller had.
+void Call::confirm() const noexcept {
+  try {
+    PacketWriter taken;
+    taken.value(AnswerHead{});
+    send_packet(socket_, taken.bytes());
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 } // namespace macadam::boot

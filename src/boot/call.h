@@ -36,8 +36,8 @@ class Call {
   // ... the descriptor that came with it, for the caller to close; -1: none.
   [[nodiscard]] bool has_descriptor() const { return descriptor_ >= 0; }
   int take_descriptor() { return std::exchange(descriptor_, -1); }
-  // Says that the answer has been taken.
-  void confirm() const;
+  // Says that the answer has been taken, and what it brings is wanted.
+  void confirm() const noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -71,6 +71,7 @@ class Called final : public Pending<Result> {
       : call_(std::move(whom), std::move(request), longest), read_(std::move(read)) {}
   [[nodiscard]] bool done() noexcept override { return call_.done(); }
   Result take() override { return read_(call_, call_.take()); }
+  void keep() noexcept override { call_.confirm(); }
 
  private:
   Call call_;

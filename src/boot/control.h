@@ -30,7 +30,7 @@ inline constexpr std::size_t longest_socket_name = 47;
 
 enum class Request : std::uint32_t {
   spawn,     // commands: Spawned, with the descriptor of the job's memory. The caller confirms that
-             // it has it; unconfirmed jobs are ended
+             // it has met it; unconfirmed jobs are ended
   open_port, // none: text
   close_port, // text
   accept,     // text: Met, with the descriptor of the other's job's memory if it is at hand

@@ -59,7 +59,6 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
                                              [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
                                                know_early(spawned.job, call);
-                                               call.confirm();
                                                return spawned;
                                              });
   });

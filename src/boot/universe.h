@@ -31,6 +31,8 @@ class Pending {
   [[nodiscard]] virtual bool done() noexcept = 0;
   // Once. Throws base::Error, with the class and the sentence, if it has failed.
   virtual Result take() = 0;
+  // What was taken is wanted: a job that was spawned is ended if this is destroyed before.
+  virtual void keep() noexcept {}
 };
 template <class Result>
 using PendingResult = std::unique_ptr<Pending<Result>>;
@@ -74,7 +76,8 @@ class Universe {
 
   // A job of these commands, as ranks of the same launcher. Done once every process was started or
   // could not be. Fails as a whole, with nothing left running, if a command cannot have any of its
-  // acceptable counts (MPI_ERR_SPAWN; the sentence says which limit or file).
+  // acceptable counts (MPI_ERR_SPAWN; the sentence says which limit or file). The caller keeps it
+  // once it has talked to the new processes.
   virtual PendingResult<Spawned> spawn(std::vector<SpawnCommand> commands) = 0;
 
   // A port, good until it is closed or the job ends; shorter than MPI_MAX_PORT_NAME.

@@ -2,10 +2,14 @@
 #pragma once
 
 #include "boot/universe.h"
+#include "engine/request.h"
 #include "engine/team.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <vector>
 
 namespace macadam::mpi {
 
@@ -18,6 +22,7 @@ struct KnownJob {
   engine::Rank first = 0;         // index of its rank 0, see boot::Processes
   std::uint32_t size = 0;
   std::uint64_t uses = 0; // its processes in the groups of this one
+  bool leaving = false;   // a thread is forgetting it
 
   [[nodiscard]] bool has(engine::Rank process) const { return process - first < size; }
 };
@@ -32,6 +37,21 @@ class Jobs {
   [[nodiscard]] KnownJob* of(engine::Rank process);
   void add(const KnownJob& job) { known_.push_back(job); }
   void erase(std::uint32_t number);
+  // The numbers of those that satisfy this.
+  template <class Wanted>
+  [[nodiscard]] std::vector<std::uint32_t> list(Wanted&& wanted) const {
+    std::vector<std::uint32_t> numbers;
+    for (const KnownJob& job : known_)
+      if (wanted(job)) numbers.push_back(job.job->number());
+    return numbers;
+  }
+
+  // What was on its way to leaders of other groups when this one gave up: they may still read it.
+  struct Unfinished {
+    engine::SendRequest* sent;
+    std::unique_ptr<std::byte[]> data;
+  };
+  std::vector<Unfinished> unfinished;
 
   // A group of these processes is made, or gone.
   void hold(const engine::RankMap& ranks) { count(ranks, +1); }

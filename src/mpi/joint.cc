@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -94,8 +95,13 @@ std::vector<Introduction> introductions_to(Process& self, const std::vector<std:
 
 // --- Messages that end, come what may ------------------------------------------------------------
 
-// MPI_SUCCESS, or the class of what has happened instead.
-int hear(Process& self, Rank from, const Envelope& envelope, void* data, std::size_t bytes,
+struct Heard {
+  int error = MPI_SUCCESS; // the class of what has happened instead
+  bool late = false;
+  bool empty = false; // a message without content, where one was expected
+};
+
+Heard hear(Process& self, Rank from, const Envelope& envelope, void* data, std::size_t bytes,
          std::optional<double> until = {}) {
   engine::Engine& engine = *self.instance->engine;
   const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
@@ -111,28 +117,53 @@ int hear(Process& self, Rank from, const Envelope& envelope, void* data, std::si
   }
   const engine::Status status = received->status;
   engine.release(received);
-  if (is_late && status.bytes != bytes) return MPI_ERR_PENDING;
-  if (status.error != MPI_SUCCESS) return status.error;
-  return status.bytes == bytes ? MPI_SUCCESS : MPI_ERR_INTERN;
+  if (is_late && status.cancelled) return {MPI_ERR_PENDING, true};
+  if (status.error != MPI_SUCCESS) return {status.error};
+  if (status.bytes == bytes) return {};
+  return {MPI_ERR_INTERN, false, status.bytes == 0};
 }
 
-// The two leaders swap data. Throws if the other one has ended, or is late.
+// In place of what the other leader expects next, wherever it is: this one has given up, and it
+// need not wait.
+void say_no_more(Process& self, const Route& route) {
+  if (route.owned) return;
+  engine::Engine& engine = *self.instance->engine;
+  const engine::Data nothing{nullptr, 0, &self.types[MPI_BYTE]};
+  try {
+    auto* const sent =
+        engine.send(engine.peer(route.other), route.out, nothing, engine::SendMode::standard);
+    if (sent != nullptr) engine.release(sent);
+  } catch (const std::exception&) { // it has ended
+  }
+}
+
+// The two leaders swap data. Throws if the other one has ended or given up, or is late.
 void swap(Process& self, const Route& route, const void* mine, std::size_t my_bytes, void* theirs,
-          std::size_t their_bytes) {
-  const engine::Data out{const_cast<void*>(mine), static_cast<MPI_Count>(my_bytes),
-                         &self.types[MPI_BYTE]};
+          std::size_t their_bytes, std::optional<double> until = {}) {
+  auto kept = std::make_unique<std::byte[]>(my_bytes); // should this one give up before it is read
+  base::copy(kept.get(), mine, my_bytes);
+  const engine::Data out{kept.get(), static_cast<MPI_Count>(my_bytes), &self.types[MPI_BYTE]};
   engine::Engine& engine = *self.instance->engine;
   auto* const sent =
       engine.send(engine.peer(route.other), route.out, out, engine::SendMode::standard);
-  const int error = hear(self, route.other, route.in, theirs, their_bytes, route.until);
+  const Heard heard = hear(self, route.other, route.in, theirs, their_bytes, until);
+  const int error = heard.error;
   if (sent != nullptr) {
     if (error == MPI_SUCCESS) self.instance->wait_until([&] { return sent->complete; });
-    engine.release(sent);
+    if (sent->complete)
+      engine.release(sent);
+    else
+      self.jobs.unfinished.push_back({sent, std::move(kept)});
   }
   if (error == MPI_SUCCESS) return;
   const ProcessName name = name_of(self, route.other);
-  if (error == MPI_ERR_PENDING)
-    base::fail(route.gone,
+  if (heard.empty)
+    base::fail(MPI_ERR_OTHER,
+               "rank {} of job {:#x}, which leads the other group, has given up: it had waited for "
+               "as long as its info key timeout says, or could not go on",
+               name.rank, name.job);
+  if (heard.late)
+    base::fail(route.owned ? route.gone : MPI_ERR_OTHER,
                "rank {} of job {:#x}, which leads the other group, has not answered in time (info "
                "key timeout)",
                name.rank, name.job);
@@ -157,7 +188,9 @@ Meeting talk(Process& self, const Communicator& local, const Route& route, Roste
   const Side side{self.runtime->processes().own_name(), local.size(),
                   static_cast<std::uint32_t>(jobs.size())};
   Meeting meeting;
-  swap(self, route, &side, sizeof side, &meeting.theirs, sizeof meeting.theirs);
+  // Once it has answered it is no longer late: it goes on by itself. What is given up later than
+  // this might have been heard and agreed to by the other side.
+  swap(self, route, &side, sizeof side, &meeting.theirs, sizeof meeting.theirs, route.until);
   const bool joint =
       jobs.size() > 1 || meeting.theirs.jobs > 1 || meeting.theirs.leader.job != side.leader.job;
   mine.context = self.instance->new_context(joint);
@@ -182,8 +215,7 @@ std::vector<Rank> known(Process& self, const Roster& roster) {
   for (const ProcessName& name : roster.names) {
     const auto found = self.runtime->processes().find(name);
     if (!found)
-      base::fail(MPI_ERR_INTERN, "rank {} of job {:#x} is of a job that this process does not know",
-                 name.rank, name.job);
+      base::fail(MPI_ERR_PROC_ABORTED, "rank {} of job {:#x} has ended", name.rank, name.job);
     list.push_back(*found);
   }
   return list;
@@ -198,7 +230,7 @@ void agree(Process& self, Communicator& local, int leader, const Route* route,
   const auto first = std::ranges::find_if(all, [](std::int32_t e) { return e != MPI_SUCCESS; });
   const std::int32_t ours = first != all.end() ? *first : MPI_SUCCESS;
   std::optional<base::Error> others;
-  if (route != nullptr) {
+  if (route != nullptr && !(route->owned && ours != MPI_SUCCESS)) {
     std::int32_t theirs = MPI_SUCCESS;
     try {
       swap(self, *route, &ours, sizeof ours, &theirs, sizeof theirs);
@@ -235,6 +267,7 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
       meeting = talk(self, local, *route, theirs);
     } catch (...) {
       error = base::caught("to make a communicator");
+      say_no_more(self, *route);
     }
   }
   share_error(self, local, leader, error);
@@ -496,7 +529,7 @@ void part_all(Process& self) {
 void forget(Process& self, const std::vector<std::uint32_t>& jobs) {
   for (const std::uint32_t number : jobs) {
     KnownJob* const job = self.jobs.find(number);
-    if (job == nullptr || job->uses != 0) continue;
+    if (job == nullptr || job->uses != 0 || std::exchange(job->leaving, true)) continue;
     const boot::Job* const gone = job->job;
     forget(self, *job);
     self.jobs.erase(number);
@@ -504,8 +537,22 @@ void forget(Process& self, const std::vector<std::uint32_t>& jobs) {
   }
 }
 
+void forget_ended(Process& self) {
+  engine::Engine& engine = *self.instance->engine;
+  std::erase_if(self.jobs.unfinished, [&](const Jobs::Unfinished& each) {
+    if (!each.sent->complete) return false;
+    engine.release(each.sent);
+    return true;
+  });
+  if (self.jobs.empty()) return;
+  forget(self, self.jobs.list([&](const KnownJob& job) {
+    return job.uses == 0 && has_ended(job) && !engine.is_used_for(job.first, job.size);
+  }));
+}
+
 // Handles of groups may be left, whose numbers are then nobody else's.
 void forget_all(Process& self) {
+  self.jobs.unfinished.clear();
   for (const std::uint32_t number : self.runtime->processes().others()) {
     const KnownJob* const job = self.jobs.find(number);
     if (job == nullptr || job->uses != 0) continue;

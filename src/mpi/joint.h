@@ -26,8 +26,10 @@ struct Route {
   engine::Rank other = 0;
   engine::Envelope out;
   engine::Envelope in;
-  std::optional<double> until;     // time of Transport::now() at which it stops waiting
+  // Time of Transport::now() at which it stops waiting for the other one to come.
+  std::optional<double> until;
   int gone = MPI_ERR_PROC_ABORTED; // the error if the other one has ended, or is late
+  bool owned = false; // the other job ends with this call if it fails: it need not be told why
 };
 
 // An intercommunicator of `local`'s ranks and those of another group, which does the same. `way` is
@@ -44,10 +46,14 @@ boot::Universe& universe_of(Process& self, int error_class);
 
 // Waits for the launcher, making progress.
 template <class Result>
-Result await(Process& self, boot::PendingResult<Result> pending) {
+Result await(Process& self, boot::Pending<Result>& pending) {
   constexpr unsigned look_us = 200;
-  self.instance->wait_until([&] { return pending->done(); }, look_us);
-  return pending->take();
+  self.instance->wait_until([&] { return pending.done(); }, look_us);
+  return pending.take();
+}
+template <class Result>
+Result await(Process& self, const boot::PendingResult<Result>& pending) {
+  return await(self, *pending);
 }
 
 // All of an intracommunicator throw the error of rank `root`, or none does.
@@ -72,6 +78,8 @@ std::vector<std::uint32_t> part(Process& self, Communicator& comm);
 void part_all(Process& self);
 // The communicator is gone, of which part() has given these.
 void forget(Process& self, const std::vector<std::uint32_t>& jobs);
+// Those that have ended, and that no communicator has: of meetings that failed, for instance.
+void forget_ended(Process& self);
 // An instance has ended.
 void forget_all(Process& self);
 
@@ -84,6 +92,7 @@ template <class Way>
 Communicator& join_groups(Process& self, Communicator& local, int leader, Way&& way) {
   std::optional<Route> route;
   std::optional<base::Error> error;
+  forget_ended(self);
   if (local.rank() == leader) {
     try {
       route = way();

@@ -80,13 +80,15 @@ void tell_codes(Process& self, Communicator& comm, int root, std::vector<int> co
 template <class MakeOrder>
 MPI_Comm spawn(Process& self, Communicator& comm, int root, int* error_codes, MakeOrder&& order) {
   check_intra(comm, "comm");
+  boot::PendingResult<boot::Spawned> asked; // until it is kept, the job ends with this
   boot::Spawned spawned;
   std::optional<base::Error> error;
   Patience patience(self, nullptr);
   if (comm.rank() == root) {
     try {
       std::vector<boot::SpawnCommand> commands = order(patience);
-      spawned = await(self, universe_of(self, MPI_ERR_SPAWN).spawn(std::move(commands)));
+      asked = universe_of(self, MPI_ERR_SPAWN).spawn(std::move(commands));
+      spawned = await(self, *asked);
     } catch (...) {
       error = base::caught("to start processes");
     }
@@ -94,11 +96,18 @@ MPI_Comm spawn(Process& self, Communicator& comm, int root, int* error_codes, Ma
   share_error(self, comm, root, error);
   tell_codes(self, comm, root, spawned.error_codes, error_codes);
   const auto way = [&] {
-    Route route = route_to(self, {spawned.job, 0, 0}, patience.until);
-    route.gone = MPI_ERR_SPAWN;
-    return route;
+    try {
+      Route route = route_to(self, {spawned.job, 0, 0}, patience.until);
+      route.gone = MPI_ERR_SPAWN;
+      route.owned = true;
+      return route;
+    } catch (const base::Error& refused) { // it has ended already, for instance
+      throw base::Error(MPI_ERR_SPAWN, refused.text);
+    }
   };
-  return join_groups(self, comm, root, way).handle();
+  const MPI_Comm made = join_groups(self, comm, root, way).handle();
+  if (asked) asked->keep();
+  return made;
 }
 
 } // namespace

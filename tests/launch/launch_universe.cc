@@ -43,7 +43,9 @@ template <class Result>
 Result wait(boot::PendingResult<Result> pending) {
   while (!pending->done())
     std::this_thread::sleep_for(200us);
-  return pending->take();
+  Result result = pending->take();
+  pending->keep();
+  return result;
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

@@ -256,12 +256,15 @@ class Alone(UniverseTest):
         process = self.start(spawn(2, "wait=30000"), "line=x", "fails=open", launcher=UNIVERSE,
                              stdin=subprocess.PIPE)
         self.wait_for_lines(process, 1)
-        servers = [int(e) for e in os.listdir("/proc") if e.isdigit() and self.is_server_of(e)]
-        self.assertEqual(len(servers), 1)
-        os.kill(servers[0], signal.SIGKILL)
+        # The watchdog is called so, too, until it has come to say who it is.
+        self.wait_for(lambda: len(self.servers()) == 1)
+        os.kill(self.servers()[0], signal.SIGKILL)
         out, error = process.communicate("\n", timeout=20)
         self.assertIn(f"{MPI_ERR_OTHER}: mpiexec cannot be reached", out)
         self.assertEqual(process.returncode, 0)
+
+    def servers(self):
+        return [int(e) for e in os.listdir("/proc") if e.isdigit() and self.is_server_of(e)]
 
     def is_server_of(self, pid):
         def read(name):

@@ -3,6 +3,8 @@
 // the standard allows; spawned jobs meet each other as `ports child`.
 #include "dynamic/talk.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 namespace {
@@ -74,6 +76,45 @@ void two_jobs() {
   OK(MPI_Close_port(port.c_str()));
 }
 
+// A socket between ranks 0 and 1, by a name that only they know.
+int socket_to_other() {
+  int name = getpid();
+  OK(MPI_Bcast(&name, 1, MPI_INT, 0, MPI_COMM_WORLD));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX; // and no file: the name begins with a zero
+  std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "join-test-%d", name);
+  const auto* const any = reinterpret_cast<const sockaddr*>(&address);
+  int connected = rank < 2 ? socket(AF_UNIX, SOCK_STREAM, 0) : -1;
+  const int listening = rank == 0 ? connected : -1;
+  if (rank == 0) CHECK(bind(listening, any, sizeof address) == 0 && listen(listening, 1) == 0);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  if (rank == 0) {
+    connected = accept(listening, nullptr, nullptr);
+    close(listening);
+  } else if (rank == 1) {
+    CHECK(connect(connected, any, sizeof address) == 0);
+  }
+  return connected;
+}
+
+// Two processes that have a socket in common, which is theirs again afterwards.
+void joined() {
+  if (size < 2) return;
+  const int connected = socket_to_other();
+  if (rank > 1) return;
+  for (int round = 0; round < 5; ++round) {
+    MPI_Comm inter = MPI_COMM_NULL;
+    OK(MPI_Comm_join(connected, &inter));
+    CHECK_EQUAL(remote_size_of(inter), 1);
+    talk(inter);
+    OK(MPI_Comm_disconnect(&inter));
+    char sent = 'a', received = '\0';
+    CHECK(write(connected, &sent, 1) == 1 && read(connected, &received, 1) == 1);
+    CHECK_EQUAL(received, sent);
+  }
+  close(connected);
+}
+
 int child(int argc, char** argv) {
   OK(MPI_Init(&argc, &argv));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
@@ -130,5 +171,8 @@ int main(int argc, char** argv) {
   if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) return 1;
   self = path;
   return check::run(argc, argv,
-                    {{"halves", halves}, {"two_jobs", two_jobs}, {"refusals", refusals}});
+                    {{"halves", halves},
+                     {"joined", joined},
+                     {"two_jobs", two_jobs},
+                     {"refusals", refusals}});
 }

@@ -113,6 +113,12 @@ int child(int rank, const Arguments& arguments) {
   return 0;
 }
 
+void talk_to_new_children() {
+  MPI_Comm down = spawn("child", 2, MPI_COMM_WORLD);
+  talk(down);
+  MPI_Comm_disconnect(&down);
+}
+
 TEST(Spawn, makes_an_intercommunicator_of_parents_and_children) {
   for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -325,6 +331,7 @@ TEST(Ports, part_from_messages_that_were_never_received) {
       MPI_Isend(data.data(), 300'000, MPI_CHAR, 0, 3, inter, &request);
       MPI_Request_free(&request);
       MPI_Comm_disconnect(&inter);
+      EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
       MPI_Finalize();
       return 0;
     }));
@@ -381,8 +388,110 @@ TEST(Ports, fail_in_time_where_nobody_comes) {
   }));
 }
 
-// --- Over shared memory
-// ---------------------------------------------------------------------------
+// Whenever one side gives up, also after the two have been brought together: the other one, which
+// would wait for ever, either hears of it or has not been met, and then they meet.
+TEST(Ports, tell_the_other_side_of_a_time_out) {
+  int told = 0;
+  for (const bool one_node : {false, true})
+    for (const int impatient : {0, 1})
+      for (double longest = 1e-6; longest < 2e-2; longest *= 1.3) {
+        SCOPED_TRACE("time-out " + std::to_string(longest));
+        WorldOptions options = jobs(2, 2, smooth(1));
+        options.one_node = one_node;
+        expect_finished(World(options).run([&](int rank) {
+          MPI_Init(nullptr, nullptr);
+          MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+          const std::string port = port_of_first("here");
+          // The one that is patient is there first.
+          if (job() == impatient) sim::Rank::current()->compute(1000 * sim::microsecond);
+          MPI_Info info = MPI_INFO_NULL;
+          if (job() == impatient) {
+            MPI_Info_create(&info);
+            MPI_Info_set(info, "timeout", std::to_string(longest).c_str());
+          }
+          MPI_Comm inter = MPI_COMM_NULL;
+          for (;;) {
+            const int code =
+                job() == 0 ? MPI_Comm_accept(port.c_str(), info, 0, MPI_COMM_WORLD, &inter)
+                           : MPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_WORLD, &inter);
+            if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+            if (code == MPI_SUCCESS) break;
+            char text[MPI_MAX_ERROR_STRING];
+            int length = 0;
+            MPI_Error_string(code, text, &length);
+            EXPECT_EQ(class_of(code), MPI_ERR_OTHER) << text;
+            if (job() != impatient && rank == 0) ++told;
+          }
+          talk(inter);
+          MPI_Comm_disconnect(&inter);
+          EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
+          MPI_Finalize();
+          return 0;
+        }));
+        if (HasFailure()) return;
+      }
+  EXPECT_GT(told, 0);
+}
+
+// The same of a spawn: children that were given up are ended, wherever they are.
+TEST(Spawn, ends_children_that_have_not_come_in_time) {
+  int given_up = 0, rounds = 0;
+  for (double longest = 1e-6; longest < 1e-1; longest *= 1.3, ++rounds) {
+    SCOPED_TRACE("time-out " + std::to_string(longest));
+    WorldOptions options = smooth(2);
+    options.programs["child"] = child;
+    expect_finished(World(options).run([&](int rank) {
+      MPI_Init(nullptr, nullptr);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+      MPI_Info info;
+      MPI_Info_create(&info);
+      MPI_Info_set(info, "timeout", std::to_string(longest).c_str());
+      MPI_Comm inter = MPI_COMM_NULL;
+      const int code = MPI_Comm_spawn("child", MPI_ARGV_NULL, 3, info, 0, MPI_COMM_WORLD, &inter,
+                                      MPI_ERRCODES_IGNORE);
+      MPI_Info_free(&info);
+      if (code == MPI_SUCCESS) {
+        talk(inter);
+        MPI_Comm_disconnect(&inter);
+      } else {
+        EXPECT_EQ(class_of(code), MPI_ERR_SPAWN);
+        if (rank == 0) ++given_up;
+      }
+      talk_to_new_children();
+      MPI_Finalize();
+      return 0;
+    }));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(given_up, 0);
+  EXPECT_LT(given_up, rounds);
+}
+
+// A process could not know so many jobs at a time.
+TEST(Spawn, forgets_jobs_that_end_without_coming) {
+  for (const bool one_node : {false, true}) {
+    WorldOptions options = smooth(2);
+    options.one_node = one_node;
+    options.programs["absent"] = [](int, const Arguments&) { return 0; };
+    options.programs["child"] = child;
+    expect_finished(World(options).run([](int) {
+      MPI_Init(nullptr, nullptr);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+      MPI_Comm inter = MPI_COMM_NULL;
+      for (int round = 0; round < 600; ++round) {
+        EXPECT_EQ(class_of(MPI_Comm_spawn("absent", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
+                                          MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE)),
+                  MPI_ERR_SPAWN);
+        EXPECT_LE(sim::Rank::current()->processes().others().size(), 1u);
+      }
+      talk_to_new_children();
+      MPI_Finalize();
+      return 0;
+    }));
+  }
+}
+
+// --- Over shared memory --------------------------------------------------------------------------
 
 // All jobs on one machine, whose processes lose their cores now and then for longer than anything
 // else takes.
