@@ -24,11 +24,12 @@ World::World(WorldOptions options)
                  options_.faults.shuffle ? Scheduler::Ties::shuffled : Scheduler::Ties::in_order),
       fabric_(scheduler_, options_.model, options_.faults, options_.seed),
       secrets_(scramble(options_.seed)),
-      exchange_(scheduler_, from_ns(options_.model.address_lookup_ns),
-                [this](const auto& commands, const auto& ranks, const boot::Met& parent) {
-                  return spawn(commands, ranks, parent);
-                },
-                [this](int job) { end(job); }) {
+      exchange_(
+          scheduler_, from_ns(options_.model.address_lookup_ns),
+          [this](const auto& commands, const auto& ranks, const boot::Met& parent) {
+            return spawn(commands, ranks, parent);
+          },
+          [this](int job) { end(job); }) {
   exchange_.room = options_.room;
   exchange_.knows = [this](const std::string& program) {
     return options_.programs.contains(program);

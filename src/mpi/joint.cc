@@ -102,7 +102,7 @@ struct Heard {
 };
 
 Heard hear(Process& self, Rank from, const Envelope& envelope, void* data, std::size_t bytes,
-         std::optional<double> until = {}) {
+           std::optional<double> until = {}) {
   engine::Engine& engine = *self.instance->engine;
   const engine::Data what{data, static_cast<MPI_Count>(bytes), &self.types[MPI_BYTE]};
   engine::ReceiveRequest* const received = engine.receive(&engine.peer(from), envelope, what);
@@ -268,6 +268,7 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
     } catch (...) {
       error = base::caught("to make a communicator");
       say_no_more(self, *route);
+      if (route->owned) error->error_class = route->gone; // wherever it has ended
     }
   }
   share_error(self, local, leader, error);
@@ -376,7 +377,11 @@ std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
 // none of these jobs' processes but members, and the program has no operation with them under way.
 // Such a one on this communicator there is none.
 bool is_last(Process& self, Communicator& comm) {
-  bool last = comm.references == 1;
+  std::uint32_t held = 1; // by the handle, and by sends that the program has freed
+  self.instance->engine->for_each_send([&](const engine::SendRequest& send) {
+    if (send.detached && send.continuation != nullptr && send.owner == &comm) ++held;
+  });
+  bool last = comm.references == held;
   std::unordered_map<const KnownJob*, std::uint64_t> members;
   std::unordered_set<Rank> all;
   for_each_foreign(self, comm, [&](const KnownJob& job, Rank rank, const Group& group) {

@@ -170,9 +170,7 @@ int main(int argc, char** argv) {
   char path[4096] = "";
   if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) return 1;
   self = path;
-  return check::run(argc, argv,
-                    {{"halves", halves},
-                     {"joined", joined},
-                     {"two_jobs", two_jobs},
-                     {"refusals", refusals}});
+  return check::run(
+      argc, argv,
+      {{"halves", halves}, {"joined", joined}, {"two_jobs", two_jobs}, {"refusals", refusals}});
 }

@@ -411,9 +411,9 @@ TEST(Ports, tell_the_other_side_of_a_time_out) {
           }
           MPI_Comm inter = MPI_COMM_NULL;
           for (;;) {
-            const int code =
-                job() == 0 ? MPI_Comm_accept(port.c_str(), info, 0, MPI_COMM_WORLD, &inter)
-                           : MPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_WORLD, &inter);
+            const int code = job() == 0
+                                 ? MPI_Comm_accept(port.c_str(), info, 0, MPI_COMM_WORLD, &inter)
+                                 : MPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_WORLD, &inter);
             if (info != MPI_INFO_NULL) MPI_Info_free(&info);
             if (code == MPI_SUCCESS) break;
             char text[MPI_MAX_ERROR_STRING];
