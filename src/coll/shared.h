@@ -46,7 +46,7 @@ struct Steps {
   // Data that go one way, in several steps if they are more than `least`, so that one is read while
   // the next is written.
   static Steps one_way(std::size_t total, std::size_t most, std::size_t least) {
-    constexpr std::size_t parts = 8;
+    constexpr std::size_t parts = 4;
     return {total, std::clamp((total + parts - 1) / parts, std::min(least, most), most)};
   }
   // Where all ranks write and read, none has time to be ahead: as few steps as can be.
