@@ -186,8 +186,8 @@ Task allreduce_in_chunks(Comm& comm, Position note, Data mine, Data result, cons
   }
 }
 
-// Two ranks: each writes all of its vector and combines all, which is one step less, and no more
-// work than to copy half of the sum to and fro.
+// Two ranks with not much: each writes all of its vector and combines all, which is one step less.
+constexpr std::size_t both_up_to = std::size_t{16} << 10;
 Task allreduce_by_both(Comm& comm, Position note, Data mine, Data result, const datatype::Op& op,
                        Steps steps) {
   Board& board = *comm.board;
@@ -238,7 +238,7 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
          [&](int from) -> const std::byte* { return board.data(notes, from, note); });
     board.pass(notes);
-  } else if (n == 2) {
+  } else if (n == 2 && bytes <= both_up_to) {
     co_await allreduce_by_both(comm, note, mine, result, op, steps);
   } else {
     co_await allreduce_in_chunks(comm, note, mine, result, op, steps);
