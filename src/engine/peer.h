@@ -108,8 +108,10 @@ struct Arriving {
 // A process we talk to; made at the first message to or from it.
 struct Peer : base::ListNode<Backlogged> {
   // Payload bytes up to which a message may take the short path, -1 when it is forbidden: not
-  // connected, a backlog, throttled. One compare covers all of it.
+  // connected, a backlog, throttled, MACADAM_CHECK. One compare covers all of it.
   std::int64_t short_limit = -1;
+  // The same of a receive: -1 with MACADAM_CHECK.
+  std::int64_t short_receive_limit = -1;
   Link* link = nullptr;
   Transport* transport = nullptr; // the network that reaches it, and what is best there:
   std::size_t eager = 0;          // payload bytes up to which EAGER is best,

@@ -118,6 +118,8 @@ class Window {
 
   // --- Access. The origin's memory may be used until the operation is complete locally.
 
+  // From now on direct() has nothing: the caller wants to see each access.
+  void close_short_way() { short_way_ = false; }
   // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
   // long way tells why or does it. `stores`: by plain stores, which a flush orders.
   [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes, bool stores) {
@@ -322,6 +324,7 @@ class Window {
   static constexpr unsigned flushes_before_look = 64;
 
   engine::Engine& engine_;
+  bool short_way_ = true;
   Waiting& waiting_;
   const engine::Team& team_;
   std::vector<Exposure> exposures_;
