@@ -101,7 +101,8 @@ Task flow(Comm& comm, std::uint64_t bytes, Steps steps, Write write, Read read) 
                                                  std::uint64_t needed) {
   base::fail(MPI_ERR_TRUNCATE,
              "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-             "that describe the same data",
+             "that describe the same data, and call the same collectives (MACADAM_CHECK=1 names "
+             "calls that differ)",
              from, sent, comm.rank(), needed);
 }
 

@@ -151,6 +151,18 @@ TEST(HangReport, SaysWhoHoldsALock) {
                        waits + "none of those that answer holds it, perhaps rank 1\n"));
 }
 
+TEST(HangReport, SaysWhoHasNotPostedOrCompleted) {
+  const std::string page = page_of(
+      {R"({"waiting_in": "MPI_Win_complete", "windows": [{"id": 5, "name": "window w", "holds": [],
+           "post_of": 1}]})",
+       R"({"waiting_in": "MPI_Win_wait", "windows": [{"id": 6, "name": "window v", "holds": [],
+           "complete_of": [0, 2]}]})",
+       "{}"});
+  EXPECT_TRUE(contains(page, "    rank 0 waits for rank 1: its MPI_Win_post on window w\n"));
+  EXPECT_TRUE(contains(page, "    rank 1 waits for rank 0: its MPI_Win_complete on window v\n"
+                             "    rank 1 waits for rank 2: its MPI_Win_complete on window v\n"));
+}
+
 TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
   RankStatus rank{Kind::answered, R"({"waiting_in": "MPI_Recv"})"};
   rank.stack = "main (a.c:7)";
