@@ -19,25 +19,30 @@ using engine::SendMode;
 
 namespace {
 
-// What cannot take the short path, as nothing can with MACADAM_CHECK. By value: the address of a
-// transfer would keep it in memory in whoever calls this.
-[[gnu::noinline]] Request* send_long(Process& self, Transfer transfer, SendMode mode) {
+// What cannot take the short path, as nothing can with MACADAM_CHECK. Not as a Transfer: that would
+// be written to memory by whoever calls this, before the short path is tried.
+[[gnu::noinline]] Request* send_long(Process& self, const void* buffer, MPI_Count count,
+                                     const Type& type, int dest, int tag, Communicator& comm,
+                                     SendMode mode, const Data* packed_from) {
+  const Data data = data_of(buffer, count, type);
   if (self.settings.check) [[unlikely]]
-    return start_checked_send(self, transfer, mode);
-  const Communicator& comm = transfer.comm;
+    return start_checked_send(self, {comm, dest, tag, data, packed_from}, mode);
   engine::Engine& engine = *self.instance->engine;
-  return engine.send(comm.peer(engine, transfer.rank),
-                     {comm.p2p.context, comm.p2p.rank, transfer.tag}, transfer.data, mode);
+  return engine.send(comm.peer(engine, dest), {comm.p2p.context, comm.p2p.rank, tag}, data, mode);
 }
 
-[[gnu::noinline]] Request* receive_long(Process& self, Transfer transfer) {
+[[gnu::noinline]] Request* receive_long(Process& self, void* buffer, MPI_Count count,
+                                        const Type& type, int source, int tag, Communicator& comm) {
+  const Data data = data_of(buffer, count, type);
   if (self.settings.check) [[unlikely]]
-    return start_checked_receive(self, transfer);
-  const Communicator& comm = transfer.comm;
+    return start_checked_receive(self, {comm, source, tag, data});
   engine::Engine& engine = *self.instance->engine;
-  engine::Peer* const peer =
-      transfer.rank == MPI_ANY_SOURCE ? nullptr : &comm.peer(engine, transfer.rank);
-  return engine.receive(peer, {comm.p2p.context, transfer.rank, transfer.tag}, transfer.data);
+  engine::Peer* const peer = source == MPI_ANY_SOURCE ? nullptr : &comm.peer(engine, source);
+  return engine.receive(peer, {comm.p2p.context, source, tag}, data);
+}
+[[gnu::always_inline]] inline Request* receive_long(Process& self, const Transfer& transfer) {
+  return receive_long(self, transfer.data.address, transfer.data.count, *transfer.data.type,
+                      transfer.rank, transfer.tag, transfer.comm);
 }
 
 // In every sending and receiving function, so that what the call names stays in registers.
@@ -58,7 +63,8 @@ namespace {
                                                       : SendMode::standard;
   if (engine.send_at_once(peer, envelope, transfer.data, mode)) [[likely]]
     return nullptr;
-  return send_long(self, transfer, mode);
+  return send_long(self, transfer.data.address, transfer.data.count, *transfer.data.type,
+                   transfer.rank, transfer.tag, transfer.comm, mode, transfer.packed_from);
 }
 
 // Null if the receive cannot take the short path.
@@ -106,7 +112,8 @@ namespace {
   wait(self, &started, status);
 }
 
-inline void send_and_wait(Process& self, const Transfer& transfer, SendForm form) {
+[[gnu::always_inline]] inline void send_and_wait(Process& self, const Transfer& transfer,
+                                                 SendForm form) {
   if (Request* request = begin_send(self, transfer, form)) [[unlikely]]
     wait_long(self, *request, transfer.comm, MPI_STATUS_IGNORE);
 }
@@ -148,7 +155,7 @@ void ssend(Process& self, const void* buf, MPI_Count count, const Type& type, in
 
 void rsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
            Communicator& comm) {
-  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::ready);
+  send(self, buf, count, type, dest, tag, comm);
 }
 
 void bsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
@@ -169,7 +176,7 @@ void issend(Process& self, const void* buf, MPI_Count count, const Type& type, i
 
 void irsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
             Communicator& comm, MPI_Request* request) {
-  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::ready, request);
+  isend(self, buf, count, type, dest, tag, comm, request);
 }
 
 void ibsend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
