@@ -136,6 +136,12 @@ class Engine final : public Sink {
     return &receive;
   }
 
+  // What send_at_once() and receive_short() have left. By value: the address of an envelope or of
+  // data would keep them in memory there.
+  SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
+                         SendMode mode);
+  ReceiveRequest* receive_long(Peer* peer, Envelope envelope, Data data);
+
   // The oldest message that would match, left where it is (Probe); null if none has come.
   [[nodiscard]] const Message* probe(const Envelope& wanted) const {
     return matcher_.find_unexpected(wanted);
@@ -351,8 +357,6 @@ class Engine final : public Sink {
   Deferred* defer(Peer& peer, Deferred::Type type) noexcept;
 
   // choose.cc: which protocol a message takes (Small & Yuan, Table 1)
-  SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
-                         SendMode mode);
   bool prepare(SendRequest& send, bool fits_eager);
   void unmake(SendRequest& send) noexcept;
 
@@ -497,9 +501,6 @@ class Engine final : public Sink {
   }
 
   // receive.cc
-  // By value, as everything that the short paths leave to others: the address of an envelope or
-  // of data would keep them in memory there.
-  ReceiveRequest* receive_long(Peer* peer, Envelope envelope, Data data);
   ReceiveRequest& make_receive(const Envelope& envelope, const Data& data, std::size_t bytes) {
     ReceiveRequest& receive = *receive_slab_.make();
     receive.envelope = envelope;

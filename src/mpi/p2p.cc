@@ -28,7 +28,8 @@ namespace {
   if (self.settings.check) [[unlikely]]
     return start_checked_send(self, {comm, dest, tag, data, packed_from}, mode);
   engine::Engine& engine = *self.instance->engine;
-  return engine.send(comm.peer(engine, dest), {comm.p2p.context, comm.p2p.rank, tag}, data, mode);
+  return engine.send_long(comm.peer(engine, dest), {comm.p2p.context, comm.p2p.rank, tag}, data,
+                          data.bytes(), mode);
 }
 
 [[gnu::noinline]] Request* receive_long(Process& self, void* buffer, MPI_Count count,
@@ -38,7 +39,7 @@ namespace {
     return start_checked_receive(self, {comm, source, tag, data});
   engine::Engine& engine = *self.instance->engine;
   engine::Peer* const peer = source == MPI_ANY_SOURCE ? nullptr : &comm.peer(engine, source);
-  return engine.receive(peer, {comm.p2p.context, source, tag}, data);
+  return engine.receive_long(peer, {comm.p2p.context, source, tag}, data);
 }
 [[gnu::always_inline]] inline Request* receive_long(Process& self, const Transfer& transfer) {
   return receive_long(self, transfer.data.address, transfer.data.count, *transfer.data.type,
