@@ -21,9 +21,9 @@ inline constexpr std::size_t chunk_head = 64;
 // gone through.
 struct PanelShape {
   std::size_t note_bytes = 17 * 64 - note_head; // with the head, whole lines
-  std::size_t chunk_bytes = std::size_t{32} << 10;
+  std::size_t chunk_bytes = std::size_t{64} << 10;
   std::uint32_t notes = 64; // powers of two, from 4 on
-  std::uint32_t chunks = 8;
+  std::uint32_t chunks = 4;
 
   static constexpr std::size_t front = 2 * 64;
   [[nodiscard]] std::size_t note_stride() const { return note_bytes + note_head; }

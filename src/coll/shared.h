@@ -41,14 +41,18 @@ class ByteStream {
   std::optional<datatype::PackCursor> walk_;
 };
 
-// How `total` units go in steps of at most `most`: in several, if they are more than `least`, so
-// that one is read while the next is written. None where there is nothing.
+// How `total` units go in steps of at most `most`. None where there is nothing.
 struct Steps {
-  Steps(std::size_t all, std::size_t most, std::size_t least) : total(all) {
-    constexpr std::size_t parts = 8;
-    each = std::max<std::size_t>(
-        std::clamp((total + parts - 1) / parts, std::min(least, most), most), 1);
-    count = static_cast<std::uint32_t>((total + each - 1) / each);
+  // Data that go one way, in several steps if they are more than `least`, so that one is read while
+  // the next is written.
+  static Steps one_way(std::size_t total, std::size_t most, std::size_t least) {
+    constexpr std::size_t parts = 4;
+    return {total, std::clamp((total + parts - 1) / parts, std::min(least, most), most)};
+  }
+  // Where all ranks write and read, none has time to be ahead: as few steps as can be.
+  static Steps both_ways(std::size_t total, std::size_t most) {
+    const std::size_t count = (total + most - 1) / most;
+    return {total, count > 0 ? (total + count - 1) / count : 0};
   }
   [[nodiscard]] std::size_t begin(std::uint32_t step) const { return std::min(total, step * each); }
   // Of those at step `step` in data of `length` units, which may be fewer than `total`.
@@ -61,27 +65,64 @@ struct Steps {
   std::size_t total;
   std::size_t each;
   std::uint32_t count;
+
+ private:
+  Steps(std::size_t all, std::size_t step)
+      : total(all), each(std::max<std::size_t>(step, 1)),
+        count(static_cast<std::uint32_t>((total + each - 1) / each)) {}
 };
 // Bytes that are worth a step of their own.
-inline constexpr std::size_t least_step = std::size_t{8} << 10;
+inline constexpr std::size_t least_step = std::size_t{16} << 10;
 
-// Long data of ranks that all give and take: write(step) fills this rank's chunk of a step, and
-// read(step) takes from the others', when all have written theirs. A rank writes as far ahead as
-// there is room, so one that shares its core does much in a turn; and reads as soon as it can.
+[[noreturn, gnu::cold]] inline void fail_unequal(const Comm& comm, int from, std::uint64_t sent,
+                                                 std::uint64_t needed) {
+  base::fail(MPI_ERR_TRUNCATE,
+             "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
+             "that describe the same data, and call the same collectives (MACADAM_CHECK=1 names "
+             "calls that differ)",
+             from, sent, comm.rank(), needed);
+}
+
+// All ranks must describe as much data as this one.
+inline void check_note(const Comm& comm, int from, Position note, std::uint64_t bytes) {
+  const std::uint64_t sent = comm.board->slot(comm.board->notes, from, note).bytes;
+  if (sent != bytes) [[unlikely]]
+    fail_unequal(comm, from, sent, bytes);
+}
+
+// All others have written their notes, and describe as much data as this rank, whose chunks follow.
+inline Task pass_notes(Comm& comm, Position note, std::uint64_t bytes) {
+  Board& board = *comm.board;
+  for (int distance = 1; distance < comm.size(); ++distance) {
+    const int from = (comm.rank() + distance) % comm.size();
+    co_await board.written(comm, board.notes, from, note);
+    check_note(comm, from, note, bytes);
+  }
+  board.pass(board.notes);
+}
+
+// Long data of ranks that all give and take, behind a note that is published: write(step) fills
+// this rank's chunk of a step, and read(step) takes from the others', when all have written theirs.
+// A rank writes as far ahead as there is room, even before it knows the others' notes, so one that
+// shares its core does much in a turn; and reads as soon as it can.
 template <class Write, class Read>
-Task flow(Comm& comm, std::uint64_t bytes, Steps steps, Write write, Read read) {
+Task flow(Comm& comm, Position note, std::uint64_t bytes, Steps steps, Write write, Read read) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
   const Position first = chunks.position;
   std::uint32_t wrote = 0;
+  const auto write_next = [&] {
+    if (wrote == steps.count || !board.find_room(chunks, first + wrote)) return false;
+    write(wrote, board.data(chunks, comm.rank(), first + wrote));
+    board.publish(chunks, first + wrote, bytes);
+    ++wrote;
+    return true;
+  };
+  while (write_next()) {
+  }
+  co_await pass_notes(comm, note, bytes);
   for (std::uint32_t step = 0; step < steps.count;) {
-    bool moved = false;
-    if (wrote < steps.count && board.find_room(chunks, first + wrote)) {
-      write(wrote, board.data(chunks, comm.rank(), first + wrote));
-      board.publish(chunks, first + wrote, bytes);
-      ++wrote;
-      moved = true;
-    }
+    bool moved = write_next();
     int behind = -1;
     while (step < wrote && (behind = board.not_written(chunks, first + step)) < 0) {
       read(step);
@@ -95,15 +136,6 @@ Task flow(Comm& comm, std::uint64_t bytes, Steps steps, Write write, Read read) 
     else
       co_await Board::make_room(comm, chunks, first + wrote);
   }
-}
-
-[[noreturn, gnu::cold]] inline void fail_unequal(const Comm& comm, int from, std::uint64_t sent,
-                                                 std::uint64_t needed) {
-  base::fail(MPI_ERR_TRUNCATE,
-             "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-             "that describe the same data, and call the same collectives (MACADAM_CHECK=1 names "
-             "calls that differ)",
-             from, sent, comm.rank(), needed);
 }
 
 } // namespace macadam::coll

@@ -48,14 +48,15 @@ Task bcast_shared(Comm& comm, Data data, int root) {
     const std::uint64_t sent = board.slot(notes, root, note).bytes;
     if (sent != bytes) [[unlikely]] {
       board.pass(notes);
-      if (sent > notes.room) board.pass(chunks, Steps(sent, chunks.room, least_step).count);
+      if (sent > notes.room)
+        board.pass(chunks, Steps::one_way(sent, chunks.room, least_step).count);
       turn.end();
       fail_unequal(comm, root, sent, bytes);
     }
     if (bytes <= notes.room) stream.write(0, board.data(notes, root, note), bytes);
   }
   board.pass(notes);
-  const Steps steps(bytes > notes.room ? bytes : 0, chunks.room, least_step);
+  const Steps steps = Steps::one_way(bytes > notes.room ? bytes : 0, chunks.room, least_step);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
     const Position at = chunks.position;
     if (gives) {
@@ -82,7 +83,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   const Position note = notes.position;
   const int n = comm.size();
   const bool takes = comm.rank() == root;
-  const Steps steps(bytes > notes.room ? bytes : 0, chunks.room, least_step);
+  const Steps steps = Steps::one_way(bytes > notes.room ? bytes : 0, chunks.room, least_step);
   if (!takes) {
     ByteStream stream(mine);
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
@@ -102,9 +103,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   for (int distance = 1; distance < n; ++distance) {
     const int from = (root + distance) % n;
     co_await board.written(comm, notes, from, note);
-    const std::uint64_t sent = board.slot(notes, from, note).bytes;
-    if (sent != bytes) [[unlikely]]
-      fail_unequal(comm, from, sent, bytes);
+    check_note(comm, from, note, bytes);
     if (steps.count == 0) ByteStream(all[from]).write(0, board.data(notes, from, note), bytes);
   }
   board.pass(notes);
@@ -134,8 +133,8 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
   const auto own = static_cast<std::size_t>(comm.rank());
   const bool gives = comm.rank() == root;
   const std::size_t total = bytes * static_cast<std::size_t>(n);
-  const Steps steps(total > notes.room ? bytes : 0, room_for_each(board, n),
-                    least_step / static_cast<std::size_t>(n));
+  const Steps steps = Steps::one_way(total > notes.room ? bytes : 0, room_for_each(board, n),
+                                     least_step / static_cast<std::size_t>(n));
   const auto write_all = [&](std::byte* to, std::size_t first, std::size_t count,
                              std::size_t stride) {
     for (int rank = 0; rank < n; ++rank)
@@ -148,9 +147,7 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
     board.publish(notes, note, bytes);
   } else {
     co_await board.written(comm, notes, root, note);
-    const std::uint64_t sent = board.slot(notes, root, note).bytes;
-    if (sent != bytes) [[unlikely]]
-      fail_unequal(comm, root, sent, bytes);
+    check_note(comm, root, note, bytes);
     if (steps.count == 0)
       ByteStream(mine).write(0, board.data(notes, root, note) + own * bytes, bytes);
   }
@@ -185,18 +182,17 @@ Task exchange_shared(Comm& comm, std::uint64_t bytes, Steps steps, Write write, 
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) write(0, board.data(notes, rank, note));
   board.publish(notes, note, bytes);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (rank + distance) % n;
-    co_await board.written(comm, notes, from, note);
-    const std::uint64_t sent = board.slot(notes, from, note).bytes;
-    if (sent != bytes) [[unlikely]]
-      fail_unequal(comm, from, sent, bytes);
-    if (steps.count == 0) read(0, from, board.data(notes, from, note));
-  }
-  board.pass(notes);
-  if (steps.count > 0) {
+  if (steps.count == 0) {
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (rank + distance) % n;
+      co_await board.written(comm, notes, from, note);
+      check_note(comm, from, note, bytes);
+      read(0, from, board.data(notes, from, note));
+    }
+    board.pass(notes);
+  } else {
     const Position first = board.chunks.position;
-    co_await flow(comm, bytes, steps, write, [&](std::uint32_t step) {
+    co_await flow(comm, note, bytes, steps, write, [&](std::uint32_t step) {
       for (int distance = 1; distance < n; ++distance) {
         const int from = (rank + distance) % n;
         read(step, from, board.data(board.chunks, from, first + step));
@@ -217,8 +213,8 @@ Task allgather_shared(Comm& comm, Blocks all) {
   }
   if (longest == 0) co_return;
   const Data mine = all[comm.rank()];
-  const Steps steps(longest > comm.board->notes.room ? longest : 0, comm.board->chunks.room,
-                    least_step);
+  const Steps steps =
+      Steps::both_ways(longest > comm.board->notes.room ? longest : 0, comm.board->chunks.room);
   const std::size_t one = steps.count == 0 ? longest : steps.each;
   const auto part = [=](std::uint32_t step, const Data& block) {
     const std::size_t first = step * one;
@@ -242,8 +238,8 @@ Task alltoall_shared(Comm& comm, Blocks out, Blocks in) {
   const std::size_t bytes = in[0].bytes();
   if (bytes == 0) co_return;
   const std::size_t total = bytes * static_cast<std::size_t>(n);
-  const Steps steps(total > comm.board->notes.room ? bytes : 0, room_for_each(*comm.board, n),
-                    least_step / static_cast<std::size_t>(n));
+  const Steps steps =
+      Steps::both_ways(total > comm.board->notes.room ? bytes : 0, room_for_each(*comm.board, n));
   const std::size_t one = steps.count == 0 ? bytes : steps.each;
   const auto part = [=](std::uint32_t step) { return std::min(one, bytes - step * one); };
   const auto own = static_cast<std::size_t>(comm.rank());

@@ -8,8 +8,8 @@
 namespace macadam::coll {
 namespace {
 
-// Combines `count` elements that `part(rank)` points to on each of n ranks. Of the parts, `sum` may
-// be the last rank's only. In blocks that stay in the nearest cache between the operands.
+// Combines `count` elements that `part(rank)` points to on each of n > 1 ranks. Of the parts, `sum`
+// may be the last rank's only. In blocks that stay in the nearest cache between the operands.
 template <class Part>
 void fold(const datatype::Op& op, const datatype::Type& type, int n, std::byte* sum,
           std::size_t count, Part&& part) {
@@ -19,9 +19,9 @@ void fold(const datatype::Op& op, const datatype::Type& type, int n, std::byte* 
   for (std::size_t first = 0; first < count; first += block) {
     const std::size_t elements = std::min(block, count - first);
     const std::size_t at = first * size;
-    const std::byte* const last = part(n - 1);
-    if (last != sum) base::copy(sum + at, last + at, elements * size);
-    for (int rank = n - 2; rank >= 0; --rank)
+    op.combine(part(n - 2) + at, part(n - 1) + at, sum + at, static_cast<MPI_Count>(elements),
+               type);
+    for (int rank = n - 3; rank >= 0; --rank)
       op.apply(part(rank) + at, sum + at, static_cast<MPI_Count>(elements), type);
   }
 }
@@ -32,12 +32,9 @@ std::size_t size_of(const Data& data) {
 std::byte* element(const Data& data, std::size_t i) {
   return static_cast<std::byte*>(data.address) + i * size_of(data);
 }
-// Elements go in steps.
-Steps steps_of(const Board& board, const Data& vector, std::size_t most_bytes) {
-  const std::size_t size = size_of(vector);
-  const auto count = static_cast<std::size_t>(vector.count);
-  return {count * size > board.notes.room ? count : 0, most_bytes / size,
-          std::max<std::size_t>(least_step / size, 1)};
+// Elements that go in chunks; none if the vector is in the notes.
+std::size_t long_count(const Board& board, const Data& vector) {
+  return vector.bytes() > board.notes.room ? static_cast<std::size_t>(vector.count) : 0;
 }
 
 } // namespace
@@ -59,8 +56,9 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   const int n = comm.size();
   const int rank = comm.rank();
   const Position note = notes.position;
-  const Steps steps = steps_of(board, mine, chunks.room);
   const std::size_t size = size_of(mine);
+  const Steps steps = Steps::one_way(long_count(board, mine), chunks.room / size,
+                                     std::max<std::size_t>(least_step / size, 1));
   // The root's own data are in its panel, too, where the result takes their place.
   const bool writes = rank != root || mine.address == result.address;
   if (writes) {
@@ -72,9 +70,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
     for (int distance = 1; distance < n; ++distance) {
       const int from = (root + distance) % n;
       co_await board.written(comm, notes, from, note);
-      const std::uint64_t sent = board.slot(notes, from, note).bytes;
-      if (sent != bytes) [[unlikely]]
-        fail_unequal(comm, from, sent, bytes);
+      check_note(comm, from, note, bytes);
     }
     if (steps.count == 0)
       fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
@@ -107,15 +103,19 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
 
 namespace {
 
-// A vector in a chunk at a time: each rank writes the pieces of the others, combines its own piece
-// of all, over what would be its own in its panel, and reads the others' pieces.
-Task allreduce_in_chunks(Comm& comm, Data mine, Data result, const datatype::Op& op, Steps steps) {
+// A vector in a chunk at a time: each rank writes its pieces, combines one piece of all, writes
+// that to where its own piece was in its panel, and reads the others' pieces. What is computed is
+// computed in memory of its own: stores one by one to lines that others hold take four times as
+// long as a copy.
+Task allreduce_in_chunks(Comm& comm, Position note, Data mine, Data result, const datatype::Op& op,
+                         Steps steps) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
   const int n = comm.size();
   const int rank = comm.rank();
   const std::size_t size = size_of(mine);
   const Position first = chunks.position;
+  const bool in_place = mine.address == result.address;
   const auto pieces = [&](std::uint32_t step) {
     return Pieces{static_cast<MPI_Count>(steps.units(step)), n};
   };
@@ -123,26 +123,28 @@ Task allreduce_in_chunks(Comm& comm, Data mine, Data result, const datatype::Op&
     return static_cast<std::size_t>(of.begin(piece));
   };
   const auto write = [&](std::uint32_t step) {
+    if (step == steps.count || !board.find_room(chunks, first + step)) return false;
     std::byte* const to = board.data(chunks, rank, first + step);
-    const Pieces of = pieces(step);
     const std::byte* const from = element(mine, steps.begin(step));
-    const std::size_t own = begin(of, rank) * size;
-    const std::size_t behind = begin(of, rank + 1) * size;
+    const Pieces of = pieces(step);
+    const std::size_t own = in_place ? 0 : begin(of, rank) * size;
+    const std::size_t behind = in_place ? 0 : begin(of, rank + 1) * size;
     base::copy(to, from, own);
     base::copy(to + behind, from + behind, steps.units(step) * size - behind);
     board.publish(chunks, first + step, mine.bytes());
+    return true;
   };
   const auto combine = [&](std::uint32_t step) {
     const Pieces of = pieces(step);
     const std::size_t own = begin(of, rank);
     const std::size_t count = begin(of, rank + 1) - own;
-    std::byte* const sum = board.data(chunks, rank, first + step) + own * size;
+    std::byte* const sum = element(result, steps.begin(step) + own);
     fold(op, *mine.type, n, sum, count, [&](int from) -> const std::byte* {
-      return from == rank ? element(mine, steps.begin(step) + own)
-                          : board.data(chunks, from, first + step) + own * size;
+      return from == rank && !in_place ? element(mine, steps.begin(step) + own)
+                                       : board.data(chunks, from, first + step) + own * size;
     });
+    base::copy(board.data(chunks, rank, first + step) + own * size, sum, count * size);
     board.publish_combined(chunks, first + step);
-    base::copy(element(result, steps.begin(step) + own), sum, count * size);
   };
   const auto read = [&](std::uint32_t step) {
     const Pieces of = pieces(step);
@@ -157,12 +159,12 @@ Task allreduce_in_chunks(Comm& comm, Data mine, Data result, const datatype::Op&
   // As flow() with a step more.
   std::uint32_t wrote = 0;
   std::uint32_t summed = 0;
+  while (write(wrote))
+    ++wrote;
+  co_await pass_notes(comm, note, mine.bytes());
   for (std::uint32_t step = 0; step < steps.count;) {
-    bool moved = false;
-    if (wrote < steps.count && board.find_room(chunks, first + wrote)) {
-      write(wrote++);
-      moved = true;
-    }
+    bool moved = write(wrote);
+    if (moved) ++wrote;
     int unwritten = -1;
     while (summed < wrote && (unwritten = board.not_written(chunks, first + summed)) < 0) {
       combine(summed++);
@@ -184,9 +186,10 @@ Task allreduce_in_chunks(Comm& comm, Data mine, Data result, const datatype::Op&
   }
 }
 
-// Two ranks: each writes all of its vector and combines all, which is one step less, and no more
-// work than to copy half of the sum to and fro.
-Task allreduce_by_both(Comm& comm, Data mine, Data result, const datatype::Op& op, Steps steps) {
+// Two ranks with not much: each writes all of its vector and combines all, which is one step less.
+constexpr std::size_t both_up_to = std::size_t{16} << 10;
+Task allreduce_by_both(Comm& comm, Position note, Data mine, Data result, const datatype::Op& op,
+                       Steps steps) {
   Board& board = *comm.board;
   const SlotRing& chunks = board.chunks;
   const int rank = comm.rank();
@@ -194,7 +197,7 @@ Task allreduce_by_both(Comm& comm, Data mine, Data result, const datatype::Op& o
   const Position first = chunks.position;
   const bool in_place = mine.address == result.address;
   co_await flow(
-      comm, mine.bytes(), steps,
+      comm, note, mine.bytes(), steps,
       [&](std::uint32_t step, std::byte* to) {
         base::copy(to, element(mine, steps.begin(step)), steps.units(step) * size);
       },
@@ -222,26 +225,23 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   const int n = comm.size();
   const int rank = comm.rank();
   const Position note = notes.position;
-  const Steps steps = steps_of(board, mine, board.chunks.room);
+  const Steps steps = Steps::both_ways(long_count(board, mine), board.chunks.room / size_of(mine));
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
   board.publish(notes, note, bytes);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (rank + distance) % n;
-    co_await board.written(comm, notes, from, note);
-    const std::uint64_t sent = board.slot(notes, from, note).bytes;
-    if (sent != bytes) [[unlikely]]
-      fail_unequal(comm, from, sent, bytes);
-  }
-  if (steps.count == 0)
+  if (steps.count == 0) {
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (rank + distance) % n;
+      co_await board.written(comm, notes, from, note);
+      check_note(comm, from, note, bytes);
+    }
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
          [&](int from) -> const std::byte* { return board.data(notes, from, note); });
-  board.pass(notes);
-  if (steps.count > 0) {
-    if (n == 2)
-      co_await allreduce_by_both(comm, mine, result, op, steps);
-    else
-      co_await allreduce_in_chunks(comm, mine, result, op, steps);
+    board.pass(notes);
+  } else if (n == 2 && bytes <= both_up_to) {
+    co_await allreduce_by_both(comm, note, mine, result, op, steps);
+  } else {
+    co_await allreduce_in_chunks(comm, note, mine, result, op, steps);
   }
   turn.end();
 }
@@ -271,32 +271,32 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   }
   const bool is_short = bytes <= notes.room;
   const std::size_t most = chunks.room / size / static_cast<std::size_t>(n);
-  const Steps steps(is_short ? 0 : longest, most,
-                    std::max<std::size_t>(least_step / size / static_cast<std::size_t>(n), 1));
+  const Steps steps = Steps::both_ways(longest, most);
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (is_short) base::copy(board.data(notes, rank, note), mine.address, bytes);
   board.publish(notes, note, bytes);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (rank + distance) % n;
-    co_await board.written(comm, notes, from, note);
-    const std::uint64_t sent = board.slot(notes, from, note).bytes;
-    if (sent != bytes) [[unlikely]]
-      fail_unequal(comm, from, sent, bytes);
-  }
-  if (is_short)
+  if (is_short) {
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (rank + distance) % n;
+      co_await board.written(comm, notes, from, note);
+      check_note(comm, from, note, bytes);
+    }
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(result.count),
          [&](int from) -> const std::byte* {
            return board.data(notes, from, note) + own_begin * size;
          });
-  board.pass(notes);
+    board.pass(notes);
+    turn.end();
+    co_return;
+  }
 
   // In place, the result lies over what is still to be written.
   const auto* const result_at = static_cast<const std::byte*>(result.address);
   const bool overlaps = result_at >= element(mine, 0) && result_at < element(mine, 0) + bytes;
-  Scratch sums(comm, *mine.type, overlaps && !is_short ? result.count : 0);
+  Scratch sums(comm, *mine.type, overlaps ? result.count : 0);
   const Data sum = overlaps ? sums.data() : result;
   co_await flow(
-      comm, bytes, steps,
+      comm, note, bytes, steps,
       [&](std::uint32_t step, std::byte* to) {
         std::size_t begin = 0;
         for (int i = 0; i < n; ++i) {
@@ -316,7 +316,7 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
                                     static_cast<std::size_t>(rank) * steps.each * size;
         });
       });
-  if (overlaps && !is_short) copy(sum, result);
+  if (overlaps) copy(sum, result);
   turn.end();
 }
 

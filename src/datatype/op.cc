@@ -110,21 +110,22 @@ Op::Op(MPI_User_function_c* function, bool commutative, Guard guard)
     : base::Object(base::ObjectKind::op), name_("a user operation"), commutative_(commutative),
       function_c_(function), guard_(guard) {}
 
-void Op::apply(const void* in, void* inout, MPI_Count count, const Type& type) const {
-  if (function_) return call_user<int>(function_, guard_, in, inout, count, type);
-  if (function_c_) return call_user<MPI_Count>(function_c_, guard_, in, inout, count, type);
-  if (accumulate_only_) {
-    check(type);
-    if (handle() == MPI_REPLACE) {
-      base::copy(inout, in, static_cast<std::size_t>(count * type.extent()));
-    }
+void Op::combine(const void* left, const void* right, void* out, MPI_Count count,
+                 const Type& type) const {
+  const auto bytes = static_cast<std::size_t>(count * type.extent());
+  if (predefined() && !accumulate_only_) {
+    const Kernel all = kernel(type);
+    if (!all) [[unlikely]]
+      check(type);
+    all(left, right, out, static_cast<std::size_t>(count));
+    base::touched(bytes);
     return;
   }
-  const Kernel combine = kernel(type);
-  if (!combine) [[unlikely]]
-    check(type);
-  combine(in, inout, static_cast<std::size_t>(count));
-  base::touched(static_cast<std::size_t>(count * type.extent()));
+  if (out != right) base::copy(out, right, bytes);
+  if (function_) return call_user<int>(function_, guard_, left, out, count, type);
+  if (function_c_) return call_user<MPI_Count>(function_c_, guard_, left, out, count, type);
+  check(type);
+  if (handle() == MPI_REPLACE) base::copy(out, left, bytes);
 }
 
 Kernel Op::kernel(const Type& type) const {

@@ -14,8 +14,9 @@
 
 namespace macadam::datatype {
 
-// Combines `count` contiguous elements: inout[i] = in[i] op inout[i]. The arrays never overlap.
-using Kernel = void (*)(const void* in, void* inout, std::size_t count);
+// Combines `count` contiguous elements: out[i] = left[i] op right[i]. `out` may be `right`;
+// otherwise the arrays never overlap.
+using Kernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
 using KernelTable = std::array<Kernel, static_cast<std::size_t>(Storage::count_)>;
 
 // A reduction operation, predefined or the user's. Made with `new`; the mpi layer counts it.
@@ -28,7 +29,13 @@ class Op final : public base::Object {
 
   // inout[i] = in[i] op inout[i] for `count` elements of `type`, one extent apart.
   // The two buffers must not overlap and must be aligned as the type asks. Throws as check() does.
-  void apply(const void* in, void* inout, MPI_Count count, const Type& type) const;
+  void apply(const void* in, void* inout, MPI_Count count, const Type& type) const {
+    combine(in, inout, inout, count, type);
+  }
+  // out[i] = left[i] op right[i], likewise; `out` may be `right`. Of a type with gaps, where `out`
+  // is not `right`, the gaps are copied too.
+  void combine(const void* left, const void* right, void* out, MPI_Count count,
+               const Type& type) const;
 
   // Throws MPI_ERR_OP, naming both, unless apply() can be used with `type`.
   void check(const Type& type) const;

@@ -134,11 +134,13 @@ struct MaxLocation {
 };
 
 template <class Operation, class T>
-void combine_all(const void* in, void* inout, std::size_t count) {
-  const auto* __restrict left = static_cast<const T*>(in);
-  auto* __restrict right = static_cast<T*>(inout);
+void combine_all(const void* left, const void* right, void* out, std::size_t count) {
+  const auto* const lefts = static_cast<const T*>(left);
+  const auto* const rights = static_cast<const T*>(right);
+  auto* const results = static_cast<T*>(out);
+#pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i)
-    right[i] = Operation::combine(left[i], right[i]);
+    results[i] = Operation::combine(lefts[i], rights[i]);
 }
 
 // The loop for one C++ type, or null if the operation makes no sense of it.

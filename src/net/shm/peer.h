@@ -4,7 +4,6 @@
 #include "net/shm/bulk/chunks.h"
 #include "net/shm/messages/pair_channel.h"
 #include "net/shm/messages/shared_queue.h"
-#include "net/shm/policy/copy_policy.h"
 #include "net/shm/segment.h"
 
 #include <cstdint>
@@ -36,6 +35,7 @@ struct Peer final : engine::Link {
   SharedQueueWriter queue;
   std::uint32_t seat = 0;           // ours in its segment
   Mappings mappings;                // of its memory; not for the process itself
+  std::uint32_t vain_streams = 0;   // that were cut, one after the other
   std::uint32_t vain_graces = 0;    // in which it did not begin to wait (stream.cc)
   std::uint32_t puts_under_way = 0; // accepted and not all moved: no message may overtake them
 
@@ -57,8 +57,6 @@ struct Peer final : engine::Link {
   bool owing = false;               // in Transport::owing_
   std::uint64_t heard = 0;          // messages, halved now and then
   std::uint64_t consider_at = 0;    // `heard` at which the peer may get a ring
-  CopyPolicy policy;                // for long data from the peer
-  double began = 0;                 // when that began, if it is timed
   std::uint64_t fragments_left = 0; // bytes to come of a message that has begun
 };
 

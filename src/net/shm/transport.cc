@@ -376,8 +376,12 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
       on_ring_end(peer);
       return read + 1;
     } else {
+      const Kind kind = line->kind;
       const Delivery delivery(peer.channel);
       handle(peer, *line, sink);
+      // A long message has ended: the receive of the next is often posted only after it, and
+      // without one its data would be copied twice.
+      more = kind != Kind::fragment || peer.fragments_left > 0;
     }
     peer.busy = true;
   }

@@ -64,8 +64,6 @@ struct Stream : base::ListNode<> {
   std::uint32_t notification = 0; // 0: none
   bool notified = false;          // the target has it
   bool exchange = false;          // the target moves data too
-  CopyMethod method = CopyMethod::chunks;
-  double begin = 0; // if it is timed
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
@@ -235,8 +233,6 @@ class Transport : public engine::Transport {
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
   void begin(Peer& peer, const Fragment& fragment);
-  void learn(Peer& peer, std::size_t bytes, CopyMethod method, double began);
-  [[nodiscard]] static CopyHint hint_of(const Peer& peer, std::size_t bytes);
 
   // stream.cc
   void probe(Peer& peer);

@@ -134,28 +134,6 @@ TEST(SharedQueue, RandomLengthsWithDataLikeStamps) {
   random_lengths(writer, reader, lines);
 }
 
-// The receiver's hints reach the sender, each size its own.
-TEST(Ring, HintsAreForAClassOfSizes) {
-  constexpr std::uint64_t lines = 16;
-  Memory memory(ring_bytes(lines) / line_bytes);
-  auto& control = *new (memory.blocks.get()) RingControl;
-  const RingWriter writer(control, lines);
-  RingReader reader(control, lines);
-  reader.set_hint(0, {CopyMethod::kernel, false});
-  reader.set_hint(size_classes - 1, {CopyMethod::chunks_nontemporal, true});
-  for (std::size_t c = 0; c < size_classes; ++c) {
-    const CopyMethod method = c == 0                  ? CopyMethod::kernel
-                              : c == size_classes - 1 ? CopyMethod::chunks_nontemporal
-                                                      : CopyMethod::chunks;
-    EXPECT_EQ(writer.hint(c).method, method) << c;
-    EXPECT_EQ(reader.hint(c).method, method) << c;
-    EXPECT_EQ(writer.hint(c).timed, c == size_classes - 1) << c;
-  }
-  reader.set_hint(0, {});
-  EXPECT_EQ(writer.hint(0).method, CopyMethod::chunks);
-  EXPECT_TRUE(writer.hint(size_classes - 1).timed);
-}
-
 TEST(Ring, RandomLengthsWithDataLikeStamps) {
   constexpr std::uint64_t lines = 32;
   Memory memory(ring_bytes(lines) / line_bytes);

@@ -394,35 +394,6 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
       });
 }
 
-// Both ranks copy at the same time only if they run at the same time.
-class OnCore {
- public:
-  // The n-th of those that this process may run on.
-  explicit OnCore(unsigned n) {
-    EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    unsigned core = 0;
-    for (; core < CPU_SETSIZE - 1; ++core)
-      if (CPU_ISSET(core, &before_) && n-- == 0) break;
-    CPU_SET(core, &set);
-    EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
-  }
-  OnCore(const OnCore&) = delete;
-  OnCore& operator=(const OnCore&) = delete;
-  ~OnCore() { sched_setaffinity(0, sizeof before_, &before_); }
-
- private:
-  cpu_set_t before_;
-};
-
-// Whether each of two ranks can have a core.
-bool has_two_cores() {
-  cpu_set_t allowed;
-  EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  return CPU_COUNT(&allowed) >= 2;
-}
-
 // The target waits and polls, but is about to copy too.
 TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
   constexpr std::size_t bytes = 200'000;
@@ -456,12 +427,11 @@ TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
       });
 }
 
-// A target that seems to wait, but takes nothing out: streams to it are cut, and are slow. What
-// else runs on the cores may slow down the kernel's copies for a while, so the best of some windows
-// tells.
-TEST(Copies, StreamsThatAreCutAreNotHintedAt) {
+// A target that seems to wait, but takes nothing out: streams to it are cut, which is slow, so they
+// are tried seldom.
+TEST(Copies, StreamsThatAreCutAreTriedSeldom) {
   constexpr std::size_t bytes = 1 << 20;
-  constexpr unsigned rounds = 512, window = 64;
+  constexpr unsigned rounds = 128;
   Steps steps;
   run_pair(
       {}, Hindrance::none,
@@ -477,20 +447,14 @@ TEST(Copies, StreamsThatAreCutAreNotHintedAt) {
           steps.reach(2 * static_cast<int>(round) - 1);
           steps.await(2 * static_cast<int>(round));
           self.wait([&] { return seen == round; });
-          EXPECT_EQ(self.receive(), "put"); // so that it is given a ring, which carries hints
+          EXPECT_EQ(self.receive(), "put");
           self.send_text(1, "seen");
         }
       },
       [&](Endpoint& self) {
         const RemoteMemory memory = receive_note(self);
         std::vector<std::byte> data(bytes);
-        std::uint64_t cut = 0, fewest = window;
         for (unsigned round = 1; round <= rounds; ++round) {
-          if (round % window == 0) {
-            const std::uint64_t now = self.counter("streams_cut");
-            fewest = std::min(fewest, now - cut);
-            cut = now;
-          }
           steps.await(2 * static_cast<int>(round) - 1);
           const Posted posted = self.transport().put_notified(self.link(0), data.data(), memory,
                                                               bytes, round, round, false);
@@ -499,43 +463,8 @@ TEST(Copies, StreamsThatAreCutAreNotHintedAt) {
           self.send_text(0, "put");
           EXPECT_EQ(self.receive(), "seen");
         }
-        EXPECT_GT(cut, 0u);
-        EXPECT_LT(fewest, window / 2);
-      });
-}
-
-// Of data that the kernel brings without a notification the target would not hear: its hint would
-// go on asking for the kernel, which was only the first way after the chunks to be looked at.
-TEST(Copies, EachMethodIsTriedForPutsWithoutNotification) {
-  if (!has_two_cores()) GTEST_SKIP() << "needs two cores";
-  constexpr std::size_t bytes = 200'000;
-  base::Settings settings;
-  settings.spin = 1'000'000; // us; one that sleeps is not streamed to
-  run_pair(
-      settings, Hindrance::none,
-      [&](Endpoint& self) {
-        const OnCore core(0);
-        std::vector<std::byte> memory(bytes);
-        send_note(self, 1, memory.data(), bytes);
-        for (unsigned round = 1; self.receive() == "there"; ++round) {
-          EXPECT_EQ(first_wrong(memory.data(), bytes, round), bytes);
-          self.send_text(1, "seen");
-        }
-      },
-      [&](Endpoint& self) {
-        const OnCore core(1);
-        std::vector<std::byte> data(bytes);
-        const RemoteMemory memory = receive_note(self);
-        for (unsigned round = 1; self.counter("bytes_cross_copied") == 0 && round < 5000; ++round) {
-          fill_pattern(data.data(), bytes, round);
-          EXPECT_TRUE(self.finished(
-              self.transport().put(self.link(0), data.data(), memory, bytes, round), round));
-          self.send_text(0, "there");
-          EXPECT_EQ(self.receive(), "seen");
-        }
-        EXPECT_GT(self.counter("bytes_cross_copied"), 0u);
-        EXPECT_GT(self.counter("bytes_streamed"), 0u);
-        self.send_text(0, "the end");
+        EXPECT_GT(self.counter("streams_cut"), 0u);
+        EXPECT_LT(self.counter("streams_cut"), rounds / 8);
       });
 }
 

@@ -61,13 +61,7 @@ TEST(Damage, OfTheKind) {
 
 // A whole message of 100 bytes in the first chunk of its sender.
 Fragment sound_fragment() {
-  return {.all = 100,
-          .left = 0,
-          .begin = 0,
-          .bytes = 100,
-          .chunk = 0,
-          .senders = true,
-          .method = CopyMethod::chunks};
+  return {.all = 100, .left = 0, .bytes = 100, .chunk = 0, .senders = true};
 }
 
 TEST(Damage, OfACell) {
@@ -89,9 +83,6 @@ TEST(Damage, OfACell) {
   fragment = sound_fragment();
   fragment.all = std::uint64_t{1} << 40;
   fragment.left = fragment.all - 100; // longer than a chunk
-  EXPECT_TRUE(is_refused(Kind::fragment, fragment));
-  fragment = sound_fragment();
-  fragment.method = static_cast<CopyMethod>(9);
   EXPECT_TRUE(is_refused(Kind::fragment, fragment));
 }
 

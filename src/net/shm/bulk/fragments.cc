@@ -17,18 +17,17 @@ namespace {
 // Memory of a process for its chunks, together, and the fewest that it is cut into.
 constexpr std::size_t chunks_together = 512 << 10;
 constexpr std::size_t fewest_chunks = 16;
+constexpr std::uint32_t chunks_in_turn = 6;
 
 // Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
 // but not less than the shortest. Longer ones would not fit the chunks' smallest size.
 constexpr std::size_t shortest_fragment = 4 << 10;
-constexpr std::size_t longest_fragment = 16 << 10;
-// Bytes in a fragment of a message, and how many more make no fragment of their own.
-constexpr std::size_t message_fragment_bytes = 8 << 10;
+constexpr std::size_t longest_fragment = 64 << 10;
+// Bytes in a fragment of a message: a quarter of it, but within these; and how many more make no
+// fragment of their own.
+constexpr std::size_t shortest_of_message = 8 << 10;
+constexpr std::size_t longest_of_message = 32 << 10;
 constexpr std::size_t little = 256;
-
-constexpr Stores stores_of(CopyMethod method) {
-  return method == CopyMethod::chunks_nontemporal ? Stores::nontemporal : Stores::cached;
-}
 
 } // namespace
 
@@ -56,19 +55,17 @@ bool Transport::take_chunk(Peer& peer, ChunkName& name) {
 }
 
 // Ours in turn, because the one that was taken first is freed first, and to look at the others'
-// words would slow down those who free them. Only one more is looked at, another one each time: the
-// first may be with a process that does not read.
+// words would slow down those who free them: a few of them, as a page that is touched for the first
+// time costs more than all copies of it. If the next is not free, one more of all is looked at,
+// another one each time: the first may be with a process that does not read.
 bool Transport::take_own_chunk(ChunkName& name) {
   has_chunks_ = true;
-  const auto after = [&](std::uint32_t chunk) {
-    return chunk + 1 < chunks_.count() ? chunk + 1 : 0;
-  };
   name = {static_cast<std::uint8_t>(next_chunk_), true};
   if (chunks_.take(name.chunk, own_seat)) {
-    next_chunk_ = after(next_chunk_);
+    next_chunk_ = (next_chunk_ + 1) % std::min(chunks_in_turn, chunks_.count());
     return true;
   }
-  other_chunk_ = after(other_chunk_);
+  other_chunk_ = (other_chunk_ + 1) % chunks_.count();
   name.chunk = static_cast<std::uint8_t>(other_chunk_);
   return chunks_.take(name.chunk, own_seat);
 }
@@ -107,39 +104,27 @@ void Transport::take_chunks_back(const Peer& peer) {
     if (is_its(chunk)) chunks_.free(chunk);
 }
 
-CopyHint Transport::hint_of(const Peer& peer, std::size_t bytes) {
-  return peer.ring_state == RingState::ring ? peer.channel.out.hint(size_class(bytes)) : CopyHint{};
-}
-
 // A message that is too long for the circular buffers. Where another process could take the room in
 // between, it is one fragment.
 bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
   const std::size_t all = message.header_bytes + message.payload_bytes;
   const bool in_fragments = peer.ring_state == RingState::ring;
+  const std::size_t each = std::clamp(all / 4, shortest_of_message, longest_of_message);
   ChunkName name;
-  if (in_fragments && !peer.channel.out.has_room_for(all / message_fragment_bytes + 1))
-    return false;
+  if (in_fragments && !peer.channel.out.has_room_for(all / each + 1)) return false;
   if (!take_chunk(peer, name)) return false;
-  const CopyHint hint = hint_of(peer, all);
-  const CopyMethod method = hint.method == CopyMethod::kernel ? CopyMethod::chunks : hint.method;
-  Fragment fragment{.all = all,
-                    .left = all,
-                    .begin = hint.timed ? system_.now() : 0,
-                    .bytes = 0,
-                    .chunk = name.chunk,
-                    .senders = name.ours,
-                    .method = method};
+  Fragment fragment{.all = all, .left = all, .bytes = 0, .chunk = name.chunk, .senders = name.ours};
   std::byte* to = home_of(peer, name).data(name.chunk);
   base::copy(to, message.header, message.header_bytes);
   to += message.header_bytes;
   const auto* from = static_cast<const std::byte*>(message.payload);
   std::size_t header = message.header_bytes; // not yet in a fragment
   while (fragment.left > 0) {
-    const bool last = !in_fragments || fragment.left <= message_fragment_bytes + little;
-    fragment.bytes = static_cast<std::uint32_t>(last ? fragment.left : message_fragment_bytes);
+    const bool last = !in_fragments || fragment.left <= each + little;
+    fragment.bytes = static_cast<std::uint32_t>(last ? fragment.left : each);
     const std::size_t bytes = fragment.bytes - std::min<std::size_t>(header, fragment.bytes);
     header -= fragment.bytes - bytes;
-    if (bytes > 0) copy(to, from, bytes, stores_of(method));
+    if (bytes > 0) base::copy(to, from, bytes);
     to += bytes;
     from += bytes;
     fragment.left -= fragment.bytes;
@@ -166,7 +151,6 @@ void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
                              "{}, where {} were to come",
                              fragment.bytes, fragment.left, fragment.all, expected));
   peer.fragments_left = fragment.left;
-  begin(peer, fragment);
   if (fragment.left + fragment.bytes != fragment.all)
     sink.on_next_fragment(peer.rank, from, fragment.bytes);
   else if (fragment.left > 0)
@@ -175,7 +159,6 @@ void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
     sink.on_message(peer.rank, from, fragment.bytes);
   if (fragment.left > 0) return;
   pass_on(peer, name);
-  learn(peer, fragment.all, fragment.method, fragment.begin > 0 ? peer.began : 0);
 }
 
 // The next fragment of a put; false if there is no room for it now.
@@ -187,15 +170,13 @@ bool Transport::post_put_fragment(Stream& stream) {
   const std::size_t bytes =
       std::min(stream.bytes, std::clamp(half, shortest_fragment, longest_fragment));
   std::byte* const to = home_of(peer, name).data(name.chunk);
-  copy(to, stream.from, bytes, stores_of(stream.method));
+  base::copy(to, stream.from, bytes);
   const bool last = bytes == stream.bytes;
   const PutFragment put{.fragment = {.all = stream.all,
                                      .left = stream.bytes - bytes,
-                                     .begin = stream.begin,
                                      .bytes = static_cast<std::uint32_t>(bytes),
                                      .chunk = name.chunk,
-                                     .senders = name.ours,
-                                     .method = stream.method},
+                                     .senders = name.ours},
                         .address = stream.to,
                         .notification = last && !stream.notified ? stream.notification : 0};
   if (!post(peer, Kind::put_fragment, {&put, sizeof put, nullptr, 0})) {
@@ -215,32 +196,12 @@ void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
   reach(peer);
   const ChunkName name{put.fragment.chunk, !put.fragment.senders};
   const std::byte* const from = data_of(peer, put.fragment, 0);
-  begin(peer, put.fragment);
   base::copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
   pass_on(peer, name);
   if (put.fragment.left > 0) return;
   // We may answer at once, and look then whether the peer waits.
   __builtin_prefetch(&peer.header->waiting);
-  learn(peer, put.fragment.all, put.fragment.method, put.fragment.begin > 0 ? peer.began : 0);
   if (put.notification != 0) sink.on_put(peer.rank, put.notification, put.fragment.all);
-}
-
-// The time of data begins with the sender's first store, unless they had to wait for those before
-// them: then with the first that we see of them.
-void Transport::begin(Peer& peer, const Fragment& fragment) {
-  if (fragment.begin > 0 && fragment.left + fragment.bytes == fragment.all)
-    peer.began = peer.busy ? system_.now() : fragment.begin;
-}
-
-// Long data have come from the peer: tells it how the next shall, by the hint in front of its ring.
-void Transport::learn(Peer& peer, std::size_t bytes, CopyMethod method, double began) {
-  if (method > CopyMethod::kernel)
-    fail_damaged(peer.rank, fmt::format("data that came by copy method {}, which is none",
-                                        static_cast<unsigned>(method)));
-  if (peer.ring_memory == nullptr) return;
-  CopyPolicy::Next next = peer.policy.came(bytes, method, began, system_);
-  if (next.method == CopyMethod::kernel && !has_choice(peer)) next.method = CopyMethod::chunks;
-  peer.channel.in.set_hint(size_class(bytes), {next.method, next.timed});
 }
 
 } // namespace macadam::net::shm

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/copy.h"
-#include "net/shm/policy/selector.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,13 +12,8 @@
 #include <emmintrin.h>
 #endif
 
-// How long data are written into memory that another core will read. While both cores share a
-// cache, stores through it are fastest. Where they do not, each line is fetched from the other
-// core's cache before it is written and again when it is read: non-temporal stores, to memory,
-// save both ways and are two to three times as fast.
+// How lines are written that another core will read.
 namespace macadam::net::shm {
-
-enum class Stores : std::uint8_t { cached, nontemporal };
 
 #if defined(__x86_64__)
 
@@ -54,16 +48,6 @@ void copy_by_lines(std::byte* to, const std::byte* from, std::size_t bytes, Stor
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-inline void copy_nontemporal(std::byte* to, const std::byte* from, std::size_t bytes) {
-  copy_by_lines(to, from, bytes, [](__m128i* line, __m128i a, __m128i b, __m128i c, __m128i d) {
-    _mm_stream_si128(line, a);
-    _mm_stream_si128(line + 1, b);
-    _mm_stream_si128(line + 2, c);
-    _mm_stream_si128(line + 3, d);
-  });
-  _mm_sfence(); // they are in no order with the stamp that follows
-}
-
 // For a few lines of a circular buffer, which the other core has read last: they are asked for
 // ahead.
 inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -85,21 +69,10 @@ inline void prefetch_to_write(const void* line) {
 
 inline void cldemote(const void*) {}
 
-inline void copy_nontemporal(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
-}
-
 inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
 #endif
-
-// Copies bytes that do not overlap.
-inline void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
-  if (stores == Stores::cached) return base::copy(to, from, bytes);
-  copy_nontemporal(to, from, bytes);
-  base::touched(bytes);
-}
 
 } // namespace macadam::net::shm

@@ -11,8 +11,8 @@
 // Put and get. Memory that both sides map: memcpy. Private memory: either the kernel copies it
 // (cross-memory attach, one core, at any time), or it is streamed: the process that has the data
 // writes fragments into chunks, from where the other's poll() copies them to their place (two
-// cores, but both must be in the library). `automatic` considers streaming as long as the target
-// does nothing but poll, and then takes what was fastest so far.
+// cores, but both must be in the library). `automatic` streams to a target that does nothing but
+// poll, which is faster; for one that computes the kernel copies.
 namespace macadam::net::shm {
 namespace {
 
@@ -22,8 +22,13 @@ constexpr double patience = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
-// Graces in vain, one after the other, after which a peer gets one only so often.
-constexpr std::uint32_t few_graces = 4, grace_every = 32;
+// Graces or streams in vain, one after the other, after which a peer gets one only so often.
+constexpr std::uint32_t few_in_vain = 4, again_every = 32;
+
+// Whether one more is worth a try. Counts those that are not.
+bool is_worth(std::uint32_t& in_vain) {
+  return in_vain < few_in_vain || ++in_vain % again_every == 0;
+}
 
 } // namespace
 
@@ -89,10 +94,12 @@ bool Transport::is_looking(const Peer& peer) {
 
 // The same for a long transfer.
 bool Transport::will_stream(Peer& peer) const {
+  // A peer that seems to wait, but took nothing out of the last streams.
+  if (has_choice(peer) && !is_worth(peer.vain_streams)) return false;
   if (should_stream(peer)) return true;
   if (!has_choice(peer) || waiter_.oversubscribed()) return false;
   // Peers that copy too, as in an exchange, are not on their way to a wait: they are asked seldom.
-  if (peer.vain_graces >= few_graces && ++peer.vain_graces % grace_every != 0) return false;
+  if (!is_worth(peer.vain_graces)) return false;
   for (const double begin = system_.now(); system_.now() - begin < grace; system_.relax()) {
     if (!should_stream(peer)) continue;
     peer.vain_graces = 0;
@@ -215,12 +222,10 @@ void Transport::on_notified_put(Peer& peer, const Line& line, Sink& sink) {
   sink.on_put(peer.rank, put.notification, bytes);
 }
 
-// The kernel has moved what the notification is of, or its end: what a stream that was cut has cost
-// tells of its way too.
+// The kernel has moved what the notification is of, or its end.
 void Transport::on_notification(Peer& peer, const Line& line, Sink& sink) {
   const auto notified = read_body<Notification>(line);
-  if (notified.hinted) learn(reach(peer), notified.bytes, notified.method, notified.begin);
-  if (notified.notification != 0) sink.on_put(peer.rank, notified.notification, notified.bytes);
+  sink.on_put(peer.rank, notified.notification, notified.bytes);
 }
 
 // Moves the data by the best path, as far as that is possible now. True if there is nothing left to
@@ -230,18 +235,7 @@ bool Transport::start(Stream& stream) {
   if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
   if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
-  const CopyHint hint = hint_of(peer, stream.bytes);
-  // The kernel on our core needs nobody, unless we shall tell how long it took.
-  const bool needs_target = hint.method != CopyMethod::kernel || hint.timed || !has_choice(peer);
-  if (needs_target && !will_stream(peer) && finish_by_cross_copy(stream)) return true;
-  stream.begin = hint.timed ? system_.now() : 0;
-  if (hint.method != CopyMethod::kernel) {
-    stream.method = hint.method;
-  } else if (has_choice(peer)) {
-    stream.method = CopyMethod::kernel;
-    if (finish_by_cross_copy(stream)) return true;
-    stream.method = CopyMethod::chunks;
-  }
+  if (!will_stream(peer) && finish_by_cross_copy(stream)) return true;
   return advance(stream);
 }
 
@@ -275,8 +269,11 @@ bool Transport::advance(Stream& stream) {
     if (time - full_since > patience) break;
     system_.relax();
   }
-  if (stream.bytes > 0 && !peer.ended && has_choice(peer)) {
+  if (stream.bytes == 0) {
+    peer.vain_streams = 0;
+  } else if (!peer.ended && has_choice(peer)) {
     ++counters_.streams_cut;
+    ++peer.vain_streams;
     finish_by_cross_copy(stream);
   }
   if (peer.ended) {
@@ -284,27 +281,20 @@ bool Transport::advance(Stream& stream) {
     stream.bytes = 0;
   }
   if (was_waiting) waiter_.set_waiting(true);
-  if (stream.bytes > 0) stream.begin = 0; // what comes later says nothing about the way
   return stream.bytes == 0;
 }
 
 // The notification of a put whose data are there, unless its last fragment brought it; false if
-// there was no room for it. A target that polls also hears of a put without a notification if the
-// kernel has moved the data: otherwise it would never learn that there are faster methods.
+// there was no room for it.
 bool Transport::tell(Stream& stream) {
-  if (stream.notified || !stream.ok) return true;
-  const bool wanted = stream.notification != 0;
-  Peer& peer = *stream.peer;
-  if (!wanted && (stream.method != CopyMethod::kernel || !has_choice(peer) || !is_looking(peer)))
-    return true;
-  const Notification notification{stream.notification, stream.method, !stream.exchange,
-                                  stream.begin, stream.all};
-  stream.notified = post(peer, Kind::notification, only(notification)) || !wanted;
+  if (stream.notified || !stream.ok || stream.notification == 0) return true;
+  const Notification notification{stream.notification, stream.all};
+  stream.notified = post(*stream.peer, Kind::notification, only(notification));
   return stream.notified;
 }
 
 bool Transport::answer(const Stream& stream) {
-  const GetDone done{stream.id, stream.begin, stream.ok, stream.method};
+  const GetDone done{stream.id, stream.ok};
   return post(*stream.peer, Kind::get_done, only(done));
 }
 
@@ -354,13 +344,9 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   if (bytes == 0) return Posted::done;
   auto state = peer.ended ? PendingGet::State::failed : PendingGet::State::to_ask;
   // An owner that waits moves the data, by the kernel if we do not wait too.
-  const bool for_us = has_choice(peer) && waiter_.waiting() &&
-                      peer.channel.in.hint(size_class(bytes)).method == CopyMethod::kernel;
-  if ((for_us || !should_stream(peer)) && !peer.ended) {
-    const double begin = peer.channel.in.hint(size_class(bytes)).timed ? system_.now() : 0;
+  if (!should_stream(peer) && !peer.ended) {
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
-      if (for_us) learn(peer, bytes, CopyMethod::kernel, begin);
       return Posted::done;
     case Copied::failed:
       state = PendingGet::State::failed;
@@ -455,7 +441,6 @@ void Transport::on_get_done(const Line& line, Sink& sink) {
   const auto done = read_body<GetDone>(line);
   PendingGet* get = get_ids_.find(done.id);
   if (get == nullptr) return;
-  if (done.method == CopyMethod::kernel) learn(*get->peer, get->bytes, done.method, done.begin);
   finish(*get, done.ok, sink);
 }
 

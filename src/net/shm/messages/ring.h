@@ -12,35 +12,8 @@ namespace macadam::net::shm {
 // Stands in front of a ring's lines.
 struct alignas(line_bytes) RingControl {
   std::atomic<std::uint64_t> head{0}; // lines that the receiver gave back
-  alignas(line_bytes) std::atomic<std::uint32_t> hints{0};
 };
-static_assert(sizeof(RingControl) == 2 * line_bytes);
-
-// The receiver's hint for long data, three bits for each class of sizes: how they come, and to
-// be told when the sender began.
-struct CopyHint {
-  CopyMethod method = CopyMethod::chunks;
-  bool timed = false;
-
-  [[nodiscard]] std::uint32_t bits(std::size_t size_class) const {
-    return (static_cast<std::uint32_t>(method) | (timed ? timed_bit : 0))
-           << bits_a_class * size_class;
-  }
-  static CopyHint from(std::uint32_t hints, std::size_t size_class) {
-    const std::uint32_t bits = hints >> bits_a_class * size_class;
-    return {static_cast<CopyMethod>(bits & (timed_bit - 1)), (bits & timed_bit) != 0};
-  }
-  // `hints` with this one for the class.
-  [[nodiscard]] std::uint32_t put_into(std::uint32_t hints, std::size_t size_class) const {
-    return (hints & ~(all_bits << bits_a_class * size_class)) | bits(size_class);
-  }
-
- private:
-  static constexpr unsigned bits_a_class = 3;
-  static constexpr std::uint32_t timed_bit = 4;
-  static constexpr std::uint32_t all_bits = 7;
-  static_assert(bits_a_class * size_classes <= 32);
-};
+static_assert(sizeof(RingControl) == line_bytes);
 
 constexpr std::size_t ring_bytes(std::uint64_t lines) {
   return sizeof(RingControl) + lines * line_bytes;
@@ -87,10 +60,6 @@ class RingWriter {
   [[nodiscard]] std::uint64_t position() const { return tail_; }
   // Whether so many messages of one line would find room.
   [[nodiscard]] bool has_room_for(std::uint64_t lines) { return has_room(lines); }
-
-  [[nodiscard]] CopyHint hint(std::size_t size_class) const {
-    return CopyHint::from(control_->hints.load(std::memory_order_relaxed), size_class);
-  }
 
  private:
   static constexpr std::uint64_t lines_ahead = 4;
@@ -148,24 +117,11 @@ class RingReader {
     control_->head.store(position_, std::memory_order_release);
   }
 
-  [[nodiscard]] CopyHint hint(std::size_t size_class) const {
-    return CopyHint::from(hints_, size_class);
-  }
-
-  // Written only when it changes, so that the sender has the line.
-  void set_hint(std::size_t size_class, CopyHint hint) {
-    const std::uint32_t hints = hint.put_into(hints_, size_class);
-    if (hints == hints_) return;
-    hints_ = hints;
-    control_->hints.store(hints, std::memory_order_relaxed);
-  }
-
  private:
   RingControl* control_ = nullptr;
   CircularBuffer buffer_;
   std::uint64_t position_ = 0;
   std::uint64_t given_back_ = 0;
-  std::uint32_t hints_ = 0;
 };
 
 } // namespace macadam::net::shm

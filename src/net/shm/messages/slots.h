@@ -95,11 +95,9 @@ struct Grant {
 struct Fragment {
   std::uint64_t all;  // bytes of the message, or of the put
   std::uint64_t left; // of these that follow
-  double begin;       // when the sender began, if the receiver's hint asks for it, or 0
   std::uint32_t bytes;
   std::uint8_t chunk;
   bool senders; // the chunk is the sender's, or else the receiver's
-  CopyMethod method;
 };
 struct PutFragment {
   Fragment fragment;
@@ -116,9 +114,7 @@ struct GetRequest {
 };
 struct GetDone {
   std::uint64_t id;
-  double begin; // as in Fragment
   bool ok;
-  CopyMethod method; // in which the data came
 };
 struct NotifiedPut {
   std::uint64_t address; // as in RemoteMemory
@@ -127,9 +123,6 @@ struct NotifiedPut {
 };
 struct Notification {
   std::uint32_t notification;
-  CopyMethod method;   // in which the data came
-  bool hinted;         // as the receiver's hint says
-  double begin;        // as in Fragment
   std::uint64_t bytes; // of the put, whose data are there
 };
 inline constexpr std::size_t longest_notified_put = 256; // bytes: copied twice, for short ones only
