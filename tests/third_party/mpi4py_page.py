@@ -44,8 +44,10 @@ def main():
         (here / "raises.py").write_text(RAISES)
         mpiexec = arguments.mpiexec.absolute()
 
-        done = run([mpiexec, *words[1:3], python, *words[4:]], cwd=here, timeout=60)
-        check(done.returncode == 0 and sorted(done.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"],
+        # -l keeps lines whole, which Python may write in pieces.
+        done = run([mpiexec, "-l", *words[1:3], python, *words[4:]], cwd=here, timeout=60)
+        lines = ["[0] rank 0 of 2", "[1] rank 1 of 2"]
+        check(done.returncode == 0 and sorted(done.stdout.splitlines()) == lines,
               "the program of the page", done)
 
         done = run([mpiexec, "-timeout", 50, "-n", 2, python, "-m", "mpi4py", "raises.py"], cwd=here, timeout=60)
