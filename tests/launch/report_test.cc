@@ -212,9 +212,10 @@ TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {
   EXPECT_FALSE(contains(page, "tag 115, 8 bytes\n"));
   EXPECT_TRUE(contains(page, "and 15 more\n"));
   // Of a collective that the rank has not entered: how many there are.
-  const std::string early = page_of({R"({"unexpected": [{"comm": "w (collective)", "source": 1, "tag": 0},
-      {"comm": "w (collective)", "source": 2, "tag": 0}, {"comm": "w", "source": 1, "tag": 5, "bytes": 8}]
-})"});
+  const std::string early =
+      page_of({R"json({"unexpected": [{"comm": "w (collective)", "source": 1, "tag": 0},
+                                      {"comm": "w (collective)", "source": 2, "tag": 0},
+                                      {"comm": "w", "source": 1, "tag": 5, "bytes": 8}]})json"});
   EXPECT_TRUE(contains(early, "unexpected    from rank 1, tag 5 in w, 8 bytes\n"
                               "                    2 messages in w (collective)\n"))
       << early;
