@@ -217,7 +217,7 @@ TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {
                                       {"comm": "w (collective)", "source": 2, "tag": 0},
                                       {"comm": "w", "source": 1, "tag": 5, "bytes": 8}]})json"});
   EXPECT_TRUE(contains(early, "unexpected    from rank 1, tag 5 in w, 8 bytes\n"
-                              "                    2 messages in w (collective)\n"))
+                              "      unexpected    2 messages in w (collective)\n"))
       << early;
 }
 
