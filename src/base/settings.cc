@@ -83,8 +83,9 @@ constexpr std::array rows = {
                "ranks per core"},
     SettingRow{"buffered", &Settings::buffered, "bytes",
                "automatic buffers of buffered sends (MPI_BUFFER_AUTOMATIC)", Changeable::always},
-    SettingRow{"check", &Settings::check, "",
-               "compare what ranks call in collectives: slower; the same on all ranks"},
+    SettingRow{
+        "check", &Settings::check, "",
+        "compare calls of collectives, datatypes of messages: slower; the same on all ranks"},
     SettingRow{"report", &Settings::report, report_choices,
                "print at the end what the job did, or write it to a file", Changeable::always},
     SettingRow{"trace", &Settings::trace, "text",

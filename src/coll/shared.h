@@ -78,7 +78,8 @@ inline constexpr std::size_t least_step = std::size_t{16} << 10;
                                                  std::uint64_t needed) {
   base::fail(MPI_ERR_TRUNCATE,
              "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-             "that describe the same data",
+             "that describe the same data, and call the same collectives (MACADAM_CHECK=1 names "
+             "calls that differ)",
              from, sent, comm.rank(), needed);
 }
 

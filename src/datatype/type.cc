@@ -203,6 +203,28 @@ MPI_Count elements_in(const Type& type, MPI_Count bytes) {
   return elements;
 }
 
+Signature signature_of_first(const Type& type, MPI_Count count, MPI_Count elements) {
+  if (elements == count * type.elements()) return count * type.signature();
+  const Shape& shape = type.shape();
+  Signature first = elements / type.elements() * type.signature();
+  MPI_Count rest = elements % type.elements();
+  if (rest == 0) return first;
+
+  // Into the element that is cut: the repetitions that are full, then the parts.
+  Signature repetition;
+  for (const Part& part : shape.parts)
+    repetition = repetition + part.length * part.type->signature();
+  first = first + rest / repetition.elements * repetition;
+  rest %= repetition.elements;
+  for (const Part& part : shape.parts) {
+    const MPI_Count in_part = std::min(rest, part.length * part.type->elements());
+    if (in_part == 0) continue;
+    first = first + signature_of_first(*part.type, part.length, in_part);
+    rest -= in_part;
+  }
+  return first;
+}
+
 std::string describe(const Type& type) {
   if (!type.name.empty()) return type.name;
   switch (type.combiner()) {

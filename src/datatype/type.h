@@ -193,6 +193,9 @@ class PredefinedTypes {
 // MPI_UNDEFINED if a basic element is cut in two (MPI_Get_elements).
 [[nodiscard]] MPI_Count elements_in(const Type& type, MPI_Count bytes);
 
+// Of the first `elements` basic elements of `count` elements of `type`, which has as many.
+[[nodiscard]] Signature signature_of_first(const Type& type, MPI_Count count, MPI_Count elements);
+
 // For messages: the type's name, or what made it: "a type made by MPI_Type_vector".
 [[nodiscard]] std::string describe(const Type& type);
 

@@ -123,6 +123,7 @@ Peer& Engine::meet(Rank rank) {
   peer.eager = transport.limits().eager;
   peer.hybrid = transport.limits().hybrid;
   peer.link = &link;
+  if (!settings_.check) peer.short_receive_limit = static_cast<std::int64_t>(peer.eager);
   peer.state = failure_.noted() ? PeerState::failed : state;
   update_short_limit(peer);
   note(state == PeerState::connecting ? Step::Kind::connecting : Step::Kind::connected, peer);
@@ -130,7 +131,7 @@ Peer& Engine::meet(Rank rank) {
 }
 
 void Engine::update_short_limit(Peer& peer) {
-  peer.short_limit = open(peer) && !peer.throttled && !observes_short_
+  peer.short_limit = open(peer) && !peer.throttled && !observes_short_ && !settings_.check
                          ? static_cast<std::int64_t>(peer.eager)
                          : -1;
 }

@@ -102,28 +102,45 @@ class Engine final : public Sink {
   // Starts a send; `envelope.source` is our rank in the communicator. Null if the message has left
   // and the data are free again (EAGER, HYBRID): there is nothing to wait for.
   SendRequest* send(Peer& peer, const Envelope& envelope, const Data& data, SendMode mode) {
+    if (send_at_once(peer, envelope, data, mode)) [[likely]]
+      return nullptr;
+    return send_long(peer, envelope, data, data.bytes(), mode);
+  }
+  // The short path alone; false if the message cannot take it.
+  [[gnu::always_inline]] bool send_at_once(Peer& peer, const Envelope& envelope, const Data& data,
+                                           SendMode mode) {
     const std::size_t bytes = data.bytes();
-    if (static_cast<std::int64_t>(bytes) <= peer.short_limit && mode != SendMode::synchronous &&
-        data.type->contiguous()) [[likely]] {
-      if (send_short(peer, envelope, data.address, bytes)) [[likely]]
-        return nullptr;
-    }
-    return send_long(peer, envelope, data, bytes, mode);
+    return static_cast<std::int64_t>(bytes) <= peer.short_limit && mode != SendMode::synchronous &&
+           data.type->contiguous() && send_short(peer, envelope, data.address, bytes);
   }
 
   // Starts a receive. `peer` is the source, null for MPI_ANY_SOURCE.
   [[gnu::always_inline]] ReceiveRequest* receive(Peer* peer, const Envelope& envelope,
                                                  const Data& data) {
+    if (ReceiveRequest* const posted = receive_short(peer, envelope, data)) [[likely]]
+      return posted;
+    return receive_long(peer, envelope, data);
+  }
+  // The short path alone, for a message that has not come yet; null if that may not be taken.
+  [[gnu::always_inline]] ReceiveRequest* receive_short(Peer* peer, const Envelope& envelope,
+                                                       const Data& data) {
     const std::size_t bytes = data.bytes();
-    if (peer == nullptr || envelope.tag == MPI_ANY_TAG || bytes > peer->eager ||
-        matcher_.any_unexpected() || peer->state == PeerState::failed) [[unlikely]]
-      return receive_long(peer, envelope, data);
+    if (peer == nullptr || envelope.tag == MPI_ANY_TAG ||
+        static_cast<std::int64_t>(bytes) > peer->short_receive_limit || matcher_.any_unexpected() ||
+        peer->state == PeerState::failed) [[unlikely]]
+      return nullptr;
     ReceiveRequest& receive = make_receive(envelope, data, bytes);
     receive.peer = peer;
     matcher_.post(receive, envelope);
     count_pending(receive, *peer, envelope);
     return &receive;
   }
+
+  // What send_at_once() and receive_short() have left. By value: the address of an envelope or of
+  // data would keep them in memory there.
+  SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
+                         SendMode mode);
+  ReceiveRequest* receive_long(Peer* peer, Envelope envelope, Data data);
 
   // The oldest message that would match, left where it is (Probe); null if none has come.
   [[nodiscard]] const Message* probe(const Envelope& wanted) const {
@@ -340,8 +357,6 @@ class Engine final : public Sink {
   Deferred* defer(Peer& peer, Deferred::Type type) noexcept;
 
   // choose.cc: which protocol a message takes (Small & Yuan, Table 1)
-  SendRequest* send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
-                         SendMode mode);
   bool prepare(SendRequest& send, bool fits_eager);
   void unmake(SendRequest& send) noexcept;
 
@@ -486,9 +501,6 @@ class Engine final : public Sink {
   }
 
   // receive.cc
-  // By value, as everything that the short paths leave to others: the address of an envelope or
-  // of data would keep them in memory there.
-  ReceiveRequest* receive_long(Peer* peer, Envelope envelope, Data data);
   ReceiveRequest& make_receive(const Envelope& envelope, const Data& data, std::size_t bytes) {
     ReceiveRequest& receive = *receive_slab_.make();
     receive.envelope = envelope;

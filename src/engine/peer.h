@@ -108,13 +108,15 @@ struct Arriving {
 // A process we talk to; made at the first message to or from it.
 struct Peer : base::ListNode<Backlogged> {
   // Payload bytes up to which a message may take the short path, -1 when it is forbidden: not
-  // connected, a backlog, throttled. One compare covers all of it.
+  // connected, a backlog, throttled, MACADAM_CHECK. One compare covers all of it.
   std::int64_t short_limit = -1;
+  // The same of a receive: -1 with MACADAM_CHECK.
+  std::int64_t short_receive_limit = -1;
   Link* link = nullptr;
-  Transport* transport = nullptr; // the network that reaches it, and what is best there:
-  std::size_t eager = 0;          // payload bytes up to which EAGER is best,
+  Transport* transport = nullptr; // the network that reaches it
+  Channels channels;              // what is looked up of them lies in the line of the limits
+  std::size_t eager = 0;          // payload bytes up to which EAGER is best there,
   std::size_t hybrid = 0;         // ... and HYBRID
-  Channels channels;
   Rank rank = 0;
   PeerState state = PeerState::connecting;
   Arriving arriving;

@@ -23,7 +23,8 @@ ReceiveRequest* Engine::receive_long(Peer* peer, Envelope envelope, Data data) {
   if (Message* message = matcher_.find_unexpected(envelope)) {
     matcher_.remove(*message);
     bind(receive, *message->peer, message->envelope);
-    note(Step::Kind::taken, receive, *message->peer, message->bytes, protocol_of(*message));
+    if (message->rendezvous || observes_short_) [[unlikely]]
+      note(Step::Kind::taken, receive, *message->peer, message->bytes, protocol_of(*message));
     take(receive, *message);
     return &receive;
   }
@@ -50,8 +51,9 @@ Message* Engine::match_probe(const Envelope& wanted) {
   matcher_.remove(*message);
   // It is matched from here on: receives posted later are for later messages.
   if (!is_mutant(Mutant::probe_without_ordinal)) count_match(*message->peer, message->envelope);
-  note(Step::Kind::taken, *message->peer, message->envelope, message->bytes, protocol_of(*message),
-       last_ordinal(*message->peer, message->envelope));
+  if (message->rendezvous || observes_short_) [[unlikely]]
+    note(Step::Kind::taken, *message->peer, message->envelope, message->bytes,
+         protocol_of(*message), last_ordinal(*message->peer, message->envelope));
   return message;
 }
 

@@ -19,7 +19,6 @@ Alarm::~Alarm() {
 }
 
 bool Alarm::set(double seconds) noexcept try {
-  rang_.store(false, std::memory_order_relaxed);
   {
     const std::lock_guard guard(mutex_);
     seconds_ = seconds;

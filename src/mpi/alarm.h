@@ -18,7 +18,9 @@ class Alarm {
   Alarm& operator=(const Alarm&) = delete;
   ~Alarm();
 
-  // Lowers the flag until `seconds` from now. False if there can be no thread.
+  // Lowers the flag; one that is set raises it all the same.
+  void lower() noexcept { rang_.store(false, std::memory_order_relaxed); }
+  // Raises the flag `seconds` from now. False if there can be no thread.
   bool set(double seconds) noexcept;
   [[nodiscard]] bool rang() const noexcept { return rang_.load(std::memory_order_relaxed); }
 

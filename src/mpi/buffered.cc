@@ -3,10 +3,12 @@
 
 #include "datatype/cursor.h"
 #include "mpi/calls.h"
+#include "mpi/checked_message.h"
 #include "mpi/communicator.h"
 #include "mpi/process.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 namespace macadam::mpi {
@@ -14,7 +16,7 @@ namespace macadam::mpi {
 namespace {
 
 constexpr std::size_t alignment = 64;
-static_assert(2 * alignment <= MPI_BSEND_OVERHEAD);
+static_assert(2 * alignment + sizeof(Note) <= MPI_BSEND_OVERHEAD);
 
 std::byte* aligned(std::byte* place) {
   const auto address = reinterpret_cast<std::uintptr_t>(place);
@@ -56,10 +58,16 @@ void BufferedSends::detach(void** memory, MPI_Count* bytes) {
 
 void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
                          const engine::Data& data) {
-  const auto copy = reserve(data.bytes());
+  const std::size_t note = note_bytes(*process_);
+  const auto copy = reserve(note + data.bytes());
   engine::SendRequest* request;
   try {
-    datatype::PackCursor(*data.type, data.address, data.count).pack(copy->place, copy->bytes);
+    if (note != 0) {
+      const Note mine = note_of(*process_, data);
+      std::memcpy(copy->place, &mine, sizeof mine);
+    }
+    datatype::PackCursor(*data.type, data.address, data.count)
+        .pack(copy->place + note, copy->bytes - note);
     const engine::Data packed{copy->place, static_cast<MPI_Count>(copy->bytes),
                               &process_->types[MPI_PACKED]};
     request = process_->instance->engine->send(peer, envelope, packed, engine::SendMode::standard);

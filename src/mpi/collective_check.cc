@@ -41,10 +41,6 @@ bool alike(const Data& a, const Data& b) {
   return a.count * a.type->signature() == b.count * b.type->signature();
 }
 
-std::string show(const Data& data) {
-  return fmt::format("{} of {}", data.count, datatype::describe(*data.type));
-}
-
 // Which of the functions has a root, an operation, and data that all ranks describe.
 struct Rule {
   coll::Collective::Run run;
@@ -80,7 +76,7 @@ struct Draft {
   void detail(const std::string& text) { details += (details.empty() ? " (" : ", ") + text; }
   void same(const Data& data) {
     digest.add(data);
-    detail(show(data));
+    detail(describe(data));
   }
   void by_pairs(Pairs which, std::string text) {
     pairs = which;
@@ -93,13 +89,13 @@ void add_all(Draft& draft, const Arguments& a, int rank) {
   if (a.receive.regular()) {
     draft.same(a.receive[0]);
     if (a.in_place || (a.send.regular() && alike(a.send[0], a.receive[0]))) return;
-    draft.detail("sending " + show(a.send[0]));
+    draft.detail("sending " + describe(a.send[0]));
     draft.digest.add(a.send[0]);
     return;
   }
   draft.by_pairs(Pairs::all, a.in_place || !a.send.regular()
                                  ? "a block for each rank"
-                                 : fmt::format("sending {}", show(a.send[rank])));
+                                 : fmt::format("sending {}", describe(a.send[rank])));
 }
 
 void add_data(Draft& draft, const Rule& rule, const Arguments& a, int rank) {
@@ -116,14 +112,15 @@ void add_data(Draft& draft, const Rule& rule, const Arguments& a, int rank) {
     for (int i = 0; i < a.send.counts.length; ++i)
       draft.digest.add(static_cast<std::uint64_t>(a.send.counts[i]));
     return draft.detail(
-        fmt::format("{} to rank 0, ...", show({nullptr, a.send.counts[0], a.send.type})));
+        fmt::format("{} to rank 0, ...", describe({nullptr, a.send.counts[0], a.send.type})));
   }
   case to_root:
     if (rule.run == &coll::gather) return draft.same(root ? a.receive[0] : a.send[0]);
-    return draft.by_pairs(Pairs::to_root, root ? "a block of each rank" : show(a.send[0]));
+    return draft.by_pairs(Pairs::to_root, root ? "a block of each rank" : describe(a.send[0]));
   case from_root:
     if (rule.run == &coll::scatter) return draft.same(root ? a.send[0] : a.receive[0]);
-    return draft.by_pairs(Pairs::from_root, root ? "a block for each rank" : show(a.receive[0]));
+    return draft.by_pairs(Pairs::from_root,
+                          root ? "a block for each rank" : describe(a.receive[0]));
   case all:
     return add_all(draft, a, rank);
   case neighbors:

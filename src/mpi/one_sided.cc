@@ -3,6 +3,7 @@
 #include "base/copy.h"
 #include "datatype/op.h"
 #include "mpi/calls.h"
+#include "mpi/checked_message.h"
 #include "mpi/communicator.h"
 #include "mpi/p2p.h"
 #include "mpi/process.h"
@@ -75,8 +76,8 @@ void AccessRequest::finished(bool ok) {
   mpi::complete(process, *this, how);
 }
 
-void put(Process&, const void* origin, MPI_Count origin_count, const Type& origin_type, int rank,
-         MPI_Aint displacement, MPI_Count count, const Type& type, Window& win) {
+void put(Process& self, const void* origin, MPI_Count origin_count, const Type& origin_type,
+         int rank, MPI_Aint displacement, MPI_Count count, const Type& type, Window& win) {
   if (rank == MPI_PROC_NULL) [[unlikely]]
     return;
   if (is_simple(origin_count, origin_type, count, type)) [[likely]] {
@@ -86,11 +87,12 @@ void put(Process&, const void* origin, MPI_Count origin_count, const Type& origi
       return;
     }
   }
+  if (self.settings.check) check_access(origin_count, origin_type, count, type);
   win.rma.put(data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
               nullptr);
 }
 
-void get(Process&, void* origin, MPI_Count origin_count, const Type& origin_type, int rank,
+void get(Process& self, void* origin, MPI_Count origin_count, const Type& origin_type, int rank,
          MPI_Aint displacement, MPI_Count count, const Type& type, Window& win) {
   if (rank == MPI_PROC_NULL) [[unlikely]]
     return;
@@ -101,6 +103,7 @@ void get(Process&, void* origin, MPI_Count origin_count, const Type& origin_type
       return;
     }
   }
+  if (self.settings.check) check_access(origin_count, origin_type, count, type);
   win.rma.get(data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
               nullptr);
 }
@@ -111,6 +114,7 @@ void rput(Process& self, const void* origin, MPI_Count origin_count, const Type&
   *request = handle(self.instance->requests.done);
   if (rank == MPI_PROC_NULL) return;
   win.rma.check_request("MPI_Rput");
+  if (self.settings.check) check_access(origin_count, origin_type, count, type);
   with_request(self, win, request, [&](rma::Operation* operation) {
     return win.rma.put(data_of(origin, origin_count, origin_type),
                        {rank, displacement, count, &type}, operation);
@@ -123,6 +127,7 @@ void rget(Process& self, void* origin, MPI_Count origin_count, const Type& origi
   *request = handle(self.instance->requests.done);
   if (rank == MPI_PROC_NULL) return;
   win.rma.check_request("MPI_Rget");
+  if (self.settings.check) check_access(origin_count, origin_type, count, type);
   with_request(self, win, request, [&](rma::Operation* operation) {
     return win.rma.get(data_of(origin, origin_count, origin_type),
                        {rank, displacement, count, &type}, operation);

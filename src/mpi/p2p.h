@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace macadam::mpi {
 
@@ -20,6 +21,7 @@ struct Transfer {
   int rank; // of the other side; MPI_PROC_NULL, and MPI_ANY_SOURCE for a receive, are allowed
   int tag;
   engine::Data data;
+  const engine::Data* packed_from = nullptr; // of data that are a packed copy
 };
 
 [[nodiscard]] inline engine::Data data_of(const void* buffer, MPI_Count count,
@@ -27,10 +29,14 @@ struct Transfer {
   return {const_cast<void*>(buffer), count, &type};
 }
 
-// Starts a send. Null if it is complete.
-engine::SendRequest* start_send(Process& self, const Transfer& transfer, SendForm form);
+// For messages.
+[[nodiscard]] std::string describe(const engine::Data& data); // "4 of MPI_INT"
+
+// Starts a send. Null if it is complete. The requests of both are the engine's, or a
+// CheckedMessage, and are given back with release_part().
+engine::Request* start_send(Process& self, const Transfer& transfer, SendForm form);
 // Starts a receive; the source is not MPI_PROC_NULL.
-engine::ReceiveRequest* start_receive(Process& self, const Transfer& transfer);
+engine::Request* start_receive(Process& self, const Transfer& transfer);
 
 // MPI_Send_init, MPI_Recv_init and their like.
 struct PersistentMessage : PersistentRequest {
@@ -49,6 +55,7 @@ struct Exchange : LayerRequest {
   explicit Exchange(Process& process_of);
 
   Process& process;
+  engine::Request* receive = nullptr;
   int halves = 1;              // still running; one more while the call starts them
   engine::Status outcome;      // of the receive, or the first error
   std::byte* staged = nullptr; // what is sent, of MPI_Isendrecv_replace

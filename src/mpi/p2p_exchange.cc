@@ -30,10 +30,10 @@ void end_half(Exchange& exchange) {
 // Takes over a half's outcome; a status is that of the receive, an error that of either.
 void end_half(Exchange& exchange, Request& half) {
   const int earlier = exchange.outcome.error;
-  if (half.role == engine::Role::receive) exchange.outcome = half.status;
+  if (&half == exchange.receive) exchange.outcome = half.status;
   exchange.outcome.error = earlier != MPI_SUCCESS ? earlier : half.status.error;
   if (earlier == MPI_SUCCESS) describe_within(exchange, half);
-  exchange.process.instance->engine->release(&half);
+  release_part(exchange.process, half);
   end_half(exchange);
 }
 
@@ -54,20 +54,22 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
   exchange.staged = staged;
   exchange.staged_bytes = staged_bytes;
   belongs_to(exchange, out.comm);
-  engine::ReceiveRequest* receive = nullptr;
   try {
     if (in.rank == MPI_PROC_NULL) {
       exchange.outcome = self.instance->requests.from_nobody.status;
     } else {
-      receive = start_receive(self, in);
-      follow(exchange, receive);
+      exchange.receive = start_receive(self, in);
+      follow(exchange, exchange.receive);
     }
-    const SendForm form = receive != nullptr ? SendForm::exchange : SendForm::standard;
+    const SendForm form = exchange.receive != nullptr ? SendForm::exchange : SendForm::standard;
     follow(exchange, start_send(self, out, form));
   } catch (...) {
     // Nobody will wait for the receive any more.
     exchange.detached = true;
-    if (exchange.halves > 1) self.instance->engine->cancel(*receive);
+    if (exchange.halves > 1) {
+      MPI_Request receive = handle(*exchange.receive);
+      cancel(self, &receive);
+    }
     end_half(exchange);
     throw;
   }
@@ -82,7 +84,8 @@ Exchange& start_replace(Process& self, const engine::Data& data, int dest, int s
   std::byte* const staged = self.instance->requests.staging.take(bytes);
   datatype::PackCursor(*data.type, data.address, data.count).pack(staged, bytes);
   const engine::Data copy = data_of(staged, static_cast<MPI_Count>(bytes), self.types[MPI_PACKED]);
-  return start(self, {comm, dest, sendtag, copy}, {comm, source, recvtag, data}, staged, bytes);
+  return start(self, {comm, dest, sendtag, copy, &data}, {comm, source, recvtag, data}, staged,
+               bytes);
 }
 
 void wait_for(Process& self, Exchange& exchange, MPI_Status* status) {

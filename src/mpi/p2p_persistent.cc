@@ -21,7 +21,7 @@ void end_run(PersistentMessage& persistent, Request& run) {
   persistent.running = nullptr;
   const engine::Status status = run.status;
   describe_within(persistent, run);
-  persistent.process.instance->engine->release(&run);
+  release_part(persistent.process, run);
   complete(persistent.process, persistent, status);
 }
 
@@ -49,15 +49,11 @@ void start_persistent_receive(Process& self, LayerRequest& request) {
   follow(persistent, start_receive(self, persistent.transfer));
 }
 
-void cancel_send(Process& self, LayerRequest& request) {
-  Request* run = static_cast<PersistentMessage&>(request).running;
-  if (run != nullptr && run->role == engine::Role::send)
-    self.instance->engine->cancel(static_cast<engine::SendRequest&>(*run));
-}
-
-void cancel_receive(Process& self, LayerRequest& request) {
-  Request* run = static_cast<PersistentMessage&>(request).running;
-  if (run != nullptr) self.instance->engine->cancel(static_cast<engine::ReceiveRequest&>(*run));
+void cancel_run(Process& self, LayerRequest& request) {
+  Request* const run = static_cast<PersistentMessage&>(request).running;
+  if (run == nullptr) return;
+  MPI_Request running = handle(*run);
+  cancel(self, &running);
 }
 
 void destroy_persistent(Process& self, LayerRequest& request) {
@@ -67,11 +63,11 @@ void destroy_persistent(Process& self, LayerRequest& request) {
 constexpr RequestClass persistent_send{.name = "persistent send",
                                        .destroy = destroy_persistent,
                                        .start = start_persistent_send,
-                                       .cancel = cancel_send};
+                                       .cancel = cancel_run};
 constexpr RequestClass persistent_receive{.name = "persistent receive",
                                           .destroy = destroy_persistent,
                                           .start = start_persistent_receive,
-                                          .cancel = cancel_receive};
+                                          .cancel = cancel_run};
 
 void make(Process& self, const RequestClass& sort, const Transfer& transfer, SendForm form,
           MPI_Request* request) {

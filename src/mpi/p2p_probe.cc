@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Probes, and receives of messages that a matched probe took.
 #include "mpi/calls.h"
+#include "mpi/checked_message.h"
 #include "mpi/communicator.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
@@ -15,17 +16,18 @@ namespace {
   return {comm.p2p.context, source, tag};
 }
 
-void show(const engine::Message& message, MPI_Status* status) {
-  set_status(status, message.envelope.source, message.envelope.tag, message.bytes);
+void show(const Process& self, const engine::Message& message, MPI_Status* status) {
+  set_status(status, message.envelope.source, message.envelope.tag,
+             message.bytes - note_bytes(self));
 }
 
 // Gives the user a handle of a message that was taken out of the queue.
-void hand_out(engine::Message& message, Communicator& comm, MPI_Message* handle,
-              MPI_Status* status) {
+void hand_out(const Process& self, engine::Message& message, Communicator& comm,
+              MPI_Message* handle, MPI_Status* status) {
   retain(comm);
   message.owner = &comm;
   *handle = reinterpret_cast<MPI_Message>(&message);
-  show(message, status);
+  show(self, message, status);
 }
 
 void hand_out_nobody(Process& self, MPI_Message* handle, MPI_Status* status) {
@@ -34,10 +36,12 @@ void hand_out_nobody(Process& self, MPI_Message* handle, MPI_Status* status) {
 }
 
 // The reference to the communicator passes from the message to the request.
-engine::ReceiveRequest& start(Process& self, MPI_Message* handle, const engine::Data& data) {
+engine::Request& start(Process& self, MPI_Message* handle, const engine::Data& data) {
   auto& message = *reinterpret_cast<engine::Message*>(*handle);
   void* const owner = message.owner;
-  engine::ReceiveRequest& request = *self.instance->engine->receive_matched(message, data);
+  engine::Request& request = self.settings.check
+                                 ? receive_checked(self, message, data)
+                                 : *self.instance->engine->receive_matched(message, data);
   request.owner = owner;
   *handle = MPI_MESSAGE_NULL;
   return request;
@@ -52,7 +56,7 @@ void probe(Process& self, int source, int tag, Communicator& comm, MPI_Status* s
   self.instance->wait_until([&] {
     return (message = self.instance->engine->probe(wanted(comm, source, tag))) != nullptr;
   });
-  show(*message, status);
+  show(self, *message, status);
 }
 
 void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Status* status) {
@@ -65,7 +69,7 @@ void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, M
     message = self.instance->engine->probe(wanted(comm, source, tag));
   }
   *flag = message != nullptr;
-  if (message != nullptr) show(*message, status);
+  if (message != nullptr) show(self, *message, status);
 }
 
 void mprobe(Process& self, int source, int tag, Communicator& comm, MPI_Message* handle,
@@ -75,7 +79,7 @@ void mprobe(Process& self, int source, int tag, Communicator& comm, MPI_Message*
   self.instance->wait_until([&] {
     return (message = self.instance->engine->match_probe(wanted(comm, source, tag))) != nullptr;
   });
-  hand_out(*message, comm, handle, status);
+  hand_out(self, *message, comm, handle, status);
 }
 
 void improbe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Message* handle,
@@ -88,7 +92,7 @@ void improbe(Process& self, int source, int tag, Communicator& comm, int* flag, 
     message = self.instance->engine->match_probe(wanted(comm, source, tag));
   }
   *flag = message != nullptr;
-  if (message != nullptr) hand_out(*message, comm, handle, status);
+  if (message != nullptr) hand_out(self, *message, comm, handle, status);
 }
 
 void imrecv(Process& self, void* buf, MPI_Count count, const datatype::Type& type,

@@ -254,7 +254,8 @@ std::string name_of(const Window& window) {
   return fmt::format("window {} of rank {}", (context & 0xffffffff) / sub_contexts, context >> 32);
 }
 
-// Fences, which are counted and met as collectives are; and locks that are held or waited for.
+// Fences, which are counted and met as collectives are; locks that are held or waited for; and
+// posts and completions that are waited for.
 void describe_windows(const Process& self, Json& report) {
   Json& rows = report["windows"] = Json::array();
   for (const Window& window : self.instance->windows.live) {
@@ -277,12 +278,16 @@ void describe_windows(const Process& self, Json& report) {
         holds.push_back({{"rank", in_job(rank)}, {"exclusive", exclusive}});
     });
     const bool waits = standing.awaits_lock_of >= 0;
-    if (holds.empty() && !waits) continue;
+    const bool waits_for_post = standing.awaits_post_of >= 0;
+    if (holds.empty() && !waits && !waits_for_post && standing.await_complete_of.empty()) continue;
     Json row = {{"id", window.comm->p2p.context}, {"name", name}, {"holds", std::move(holds)}};
     if (waits) {
       row["waits_for"] = in_job(standing.awaits_lock_of);
       row["members"] = members_of(*window.comm);
     }
+    if (waits_for_post) row["post_of"] = in_job(standing.awaits_post_of);
+    for (const int origin : standing.await_complete_of)
+      if (row["complete_of"].size() < most_rows) row["complete_of"].push_back(in_job(origin));
     rows.push_back(std::move(row));
   }
 }

@@ -44,6 +44,7 @@ const char* sort_name(const Request& request) {
 void complete(Process& self, LayerRequest& request, const engine::Status& status) {
   request.status = status;
   request.complete = true;
+  if (request.continuation != nullptr) return request.continuation(request, request.argument);
   if (request.detached) destroy(self, request);
 }
 
@@ -164,6 +165,13 @@ void describe_within(LayerRequest& whole, Request& part) noexcept {
     whole.failure = describe_failure(part);
   } catch (const std::bad_alloc&) { // the class says enough
   }
+}
+
+void release_part(Process& self, Request& part) {
+  if (part.role == Role::send || part.role == Role::receive)
+    return self.instance->engine->release(&part);
+  part.owner = nullptr; // the whole's
+  destroy(self, static_cast<LayerRequest&>(part));
 }
 
 void free(Process& self, MPI_Request* handle) {

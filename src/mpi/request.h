@@ -99,6 +99,10 @@ void finish_or_throw(Process& self, MPI_Request* request, MPI_Status* status);
 // Keeps that of `part`, an operation inside `whole`, if it failed.
 void describe_within(LayerRequest& whole, engine::Request& part) noexcept;
 
+// Gives back a send or receive inside another request, of start_send() or start_receive(), that is
+// complete.
+void release_part(Process& self, engine::Request& part);
+
 // What MPI_Request_free does: the request goes as soon as its operation has finished.
 void free(Process& self, MPI_Request* request);
 

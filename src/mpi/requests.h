@@ -5,6 +5,7 @@
 #include "engine/request.h"
 #include "mem/buffers.h"
 #include "mpi/buffered.h"
+#include "mpi/checked_message.h"
 #include "mpi/collectives.h"
 #include "mpi/generalized.h"
 #include "mpi/p2p.h"
@@ -27,6 +28,7 @@ struct Requests {
   base::Slab<PersistentMessage> persistent;
   base::Slab<PartitionedRequest> partitioned;
   base::Slab<Exchange> exchanges;
+  base::Slab<CheckedMessage> checked;
   base::Slab<CollectiveRequest> collectives;
   base::Slab<Generalized> generalized;
   base::Slab<Flush> flushes;

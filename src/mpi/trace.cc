@@ -127,6 +127,7 @@ void Trace::rest(double now) noexcept {
   sent_before_ = engine_->counters().eager_sent;
   bytes_before_ = engine_->counters().bytes_sent;
   if (alone_) engine_->observe_short(false);
+  alarm_->lower(); // of the pause before
   process_.update_entry();
   const double left = period - std::fmod(now, period);
   if (!alarm_->set(left < period / 2 ? left + period : left)) go_on(now);

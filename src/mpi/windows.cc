@@ -38,7 +38,9 @@ Window::Window(Process& self, Communicator& inside, int made_by)
     : base::Object(base::ObjectKind::window), comm(&inside), ranks(inside.size()), waiting(self),
       rma(*self.instance->engine, waiting, inside.p2p, self.types[MPI_BYTE],
           self.settings.protocols == base::Protocols::sender, self.instance->windows.counters),
-      flavor(made_by) {}
+      flavor(made_by) {
+  if (self.settings.check) rma.close_short_way();
+}
 
 Window::~Window() = default;
 

@@ -55,7 +55,7 @@ void Window::open(Target& target) {
   }
   check_alive(target);
   target.open = true;
-  target.direct = target.base;
+  target.direct = short_way_ ? target.base : nullptr;
   touched_.push_back(&target);
 }
 
@@ -241,7 +241,7 @@ void Window::lock(int rank, bool exclusive, bool unchecked) {
   access_ = Access::locks;
   ++locks_;
   it.open = true;
-  it.direct = it.base;
+  it.direct = short_way_ ? it.base : nullptr;
   touched_.push_back(&it);
   if (unchecked || it.atomics_network != nullptr) full_fence(); // else the lock's word has done it
 }

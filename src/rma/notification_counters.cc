@@ -92,6 +92,7 @@ void Window::open_started(Target& target) {
                target.rank, targets_started_.size());
   }
   if (unchecked_) return;
+  const Marked marked(awaits_post_of_, target.rank);
   FailureProbe failure_probe;
   waiting_.until_seen([&] {
     return counter(target.rank, posted_offset) != target.posts_used ||
@@ -144,11 +145,22 @@ void Window::end_exposure() {
 
 void Window::wait() {
   check_exposed("MPI_Win_wait");
+  const Marked marked(awaits_completions_, true);
   for (const int origin : origins_) {
     FailureProbe failure_probe;
     waiting_.until_seen([&] { return has_completed(origin, failure_probe); });
   }
   end_exposure();
+}
+
+Window::Standing Window::standing() const {
+  Standing standing{fences_, in_fence_, awaits_lock_of_, awaits_post_of_, {}};
+  if (awaits_completions_)
+    for (const int origin : origins_)
+      if (counter(origin, completed_offset) ==
+          targets_[static_cast<std::size_t>(origin)]->completions_used)
+        standing.await_complete_of.push_back(origin);
+  return standing;
 }
 
 bool Window::test() {

@@ -118,6 +118,8 @@ class Window {
 
   // --- Access. The origin's memory may be used until the operation is complete locally.
 
+  // From now on direct() has nothing: the caller wants to see each access.
+  void close_short_way() { short_way_ = false; }
   // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
   // long way tells why or does it. `stores`: by plain stores, which a flush orders.
   [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes, bool stores) {
@@ -187,8 +189,10 @@ class Window {
     std::uint32_t fences = 0; // begun so far
     bool in_fence = false;
     int awaits_lock_of = -1; // none
+    int awaits_post_of = -1;
+    std::vector<int> await_complete_of;
   };
-  [[nodiscard]] Standing standing() const { return {fences_, in_fence_, awaits_lock_of_}; }
+  [[nodiscard]] Standing standing() const;
   // The locks that this process holds: of which rank, whether alone.
   template <class Visit>
   void for_each_lock(Visit&& visit) const {
@@ -322,6 +326,7 @@ class Window {
   static constexpr unsigned flushes_before_look = 64;
 
   engine::Engine& engine_;
+  bool short_way_ = true;
   Waiting& waiting_;
   const engine::Team& team_;
   std::vector<Exposure> exposures_;
@@ -338,7 +343,9 @@ class Window {
   std::uint32_t fences_ = 0;
   bool in_fence_ = false;
   int awaits_lock_of_ = -1;
-  bool exposed_ = false; // to `origins_`, by post()
+  int awaits_post_of_ = -1;
+  bool awaits_completions_ = false; // of `origins_`
+  bool exposed_ = false;            // to `origins_`, by post()
   std::vector<int> origins_;
   std::vector<int> targets_started_; // of start()
   Exposure own_;

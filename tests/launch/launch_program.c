@@ -16,6 +16,7 @@
  * lock        rank 1 holds a lock of rank 0 and waits for a message, the others wait for the lock
  * lock-silent the same, but rank 1 computes
  * fence       rank 1 ends while the others are in their second fence
+ * post        rank 0 waits for rank 1 to post, rank 1 for ranks 0 and 2 to complete another window
  */
 #include <mpi.h>
 
@@ -193,6 +194,24 @@ int main(int argc, char** argv) {
     MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &win);
     MPI_Win_fence(0, win);
     if (rank != 1) MPI_Win_fence(0, win);
+  } else if (strcmp(action, "post") == 0) {
+    MPI_Win first, second;
+    MPI_Group world, origins, target;
+    const int others[] = {0, 2}, one[] = {1};
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 2, others, &origins);
+    MPI_Group_incl(world, 1, one, &target);
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &first);
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &second);
+    MPI_Win_set_name(first, "pressures");
+    MPI_Win_set_name(second, "temperatures");
+    if (rank == 0) {
+      MPI_Win_start(target, 0, first);
+      MPI_Win_complete(first);
+    } else if (rank == 1) {
+      MPI_Win_post(origins, 0, second);
+      MPI_Win_wait(second);
+    }
   } else if (strcmp(action, "circle") == 0) {
     if (argc > 2 && strcmp(argv[2], "-") != 0) MPI_Comm_set_name(MPI_COMM_WORLD, argv[2]);
     if (argc > 3) printf("%s", argv[3]); /* not flushed */

@@ -151,6 +151,18 @@ TEST(HangReport, SaysWhoHoldsALock) {
                        waits + "none of those that answer holds it, perhaps rank 1\n"));
 }
 
+TEST(HangReport, SaysWhoHasNotPostedOrCompleted) {
+  const std::string page = page_of(
+      {R"({"waiting_in": "MPI_Win_complete", "windows": [{"id": 5, "name": "window w", "holds": [],
+           "post_of": 1}]})",
+       R"({"waiting_in": "MPI_Win_wait", "windows": [{"id": 6, "name": "window v", "holds": [],
+           "complete_of": [0, 2]}]})",
+       "{}"});
+  EXPECT_TRUE(contains(page, "    rank 0 waits for rank 1: its MPI_Win_post on window w\n"));
+  EXPECT_TRUE(contains(page, "    rank 1 waits for rank 0: its MPI_Win_complete on window v\n"
+                             "    rank 1 waits for rank 2: its MPI_Win_complete on window v\n"));
+}
+
 TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
   RankStatus rank{Kind::answered, R"({"waiting_in": "MPI_Recv"})"};
   rank.stack = "main (a.c:7)";
@@ -199,6 +211,14 @@ TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {
   EXPECT_TRUE(contains(page, "tag 114, 8 bytes\n"));
   EXPECT_FALSE(contains(page, "tag 115, 8 bytes\n"));
   EXPECT_TRUE(contains(page, "and 15 more\n"));
+  // Of a collective that the rank has not entered: how many there are.
+  const std::string early =
+      page_of({R"json({"unexpected": [{"comm": "w (collective)", "source": 1, "tag": 0},
+                                      {"comm": "w (collective)", "source": 2, "tag": 0},
+                                      {"comm": "w", "source": 1, "tag": 5, "bytes": 8}]})json"});
+  EXPECT_TRUE(contains(early, "unexpected    from rank 1, tag 5 in w, 8 bytes\n"
+                              "      unexpected    2 messages in w (collective)\n"))
+      << early;
 }
 
 TEST(HangReport, FindsACircle) {

@@ -181,9 +181,9 @@ class Places(ClusterTest):
     def test_refused(self):
         for arguments, sentence in (
                 (("--map-by", "ppr:2:socket"),
-                 '"ppr:2:socket": ranks can be counted by node only, ppr:COUNT:node'),
+                 '--map-by: "ppr:2:socket": ranks can be counted by node only, ppr:COUNT:node'),
                 (("--map-by", "wheel"),
-                 '"wheel" is no order of ranks; "slot" and "node" are')):
+                 '--map-by: "wheel" is no order of ranks; "slot" and "node" are')):
             self.assert_fails(self.mpiexec(*arguments, "true"), 2, f"mpiexec: {sentence}",
                               "Run mpiexec --help for the options.")
         self.assert_fails(self.mpiexec("-host", "-oProxyCommand=x", "true"), 2,

@@ -7,6 +7,7 @@ import pathlib
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -311,6 +312,9 @@ SYSTEM_CALLS = {"x86_64": {"memfd_create": 319, "signalfd4": 289},
                 "aarch64": {"memfd_create": 279, "signalfd4": 74}}[os.uname().machine]
 
 
+MEMORY_GROUPS = "/sys/fs/cgroup/memory"  # of version 1, where any may have children
+
+
 def forbid(name):
     """Makes a system call fail with EPERM, as a container's seccomp profile does."""
     class Instruction(ctypes.Structure):
@@ -344,6 +348,32 @@ class Limits(LaunchTest):
             self.refused(lambda files=files: resource.setrlimit(resource.RLIMIT_NOFILE,
                                                                 (files, files)),
                          f"the limit of open files (nofile) is {files}", "ulimit -n 4096")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs a user of its own: root has no limit of processes")
+    def test_processes(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NPROC, (5, 5))
+            os.setuid(54321)
+        self.refused(limit, "starting a rank failed", "this user may have 5", 'raise it with "ulimit -u"',
+                     "pids.max")
+
+    @unittest.skipUnless(os.access(MEMORY_GROUPS, os.W_OK), "no control group can be made here")
+    def test_memory_of_a_control_group(self):
+        group = os.path.join(MEMORY_GROUPS, f"macadam-test-{os.getpid()}")
+        os.mkdir(group)
+        self.addCleanup(os.rmdir, group)
+        with open(os.path.join(group, "memory.limit_in_bytes"), "w") as file:
+            file.write(str(64 << 20))
+
+        def join():
+            with open(os.path.join(group, "cgroup.procs"), "w") as file:
+                file.write(str(os.getpid()))
+        eat = "b = []\nwhile True: b.append(bytearray(1 << 20))"
+        result = self.mpiexec("-n", 1, "sleep", 20, ":", "-n", 1, sys.executable, "-c", eat, preexec_fn=join)
+        self.assertEqual(result.returncode, 137, result.stderr)
+        self.assertIn("rank 1 on host", result.stderr)
+        self.assertIn("by the kernel, as the memory of the control group was used up: run fewer ranks, or raise "
+                      "its memory.max", result.stderr)
 
     def test_forbidden_system_calls(self):
         self.refused(lambda: forbid("memfd_create"), "memfd_create for macadam-job", "seccomp")

@@ -160,6 +160,13 @@ class Hangs(LaunchTest):
                                r"2 of its fences; rank 1 has not entered it: it waits in "
                                r"MPI_Finalize for the other ranks\n")
 
+    def test_a_post_and_completions_that_do_not_come(self):
+        page = self.hang("-n", 3, PROGRAM, "post")
+        self.assertIn("    rank 0 waits for rank 1: its MPI_Win_post on window pressures\n", page)
+        for rank in 0, 2:
+            self.assertIn(f"    rank 1 waits for rank {rank}: its MPI_Win_complete on window "
+                          "temperatures\n", page)
+
     @unittest.skipUnless(shutil.which("gdb") and not SANITIZED, "needs gdb, which takes its time in a "
                                                                "program with a sanitizer")
     def test_where_ranks_are_in_their_programs(self):

@@ -38,8 +38,7 @@ std::string hint_for_python(const std::vector<std::string>& command, int status)
 std::string Supervisor::hint_for_memory(int signal) const {
   if (signal != SIGKILL || boot::ends_for_want_of_memory() == ends_before_) return {};
   return ", by the kernel, as the memory of the control group was used up: run fewer ranks, or "
-         "raise "
-         "its memory.max (docker run --memory, srun --mem)";
+         "raise its memory.max (docker run --memory, srun --mem)";
 }
 
 void Supervisor::reap() {

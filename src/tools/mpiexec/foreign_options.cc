@@ -25,6 +25,7 @@ constexpr std::array foreign{
     Foreign{"--allow-run-as-root", 0, false, "root may always"},
     Foreign{"--mca,--gmca,--pmca", 2, false,
             "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
+    Foreign{"--envall,--genvall", 0, false, "all variables are always passed on"},
     Foreign{"--quiet,-q", 0, false, "mpiexec prints nothing unasked"},
     Foreign{"--configfile", 1, true, "it stands alone, in front: mpiexec -configfile FILE"},
 };
@@ -41,10 +42,11 @@ void add_foreign_options(CLI::App& app) {
   }
 }
 
-void check_foreign_options(const CLI::App& app, bool verbose) {
+void check_foreign_options(const CLI::App& app, bool verbose,
+                           const std::map<std::string, std::string>& typed) {
   for (const Foreign& option : foreign) {
-    const std::string name = option.name();
-    if (app.count(name) == 0) continue;
+    if (app.count(option.name()) == 0) continue;
+    const std::string& name = typed.at(app.get_option(option.name())->get_name());
     if (option.refused)
       throw CLI::ValidationError(name + " is for other launchers: " + option.remark);
     if (verbose) std::cerr << "mpiexec: " << name << " changes nothing: " << option.remark << '\n';

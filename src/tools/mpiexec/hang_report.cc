@@ -57,13 +57,16 @@ struct InCollective {
   std::vector<int> members; // of the communicator; none: not known
 };
 
-// Locks of a window that a rank holds, by the rank that is locked, and the one that it waits for.
+// Locks of a window that a rank holds, by the rank that is locked, and the one that it waits for;
+// and whose MPI_Win_post or MPI_Win_complete it waits for.
 struct InWindow {
   std::uint64_t id = 0; // the window's
   std::string name;
   std::map<int, bool> holds; // exclusively
   int waits_for = any;
   std::vector<int> members;
+  int post_of = any;
+  std::vector<int> complete_of;
 };
 
 // One rank's text, read.
@@ -121,7 +124,9 @@ Waiting read_waiting(const std::string& text) {
                       row.value("name", ""),
                       {},
                       row.value("waits_for", any),
-                      row.value("members", std::vector<int>{})};
+                      row.value("members", std::vector<int>{}),
+                      row.value("post_of", any),
+                      row.value("complete_of", std::vector<int>{})};
       for (const Json& lock : member(row, "holds"))
         window.holds[lock.value("rank", any)] = lock.value("exclusive", false);
       result.windows.push_back(std::move(window));
@@ -168,9 +173,18 @@ void print_waiting(std::string& page, const Waiting& waiting) {
       lines.push_back("from " + receive.envelope.show() + (receive.announced ? ", announced" : ""));
   print_lines(page, "receive", lines);
 
+  // Those of collectives that this rank has not entered say which, and no more.
   lines.clear();
-  for (const Envelope& message : waiting.unexpected)
-    lines.push_back("from " + message.show());
+  std::map<std::string, std::size_t> of_collectives;
+  for (const Envelope& message : waiting.unexpected) {
+    if (message.comm.ends_with(" (collective)"))
+      ++of_collectives[message.comm];
+    else
+      lines.push_back("from " + message.show());
+  }
+  for (const auto& [comm, count] : of_collectives)
+    lines.push_back(fmt::format(
+        "{} in {}", count == 1 ? "one message" : fmt::format("{} messages", count), comm));
   print_lines(page, "unexpected", lines);
 
   lines.clear();
@@ -375,6 +389,13 @@ std::vector<Edge> edges_of(const Waiting& waiting) {
   for (const Rendezvous& row : waiting.rendezvous)
     if (row.envelope.peer != any && seen.insert(row.envelope.peer).second)
       edges.push_back({row.envelope.peer, row.protocol + ": " + row.stage});
+  for (const InWindow& window : waiting.windows) {
+    if (window.post_of != any && seen.insert(window.post_of).second)
+      edges.push_back({window.post_of, "its MPI_Win_post on " + window.name});
+    for (const int origin : window.complete_of)
+      if (seen.insert(origin).second)
+        edges.push_back({origin, "its MPI_Win_complete on " + window.name});
+  }
   for (const auto& [state, peers] : waiting.connections)
     for (int peer : peers)
       if (state == "connecting" && seen.insert(peer).second)

@@ -43,8 +43,12 @@ struct RankStatus {
 //                     "members": [0, 1, 2]}, ...],
 //    "called":      [{"id": 4, "count": 7}, ...],   collectives of each communicator
 //    "windows":     [{"id": 5, "name": "window 2 of rank 0", "holds": [{"rank": 0,
-//                     "exclusive": true}, ...], "waits_for": 1, "members": [0, 1, 2]}, ...],
+//                     "exclusive": true}, ...], "waits_for": 1, "members": [0, 1, 2]},
 //                                                   locks: whose; of those that have or want some
+//                    {"id": 5, "name": "w", "holds": [], "post_of": 1, "complete_of": [0, 2]},
+//                    ...],
+//                                                   whose MPI_Win_post, MPI_Win_complete it waits
+//                                                   for
 //    "connections": [{"peer": 1, "state": "connected"}, ...]}
 //
 // `source` and `peer` are ranks of the job; a source or tag of -1, or none, stands for any. `comm`

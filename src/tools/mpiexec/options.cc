@@ -12,10 +12,13 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <strings.h>
+#include <utility>
+#include <vector>
 
 namespace macadam::tools {
 namespace {
@@ -69,6 +72,57 @@ std::string check_pattern(const std::string& text) {
   return "";
 }
 
+// Other launchers' names for a core among ours.
+std::optional<Binding> binding_of(const std::string& text) {
+  if (text == "none") return Binding::none;
+  if (text == "core" || text == "hwthread") return Binding::core;
+  if (text == "l3cache") return Binding::l3cache;
+  if (text == "numa") return Binding::numa;
+  if (text == "socket" || text == "package") return Binding::socket;
+  return std::nullopt;
+}
+
+// How ranks are dealt to machines or numbered on them. Within a machine they are not told apart, so
+// its parts are all one slot after the other.
+std::optional<Order> order_of(const std::string& text) {
+  if (text == "node" || text == "span") return Order::node;
+  for (const char* part : {"slot", "fill", "core", "hwthread", "socket", "package", "numa",
+                           "l1cache", "l2cache", "l3cache"})
+    if (text == part) return Order::slot;
+  return std::nullopt;
+}
+
+bool is_part_of_machine(const std::string& text) {
+  return order_of(text) == Order::slot && text != "slot" && text != "fill";
+}
+
+bool is_count(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// The words of --map-by.
+struct MapBy {
+  explicit MapBy(const std::string& text) {
+    std::istringstream words(text);
+    std::getline(words, first, ':');
+    std::getline(words, count, ':');
+    std::getline(words, object, ':');
+  }
+  std::string first, count, object;
+};
+
+std::string check_order(const std::string& text) {
+  return order_of(text) ? "" : "\"" + text + "\" is no order of ranks; \"slot\" and \"node\" are";
+}
+
+std::string check_map_by(const std::string& text) {
+  const MapBy words(text);
+  if (words.first != "ppr") return check_order(words.first);
+  const bool good = is_count(words.count) && words.count.size() <= 4 &&
+                    std::stoi(words.count) > 0 && words.object == "node";
+  return good ? "" : "\"" + text + "\": ranks can be counted by node only, ppr:COUNT:node";
+}
+
 // -x NAME and -genvlist NAME pass on what ranks inherit in any case.
 void export_variable(Options& options, const char* option, const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -76,10 +130,6 @@ void export_variable(Options& options, const char* option, const std::string& te
     options.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   else if (std::getenv(text.c_str()) == nullptr)
     std::cerr << "mpiexec: " << option << " " << text << ": there is no such variable to pass on\n";
-}
-
-bool is_count(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // Options for the whole job stand beside those of one program, so every program's part of the
@@ -131,21 +181,25 @@ struct Parser {
   }
 
   CLI::App app;
+  // Options that change nothing for their value, by their first names, and why.
+  std::vector<std::pair<std::string, std::string>> remarks;
 
  private:
   void add_binding(Options& options) {
-    const std::map<std::string, Binding> bindings{{"none", Binding::none},
-                                                  {"core", Binding::core},
-                                                  {"l3cache", Binding::l3cache},
-                                                  {"numa", Binding::numa},
-                                                  {"socket", Binding::socket}};
-    app.add_option("--bind-to", options.binding,
-                   "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
-                   "on the i-th of these cores only; l3cache, numa, socket: ranks in equal parts "
-                   "on the cores that share a cache, a memory, a socket. Two bound jobs on one "
-                   "machine would share cores while others idle, so binding is never done unasked")
+    app.add_option_function<std::string>(
+           "--bind-to",
+           [&options](const std::string& text) { options.binding = *binding_of(text); },
+           "none: ranks run on any core that mpiexec may use (default); core: rank i runs "
+           "on the i-th of these cores only; l3cache, numa, socket: ranks in equal parts "
+           "on the cores that share a cache, a memory, a socket. Two bound jobs on one "
+           "machine would share cores while others idle, so binding is never done unasked")
         ->option_text("none|core|l3cache|numa|socket")
-        ->transform(CLI::CheckedTransformer(bindings, CLI::ignore_case));
+        ->check([](const std::string& text) {
+          return binding_of(text) ? ""
+                                  : "\"" + text +
+                                        "\" is no part of a machine that ranks are bound to; none, "
+                                        "core, l3cache, numa and socket are";
+        });
     app.add_flag("--report-bindings", options.report_bindings,
                  "Print where each rank may run, before the ranks start");
   }
@@ -188,7 +242,6 @@ struct Parser {
            "Set a variable for all ranks, or pass it on")
         ->option_text("NAME[=VALUE]")
         ->trigger_on_parse();
-    app.add_flag("--envall,--genvall")->description("Pass all variables on, which is always done");
     app.add_option_function<std::string>(
            "--envlist,--genvlist",
            [&options](const std::string& list) {
@@ -219,16 +272,22 @@ struct Parser {
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks));
     app.add_option_function<std::string>(
-           "--map-by", [&program](const std::string& text) { read_map_by(program, text); },
+           "--map-by", [this, &program](const std::string& text) { read_map_by(program, text); },
            "slot: fill one machine after the other (default); node: a rank for each machine in "
            "turn; ppr:COUNT:node: as --ppn")
         ->option_text("slot|node|ppr:COUNT:node")
+        ->check(check_map_by)
         ->trigger_on_parse();
     app.add_option_function<std::string>(
-           "--rank-by", [&program](const std::string& text) { program.rank_by = order_of(text); },
+           "--rank-by",
+           [this, &program](const std::string& text) {
+             program.rank_by = order_of(text);
+             remark_on_part("--rank-by", text);
+           },
            "How ranks are numbered: slot: those of a machine follow each other; node: a rank of "
            "each machine in turn (as they were mapped)")
         ->option_text("slot|node")
+        ->check(check_order)
         ->trigger_on_parse();
     app.add_flag("--display-map", options.display_map, "Say which ranks are on which machine");
     app.add_option("--silence", options.silence_seconds,
@@ -238,30 +297,21 @@ struct Parser {
         ->check(check_seconds);
   }
 
-  static Order order_of(const std::string& text) {
-    if (text == "node" || text == "span") return Order::node;
-    // Parts of a machine: within one, ranks are not told apart.
-    for (const char* part : {"slot", "fill", "core", "hwthread", "socket", "package", "numa",
-                             "l1cache", "l2cache", "l3cache"})
-      if (text == part) return Order::slot;
-    throw CLI::ValidationError("\"" + text + "\" is no order of ranks; \"slot\" and \"node\" are");
+  // With what may stand behind it, ":PE=2,OVERSUBSCRIBE".
+  void read_map_by(Program& program, const std::string& text) {
+    const MapBy words(text);
+    if (words.first == "ppr") {
+      program.per_host = std::stoi(words.count);
+    } else {
+      program.map_by = *order_of(words.first);
+      remark_on_part("--map-by", words.first);
+    }
   }
 
-  // With what may stand behind it, ":PE=2,OVERSUBSCRIBE".
-  static void read_map_by(Program& program, const std::string& text) {
-    std::istringstream words(text);
-    std::string first, count, object;
-    std::getline(words, first, ':');
-    if (first != "ppr") {
-      program.map_by = order_of(first);
-      return;
-    }
-    std::getline(words, count, ':');
-    std::getline(words, object, ':');
-    if (!is_count(count) || count.size() > 4 || std::stoi(count) < 1 || object != "node")
-      throw CLI::ValidationError("\"" + text +
-                                 "\": ranks can be counted by node only, ppr:COUNT:node");
-    program.per_host = std::stoi(count);
+  void remark_on_part(const char* option, const std::string& text) {
+    if (is_part_of_machine(text))
+      remarks.emplace_back(option, text + " changes nothing: ranks are dealt to machines, not to "
+                                          "parts of one; --bind-to binds them to parts");
   }
 };
 
@@ -335,7 +385,10 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
       for (const Variable& variable : *variables)
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
           throw CLI::ValidationError("\"" + variable.first + "\" is no name of a variable");
-    check_foreign_options(parser.app, options.verbose);
+    check_foreign_options(parser.app, options.verbose, typed);
+    if (options.verbose)
+      for (const auto& [option, remark] : parser.remarks)
+        std::cerr << "mpiexec: " << typed.at(option) << ' ' << remark << '\n';
     if (before != nullptr) {
       if (program.hosts.empty()) program.hosts = before->hosts;
       if (program.per_host == 0) program.per_host = before->per_host;

@@ -172,7 +172,8 @@ TEST(Board, RanksThatDisagreeAboutTheLengthAreTold) {
     EXPECT_EQ(errors[1], "");
     EXPECT_EQ(errors[2],
               fmt::format("rank 0 sent {} bytes, rank 2 needed {}: all ranks must give counts and "
-                          "types that describe the same data",
+                          "types that describe the same data, and call the same collectives "
+                          "(MACADAM_CHECK=1 names calls that differ)",
                           given, taken));
     meet(world); // and they are in step again
   }

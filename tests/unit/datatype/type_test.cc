@@ -175,6 +175,23 @@ TEST(Signature, IsTheSequenceOfBasicTypesWhateverTheLayout) {
   EXPECT_FALSE(int_type.signature() == predefined()[MPI_FLOAT].signature());
 }
 
+TEST(Signature, OfTheFirstElementsIsThatOfATypeOfSoMany) {
+  const Type& int_type = predefined()[MPI_INT];
+  const Type& double_type = predefined()[MPI_DOUBLE];
+  const Type* int_double[] = {&int_type, &double_type};
+  // 2 ints and a double, three times: with holes, and all of it twice.
+  const TypeRef inner = struct_(List{2, 1}, List{0, 8}, int_double);
+  const TypeRef whole = vector(3, 1, 2, *inner);
+  Signature first;
+  for (MPI_Count elements = 0; elements <= 18; ++elements) {
+    EXPECT_EQ(signature_of_first(*whole, 2, elements), first) << elements;
+    first = first + (elements % 3 == 2 ? double_type : int_type).signature();
+  }
+  // A pair is cut between value and index.
+  EXPECT_EQ(signature_of_first(predefined()[MPI_DOUBLE_INT], 3, 3),
+            double_type.signature() + int_type.signature() + double_type.signature());
+}
+
 // Basic elements up to a byte, counted one by one.
 MPI_Count literal_elements(const oracle::TypeMap& map, MPI_Count bytes) {
   MPI_Count elements = 0;
