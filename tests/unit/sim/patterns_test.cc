@@ -67,6 +67,25 @@ TEST(Patterns, reordered_topologies_send_less_between_machines) {
   }
 }
 
+// On four machines and on eight: two levels are never slower, and send less between machines.
+TEST(Patterns, two_levels_are_no_slower_than_one) {
+  for (const auto& [ranks, per_node] : {std::pair(16, 4), std::pair(64, 8)}) {
+    sim::WorldOptions options;
+    options.ranks = ranks;
+    options.ranks_per_node = per_node;
+    options.settings.emplace();
+    sim::World world(options);
+    const Study study = run_pattern(world, sim::find_pattern("levels"), {});
+    ASSERT_EQ(study.rows.size(), 6u) << study.outcome.text;
+    for (const sim::Row& row : study.rows) {
+      const auto value = [&](const char* name) { return row.values.at(name); };
+      EXPECT_LE(value("two_levels_us"), value("one_level_us")) << row.what << " on " << ranks;
+      EXPECT_LE(value("two_levels_bytes_between"), value("one_level_bytes_between"))
+          << row.what << " on " << ranks;
+    }
+  }
+}
+
 TEST(Patterns, refuse_what_they_cannot_run_on) {
   EXPECT_NE(study("cg", 12).outcome.text.find("a power of two of ranks, not on 12"),
             std::string::npos);
