@@ -56,9 +56,15 @@ class Rank::Job final : public boot::LaunchedJob {
   }
   // Each has a processor of its own, and none sees how the others stand.
   [[nodiscard]] int cores() const override { return rank_.environment_.ranks_per_node; }
-  [[nodiscard]] int local_size() const override { return std::min(cores(), size() - neighbour(0)); }
-  [[nodiscard]] int local_rank() const override { return rank() - neighbour(0); }
-  [[nodiscard]] int neighbour(int index) const override { return node(rank()) * cores() + index; }
+  [[nodiscard]] int local_size() const override {
+    if (!rank_.environment_.dealt) return std::min(cores(), size() - neighbour(0));
+    return (size() - node(rank()) + nodes() - 1) / nodes();
+  }
+  [[nodiscard]] int local_rank() const override { return rank_.index_on_node(rank()); }
+  [[nodiscard]] int neighbour(int index) const override {
+    const int own = node(rank());
+    return rank_.environment_.dealt ? own + index * nodes() : own * cores() + index;
+  }
   [[nodiscard]] bool is_local(int rank) const override { return node(rank) == node(this->rank()); }
   [[nodiscard]] boot::SharedMemory own_memory() override { return memory_of(rank()); }
   [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
@@ -81,6 +87,7 @@ class Rank::Job final : public boot::LaunchedJob {
     rank_.exit(status);
   }
   [[nodiscard]] Launcher& launcher() const { return rank_.environment_.launcher; }
+  [[nodiscard]] int nodes() const { return static_cast<int>(launcher().nodes.size()); }
 
   Rank& rank_;
   std::string host_;
@@ -271,8 +278,18 @@ Node& Rank::node() const {
   return *environment_.launcher.nodes[static_cast<std::size_t>(node_of(number_))];
 }
 
+int Rank::node_of(int rank) const {
+  const auto nodes = static_cast<int>(environment_.launcher.nodes.size());
+  return environment_.dealt ? rank % nodes : rank / environment_.ranks_per_node;
+}
+
+int Rank::index_on_node(int rank) const {
+  const auto nodes = static_cast<int>(environment_.launcher.nodes.size());
+  return environment_.dealt ? rank / nodes : rank % environment_.ranks_per_node;
+}
+
 int Rank::place_on_node(int rank) const {
-  return environment_.launcher.first_place + rank % environment_.ranks_per_node;
+  return environment_.launcher.first_place + index_on_node(rank);
 }
 
 // As for a real process (mpi/network.cc), but that one which is alone on its node has its adapter.

@@ -46,6 +46,7 @@ class Rank final : mpi::Runtime {
     int ranks_per_node;
     std::optional<boot::Met> parent; // of a job that was spawned
     ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
+    bool dealt;                      // as in WorldOptions
   };
   // `body` is the program; its result is the exit code.
   Rank(const Environment& environment, int number, int app_number, std::function<int()> body);
@@ -60,7 +61,8 @@ class Rank final : mpi::Runtime {
 
   [[nodiscard]] int number() const { return number_; } // in its job
   [[nodiscard]] int job() const { return environment_.job; }
-  [[nodiscard]] int node_of(int rank) const { return rank / environment_.ranks_per_node; }
+  [[nodiscard]] int node_of(int rank) const;
+  [[nodiscard]] int index_on_node(int rank) const;
   [[nodiscard]] const RankState& state() const { return state_; }
   [[nodiscard]] mpi::Process* process() { return process_.get(); }
   [[nodiscard]] SimulatedDevice* device() { return device_ ? &*device_ : nullptr; }

@@ -51,7 +51,7 @@ int World::add_job(int ranks, std::optional<boot::Met> parent) {
   environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
                            exchange_, options_.settings ? &*options_.settings : nullptr,
                            options_.stack_bytes, ranks, per_node, std::move(parent),
-                           options_.compute_times});
+                           options_.compute_times, options_.dealt && !options_.one_node});
   return job;
 }
 

@@ -79,7 +79,7 @@ std::span<const Pattern> patterns() {
   static const std::vector<Pattern> all = [] {
     std::vector<Pattern> result;
     for (const auto& part : {collective_patterns(), nas_patterns(), experiment_patterns(),
-                             gravel_patterns(), topology_patterns()})
+                             gravel_patterns(), topology_patterns(), level_patterns()})
       result.insert(result.end(), part.begin(), part.end());
     return result;
   }();

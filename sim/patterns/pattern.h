@@ -63,5 +63,6 @@ std::span<const Pattern> nas_patterns();
 std::span<const Pattern> experiment_patterns();
 std::span<const Pattern> gravel_patterns();
 std::span<const Pattern> topology_patterns();
+std::span<const Pattern> level_patterns();
 
 } // namespace macadam::sim

@@ -171,6 +171,8 @@ int main(int argc, char** argv) {
   app.add_option("--ranks-per-node", command.world.ranks_per_node,
                  "Ranks that MPI takes to be on one machine (each has its adapter all the same)")
       ->check(CLI::Range(1, 1 << 20));
+  app.add_flag("--cyclic", command.world.dealt,
+               "Ranks are dealt to machines one by one in turn, not machine by machine");
   app.add_option("-p,--preset", command.preset, "Hardware: a preset's name, or a JSON file")
       ->capture_default_str();
   app.add_option("-s,--seed", command.world.seed, "All that is random follows from it")

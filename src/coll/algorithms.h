@@ -15,11 +15,19 @@ namespace macadam::coll {
 // the costs, n is the number of ranks, m the bytes of the vector (or of one rank's block), a "step"
 // one message on the critical path.
 
+// Those on any team by the algorithm of the rules are called _on; their arguments are as of the
+// others.
+
+Task barrier_on(Comm& comm);
+Task barrier_leaders(Comm& comm);
 Task barrier_shared(Comm& comm);
 Task barrier_direct(Comm& comm);
 Task barrier_dissemination(Comm& comm);
 Task barrier_recursive_doubling(Comm& comm);
 
+Task bcast_on(Comm& comm, Data data, int root);
+Task bcast_leaders(Comm& comm, Data data, int root);
+Task bcast_slices(Comm& comm, Data data, int root);
 Task bcast_shared(Comm& comm, Data data, int root);
 Task bcast_direct(Comm& comm, Data data, int root);
 Task bcast_binomial(Comm& comm, Data data, int root);
@@ -30,6 +38,9 @@ Task bcast_chain(Comm& comm, Data data, int root);
 // and count, which may be the same memory as `mine` and is else only written.
 // Shared ones need can_share(), the same on all ranks.
 [[nodiscard]] bool can_share(const Comm& comm, const datatype::Type& type);
+Task reduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
+Task reduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
+Task reduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
@@ -38,6 +49,9 @@ Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op&
 Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
                      const datatype::Op& op);
 
+Task allreduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op);
+Task allreduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op);
+Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op);
@@ -46,6 +60,7 @@ Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op);
 
 // `mine` is a vector with a block for each rank in a row, of `blocks.counts` (or `blocks.count`)
 // elements; this rank's block of the result goes to `result`, which may lie inside of `mine`.
+Task reduce_scatter_on(Comm& comm, Data mine, Blocks blocks, Data result, const datatype::Op& op);
 Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op);
 Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
@@ -62,6 +77,7 @@ Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype:
                              bool inclusive);
 
 // At the root, `all` has a block for each rank; its own block is dealt with already.
+Task gather_on(Comm& comm, Data mine, Blocks all, int root);
 Task gather_shared(Comm& comm, Data mine, Blocks all, int root);
 Task gather_direct(Comm& comm, Data mine, Blocks all, int root);
 Task gather_binomial(Comm& comm, Data mine, Blocks all, int root);
@@ -70,6 +86,8 @@ Task scatter_direct(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root);
 
 // `all` has this rank's block in it already.
+Task allgather_on(Comm& comm, Blocks all);
+Task allgather_slices(Comm& comm, Blocks all);
 Task allgather_shared(Comm& comm, Blocks all);
 Task allgather_direct(Comm& comm, Blocks all);
 Task allgather_bruck(Comm& comm, Blocks all);
@@ -77,6 +95,8 @@ Task allgather_recursive_doubling(Comm& comm, Blocks all);
 Task allgather_ring(Comm& comm, Blocks all);
 
 // A rank's block for itself is dealt with already.
+Task alltoall_on(Comm& comm, Blocks out, Blocks in);
+Task alltoall_slices(Comm& comm, Blocks out, Blocks in);
 Task alltoall_shared(Comm& comm, Blocks out, Blocks in);
 Task alltoall_direct(Comm& comm, Blocks out, Blocks in);
 Task alltoall_bruck(Comm& comm, Blocks out, Blocks in);

@@ -26,17 +26,23 @@ Task allgather(Collective& self) {
   if (self.needs_board()) return run_with_board(self, &allgather);
   const Arguments& a = self.arguments;
   if (!a.in_place) copy(a.send[0], a.receive[self.rank()]);
-  switch (self.choose(Kind::allgather, average_block(self, a.receive))) {
+  return allgather_on(self, a.receive);
+}
+
+Task allgather_on(Comm& comm, Blocks all) {
+  switch (comm.choose(Kind::allgather, average_block(comm, all), false, true, all.regular())) {
+  case Algorithm::slices:
+    return allgather_slices(comm, all);
   case Algorithm::shared:
-    return allgather_shared(self, a.receive);
+    return allgather_shared(comm, all);
   case Algorithm::direct:
-    return allgather_direct(self, a.receive);
+    return allgather_direct(comm, all);
   case Algorithm::bruck:
-    return allgather_bruck(self, a.receive);
+    return allgather_bruck(comm, all);
   case Algorithm::recursive_doubling:
-    return allgather_recursive_doubling(self, a.receive);
+    return allgather_recursive_doubling(comm, all);
   default:
-    return allgather_ring(self, a.receive);
+    return allgather_ring(comm, all);
   }
 }
 

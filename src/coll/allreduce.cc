@@ -14,18 +14,26 @@ Task allreduce(Collective& self) {
   const Arguments& a = self.arguments;
   const Data result = a.receive[0];
   const Data mine = a.in_place ? result : a.send[0];
-  switch (self.choose(Kind::allreduce, result.bytes(), !a.op->commutative(),
-                      can_share(self, *mine.type))) {
+  return allreduce_on(self, mine, result, *a.op);
+}
+
+Task allreduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  switch (comm.choose(Kind::allreduce, result.bytes(), !op.commutative(),
+                      can_share(comm, *mine.type))) {
+  case Algorithm::leaders:
+    return allreduce_leaders(comm, mine, result, op);
+  case Algorithm::slices:
+    return allreduce_slices(comm, mine, result, op);
   case Algorithm::shared:
-    return allreduce_shared(self, mine, result, *a.op);
+    return allreduce_shared(comm, mine, result, op);
   case Algorithm::direct:
-    return allreduce_direct(self, mine, result, *a.op);
+    return allreduce_direct(comm, mine, result, op);
   case Algorithm::rabenseifner:
-    return allreduce_rabenseifner(self, mine, result, *a.op);
+    return allreduce_rabenseifner(comm, mine, result, op);
   case Algorithm::ring:
-    return allreduce_ring(self, mine, result, *a.op);
+    return allreduce_ring(comm, mine, result, op);
   default:
-    return allreduce_recursive_doubling(self, mine, result, *a.op);
+    return allreduce_recursive_doubling(comm, mine, result, op);
   }
 }
 

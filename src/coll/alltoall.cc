@@ -20,15 +20,21 @@ Task alltoall(Collective& self) {
                : alltoall_in_place(self, a.receive);
   }
   copy(a.send[self.rank()], a.receive[self.rank()]);
-  switch (self.choose(Kind::alltoall, a.receive[0].bytes())) {
+  return alltoall_on(self, a.send, a.receive);
+}
+
+Task alltoall_on(Comm& comm, Blocks out, Blocks in) {
+  switch (comm.choose(Kind::alltoall, in[0].bytes())) {
+  case Algorithm::slices:
+    return alltoall_slices(comm, out, in);
   case Algorithm::shared:
-    return alltoall_shared(self, a.send, a.receive);
+    return alltoall_shared(comm, out, in);
   case Algorithm::direct:
-    return alltoall_direct(self, a.send, a.receive);
+    return alltoall_direct(comm, out, in);
   case Algorithm::bruck:
-    return alltoall_bruck(self, a.send, a.receive);
+    return alltoall_bruck(comm, out, in);
   default:
-    return alltoall_pairwise(self, a.send, a.receive);
+    return alltoall_pairwise(comm, out, in);
   }
 }
 

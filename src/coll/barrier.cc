@@ -11,15 +11,21 @@ namespace macadam::coll {
 Task barrier(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_barrier(self);
   if (self.needs_board()) return run_with_board(self, &barrier);
-  switch (self.choose(Kind::barrier, 0)) {
+  return barrier_on(self);
+}
+
+Task barrier_on(Comm& comm) {
+  switch (comm.choose(Kind::barrier, 0)) {
+  case Algorithm::leaders:
+    return barrier_leaders(comm);
   case Algorithm::shared:
-    return barrier_shared(self);
+    return barrier_shared(comm);
   case Algorithm::direct:
-    return barrier_direct(self);
+    return barrier_direct(comm);
   case Algorithm::dissemination:
-    return barrier_dissemination(self);
+    return barrier_dissemination(comm);
   default:
-    return barrier_recursive_doubling(self);
+    return barrier_recursive_doubling(comm);
   }
 }
 

@@ -14,19 +14,25 @@ namespace macadam::coll {
 Task bcast(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_bcast(self);
   if (self.needs_board()) return run_with_board(self, &bcast);
-  const Data data = self.arguments.receive[0];
-  const int root = self.arguments.root;
-  switch (self.choose(Kind::bcast, data.bytes())) {
+  return bcast_on(self, self.arguments.receive[0], self.arguments.root);
+}
+
+Task bcast_on(Comm& comm, Data data, int root) {
+  switch (comm.choose(Kind::bcast, data.bytes())) {
+  case Algorithm::leaders:
+    return bcast_leaders(comm, data, root);
+  case Algorithm::slices:
+    return bcast_slices(comm, data, root);
   case Algorithm::shared:
-    return bcast_shared(self, data, root);
+    return bcast_shared(comm, data, root);
   case Algorithm::direct:
-    return bcast_direct(self, data, root);
+    return bcast_direct(comm, data, root);
   case Algorithm::scatter_allgather:
-    return bcast_scatter_allgather(self, data, root);
+    return bcast_scatter_allgather(comm, data, root);
   case Algorithm::chain:
-    return bcast_chain(self, data, root);
+    return bcast_chain(comm, data, root);
   default:
-    return bcast_binomial(self, data, root);
+    return bcast_binomial(comm, data, root);
   }
 }
 

@@ -281,6 +281,8 @@ Task exchange(Comm& comm, std::byte* all, std::size_t bytes) {
   co_await allgather_direct(comm, blocks);
 }
 
+} // namespace
+
 // A rank writes to the others' panels only when it knows that all have mapped all of them. If a
 // peer fails meanwhile, the panel stays until the network ends: others may have come so far.
 Task make_board(Comm& comm) {
@@ -311,8 +313,6 @@ Task make_board(Comm& comm) {
   comm.boards->put(comm.tag, std::move(board));
   comm.board = comm.boards->find(comm.tag);
 }
-
-} // namespace
 
 Task run_with_board(Collective& self, Task (*run)(Collective& self)) {
   co_await make_board(self);

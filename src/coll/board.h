@@ -197,8 +197,10 @@ class Boards {
 
 class Collective;
 
-// Makes the board for the collective's tag, or finds with all other ranks that there can be none,
-// and runs it (again).
+// Makes the board for the tag of `comm`, which has boards, or finds with all other ranks that there
+// can be none.
+Task make_board(Comm& comm);
+// The same, and runs the collective (again).
 Task run_with_board(Collective& self, Task (*run)(Collective& self));
 
 } // namespace macadam::coll

@@ -4,6 +4,7 @@
 #include "coll/board.h"
 #include "coll/buffers.h"
 #include "coll/comm.h"
+#include "coll/machines.h"
 #include "coll/neighbors.h"
 #include "coll/sequence.h"
 #include "coll/task.h"
@@ -43,6 +44,12 @@ class Collective : public Comm {
   Collective(Resources& resources, const engine::Team& t, Boards& its, Run run, const Arguments& a)
       : Collective(resources, t, run, a) {
     if (t.shares && t.size() > 1) boards = &its;
+  }
+  // The same on one that may span several machines.
+  Collective(Resources& resources, const engine::Team& t, Boards& its, Machines& levels, Run run,
+             const Arguments& a)
+      : Collective(resources, t, its, run, a) {
+    if (!t.shares && t.size() > 1) machines = &levels;
   }
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;

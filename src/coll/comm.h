@@ -10,6 +10,7 @@
 #include "mem/buffers.h"
 
 #include <cstdint>
+#include <functional>
 
 namespace macadam::coll {
 
@@ -17,6 +18,7 @@ using engine::Data;
 
 class Board;
 class Boards;
+class Machines;
 
 // What the collectives of one process share. `engine` and `byte` (MPI_BYTE) outlive it.
 struct Resources {
@@ -29,6 +31,8 @@ struct Resources {
   FramePool frames;
   Panels panels;
   Rules rules = default_rules(); // which algorithm is taken when
+  // The machine of a rank of the job, by a number that no other has. Empty: all are on one.
+  std::function<int(engine::Rank)> node_of;
 };
 
 // A communicator, as the algorithms see it: who takes part, and the tag that keeps this
@@ -40,13 +44,14 @@ struct Comm {
   [[nodiscard]] int rank() const { return team->rank; }
   [[nodiscard]] int size() const { return team->size(); }
   // By which algorithm; the same answer on all ranks. `may_share`: not
-  // false for what no board can take.
+  // false for what no board can take. `even`: blocks, if any, are of one length.
   [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false,
-                                 bool may_share = true) const {
+                                 bool may_share = true, bool even = true) const {
     const Among among = board != nullptr && may_share ? Among::sharing
                         : team->connected             ? Among::connected
                                                       : Among::all;
-    return select(shared->rules, kind, size(), among, bytes, ordered);
+    const bool levels = machines != nullptr && even && on_levels(kind, ordered);
+    return select(shared->rules, kind, size(), among, levels, bytes, ordered);
   }
   // `bytes` contiguous bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
@@ -58,6 +63,11 @@ struct Comm {
   std::int32_t tag;
   Boards* boards = nullptr; // of the communicator; null: it has none
   Board* board = nullptr;   // for this tag, null: messages only
+  // Of a communicator that may span several; null: it has one level.
+  Machines* machines = nullptr;
+
+ private:
+  [[nodiscard]] bool on_levels(Kind kind, bool ordered) const;
 };
 
 } // namespace macadam::coll

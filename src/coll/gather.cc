@@ -29,13 +29,17 @@ Task gather(Collective& self) {
   const Arguments& a = self.arguments;
   keep_own(self);
   const Data mine = contribution(self);
-  switch (self.choose(Kind::gather, mine.bytes())) {
+  return gather_on(self, mine, a.receive, a.root);
+}
+
+Task gather_on(Comm& comm, Data mine, Blocks all, int root) {
+  switch (comm.choose(Kind::gather, mine.bytes())) {
   case Algorithm::shared:
-    return gather_shared(self, mine, a.receive, a.root);
+    return gather_shared(comm, mine, all, root);
   case Algorithm::binomial:
-    return gather_binomial(self, mine, a.receive, a.root);
+    return gather_binomial(comm, mine, all, root);
   default:
-    return gather_direct(self, mine, a.receive, a.root);
+    return gather_direct(comm, mine, all, root);
   }
 }
 

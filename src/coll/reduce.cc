@@ -15,16 +15,23 @@ Task reduce(Collective& self) {
   const Data mine = a.in_place ? a.receive[0] : a.send[0];
   // Only the root has a place for the result.
   const Data result = self.rank() == a.root ? a.receive[0] : Data{nullptr, mine.count, mine.type};
-  switch (
-      self.choose(Kind::reduce, mine.bytes(), !a.op->commutative(), can_share(self, *mine.type))) {
+  return reduce_on(self, mine, result, *a.op, a.root);
+}
+
+Task reduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
+  switch (comm.choose(Kind::reduce, mine.bytes(), !op.commutative(), can_share(comm, *mine.type))) {
+  case Algorithm::leaders:
+    return reduce_leaders(comm, mine, result, op, root);
+  case Algorithm::slices:
+    return reduce_slices(comm, mine, result, op, root);
   case Algorithm::shared:
-    return reduce_shared(self, mine, result, *a.op, a.root);
+    return reduce_shared(comm, mine, result, op, root);
   case Algorithm::direct:
-    return reduce_direct(self, mine, result, *a.op, a.root);
+    return reduce_direct(comm, mine, result, op, root);
   case Algorithm::rabenseifner:
-    return reduce_rabenseifner(self, mine, result, *a.op, a.root);
+    return reduce_rabenseifner(comm, mine, result, op, root);
   default:
-    return reduce_binomial(self, mine, result, *a.op, a.root);
+    return reduce_binomial(comm, mine, result, op, root);
   }
 }
 

@@ -51,16 +51,20 @@ Task reduce_scatter(Collective& self) {
   const Data mine{a.in_place ? a.receive.address : blocks.address, count, blocks.type};
   const MPI_Count share = blocks.regular() ? blocks.count : blocks.counts[self.rank()];
   const Data result{a.receive.address, share, blocks.type};
-  switch (self.choose(Kind::reduce_scatter, mine.bytes(), !a.op->commutative(),
-                      can_share(self, *mine.type))) {
+  return reduce_scatter_on(self, mine, blocks, result, *a.op);
+}
+
+Task reduce_scatter_on(Comm& comm, Data mine, Blocks blocks, Data result, const datatype::Op& op) {
+  switch (comm.choose(Kind::reduce_scatter, mine.bytes(), !op.commutative(),
+                      can_share(comm, *mine.type))) {
   case Algorithm::shared:
-    return reduce_scatter_shared(self, mine, blocks, result, *a.op);
+    return reduce_scatter_shared(comm, mine, blocks, result, op);
   case Algorithm::recursive_halving:
-    return reduce_scatter_recursive_halving(self, mine, blocks, result, *a.op);
+    return reduce_scatter_recursive_halving(comm, mine, blocks, result, op);
   case Algorithm::pairwise:
-    return reduce_scatter_pairwise(self, mine, blocks, result, *a.op);
+    return reduce_scatter_pairwise(comm, mine, blocks, result, op);
   default:
-    return reduce_scatter_direct(self, mine, blocks, result, *a.op);
+    return reduce_scatter_direct(comm, mine, blocks, result, op);
   }
 }
 

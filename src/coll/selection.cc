@@ -19,25 +19,34 @@ constexpr std::uint64_t all = UINT64_MAX;
 // et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many.
 constexpr Among near = Among::connected;
 constexpr Among sharing = Among::sharing;
+// On two levels, messages between machines are fewer by the ranks of a machine.
+constexpr Among machines = Among::machines;
 constexpr std::array table = {
     Rule{Kind::barrier, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::barrier, any, all, Algorithm::leaders, machines},
     Rule{Kind::barrier, 8, all, Algorithm::direct, near},
     Rule{Kind::barrier, any, all, Algorithm::dissemination, near},
     Rule{Kind::barrier, any, all, Algorithm::recursive_doubling},
 
     Rule{Kind::bcast, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::bcast, any, 16 << 10, Algorithm::leaders, machines},
+    Rule{Kind::bcast, any, all, Algorithm::slices, machines},
     Rule{Kind::bcast, 4, all, Algorithm::direct},
     Rule{Kind::bcast, any, 32 << 10, Algorithm::binomial},
     Rule{Kind::bcast, any, 1 << 20, Algorithm::scatter_allgather},
     Rule{Kind::bcast, any, all, Algorithm::chain},
 
     Rule{Kind::reduce, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::reduce, any, 16 << 10, Algorithm::leaders, machines},
+    Rule{Kind::reduce, any, all, Algorithm::slices, machines},
     Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
     Rule{Kind::reduce, any, 64 << 10, Algorithm::binomial},
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
     Rule{Kind::allreduce, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::allreduce, any, 4 << 10, Algorithm::leaders, machines},
+    Rule{Kind::allreduce, any, all, Algorithm::slices, machines},
     Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, near},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
@@ -53,12 +62,14 @@ constexpr std::array table = {
     Rule{Kind::scatter, any, all, Algorithm::direct},
 
     Rule{Kind::allgather, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::allgather, any, 4 << 10, Algorithm::slices, machines},
     Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
     Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::alltoall, any, 1 << 10, Algorithm::slices, machines},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, near},
     Rule{Kind::alltoall, any, 256, Algorithm::bruck},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
@@ -76,33 +87,37 @@ constexpr std::array table = {
 
 struct Row {
   const char* name;
-  std::array<Algorithm, 6> algorithms;
+  std::array<Algorithm, 7> algorithms;
   std::size_t count;
 };
 
 constexpr std::array<Row, kinds> rows = {{
     {"barrier",
-     {Algorithm::shared, Algorithm::direct, Algorithm::dissemination,
-      Algorithm::recursive_doubling},
-     4},
+     {Algorithm::shared, Algorithm::direct, Algorithm::dissemination, Algorithm::recursive_doubling,
+      Algorithm::leaders},
+     5},
     {"bcast",
      {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather,
-      Algorithm::chain},
-     5},
+      Algorithm::chain, Algorithm::leaders, Algorithm::slices},
+     7},
     {"reduce",
-     {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner},
-     4},
+     {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner,
+      Algorithm::leaders, Algorithm::slices},
+     6},
     {"allreduce",
      {Algorithm::shared, Algorithm::direct, Algorithm::recursive_doubling, Algorithm::rabenseifner,
-      Algorithm::ring},
-     5},
+      Algorithm::ring, Algorithm::leaders, Algorithm::slices},
+     7},
     {"gather", {Algorithm::shared, Algorithm::direct, Algorithm::binomial}, 3},
     {"scatter", {Algorithm::shared, Algorithm::direct, Algorithm::binomial}, 3},
     {"allgather",
      {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::recursive_doubling,
-      Algorithm::ring},
+      Algorithm::ring, Algorithm::slices},
+     6},
+    {"alltoall",
+     {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::pairwise,
+      Algorithm::slices},
      5},
-    {"alltoall", {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::pairwise}, 4},
     {"reduce_scatter",
      {Algorithm::shared, Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise},
      4},
@@ -115,6 +130,8 @@ const char* where(Among among) {
     return " (in one machine)";
   case Among::connected:
     return " (if none has to be connected first)";
+  case Among::machines:
+    return " (on several machines)";
   default:
     return "";
   }
@@ -134,11 +151,11 @@ const Rules& default_rules() {
   return rules;
 }
 
-Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, std::uint64_t bytes,
-                 bool ordered) {
+Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, bool machines,
+                 std::uint64_t bytes, bool ordered) {
   for (const Rule& rule : rules[static_cast<std::size_t>(kind)]) {
     if (ranks > rule.ranks || bytes > rule.bytes) continue;
-    if (rule.among > among) continue;
+    if (rule.among == Among::machines ? !machines : rule.among > among) continue;
     if (ordered && !keeps_order(kind, rule.algorithm)) continue;
     return rule.algorithm;
   }
@@ -193,7 +210,9 @@ const char* name(Algorithm algorithm) {
                                 "rabenseifner",
                                 "ring",
                                 "bruck",
-                                "pairwise"};
+                                "pairwise",
+                                "leaders",
+                                "slices"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 

@@ -38,6 +38,9 @@ enum class Algorithm : std::uint8_t {
   ring,
   bruck,
   pairwise,
+  // On two levels (levels.cc):
+  leaders, // inside each machine, and between their first ranks
+  slices,  // as many ranks of each machine as there are in all take part across machines
 };
 
 // Who may take a rule: all who are at least this near.
@@ -45,6 +48,7 @@ enum class Among : std::uint8_t {
   all,
   connected, // ranks of whom none has to be connected to another first (Team::connected)
   sharing,   // ranks that have a board (board.h), which are connected, too
+  machines,  // ranks on several machines (Machines::serve()), however near
 };
 
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
@@ -63,9 +67,10 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 [[nodiscard]] const Rules& default_rules();
 
-// The algorithm for a call among ranks that are so near; the same on all its ranks. `ordered`: the
-// reduction must not change the order of its operands, so algorithms that would are passed over.
-[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, Among among,
+// The algorithm for a call among ranks that are so near, `machines`: and on several machines; the
+// same on all its ranks. `ordered`: the reduction must not change the order of its operands, so
+// algorithms that would are passed over.
+[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, bool machines,
                                std::uint64_t bytes, bool ordered = false);
 
 // The algorithms that a collective has, for tests and tuning.

@@ -54,6 +54,7 @@ void destroy_persistent(Process& self, LayerRequest& request) {
   auto& comm = *static_cast<Communicator*>(request.owner);
   const std::int32_t tag = static_cast<CollectiveRequest&>(request).operation.tag;
   comm.boards.leave(tag, self.instance->coll->panels);
+  comm.machines.leave(tag, self.instance->coll->panels);
   destroy(self, request);
 }
 
@@ -128,7 +129,7 @@ void wait(Process& self, const Collective& operation) {
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call, std::uint32_t number) {
   complete_call(self, comm, call, number);
-  Collective operation(*self.instance->coll, comm.collective, comm.boards, call.run,
+  Collective operation(*self.instance->coll, comm.collective, comm.boards, comm.machines, call.run,
                        call.arguments);
   operation.number = number;
   operation.function = self.function;
@@ -143,7 +144,7 @@ constexpr std::uint32_t uncounted = 0; // a part of another function of MPI
 CollectiveRequest::CollectiveRequest(Process& process_of, Communicator& comm, CollectiveCall&& its,
                                      engine::Role as, const RequestClass& how)
     : LayerRequest(as, how), process(process_of), call(std::move(its)),
-      operation(*process_of.instance->coll, comm.collective, comm.boards, call.run,
+      operation(*process_of.instance->coll, comm.collective, comm.boards, comm.machines, call.run,
                 call.arguments) {
   const coll::Arguments& a = call.arguments;
   if (a.op != nullptr) ++const_cast<datatype::Op*>(a.op)->references;

@@ -2,6 +2,7 @@
 #include "mpi/communicator.h"
 
 #include "mpi/calls.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
 
@@ -52,6 +53,8 @@ void set_context(Communicator& comm, std::uint64_t context) {
   comm.p2p.context = sub_context(SubContext::p2p);
   comm.collective.context = sub_context(SubContext::collective);
   comm.inside.context = sub_context(comm.inter() ? SubContext::local : SubContext::collective);
+  // Jobs number their machines each by itself.
+  comm.machines.context = comm.inter() || is_joint(comm) ? 0 : sub_context(SubContext::local);
 }
 
 void destroy(Process& self, Communicator& comm) {
@@ -61,6 +64,7 @@ void destroy(Process& self, Communicator& comm) {
     self.instance->engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(sub_context));
   }
   comm.boards.leave(self.instance->coll->panels);
+  comm.machines.leave(self.instance->coll->panels);
   drop(self, comm.local);
   drop(self, comm.remote);
   drop(self, comm.errhandler);

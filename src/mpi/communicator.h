@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/object.h"
 #include "coll/board.h"
+#include "coll/machines.h"
 #include "coll/sequence.h"
 #include "engine/engine.h"
 #include "engine/team.h"
@@ -52,7 +53,7 @@ enum class SubContext : std::uint64_t {
   p2p,        // the user's messages
   collective, // collectives
   create,     // agreement on a new communicator among some of the ranks (MPI_Comm_create_group)
-  local,      // an intercommunicator's local group among itself
+  local,      // an intercommunicator's local group among itself; else the teams of coll::Machines
 };
 inline constexpr std::uint64_t sub_contexts =
     1 << sub_context_bits; // contexts of a communicator, in a row
@@ -84,6 +85,7 @@ struct Communicator : base::Object, base::ListNode<> {
   Group* remote = nullptr;     // intercommunicators
   coll::Sequence sequence;     // of collectives: gives each its tag
   coll::Boards boards;         // ... and its shared memory
+  coll::Machines machines;     // ... or its two levels
   MPI_Comm constant = nullptr; // MPI_COMM_WORLD, MPI_COMM_SELF
   Errhandler* errhandler = nullptr;
   std::unique_ptr<Attributes> attributes;

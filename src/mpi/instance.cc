@@ -61,6 +61,9 @@ Instance::Instance(Process& process, std::uint32_t entered)
                                        process.settings, observers_.observer());
   engine->know(process.runtime->processes().size());
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
+  coll->node_of = [&process](engine::Rank rank) {
+    return process.job->node(static_cast<int>(rank));
+  };
   polls_before_idle_ = nearest().limits().polls_before_idle;
   engine->partitioned().keep_left_in(process.left_partitions);
 

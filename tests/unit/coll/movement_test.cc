@@ -137,7 +137,8 @@ void for_everything(Kind kind, Test&& test) {
         World world(ranks, options_for(algorithm, wild ? rough(seed) : calm()));
         world.force(kind, algorithm);
         std::vector<MPI_Count> counts = {0, 1, 9, 40, 300};
-        if (algorithm == Algorithm::shared && ranks <= 5) counts.push_back(25000); // in chunks
+        if ((algorithm == Algorithm::shared || on_levels(algorithm)) && ranks <= 5)
+          counts.push_back(25000); // in chunks
         for (const MPI_Count count : counts) {
           for (const Element& send : all) {
             for (const Element& receive : all) {
@@ -215,8 +216,8 @@ TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
       std::vector<std::unique_ptr<Operation>> operations;
       const auto come = [&](int rank) {
         operations.push_back(std::make_unique<Operation>(world.resources(rank), world.team(rank),
-                                                         world.boards(rank), &coll::barrier,
-                                                         Arguments()));
+                                                         world.boards(rank), world.machines(rank),
+                                                         &coll::barrier, Arguments()));
         world.sequence(rank).start_blocking(*operations.back());
       };
       for (int rank = 1; rank < ranks; ++rank)

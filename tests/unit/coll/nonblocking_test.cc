@@ -23,6 +23,15 @@ Blocks blocks(std::vector<int>& data, int count) {
   return {data.data(), count, &types()[MPI_INT], {}, {}, nullptr};
 }
 
+// Shared memory or none ...
+LoopbackOptions any_network(std::uint64_t seed) {
+  return seed % 3 == 0 ? rough(seed) : sharing(rough(seed));
+}
+// ... and half of the time ranks are on several machines.
+void place(World& world, std::uint64_t seed) {
+  if (seed % 2 == 0) world.place(any_placement(world.size(), world.random));
+}
+
 // One collective of the program: which, how long, from where. Each rank has memory of its own.
 class Step {
  public:
@@ -50,7 +59,7 @@ class Step {
     a.op = &sum();
     a.root = root_;
     return std::make_unique<Operation>(world.resources(rank), world.team(rank), world.boards(rank),
-                                       runs[kind_], a);
+                                       world.machines(rank), runs[kind_], a);
   }
 
   void check(int rank) {
@@ -109,7 +118,8 @@ TEST(Nonblocking, ManyOutstandingCollectives) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const int ranks = static_cast<int>(2 + seed % 6);
     SCOPED_TRACE(fmt::format("{} ranks, seed {}", ranks, seed));
-    World world(ranks, rough(seed));
+    World world(ranks, any_network(seed));
+    place(world, seed);
     std::vector<std::unique_ptr<Step>> program;
     for (std::size_t i = 0; i < steps; ++i)
       program.push_back(std::make_unique<Step>(world, static_cast<int>(i)));
@@ -150,7 +160,8 @@ TEST(Nonblocking, InAnyOrderAmongBlockingOnes) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const int ranks = static_cast<int>(2 + seed % 5);
     SCOPED_TRACE(fmt::format("{} ranks, seed {}", ranks, seed));
-    World world(ranks, rough(seed));
+    World world(ranks, any_network(seed));
+    place(world, seed);
     enum { blocking, nonblocking };
     std::array<std::vector<std::unique_ptr<Step>>, 2> program;
     for (auto& sort : program) {
@@ -194,7 +205,8 @@ TEST(Nonblocking, InAnyOrderAmongBlockingOnes) {
 // A persistent collective begins again and again, with a tag of its own, among others.
 TEST(Nonblocking, PersistentCollectivesInDifferentOrders) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    World world(3, rough(seed));
+    World world(3, any_network(seed));
+    place(world, seed);
     std::array<std::array<int, 2>, 3> value{};
     std::array<std::array<std::unique_ptr<Operation>, 2>, 3> operations;
     for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -205,7 +217,8 @@ TEST(Nonblocking, PersistentCollectivesInDifferentOrders) {
         a.op = &sum();
         a.receive = {&value[rank][which], 1, &types()[MPI_INT], {}, {}, nullptr};
         operations[rank][which] =
-            std::make_unique<Operation>(world.resources(r), world.team(r), &coll::allreduce, a);
+            std::make_unique<Operation>(world.resources(r), world.team(r), world.boards(r),
+                                        world.machines(r), &coll::allreduce, a);
         operations[rank][which]->tag = world.sequence(r).own_tag();
       }
     }

@@ -170,7 +170,8 @@ void for_everything(Kind kind, Test&& test) {
         for (const Case& one : cases()) {
           if (!one.op.commutative() && !coll::keeps_order(kind, algorithm)) continue;
           std::vector<MPI_Count> counts = {0, 1, 2, 13, 64, 250};
-          if (algorithm == Algorithm::shared && ranks <= 5) counts.push_back(50001); // in chunks
+          if ((algorithm == Algorithm::shared || on_levels(algorithm)) && ranks <= 5)
+            counts.push_back(50001); // in chunks
           for (const MPI_Count count : counts) {
             for (const bool in_place : {false, true}) {
               SCOPED_TRACE(fmt::format("{} {}, {} ranks, {} of {}{}, seed {}", name(kind),

@@ -51,11 +51,44 @@ World::World(int ranks, const LoopbackOptions& options, int remote)
     ranks_.push_back(std::make_unique<Rank>(*this, rank));
 }
 
+void World::place(const std::vector<int>& machines) {
+  for (auto& rank : ranks_) {
+    rank->resources.node_of = [machines](engine::Rank of) { return machines[of]; };
+    rank->team.shares = false;
+    rank->machines.context = 9;
+  }
+}
+
+std::vector<int> any_placement(int ranks, std::mt19937_64& random) {
+  const auto kind = random() % 4;
+  const int machines = 2 + static_cast<int>(random() % 3);
+  const int each = (ranks + machines - 1) / machines;
+  std::vector<int> placement;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int at = static_cast<int>(random() % static_cast<unsigned>(machines));
+    const int before = placement.empty() ? 40 : placement.back();
+    placement.push_back(kind == 0   ? rank / each
+                        : kind == 1 ? 7 - rank % machines
+                        : kind == 2 ? before - static_cast<int>(random() % 3 == 0) // in order
+                                    : at);
+  }
+  return placement;
+}
+
 void World::force(coll::Kind kind, coll::Algorithm algorithm) {
   const bool shared = algorithm == coll::Algorithm::shared;
-  rule_ = {kind, 1 << 30, UINT64_MAX, algorithm, shared ? coll::Among::sharing : coll::Among::all};
+  const coll::Among among = shared                 ? coll::Among::sharing
+                            : on_levels(algorithm) ? coll::Among::machines
+                                                   : coll::Among::all;
+  rules_ = {{kind, 1 << 30, UINT64_MAX, algorithm, among}};
+  if (on_levels(algorithm)) {
+    place(any_placement(size(), random));
+    for (const coll::Rule& rule : coll::default_rules()[static_cast<std::size_t>(kind)]) {
+      if (rule.among != coll::Among::machines) rules_.push_back(rule); // for the teams
+    }
+  }
   for (auto& rank : ranks_)
-    rank->resources.rules[static_cast<std::size_t>(kind)] = {&rule_, 1};
+    rank->resources.rules[static_cast<std::size_t>(kind)] = rules_;
 }
 
 bool World::run_until(const std::function<bool()>& done) {
@@ -81,8 +114,8 @@ std::vector<std::string> World::run(coll::Collective::Run what_to_run,
     auto& operation = operations[static_cast<std::size_t>(rank)];
     coll::Arguments given = arguments(rank);
     if (second_.size() > 0) given.inside = &at(rank).inside;
-    operation =
-        std::make_unique<Operation>(resources(rank), team(rank), boards(rank), what_to_run, given);
+    operation = std::make_unique<Operation>(resources(rank), team(rank), boards(rank),
+                                            machines(rank), what_to_run, given);
     sequence(rank).start_blocking(*operation);
     for (auto moves = random() % 4; moves > 0; --moves)
       at(rank).engine.progress();
