@@ -33,10 +33,6 @@ Setup starved(Setup setup) {
   setup.deaths = setup.forbids = false;
   setup.breaks = true; // a process that ends its communication breaks its connections
   setup.faults.queue_pair_break = 0;
-  // A peer whose connection is closed meanwhile, or to whom the datagram that tells is lost,
-  // notices when it sends.
-  setup.settings.rdma_queue_pairs = base::Settings{}.rdma_queue_pairs;
-  setup.faults.datagram_loss = 0;
   setup.settings.rdma_connections = base::ConnectMode::on_demand; // others are made before
   return setup;
 }
@@ -44,14 +40,8 @@ Setup starved(Setup setup) {
 Setup over_rdma(std::uint64_t seed) {
   return starved(random_setup(seed));
 }
-// Without writes by the kernel to memory of others: one that is under way when their process gives
-// up goes on (docs/architecture.md).
 Setup over_shared_memory(std::uint64_t seed) {
-  Setup setup = starved(random_neighbors(seed));
-  if (setup.settings.shm_copy == base::CopyPath::pipeline) return setup;
-  setup.program.conditions.protocols = setup.settings.protocols = base::Protocols::sender;
-  setup.program.conditions.rendezvous = setup.settings.rendezvous = base::Rendezvous::read;
-  return setup;
+  return starved(random_neighbors(seed));
 }
 
 using MakeSetup = Setup (*)(std::uint64_t seed);
