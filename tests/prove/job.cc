@@ -295,8 +295,7 @@ void Job::withdraw(Operation& operation) {
 
 void Job::sees_withdraw(int at, int from, std::uint64_t send_id) {
   for (const Operation* send : processes_[index(from)].sends) {
-    if (send->send_id == send_id)
-      oracle_.withdraw(send->number, processes_[index(at)].posting);
+    if (send->send_id == send_id) oracle_.withdraw(send->number, processes_[index(at)].posting);
   }
 }
 
