@@ -117,6 +117,10 @@ void discard(Process& self, Window& window) {
   give_back(self.instance->windows.all, window);
 }
 
+void barrier(Process& self, Window& window) {
+  run(self, *window.comm, {"barrier", &coll::barrier, {}, nullptr});
+}
+
 // Tells the others about this rank's memory, and learns of theirs.
 void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint unit, Memory kind) {
   window.base = memory;
@@ -147,6 +151,7 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
   }
   if (code != MPI_SUCCESS) throw base::Error(code, failure);
   window.rma.join(std::move(all), kind);
+  if (rma::Exposures::row_bytes(window.ranks) != 0) barrier(self, window); // rows are read
 }
 
 // Memory of the library, which local peers map; null for none.
@@ -172,10 +177,6 @@ void create(Process& self, Communicator& comm, int flavor, const Info* info, MPI
     throw;
   }
   *win = window.handle();
-}
-
-void barrier(Process& self, Window& window) {
-  run(self, *window.comm, {"barrier", &coll::barrier, {}, nullptr});
 }
 
 // The least that the allocations of all ranks have in common: whether they succeeded.
@@ -290,16 +291,10 @@ void win_shared_query(Process&, Window& window, int rank, MPI_Aint* size, MPI_Ai
   if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
     base::fail(MPI_ERR_RMA_FLAVOR, "a dynamic window has no memory of its own to be asked for");
   }
-  int wanted = rank;
-  if (rank == MPI_PROC_NULL) { // the first rank that has memory
-    wanted = 0;
-    while (wanted + 1 < window.ranks && window.rma.exposure(wanted).bytes == 0)
-      ++wanted;
-  }
+  const int wanted = rank == MPI_PROC_NULL ? window.rma.first_with_memory() : rank;
   std::byte* const address = window.rma.address_of(wanted);
-  const Exposure& exposure = window.rma.exposure(wanted);
-  *size = address != nullptr ? static_cast<MPI_Aint>(exposure.bytes) : 0;
-  *disp_unit = static_cast<MPI_Aint>(exposure.unit);
+  *size = address != nullptr ? static_cast<MPI_Aint>(window.rma.bytes_of(wanted)) : 0;
+  *disp_unit = static_cast<MPI_Aint>(window.rma.unit_of(wanted));
   *static_cast<void**>(baseptr) = address;
 }
 

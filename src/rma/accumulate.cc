@@ -290,7 +290,7 @@ bool Window::fetch_and_op_directly(const void* origin, void* result, const Type&
   const auto size = static_cast<std::size_t>(type.size());
   std::byte* const there = direct(rank, displacement, size, false);
   if (there == nullptr || reinterpret_cast<std::uintptr_t>(there) % size != 0) return false;
-  atomically(*targets_[static_cast<std::size_t>(rank)], [&] {
+  atomically(*targets_.find(rank), [&] {
     combine_atomically(op, type, there, static_cast<const std::byte*>(origin),
                        static_cast<std::byte*>(result), 1);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/transport.h"
+#include "rma/exposures.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ struct Control {
   std::uint64_t bar = 0;             // of the network's atomics: a Bar (network_atomics.cc)
   alignas(64) Attachments attachments;
   // Behind it, for each rank of the window: NotificationCounters; and AtAtomics, if all share
-  // memory, else NetworkAtomics.
+  // memory, else NetworkAtomics. At the end the exposures of the owner's row (Exposures).
 };
 
 // The bit vectors of Jiang et al., section "Synchronization": what one rank tells another. They are
@@ -80,8 +81,11 @@ constexpr std::size_t atomics_offset(int ranks, int rank) {
 constexpr std::size_t network_atomics_offset(int ranks, int rank) {
   return counters_offset(ranks) + static_cast<std::size_t>(rank) * sizeof(NetworkAtomics);
 }
-constexpr std::size_t control_bytes(int ranks, bool share_memory) {
+constexpr std::size_t exposures_offset(int ranks, bool share_memory) {
   return share_memory ? atomics_offset(ranks, ranks) : network_atomics_offset(ranks, ranks);
+}
+constexpr std::size_t control_bytes(int ranks, bool share_memory) {
+  return exposures_offset(ranks, share_memory) + Exposures::row_bytes(ranks);
 }
 
 } // namespace macadam::rma

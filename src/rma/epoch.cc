@@ -68,9 +68,11 @@ void Window::check_alive(const Target& target) {
 
 // One of the ranks that we have met and that has ended; null if none has.
 const Target* Window::find_lost() const {
-  const auto found = std::ranges::find_if(
-      targets_, [](const auto& target) { return target != nullptr && target->has_ended(); });
-  return found != targets_.end() ? found->get() : nullptr;
+  const Target* found = nullptr;
+  targets_.for_each([&](const Target& target) {
+    if (found == nullptr && target.has_ended()) found = &target;
+  });
+  return found;
 }
 
 // Reads a word of a rank, for nothing but to see whether that fails.

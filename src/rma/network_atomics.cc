@@ -101,7 +101,7 @@ bool Window::find_words(const Target& target, const Reach& to, std::span<const S
   for (const Segment& segment : segments) {
     const auto bytes = static_cast<std::uint64_t>(segment.bytes);
     const std::uint64_t place = to.place + reinterpret_cast<std::uint64_t>(segment.data);
-    RemoteMemory memory = exposure(target.rank).far_data;
+    RemoteMemory memory = target.atomics_data;
     memory.address += place;
     if (memory_is_ == Memory::attached) {
       const auto next = std::ranges::upper_bound(target.attached, place, {}, &Attached::address);

@@ -157,8 +157,7 @@ Window::Standing Window::standing() const {
   Standing standing{fences_, in_fence_, awaits_lock_of_, awaits_post_of_, {}};
   if (awaits_completions_)
     for (const int origin : origins_)
-      if (counter(origin, completed_offset) ==
-          targets_[static_cast<std::size_t>(origin)]->completions_used)
+      if (counter(origin, completed_offset) == targets_.find(origin)->completions_used)
         standing.await_complete_of.push_back(origin);
   return standing;
 }

@@ -5,27 +5,16 @@
 #include "engine/engine.h"
 #include "engine/transport.h"
 #include "rma/control.h"
+#include "rma/exposures.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace macadam::rma {
-
-// What a rank tells the others when a window is made. `near` is its nearest network, `far` the one
-// that connects all ranks; the same if it has one only.
-struct Exposure {
-  engine::RemoteMemory near_data;
-  engine::RemoteMemory far_data;
-  engine::RemoteMemory near_control;
-  engine::RemoteMemory far_control;
-  std::uint64_t bytes = 0;
-  std::uint64_t unit = 1;    // displacement unit, bytes
-  bool mapped = false;       // its memory is in the address space of the ranks near it
-  bool shares = false;       // all ranks of the window have its control block mapped
-  std::uint16_t padding = 0; // so that no byte travels unset
-  std::uint32_t more_padding = 0;
-};
 
 enum class Held : std::uint8_t {
   nothing,
@@ -123,6 +112,7 @@ struct Target final : Waiter {
   engine::Transport* atomics_network = nullptr;
   engine::Link* atomics_link = nullptr;
   engine::RemoteMemory atomics_control;
+  engine::RemoteMemory atomics_data;
   Batch batch;
   std::uint64_t scratch[8] = {};   // for `batch`
   std::uint64_t answer = 0;        // of Window::ask_after()
@@ -135,6 +125,39 @@ struct Target final : Waiter {
   std::uint64_t version = 0;
   std::vector<Attached> attached;
   int rank = 0;
+};
+
+// Those that have been met, by rank: pages of pointers, so that others cost next to nothing.
+class Targets {
+ public:
+  void grow(int ranks) {
+    pages_.resize((static_cast<std::size_t>(ranks) + page_targets - 1) / page_targets);
+  }
+  void clear() { pages_.clear(); }
+
+  [[nodiscard]] Target* find(int rank) const {
+    const auto& page = pages_[static_cast<std::size_t>(rank) / page_targets];
+    return page != nullptr ? (*page)[static_cast<std::size_t>(rank) % page_targets].get() : nullptr;
+  }
+  Target& add(std::unique_ptr<Target> target) {
+    const auto rank = static_cast<std::size_t>(target->rank);
+    auto& page = pages_[rank / page_targets];
+    if (page == nullptr) page = std::make_unique<Page>();
+    return *((*page)[rank % page_targets] = std::move(target));
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& page : pages_) {
+      if (page == nullptr) continue;
+      for (const auto& target : *page)
+        if (target != nullptr) visit(*target);
+    }
+  }
+
+ private:
+  static constexpr std::size_t page_targets = 64;
+  using Page = std::array<std::unique_ptr<Target>, page_targets>;
+  std::vector<std::unique_ptr<Page>> pages_;
 };
 
 } // namespace macadam::rma

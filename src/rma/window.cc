@@ -2,8 +2,10 @@
 // How a window is made and ended, and how a target is found at its first use.
 #include "rma/window.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "rma/messages.h"
+#include "rma/post.h"
 #include "rma/remote_atomics.h"
 
 #include <algorithm>
@@ -69,10 +71,25 @@ Exposure Window::register_window(void* memory, std::uint64_t bytes, std::uint64_
 }
 
 void Window::join(std::vector<Exposure> all, Memory memory) {
-  exposures_ = std::move(all);
   memory_is_ = memory;
-  targets_.resize(exposures_.size());
-  const auto every = [&](auto&& holds) { return std::ranges::all_of(exposures_, holds); };
+  if (memory == Memory::together) { // shared memory only, so it is all the same network
+    whole_ = all[0].near_data;
+    std::uint64_t offset = 0;
+    for (Exposure& each : all) {
+      each.near_data = each.far_data = {whole_.address + offset, whole_.key};
+      offset += each.bytes;
+    }
+  }
+  exposures_.keep(all, rank());
+  if (Exposures::row_bytes(size()) != 0) {
+    base::copy(control_ + exposures_offset(size(), own_.shares), exposures_.row().data(),
+               exposures_.row().size() * sizeof(Exposure));
+  }
+  targets_.grow(size());
+  while (first_with_memory_ + 1 < size() &&
+         all[static_cast<std::size_t>(first_with_memory_)].bytes == 0)
+    ++first_with_memory_;
+  const auto every = [&](auto&& holds) { return std::ranges::all_of(all, holds); };
   atomics_by_processor_ = every([](const Exposure& e) { return e.shares; });
   data_by_processor_ = atomics_by_processor_ && memory != Memory::attached &&
                        (memory == Memory::together ||
@@ -93,20 +110,33 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
         engine_, waiting_, team_, byte_, memory == Memory::attached ? nullptr : memory_,
         reinterpret_cast<NotificationCounters*>(control_ + counters_offset(0)), prefers_messages_);
   }
-  if (memory != Memory::together) return;
-  // Shared memory only, so it is all the same network.
-  const RemoteMemory block = exposures_[0].near_data;
-  std::uint64_t offset = 0;
-  for (Exposure& each : exposures_) {
-    each.near_data = each.far_data = {block.address + offset, block.key};
-    offset += each.bytes;
+}
+
+// What another keeps of it is read from there, once all have joined.
+Exposure Window::exposure_of(int rank) {
+  if (const Exposure* const known = exposures_.find(rank)) return *known;
+  Target& keeper = target(exposures_.keeper(rank));
+  const bool shares = exposures_.find(keeper.rank)->shares;
+  const std::size_t offset =
+      exposures_offset(size(), shares) + Exposures::place(rank) * sizeof(Exposure);
+  Exposure found;
+  if (keeper.control_here != nullptr) {
+    base::copy(&found, keeper.control_here + offset, sizeof found);
+    return found;
   }
+  run_once(keeper, [&](std::uint64_t cookie) {
+    return keeper.peer->transport->read(*keeper.link, &found,
+                                        {keeper.control.address + offset, keeper.control.key},
+                                        sizeof found, cookie);
+  });
+  return found;
 }
 
 Target& Window::meet(int rank) {
+  const Exposure exposure = exposure_of(rank);
+  if (Target* const known = targets_.find(rank)) return *known; // another thread was faster
   auto made = std::make_unique<Target>();
   Target& target = *made;
-  const Exposure& exposure = exposures_[static_cast<std::size_t>(rank)];
   target.rank = rank;
   target.bytes = exposure.bytes;
   target.unit = exposure.unit;
@@ -114,8 +144,7 @@ Target& Window::meet(int rank) {
   target.peer = &engine_.peer((*team_.local)[rank]);
   target.link = target.peer->link;
   find_memory(target, exposure);
-  targets_[static_cast<std::size_t>(rank)] = std::move(made);
-  return target;
+  return targets_.add(std::move(made));
 }
 
 void Window::find_memory(Target& target, const Exposure& exposure) {
@@ -132,9 +161,8 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
     // Found at each access.
   } else if (memory_is_ == Memory::together) {
     engine::Peer& owner = engine_.peer((*team_.local)[0]);
-    const RemoteMemory whole = exposures_[0].near_data;
-    target.base = team_.rank == 0 ? memory_ : owner.transport->mapped(*owner.link, whole, 0);
-    target.base += target.data.address - whole.address;
+    target.base = team_.rank == 0 ? memory_ : owner.transport->mapped(*owner.link, whole_, 0);
+    target.base += target.data.address - whole_.address;
   } else if (exposure.bytes > 0) {
     target.base = own ? memory_ : network.mapped(*target.link, target.data, exposure.bytes);
   } else {
@@ -153,6 +181,7 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
   target.atomics_network = &far;
   target.atomics_link = target.is_near ? &far.connect(target.peer->rank, ignored) : target.link;
   target.atomics_control = exposure.far_control;
+  target.atomics_data = exposure.far_data;
 }
 
 void Window::leave() {
@@ -172,9 +201,7 @@ void Window::leave() {
                "the window is freed inside an exposure epoch; MPI_Win_wait is missing");
   }
   // A word still on its way would meet a revoked key.
-  for (const auto& target : targets_) {
-    if (target != nullptr) wait_landed(*target);
-  }
+  targets_.for_each([this](Target& target) { wait_landed(target); });
 }
 
 void Window::deregister_window() {

@@ -91,7 +91,8 @@ class Window {
 
   // Exposes this rank's memory, and tells what the others must know. Throws MPI_ERR_NO_MEM.
   Exposure register_window(void* memory, std::uint64_t bytes, std::uint64_t unit);
-  // What all ranks have told, by rank.
+  // `all` is what all ranks have told, by rank. Nobody meets another before all have joined, as
+  // what one rank has not kept it reads from others.
   enum class Memory : std::uint8_t {
     own,      // each rank's is its own
     together, // one block that belongs to rank 0: each rank's is behind that of the one before
@@ -105,14 +106,15 @@ class Window {
 
   [[nodiscard]] int rank() const { return team_.rank; }
   [[nodiscard]] int size() const { return team_.size(); }
-  [[nodiscard]] const Exposure& exposure(int rank) const {
-    return exposures_[static_cast<std::size_t>(rank)];
-  }
   // Where a rank's memory is in our address space; null if it is not there, or has no bytes.
   std::byte* address_of(int rank) {
     const Target& of = target(rank);
     return of.bytes > 0 || memory_is_ == Memory::together ? of.base : nullptr;
   }
+  [[nodiscard]] std::uint64_t bytes_of(int rank) { return target(rank).bytes; }
+  [[nodiscard]] std::uint64_t unit_of(int rank) { return target(rank).unit; }
+  // The first rank that has memory; the last one if none has.
+  [[nodiscard]] int first_with_memory() const { return first_with_memory_; }
   // No_locks was promised.
   bool no_locks = false;
 
@@ -123,7 +125,7 @@ class Window {
   // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
   // long way tells why or does it. `stores`: by plain stores, which a flush orders.
   [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes, bool stores) {
-    const Target* const target = targets_[static_cast<std::size_t>(rank)].get();
+    const Target* const target = targets_.find(rank);
     if (target == nullptr || target->direct == nullptr) [[unlikely]]
       return nullptr;
     // A negative displacement is larger than any.
@@ -207,10 +209,11 @@ class Window {
 
   // window.cc
   Target& target(int rank) {
-    Target* const known = targets_[static_cast<std::size_t>(rank)].get();
+    Target* const known = targets_.find(rank);
     return known != nullptr ? *known : meet(rank);
   }
   Target& meet(int rank);
+  [[nodiscard]] Exposure exposure_of(int rank);
   void find_memory(Target& target, const Exposure& exposure);
   void release_control();
 
@@ -329,11 +332,13 @@ class Window {
   bool short_way_ = true;
   Waiting& waiting_;
   const engine::Team& team_;
-  std::vector<Exposure> exposures_;
-  std::vector<std::unique_ptr<Target>> targets_; // by rank
-  std::vector<Target*> touched_;                 // opened in the present epoch
-  bool atomics_by_processor_ = false;            // else by the network that connects all
-  bool data_by_processor_ = false;               // ... short accumulates too, without the lock
+  Exposures exposures_;
+  engine::RemoteMemory whole_; // of Memory::together
+  int first_with_memory_ = 0;
+  Targets targets_;
+  std::vector<Target*> touched_;      // opened in the present epoch
+  bool atomics_by_processor_ = false; // else by the network that connects all
+  bool data_by_processor_ = false;    // ... short accumulates too, without the lock
   Memory memory_is_ = Memory::own;
   Access access_ = Access::none;
   bool unchecked_ = false; // MPI_MODE_NOCHECK of lock_all

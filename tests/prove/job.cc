@@ -287,16 +287,15 @@ void Job::check_cancels(int rank) {
 void Job::withdraw(Operation& operation) {
   if (operation.request == nullptr) return;
   operation.cancelling = true;
+  auto& request = static_cast<engine::SendRequest&>(*operation.request);
+  operation.send_id = request.id;
   const InLibrary library;
-  processes_[index(operation.rank)].engine->cancel(
-      static_cast<engine::SendRequest&>(*operation.request));
+  processes_[index(operation.rank)].engine->cancel(request);
 }
 
 void Job::sees_withdraw(int at, int from, std::uint64_t send_id) {
   for (const Operation* send : processes_[index(from)].sends) {
-    const auto* const request = static_cast<const engine::SendRequest*>(send->request);
-    if ((request != nullptr ? request->id : send->send_id) == send_id)
-      oracle_.withdraw(send->number, processes_[index(at)].posting);
+    if (send->send_id == send_id) oracle_.withdraw(send->number, processes_[index(at)].posting);
   }
 }
 
@@ -330,6 +329,7 @@ void Job::completed(Operation& operation, engine::Status status) {
       (status.error == MPI_ERR_NO_MEM || status.error == MPI_ERR_OTHER))
     return lost_for_want_of_memory(operation);
   if (!operation.receive) {
+    operation.send_id = 0; // too late to be withdrawn
     std::fill(operation.memory.begin(), operation.memory.end(), reused);
     if (status.error != MPI_SUCCESS) say("a send ended with an error");
     if (status.cancelled != oracle_.message(operation.number).withdrawn)
@@ -497,8 +497,6 @@ std::unique_ptr<engine::Engine> Job::die(int rank) {
   Process& process = processes_[index(rank)];
   for (auto& operation : process.operations) {
     if (operation->request == nullptr) continue;
-    if (!operation->receive)
-      operation->send_id = static_cast<const engine::SendRequest&>(*operation->request).id;
     std::exchange(operation->request, nullptr)->continuation = nullptr;
   }
   for (auto& operation : process.partitioned) {

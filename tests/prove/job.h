@@ -102,8 +102,8 @@ class Job {
     bool cancelling = false;
     engine::Request* request = nullptr; // null once it is complete
     bool given_back = false;            // a receive is complete: its memory is the user's again
-    std::uint64_t send_id = 0; // of a process that has died: what it sent may still speak of it
-    std::vector<unsigned char> memory; // the user's, with gaps where the type has some
+    std::uint64_t send_id = 0;          // of a send to be cancelled, also after its process's end
+    std::vector<unsigned char> memory;  // the user's, with gaps where the type has some
   };
   // What a process had counted when it last polled.
   struct Sending {

@@ -31,16 +31,8 @@ Setup starved(Setup setup) {
   setup.program.conditions.starved = 1;
   setup.program.conditions.deaths = 0;
   setup.deaths = setup.forbids = false;
-  // No send is cancelled: with one a receive of a third process hung, and why is not known yet.
-  for (auto& steps : setup.program.ranks)
-    std::erase_if(steps,
-                  [](const prove::Step& s) { return s.what == prove::Step::What::withdraw; });
   setup.breaks = true; // a process that ends its communication breaks its connections
   setup.faults.queue_pair_break = 0;
-  // A peer whose connection is closed meanwhile, or to whom the datagram that tells is lost,
-  // notices when it sends.
-  setup.settings.rdma_queue_pairs = base::Settings{}.rdma_queue_pairs;
-  setup.faults.datagram_loss = 0;
   setup.settings.rdma_connections = base::ConnectMode::on_demand; // others are made before
   return setup;
 }
@@ -48,14 +40,8 @@ Setup starved(Setup setup) {
 Setup over_rdma(std::uint64_t seed) {
   return starved(random_setup(seed));
 }
-// Without writes by the kernel to memory of others: one that is under way when their process gives
-// up goes on (docs/architecture.md).
 Setup over_shared_memory(std::uint64_t seed) {
-  Setup setup = starved(random_neighbors(seed));
-  if (setup.settings.shm_copy == base::CopyPath::pipeline) return setup;
-  setup.program.conditions.protocols = setup.settings.protocols = base::Protocols::sender;
-  setup.program.conditions.rendezvous = setup.settings.rendezvous = base::Rendezvous::read;
-  return setup;
+  return starved(random_neighbors(seed));
 }
 
 using MakeSetup = Setup (*)(std::uint64_t seed);

@@ -466,5 +466,34 @@ TEST_P(Litmus, attached_regions_that_touch_are_accessed_together) {
   EXPECT_EQ(wrong, "");
 }
 
+// In three rows, the last one short: what a rank does not know of another it reads from the keeper
+// of that one's row, once, and then accesses the other itself.
+TEST_P(Litmus, ranks_of_other_rows_are_found) {
+  constexpr int ranks = 2 * Exposures::row_ranks + 5;
+  const auto target_of = [](int rank, int shift) { return (rank + shift) % ranks; };
+  for (const int neighbours_among_them : {0, ranks}) {
+    neighbours = neighbours_among_them;
+    for (const int shift : {1, 37, Exposures::row_ranks, Exposures::row_ranks + 3}) {
+      const auto wrong = sample(
+          2, ranks,
+          [&](Window& window, int rank) {
+            std::uint64_t number = static_cast<std::uint64_t>(rank) + 1;
+            window.fence(false, true);
+            window.put(data(number), place(target_of(rank, shift), 0), nullptr);
+            window.fence(false, false);
+          },
+          [&](ExploredNetwork& explored) -> std::string {
+            for (int rank = 0; rank < ranks; ++rank) {
+              const auto wanted = static_cast<std::uint64_t>(rank) + 1;
+              const auto found = explored.word(target_of(rank, shift), 0);
+              if (found != wanted) return equal("a word", found, wanted);
+            }
+            return {};
+          });
+      EXPECT_EQ(wrong, "") << "shift " << shift;
+    }
+  }
+}
+
 } // namespace
 } // namespace macadam::rma::test
