@@ -135,6 +135,9 @@ class Connector {
   [[nodiscard]] std::size_t permit_bytes() const;
 
  private:
+  // Seconds without a sign of life after which a peer that has published its address is gone.
+  static constexpr double give_up_after = 20;
+
   Connection& get_locked(Rank peer);
   Permits& permits_locked(Connection& connection);
   bool find_address(Connection& connection);

@@ -6,11 +6,19 @@
 #include "net/rdma/wire.h"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
 
 namespace macadam::net::rdma {
+
+// What packets to a process with this secret must carry.
+inline std::uint32_t qkey_of(const boot::Secret& secret) {
+  std::uint32_t key = 0;
+  std::memcpy(&key, secret.data(), sizeof key);
+  return key & 0x7fffffff; // the top bit is for privileged keys
+}
 
 // The datagram queue pair by which a process is reached before there is a connection. Packets may
 // be lost, doubled and overtaken by others: a caller asks again. For one thread at a time.
