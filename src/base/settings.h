@@ -28,8 +28,8 @@ enum class ConnectMode : std::int64_t { on_demand, all, serial };
 // connections, or per connection with a window, or a ring per connection written by RDMA.
 enum class ReceiveMode : std::int64_t { shared, credit, ring };
 
-// Every setting of the library, declared once here and described once in settings.cc. From a row
-// come the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.
+// Every setting of the library, declared once here and described once in settings.cc. A row gives
+// the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.
 struct Settings {
   NetworkChoice network = NetworkChoice::automatic;
   std::string net_interface; // for libfabric: an interface or an IP address; empty: the best

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives that move data, in shared memory: who gives data writes them to its panel once, who
-// needs them reads them there. Short ones are in the note; long ones follow it in chunks.
+// Collectives that move data, in shared memory: a rank that gives data writes them to its panel
+// once, the ranks that need them read them there. Short ones are in the note; long ones follow it
+// in chunks.
 #include "coll/algorithms.h"
 #include "coll/shared.h"
 

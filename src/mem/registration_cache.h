@@ -20,7 +20,7 @@ class Pinned {
   std::uint64_t remote_key = 0; // unique among the pinned; of verbs 32 bits
 };
 
-// Who pins: a transport, with its device.
+// Pins memory: a transport, with its device.
 class Pinner {
  public:
   // Null if the device refuses: its limits are reached, or part of the range is no memory.

@@ -51,7 +51,7 @@ MemoryServer::~MemoryServer() {
   close(memory_);
 }
 
-// Whoever is another user's is let go without a word.
+// Processes of other users are let go without a word.
 void MemoryServer::serve(std::uint32_t others) const {
   while (others > 0) {
     pollfd polled{socket_, POLLIN, 0};

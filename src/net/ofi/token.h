@@ -8,8 +8,8 @@
 namespace macadam::net::ofi {
 
 // What a message carries to be believed: a keyed hash (SipHash-2-4, Aumasson and Bernstein 2012) of
-// who sends it to whom, by the secret of the receiver's job. Who does not know the secret cannot
-// make one, nor one for another pair from those that were seen.
+// who sends it to whom, by the secret of the receiver's job. It cannot be made without the
+// secret, nor can one for another pair from those that were seen.
 [[nodiscard]] std::uint64_t token_of(const boot::Secret& secret, const boot::ProcessName& source,
                                      const boot::ProcessName& target);
 

@@ -259,8 +259,8 @@ Posted OfiTransport::flush(engine::Link& link, std::uint64_t cookie) noexcept tr
   return break_down();
 }
 
-// By the process that has the word: libfabric's own atomics cost the order of puts and messages
-// with the providers that can be had everywhere, which do the same in software.
+// Done by the process that has the word: libfabric's own atomics cost the order of puts and
+// messages with the providers that can be had everywhere, which do the same in software.
 Posted OfiTransport::atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                             std::uint64_t* result, std::uint64_t cookie) noexcept try {
   const std::scoped_lock guard(lock_);

@@ -84,7 +84,7 @@ void Mapping::share(const SharedMemory& memory) {
 }
 
 void Mapping::discard() {
-  // Of private memory unmapping does it.
+  // Private memory goes when it is unmapped.
   madvise(base_, extent_.bytes, MADV_REMOVE);
 }
 

@@ -59,7 +59,7 @@ bool Transport::may_share_mailbox(const Peer& peer) const {
          peer.mailbox_memory == nullptr;
 }
 
-// Without memory for it the pair has its rings.
+// If there is no memory for it, the pair has its rings.
 void Transport::make_mailbox(Peer& peer) {
   auto* const memory = static_cast<std::byte*>(heap().allocate(Mailbox::bytes));
   if (memory == nullptr) return;
