@@ -51,7 +51,7 @@ class LaunchTest(unittest.TestCase):
         end = time.monotonic() + within
         while (left := marked_processes(self.mark)) and time.monotonic() < end:
             time.sleep(0.01)
-        self.assertEqual(left, [], "processes are left behind")
+        self.assertEqual(left, [], "processes are left behind:\n" + "\n".join(line[:160] for line in left))
         new = {n for n in set(os.listdir("/dev/shm")) - self.shm if "macadam" in n}
         self.assertEqual(new, set(), "/dev/shm is not as it was")
 

@@ -297,16 +297,23 @@ class Meeting(UniverseTest):
     def test_two_mpiexecs(self):
         first = self.start("-n", 3, UNIVERSE, "1/open", "1/accept=port", "1/write=3", "1/wait=300", "wait=100")
         port = self.port_of(first)
-        result = self.universe(2, f"1/connect={port}")
-        self.assert_ran(result, ["met rank 1 of 3"])
-        self.assertEqual(self.finish(first), ["met rank 1 of 2"])
+        second = self.start("-n", 2, UNIVERSE, f"1/connect={port}", "0/line=x", stdin=subprocess.PIPE)
+        self.both_meet(first, "met rank 1 of 2", second, "met rank 1 of 3")
+        self.assertEqual(self.finish(first), [])
 
     def test_alone_and_alone(self):
         first = self.start("open", "accept=port", "accept=port", "wait=300", launcher=UNIVERSE)
         port = self.port_of(first)
-        self.assert_ran(self.alone(f"connect={port}", "wait=100"), ["met rank 0 of 1"])
-        self.assert_ran(self.alone(f"connect={port}", "wait=100"), ["met rank 0 of 1"])
-        self.assertEqual(self.finish(first), ["met rank 0 of 1"] * 2)
+        for _ in range(2):
+            second = self.start(f"connect={port}", "line=x", launcher=UNIVERSE, stdin=subprocess.PIPE)
+            self.both_meet(first, "met rank 0 of 1", second, "met rank 0 of 1")
+        self.assertEqual(self.finish(first), [])
+
+    def both_meet(self, first, of_first, second, of_second):
+        """The second, which waits for a line, is there until the first has met it."""
+        self.assertEqual(self.wait_for_lines(first, 1), [of_first])
+        out, error = second.communicate("\n", timeout=20)
+        self.assertEqual((second.returncode, error, out), (0, "", of_second + "\n"))
 
     def test_within_a_job(self):
         result = self.universe(2, "0/open", f"0/publish={self.mark}", "1/wait=200", f"1/look_up={self.mark}",

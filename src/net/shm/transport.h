@@ -286,8 +286,8 @@ class Transport : public engine::Transport {
   Chunks chunks_;
   bool has_chunks_ = false;                     // they were used
   std::array<Rank, Chunks::most> lent_to_ = {}; // whom we sent data through them last
-  std::uint32_t next_chunk_ = 0;                // of ours
-  std::uint32_t other_chunk_ = 0;
+  std::uint32_t next_chunk_ = 0;                // of ours, the next in turn
+  std::uint32_t other_chunk_ = Chunks::in_turn; // and of the others
   Heap heap_{segment_};
   std::optional<Heap> shared_heap_; // takes its place when the segment is shared later
   PeerTable peers_;

@@ -17,7 +17,7 @@ namespace {
 // Memory of a process for its chunks, together, and the fewest that it is cut into.
 constexpr std::size_t chunks_together = 512 << 10;
 constexpr std::size_t fewest_chunks = 16;
-constexpr std::uint32_t chunks_in_turn = 6;
+static_assert(fewest_chunks > Chunks::in_turn);
 
 // Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
 // but not less than the shortest. Longer ones would not fit the chunks' smallest size.
@@ -56,18 +56,22 @@ bool Transport::take_chunk(Peer& peer, ChunkName& name) {
 
 // Ours in turn, because the one that was taken first is freed first, and to look at the others'
 // words would slow down those who free them: a few of them, as a page that is touched for the first
-// time costs more than all copies of it. If the next is not free, one more of all is looked at,
-// another one each time: the first may be with a process that does not read.
+// time costs more than all copies of it. If the next is not free, one of the others is looked at,
+// another one each time. If that is not free either, the turn goes on: the next may be with a
+// process that does not read.
 bool Transport::take_own_chunk(ChunkName& name) {
   has_chunks_ = true;
+  const auto after = [](std::uint32_t chunk) { return (chunk + 1) % Chunks::in_turn; };
   name = {static_cast<std::uint8_t>(next_chunk_), true};
   if (chunks_.take(name.chunk, own_seat)) {
-    next_chunk_ = (next_chunk_ + 1) % std::min(chunks_in_turn, chunks_.count());
+    next_chunk_ = after(next_chunk_);
     return true;
   }
-  other_chunk_ = (other_chunk_ + 1) % chunks_.count();
   name.chunk = static_cast<std::uint8_t>(other_chunk_);
-  return chunks_.take(name.chunk, own_seat);
+  other_chunk_ = other_chunk_ + 1 < chunks_.count() ? other_chunk_ + 1 : Chunks::in_turn;
+  if (chunks_.take(name.chunk, own_seat)) return true;
+  next_chunk_ = after(next_chunk_);
+  return false;
 }
 
 // Where the data of a fragment stand, `before` bytes from the beginning of their chunk.
