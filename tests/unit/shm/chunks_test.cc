@@ -103,11 +103,13 @@ std::string text(char letter) {
   return std::string(eager, letter);
 }
 
-// Until there is no chunk for more; how many were sent.
+// Until there is no chunk for more, however often it is tried: a try looks at few of them. How many
+// were sent.
 std::uint64_t fill_up(Endpoint& self, Rank peer) {
   std::uint64_t sent = 0;
-  while (self.try_send(peer, text('f').data(), eager) == Posted::done)
-    ++sent;
+  for (std::uint32_t in_vain = 0; in_vain < Chunks::most; ++in_vain)
+    while (self.try_send(peer, text('f').data(), eager) == Posted::done)
+      ++sent;
   return sent;
 }
 
