@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -22,21 +22,15 @@ namespace {
 
 // The rules without those for several machines.
 const coll::Rules& one_level() {
-  static std::vector<coll::Rule> table;
+  static std::array<std::vector<coll::Rule>, coll::kinds> tables;
   static const coll::Rules rules = [] {
     coll::Rules of;
-    const auto copy = [](auto&& visit) {
-      for (const auto its : coll::default_rules())
-        for (const coll::Rule& rule : its)
-          if (rule.among != coll::Among::machines) visit(rule);
-    };
-    copy([](const coll::Rule& rule) { table.push_back(rule); });
-    const coll::Rule* at = table.data();
-    copy([&](const coll::Rule&) {
-      std::span<const coll::Rule>& its = of[static_cast<std::size_t>(at->kind)];
-      its = {its.empty() ? at : its.data(), its.size() + 1};
-      ++at;
-    });
+    for (std::size_t kind = 0; kind < of.size(); ++kind) {
+      std::ranges::copy_if(
+          coll::default_rules()[kind], std::back_inserter(tables[kind]),
+          [](const coll::Rule& rule) { return rule.among != coll::Among::machines; });
+      of[kind] = tables[kind];
+    }
     return of;
   }();
   return rules;

@@ -2,7 +2,6 @@
 #include "net/shm/transport.h"
 
 #include "base/error.h"
-#include "base/try_push.h"
 
 #include <sys/random.h>
 #include <unistd.h>

@@ -232,7 +232,6 @@ class Transport : public engine::Transport {
   bool post_put_fragment(Stream& stream);
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
-  void begin(Peer& peer, const Fragment& fragment);
 
   // stream.cc
   void probe(Peer& peer);

@@ -30,35 +30,27 @@ inline void cldemote(const void* line) {
   asm volatile("cldemote %0" : : "m"(*static_cast<const char*>(line)));
 }
 
-// Copies bytes; `store` is given each whole line of the target and the four words for it.
-template <class StoreLine>
-void copy_by_lines(std::byte* to, const std::byte* from, std::size_t bytes, StoreLine&& store) {
-  constexpr std::size_t line = 64;
+// Copies bytes. For a few lines of a circular buffer, which the other core has read last: they are
+// asked for ahead.
+inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t line = 64, ahead = 8 * line;
   const std::size_t head = std::min(-reinterpret_cast<std::uintptr_t>(to) % line, bytes);
   std::memcpy(to, from, head);
   std::size_t done = head;
   for (; done + line <= bytes; done += line) {
+    prefetch_to_write(to + done + ahead);
     const auto* const source = reinterpret_cast<const __m128i*>(from + done);
+    auto* const target = reinterpret_cast<__m128i*>(to + done);
     const __m128i a = _mm_loadu_si128(source);
     const __m128i b = _mm_loadu_si128(source + 1);
     const __m128i c = _mm_loadu_si128(source + 2);
     const __m128i d = _mm_loadu_si128(source + 3);
-    store(reinterpret_cast<__m128i*>(to + done), a, b, c, d);
+    _mm_store_si128(target, a);
+    _mm_store_si128(target + 1, b);
+    _mm_store_si128(target + 2, c);
+    _mm_store_si128(target + 3, d);
   }
   std::memcpy(to + done, from + done, bytes - done);
-}
-
-// For a few lines of a circular buffer, which the other core has read last: they are asked for
-// ahead.
-inline void copy_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::ptrdiff_t ahead = 8 * 64 / sizeof(__m128i);
-  copy_by_lines(to, from, bytes, [](__m128i* line, __m128i a, __m128i b, __m128i c, __m128i d) {
-    prefetch_to_write(line + ahead);
-    _mm_store_si128(line, a);
-    _mm_store_si128(line + 1, b);
-    _mm_store_si128(line + 2, c);
-    _mm_store_si128(line + 3, d);
-  });
 }
 
 #else
