@@ -53,7 +53,9 @@ bool Engine::copy_in_wait(unsigned fruitless) noexcept {
   // A microsecond, in which a sender that comes to its wait begins to write.
   constexpr unsigned looks_before_reading = 16;
   if (fruitless == 0) networks_.begin_wait();
-  return fruitless >= (partitioned_.any_readable() ? looks_before_reading : 1) && copy_when_idle();
+  return fruitless >=
+             (partitioned_.any_readable() || !unread_.empty() ? looks_before_reading : 1) &&
+         copy_when_idle();
 }
 
 // False if the receiver reads: FIN will come.

@@ -166,8 +166,8 @@ class Transport {
                      std::uint64_t cookie) noexcept = 0;
   // The same with a notification (of notification_bits, not 0) for Sink::on_put() of the target, if
   // Limits::notified_put allows so many bytes: on verbs one write with immediate, no message. In
-  // shared memory the target's poll() may take part; not in an `exchange`, where the target has
-  // data of its own to move.
+  // shared memory the target's poll() may take part; in an `exchange`, where the target has data of
+  // its own to move, only if both wait.
   virtual Posted put_notified(Link&, const void*, RemoteMemory, std::size_t,
                               std::uint64_t /*cookie*/, std::uint32_t /*notification*/,
                               bool /*exchange*/) noexcept {

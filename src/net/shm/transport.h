@@ -67,6 +67,7 @@ struct Stream : base::ListNode<> {
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
+  double full_since = 0; // since when the target leaves no room, 0: it does
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -139,7 +140,7 @@ class Transport : public engine::Transport {
   void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
   void begin_wait() override { waiter_.set_waiting(true); }
-  void resume() override { waiter_.resume(); }
+  void resume() override;
   void wake() override { waiter_.rouse(); }
   [[nodiscard]] double now() const override { return system_.now(); }
   void list_counters(base::CounterList& list) const override;
@@ -244,6 +245,7 @@ class Transport : public engine::Transport {
   [[nodiscard]] bool should_stream(const Peer& peer) const;
   [[nodiscard]] bool is_looking(const Peer& peer) const;
   [[nodiscard]] bool will_stream(Peer& peer) const;
+  [[nodiscard]] bool both_wait(Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
   bool reach_memory(Peer& peer, RemoteMemory memory, std::size_t bytes,
@@ -254,6 +256,8 @@ class Transport : public engine::Transport {
   bool tell(Stream& stream);
   bool answer(const Stream& stream);
   bool advance(Stream& stream);
+  bool makes_room(Stream& stream);
+  bool end_stream(Stream& stream);
   bool finish_by_cross_copy(Stream& stream);
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);

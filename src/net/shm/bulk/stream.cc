@@ -113,6 +113,13 @@ bool Transport::will_stream(Peer& peer) const {
   return false;
 }
 
+// Whether the peer and this process do nothing but poll, and so copy faster together than by the
+// kernel, each for itself.
+bool Transport::both_wait(Peer& peer) const {
+  if (has_choice(peer) && !is_worth(peer.vain_streams)) return false;
+  return waiter_.waiting() && should_stream(peer);
+}
+
 // Whether both ways are open for private memory of the peer.
 bool Transport::has_choice(const Peer& peer) const {
   return peer.cross_copy && settings_.shm_copy == base::CopyPath::automatic;
@@ -238,8 +245,8 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
-  if (stream.exchange && has_choice(peer) && finish_by_cross_copy(stream)) return true;
-  if (!will_stream(peer) && finish_by_cross_copy(stream)) return true;
+  const bool streams = stream.exchange ? both_wait(peer) : will_stream(peer);
+  if (!streams && finish_by_cross_copy(stream)) return true;
   return advance(stream);
 }
 
@@ -254,25 +261,34 @@ bool Transport::finish_by_cross_copy(Stream& stream) {
 }
 
 // Streams while there is room, and as long as the target makes room. If it stops, the kernel copies
-// the rest; if the kernel must not, poll() comes back to it.
+// the rest; if the kernel must not, poll() comes back to it. In a wait poll() does so after each
+// fragment, as the target may stream to us, and wait for room too.
 bool Transport::advance(Stream& stream) {
   if (stream.bytes == 0) return true;
   Peer& peer = *stream.peer;
-  // A peer that streams to us must not wait for us now: both would wait.
-  const bool was_waiting = waiter_.waiting();
-  if (was_waiting) waiter_.set_waiting(false);
-  double full_since = 0;
-  while (stream.bytes > 0 && !peer.ended) {
-    if (post_put_fragment(stream)) {
-      full_since = 0;
-      continue;
-    }
-    if (peer.header->waiting.load(std::memory_order_relaxed) == 0) break;
-    const double time = system_.now();
-    if (full_since == 0) full_since = time;
-    if (time - full_since > patience) break;
-    system_.relax();
+  bool cut = false;
+  while (stream.bytes > 0 && !peer.ended && !cut) {
+    if (post_put_fragment(stream))
+      stream.full_since = 0;
+    else
+      cut = !makes_room(stream);
+    if (waiter_.waiting() && !cut) return stream.bytes == 0 && end_stream(stream);
   }
+  return end_stream(stream);
+}
+
+// Whether a target that has left no room is to be waited for.
+bool Transport::makes_room(Stream& stream) {
+  if (stream.peer->header->waiting.load(std::memory_order_relaxed) == 0) return false;
+  system_.relax();
+  const double time = system_.now();
+  if (stream.full_since == 0) stream.full_since = time;
+  return time - stream.full_since <= patience;
+}
+
+// True if nothing is left to move.
+bool Transport::end_stream(Stream& stream) {
+  Peer& peer = *stream.peer;
   if (stream.bytes == 0) {
     peer.vain_streams = 0;
   } else if (!peer.ended && has_choice(peer)) {
@@ -284,7 +300,6 @@ bool Transport::advance(Stream& stream) {
     stream.ok = false;
     stream.bytes = 0;
   }
-  if (was_waiting) waiter_.set_waiting(true);
   return stream.bytes == 0;
 }
 
@@ -331,6 +346,13 @@ bool Transport::advance_streams(Sink& sink) {
     if (all) moved |= finish(stream, sink);
   }
   return moved;
+}
+
+// What was begun in a wait must not stand still while this process computes.
+void Transport::resume() {
+  waiter_.resume();
+  for (Stream& stream : streams_)
+    advance(stream);
 }
 
 // --- Get.
