@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put and get: an RDMA write or read for each contiguous segment of both sides (Jiang et al.,
-// "Mapping MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Copies by the kernel take
-// many segments at once (blocks.cc).
+// "Mapping MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Short segments travel
+// together (pieces.cc), and copies by the kernel take many at once (blocks.cc).
 #include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/wide.h"
 #include "rma/messages.h"
+#include "rma/pieces.h"
 #include "rma/post.h"
 #include "rma/window.h"
 
@@ -164,6 +165,23 @@ void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at
                });
 }
 
+// A put or get as a whole, of memory that is not mapped.
+void Window::move(Target& target, Direction direction, const Data& origin, const Place& place,
+                  const Reach& to, Waiter& waiter) {
+  ++(target.by_messages ? counters_.by_target : counters_.by_network);
+  if (is_one_segment(origin, place)) {
+    return direction == Direction::read
+               ? read(target, origin.address, to, 0, origin.bytes(), waiter)
+               : write(target, origin.address, to, 0, origin.bytes(), waiter);
+  }
+  if (takes_blocks(target, to)) return move_blocks(target, direction, origin, place, to, waiter);
+  Pieces pieces(*this, target, direction, to, waiter);
+  for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+    pieces.add(ours, at, bytes);
+  });
+  pieces.end();
+}
+
 bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   check_sizes(origin, place);
   Target& target = opened(place.rank);
@@ -178,16 +196,8 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
                      });
     return true;
   }
-  ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  Waiter& waiter = waiter_of(operation, target);
-  if (!is_one_segment(origin, place) && takes_blocks(target, to)) {
-    move_blocks(target, Direction::write, origin, place, to, waiter);
-    return end(operation);
-  }
-  for_each_segment(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-    write(target, from, to, at, bytes, waiter);
-  });
+  move(target, Direction::write, origin, place, to, waiter_of(operation, target));
   return end(operation);
 }
 
@@ -203,16 +213,8 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
     });
     return true;
   }
-  ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  Waiter& waiter = waiter_of(operation, target);
-  if (!is_one_segment(origin, place) && takes_blocks(target, from)) {
-    move_blocks(target, Direction::read, origin, place, from, waiter);
-    return end(operation);
-  }
-  for_each_segment(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
-    read(target, to, from, at, bytes, waiter);
-  });
+  move(target, Direction::read, origin, place, from, waiter_of(operation, target));
   return end(operation);
 }
 
