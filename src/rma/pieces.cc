@@ -2,21 +2,33 @@
 #include "rma/pieces.h"
 
 #include "base/copy.h"
+#include "rma/post.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
 namespace macadam::rma {
 namespace {
 
-// Bytes that are copied in the time that another request takes: shorter pieces travel together, and
-// gaps up to this are read.
+// Bytes that are copied in the time that another request takes: what is shorter on average travels
+// together, and gaps up to this are read.
 constexpr std::size_t worth_a_request = 1024;
-// Moved at a time, so that the network has some while others are copied.
+// The same of another piece of a gather list.
+constexpr std::size_t worth_a_piece = 256;
+// In one request, so that the network has some while others are copied. What is longer has one to
+// itself.
 constexpr std::size_t most_together = 16 << 10;
 
 } // namespace
+
+Window::Pieces::Pieces(Window& window, Target& target, Direction direction, const Reach& to,
+                       Waiter& waiter, engine::Block around)
+    : window_(window), target_(target), direction_(direction), to_(to), waiter_(waiter),
+      around_(around), most_gathered_(around.bytes != 0 && !target.by_messages && to.regions.empty()
+                                          ? target.peer->transport->limits().local_blocks
+                                          : 1) {}
 
 // Some of them under way, in memory that the network reaches fastest. Ends itself.
 class Window::Pieces::Together final : public Waiter {
@@ -63,7 +75,7 @@ class Window::Pieces::Together final : public Waiter {
   bool ok_ = true;
 };
 
-// Whether it can travel with those that are kept.
+// Whether it can share a request with those that are kept.
 bool Window::Pieces::follows(std::ptrdiff_t at, std::size_t bytes) const {
   const std::ptrdiff_t gap = at - kept_end_;
   const std::size_t most_gap = direction_ == Direction::read ? worth_a_request : 0;
@@ -71,32 +83,43 @@ bool Window::Pieces::follows(std::ptrdiff_t at, std::size_t bytes) const {
          static_cast<std::size_t>(at - kept_.front().at) + bytes <= most_together;
 }
 
+void Window::Pieces::add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+  if (!kept_.empty() && !follows(at, bytes)) end();
+  if (bytes >= most_together) return move(ours, at, bytes, waiter_);
+  kept_.push_back({ours, at, bytes});
+  kept_end_ = at + static_cast<std::ptrdiff_t>(bytes);
+  kept_bytes_ += bytes;
+}
+
+void Window::Pieces::end() {
+  if (kept_.empty()) return;
+  const auto span = static_cast<std::size_t>(kept_end_ - kept_.front().at);
+  const bool gathers = most_gathered_ > 1 && span == kept_bytes_;
+  const std::size_t average = std::exchange(kept_bytes_, 0) / kept_.size();
+  if (kept_.size() == 1)
+    move_each(kept_);
+  else if (gathers && average >= worth_a_piece)
+    move_gathered();
+  else if (average >= worth_a_request || !move_together(span))
+    move_each(kept_);
+  kept_.clear();
+}
+
 void Window::Pieces::move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes, Waiter& waiter) {
   direction_ == Direction::read ? window_.read(target_, ours, to_, at, bytes, waiter)
                                 : window_.write(target_, ours, to_, at, bytes, waiter);
 }
 
-void Window::Pieces::add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
-  if (!kept_.empty() && !follows(at, bytes)) end();
-  if (bytes >= worth_a_request) {
-    end();
-    return move(ours, at, bytes, waiter_);
-  }
-  kept_.push_back({ours, at, bytes});
-  kept_end_ = at + static_cast<std::ptrdiff_t>(bytes);
+void Window::Pieces::move_each(std::span<const Piece> pieces) {
+  for (const Piece& piece : pieces)
+    move(piece.ours, piece.at, piece.bytes, waiter_);
 }
 
-// Those that are kept leave.
-void Window::Pieces::end() {
-  if (kept_.empty()) return;
+// False if the network has no memory for them.
+bool Window::Pieces::move_together(std::size_t span) {
   const std::ptrdiff_t first = kept_.front().at;
-  const auto span = static_cast<std::size_t>(kept_end_ - first);
-  Together* const together = kept_.size() > 1 ? Together::take(*this, span) : nullptr;
-  if (together == nullptr) {
-    for (const Piece& piece : kept_)
-      move(piece.ours, piece.at, piece.bytes, waiter_);
-    return kept_.clear();
-  }
+  Together* const together = Together::take(*this, span);
+  if (together == nullptr) return false;
   try {
     move(together->memory(), first, span, *together);
   } catch (...) { // the target has ended
@@ -104,6 +127,43 @@ void Window::Pieces::end() {
     throw;
   }
   together->on_done(true);
+  return true;
+}
+
+void Window::Pieces::move_gathered() {
+  std::span<const Piece> left = kept_;
+  while (!left.empty()) {
+    const auto now = left.first(std::min(most_gathered_, left.size()));
+    if (!gather(now)) return move_each(left);
+    left = left.subspan(now.size());
+  }
+}
+
+// In one request. False if our memory cannot be registered.
+bool Window::Pieces::gather(std::span<const Piece> pieces) {
+  std::array<engine::Block, most_together / worth_a_piece> ours;
+  engine::Block there{to_.there.address + static_cast<std::uint64_t>(pieces.front().at), 0};
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    ours[i] = {reinterpret_cast<std::uint64_t>(pieces[i].ours), pieces[i].bytes};
+    there.bytes += pieces[i].bytes;
+  }
+  const std::span<const engine::Block> local(ours.data(), pieces.size());
+  const bool reads = direction_ == Direction::read;
+  engine::Transport& network = *target_.peer->transport;
+  bool refused = false;
+  const engine::Posted posted = window_.posted(target_, [&] {
+    const std::uint64_t cookie = waiter_.cookie();
+    const engine::Posted result = reads ? network.read_blocks(*target_.link, local, {&there, 1},
+                                                              to_.there.key, cookie, around_)
+                                        : network.write_blocks(*target_.link, local, {&there, 1},
+                                                               to_.there.key, cookie, around_);
+    refused = result == engine::Posted::refused;
+    return refused ? engine::Posted::done : result;
+  });
+  if (refused) return false;
+  target_.unlanded |= !reads;
+  if (posted == engine::Posted::pending) waiter_.on_posted();
+  return true;
 }
 
 } // namespace macadam::rma

@@ -103,6 +103,18 @@ Waiter& waiter_of(Operation* operation, Target& target) {
   return target;
 }
 
+// All memory between the first and the last byte of the data; of no bytes if most of it is gaps.
+engine::Block around(const Data& data) {
+  constexpr Wide most_gaps = 16; // times the data
+  const datatype::Type& type = *data.type;
+  const Wide last = Wide{data.count - 1} * type.extent();
+  const Wide low = type.true_lb() + std::min<Wide>(last, 0);
+  const Wide bytes = type.true_ub() + std::max<Wide>(last, 0) - low;
+  if (bytes > most_gaps * static_cast<Wide>(data.bytes())) return {};
+  return {reinterpret_cast<std::uint64_t>(data.address) + static_cast<std::uint64_t>(low),
+          static_cast<std::size_t>(bytes)};
+}
+
 void check_sizes(const Data& origin, const Place& place) {
   const MPI_Count target_bytes = datatype::packed_size(*place.type, place.count);
   const MPI_Count origin_bytes = datatype::packed_size(*origin.type, origin.count);
@@ -175,7 +187,7 @@ void Window::move(Target& target, Direction direction, const Data& origin, const
                : write(target, origin.address, to, 0, origin.bytes(), waiter);
   }
   if (takes_blocks(target, to)) return move_blocks(target, direction, origin, place, to, waiter);
-  Pieces pieces(*this, target, direction, to, waiter);
+  Pieces pieces(*this, target, direction, to, waiter, around(origin));
   for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
     pieces.add(ours, at, bytes);
   });
