@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t worth_a_request = 1024;
 // The same of another piece of a gather list.
 constexpr std::size_t worth_a_piece = 256;
-// In one request, so that the network has some while others are copied. What is longer has one to
-// itself.
-constexpr std::size_t most_together = 16 << 10;
+// Bytes of one, so that the network has some while others are copied. A piece that is longer has
+// one to itself.
+constexpr std::size_t most_in_request = 16 << 10;
 
 } // namespace
 
@@ -30,13 +30,13 @@ Window::Pieces::Pieces(Window& window, Target& target, Direction direction, cons
                                           ? target.peer->transport->limits().local_blocks
                                           : 1) {}
 
-// Some of them under way, in memory that the network reaches fastest. Ends itself.
-class Window::Pieces::Together final : public Waiter {
+// Some of them under way, in a bounce buffer that the network reaches fastest. Ends itself.
+class Window::Pieces::Bounce final : public Waiter {
  public:
   // All that are kept, with what lies between them: `span` bytes. Null if the network has no
   // memory.
-  static Together* take(Pieces& from, std::size_t span) {
-    std::unique_ptr<Together> made(new Together(from));
+  static Bounce* take(Pieces& from, std::size_t span) {
+    std::unique_ptr<Bounce> made(new Bounce(from));
     made->memory_ = static_cast<std::byte*>(made->network_.allocate(span));
     if (made->memory_ == nullptr) return nullptr;
     if (from.direction_ == Direction::read) {
@@ -65,7 +65,7 @@ class Window::Pieces::Together final : public Waiter {
   }
 
  private:
-  explicit Together(const Pieces& of) : network_(*of.target_.peer->transport), whole_(of.waiter_) {}
+  explicit Bounce(const Pieces& of) : network_(*of.target_.peer->transport), whole_(of.waiter_) {}
 
   engine::Transport& network_;
   Waiter& whole_;
@@ -80,12 +80,12 @@ bool Window::Pieces::follows(std::ptrdiff_t at, std::size_t bytes) const {
   const std::ptrdiff_t gap = at - kept_end_;
   const std::size_t most_gap = direction_ == Direction::read ? worth_a_request : 0;
   return gap >= 0 && static_cast<std::size_t>(gap) <= most_gap &&
-         static_cast<std::size_t>(at - kept_.front().at) + bytes <= most_together;
+         static_cast<std::size_t>(at - kept_.front().at) + bytes <= most_in_request;
 }
 
 void Window::Pieces::add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
   if (!kept_.empty() && !follows(at, bytes)) end();
-  if (bytes >= most_together) return move(ours, at, bytes, waiter_);
+  if (bytes >= most_in_request) return move(ours, at, bytes, waiter_);
   kept_.push_back({ours, at, bytes});
   kept_end_ = at + static_cast<std::ptrdiff_t>(bytes);
   kept_bytes_ += bytes;
@@ -100,7 +100,7 @@ void Window::Pieces::end() {
     move_each(kept_);
   else if (gathers && average >= worth_a_piece)
     move_gathered();
-  else if (average >= worth_a_request || !move_together(span))
+  else if (average >= worth_a_request || !move_bounced(span))
     move_each(kept_);
   kept_.clear();
 }
@@ -116,17 +116,17 @@ void Window::Pieces::move_each(std::span<const Piece> pieces) {
 }
 
 // False if the network has no memory for them.
-bool Window::Pieces::move_together(std::size_t span) {
+bool Window::Pieces::move_bounced(std::size_t span) {
   const std::ptrdiff_t first = kept_.front().at;
-  Together* const together = Together::take(*this, span);
-  if (together == nullptr) return false;
+  Bounce* const bounce = Bounce::take(*this, span);
+  if (bounce == nullptr) return false;
   try {
-    move(together->memory(), first, span, *together);
+    move(bounce->memory(), first, span, *bounce);
   } catch (...) { // the target has ended
-    together->on_done(false);
+    bounce->on_done(false);
     throw;
   }
-  together->on_done(true);
+  bounce->on_done(true);
   return true;
 }
 
@@ -141,7 +141,7 @@ void Window::Pieces::move_gathered() {
 
 // In one request. False if our memory cannot be registered.
 bool Window::Pieces::gather(std::span<const Piece> pieces) {
-  std::array<engine::Block, most_together / worth_a_piece> ours;
+  std::array<engine::Block, most_in_request / worth_a_piece> ours;
   engine::Block there{to_.there.address + static_cast<std::uint64_t>(pieces.front().at), 0};
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     ours[i] = {reinterpret_cast<std::uint64_t>(pieces[i].ours), pieces[i].bytes};

@@ -12,7 +12,7 @@ namespace macadam::rma {
 // An access of many pieces, each of them contiguous on both sides, over a network whose requests
 // name one block of the target. A request costs the network as much as a thousand bytes, so pieces
 // that follow each other at the target share one: longer ones by a gather list, where the network
-// takes them, short ones through memory of the library. There, what is written is packed first;
+// takes them, short ones through a bounce buffer. There, what is written is packed first;
 // what is read is read with the gaps between, and spread when it has come. (What is written has no
 // such way: others may write the gaps meanwhile.)
 class Window::Pieces {
@@ -35,12 +35,12 @@ class Window::Pieces {
     std::ptrdiff_t at;
     std::size_t bytes;
   };
-  class Together;
+  class Bounce;
 
   [[nodiscard]] bool follows(std::ptrdiff_t at, std::size_t bytes) const;
   void move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes, Waiter& waiter);
   void move_each(std::span<const Piece> pieces);
-  bool move_together(std::size_t span);
+  bool move_bounced(std::size_t span);
   void move_gathered();
   [[nodiscard]] bool gather(std::span<const Piece> pieces);
 
