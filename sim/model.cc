@@ -29,6 +29,7 @@ constexpr std::array keys = {
     Key<ModelValue>{"bandwidth_mb_per_s", &Model::bandwidth_mb_per_s, 1e-3, most},
     Key<ModelValue>{"incoming_mb_per_s", &Model::incoming_mb_per_s, 0, most},
     Key<ModelValue>{"post_ns", &Model::post_ns, 0, longest_ns},
+    Key<ModelValue>{"segment_ns", &Model::segment_ns, 0, longest_ns},
     Key<ModelValue>{"receive_ns", &Model::receive_ns, 0, longest_ns},
     // A poll that took no time would let a process wait for ever without time going on.
     Key<ModelValue>{"poll_ns", &Model::poll_ns, 1, longest_ns},

@@ -11,7 +11,7 @@
 
 namespace macadam::sim {
 
-inline constexpr int most_segments = 8; // that a work request of the simulated device may have
+inline constexpr int most_segments = 16; // that a work request of the simulated device may have
 
 // What everything costs on the hardware that is simulated, and what that hardware can do: the
 // numbers of one file of sim/presets. Costs of the network follow LogGP (latency, overhead, gap,
@@ -26,6 +26,7 @@ struct Model {
 
   // The processor's work on one side of a message.
   double post_ns = 100;        // to post one work request, or a list of receives
+  double segment_ns = 25;      // more for each piece of a gather list beyond the first
   double receive_ns = 20;      // more for each receive of such a list
   double poll_ns = 50;         // to find a completion queue empty
   double look_ns = 5;          // to look at a place in memory that the adapter writes to

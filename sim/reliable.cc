@@ -94,7 +94,10 @@ std::size_t ReliableQueuePair::post(std::span<const SendWork> work) {
     check(work[taken], device_.limits().message);
     --places_;
     Work* added = add(work[taken]);
-    device_.spend(from_ns(model.post_ns));
+    const std::size_t gathered = work[taken].inlined ? 0 : work[taken].segments.size();
+    device_.spend(
+        from_ns(model.post_ns +
+                model.segment_ns * static_cast<double>(std::max<std::size_t>(gathered, 1) - 1)));
     added->ready = device_.time();
     if (state_ == State::failed) {
       added->state = Work::State::done;

@@ -161,6 +161,51 @@ void atomics(const Options& options) {
   atomics_of<std::int32_t>(options, MPI_INT32_T, "4");
 }
 
+// Elements, pieces of `bytes` bytes each, with a gap as long as a piece behind each or without.
+class Pieces {
+ public:
+  Pieces(int count, int bytes, bool apart) {
+    MPI_Type_vector(count, bytes, apart ? 2 * bytes : bytes, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+  }
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+  ~Pieces() { MPI_Type_free(&type); }
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+};
+
+// Puts and gets of 64 pieces, apart at the origin, at the target or at both, and, for comparison,
+// nowhere; each with a flush. The target is inside MPI only to wait.
+void strided(const Options& options) {
+  constexpr int count = 64;
+  constexpr int most = 16 << 10;
+  for (int bytes = 8; bytes <= std::min(most, options.largest); bytes *= 2) {
+    const std::int64_t room = std::int64_t{2} * count * bytes;
+    const Windows windows(room);
+    std::vector<char> data(static_cast<std::size_t>(room));
+    if (bench::rank == 0) MPI_Win_lock_all(0, windows.win);
+    for (const bool origin : {false, true}) {
+      for (const bool target : {false, true}) {
+        const Pieces ours(count, bytes, origin), theirs(count, bytes, target);
+        const auto measure = [&](const std::string& name, auto&& operation) {
+          const double us = bench::rank != 0 ? 0 : us_alone(options.rounds, [&] {
+            operation(data.data(), 1, ours.type, 1, 0, 1, theirs.type, windows.win);
+            MPI_Win_flush(1, windows.win);
+          });
+          const char* const apart = origin && target ? "_apart_both_us"
+                                    : origin         ? "_apart_here_us"
+                                    : target         ? "_apart_there_us"
+                                                     : "_whole_us";
+          bench::figure((name + apart).c_str(), bytes, us);
+        };
+        measure("put", MPI_Put);
+        measure("get", MPI_Get);
+      }
+    }
+    if (bench::rank == 0) MPI_Win_unlock_all(windows.win);
+  }
+}
+
 // Windows of 64 puts or gets in an epoch; two-sided, of sends into receives that are posted, with a
 // short answer to each window.
 void bandwidth(const Options& options) {
@@ -299,7 +344,7 @@ struct Experiment {
 constexpr Experiment experiments[] = {
     {"latency", latency, 2}, {"bandwidth", bandwidth, 2}, {"synchronization", synchronization, 2},
     {"overlap", overlap, 2}, {"skew", skew, 2},           {"origins", origins, 0},
-    {"atomics", atomics, 2}};
+    {"atomics", atomics, 2}, {"strided", strided, 2}};
 
 const Experiment* find(std::string_view name) {
   for (const Experiment& each : experiments)
@@ -323,12 +368,13 @@ int main(int argc, char** argv) {
       (experiment->ranks == 0 ? bench::size > 1 : bench::size == experiment->ranks);
   if (!ranks_fit || options.rounds < 1 || options.largest < 1) {
     if (bench::rank == 0)
-      std::fprintf(stderr,
-                   "experiments: found '%s' on %d ranks, %d rounds, largest message %d; needed "
-                   "latency, bandwidth, synchronization, overlap, skew or atomics on 2 ranks, or "
-                   "origins on 2 or more; then, if not 20 and 262144, positive numbers of rounds "
-                   "and bytes\n",
-                   argc > 1 ? argv[1] : "", bench::size, options.rounds, options.largest);
+      std::fprintf(
+          stderr,
+          "experiments: found '%s' on %d ranks, %d rounds, largest message %d; needed "
+          "latency, bandwidth, synchronization, overlap, skew, atomics or strided on 2 "
+          "ranks, or origins on 2 or more; then, if not 20 and 262144, positive numbers of rounds "
+          "and bytes\n",
+          argc > 1 ? argv[1] : "", bench::size, options.rounds, options.largest);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   prctl(PR_SET_TIMERSLACK, 1); // sleeps end when they should

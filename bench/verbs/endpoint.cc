@@ -99,7 +99,7 @@ void Endpoint::make_queues(int depth) {
   domain_ = ibv_alloc_pd(context_);
   must(domain_ != nullptr, "ibv_alloc_pd");
   region_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(),
-                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   must(region_ != nullptr, "ibv_reg_mr");
   sent_ = ibv_create_cq(context_, 2 * depth, nullptr, nullptr, 0);
   received_ = ibv_create_cq(context_, 2 * depth, nullptr, nullptr, 0);
@@ -126,7 +126,7 @@ void Endpoint::connect(const Address& peer) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = port;
-  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   must_be_zero(ibv_modify_qp(queue_pair_, &a,
                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
                "queue pair to INIT");
@@ -134,6 +134,7 @@ void Endpoint::connect(const Address& peer) {
   a.qp_state = IBV_QPS_RTR;
   a.path_mtu = mtu_;
   a.dest_qp_num = peer.queue_pair;
+  a.max_dest_rd_atomic = 1;
   a.min_rnr_timer = 12; // 0.64 ms
   a.ah_attr.is_global = 1;
   a.ah_attr.port_num = port;
@@ -148,6 +149,7 @@ void Endpoint::connect(const Address& peer) {
                "queue pair to RTR");
   a = {};
   a.qp_state = IBV_QPS_RTS;
+  a.max_rd_atomic = 1;
   a.timeout = 14; // 67 ms
   a.retry_cnt = 7;
   a.rnr_retry = 7;
@@ -162,7 +164,7 @@ ibv_send_wr Endpoint::request(ibv_wr_opcode opcode, ibv_sge& segment, std::size_
   request.opcode = opcode;
   request.sg_list = &segment;
   request.num_sge = segment.length > 0 ? 1 : 0;
-  if (segment.length <= inline_) request.send_flags = IBV_SEND_INLINE;
+  if (segment.length <= inline_ && opcode != IBV_WR_RDMA_READ) request.send_flags = IBV_SEND_INLINE;
   request.wr.rdma.remote_addr = peer_inbound_ + offset;
   request.wr.rdma.rkey = peer_key_;
   return request;

@@ -37,6 +37,8 @@ class Endpoint {
   // One send, or write to the start of the peer's inbound(), of the first `bytes` of data().
   void send(std::size_t bytes) { post_one(IBV_WR_SEND, bytes); }
   void write(std::size_t bytes) { post_one(IBV_WR_RDMA_WRITE, bytes); }
+  // One read from there.
+  void read(std::size_t bytes) { post_one(IBV_WR_RDMA_READ, bytes); }
   // `count` of them, each from and to its own piece of the memory, posted as one list. The last
   // write takes a receive.
   void send_window(std::size_t bytes, int count) {

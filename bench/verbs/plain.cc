@@ -6,7 +6,9 @@
 //                  (plain_send_us) and of a write whose last byte the other side waits to see
 //                  (plain_write_us)
 //   longer         the bandwidth, in GB/s, of windows of 64 of them, an answer after each window
-//                  (plain_send_gb, plain_write_gb)
+//                  (plain_send_gb, plain_write_gb); and how long a write or read of one keeps its
+//                  caller while both processes do nothing else, in microseconds
+//                  (plain_write_in_post_us, plain_read_in_post_us)
 //
 // As the libraries do, it gives its processor away between two looks that found nothing, sends
 // short data inline and asks for few completions.
@@ -117,6 +119,25 @@ double windows(Endpoint& end, bool first, std::size_t bytes, int receives, Post 
   });
 }
 
+// Of the calls alone: what they begin is over before the next one.
+template <class Post>
+double microseconds_in_post(Endpoint& end, bool first, Post post) {
+  constexpr int times = 5;
+  constexpr useconds_t pause = 20000;
+  std::vector<double> taken;
+  end.barrier();
+  for (int i = 0; first && i < times; ++i) {
+    const double begin = now();
+    post();
+    taken.push_back((now() - begin) * 1e6);
+    usleep(pause);
+  }
+  end.barrier();
+  if (!first) return 0;
+  std::nth_element(taken.begin(), taken.begin() + times / 2, taken.end());
+  return taken[times / 2];
+}
+
 void measure_round_trips(const verbs::Wire& wire, bool first, std::size_t bytes) {
   Endpoint end(wire, bytes, 4);
   figure(first, "plain_send_us", bytes, send_ping_pong(end, first, bytes) / 2 * 1e6);
@@ -138,12 +159,23 @@ void measure_windows(const verbs::Wire& wire, bool first, std::size_t bytes) {
   end.barrier();
 }
 
+void measure_posts(const verbs::Wire& wire, bool first, std::size_t bytes) {
+  Endpoint end(wire, bytes, 16);
+  figure(first, "plain_write_in_post_us", bytes,
+         microseconds_in_post(end, first, [&] { end.write(bytes); }));
+  figure(first, "plain_read_in_post_us", bytes,
+         microseconds_in_post(end, first, [&] { end.read(bytes); }));
+}
+
 void run(const verbs::Wire& wire, bool first, const std::vector<std::size_t>& sizes) {
-  for (const std::size_t bytes : sizes)
-    if (bytes < long_from)
+  for (const std::size_t bytes : sizes) {
+    if (bytes < long_from) {
       measure_round_trips(wire, first, bytes);
-    else
+    } else {
       measure_windows(wire, first, bytes);
+      measure_posts(wire, first, bytes);
+    }
+  }
 }
 
 } // namespace

@@ -83,10 +83,12 @@ struct Limits {
   // not, it is there once it is complete, and a write once a flush() behind it is.
   bool orders_puts = false;
   bool orders_writes = false;
-  bool atomics = false;   // has atomic()
-  bool maps = false;      // all it reaches have mapped what allocate() gives
-  bool connects = false;  // a peer's first message makes a connection, which costs something
-  std::size_t blocks = 1; // on each side of write_blocks() and read_blocks(); 1: has none
+  bool atomics = false;  // has atomic()
+  bool maps = false;     // all it reaches have mapped what allocate() gives
+  bool connects = false; // a peer's first message makes a connection, which costs something
+  // Blocks here and there that write_blocks() and read_blocks() take; 1 and 1: has neither.
+  std::size_t local_blocks = 1;
+  std::size_t target_blocks = 1;
   // Puts and gets take the processor of the process that posts them; permits are revoked at once.
   bool copies = false;
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
@@ -225,16 +227,18 @@ class Transport {
                       std::uint64_t cookie) noexcept {
     return get(link, local, target, bytes, cookie);
   }
-  // As write() and read(), of several blocks on either side, taken in order: as many bytes here as
-  // there. For memory that is not mapped. `pending` only if the peer has failed.
+  // As write() and read(), of several blocks (Limits::local_blocks, ::target_blocks), taken in
+  // order: as many bytes here as there. For memory that is not mapped. `around` is memory of ours
+  // that holds all local blocks and may be registered as a whole. `refused`: perhaps another way
+  // works.
   virtual Posted write_blocks(Link&, std::span<const Block> /*local*/,
                               std::span<const Block> /*target*/, std::uint64_t /*key*/,
-                              std::uint64_t /*cookie*/) noexcept {
+                              std::uint64_t /*cookie*/, Block /*around*/) noexcept {
     return Posted::refused;
   }
   virtual Posted read_blocks(Link&, std::span<const Block> /*local*/,
                              std::span<const Block> /*target*/, std::uint64_t /*key*/,
-                             std::uint64_t /*cookie*/) noexcept {
+                             std::uint64_t /*cookie*/, Block /*around*/) noexcept {
     return Posted::refused;
   }
   // Complete (`done` or later) once all that was written to the peer before has landed.

@@ -14,6 +14,7 @@
 #include "datatype/cursor.h"
 #include "datatype/op.h"
 #include "rma/element.h"
+#include "rma/pieces.h"
 #include "rma/post.h"
 #include "rma/remote_atomics.h"
 #include "rma/window.h"
@@ -164,14 +165,14 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
       move_packed(target, direction, packed, blocks, what.to.there.key, target.batch);
       return;
     }
+    Pieces pieces(*this, target, direction, what.to, target.batch);
     what.for_each_segment(packed, [&](std::byte* ours, std::ptrdiff_t at, std::size_t size) {
-      if (here != nullptr)
-        reads ? base::copy(ours, here + at, size) : base::copy(here + at, ours, size);
-      else if (reads)
-        read(target, ours, what.to, at, size, target.batch);
+      if (here == nullptr)
+        pieces.add(ours, at, size);
       else
-        write(target, ours, what.to, at, size, target.batch);
+        reads ? base::copy(ours, here + at, size) : base::copy(here + at, ours, size);
     });
+    pieces.end();
   };
   const bool computes = what.changes() && !what.replaces();
   if (what.wants_old || computes) {

@@ -68,7 +68,8 @@ bool better_whole(std::span<const Block> blocks) {
 } // namespace
 
 bool Window::takes_blocks(const Target& target, const Reach& to) {
-  return !target.by_messages && to.regions.empty() && target.peer->transport->limits().blocks > 1;
+  return !target.by_messages && to.regions.empty() &&
+         target.peer->transport->limits().target_blocks > 1;
 }
 
 // False: the target has ended, and `waiter` will be told.
@@ -79,8 +80,8 @@ bool Window::move_list(Target& target, Direction direction, std::span<const Bloc
                       engine::Transport& network = *target.peer->transport;
                       const std::uint64_t cookie = waiter.cookie();
                       return direction == Direction::write
-                                 ? network.write_blocks(*target.link, ours, theirs, key, cookie)
-                                 : network.read_blocks(*target.link, ours, theirs, key, cookie);
+                                 ? network.write_blocks(*target.link, ours, theirs, key, cookie, {})
+                                 : network.read_blocks(*target.link, ours, theirs, key, cookie, {});
                     }) == Posted::done;
   if (!done) waiter.on_posted();
   return done;
@@ -89,7 +90,7 @@ bool Window::move_list(Target& target, Direction direction, std::span<const Bloc
 // The same between blocks of the target, as many as there are, and packed memory of ours.
 bool Window::move_packed(Target& target, Direction direction, std::byte* packed,
                          std::span<const Block> theirs, std::uint64_t key, Waiter& waiter) {
-  const std::size_t most = target.peer->transport->limits().blocks;
+  const std::size_t most = target.peer->transport->limits().target_blocks;
   for (; !theirs.empty(); theirs = theirs.subspan(std::min(most, theirs.size()))) {
     const auto now = theirs.first(std::min(most, theirs.size()));
     if (direction == Direction::read && better_whole(now)) {
@@ -115,7 +116,7 @@ bool Window::move_packed(Target& target, Direction direction, std::byte* packed,
 // A put or get as a whole.
 void Window::move_blocks(Target& target, Direction direction, const Data& origin,
                          const Place& place, const Reach& to, Waiter& waiter) {
-  const std::size_t most = target.peer->transport->limits().blocks;
+  const std::size_t most = target.peer->transport->limits().target_blocks;
   PackCursor ours(*origin.type, origin.address, origin.count);
   PackCursor theirs(*place.type, nullptr, place.count);
   std::vector<Block> here, there;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put and get: an RDMA write or read for each contiguous segment of both sides (Jiang et al.,
-// "Mapping MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Copies by the kernel take
-// many segments at once (blocks.cc).
+// "Mapping MPI_Put to RDMA_Write"), or a copy where the memory is mapped. Short segments travel
+// together (pieces.cc), and copies by the kernel take many at once (blocks.cc).
 #include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "datatype/wide.h"
 #include "rma/messages.h"
+#include "rma/pieces.h"
 #include "rma/post.h"
 #include "rma/window.h"
 
@@ -102,6 +103,18 @@ Waiter& waiter_of(Operation* operation, Target& target) {
   return target;
 }
 
+// All memory between the first and the last byte of the data; of no bytes if most of it is gaps.
+engine::Block around(const Data& data) {
+  constexpr Wide most_gaps = 16; // times the data
+  const datatype::Type& type = *data.type;
+  const Wide last = Wide{data.count - 1} * type.extent();
+  const Wide low = type.true_lb() + std::min<Wide>(last, 0);
+  const Wide bytes = type.true_ub() + std::max<Wide>(last, 0) - low;
+  if (bytes > most_gaps * static_cast<Wide>(data.bytes())) return {};
+  return {reinterpret_cast<std::uint64_t>(data.address) + static_cast<std::uint64_t>(low),
+          static_cast<std::size_t>(bytes)};
+}
+
 void check_sizes(const Data& origin, const Place& place) {
   const MPI_Count target_bytes = datatype::packed_size(*place.type, place.count);
   const MPI_Count origin_bytes = datatype::packed_size(*origin.type, origin.count);
@@ -164,6 +177,23 @@ void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at
                });
 }
 
+// A put or get as a whole, of memory that is not mapped.
+void Window::move(Target& target, Direction direction, const Data& origin, const Place& place,
+                  const Reach& to, Waiter& waiter) {
+  ++(target.by_messages ? counters_.by_target : counters_.by_network);
+  if (is_one_segment(origin, place)) {
+    return direction == Direction::read
+               ? read(target, origin.address, to, 0, origin.bytes(), waiter)
+               : write(target, origin.address, to, 0, origin.bytes(), waiter);
+  }
+  if (takes_blocks(target, to)) return move_blocks(target, direction, origin, place, to, waiter);
+  Pieces pieces(*this, target, direction, to, waiter, around(origin));
+  for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+    pieces.add(ours, at, bytes);
+  });
+  pieces.end();
+}
+
 bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   check_sizes(origin, place);
   Target& target = opened(place.rank);
@@ -178,16 +208,8 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
                      });
     return true;
   }
-  ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  Waiter& waiter = waiter_of(operation, target);
-  if (!is_one_segment(origin, place) && takes_blocks(target, to)) {
-    move_blocks(target, Direction::write, origin, place, to, waiter);
-    return end(operation);
-  }
-  for_each_segment(origin, place, [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-    write(target, from, to, at, bytes, waiter);
-  });
+  move(target, Direction::write, origin, place, to, waiter_of(operation, target));
   return end(operation);
 }
 
@@ -203,16 +225,8 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
     });
     return true;
   }
-  ++(target.by_messages ? counters_.by_target : counters_.by_network);
   begin(operation, target);
-  Waiter& waiter = waiter_of(operation, target);
-  if (!is_one_segment(origin, place) && takes_blocks(target, from)) {
-    move_blocks(target, Direction::read, origin, place, from, waiter);
-    return end(operation);
-  }
-  for_each_segment(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
-    read(target, to, from, at, bytes, waiter);
-  });
+  move(target, Direction::read, origin, place, from, waiter_of(operation, target));
   return end(operation);
 }
 

@@ -205,7 +205,9 @@ class Window {
  private:
   enum class Access : std::uint8_t { none, fence, started, locks, all_locked };
 
+  enum class Direction : std::uint8_t { write, read };
   class FailureProbe; // post.h
+  class Pieces;       // pieces.h
 
   // window.cc
   Target& target(int rank) {
@@ -297,9 +299,10 @@ class Window {
              std::size_t bytes, Waiter& waiter);
   void read(Target& target, void* to, const Reach& from, std::ptrdiff_t at, std::size_t bytes,
             Waiter& waiter);
+  void move(Target& target, Direction direction, const Data& origin, const Place& place,
+            const Reach& to, Waiter& waiter);
 
   // blocks.cc
-  enum class Direction : std::uint8_t { write, read };
   [[nodiscard]] static bool takes_blocks(const Target& target, const Reach& to);
   bool move_list(Target& target, Direction direction, std::span<const engine::Block> ours,
                  std::span<const engine::Block> theirs, std::uint64_t key, Waiter& waiter);

@@ -40,7 +40,7 @@ struct DeviceLimits {
   std::uint32_t receive_depth = 0;     // of a receive queue
   std::uint32_t shared_depth = 0;      // of a shared receive queue; 0: the device has none
   std::uint32_t completion_depth = 0;  // of a completion queue
-  std::uint32_t segments = 0;          // of a scatter or gather list
+  std::uint32_t segments = 0;          // of a scatter or gather list, of reads too
   std::uint32_t inline_bytes = 0;      // that a post may carry in itself
   std::uint32_t outstanding_reads = 0; // reads and atomics under way per queue pair
   std::uint32_t mtu = 0;               // bytes: longest datagram

@@ -144,6 +144,7 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
   shape.send_depth =
       bound(settings.rdma_send_depth, limits.send_depth, "MACADAM_RDMA_SEND_DEPTH", "the adapter");
   shape.inline_bytes = std::min(limits.inline_bytes, most_inline);
+  shape.segments = send_segments(shape.inline_bytes, limits.segments);
   shape.completion_depth = limits.completion_depth;
   shape.driver = settings.rdma_driver.empty() ? estimated_driver(shape.inline_bytes)
                                               : driver_of(settings.rdma_driver);

@@ -50,6 +50,11 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) {
 constexpr std::size_t send_entry(std::uint32_t inline_bytes) {
   return round_up(32 + std::max<std::size_t>(3 * 16, inline_bytes + 4), line);
 }
+constexpr std::uint32_t most_segments = 16;
+// Segments of a request: as many as lie where its inline data would. `most`: of the device.
+constexpr std::uint32_t send_segments(std::uint32_t inline_bytes, std::uint32_t most) {
+  return std::min({most, most_segments, std::max(3u, (inline_bytes + 4) / 16)});
+}
 
 // Bytes of a buffer that holds the longest message: its header and `eager` bytes of data.
 constexpr std::size_t buffer_bytes(std::size_t eager) {
@@ -132,6 +137,7 @@ struct Shape {
   std::uint32_t window = 0;           // of a connection
   std::uint32_t send_depth = 0;       // of a connection
   std::uint32_t inline_bytes = 0;     // that a request carries in itself
+  std::uint32_t segments = 0;         // of a gather list
   std::uint32_t queue_pairs = 0;      // at most, with that for datagrams
   std::uint32_t completion_depth = 0; // of the device's completion queues, at most
   bool polls_memory = false;          // `ring`: messages are looked for there

@@ -10,6 +10,7 @@
 #include "net/rdma/model.h"
 
 #include <algorithm>
+#include <array>
 
 namespace macadam::net::rdma {
 namespace {
@@ -137,6 +138,68 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   if (bounce != nullptr) ++counters_.bounced;
   connection.unposted.push_back(transfer);
   post_fragments(transfer);
+  return Posted::pending;
+} catch (...) {
+  return break_down();
+}
+
+Posted RdmaTransport::write_blocks(engine::Link& link, std::span<const engine::Block> local,
+                                   std::span<const engine::Block> target, std::uint64_t key,
+                                   std::uint64_t cookie, engine::Block around) noexcept {
+  return transfer_blocks(link, false, local, {target.front().address, key}, cookie, around);
+}
+
+Posted RdmaTransport::read_blocks(engine::Link& link, std::span<const engine::Block> local,
+                                  std::span<const engine::Block> target, std::uint64_t key,
+                                  std::uint64_t cookie, engine::Block around) noexcept {
+  return transfer_blocks(link, true, local, {target.front().address, key}, cookie, around);
+}
+
+// One request, of which our side is a gather list.
+Posted RdmaTransport::transfer_blocks(engine::Link& link, bool is_get,
+                                      std::span<const engine::Block> local, RemoteMemory remote,
+                                      std::uint64_t cookie, engine::Block around) noexcept try {
+  if (is_self(link) || local.size() > shape_.segments) return Posted::refused;
+  auto& connection = static_cast<Connection&>(link);
+  if (connection.phase == Phase::broken) return Posted::done;
+  if (!can_post(connection)) return refuse(connection);
+  auto* const memory = reinterpret_cast<std::byte*>(around.address);
+  const MemoryRegion* const region = heap_.find(memory);
+  mem::Registration* registration = nullptr;
+  if (region == nullptr) {
+    registration = cache_.acquire(memory, around.bytes);
+    if (registration == nullptr) return Posted::refused;
+  } else if (heap_.find(memory + around.bytes - 1) != region) {
+    return Posted::refused;
+  }
+  Transfer* const made = begin_transfer(connection, cookie);
+  if (made == nullptr) {
+    if (registration != nullptr) cache_.release(*registration);
+    return refuse(connection);
+  }
+  std::array<Segment, model::most_segments> segments;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    segments[i] = {reinterpret_cast<void*>(local[i].address),
+                   static_cast<std::uint32_t>(local[i].bytes),
+                   region != nullptr ? region->local_key : registration->pinned->local_key};
+    bytes += local[i].bytes;
+  }
+  Transfer& transfer = *made;
+  transfer.registration = registration;
+  transfer.local = memory;
+  transfer.remote = remote;
+  transfer.bytes = transfer.posted = bytes;
+  transfer.is_get = is_get;
+  if (may_be_passed(is_get, bytes, 0)) ++connection.sends.unplaced;
+  ++(is_get ? counters_.gets : counters_.puts);
+  ++counters_.gathered;
+  SendWork work;
+  work.operation = is_get ? Operation::read : Operation::write;
+  work.segments = {segments.data(), local.size()};
+  work.remote_address = remote.address;
+  work.remote_key = device_key(remote);
+  post(connection, work, nullptr, &transfer);
   return Posted::pending;
 } catch (...) {
   return break_down();

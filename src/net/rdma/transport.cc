@@ -30,7 +30,8 @@ constexpr double default_spin_oversubscribed = 20e-6;
 constexpr unsigned blind_yields = 8;
 constexpr unsigned packet_interval_us = 1000;
 
-engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device) {
+engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device,
+                           const model::Shape& shape) {
   const auto eager = static_cast<std::size_t>(settings.rdma_eager);
   return {.name = "rdma",
           .message = model::header_room + eager - model::receive_headroom,
@@ -44,6 +45,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .orders_writes = device.orders_writes,
           .atomics = device.atomics,
           .connects = settings.rdma_connections == base::ConnectMode::on_demand,
+          .local_blocks = shape.segments,
           .polls_before_idle = 0}; // a look at a completion queue costs as much as a yield
 }
 
@@ -55,7 +57,7 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
     : device_(device), processes_(processes), settings_(settings), sleeper_(sleeper),
       rank_(processes.own()), job_size_(static_cast<Rank>(processes.job().size())),
       shape_(model::shape_of(settings, device.limits(), fallbacks_, sleeper != nullptr)),
-      limits_(make_limits(settings, device.limits())),
+      limits_(make_limits(settings, device.limits(), shape_)),
       spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
                                                        : default_spin),
@@ -423,6 +425,7 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   add("atomics", "RDMA atomics", counters_.atomics);
   add("buffers_most", "message buffers in use at once, at most", pool_.most());
   add("bounced", "puts and gets copied through a message buffer", counters_.bounced);
+  add("gathered", "puts and gets of several pieces in one request", counters_.gathered);
   add("no_receiver", "connections lost as the peer had no receive posted for too long",
       counters_.no_receiver);
   const mem::RegistrationCounters& cache = cache_.counters();

@@ -46,6 +46,7 @@ struct Counters {
   std::uint64_t gets = 0;
   std::uint64_t atomics = 0;
   std::uint64_t bounced = 0;
+  std::uint64_t gathered = 0;
   std::uint64_t evicted = 0;
   std::uint64_t no_receiver = 0;
   std::uint64_t broken = 0;
@@ -108,6 +109,12 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void release_cached(RemoteMemory memory) noexcept override;
   RemoteMemory register_region(void* memory, std::size_t bytes) override;
   void deregister_region(RemoteMemory memory) noexcept override;
+  Posted write_blocks(engine::Link& link, std::span<const engine::Block> local,
+                      std::span<const engine::Block> target, std::uint64_t key,
+                      std::uint64_t cookie, engine::Block around) noexcept override;
+  Posted read_blocks(engine::Link& link, std::span<const engine::Block> local,
+                     std::span<const engine::Block> target, std::uint64_t key, std::uint64_t cookie,
+                     engine::Block around) noexcept override;
   Posted flush(engine::Link& link, std::uint64_t cookie) noexcept override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) noexcept override;
@@ -224,6 +231,8 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   // transfer.cc: puts and gets
   Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
                   std::size_t bytes, std::uint64_t cookie, std::uint32_t notification) noexcept;
+  Posted transfer_blocks(engine::Link& link, bool is_get, std::span<const engine::Block> local,
+                         RemoteMemory remote, std::uint64_t cookie, engine::Block around) noexcept;
   bool put_small(Connection& connection, const void* local, RemoteMemory target, std::size_t bytes,
                  std::uint32_t notification);
   // Requests that a put's last fragment takes.

@@ -66,7 +66,8 @@ engine::Limits make_limits(const base::Settings& settings) {
           .orders_writes = true,
           .atomics = true,
           .maps = true,
-          .blocks = most_blocks,
+          .local_blocks = most_blocks,
+          .target_blocks = most_blocks,
           .copies = true};
 }
 

@@ -127,10 +127,10 @@ class Transport : public engine::Transport {
               std::uint64_t cookie) noexcept override;
   Posted write_blocks(engine::Link& link, std::span<const engine::Block> local,
                       std::span<const engine::Block> target, std::uint64_t key,
-                      std::uint64_t cookie) noexcept override;
+                      std::uint64_t cookie, engine::Block around) noexcept override;
   Posted read_blocks(engine::Link& link, std::span<const engine::Block> local,
-                     std::span<const engine::Block> target, std::uint64_t key,
-                     std::uint64_t cookie) noexcept override;
+                     std::span<const engine::Block> target, std::uint64_t key, std::uint64_t cookie,
+                     engine::Block around) noexcept override;
   Posted atomic(engine::Link& link, const engine::Atomic& what, RemoteMemory target,
                 std::uint64_t* result, std::uint64_t cookie) noexcept override;
   void* allocate(std::size_t bytes) override { return heap().allocate(bytes); }

@@ -109,6 +109,115 @@ TEST(Transfer, a_region_is_reached_only_by_the_key_of_its_time) {
   owner.deregister_region(second);
 }
 
+// Some pieces of memory, every second one, with all that is around them.
+struct Scattered {
+  static constexpr std::size_t piece = 300;
+  std::vector<std::byte> memory;
+  std::vector<engine::Block> blocks;
+  engine::Block around;
+  std::size_t bytes;
+
+  Scattered(std::size_t count, unsigned seed)
+      : memory(pattern(2 * count * piece, seed)), around{reinterpret_cast<std::uint64_t>(
+                                                             memory.data()),
+                                                         memory.size()},
+        bytes(count * piece) {
+    for (std::size_t i = 0; i < count; ++i)
+      blocks.push_back({around.address + 2 * i * piece, piece});
+  }
+  [[nodiscard]] std::vector<std::byte> packed() const {
+    std::vector<std::byte> all;
+    for (const engine::Block& block : blocks) {
+      const auto* const at = reinterpret_cast<const std::byte*>(block.address);
+      all.insert(all.end(), at, at + block.bytes);
+    }
+    return all;
+  }
+};
+
+// With a registration that serves the next one too; what cannot be one request is refused.
+TEST(Transfer, a_gather_list_is_one_request) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  RdmaTransport& transport = *world[0].transport;
+  const std::size_t most = transport.limits().local_blocks;
+  ASSERT_GT(most, 1u);
+  EXPECT_EQ(transport.limits().target_blocks, 1u);
+  Scattered ours(most, 1);
+  std::vector<std::byte> target(ours.bytes);
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
+  engine::Block there{remote.address, target.size()};
+  engine::Link& link = world[0].link(1);
+  ASSERT_EQ(transport.write_blocks(link, ours.blocks, {&there, 1}, remote.key, 7, ours.around),
+            Posted::pending);
+  ASSERT_TRUE(world.until([&] { return world[0].completed.contains(7); }));
+  EXPECT_EQ(target, ours.packed());
+
+  Scattered back(most, 2);
+  const Scattered before = back;
+  ASSERT_EQ(transport.read_blocks(link, back.blocks, {&there, 1}, remote.key, 8, back.around),
+            Posted::pending);
+  ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
+  EXPECT_EQ(back.packed(), target);
+  for (std::size_t i = 0; i < back.memory.size(); ++i) // gaps stay as they are
+    if (i / Scattered::piece % 2 == 1) {
+      ASSERT_EQ(back.memory[i], before.memory[i]) << i;
+    }
+  EXPECT_EQ(world[0].counter("gathered"), 2u);
+  EXPECT_EQ(world[0].counter("bounced"), 0u);
+  EXPECT_EQ(transport.in_use().transfers, 0u);
+
+  const Scattered many(most + 1, 1);
+  EXPECT_EQ(transport.write_blocks(link, many.blocks, {&there, 1}, remote.key, 9, many.around),
+            Posted::refused);
+  world[1].transport->release_cached(remote);
+}
+
+TEST(Transfer, a_gather_list_that_cannot_be_registered_is_refused) {
+  Model model;
+  model.regions = 20;
+  World world(2, small_settings(), model);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  const Scattered ours(2, 1);
+  std::vector<std::byte> target(ours.bytes);
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
+  std::vector<std::unique_ptr<MemoryRegion>> others; // have taken what there was
+  while (world[0].device.regions.count() < 20)
+    others.push_back(world[0].device.register_memory(target.data(), 1, Access::local));
+  const engine::Block there{remote.address, target.size()};
+  EXPECT_EQ(world[0].transport->write_blocks(world[0].link(1), ours.blocks, {&there, 1}, remote.key,
+                                             7, ours.around),
+            Posted::refused);
+  EXPECT_EQ(world[0].transport->in_use().transfers, 0u);
+  EXPECT_EQ(world[0].transport->in_use().registrations, 0u);
+  world[1].transport->release_cached(remote);
+}
+
+TEST(Transfer, a_gather_list_fails_with_its_connection) {
+  World world(2);
+  world.start();
+  ASSERT_TRUE(world.until([&] { return world[0].up(1); }));
+  const Scattered ours(3, 1);
+  std::vector<std::byte> target(ours.bytes);
+  const RemoteMemory remote = world[1].transport->register_cached(target.data(), target.size());
+  const engine::Block there{remote.address, target.size()};
+  RdmaTransport& transport = *world[0].transport;
+  const auto post = [&](std::uint64_t cookie) {
+    return transport.write_blocks(world[0].link(1), ours.blocks, {&there, 1}, remote.key + 1,
+                                  cookie, ours.around);
+  };
+  ASSERT_EQ(post(7), Posted::pending); // no such key: the target refuses
+  ASSERT_EQ(post(8), Posted::pending);
+  ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
+  EXPECT_FALSE(world[0].completed[7]);
+  EXPECT_FALSE(world[0].completed[8]);
+  EXPECT_EQ(transport.in_use().transfers, 0u);
+  EXPECT_EQ(post(9), Posted::done); // as all that is posted later
+  world[1].transport->release_cached(remote);
+}
+
 class Sizes : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(All, Sizes, testing::Values(1, 64, 500, 1024, 5000, 100000, 3000000));
 

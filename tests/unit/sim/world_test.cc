@@ -332,5 +332,102 @@ TEST(World, who_waits_for_a_rank_that_has_ended_in_an_epoch_is_told) {
   }
 }
 
+// Pieces with gaps as long as they are, of a length for each way to move them: packed, in a gather
+// list, each by itself.
+class Strided {
+ public:
+  static constexpr int count = 40;
+  static constexpr std::array<int, 4> lengths = {8, 100, 600, 20000};
+  static constexpr std::size_t room = std::size_t{2} * count * lengths.back();
+
+  Strided() {
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      MPI_Type_vector(count, lengths[i], 2 * lengths[i], MPI_CHAR, &types[i]);
+      MPI_Type_commit(&types[i]);
+    }
+    MPI_Win_create(memory.data(), room, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  }
+  // One of each at the other rank, which is to have all of ours. The first error.
+  int access_all(std::size_t i, std::vector<char>& ours, std::vector<char>& back) {
+    const int to = 1, bytes = count * lengths[i];
+    int code = MPI_Put(ours.data(), 1, types[i], to, 0, bytes, MPI_CHAR, win);
+    if (code == MPI_SUCCESS) code = MPI_Win_flush(to, win);
+    if (code == MPI_SUCCESS) code = MPI_Get(back.data(), 1, types[i], to, 0, bytes, MPI_CHAR, win);
+    if (code == MPI_SUCCESS) code = MPI_Win_flush(to, win);
+    if (code == MPI_SUCCESS) code = MPI_Put(ours.data(), 1, types[i], to, 0, 1, types[i], win);
+    if (code == MPI_SUCCESS) code = MPI_Win_flush(to, win);
+    if (code == MPI_SUCCESS) code = MPI_Get(ours.data(), bytes, MPI_CHAR, to, 0, 1, types[i], win);
+    if (code == MPI_SUCCESS) code = MPI_Win_flush(to, win);
+    return code;
+  }
+
+  MPI_Win win = MPI_WIN_NULL;
+  std::array<MPI_Datatype, lengths.size()> types{};
+  std::vector<char> memory = std::vector<char>(room);
+};
+
+TEST(World, strided_puts_and_gets_leave_gaps_as_they_are) {
+  WorldOptions rough_ones = options(2);
+  rough_ones.faults = rough();
+  const Outcome outcome = run(rough_ones, [&](int rank) {
+    MPI_Init(nullptr, nullptr);
+    Strided strided;
+    if (rank == 0) {
+      MPI_Win_lock_all(0, strided.win);
+      for (std::size_t i = 0; i < Strided::lengths.size(); ++i) {
+        const auto length = static_cast<std::size_t>(Strided::lengths[i]);
+        const auto is_gap = [&](std::size_t at) { return at / length % 2 == 1; };
+        std::vector<char> ours(Strided::room), back(Strided::room, 'b');
+        for (std::size_t at = 0; at < ours.size(); ++at)
+          ours[at] = static_cast<char>('A' + at % 59);
+        EXPECT_EQ(strided.access_all(i, ours, back), MPI_SUCCESS);
+        std::size_t wrong = 0;
+        for (std::size_t at = 0; at < 2 * Strided::count * length; ++at)
+          wrong += back[at] != (is_gap(at) ? 'b' : static_cast<char>('A' + at % 59));
+        for (std::size_t at = 0; at < Strided::count * length; ++at) // now those of every second
+          wrong +=
+              ours[at] != static_cast<char>('A' + (at / length * 2 * length + at % length) % 59);
+        EXPECT_EQ(wrong, 0u) << length;
+      }
+      MPI_Win_unlock_all(strided.win);
+    }
+    MPI_Win_free(&strided.win);
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+}
+
+// What is packed and under way when the target ends is given back, and the origin is told.
+TEST(World, strided_puts_and_gets_end_with_their_target) {
+  for (int step = 0; step < 30 && !HasFailure(); ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    bool told = false;
+    const Outcome outcome = run(options(2), [&](int rank) {
+      MPI_Init(nullptr, nullptr);
+      Strided strided;
+      MPI_Win_fence(0, strided.win);
+      MPI_Win_fence(MPI_MODE_NOSUCCEED, strided.win);
+      if (rank == 1) {
+        Rank::current()->kill_at(Rank::current()->now() + step * 7 * sim::microsecond);
+        MPI_Barrier(MPI_COMM_WORLD);
+        return 0;
+      }
+      MPI_Win_lock_all(0, strided.win);
+      std::vector<char> ours(Strided::room, 'o'), back(Strided::room);
+      int code = MPI_SUCCESS;
+      for (int round = 0; round < 1000 && code == MPI_SUCCESS; ++round)
+        code = strided.access_all(static_cast<std::size_t>(round) % 3, ours, back);
+      int error_class = MPI_SUCCESS;
+      if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
+      EXPECT_EQ(error_class, MPI_ERR_PROC_ABORTED);
+      told = true;
+      return 0;
+    });
+    EXPECT_TRUE(told) << outcome.text;
+  }
+}
+
 } // namespace
 } // namespace macadam::test

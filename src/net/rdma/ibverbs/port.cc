@@ -36,7 +36,9 @@ DeviceLimits query_limits(const Library& library, ibv_context* context, const Po
   limits.receive_depth = positive(attributes.max_qp_wr);
   limits.shared_depth = attributes.max_srq > 0 ? positive(attributes.max_srq_wr) : 0;
   limits.completion_depth = positive(attributes.max_cqe);
-  limits.segments = positive(attributes.max_sge);
+  limits.segments =
+      positive(attributes.max_sge_rd > 0 ? std::min(attributes.max_sge, attributes.max_sge_rd)
+                                         : attributes.max_sge);
   limits.outstanding_reads =
       positive(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom));
   limits.mtu = 128u << facts.mtu;

@@ -3,6 +3,7 @@
 
 #include "net/rdma/ibverbs/queues.h"
 #include "net/rdma/ibverbs/receives.h"
+#include "net/rdma/model.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -12,7 +13,6 @@
 namespace macadam::net::rdma::ibverbs {
 namespace {
 
-constexpr std::uint32_t send_segments = 3; // as model::send_entry() counts them
 // Reads and atomics under way in each direction. Both sides must allow the same: what common
 // adapters have, or fewer.
 constexpr std::uint32_t most_reads = 16;
@@ -94,7 +94,7 @@ IbverbsQueuePair::IbverbsQueuePair(Port& port, const QueuePairOptions& options)
     wanted.srq = static_cast<IbverbsSharedReceiveQueue*>(options.shared)->get();
   wanted.cap.max_send_wr = options.send_depth;
   wanted.cap.max_recv_wr = options.receive_depth;
-  wanted.cap.max_send_sge = std::min(send_segments, port.limits.segments);
+  wanted.cap.max_send_sge = model::send_segments(options.inline_bytes, port.limits.segments);
   wanted.cap.max_recv_sge = options.shared != nullptr ? 0 : 1;
   wanted.cap.max_inline_data = options.inline_bytes;
   wanted.qp_type = datagrams_ ? IBV_QPT_UD : IBV_QPT_RC;

@@ -63,13 +63,13 @@ Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMem
 
 Posted Transport::write_blocks(engine::Link& link, std::span<const engine::Block> local,
                                std::span<const engine::Block> target, std::uint64_t key,
-                               std::uint64_t cookie) noexcept {
+                               std::uint64_t cookie, engine::Block /*around*/) noexcept {
   return access_blocks(static_cast<Peer&>(link), Direction::write, local, target, key, cookie);
 }
 
 Posted Transport::read_blocks(engine::Link& link, std::span<const engine::Block> local,
                               std::span<const engine::Block> target, std::uint64_t key,
-                              std::uint64_t cookie) noexcept {
+                              std::uint64_t cookie, engine::Block /*around*/) noexcept {
   return access_blocks(static_cast<Peer&>(link), Direction::read, local, target, key, cookie);
 }
 
