@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "mem/registrar.h"
 #include "net/ofi/choice.h"
 #include "net/ofi/library.h"
 #include "net/ofi/wire.h"
-#include "net/rdma/device.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -46,9 +46,9 @@ using Owned = std::unique_ptr<Object, CloseObject<Object>>;
 class Fabric;
 
 // Registered memory. Of providers that need none for the own side, it may be nothing at all.
-class Region final : public rdma::MemoryRegion {
+class Region final : public mem::MemoryRegion {
  public:
-  Region(Fabric& fabric, void* memory, std::size_t bytes, rdma::Access access);
+  Region(Fabric& fabric, void* memory, std::size_t bytes, mem::Access access);
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
   ~Region() override;
@@ -75,7 +75,7 @@ class Region final : public rdma::MemoryRegion {
 };
 
 // An endpoint of a libfabric provider, with its completion queue and address vector.
-class Fabric final : public rdma::Registrar {
+class Fabric final : public mem::Registrar {
  public:
   // Opens the best that there is. Throws base::Error (MPI_ERR_OTHER), with all that was offered.
   Fabric(const Library& library, const Wish& wish);
@@ -88,8 +88,8 @@ class Fabric final : public rdma::Registrar {
   [[nodiscard]] const wire::Endpoint& address() const { return address_; }
   [[nodiscard]] std::string text_of(long error) const { return library_.text_of(error); }
 
-  std::unique_ptr<rdma::MemoryRegion> register_memory(void* memory, std::size_t bytes,
-                                                      rdma::Access access) override;
+  std::unique_ptr<mem::MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                     mem::Access access) override;
   // Where registered memory of this process is; null if it is not all in one region.
   [[nodiscard]] std::byte* find(engine::RemoteMemory memory, std::size_t bytes) const;
 
