@@ -80,7 +80,7 @@ TEST_F(OfiTransfer, AMessageFindsThePutBeforeIt) {
       posted = a.transport->put(a.link(1), source.data(), memory, bytes, n);
       return posted != Posted::busy;
     }));
-    ASSERT_TRUE(world.until([&] { return a.send(1, "look") == Posted::done; }));
+    ASSERT_TRUE(world.until([&] { return a.try_send(1, "look") == Posted::done; }));
     ASSERT_TRUE(world.until([&] { return seen == n && a.completed.contains(n); }));
   }
 }
@@ -99,12 +99,12 @@ TEST_F(OfiTransfer, ANotificationComesWithItsPutAndInOrderWithMessages) {
   for (n = 1; n <= 20; ++n) {
     order.clear();
     const auto source = pattern(bytes, n);
-    ASSERT_TRUE(world.until([&] { return a.send(1, "before") == Posted::done; }));
+    ASSERT_TRUE(world.until([&] { return a.try_send(1, "before") == Posted::done; }));
     run(n, [&](std::uint64_t c) {
       return a.transport->put_notified(a.link(1), source.data(), memory, bytes, c, 0xabcde00 + n,
                                        false);
     });
-    ASSERT_TRUE(world.until([&] { return a.send(1, "after") == Posted::done; }));
+    ASSERT_TRUE(world.until([&] { return a.try_send(1, "after") == Posted::done; }));
     ASSERT_TRUE(world.until([&] { return order.size() == 3; }));
     EXPECT_EQ(order, (std::vector<std::string>{"before", "put", "after"}));
     EXPECT_EQ(b.notifications.back().notification, 0xabcde00 + n);
