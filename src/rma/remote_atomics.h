@@ -51,8 +51,8 @@ inline void Window::give_lock(Target& target, std::size_t lock, bool exclusive,
 
 constexpr std::size_t accumulate_lock = offsetof(Control, accumulate);
 
-inline std::uint32_t& Window::at_atomics(const Target& target, int rank) const {
-  return reinterpret_cast<AtAtomics*>(target.control_here + atomics_offset(size(), rank))->now;
+inline AtAtomics& Window::at_atomics(const Target& target, int rank) const {
+  return *reinterpret_cast<AtAtomics*>(target.control_here + layout_.at_atomics(rank));
 }
 inline std::atomic_ref<std::uint32_t> in_bulk(const Target& target) {
   return std::atomic_ref(reinterpret_cast<Control*>(target.control_here)->in_bulk);
