@@ -138,6 +138,7 @@ class Transport : public engine::Transport {
   bool poll(Sink& sink) noexcept override;
   void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
+  void begin_wait() override { waiter_.set_waiting(true); }
   void resume() override { waiter_.resume(); }
   void wake() override { waiter_.rouse(); }
   [[nodiscard]] double now() const override { return system_.now(); }
