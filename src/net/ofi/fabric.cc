@@ -264,13 +264,13 @@ Region::Region(Fabric& fabric, void* memory, std::size_t bytes, mem::Access acce
   if (error != 0)
     base::fail(MPI_ERR_NO_MEM, "libfabric: {} does not register {} bytes: {}", fabric.name_, bytes,
                fabric.text_of(error));
-  key_ = fi_mr_key(made);
+  remote_key = fi_mr_key(made);
   base_ = limits.virtual_addresses ? 0 : begin_;
-  if (remote_) fabric.regions_.emplace(key_, this);
+  if (remote_) fabric.regions_.emplace(remote_key, this);
 }
 
 Region::~Region() {
-  if (remote_) fabric_.regions_.erase(key_);
+  if (remote_) fabric_.regions_.erase(remote_key);
 }
 
 } // namespace macadam::net::ofi

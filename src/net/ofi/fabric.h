@@ -55,9 +55,8 @@ class Region final : public mem::MemoryRegion {
 
   // How a peer names a place in it.
   [[nodiscard]] engine::RemoteMemory name(const void* memory) const {
-    return {reinterpret_cast<std::uintptr_t>(memory) - base_, key_};
+    return {reinterpret_cast<std::uintptr_t>(memory) - base_, remote_key};
   }
-  [[nodiscard]] std::uint64_t key() const { return key_; }
   [[nodiscard]] void* descriptor() const {
     return region_ == nullptr ? nullptr : fi_mr_desc(region_.get());
   }
@@ -70,7 +69,6 @@ class Region final : public mem::MemoryRegion {
   std::uintptr_t begin_ = 0;
   std::size_t bytes_ = 0;
   std::uintptr_t base_ = 0; // what addresses count from
-  std::uint64_t key_ = 0;
   bool remote_ = false;
 };
 

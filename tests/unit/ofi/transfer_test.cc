@@ -129,6 +129,24 @@ TEST_F(OfiTransfer, RegisteredForTransfersUntilReleased) {
   b.transport->release_cached(again);
 }
 
+// A process registers several things at a time, and each is released by its own key.
+TEST_F(OfiTransfer, SeveralRegisteredAtATime) {
+  std::vector<std::vector<unsigned char>> there(5, std::vector<unsigned char>(50'000));
+  std::vector<RemoteMemory> memory;
+  memory.reserve(there.size());
+  for (auto& each : there)
+    memory.push_back(b.transport->register_cached(each.data(), each.size()));
+  for (std::uint64_t i = 0; i < there.size(); ++i) {
+    auto source = pattern(50'000, static_cast<unsigned>(i) + 20);
+    run(2 * i + 1, [&](std::uint64_t c) {
+      return a.transport->put(a.link(1), source.data(), memory[i], source.size(), c);
+    });
+    flush(2 * i + 2);
+    EXPECT_EQ(there[i], source);
+    b.transport->release_cached(memory[i]);
+  }
+}
+
 TEST_F(OfiTransfer, MemoryOfTheHeap) {
   auto* const block = static_cast<unsigned char*>(b.transport->allocate(10'000));
   ASSERT_NE(block, nullptr);
