@@ -57,6 +57,10 @@ def offences(root: pathlib.Path):
                 if not match or "/" not in match.group(1):
                     continue
                 target = match.group(1).split("/")[0]
+                network = path.relative_to(folder).parts[0] if layer == "net" else ""
+                if target == "net" and network and match.group(1).split("/")[1] != network:
+                    yield (f"{path.relative_to(root)}:{number}: network '{network}' includes "
+                           f"\"{match.group(1)}\"; what networks share is in engine or mem")
                 if target in MAY_USE and target != layer and not {target, match.group(1)} & MAY_USE[layer]:
                     allowed = ", ".join(sorted(MAY_USE[layer])) or "nothing"
                     yield (f"{path.relative_to(root)}:{number}: layer '{layer}' includes "

@@ -237,8 +237,6 @@ void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes
   Peer* const from = known(source);
   if (from == nullptr) [[unlikely]]
     return;
-  if (!watched_.empty()) [[unlikely]]
-    finish_written_before(*from, message);
   if (static_cast<wire::Kind>(message[0]) == short_kind_) [[likely]]
     return on_eager(*from, message, bytes);
   const std::uint64_t unexpected = counters_.unexpected;
@@ -301,9 +299,6 @@ void Engine::on_put(Rank source, std::uint32_t notification, std::size_t bytes) 
   if ((notification & PartitionedTable::notification_bit) != 0)
     return partitioned_.on_notification(notification);
   ReceiveRequest* const receive = receive_ids_.find_short(notification);
-  if (receive != nullptr && receive->stage == ReceiveStage::posted && !watched_.empty())
-      [[unlikely]]
-    finish_written_before(receive->channel, receive, nullptr);
   Peer* const from = known(source);
   if (receive != nullptr && from != nullptr) {
     note(Step::Kind::fin_arrived, *receive, *from);

@@ -174,9 +174,7 @@ class Engine final : public Sink {
     if (stands_) [[unlikely]]
       return end_after_failure();
     const Progressing guard(*this);
-    bool moved = networks_.poll(*this);
-    if (!watched_.empty()) [[unlikely]]
-      moved = look_at_last_bytes(moved) || moved;
+    bool moved = !settings_.last_byte ? networks_.poll(*this) : poll_and_look();
     if (!revoking_.empty()) [[unlikely]]
       moved = continue_cancels() || moved;
     if (!backlogged_.empty()) [[unlikely]]
@@ -470,10 +468,13 @@ class Engine final : public Sink {
   void watch(ReceiveRequest& receive, wire::ReceiverReady& ready) noexcept;
   static void stop_watching(ReceiveRequest& receive) noexcept;
   static bool is_seen_by_last_byte(const SendRequest& send, const Announcement& target);
+  class LastByteSink;
+  bool poll_and_look() noexcept;
   bool look_at_last_bytes(bool moved) noexcept;
   static bool has_changed(const ReceiveRequest& receive);
   [[nodiscard]] bool is_next(const ReceiveRequest& receive) const;
-  void finish_written_before(Peer& peer, const std::byte* packet) noexcept;
+  void finish_written_before(Rank source, const std::byte* packet) noexcept;
+  void finish_written_before(std::uint32_t notification) noexcept;
   void finish_written_before(Channel* channel, const ReceiveRequest* its,
                              const std::uint32_t* offered) noexcept;
 

@@ -16,8 +16,6 @@ void Engine::on_first_fragment(Rank source, const std::byte* fragment, std::size
   Peer* const peer = known(source);
   if (peer == nullptr) return;
   Peer& from = *peer;
-  if (!watched_.empty()) [[unlikely]]
-    finish_written_before(from, fragment);
   const bool synchronous = static_cast<wire::Kind>(fragment[0]) == wire::Kind::eager_synchronous;
   const EagerView view = view_eager(fragment, bytes, synchronous);
   const std::size_t all = view.bytes + rest;

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #include <cstring>
+#include <utility>
 
 namespace macadam::engine {
 namespace {
@@ -41,6 +42,46 @@ bool Engine::is_seen_by_last_byte(const SendRequest& send, const Announcement& t
          last_byte_of(flat(send), send.bytes) != target.last_byte;
 }
 
+// Between the networks and the engine, where the setting is on: what comes finds the messages
+// before it complete, if their end is seen in memory only.
+class Engine::LastByteSink final : public Sink {
+ public:
+  explicit LastByteSink(Engine& engine) : engine_(engine) {}
+
+  void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override {
+    engine_.finish_written_before(source, message);
+    engine_.on_message(source, message, bytes);
+  }
+  void on_first_fragment(Rank source, const std::byte* fragment, std::size_t bytes,
+                         std::size_t rest) noexcept override {
+    engine_.finish_written_before(source, fragment);
+    engine_.on_first_fragment(source, fragment, bytes, rest);
+  }
+  void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override {
+    engine_.finish_written_before(notification);
+    engine_.on_put(source, notification, bytes);
+  }
+  // Of these none ends a message that could be mistaken for another.
+  void on_next_fragment(Rank source, const std::byte* fragment,
+                        std::size_t bytes) noexcept override {
+    engine_.on_next_fragment(source, fragment, bytes);
+  }
+  void on_complete(std::uint64_t cookie, bool ok) noexcept override {
+    engine_.on_complete(cookie, ok);
+  }
+  void on_peer(Rank peer, PeerState state) noexcept override { engine_.on_peer(peer, state); }
+  void on_failure(base::Error&& why) noexcept override { engine_.on_failure(std::move(why)); }
+
+ private:
+  Engine& engine_;
+};
+
+bool Engine::poll_and_look() noexcept {
+  LastByteSink sink(*this);
+  const bool moved = networks_.poll(sink);
+  return look_at_last_bytes(moved) || moved;
+}
+
 // A poll that finds nothing has nothing left that was sent before what is seen in memory now, so
 // the receives whose byte has changed are complete, in the order of their messages.
 bool Engine::look_at_last_bytes(bool moved) noexcept {
@@ -70,7 +111,9 @@ bool Engine::is_next(const ReceiveRequest& receive) const {
 
 // A packet is about to be handled. Messages of its channel that were written before it was sent,
 // and whose end is seen in memory only, come first: or it would get the receive of one of them.
-void Engine::finish_written_before(Peer& peer, const std::byte* packet) noexcept {
+void Engine::finish_written_before(Rank source, const std::byte* packet) noexcept {
+  Peer* const peer = known(source);
+  if (peer == nullptr) return;
   const auto header = [packet]<class Header>(Header copy) {
     std::memcpy(&copy, packet, sizeof copy);
     return copy;
@@ -80,11 +123,11 @@ void Engine::finish_written_before(Peer& peer, const std::byte* packet) noexcept
   case wire::Kind::eager_synchronous: {
     const auto eager = header(wire::Eager{});
     const std::uint64_t context = std::uint64_t{eager.context_high} << 32 | eager.context_low;
-    return finish_written_before(peer.channels.find(context, eager.tag), nullptr, nullptr);
+    return finish_written_before(peer->channels.find(context, eager.tag), nullptr, nullptr);
   }
   case wire::Kind::sender_ready: {
     const auto ready = header(wire::SenderReady{});
-    return finish_written_before(peer.channels.find(ready.context, ready.tag), nullptr,
+    return finish_written_before(peer->channels.find(ready.context, ready.tag), nullptr,
                                  ready.counted ? &ready.ordinal : nullptr);
   }
   case wire::Kind::fin_to_receiver: {
@@ -96,6 +139,14 @@ void Engine::finish_written_before(Peer& peer, const std::byte* packet) noexcept
   default:
     return;
   }
+}
+
+// The same of a notification.
+void Engine::finish_written_before(std::uint32_t notification) noexcept {
+  if ((notification & PartitionedTable::notification_bit) != 0) return;
+  const ReceiveRequest* const receive = receive_ids_.find_short(notification);
+  if (receive != nullptr && receive->stage == ReceiveStage::posted)
+    finish_written_before(receive->channel, receive, nullptr);
 }
 
 // ... up to the receive that the packet is for, or up to the message that it offers: a message may

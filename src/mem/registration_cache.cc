@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mem/registration_cache.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <iterator>
 #include <new>
@@ -83,7 +85,7 @@ Registration* RegistrationCache::make(const Range& wanted) try {
   if ((whole == wanted || !pin(registration, whole, true)) && !pin(registration, wanted, false))
     return nullptr;
   Tree row{{registration.range.begin, &registration}};
-  by_key_.emplace(registration.pinned->remote_key, std::move(made));
+  by_key_.emplace(registration.region->remote_key, std::move(made));
   tree_.merge(row); // from here on nothing needs memory
   registration.generation = ++generation_;
   registration.uses = 1;
@@ -127,7 +129,7 @@ void RegistrationCache::let_go_dead() {
   while (!dead_.empty()) {
     Registration& registration = dead_.pop_front();
     bytes_ -= length(registration.range);
-    by_key_.erase(registration.pinned->remote_key);
+    by_key_.erase(registration.region->remote_key);
   }
 }
 
@@ -172,17 +174,22 @@ void RegistrationCache::destroy(Registration& registration) {
 bool RegistrationCache::pin(Registration& registration, const Range& range, bool only_watched) {
   registration.range = range;
   registration.watched = source_ != nullptr && source_->watch(range);
-  if (registration.watched || !only_watched) registration.pinned = pin_with_room(range);
-  return registration.pinned != nullptr;
+  if (registration.watched || !only_watched) registration.region = pin_with_room(range);
+  return registration.region != nullptr;
 }
 
 // Lets go unused registrations until the caps are kept and the device agrees.
-std::unique_ptr<Pinned> RegistrationCache::pin_with_room(const Range& range) {
+std::unique_ptr<MemoryRegion> RegistrationCache::pin_with_room(const Range& range) {
   while (!has_room(length(range)) && evict_one()) {
   }
   for (;;) {
-    std::unique_ptr<Pinned> pinned = pinner_.pin(range);
-    if (pinned != nullptr || !evict_one()) return pinned;
+    try {
+      return registrar_.register_memory(reinterpret_cast<void*>(range.begin), length(range),
+                                        Access::remote);
+    } catch (const base::Error& error) {
+      refusal_ = error.text;
+    }
+    if (!evict_one()) return nullptr;
   }
 }
 

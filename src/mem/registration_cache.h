@@ -3,37 +3,21 @@
 
 #include "base/list.h"
 #include "mem/invalidation.h"
+#include "mem/registrar.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 namespace macadam::mem {
 
-// Memory that a device has pinned. Let go when destroyed.
-class Pinned {
- public:
-  virtual ~Pinned() = default;
-  std::uint32_t local_key = 0;
-  std::uint64_t remote_key = 0; // unique among the pinned; of verbs 32 bits
-};
-
-// Pins memory: a transport, with its device.
-class Pinner {
- public:
-  // Null if the device refuses: its limits are reached, or part of the range is no memory.
-  virtual std::unique_ptr<Pinned> pin(const Range& range) = 0;
-
- protected:
-  ~Pinner() = default;
-};
-
 // A registered range of memory.
 struct Registration : base::ListNode<> {
   Range range;
-  std::unique_ptr<Pinned> pinned;
+  std::unique_ptr<MemoryRegion> region;
   std::uint32_t generation = 0; // tells it from others that had the same key
   std::uint32_t uses = 0;
   std::uint32_t registered = 0; // of the uses: by register_range()
@@ -42,7 +26,7 @@ struct Registration : base::ListNode<> {
 
   // The packed key, as it travels: the device's, and the generation above it. For keys of 32 bits.
   [[nodiscard]] std::uint64_t packed_key() const {
-    return std::uint64_t{generation} << 32 | pinned->remote_key;
+    return std::uint64_t{generation} << 32 | region->remote_key;
   }
 };
 
@@ -52,6 +36,9 @@ struct RegistrationCounters {
   std::uint64_t evictions = 0;   // for want of room
   std::uint64_t invalidated = 0; // memory went away
 };
+
+// Of the user's memory, that a network keeps after use.
+inline constexpr std::size_t most_registrations = 1024;
 
 // The pin-down cache (Jiang et al., "Memory registration"): registering memory is dear, so it stays
 // registered after its use, whole pages, the least recently used let go first. Without a source
@@ -64,11 +51,12 @@ struct RegistrationCounters {
 // and off the path of an operation.
 class RegistrationCache {
  public:
-  // `pinner` and `source` outlive the cache. What the source cannot watch, or anything if it is
+  // `registrar` and `source` outlive the cache. What the source cannot watch, or anything if it is
   // null, does not stay registered after its last use: nobody would tell when it goes away.
-  RegistrationCache(Pinner& pinner, InvalidationSource* source, std::size_t most_entries,
+  RegistrationCache(Registrar& registrar, InvalidationSource* source, std::size_t most_entries,
                     std::size_t most_bytes)
-      : pinner_(pinner), source_(source), most_entries_(most_entries), most_bytes_(most_bytes) {}
+      : registrar_(registrar), source_(source), most_entries_(most_entries),
+        most_bytes_(most_bytes) {}
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
   // Nothing may be in use.
@@ -98,6 +86,8 @@ class RegistrationCache {
   [[nodiscard]] std::size_t pinned_bytes() const { return bytes_; }
   // Registrations between acquire() (or find()) and release().
   [[nodiscard]] std::size_t in_use() const;
+  // Why the device last refused to register more.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
   [[nodiscard]] const RegistrationCounters& counters() const { return counters_; }
 
  private:
@@ -111,13 +101,13 @@ class RegistrationCache {
   Tree::iterator first_overlap(const Range& range);
   void detach(Tree::iterator at);
   bool pin(Registration& registration, const Range& range, bool only_watched);
-  std::unique_ptr<Pinned> pin_with_room(const Range& range);
+  std::unique_ptr<MemoryRegion> pin_with_room(const Range& range);
   void let_go_dead();
   bool evict_one();
   bool has_room(std::size_t bytes) const;
   void destroy(Registration& registration);
 
-  Pinner& pinner_;
+  Registrar& registrar_;
   InvalidationSource* source_;
   const std::size_t most_entries_;
   const std::size_t most_bytes_;
@@ -128,6 +118,7 @@ class RegistrationCache {
   std::size_t bytes_ = 0; // of all
   std::uint32_t generation_ = 0;
   RegistrationCounters counters_;
+  std::string refusal_;
 };
 
 } // namespace macadam::mem

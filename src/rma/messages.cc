@@ -56,10 +56,10 @@ struct Messages::Waited {
 };
 
 Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-                   const datatype::Type& byte, std::byte* memory, NotificationCounters* counters,
+                   const datatype::Type& byte, std::byte* memory, std::byte* control,
                    bool as_in_paper)
     : engine_(engine), waiting_(waiting), team_(team), byte_(byte), memory_(memory),
-      counters_of_ranks_(counters), longest_inline_(as_in_paper ? 0 : room_inline) {
+      control_(control), longest_inline_(as_in_paper ? 0 : room_inline) {
   for (Slot& slot : slots_) {
     slot.owner = this;
     listen(slot);
@@ -140,8 +140,8 @@ Messages::Posted Messages::flush(int to, MemoryWaiter& waiter) {
   return posted;
 }
 
-void Messages::tell(int to, std::size_t which, std::uint32_t value) {
-  request(to, {Kind::tell, 0, which, value}, nullptr);
+void Messages::tell(int to, std::size_t offset, Counter value) {
+  request(to, {Kind::tell, 0, offset, value}, nullptr);
 }
 
 // --- The target.
@@ -230,9 +230,7 @@ void Messages::serve(int from, const Header& header, const std::byte* data) {
 // All that came before from this origin has landed.
 void Messages::answer(int from, const Header& header) {
   if (header.kind == Kind::tell) {
-    const auto value = static_cast<std::uint32_t>(header.bytes);
-    std::memcpy(reinterpret_cast<std::byte*>(counters_of_ranks_ + from) + header.place, &value,
-                sizeof value);
+    control_[header.place] = static_cast<std::byte>(header.bytes);
     return;
   }
   auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});

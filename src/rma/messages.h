@@ -24,12 +24,11 @@ class Messages {
   using Posted = engine::Posted;
 
   // The team's context is the window's alone. `memory`: what places count from; null if they are
-  // addresses. `counters`: of each rank of the window, where tell() arrives. `byte` is MPI_BYTE.
-  // All outlive it; begins to serve at once. `as_in_paper`: the data of a put are always a message
-  // of their own, behind the one that tells where they belong.
+  // addresses. `control`: our control block, where tell() arrives. `byte` is MPI_BYTE. All outlive
+  // it; begins to serve at once. `as_in_paper`: the data of a put are always a message of their
+  // own, behind the one that tells where they belong.
   Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-           const datatype::Type& byte, std::byte* memory, NotificationCounters* counters,
-           bool as_in_paper);
+           const datatype::Type& byte, std::byte* memory, std::byte* control, bool as_in_paper);
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
   // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
@@ -42,8 +41,8 @@ class Messages {
   Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
              engine::MemoryWaiter& waiter);
   Posted flush(int to, engine::MemoryWaiter& waiter);
-  // Writes `value` at an offset in the counters from us to rank `to`, once all before has landed.
-  void tell(int to, std::size_t which, std::uint32_t value);
+  // Writes `value` at an offset in the control block of rank `to`, once all before has landed.
+  void tell(int to, std::size_t offset, Counter value);
 
  private:
   enum class Kind : std::uint32_t { put, put_long, get, flush, tell };
@@ -89,7 +88,7 @@ class Messages {
   const engine::Team& team_;
   const datatype::Type& byte_;
   std::byte* const memory_;
-  NotificationCounters* const counters_of_ranks_;
+  std::byte* const control_;
   const std::size_t longest_inline_;
   bool stopping_ = false;
   std::map<int, std::uint32_t> requested_; // by target: how many times

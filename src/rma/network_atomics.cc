@@ -49,7 +49,7 @@ std::uint64_t word_of(const std::byte* memory, std::size_t i) {
 
 // What we and the others say of elements of `rank` that we change.
 NetworkAtomics& Window::network_atomics(int rank) const {
-  return *reinterpret_cast<NetworkAtomics*>(control_ + network_atomics_offset(size(), rank));
+  return *reinterpret_cast<NetworkAtomics*>(control_ + layout_.network_atomics(rank));
 }
 
 // Whether elements of a type go by the network's atomics, if they are few.
@@ -77,11 +77,10 @@ class Window::AtNetworkAtomics {
 
  private:
   void begin_to_use(Window& window, Target& target) {
-    target.scratch[0] = 1;
-    window.post_store(target,
-                      network_atomics_offset(window.size(), window.rank()) +
-                          offsetof(NetworkAtomics, uses),
-                      target.scratch[0]);
+    target.flag_sent = 1;
+    window.post_store(
+        target, window.layout_.network_atomics(window.rank()) + offsetof(NetworkAtomics, uses),
+        &target.flag_sent, sizeof target.flag_sent);
     window.post_load(target, bar_offset, target.scratch[1]);
     window.wait_for_batch(target);
     target.uses_atomics = true;
@@ -184,10 +183,10 @@ void Window::bar_atomics(Target& target) {
   wait_for_batch(target);
   if (target.scratch[0] != static_cast<std::uint64_t>(Bar::closed)) {
     target.scratch[0] = static_cast<std::uint64_t>(Bar::closing);
-    post_store(target, bar_offset, target.scratch[0]);
+    post_store(target, bar_offset, &target.scratch[0], word_bytes);
     std::vector<NetworkAtomics> all(static_cast<std::size_t>(size()));
     add_to_batch(target, [&](std::uint64_t cookie) {
-      const std::size_t offset = network_atomics_offset(size(), 0);
+      const std::size_t offset = layout_.network_atomics(0);
       return target.atomics_network->read(
           *target.atomics_link, all.data(),
           {target.atomics_control.address + offset, target.atomics_control.key},
@@ -199,7 +198,7 @@ void Window::bar_atomics(Target& target) {
         keep_out(target, origin);
     }
     target.scratch[0] = static_cast<std::uint64_t>(Bar::closed);
-    post_store(target, bar_offset, target.scratch[0]);
+    post_store(target, bar_offset, &target.scratch[0], word_bytes);
     wait_for_batch(target);
   }
   std::atomic_ref(network_atomics(target.rank).barred).store(1);
@@ -209,7 +208,7 @@ void Window::bar_atomics(Target& target) {
 // Bars one origin from the target's, and waits until it is not at them.
 void Window::keep_out(Target& target, int origin) {
   Target& other = this->target(origin);
-  const std::size_t offset = network_atomics_offset(size(), target.rank);
+  const std::size_t offset = layout_.network_atomics(target.rank);
   const auto at = [&](std::size_t member) {
     return RemoteMemory{other.atomics_control.address + offset + member, other.atomics_control.key};
   };
@@ -223,18 +222,20 @@ void Window::keep_out(Target& target, int origin) {
     other.failed = true;
     check_alive(other);
   };
-  target.scratch[0] = 1;
+  target.flag_sent = 1;
   run([&](std::uint64_t cookie) {
-    return other.atomics_network->write(*other.atomics_link, &target.scratch[0],
-                                        at(offsetof(NetworkAtomics, barred)), word_bytes, cookie);
+    return other.atomics_network->write(*other.atomics_link, &target.flag_sent,
+                                        at(offsetof(NetworkAtomics, barred)),
+                                        sizeof target.flag_sent, cookie);
   });
   other.atomics_unlanded = true;
   waiting_.until_seen([&] {
     run([&](std::uint64_t cookie) {
-      return other.atomics_network->read(*other.atomics_link, &target.scratch[1],
-                                         at(offsetof(NetworkAtomics, now)), word_bytes, cookie);
+      return other.atomics_network->read(*other.atomics_link, &target.flag_read,
+                                         at(offsetof(NetworkAtomics, now)), sizeof target.flag_read,
+                                         cookie);
     });
-    return target.scratch[1] == 0;
+    return target.flag_read == 0;
   });
 }
 

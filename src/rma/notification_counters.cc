@@ -14,26 +14,18 @@
 
 namespace macadam::rma {
 
-namespace {
-
-constexpr std::size_t posted_offset = offsetof(NotificationCounters, posted);
-constexpr std::size_t completed_offset = offsetof(NotificationCounters, completed);
-
-} // namespace
-
-// The value that `from` has written here.
-std::uint32_t Window::counter(int from, std::size_t which) const {
-  auto* const word = reinterpret_cast<std::uint32_t*>(control_ + counters_offset(from) + which);
-  return std::atomic_ref(*word).load(std::memory_order_acquire);
+// The value that another has written here.
+Counter Window::counter(std::size_t offset) const {
+  auto* const counter = reinterpret_cast<Counter*>(control_ + offset);
+  return std::atomic_ref(*counter).load(std::memory_order_acquire);
 }
 
 // Behind the data, whichever way they go.
-void Window::send_notification(Target& target, std::size_t which, std::uint32_t value) {
-  if (target.by_messages) return messages_->tell(target.rank, which, value);
-  const std::size_t offset = counters_offset(rank()) + which;
+void Window::send_notification(Target& target, std::size_t offset, Counter value) {
+  if (target.by_messages) return messages_->tell(target.rank, offset, value);
   if (target.control_here != nullptr) {
-    auto* const word = reinterpret_cast<std::uint32_t*>(target.control_here + offset);
-    std::atomic_ref(*word).store(value, std::memory_order_release);
+    auto* const counter = reinterpret_cast<Counter*>(target.control_here + offset);
+    std::atomic_ref(*counter).store(value, std::memory_order_release);
     return;
   }
   target.counter_value = value;
@@ -46,20 +38,19 @@ void Window::send_notification(Target& target, std::size_t which, std::uint32_t 
 }
 
 // In step k a rank speaks for the 2^k ranks before it and itself to the one 2^k after it: log2(n)
-// writes. Each pair of ranks meets in one step only, so a counter for a pair is enough.
+// writes. In each step a rank hears of one other, so a counter for a step is enough.
 void Window::meet_all() {
-  const std::uint32_t now = ++fences_;
+  const auto now = static_cast<Counter>(++fences_);
   const Marked marked(in_fence_, true);
-  const std::size_t fenced =
-      offsetof(NotificationCounters, fenced) + now % 2 * sizeof(NotificationCounters::fenced[0]);
   const int n = size();
-  for (int distance = 1; distance < n; distance *= 2) {
-    send_notification(target((rank() + distance) % n), fenced, now);
+  for (int k = 0, distance = 1; distance < n; ++k, distance *= 2) {
+    const std::size_t come = Layout::fence(k, fences_);
+    send_notification(target((rank() + distance) % n), come, now);
     const int from = (rank() + n - distance) % n;
     Target& it = target(from);
     FailureProbe failure_probe;
     waiting_.until_seen(
-        [&] { return counter(from, fenced) == now || failure_probe.finds_lost(*this, it); });
+        [&] { return counter(come) == now || failure_probe.finds_lost(*this, it); });
     check_alive(it);
   }
 }
@@ -71,7 +62,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
   }
   for (const int origin : origins) {
     Target& it = target(origin);
-    if (!unchecked) send_notification(it, posted_offset, ++it.posts_sent);
+    if (!unchecked) send_notification(it, layout_.posted(rank()), ++it.posts_sent);
   }
   exposed_ = true;
   origins_ = std::move(origins);
@@ -95,7 +86,7 @@ void Window::open_started(Target& target) {
   const Marked marked(awaits_post_of_, target.rank);
   FailureProbe failure_probe;
   waiting_.until_seen([&] {
-    return counter(target.rank, posted_offset) != target.posts_used ||
+    return counter(layout_.posted(target.rank)) != target.posts_used ||
            failure_probe.finds_lost(*this, target);
   });
   ++target.posts_used;
@@ -105,14 +96,14 @@ void Window::complete() {
   if (access_ != Access::started) {
     base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_complete without MPI_Win_start");
   }
-  for (const int rank : targets_started_) {
-    Target& it = opened(rank);
+  for (const int each : targets_started_) {
+    Target& it = opened(each);
     if (!orders_writes(it)) post_flush(it);
   }
-  for (const int rank : targets_started_) {
-    Target& it = target(rank);
+  for (const int each : targets_started_) {
+    Target& it = target(each);
     if (!orders_writes(it)) wait_idle(it);
-    send_notification(it, completed_offset, ++it.completions_sent);
+    send_notification(it, layout_.completed(rank()), ++it.completions_sent);
   }
   access_ = Access::none;
   for (Target* const it : touched_) {
@@ -126,7 +117,7 @@ void Window::complete() {
 
 bool Window::has_completed(int origin, FailureProbe& failure_probe) {
   Target& it = target(origin);
-  return counter(origin, completed_offset) != it.completions_used ||
+  return counter(layout_.completed(origin)) != it.completions_used ||
          failure_probe.finds_lost(*this, it);
 }
 
@@ -157,7 +148,7 @@ Window::Standing Window::standing() const {
   Standing standing{fences_, in_fence_, awaits_lock_of_, awaits_post_of_, {}};
   if (awaits_completions_)
     for (const int origin : origins_)
-      if (counter(origin, completed_offset) == targets_.find(origin)->completions_used)
+      if (counter(layout_.completed(origin)) == targets_.find(origin)->completions_used)
         standing.await_complete_of.push_back(origin);
   return standing;
 }

@@ -30,11 +30,11 @@ void Window::post_fetch_add(Target& target, std::size_t offset, std::uint64_t ad
 }
 
 // Likewise; `value` stays until then.
-void Window::post_store(Target& target, std::size_t offset, const std::uint64_t& value) {
+void Window::post_store(Target& target, std::size_t offset, const void* value, std::size_t bytes) {
   target.atomics_unlanded = true;
   add_to_batch(target, [&](std::uint64_t cookie) {
-    return target.atomics_network->write(*target.atomics_link, &value,
-                                         at(target.atomics_control, offset), sizeof value, cookie);
+    return target.atomics_network->write(*target.atomics_link, value,
+                                         at(target.atomics_control, offset), bytes, cookie);
   });
 }
 
@@ -57,7 +57,7 @@ void Window::take_network_lock(Target& target, std::size_t lock, bool exclusive,
   if (target.scratch[1] != ticket) wait_for_turn(target, turn, ticket);
   if (exclusive) return;
   target.scratch[0] = ticket + 1;
-  post_store(target, turn, target.scratch[0]);
+  post_store(target, turn, &target.scratch[0], sizeof target.scratch[0]);
   wait_for_batch(target);
 }
 
@@ -65,7 +65,8 @@ void Window::give_network_lock(Target& target, std::size_t lock, bool exclusive,
                                std::uint64_t ticket) {
   if (exclusive) {
     target.scratch[0] = ticket + 1;
-    post_store(target, lock + offsetof(TicketLock, readers), target.scratch[0]);
+    post_store(target, lock + offsetof(TicketLock, readers), &target.scratch[0],
+               sizeof target.scratch[0]);
   }
   post_fetch_add(target, lock + offsetof(TicketLock, writers), 1, target.scratch[1]);
   wait_for_batch(target);

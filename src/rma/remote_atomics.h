@@ -42,8 +42,8 @@ inline void Window::give_lock(Target& target, std::size_t lock, bool exclusive,
 
 // --- Accumulates where the processor's atomics are the window's, and all its memory is mapped: a
 // few elements by atomics, many at once under the accumulate lock and without. The two exclude each
-// other. A rank that is about to use atomics says so in a word of its own, and then looks whether a
-// holder of the lock is in bulk; the holder says that it is, and then looks at the words of all
+// other. A rank that is about to use atomics says so in a byte of its own, and then looks whether a
+// holder of the lock is in bulk; the holder says that it is, and then looks at the bytes of all
 // others. Each has stored before it looks, in the one order of such operations, so of two that come
 // together at least one sees the other: the holder waits until the other has ended, and a rank that
 // finds a holder in bulk takes the lock, by turns, so that nobody starves. No atomic of one falls
@@ -51,8 +51,8 @@ inline void Window::give_lock(Target& target, std::size_t lock, bool exclusive,
 
 constexpr std::size_t accumulate_lock = offsetof(Control, accumulate);
 
-inline std::uint32_t& Window::at_atomics(const Target& target, int rank) const {
-  return reinterpret_cast<AtAtomics*>(target.control_here + atomics_offset(size(), rank))->now;
+inline AtAtomics& Window::at_atomics(const Target& target, int rank) const {
+  return *reinterpret_cast<AtAtomics*>(target.control_here + layout_.at_atomics(rank));
 }
 inline std::atomic_ref<std::uint32_t> in_bulk(const Target& target) {
   return std::atomic_ref(reinterpret_cast<Control*>(target.control_here)->in_bulk);

@@ -96,27 +96,29 @@ struct Target final : Waiter {
   std::uint32_t pending = 0; // operations under way that use our memory
   // Of the notifications between it and us: how many we have sent, and how many of its we have used
   // up.
-  std::uint32_t posts_sent = 0;
-  std::uint32_t posts_used = 0;
-  std::uint32_t completions_sent = 0;
-  std::uint32_t completions_used = 0;
+  Counter posts_sent = 0;
+  Counter posts_used = 0;
+  Counter completions_sent = 0;
+  Counter completions_used = 0;
   std::uint64_t ticket = 0;     // of the lock held
   std::byte* base = nullptr;    // as `direct`, always; null: reached through the network
   engine::Peer* peer = nullptr; // and the network that reaches it:
   engine::Link* link = nullptr;
   engine::RemoteMemory data;
   engine::RemoteMemory control;
-  std::byte* control_here = nullptr;   // mapped
-  std::uint32_t* at_atomics = nullptr; // there: ours (AtAtomics)
+  std::byte* control_here = nullptr; // mapped
+  AtAtomics* at_atomics = nullptr;   // there: ours
   // The network of the window's atomics; null: the processor's, on control_here.
   engine::Transport* atomics_network = nullptr;
   engine::Link* atomics_link = nullptr;
   engine::RemoteMemory atomics_control;
   engine::RemoteMemory atomics_data;
   Batch batch;
-  std::uint64_t scratch[8] = {};   // for `batch`
-  std::uint64_t answer = 0;        // of Window::ask_after()
-  std::uint32_t counter_value = 0; // that is sent
+  std::uint64_t scratch[8] = {}; // for `batch`
+  std::uint64_t answer = 0;      // of Window::ask_after()
+  Counter counter_value = 0;     // that is sent
+  std::uint8_t flag_sent = 0;    // of the NetworkAtomics of another,
+  std::uint8_t flag_read = 0;    // ... in `batch`
   // Of an accumulate: room for a fragment, and where it belongs.
   std::vector<std::byte> fragment;
   std::vector<datatype::Segment> segments;

@@ -32,8 +32,8 @@ void Counters::list(base::CounterList& list) const {
 
 Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
                const datatype::Type& byte, bool by_messages, Counters& counters)
-    : engine_(engine), waiting_(waiting), team_(team), byte_(byte), prefers_messages_(by_messages),
-      counters_(counters) {}
+    : engine_(engine), waiting_(waiting), team_(team), layout_(team.size()), byte_(byte),
+      prefers_messages_(by_messages), counters_(counters) {}
 
 Window::~Window() = default;
 
@@ -44,7 +44,7 @@ Exposure Window::register_window(void* memory, std::uint64_t bytes, std::uint64_
   own_.shares = near.limits().maps;
   for (int rank = 0; rank < size(); ++rank)
     own_.shares = own_.shares && near.reaches((*team_.local)[rank]);
-  const std::size_t block = control_bytes(size(), own_.shares);
+  const std::size_t block = layout_.bytes(own_.shares);
   control_ = static_cast<std::byte*>(near.allocate(block));
   if (control_ == nullptr) {
     base::fail(
@@ -82,7 +82,7 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   }
   exposures_.keep(all, rank());
   if (Exposures::row_bytes(size()) != 0) {
-    base::copy(control_ + exposures_offset(size(), own_.shares), exposures_.row().data(),
+    base::copy(control_ + layout_.exposures(), exposures_.row().data(),
                exposures_.row().size() * sizeof(Exposure));
   }
   targets_.grow(size());
@@ -106,9 +106,9 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   const bool needed = prefers_messages_ || (near && !data_by_processor_);
   if (size() > 1 && needed && memory != Memory::together) {
     data_by_processor_ = data_by_processor_ && !prefers_messages_;
-    messages_ = std::make_unique<Messages>(
-        engine_, waiting_, team_, byte_, memory == Memory::attached ? nullptr : memory_,
-        reinterpret_cast<NotificationCounters*>(control_ + counters_offset(0)), prefers_messages_);
+    messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
+                                           memory == Memory::attached ? nullptr : memory_, control_,
+                                           prefers_messages_);
   }
 }
 
@@ -116,9 +116,7 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
 Exposure Window::exposure_of(int rank) {
   if (const Exposure* const known = exposures_.find(rank)) return *known;
   Target& keeper = target(exposures_.keeper(rank));
-  const bool shares = exposures_.find(keeper.rank)->shares;
-  const std::size_t offset =
-      exposures_offset(size(), shares) + Exposures::place(rank) * sizeof(Exposure);
+  const std::size_t offset = layout_.exposures() + Exposures::place(rank) * sizeof(Exposure);
   Exposure found;
   if (keeper.control_here != nullptr) {
     base::copy(&found, keeper.control_here + offset, sizeof found);
@@ -155,8 +153,7 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
   target.control = target.is_near ? exposure.near_control : exposure.far_control;
   const bool own = target.rank == rank();
   target.control_here =
-      own ? control_
-          : network.mapped(*target.link, target.control, control_bytes(size(), exposure.shares));
+      own ? control_ : network.mapped(*target.link, target.control, layout_.bytes(exposure.shares));
   if (memory_is_ == Memory::attached) {
     // Found at each access.
   } else if (memory_is_ == Memory::together) {

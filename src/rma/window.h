@@ -239,8 +239,8 @@ class Window {
 
   // notification_counters.cc
   void meet_all();
-  [[nodiscard]] std::uint32_t counter(int from, std::size_t which) const;
-  void send_notification(Target& target, std::size_t which, std::uint32_t value);
+  [[nodiscard]] Counter counter(std::size_t offset) const;
+  void send_notification(Target& target, std::size_t offset, Counter value);
   void open_started(Target& target);
   [[nodiscard]] bool has_completed(int origin, FailureProbe& failure_probe);
   void check_exposed(const char* call) const;
@@ -248,14 +248,14 @@ class Window {
 
   // remote_atomics.h, remote_atomics.cc: the control block of a target
   void post_fetch_add(Target& target, std::size_t offset, std::uint64_t add, std::uint64_t& result);
-  void post_store(Target& target, std::size_t offset, const std::uint64_t& value);
+  void post_store(Target& target, std::size_t offset, const void* value, std::size_t bytes);
   void post_load(Target& target, std::size_t offset, std::uint64_t& result);
   void take_network_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
   void give_network_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
   void wait_for_turn(Target& target, std::size_t turn, std::uint64_t ticket);
   void take_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t& ticket);
   void give_lock(Target& target, std::size_t lock, bool exclusive, std::uint64_t ticket);
-  std::uint32_t& at_atomics(const Target& target, int rank) const;
+  AtAtomics& at_atomics(const Target& target, int rank) const;
   [[nodiscard]] bool is_alone(const Target& target) const;
   template <class Change>
   void atomically(Target& target, Change&& change);
@@ -335,6 +335,7 @@ class Window {
   bool short_way_ = true;
   Waiting& waiting_;
   const engine::Team& team_;
+  const Layout layout_;
   Exposures exposures_;
   engine::RemoteMemory whole_; // of Memory::together
   int first_with_memory_ = 0;

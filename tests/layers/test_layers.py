@@ -45,6 +45,11 @@ class Layers(Check):
                               ("examples/gravel/a.c", "gravel/b.h")):
             self.assertIn(f'{path}:1: layer \'', self.check(path, include))
 
+    def test_networks_do_not_know_each_other(self):
+        self.assertEqual(self.check("src/net/ofi/a.cc", "net/ofi/b.h"), "")
+        self.assertEqual(self.check("src/mpi/a.cc", "net/ofi/b.h"), "")
+        self.assertIn("src/net/ofi/a.cc:1: network 'ofi'", self.check("src/net/ofi/a.cc", "net/rdma/b.h"))
+
     def test_layer_that_is_not_known(self):
         self.assertIn("src/novel: no layer", self.check("src/novel/a.cc", "base/b.h"))
 

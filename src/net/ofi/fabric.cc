@@ -194,8 +194,8 @@ void Fabric::open(const fi_info& info) {
   address_.bytes = static_cast<std::uint32_t>(bytes);
 }
 
-std::unique_ptr<rdma::MemoryRegion> Fabric::register_memory(void* memory, std::size_t bytes,
-                                                            rdma::Access access) {
+std::unique_ptr<mem::MemoryRegion> Fabric::register_memory(void* memory, std::size_t bytes,
+                                                           mem::Access access) {
   return std::make_unique<Region>(*this, memory, bytes, access);
 }
 
@@ -244,9 +244,9 @@ bool Fabric::may_sleep() const {
   return fi_trywait(fabric_.get(), queues, 1) == 0;
 }
 
-Region::Region(Fabric& fabric, void* memory, std::size_t bytes, rdma::Access access)
+Region::Region(Fabric& fabric, void* memory, std::size_t bytes, mem::Access access)
     : fabric_(fabric), begin_(reinterpret_cast<std::uintptr_t>(memory)), bytes_(bytes),
-      remote_(access == rdma::Access::remote) {
+      remote_(access == mem::Access::remote) {
   const ProviderLimits& limits = fabric.limits_;
   if (!remote_ && !limits.registers_local) return;
   const std::uint64_t rights =
@@ -264,13 +264,13 @@ Region::Region(Fabric& fabric, void* memory, std::size_t bytes, rdma::Access acc
   if (error != 0)
     base::fail(MPI_ERR_NO_MEM, "libfabric: {} does not register {} bytes: {}", fabric.name_, bytes,
                fabric.text_of(error));
-  key_ = fi_mr_key(made);
+  remote_key = fi_mr_key(made);
   base_ = limits.virtual_addresses ? 0 : begin_;
-  if (remote_) fabric.regions_.emplace(key_, this);
+  if (remote_) fabric.regions_.emplace(remote_key, this);
 }
 
 Region::~Region() {
-  if (remote_) fabric_.regions_.erase(key_);
+  if (remote_) fabric_.regions_.erase(remote_key);
 }
 
 } // namespace macadam::net::ofi

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "mem/registrar.h"
 #include "net/ofi/choice.h"
 #include "net/ofi/library.h"
 #include "net/ofi/wire.h"
-#include "net/rdma/device.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -46,18 +46,17 @@ using Owned = std::unique_ptr<Object, CloseObject<Object>>;
 class Fabric;
 
 // Registered memory. Of providers that need none for the own side, it may be nothing at all.
-class Region final : public rdma::MemoryRegion {
+class Region final : public mem::MemoryRegion {
  public:
-  Region(Fabric& fabric, void* memory, std::size_t bytes, rdma::Access access);
+  Region(Fabric& fabric, void* memory, std::size_t bytes, mem::Access access);
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
   ~Region() override;
 
   // How a peer names a place in it.
   [[nodiscard]] engine::RemoteMemory name(const void* memory) const {
-    return {reinterpret_cast<std::uintptr_t>(memory) - base_, key_};
+    return {reinterpret_cast<std::uintptr_t>(memory) - base_, remote_key};
   }
-  [[nodiscard]] std::uint64_t key() const { return key_; }
   [[nodiscard]] void* descriptor() const {
     return region_ == nullptr ? nullptr : fi_mr_desc(region_.get());
   }
@@ -70,12 +69,11 @@ class Region final : public rdma::MemoryRegion {
   std::uintptr_t begin_ = 0;
   std::size_t bytes_ = 0;
   std::uintptr_t base_ = 0; // what addresses count from
-  std::uint64_t key_ = 0;
   bool remote_ = false;
 };
 
 // An endpoint of a libfabric provider, with its completion queue and address vector.
-class Fabric final : public rdma::Registrar {
+class Fabric final : public mem::Registrar {
  public:
   // Opens the best that there is. Throws base::Error (MPI_ERR_OTHER), with all that was offered.
   Fabric(const Library& library, const Wish& wish);
@@ -88,8 +86,8 @@ class Fabric final : public rdma::Registrar {
   [[nodiscard]] const wire::Endpoint& address() const { return address_; }
   [[nodiscard]] std::string text_of(long error) const { return library_.text_of(error); }
 
-  std::unique_ptr<rdma::MemoryRegion> register_memory(void* memory, std::size_t bytes,
-                                                      rdma::Access access) override;
+  std::unique_ptr<mem::MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                     mem::Access access) override;
   // Where registered memory of this process is; null if it is not all in one region.
   [[nodiscard]] std::byte* find(engine::RemoteMemory memory, std::size_t bytes) const;
 

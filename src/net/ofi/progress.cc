@@ -254,7 +254,7 @@ void OfiTransport::reply(Route& route, wire::Kind kind, const std::byte* body, s
 }
 
 void OfiTransport::post_receive(Operation& operation) {
-  rdma::Buffer& buffer = *operation.buffer;
+  mem::Buffer& buffer = *operation.buffer;
   const auto& region = static_cast<const Region&>(*buffer.arena->region);
   const ssize_t result = fi_recv(fabric_.endpoint(), buffer.memory, pool_.buffer_bytes(),
                                  region.descriptor(), FI_ADDR_UNSPEC, &operation.room);

@@ -16,30 +16,9 @@
 namespace macadam::net::ofi {
 namespace {
 
-class PinnedRegion final : public mem::Pinned {
- public:
-  explicit PinnedRegion(std::unique_ptr<rdma::MemoryRegion> region) : region_(std::move(region)) {
-    remote_key = its().key();
-  }
-  [[nodiscard]] const Region& its() const { return static_cast<const Region&>(*region_); }
-
- private:
-  std::unique_ptr<rdma::MemoryRegion> region_;
-};
-
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
 } // namespace
-
-std::unique_ptr<mem::Pinned> OfiTransport::pin(const mem::Range& range) {
-  try {
-    return std::make_unique<PinnedRegion>(fabric_.register_memory(
-        reinterpret_cast<void*>(range.begin), range.end - range.begin, rdma::Access::remote));
-  } catch (const base::Error& error) {
-    refusal_ = error.text;
-    return nullptr;
-  }
-}
 
 RemoteMemory OfiTransport::register_cached(void* memory, std::size_t bytes) {
   const std::scoped_lock guard(lock_);
@@ -50,9 +29,9 @@ RemoteMemory OfiTransport::register_cached(void* memory, std::size_t bytes) {
     base::fail(MPI_ERR_NO_MEM,
                "libfabric: {} bytes at {} cannot be registered; {} regions of {} bytes together "
                "are in use; {}; transfer less at once, or raise the limit that is named",
-               bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), refusal_);
+               bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), cache_.refusal());
   }
-  return static_cast<const PinnedRegion&>(*registration->pinned).its().name(memory);
+  return static_cast<const Region&>(*registration->region).name(memory);
 }
 
 void OfiTransport::release_cached(RemoteMemory memory) noexcept {
@@ -66,7 +45,7 @@ void OfiTransport::release_cached(RemoteMemory memory) noexcept {
 RemoteMemory OfiTransport::register_region(void* memory, std::size_t bytes) {
   if (bytes == 0) return {};
   const std::scoped_lock guard(lock_);
-  auto region = fabric_.register_memory(memory, bytes, rdma::Access::remote);
+  auto region = fabric_.register_memory(memory, bytes, mem::Access::remote);
   const RemoteMemory name = static_cast<const Region&>(*region).name(memory);
   exposed_.emplace(name.key, std::move(region));
   return name;
@@ -134,7 +113,7 @@ Posted OfiTransport::transfer(Route& route, bool is_get, void* local, RemoteMemo
     } else {
       registration = cache_.acquire(local, bytes);
       if (registration == nullptr) return Posted::refused;
-      descriptor = static_cast<const PinnedRegion&>(*registration->pinned).its().descriptor();
+      descriptor = static_cast<const Region&>(*registration->region).descriptor();
     }
   }
   Transfer* const made = transfers_.make();

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "engine/wire.h"
 #include "net/ofi/token.h"
-#include "net/rdma/model.h"
 
 #include <algorithm>
 #include <array>
@@ -18,10 +17,9 @@
 namespace macadam::net::ofi {
 namespace {
 
-namespace model = rdma::model;
-
-static_assert(engine::wire::longest_control <= model::header_room);
-
+constexpr std::size_t header_room = 64; // the engine's longest header
+static_assert(engine::wire::longest_control <= header_room);
+constexpr std::size_t line = 64; // bytes
 // Messages up to this length are put together on the stack, if the provider takes them so.
 constexpr std::size_t most_injected = 512;
 // Receives that wait for messages of all peers. What comes faster waits in the provider.
@@ -44,7 +42,7 @@ constexpr unsigned long_sleep_us = 200'000;
 engine::Limits make_limits(const base::Settings& settings, const ProviderLimits& provider) {
   const auto eager = static_cast<std::size_t>(settings.rdma_eager);
   return {.name = "ofi",
-          .message = model::header_room + eager,
+          .message = header_room + eager,
           .eager = eager,
           .hybrid = settings.rdma_hybrid >= 0 ? static_cast<std::size_t>(settings.rdma_hybrid)
                                               : std::max(eager, hybrid_bytes),
@@ -69,11 +67,11 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
                                                        : default_spin),
       waiting_(fabric_.descriptor(), *this, sleeper),
-      pool_(fabric_, model::round_up(sizeof(wire::Header) + limits_.message, model::line),
+      pool_(fabric_, mem::round_up(sizeof(wire::Header) + limits_.message, line),
             static_cast<std::size_t>(settings.rdma_buffers)),
       heap_(fabric_),
-      cache_(*this, fabric_.limits().pins && settings.rdma_cache != 0 ? invalidation : nullptr,
-             model::most_registrations, static_cast<std::size_t>(settings.rdma_cache)) {
+      cache_(fabric_, fabric_.limits().pins && settings.rdma_cache != 0 ? invalidation : nullptr,
+             mem::most_registrations, static_cast<std::size_t>(settings.rdma_cache)) {
   notes_.push_back("ofi: libfabric's provider is " + fabric_.name());
   if (!fabric_.limits().wakes)
     notes_.push_back("ofi: the provider is not known to wake who sleeps: waits look every ms");
@@ -81,7 +79,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
     notes_.push_back("ofi: user memory is registered for each transfer and does not stay so: " +
                      invalidation->why_not());
   self_.rank = rank_;
-  std::array<rdma::Buffer*, receives> buffers;
+  std::array<mem::Buffer*, receives> buffers;
   const std::size_t taken = pool_.take(buffers, receives);
   if (taken == 0) {
     base::fail(MPI_ERR_OTHER,
@@ -89,7 +87,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
                "MACADAM_RDMA_BUFFERS",
                settings.rdma_buffers);
   }
-  for (rdma::Buffer* const buffer : std::span(buffers).first(taken)) {
+  for (mem::Buffer* const buffer : std::span(buffers).first(taken)) {
     Operation* const operation = operations_.make();
     operation->buffer = buffer;
     post_receive(*operation);
@@ -251,7 +249,7 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
   std::byte* at = injected.data();
   void* descriptor = nullptr;
   if (!is_short) {
-    rdma::Buffer* const buffer = pool_.take();
+    mem::Buffer* const buffer = pool_.take();
     operation->buffer = buffer;
     if (buffer == nullptr) {
       end(*operation);

@@ -6,15 +6,15 @@
 #include "base/slab.h"
 #include "boot/processes.h"
 #include "engine/breakdown.h"
+#include "engine/self_queue.h"
 #include "engine/transport.h"
+#include "mem/buffer_pool.h"
+#include "mem/heap.h"
 #include "mem/registration_cache.h"
 #include "net/ofi/fabric.h"
 #include "net/ofi/permits.h"
 #include "net/ofi/waiting.h"
 #include "net/ofi/wire.h"
-#include "net/rdma/buffer_pool.h"
-#include "net/rdma/heap.h"
-#include "net/rdma/self_queue.h"
 
 #include <atomic>
 #include <cstdint>
@@ -107,7 +107,7 @@ struct Counters {
 // A network of libfabric's, on a reliable datagram endpoint (FI_EP_RDM): any network that has a
 // provider, TCP at last. Nothing is kept for a peer before the first message to it. docs/ofi.md
 // tells what a provider must promise, and what is done where it promises less.
-class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
+class OfiTransport final : public engine::Transport, Attended {
  public:
   // All arguments outlive the transport; `invalidation` may be null. A process that has another
   // network too sleeps on that one, the `sleeper`. Throws base::Error if libfabric has nothing that
@@ -180,7 +180,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
     fi_context2 room = {};
     enum class Kind : std::uint8_t { receive, send, put_small, transfer } kind = Kind::receive;
     Route* route = nullptr;
-    rdma::Buffer* buffer = nullptr; // that it holds
+    mem::Buffer* buffer = nullptr; // that it holds
     Transfer* transfer = nullptr;
   };
 
@@ -189,8 +189,6 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
     return polls_.load(std::memory_order_relaxed);
   }
   bool attend() noexcept override;
-  // mem::Pinner
-  std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
   // transport.cc
   Route& route_to(Rank peer);
@@ -287,13 +285,12 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   const std::size_t inject_bytes_; // longest message that is sent without a buffer
   const double spin_seconds_;      // before a wait sleeps
   Waiting waiting_;
-  rdma::BufferPool pool_;
-  rdma::Heap heap_;
+  mem::BufferPool pool_;
+  mem::Heap heap_;
   mem::RegistrationCache cache_;
-  std::string refusal_; // the provider's, of the last registration that failed
   base::Slab<Operation> operations_;
   base::Slab<Transfer> transfers_; // before the routes, in whose lists its objects stand
-  std::unordered_map<std::uint64_t, std::unique_ptr<rdma::MemoryRegion>> exposed_; // by key
+  std::unordered_map<std::uint64_t, std::unique_ptr<mem::MemoryRegion>> exposed_; // by key
   std::unordered_map<Rank, std::unique_ptr<Route>> routes_;
   Route* last_source_ = nullptr;
   boot::ProcessName last_name_; // its
@@ -306,7 +303,7 @@ class OfiTransport final : public engine::Transport, mem::Pinner, Attended {
   std::vector<Route*> answering_;     // have answers, or owe credits
   std::vector<Operation*> unposted_;  // receives
   std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
-  rdma::SelfQueue to_self_;           // messages and notifications
+  engine::SelfQueue to_self_;         // messages and notifications
   std::uint64_t inquiries_ = 0;       // ever made
   Route self_;
   engine::Breakdown breakdown_;

@@ -3,8 +3,8 @@
 
 #include "base/list.h"
 #include "engine/transport.h"
+#include "mem/buffer_pool.h"
 #include "mem/registration_cache.h"
-#include "net/rdma/buffer_pool.h"
 #include "net/rdma/device.h"
 #include "net/rdma/model.h"
 #include "net/rdma/permits.h"
@@ -20,6 +20,8 @@
 namespace macadam::net::rdma {
 
 using engine::Rank;
+using mem::Buffer;
+using mem::BufferPool;
 
 struct Connection;
 
@@ -76,7 +78,7 @@ struct Window {
   std::uint32_t consumed = 0;   // messages read and not told to the peer
   std::vector<Buffer*> reposts; // `credit`: their buffers
   std::vector<Buffer*> buffers; // `credit`: all of this connection
-  PageMemory ring;              // `ring`: what the peer writes to
+  mem::PageMemory ring;         // `ring`: what the peer writes to
   std::unique_ptr<MemoryRegion> region;
   wire::Reception ours;    // what the peer must know of them
   wire::Reception theirs;  // where we write, and how much may be under way

@@ -68,7 +68,7 @@ void CreditReceiver::post(Connection& connection, std::span<Buffer* const> buffe
     std::array<ReceiveWork, receive_batch> work;
     const std::size_t count = std::min(buffers.size(), work.size());
     for (std::size_t i = 0; i < count; ++i)
-      work[i] = {.id = receive_id(buffers[i]), .segment = pool_.receive_segment(*buffers[i])};
+      work[i] = {.id = receive_id(buffers[i]), .segment = receive_segment(pool_, *buffers[i])};
     connection.queue_pair->post_receive(std::span(work).first(count));
     buffers = buffers.subspan(count);
   }

@@ -17,7 +17,7 @@ static_assert(datagram_header + sizeof(wire::ConnectPacket) <= model::datagram_r
 
 Datagrams::Datagrams(Device& device, std::uint32_t qkey) : device_(device) {
   constexpr std::size_t room = (receives + sends) * model::datagram_room;
-  memory_ = allocate_pages(room, "connection requests");
+  memory_ = mem::allocate_pages(room, "connection requests");
   region_ = device.register_memory(memory_.get(), room, Access::local);
   arrivals_ = device.make_completion_queue(receives, true);
   departures_ = device.make_completion_queue(sends, true);

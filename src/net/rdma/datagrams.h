@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/rdma/buffer_pool.h"
+#include "mem/pages.h"
 #include "net/rdma/device.h"
 #include "net/rdma/wire.h"
 
@@ -42,7 +42,7 @@ class Datagrams {
   void reap_sends();
 
   Device& device_;
-  PageMemory memory_; // slots of `datagram_room` bytes: of receives, then of sends
+  mem::PageMemory memory_; // slots of `datagram_room` bytes: of receives, then of sends
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<CompletionQueue> arrivals_;
   std::unique_ptr<CompletionQueue> departures_; // never armed: read when there is more to send

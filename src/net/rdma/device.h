@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "mem/registrar.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -59,27 +61,8 @@ struct DeviceLimits {
   bool orders_arrivals = false;
 };
 
-enum class Access : std::uint8_t { local, remote }; // who may use a region
-
-// Memory that the device may reach. Unregistered when destroyed.
-class MemoryRegion {
- public:
-  virtual ~MemoryRegion() = default;
-  std::uint32_t local_key = 0;
-  std::uint32_t remote_key = 0;
-};
-
-// What registers memory: a device, or what stands for one where only its memory is concerned.
-class Registrar {
- public:
-  [[nodiscard]] virtual const std::string& name() const = 0; // "mlx5_0:1"
-  // Throws base::Error if no more can be registered.
-  virtual std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
-                                                        Access access) = 0;
-
- protected:
-  ~Registrar() = default;
-};
+using mem::Access;
+using mem::MemoryRegion;
 
 struct Segment {
   void* memory = nullptr;
@@ -233,7 +216,7 @@ class EventSink {
 };
 
 // One port of one adapter, opened by one process.
-class Device : public Registrar {
+class Device : public mem::Registrar {
  public:
   virtual ~Device() = default;
 

@@ -50,19 +50,21 @@ Pool pool_of(const Shape& shape, const Use& use) {
   if (shape.mode == base::ReceiveMode::credit) receives = use.connections * shape.receive_depth();
   if (receives + use.sends + use.buffers == 0) return {};
 
-  const std::size_t first = shared ? round_up(shape.shared, pool_arena) : pool_arena;
+  const std::size_t first =
+      shared ? round_up(shape.shared, BufferPool::smallest_arena) : BufferPool::smallest_arena;
   std::size_t reserved = 0;
   if (shared && use.connections > 0) {
     reserved = reserved_receives(shape.shared, shape.watermark, shape.most_receives);
-    reserved = round_up(reserved - std::min(reserved, first - shape.shared), pool_arena);
+    reserved =
+        round_up(reserved - std::min(reserved, first - shape.shared), BufferPool::smallest_arena);
   }
   const auto beyond_spare = [](std::size_t count) {
-    return count - std::min(count, spare_buffers);
+    return count - std::min(count, BufferPool::spare);
   };
-  const std::size_t usual =
-      std::max(first + reserved, round_up(receives + beyond_spare(use.sends), pool_arena));
+  const std::size_t usual = std::max(
+      first + reserved, round_up(receives + beyond_spare(use.sends), BufferPool::smallest_arena));
   const std::size_t burst = beyond_spare(use.buffers);
-  const std::size_t grain = shared ? largest_arena : pool_arena;
+  const std::size_t grain = shared ? BufferPool::largest_arena : BufferPool::smallest_arena;
   const std::size_t more = round_up(burst - std::min(burst, usual), grain);
 
   // Registered in blocks of whole pages, of `each` buffers and a rest.
@@ -70,11 +72,13 @@ Pool pool_of(const Shape& shape, const Use& use) {
     const std::size_t buffer = buffer_bytes(shape.eager);
     return buffers / each * round_up(each * buffer, page) + round_up(buffers % each * buffer, page);
   };
-  const std::size_t at_once = std::min(first, largest_arena);
-  return {.buffers = spare_buffers + usual + more,
-          .pinned = pinned(spare_buffers + at_once, spare_buffers + at_once) +
-                    pinned(first - at_once, largest_arena) + pinned(reserved, reserve_arena) +
-                    pinned(usual - first - reserved, pool_arena) + pinned(more, grain)};
+  const std::size_t at_once = std::min(first, BufferPool::largest_arena);
+  return {.buffers = BufferPool::spare + usual + more,
+          .pinned = pinned(BufferPool::spare + at_once, BufferPool::spare + at_once) +
+                    pinned(first - at_once, BufferPool::largest_arena) +
+                    pinned(reserved, BufferPool::reserve_arena) +
+                    pinned(usual - first - reserved, BufferPool::smallest_arena) +
+                    pinned(more, grain)};
 }
 
 // The numbers of a measured driver, in the order in which they are written.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/settings.h"
+#include "mem/buffer_pool.h"
+#include "mem/pages.h"
 #include "net/rdma/device.h"
 
 #include <algorithm>
@@ -16,36 +18,26 @@
 // run measures.
 namespace macadam::net::rdma::model {
 
-inline constexpr std::size_t page = 4096;          // what is registered, and the grain of it
+using mem::BufferPool;
+using mem::page;
+using mem::round_up;
+
 inline constexpr std::size_t line = 64;            // bytes
 inline constexpr std::size_t header_room = 64;     // the engine's longest header
 inline constexpr std::size_t repeated_header = 20; // bytes of the header that may be left out
 inline constexpr std::size_t receive_headroom =
     32; // where messages land in their buffer: behind room for it
 inline constexpr std::size_t trailer_bytes = 8; // wire::Trailer
-inline constexpr std::size_t pool_arena = 32;   // buffers registered together at least
-inline constexpr std::size_t largest_arena =
-    128; // ... at most; by the progress thread always so many
-// The reserve's: in smaller blocks, so that the pool can shrink to what it was in whole arenas.
-inline constexpr std::size_t reserve_arena = 64;
-inline constexpr std::size_t spare_buffers = 2; // beyond the first arena, never for receives
-// Seconds: buffers that were not wanted in one such period, and in the one before, are given back.
-inline constexpr double pool_period = 1;
 // Message buffers of sends whose completion was not asked for, in a process.
 inline constexpr std::uint32_t unsignalled_buffers = 7;
 inline constexpr std::uint32_t spare_window = 3;      // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16;     // shared receives posted together
 inline constexpr std::size_t most_hybrid = 512 << 10; // bytes of a copy left behind for a receiver
-inline constexpr std::size_t most_registrations = 1024; // of the user's memory, kept after use
 
 // Datagram queue pair: requests of many peers at once, and our answers.
 inline constexpr std::uint32_t datagram_receives = 128;
 inline constexpr std::uint32_t datagram_sends = 64;
 inline constexpr std::uint32_t datagram_room = 144; // bytes: route header and packet
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) {
-  return (bytes + grain - 1) / grain * grain;
-}
 
 constexpr std::size_t send_entry(std::uint32_t inline_bytes) {
   return round_up(32 + std::max<std::size_t>(3 * 16, inline_bytes + 4), line);

@@ -18,7 +18,7 @@ void PermitRows::grow() {
   free_.reserve((arenas_.size() + 1) * rows); // for all that are made, so give() needs no memory
   Arena& arena = arenas_.emplace_back();
   try {
-    arena.memory = allocate_pages(arena_bytes, "permits");
+    arena.memory = mem::allocate_pages(arena_bytes, "permits");
     arena.region = device_.register_memory(arena.memory.get(), arena_bytes, Access::remote);
   } catch (...) {
     arenas_.pop_back();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/transport.h"
-#include "net/rdma/buffer_pool.h"
+#include "mem/pages.h"
 #include "net/rdma/device.h"
 
 #include <array>
@@ -65,7 +65,7 @@ class PermitRows {
 
  private:
   struct Arena {
-    PageMemory memory;
+    mem::PageMemory memory;
     std::unique_ptr<MemoryRegion> region;
   };
   void grow();

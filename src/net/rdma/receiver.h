@@ -67,6 +67,12 @@ inline bool is_receive(std::uint64_t id) {
 inline std::uint32_t sequence_of(std::uint64_t id) {
   return static_cast<std::uint32_t>(id >> 1);
 }
+// Where a message may land in a buffer: behind model::receive_headroom bytes.
+inline Segment receive_segment(const BufferPool& pool, const Buffer& buffer) {
+  return {buffer.memory + model::receive_headroom,
+          static_cast<std::uint32_t>(pool.buffer_bytes() - model::receive_headroom),
+          buffer.local_key};
+}
 inline Buffer* buffer_of(std::uint64_t id) {
   return reinterpret_cast<Buffer*>(static_cast<std::uintptr_t>(id & ~std::uint64_t{1}));
 }

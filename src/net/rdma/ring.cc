@@ -33,14 +33,14 @@ void RingReceiver::configure(QueuePairOptions& options) const {
 void RingReceiver::open(Connection& connection) {
   connection.window = std::make_unique<Window>();
   Window& window = *connection.window;
-  window.ring = allocate_pages(ring_bytes_, "the ring of a connection");
+  window.ring = mem::allocate_pages(ring_bytes_, "the ring of a connection");
   window.region = device_.register_memory(window.ring.get(), ring_bytes_, Access::remote);
   bytes_ += ring_bytes_;
   if (!polled_) post(connection, model::own_receives(window_));
   window.notes = reinterpret_cast<wire::Trailer*>(window.ring.get() +
                                                   model::round_up(slots_ * slot_bytes_, 8));
   window.ours = {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()),
-                 .key = window.region->remote_key,
+                 .key = static_cast<std::uint32_t>(window.region->remote_key),
                  .window = static_cast<std::uint16_t>(window_),
                  .polled = polled_};
 }

@@ -96,8 +96,8 @@ std::size_t SharedReceiver::on_limit() noexcept {
   while (posted < kept_) {
     const std::uint32_t room = most_ - held_.load(std::memory_order_relaxed);
     const auto left = static_cast<std::uint32_t>(kept_ - posted);
-    const std::size_t count =
-        post_new(std::min({room, left, batch_}), posted < watermark_ ? model::largest_arena : 0);
+    const std::size_t count = post_new(std::min({room, left, batch_}),
+                                       posted < watermark_ ? BufferPool::largest_arena : 0);
     if (count == 0) break;
     posted += count;
   }

@@ -51,7 +51,7 @@ class SharedReceiver final : public Receiver {
   std::size_t post_new(std::uint32_t count, std::size_t registering);
   std::size_t post(std::span<const ReceiveWork> work);
   [[nodiscard]] ReceiveWork receive_into(const Buffer& buffer) const {
-    return {.id = receive_id(&buffer), .segment = pool_.receive_segment(buffer)};
+    return {.id = receive_id(&buffer), .segment = receive_segment(pool_, buffer)};
   }
   [[gnu::noinline]] void repost();
   [[gnu::noinline]] void give_back(Buffer& buffer);

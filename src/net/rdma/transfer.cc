@@ -13,31 +13,6 @@
 #include <array>
 
 namespace macadam::net::rdma {
-namespace {
-
-class PinnedRegion final : public mem::Pinned {
- public:
-  explicit PinnedRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) {
-    local_key = region_->local_key;
-    remote_key = region_->remote_key;
-  }
-
- private:
-  std::unique_ptr<MemoryRegion> region_;
-};
-
-} // namespace
-
-std::unique_ptr<mem::Pinned> RdmaTransport::pin(const mem::Range& range) {
-  try {
-    return std::make_unique<PinnedRegion>(device_.register_memory(
-        reinterpret_cast<void*>(range.begin), range.end - range.begin, Access::remote));
-  } catch (const base::Error& error) {
-    refusal_ = error.text;
-    return nullptr;
-  }
-}
-
 RemoteMemory RdmaTransport::register_cached(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
@@ -48,7 +23,7 @@ RemoteMemory RdmaTransport::register_cached(void* memory, std::size_t bytes) {
         MPI_ERR_NO_MEM,
         "RDMA: {} bytes at {} cannot be registered; {} regions of {} bytes together are in use; "
         "{}; transfer less at once, or raise the limit that is named",
-        bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), refusal_);
+        bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), cache_.refusal());
   }
   return {address, registration->packed_key()};
 }
@@ -272,7 +247,7 @@ bool RdmaTransport::post_fragments(Transfer& transfer) {
       transfer.bounced = bytes;
     } else {
       segment.local_key =
-          region != nullptr ? region->local_key : transfer.registration->pinned->local_key;
+          region != nullptr ? region->local_key : transfer.registration->region->local_key;
     }
     SendWork work;
     work.operation = transfer.is_get ? Operation::read : Operation::write;

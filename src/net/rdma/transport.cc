@@ -63,9 +63,8 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
                                                        : default_spin),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
-      heap_(device),
-      cache_(*this, settings.rdma_cache == 0 ? nullptr : invalidation, model::most_registrations,
-             static_cast<std::size_t>(settings.rdma_cache)),
+      heap_(device), cache_(device_, settings.rdma_cache == 0 ? nullptr : invalidation,
+                            mem::most_registrations, static_cast<std::size_t>(settings.rdma_cache)),
       queues_(device, shape_.completions(), sleeper != nullptr) {
   if (invalidation != nullptr && !invalidation->why_not().empty()) {
     fallbacks_.push_back(
@@ -349,7 +348,7 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
 unsigned RdmaTransport::longest_sleep_us() const {
   if (!sleeps()) return 0; // what comes ends no sleep, a neighbour's neither
   if (connector_->busy()) return packet_interval_us;
-  return pool_.falling() ? static_cast<unsigned>(model::pool_period * 1e6) : UINT_MAX;
+  return pool_.falling() ? static_cast<unsigned>(BufferPool::period * 1e6) : UINT_MAX;
 }
 
 // A packet of a connection, or something for a process that sleeps elsewhere. Which queue it was

@@ -6,18 +6,18 @@
 #include "base/slab.h"
 #include "boot/processes.h"
 #include "engine/breakdown.h"
+#include "engine/self_queue.h"
 #include "engine/transport.h"
+#include "mem/buffer_pool.h"
+#include "mem/heap.h"
 #include "mem/registration_cache.h"
-#include "net/rdma/buffer_pool.h"
 #include "net/rdma/completion_queues.h"
 #include "net/rdma/connection.h"
 #include "net/rdma/connector.h"
 #include "net/rdma/device.h"
-#include "net/rdma/heap.h"
 #include "net/rdma/model.h"
 #include "net/rdma/number_table.h"
 #include "net/rdma/receiver.h"
-#include "net/rdma/self_queue.h"
 
 #include <algorithm>
 #include <array>
@@ -66,7 +66,7 @@ inline std::uint32_t device_key(RemoteMemory memory) {
 // A network of RDMA adapters (or the simulated one). One instance a process. Messages go through
 // reliable connections made at first use; how they are received is a strategy (receiver.h). Puts
 // and gets are RDMA writes and reads, in one queue with the messages, which keeps them in order.
-class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
+class RdmaTransport : public engine::Transport, EventSink {
  public:
   // Then this process listens at endpoint(). All arguments outlive the transport; `invalidation`
   // may be null, then no user memory stays registered after its use. A process that has another
@@ -157,8 +157,6 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   void on_limit(SharedReceiveQueue&) noexcept override;
   void on_completions(CompletionQueue&) noexcept override;
   void on_failure(std::uint32_t queue_pair, const std::string& reason) noexcept override;
-  // mem::Pinner
-  std::unique_ptr<mem::Pinned> pin(const mem::Range& range) override;
 
   // transport.cc: messages
   // Nothing is to go before, and there is room for a request.
@@ -268,9 +266,8 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   const double spin_seconds_; // before a wait sleeps
 
   BufferPool pool_;
-  Heap heap_;
+  mem::Heap heap_;
   mem::RegistrationCache cache_;
-  std::string refusal_; // the device's, of the last registration that failed
   std::unique_ptr<Receiver> receiver_;
   CompletionQueue* arrivals_ = nullptr; // the receiver's; null: they complete with the sends
   bool polls_rings_ = false;            // ... or are found in memory
@@ -282,7 +279,7 @@ class RdmaTransport : public engine::Transport, EventSink, mem::Pinner {
   // Something for poll() to do besides looking for arrivals: one of the next five, or a transfer.
   bool chores_ = false;
   std::deque<StateEvent> state_events_; // taken and not applied yet
-  SelfQueue to_self_;                   // messages and notifications
+  engine::SelfQueue to_self_;           // messages and notifications
   std::vector<Connection*> owing_;      // credits
   std::vector<Connection*> closing_;    // in Phase::closing
   std::vector<Connection*> rings_;      // open ones, if rings are polled

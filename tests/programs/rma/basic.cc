@@ -296,6 +296,33 @@ void post_start_complete_wait() {
   OK(MPI_Group_free(&world));
 }
 
+// Counters of a byte, by which ranks tell each other, begin again: no epoch ends too soon or never.
+void more_epochs_than_a_byte_counts() {
+  MPI_Group world, origin, target;
+  OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+  const int to = rma::right(), from = rma::left(), epochs = check::times(300, 20);
+  OK(MPI_Group_incl(world, 1, &to, &target));
+  OK(MPI_Group_incl(world, 1, &from, &origin));
+  rma::Window<int> win(Kind::allocated, 2);
+  OK(MPI_Win_fence(0, win));
+  for (int i = 1; i <= epochs; ++i) {
+    OK(MPI_Put(&i, 1, MPI_INT, to, i % 2, 1, MPI_INT, win));
+    OK(MPI_Win_fence(0, win));
+    CHECK_EQUAL(win[static_cast<std::size_t>(i % 2)], i);
+  }
+  OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+  for (int i = 1; i <= epochs; ++i) {
+    OK(MPI_Win_post(origin, 0, win));
+    OK(MPI_Win_start(target, 0, win));
+    OK(MPI_Put(&i, 1, MPI_INT, to, 0, 1, MPI_INT, win));
+    OK(MPI_Win_complete(win));
+    OK(MPI_Win_wait(win));
+    CHECK_EQUAL(win[0], i);
+  }
+  for (MPI_Group* group : {&world, &origin, &target})
+    OK(MPI_Group_free(group));
+}
+
 // One target, all others are origins, some of whom access nothing.
 void many_origins() {
   MPI_Group world, others, first;
@@ -542,6 +569,7 @@ int main(int argc, char** argv) {
                      {"target_computes", target_computes},
                      {"told_by_counters", told_by_counters},
                      {"post_start_complete_wait", post_start_complete_wait},
+                     {"more_epochs_than_a_byte_counts", more_epochs_than_a_byte_counts},
                      {"many_origins", many_origins},
                      {"derived_types_on_both_sides", derived_types_on_both_sides},
                      {"many_segments", many_segments},

@@ -176,7 +176,7 @@ TEST_F(Verbs, writes_reads_and_their_notices) {
   const Segment whole = here.segment(0, 8192);
   SendWork write = work(Operation::write_immediate, {&whole, 1});
   write.remote_address = there.address();
-  write.remote_key = there.region->remote_key;
+  write.remote_key = static_cast<std::uint32_t>(there.region->remote_key);
   write.immediate = 99;
   post(write);
   const Completion told = next(*receives);
@@ -188,7 +188,7 @@ TEST_F(Verbs, writes_reads_and_their_notices) {
   std::memset(here.data.data(), 0, 8192);
   SendWork read = work(Operation::read, {&whole, 1});
   read.remote_address = there.address();
-  read.remote_key = there.region->remote_key;
+  read.remote_key = static_cast<std::uint32_t>(there.region->remote_key);
   post(read);
   EXPECT_EQ(next(*sends).status, WorkStatus::ok);
   EXPECT_EQ(there.data, here.data);
@@ -212,7 +212,7 @@ TEST_F(Verbs, atomics) {
   const Segment old = here.segment(0, 8);
   SendWork add = work(Operation::fetch_and_add, {&old, 1});
   add.remote_address = there.address();
-  add.remote_key = there.region->remote_key;
+  add.remote_key = static_cast<std::uint32_t>(there.region->remote_key);
   add.compare_or_add = 2;
   post(add);
   EXPECT_EQ(next(*sends).status, WorkStatus::ok);
@@ -239,7 +239,7 @@ TEST_F(Verbs, constants_can_be_registered_to_be_read) {
     const Segment segment = to.segment(0, 4096);
     SendWork read = work(Operation::read, {&segment, 1});
     read.remote_address = reinterpret_cast<std::uintptr_t>(page);
-    read.remote_key = region->remote_key;
+    read.remote_key = static_cast<std::uint32_t>(region->remote_key);
     post(read);
     EXPECT_EQ(next(*sends).status, WorkStatus::ok);
     EXPECT_EQ(to.data[4095], 0);
@@ -291,7 +291,7 @@ TEST_F(Verbs, a_key_that_opens_nothing_is_refused) {
   const Segment segment = here.segment(0, 64);
   SendWork write = work(Operation::write, {&segment, 1});
   write.remote_address = here.address();
-  write.remote_key = here.region->remote_key ^ 0xff00;
+  write.remote_key = static_cast<std::uint32_t>(here.region->remote_key) ^ 0xff00;
   post(write);
   EXPECT_EQ(next(*sends).status, WorkStatus::refused);
   post(work(Operation::write, {}));

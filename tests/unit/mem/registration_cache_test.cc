@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mem/registration_cache.h"
 
+#include "base/error.h"
+
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -18,12 +20,16 @@ void* at(std::size_t pages, std::size_t offset = 0) {
 }
 
 // A device without hardware: what it has pinned, and whether it refuses.
-class Pins final : public Pinner, public InvalidationSource {
+class Pins final : public Registrar, public InvalidationSource {
  public:
-  std::unique_ptr<Pinned> pin(const Range& range) override {
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes, Access) override {
     ++asked;
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const Range range{begin, begin + bytes};
     pinned_unwatched += last_watched != range;
-    if (live.size() >= most || range.end - range.begin > longest) return nullptr;
+    if (live.size() >= most || bytes > longest)
+      base::fail(MPI_ERR_NO_MEM, "{} bytes are refused", bytes);
     return std::make_unique<Pin>(*this, range);
   }
   bool take(Range& gone) override {
@@ -42,7 +48,7 @@ class Pins final : public Pinner, public InvalidationSource {
     events.push_back({begin, begin + pages * page});
   }
 
-  struct Pin final : Pinned {
+  struct Pin final : MemoryRegion {
     Pin(Pins& of, const Range& its_range) : pins(of), range(its_range) {
       remote_key = local_key = ++pins.last_key;
       pins.live.insert(this);
@@ -60,6 +66,9 @@ class Pins final : public Pinner, public InvalidationSource {
   std::deque<Range> events;
   Range last_watched;
   std::uintptr_t watchable_end = UINTPTR_MAX;
+
+ private:
+  const std::string name_ = "pins";
 };
 
 bool covers(const Registration& registration, const void* memory, std::size_t bytes) {
@@ -319,14 +328,14 @@ TEST(Random, registrations_hold_what_the_program_sees) {
         if (used.size() >= 5) break;
         Registration* const got = cache.acquire(at(first, below(page)), (pages - 1) * page + 1);
         ASSERT_NE(got, nullptr);
-        auto [when, is_new] = pinned_when.try_emplace(got->pinned->remote_key, mapped);
+        auto [when, is_new] = pinned_when.try_emplace(got->region->remote_key, mapped);
         for (std::size_t i = first; i < first + pages; ++i)
           ASSERT_EQ(when->second[i], mapped[i]) << "stale page " << i << ", seed " << seed;
         used.push_back({got, first, pages});
       }
       }
       for (const Seen& one : used)
-        ASSERT_TRUE(pins.live.contains(static_cast<Pins::Pin*>(one.registration->pinned.get())));
+        ASSERT_TRUE(pins.live.contains(static_cast<Pins::Pin*>(one.registration->region.get())));
     }
     for (const Seen& one : used)
       cache.release(*one.registration);

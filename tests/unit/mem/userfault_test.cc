@@ -3,7 +3,7 @@
 // through the cache and looks whether it still trusts what it holds.
 #include "mem/userfault.h"
 
-#include "stamped_pinner.h"
+#include "stamped_registrar.h"
 
 #include <gtest/gtest.h>
 
@@ -89,9 +89,9 @@ struct Watch : testing::Test {
     return registration != nullptr;
   }
 
-  StampedPinner pinner;
+  StampedRegistrar registrar;
   Userfault source;
-  RegistrationCache cache{pinner, &source, 1024, std::size_t{1} << 40};
+  RegistrationCache cache{registrar, &source, 1024, std::size_t{1} << 40};
 };
 
 TEST_F(Watch, what_happens_elsewhere_changes_nothing) {
@@ -140,9 +140,9 @@ TEST_F(Watch, the_same_address_used_again) {
   std::byte* memory = map(16);
   int again = 0;
   for (int i = 0; i < 100; ++i) {
-    const std::uint64_t born = pinner.now();
+    const std::uint64_t born = registrar.now();
     Registration* const registration = cache.acquire(memory, 16 * page);
-    EXPECT_GT(StampedPinner::time_of(*registration), born) << "stale after " << i;
+    EXPECT_GT(StampedRegistrar::time_of(*registration), born) << "stale after " << i;
     cache.release(*registration);
     munmap(memory, 16 * page);
     std::byte* const next = map(16, PROT_READ | PROT_WRITE, 0, memory);
@@ -368,9 +368,9 @@ TEST_F(Watch, an_exec_and_an_exit_wait_for_nobody) {
   EXPECT_TRUE(kept(memory, page));
   // With a source of its own, a reader and watched memory.
   EXPECT_EQ(in_child([] {
-              static StampedPinner its_pinner;
+              static StampedRegistrar its_registrar;
               static Userfault its_source;
-              static RegistrationCache its_cache(its_pinner, &its_source, 10, 1 << 30);
+              static RegistrationCache its_cache(its_registrar, &its_source, 10, 1 << 30);
               its_cache.release(*its_cache.acquire(map(16), 16 * page));
               return its_source.why_not().empty() ? 0 : 1;
             }),
@@ -386,10 +386,10 @@ TEST(Userfault, its_end_leaves_nothing_watched) {
   ASSERT_EQ(pipe(ends), 0);
   pid_t child = -1;
   {
-    StampedPinner pinner;
+    StampedRegistrar registrar;
     Userfault source;
     if (!source.why_not().empty()) GTEST_SKIP() << source.why_not();
-    RegistrationCache cache(pinner, &source, 10, 1 << 30);
+    RegistrationCache cache(registrar, &source, 10, 1 << 30);
     // The watch grows with the memory. Another thread (a sanitizer's) may take the place first.
     void* grown = MAP_FAILED;
     for (int tries = 0; grown == MAP_FAILED && tries < 100; ++tries) {
@@ -494,10 +494,10 @@ TEST(Userfault, is_forbidden) {
               const sock_fprog program = {filter.size(), filter.data()};
               if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 1;
               if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 2;
-              StampedPinner pinner;
+              StampedRegistrar registrar;
               Userfault source;
               if (source.why_not().find("seccomp") == std::string::npos) return 3;
-              RegistrationCache cache(pinner, &source, 10, 1 << 30);
+              RegistrationCache cache(registrar, &source, 10, 1 << 30);
               std::byte* const memory = map(2);
               Registration* const used = cache.acquire(memory, page);
               if (used == nullptr || cache.find(memory, page) != used) return 4;

@@ -4,7 +4,7 @@
 // the library. No registration may be older than the memory that it stands for.
 #include "mem/userfault.h"
 
-#include "stamped_pinner.h"
+#include "stamped_registrar.h"
 
 #include <gtest/gtest.h>
 
@@ -30,9 +30,9 @@ constexpr std::size_t pieces_of_a_thread = 4;
 const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
 struct Shared {
-  StampedPinner pinner;
+  StampedRegistrar registrar;
   Userfault source;
-  RegistrationCache cache{pinner, &source, 64, std::size_t{1} << 30};
+  RegistrationCache cache{registrar, &source, 64, std::size_t{1} << 30};
   std::mutex library;
 };
 
@@ -78,7 +78,7 @@ class Worker {
     default:
       return use(piece); // nothing has changed
     }
-    piece.born = shared_.pinner.now();
+    piece.born = shared_.registrar.now();
     use(piece);
   }
 
@@ -86,7 +86,7 @@ class Worker {
     const std::scoped_lock lock(shared_.library);
     Registration* const registration = shared_.cache.acquire(piece.memory, piece.pages * page);
     ASSERT_NE(registration, nullptr);
-    failed_ = failed_ || StampedPinner::time_of(*registration) < piece.born;
+    failed_ = failed_ || StampedRegistrar::time_of(*registration) < piece.born;
     shared_.cache.release(*registration);
   }
 

@@ -19,7 +19,7 @@ TEST(OfiMessages, ArriveOnceAndInOrderBothWays) {
     bool all = true;
     for (const auto& way : ways) {
       unsigned& n = sent[way];
-      while (n < count && world[way.first].send(way.second, message(n)) == Posted::done)
+      while (n < count && world[way.first].try_send(way.second, long_message(n)) == Posted::done)
         ++n;
       all = all && n == count && world[way.second].received[way.first].size() == count;
     }
@@ -28,7 +28,7 @@ TEST(OfiMessages, ArriveOnceAndInOrderBothWays) {
   ASSERT_TRUE(world.until(push));
   for (const auto& [from, to] : ways) {
     for (unsigned n = 0; n < count; ++n)
-      ASSERT_EQ(world[to].received[from][n], message(n)) << from << " to " << to << ", " << n;
+      ASSERT_EQ(world[to].received[from][n], long_message(n)) << from << " to " << to << ", " << n;
   }
   EXPECT_EQ(world[0].counter("ofi_strangers"), 0u);
   ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }));
@@ -36,7 +36,7 @@ TEST(OfiMessages, ArriveOnceAndInOrderBothWays) {
 
 TEST(OfiMessages, ToOneself) {
   World world(1);
-  ASSERT_EQ(world[0].send(0, "myself"), Posted::done);
+  ASSERT_EQ(world[0].try_send(0, "myself"), Posted::done);
   EXPECT_FALSE(world[0].transport->drain());
   ASSERT_TRUE(world.until([&] { return world[0].received[0].size() == 1; }));
   EXPECT_EQ(world[0].received[0][0], "myself");
@@ -50,14 +50,14 @@ TEST(OfiMessages, WaitForAReceiverThatComputes) {
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
   unsigned sent = 0;
   for (int round = 0; round < 20'000; ++round) {
-    if (world[0].send(1, message(sent)) == Posted::done) ++sent;
+    if (world[0].try_send(1, long_message(sent)) == Posted::done) ++sent;
     world[0].transport->poll(world[0]);
   }
   EXPECT_LE(sent, wire::window);
   EXPECT_GE(sent, wire::window / 2);
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1 + sent; }));
   for (unsigned n = 0; n < sent; ++n)
-    ASSERT_EQ(world[1].received[0][1 + n], message(n));
+    ASSERT_EQ(world[1].received[0][1 + n], long_message(n));
 }
 
 TEST(OfiMessages, APeerThatPublishesLateIsWaitedFor) {
@@ -118,7 +118,7 @@ TEST(OfiWaiting, ASleepEndsWithAMessageAndWithWake) {
 
   std::thread sender([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    while (world[1].send(0, "wake up") != Posted::done)
+    while (world[1].try_send(0, "wake up") != Posted::done)
       world[1].transport->poll(world[1]);
     while (!world[1].transport->drain())
       world[1].transport->poll(world[1]);
@@ -149,7 +149,7 @@ TEST(OfiWaiting, ASleeperElsewhereIsWoken) {
     world[0].transport->arm();
   }
   EXPECT_EQ(sleeper.woken, 0);
-  while (world[1].send(0, "again") != Posted::done)
+  while (world[1].try_send(0, "again") != Posted::done)
     world[1].transport->poll(world[1]);
   for (int i = 0; i < 5000 && sleeper.woken == 0; ++i) {
     world[1].transport->poll(world[1]);
@@ -170,9 +170,8 @@ TEST(OfiFailure, AnEndedProcessIsToldToWhoWaits) {
     return world[0].states[1] == engine::PeerState::failed;
   }));
   EXPECT_EQ(world[0].received[1].size(), 1u) << "what it had sent before is delivered";
-  EXPECT_EQ(world[0].send(1, "three"), Posted::busy) << "not connected any more";
+  EXPECT_EQ(world[0].try_send(1, "three"), Posted::busy) << "not connected any more";
   EXPECT_EQ(world[0].transport->send(world[0].link(1), "x", 1, nullptr, 0), Posted::done);
-  EXPECT_TRUE(world[0].failures.empty());
   EXPECT_TRUE(world[0].transport->drain());
 }
 
@@ -194,7 +193,6 @@ TEST(OfiFailure, OperationsUnderWayEnd) {
     world[0].transport->arm();
     return world[0].completed.size() == posted;
   }));
-  EXPECT_TRUE(world[0].failures.empty());
 }
 
 TEST(OfiFailure, AbandonEndsAll) {
@@ -263,8 +261,8 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
   };
   std::vector<std::uint64_t> data(words.size(), 7);
   for (int i = 0; i < 10; ++i)
-    ASSERT_TRUE(
-        alone([&] { return a.send(1, message(static_cast<unsigned>(i))) == Posted::done; }));
+    ASSERT_TRUE(alone(
+        [&] { return a.try_send(1, long_message(static_cast<unsigned>(i))) == Posted::done; }));
   ASSERT_NE(a.transport->put(a.link(1), data.data(), memory, data.size() * 8, 1), Posted::busy);
   ASSERT_TRUE(alone([&] { return a.transport->flush(a.link(1), 2) != Posted::busy; }));
   ASSERT_TRUE(alone([&] { return a.completed.contains(2) && a.completed.contains(1); }));
@@ -280,7 +278,7 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
   EXPECT_EQ(world[1].received[0].size(), 1u) << "nothing is delivered but by poll()";
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 11; }));
   for (unsigned i = 0; i < 10; ++i)
-    EXPECT_EQ(world[1].received[0][1 + i], message(i));
+    EXPECT_EQ(world[1].received[0][1 + i], long_message(i));
 }
 
 // ... and one that sleeps is not left asleep by the thread that was faster.
@@ -292,7 +290,7 @@ TEST(OfiAttended, NoWakeUpIsLost) {
   std::thread sender([&] {
     for (unsigned i = 0; i < 200; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(200 + i * 37 % 3000));
-      while (world[1].send(0, message(i)) != Posted::done)
+      while (world[1].try_send(0, long_message(i)) != Posted::done)
         world[1].transport->poll(world[1]);
       while (!world[1].transport->drain())
         world[1].transport->poll(world[1]);

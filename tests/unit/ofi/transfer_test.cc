@@ -80,7 +80,7 @@ TEST_F(OfiTransfer, AMessageFindsThePutBeforeIt) {
       posted = a.transport->put(a.link(1), source.data(), memory, bytes, n);
       return posted != Posted::busy;
     }));
-    ASSERT_TRUE(world.until([&] { return a.send(1, "look") == Posted::done; }));
+    ASSERT_TRUE(world.until([&] { return a.try_send(1, "look") == Posted::done; }));
     ASSERT_TRUE(world.until([&] { return seen == n && a.completed.contains(n); }));
   }
 }
@@ -99,12 +99,12 @@ TEST_F(OfiTransfer, ANotificationComesWithItsPutAndInOrderWithMessages) {
   for (n = 1; n <= 20; ++n) {
     order.clear();
     const auto source = pattern(bytes, n);
-    ASSERT_TRUE(world.until([&] { return a.send(1, "before") == Posted::done; }));
+    ASSERT_TRUE(world.until([&] { return a.try_send(1, "before") == Posted::done; }));
     run(n, [&](std::uint64_t c) {
       return a.transport->put_notified(a.link(1), source.data(), memory, bytes, c, 0xabcde00 + n,
                                        false);
     });
-    ASSERT_TRUE(world.until([&] { return a.send(1, "after") == Posted::done; }));
+    ASSERT_TRUE(world.until([&] { return a.try_send(1, "after") == Posted::done; }));
     ASSERT_TRUE(world.until([&] { return order.size() == 3; }));
     EXPECT_EQ(order, (std::vector<std::string>{"before", "put", "after"}));
     EXPECT_EQ(b.notifications.back().notification, 0xabcde00 + n);
@@ -127,6 +127,24 @@ TEST_F(OfiTransfer, RegisteredForTransfersUntilReleased) {
     return a.transport->get(a.link(1), source.data(), again, source.size(), c);
   });
   b.transport->release_cached(again);
+}
+
+// A process registers several things at a time, and each is released by its own key.
+TEST_F(OfiTransfer, SeveralRegisteredAtATime) {
+  std::vector<std::vector<unsigned char>> there(5, std::vector<unsigned char>(50'000));
+  std::vector<RemoteMemory> memory;
+  memory.reserve(there.size());
+  for (auto& each : there)
+    memory.push_back(b.transport->register_cached(each.data(), each.size()));
+  for (std::uint64_t i = 0; i < there.size(); ++i) {
+    auto source = pattern(50'000, static_cast<unsigned>(i) + 20);
+    run(2 * i + 1, [&](std::uint64_t c) {
+      return a.transport->put(a.link(1), source.data(), memory[i], source.size(), c);
+    });
+    flush(2 * i + 2);
+    EXPECT_EQ(there[i], source);
+    b.transport->release_cached(memory[i]);
+  }
 }
 
 TEST_F(OfiTransfer, MemoryOfTheHeap) {

@@ -7,7 +7,7 @@
 namespace macadam::test {
 namespace {
 
-constexpr double period = model::pool_period;
+constexpr double period = BufferPool::period;
 
 class Pool : public testing::Test {
  protected:
@@ -42,7 +42,7 @@ TEST_F(Pool, gives_back_what_was_not_wanted_for_two_periods) {
   EXPECT_EQ(buffers(), most); // ... in the one before
   EXPECT_TRUE(pool.falling());
   pool.trim(3.0 * period);
-  EXPECT_LE(buffers(), 10 + model::pool_arena + model::spare_buffers);
+  EXPECT_LE(buffers(), 10 + BufferPool::smallest_arena + BufferPool::spare);
   EXPECT_GE(buffers(), 10u);
   pool.trim(4.0 * period);
   EXPECT_FALSE(pool.grown());
@@ -65,17 +65,17 @@ TEST_F(Pool, keeps_what_is_reserved_for_good) {
   take(10);
   pool.reserve(200);
   const std::size_t reserved = buffers();
-  EXPECT_GE(reserved, 210 + model::spare_buffers);
+  EXPECT_GE(reserved, 210 + BufferPool::spare);
   take(600);
   EXPECT_GE(buffers(), 610u);
   give(610);
   for (int round = 1; round < 10; ++round) {
     pool.trim(round * period);
-    ASSERT_GE(buffers(), 210 + model::spare_buffers) << round;
+    ASSERT_GE(buffers(), 210 + BufferPool::spare) << round;
   }
-  EXPECT_LE(buffers(), reserved + model::pool_arena);
+  EXPECT_LE(buffers(), reserved + BufferPool::smallest_arena);
   take(210); // registers nothing
-  EXPECT_LE(buffers(), reserved + model::pool_arena);
+  EXPECT_LE(buffers(), reserved + BufferPool::smallest_arena);
 }
 
 // A process that waits wakes each period as long as the pool falls.
@@ -123,7 +123,7 @@ TEST_F(Pool, empties_arenas_by_exchange) {
     buffer = pool.exchange(buffer);
   EXPECT_EQ(pool.taken(), left.size());
   pool.trim(4 * period);
-  EXPECT_LE(buffers(), 2 * model::pool_arena + model::spare_buffers);
+  EXPECT_LE(buffers(), 2 * BufferPool::smallest_arena + BufferPool::spare);
   EXPECT_FALSE(pool.retiring());
   pool.give(left);
   EXPECT_EQ(pool.taken(), 0u);
@@ -169,7 +169,8 @@ TEST(Shared, what_a_burst_needed_is_given_back) {
     ASSERT_TRUE(world.until([&] { return little.push() && little.arrived(); }));
     little.check();
   }
-  EXPECT_LE(held(), usual + 2 * model::pool_arena * (model::buffer_bytes(1024) + sizeof(Buffer)));
+  EXPECT_LE(held(),
+            usual + 2 * BufferPool::smallest_arena * (model::buffer_bytes(1024) + sizeof(Buffer)));
 }
 
 } // namespace

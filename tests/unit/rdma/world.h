@@ -2,8 +2,7 @@
 #pragma once
 
 #include "../support/null_transport.h"
-#include "base/error.h"
-#include "boot/processes.h"
+#include "../support/process.h"
 #include "net/rdma/transport.h"
 #include "sim/device.h"
 #include "sim/fiber.h"
@@ -13,10 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -42,14 +38,17 @@ inline Settings small_settings(ReceiveMode mode = ReceiveMode::shared) {
   return settings;
 }
 
-// The processes of a job: each a transport on a simulated device, with a sink that writes down what
-// it is told. All run in this thread; nobody polls but the test.
+// The processes of a job: each a transport on a simulated device. All run in this thread; nobody
+// polls but the test.
 class World {
  public:
-  struct Process final : boot::Job, Sink {
+  struct Process final : test::Process<Process, RdmaTransport, wire::Endpoint> {
     Process(World& of, Rank own, const Settings& its_settings)
-        : world(of), self(own), settings(its_settings), processor(of.scheduler),
-          device(of.fabric, processor) {}
+        : test::Process<Process, RdmaTransport, wire::Endpoint>(of.processes, own, its_settings),
+          world(of), processor(of.scheduler), device(of.fabric, processor) {}
+    Process(const Process&) = delete;
+    Process& operator=(const Process&) = delete;
+    ~Process() { transport.reset(); } // before the device
 
     void start() {
       engine::Transport* const beside = node_ranks != 0 ? &nearer : nullptr;
@@ -60,100 +59,24 @@ class World {
       transport = std::make_unique<RdmaTransport>(its, *processes, settings, invalidation, sleeper);
       endpoint = transport->endpoint();
     }
-    // As the engine: it asks for a link once, and uses it when it is connected.
-    engine::Link& link(Rank peer) {
-      engine::Link*& known = links[peer];
-      if (known == nullptr) {
-        engine::PeerState state = engine::PeerState::failed;
-        known = &transport->connect(peer, state);
-        states[peer] = state;
-      }
-      return *known;
-    }
-    bool up(Rank peer) {
-      link(peer);
-      return states[peer] == engine::PeerState::connected;
-    }
-    Posted try_send(Rank peer, const std::string& text) {
-      if (!up(peer)) return Posted::busy;
-      return transport->send(link(peer), text.data(), text.size(), nullptr, 0);
-    }
     // Polls once; a little time goes by, in which the progress thread may run.
     bool step() {
       const bool moved = transport->poll(*this);
       device.compute(sim::microsecond);
       return moved;
     }
-    std::uint64_t counter(const std::string& name) const {
-      base::CounterList list;
-      transport->list_counters(list);
-      for (const base::Counter& counter : list.rows()) {
-        if (counter.name == name) return *counter.value;
-      }
-      ADD_FAILURE() << "no counter " << name;
-      return 0;
-    }
-
-    // boot::Job
-    [[nodiscard]] int rank() const override { return static_cast<int>(self); }
-    [[nodiscard]] int size() const override { return static_cast<int>(world.processes.size()); }
-    [[nodiscard]] boot::Secret secret() const override { return its_secret; }
     [[nodiscard]] int cores() const override { return cores_are_few ? size() - 1 : size(); }
     [[nodiscard]] bool is_local(int peer) const override {
       return node_ranks != 0 && peer / node_ranks == rank() / node_ranks;
     }
-    void publish(std::span<const std::byte>) override {}
-    [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int peer) const override {
-      const Process& its = *world.processes[static_cast<std::size_t>(peer)];
-      if (!its.endpoint || unknown == its.self) return std::nullopt;
-      return std::as_bytes(std::span(&*its.endpoint, 1));
-    }
-    // Sink
-    void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override {
-      received[source].emplace_back(reinterpret_cast<const char*>(message), bytes);
-      if (on_receive) on_receive(source);
-    }
-    void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override {
-      notifications.push_back({source, notification, bytes});
-    }
-    void on_complete(std::uint64_t cookie, bool ok) noexcept override {
-      completed[cookie] = ok;
-      if (!ok && on_failed_operation) on_failed_operation();
-    }
-    void on_peer(Rank peer, engine::PeerState state) noexcept override {
-      EXPECT_NE(states[peer], engine::PeerState::failed) << "told again of rank " << peer;
-      states[peer] = state;
-      ++changes[peer];
-    }
-    void on_failure(base::Error&& why) noexcept override { ADD_FAILURE() << why.text; }
 
     World& world;
-    const Rank self;
-    Settings settings;
     sim::Processor processor;
     sim::SimulatedDevice device;
     mem::InvalidationSource* invalidation = nullptr;
-    std::optional<wire::Endpoint> endpoint; // published
     int node_ranks = 0;   // that share a node, on which another network serves them
     NullTransport nearer; // ... this one
-    std::optional<boot::Processes> processes;
     bool cores_are_few = false;
-    std::optional<Rank> unknown; // whose endpoint has not come yet
-    boot::Secret its_secret = {1, 2, 3};
-    std::unique_ptr<RdmaTransport> transport;
-    std::map<Rank, std::vector<std::string>> received;
-    std::map<Rank, engine::Link*> links;
-    std::map<Rank, engine::PeerState> states;
-    std::map<Rank, int> changes;
-    std::map<std::uint64_t, bool> completed;
-    struct Notification {
-      Rank source;
-      std::uint32_t notification;
-      std::size_t bytes;
-    };
-    std::vector<Notification> notifications;
-    std::function<void(Rank)> on_receive;
-    std::function<void()> on_failed_operation;
   };
 
   explicit World(Rank size, const Settings& settings = small_settings(), const Model& model = {},
@@ -192,13 +115,6 @@ class World {
   sim::Fabric fabric;
   std::vector<std::unique_ptr<Process>> processes;
 };
-
-// Text of the n-th message of a stream, of a length that follows from n.
-inline std::string message(unsigned n, std::size_t longest = 1000) {
-  std::string text = std::to_string(n) + ":";
-  text.resize(text.size() + n * 37 % longest, static_cast<char>('a' + n % 26));
-  return text;
-}
 
 // `count` messages from one process to another, begun and not waited for.
 class Stream {

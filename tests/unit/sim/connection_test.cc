@@ -9,7 +9,7 @@ SendWork remote(Pair& pair, Operation operation, std::uint64_t id, std::span<con
                 std::size_t offset) {
   SendWork result = work(operation, id, from);
   result.remote_address = pair.b.address(offset);
-  result.remote_key = pair.b.region->remote_key;
+  result.remote_key = static_cast<std::uint32_t>(pair.b.region->remote_key);
   return result;
 }
 

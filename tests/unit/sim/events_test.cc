@@ -190,7 +190,7 @@ TEST(Yield, ends_as_soon_as_a_write_has_come) {
   const std::array from{pair.a.at(0, 8)};
   SendWork write = work(Operation::write, 1, from);
   write.remote_address = pair.b.address(0);
-  write.remote_key = pair.b.region->remote_key;
+  write.remote_key = static_cast<std::uint32_t>(pair.b.region->remote_key);
   pair.post(write);
   const sim::Time before = pair.b.processor.now();
   pair.b.device.yield();

@@ -139,7 +139,7 @@ TEST(SplitWrites, show_the_last_byte_last_only_where_the_device_orders_bytes) {
       const std::array from{pair.a.at(0, 100)};
       SendWork write = work(Operation::write, 1, from);
       write.remote_address = pair.b.address(0);
-      write.remote_key = pair.b.region->remote_key;
+      write.remote_key = static_cast<std::uint32_t>(pair.b.region->remote_key);
       pair.post(write);
       while (pair.b.memory[0] != std::byte{'x'} || pair.b.memory[99] != std::byte{'x'}) {
         ASSERT_TRUE(pair.scheduler.step());
@@ -180,7 +180,7 @@ TEST(LateWrites, are_passed_by_what_the_device_does_not_order) {
       if (round % 2 == 0) std::swap(works[1], works[3]); // else it would find them placed
       for (SendWork& each : works) {
         each.remote_address = pair.b.address(each.id == 2 ? 10 : 0);
-        each.remote_key = pair.b.region->remote_key;
+        each.remote_key = static_cast<std::uint32_t>(pair.b.region->remote_key);
       }
       EXPECT_TRUE(pair.post_receive(9, {}));
       for (const SendWork& each : works)

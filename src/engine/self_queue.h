@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace macadam::net::rdma {
+namespace macadam::engine {
 
 // What a process sends to itself, for networks that connect to others only: messages, and the
 // notifications of puts whose data are in place. What cannot be kept throws, and leaves nothing.
@@ -31,7 +31,7 @@ class SelfQueue {
   }
 
   // Only what is there now: an answer to oneself waits for the next poll.
-  bool deliver(engine::Rank self, engine::Sink& sink) {
+  bool deliver(Rank self, Sink& sink) {
     for (std::size_t count = items_.size(); count > 0; --count) {
       const Item item = std::move(items_.front());
       items_.pop_front();
@@ -52,4 +52,4 @@ class SelfQueue {
   std::deque<Item> items_;
 };
 
-} // namespace macadam::net::rdma
+} // namespace macadam::engine

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "net/rdma/heap.h"
+#include "mem/heap.h"
 
 #include "base/error.h"
-#include "net/rdma/model.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,13 +9,13 @@
 #include <iterator>
 #include <new>
 
-namespace macadam::net::rdma {
+namespace macadam::mem {
 
 void* Heap::allocate(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
   const auto size_class = static_cast<unsigned>(std::countr_zero(size / smallest));
   if (size_class >= classes) {
-    Arena* const own = grow(model::round_up(bytes, model::page), classes);
+    Arena* const own = grow(round_up(bytes, page), classes);
     return own == nullptr ? nullptr : own->memory.get();
   }
   if (free_[size_class] == nullptr) {
@@ -49,11 +48,10 @@ const MemoryRegion* Heap::find(const void* memory) const {
 
 Heap::Arena* Heap::grow(std::size_t bytes, unsigned size_class) {
   if (bytes_ + bytes > limit) {
-    refusal_ =
-        fmt::format("RDMA: {} has registered {} bytes of it, and {} more would exceed the {} "
-                    "that a rank may have; free some (MPI_Free_mem, MPI_Win_free), or give "
-                    "MPI_Win_create memory of your own",
-                    device_.name(), bytes_, bytes, limit);
+    refusal_ = fmt::format("{} has registered {} bytes of it, and {} more would exceed the {} "
+                           "that a rank may have; free some (MPI_Free_mem, MPI_Win_free), or give "
+                           "MPI_Win_create memory of your own",
+                           device_.name(), bytes_, bytes, limit);
     return nullptr;
   }
   Arena arena;
@@ -79,4 +77,4 @@ std::map<std::uintptr_t, Heap::Arena>::const_iterator Heap::arena_of(const void*
   return address < arena->first + arena->second.bytes ? arena : arenas_.end();
 }
 
-} // namespace macadam::net::rdma
+} // namespace macadam::mem

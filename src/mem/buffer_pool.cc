@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "net/rdma/buffer_pool.h"
+#include "mem/buffer_pool.h"
 
 #include "base/error.h"
-#include "net/rdma/model.h"
 
 #include <algorithm>
-#include <sys/mman.h>
+#include <new>
+#include <utility>
 
-namespace macadam::net::rdma {
-
-void FreePages::operator()(std::byte* memory) const {
-  munmap(memory, bytes);
-}
-
-PageMemory allocate_pages(std::size_t bytes, const char* purpose) {
-  const std::size_t whole = model::round_up(bytes, model::page);
-  void* const memory =
-      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    base::fail(MPI_ERR_NO_MEM,
-               "RDMA: the system has no {} bytes for {}; give the process more memory, or lower "
-               "MACADAM_RDMA_BUFFERS, MACADAM_RDMA_EAGER or MACADAM_RDMA_WINDOW",
-               whole, purpose);
-  }
-  return {static_cast<std::byte*>(memory), FreePages{whole}};
-}
+namespace macadam::mem {
 
 Buffer* BufferPool::take() {
   const std::scoped_lock guard(lock_);
@@ -35,9 +18,9 @@ std::size_t BufferPool::take(std::span<Buffer*> buffers, std::size_t registering
   const std::scoped_lock guard(lock_);
   std::size_t got = 0;
   for (; got < buffers.size(); ++got) {
-    if (registering == 0 && made_ - taken_ <= model::spare_buffers) break;
+    if (registering == 0 && made_ - taken_ <= spare) break;
     const std::size_t wanted = std::max(buffers.size() - got, registering);
-    buffers[got] = take_locked(wanted, model::spare_buffers);
+    buffers[got] = take_locked(wanted, spare);
     if (buffers[got] == nullptr) break;
   }
   return got;
@@ -45,12 +28,10 @@ std::size_t BufferPool::take(std::span<Buffer*> buffers, std::size_t registering
 
 void BufferPool::reserve(std::size_t count) {
   const std::scoped_lock guard(lock_);
-  const std::size_t wanted =
-      std::min(count, limit_ - std::min(taken_, limit_)) + model::spare_buffers;
-  while (made_ - taken_ < wanted &&
-         grow(std::min(wanted - (made_ - taken_), model::reserve_arena))) {
+  const std::size_t wanted = std::min(count, limit_ - std::min(taken_, limit_)) + spare;
+  while (made_ - taken_ < wanted && grow(std::min(wanted - (made_ - taken_), reserve_arena))) {
   }
-  reserved_ = std::max(reserved_, std::min(taken_ + wanted, made_) - model::spare_buffers);
+  reserved_ = std::max(reserved_, std::min(taken_ + wanted, made_) - spare);
   const bool grown = has_surplus();
   grown_.store(grown, std::memory_order_relaxed);
   falling_.store(grown, std::memory_order_relaxed);
@@ -143,8 +124,7 @@ bool BufferPool::grow(std::size_t wanted) {
 
 void BufferPool::add_arena(std::size_t wanted) {
   const std::size_t count =
-      std::min(model::round_up(wanted, model::pool_arena), model::largest_arena) +
-      (made_ == 0 ? model::spare_buffers : 0);
+      std::min(round_up(wanted, smallest_arena), largest_arena) + (made_ == 0 ? spare : 0);
   const std::size_t bytes = count * buffer_bytes_;
   auto arena = std::make_unique<Arena>();
   arena->memory = allocate_pages(bytes, "message buffers");
@@ -164,14 +144,14 @@ void BufferPool::add_arena(std::size_t wanted) {
     falling_.store(true, std::memory_order_relaxed);
   }
   made_ += count;
-  pinned_ += model::round_up(bytes, model::page);
+  pinned_ += round_up(bytes, page);
 }
 
 void BufferPool::trim_grown(double now) {
   std::vector<std::unique_ptr<Arena>> gone; // given back without the lock
   const std::scoped_lock guard(lock_);
-  if (now - period_began_ < model::pool_period) return;
-  const auto wanted = [&] { return std::max({peak_, last_peak_, reserved_, model::pool_arena}); };
+  if (now - period_began_ < period) return;
+  const auto wanted = [&] { return std::max({peak_, last_peak_, reserved_, smallest_arena}); };
   const std::size_t kept = wanted();
   last_peak_ = peak_;
   peak_ = taken_;
@@ -204,7 +184,7 @@ std::vector<std::unique_ptr<BufferArena>> BufferPool::retire(std::size_t surplus
       free_.push_back(*arena);
     } else {
       made_ -= arena->size;
-      pinned_ -= model::round_up(arena->size * buffer_bytes_, model::page);
+      pinned_ -= round_up(arena->size * buffer_bytes_, page);
       gone.push_back(std::move(arena));
     }
   }
@@ -214,4 +194,4 @@ std::vector<std::unique_ptr<BufferArena>> BufferPool::retire(std::size_t surplus
   return gone;
 }
 
-} // namespace macadam::net::rdma
+} // namespace macadam::mem

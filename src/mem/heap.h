@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "net/rdma/buffer_pool.h"
-#include "net/rdma/device.h"
+#include "mem/pages.h"
+#include "mem/registrar.h"
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace macadam::net::rdma {
+namespace macadam::mem {
 
 // Memory registered once for peers to reach: the copies of HYBRID, and what MPI_Alloc_mem gives.
 // Blocks in powers of two, kept for reuse; long ones go back to the system. Not thread safe.
@@ -55,4 +55,4 @@ class Heap {
   std::string refusal_;
 };
 
-} // namespace macadam::net::rdma
+} // namespace macadam::mem

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/list.h"
-#include "net/rdma/device.h"
-#include "net/rdma/model.h"
+#include "mem/pages.h"
+#include "mem/registrar.h"
 
 #include <atomic>
 #include <cstddef>
@@ -13,17 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace macadam::net::rdma {
-
-// The system's pages themselves: an allocator would add a page to each block, and keep freed ones.
-struct FreePages {
-  std::size_t bytes = 0;
-  void operator()(std::byte* memory) const;
-};
-using PageMemory = std::unique_ptr<std::byte[], FreePages>;
-
-// Whole pages from the system, not touched. Throws MPI_ERR_NO_MEM, naming `purpose`.
-PageMemory allocate_pages(std::size_t bytes, const char* purpose);
+namespace macadam::mem {
 
 struct BufferArena;
 
@@ -48,12 +38,22 @@ struct BufferArena : base::ListNode<> {
 
 // Buffers of one size for sends and receives (Sur et al., section 2.2, "Buffer Pool"). Registered
 // in arenas as they are first wanted. What nobody has wanted for one or two of
-// model::pool_period is given back, by trim(): an arena once none of its buffers is taken, and
+// `period` is given back, by trim(): an arena once none of its buffers is taken, and
 // the emptiest arenas are emptied for that. So a burst that comes again within the period finds its
 // buffers registered. Any thread: the progress thread takes receives from it while the application
 // sends.
 class BufferPool {
  public:
+  static constexpr std::size_t smallest_arena = 32; // buffers registered together at least
+  // ... at most; where others wait for them (registering) always so many.
+  static constexpr std::size_t largest_arena = 128;
+  // Of reserve(): in smaller blocks, so that the pool can shrink to what it was in whole arenas.
+  static constexpr std::size_t reserve_arena = 64;
+  static constexpr std::size_t spare = 2; // beyond the first arena, never for receives
+  // Seconds: buffers that were not wanted in one such period, and in the one before, are given
+  // back.
+  static constexpr double period = 1;
+
   // Made of `buffer_bytes`-long buffers, at most `limit` of them.
   BufferPool(Registrar& device, std::size_t buffer_bytes, std::size_t limit)
       : device_(device), buffer_bytes_(buffer_bytes), limit_(limit) {}
@@ -91,11 +91,6 @@ class BufferPool {
   void resize_limit(std::ptrdiff_t by);
 
   [[nodiscard]] std::size_t buffer_bytes() const { return buffer_bytes_; }
-  // Where a message may land in a buffer: behind model::receive_headroom bytes.
-  [[nodiscard]] Segment receive_segment(const Buffer& buffer) const {
-    return {buffer.memory + model::receive_headroom,
-            static_cast<std::uint32_t>(buffer_bytes_ - model::receive_headroom), buffer.local_key};
-  }
   [[nodiscard]] std::size_t bytes() const;                 // registered
   [[nodiscard]] std::size_t made() const { return made_; } // buffers; for tests
   [[nodiscard]] std::size_t taken() const;
@@ -111,7 +106,7 @@ class BufferPool {
   void add_arena(std::size_t wanted);
   // Some arena may at some time be given back.
   [[nodiscard]] bool has_surplus() const {
-    return arenas_.size() > 1 && made_ >= reserved_ + model::pool_arena;
+    return arenas_.size() > 1 && made_ >= reserved_ + smallest_arena;
   }
   void trim_grown(double now);
   std::vector<std::unique_ptr<Arena>> retire(std::size_t surplus);
@@ -137,4 +132,4 @@ class BufferPool {
   std::atomic<bool> retiring_ = false;
 };
 
-} // namespace macadam::net::rdma
+} // namespace macadam::mem
