@@ -33,9 +33,9 @@ constexpr std::chrono::milliseconds nap{2}; // before it is asked again
 
 // The memory of the job, for events. They come in a thread of libpmix.
 std::atomic<const JobMemory*> watched{nullptr};
-// The end of this process is no failure. libpmix does not start again once it has ended, so it ends
-// with the process.
-std::atomic<bool> may_end{true};
+// The end of this process is no failure: it is not in MPI, and is not about to be. libpmix does not
+// start again once it has ended, so it ends with the process.
+std::atomic<bool> may_end{false};
 
 [[noreturn]] void fail(const char* what, pmix_status_t status) {
   base::fail(MPI_ERR_OTHER,
@@ -234,6 +234,7 @@ JobMemory Client::make_memory() {
   JobMemory memory = leader == rank_ ? create_memory() : receive_memory(leader);
   memory.row(rank_).app =
       static_cast<std::int32_t>(find_number(job, name_->proc.rank, PMIX_APPNUM).value_or(0));
+  leave();
   return memory;
 }
 
@@ -242,11 +243,12 @@ JobMemory Client::create_memory() {
   const std::uint32_t size = number(job, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
   std::vector<Node> nodes;
   std::vector<std::uint32_t> machines;
-  std::map<std::uint32_t, std::uint32_t> known; // the server's numbers of machines
+  // By their names: not every server numbers the machines (Slurm does not number other ranks').
+  std::map<std::string, std::uint32_t> known;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     const auto [node, is_new] =
-        known.emplace(number(job, rank, PMIX_NODEID), static_cast<std::uint32_t>(nodes.size()));
-    if (is_new) nodes.push_back({text(job, rank, PMIX_HOSTNAME), 0});
+        known.emplace(text(job, rank, PMIX_HOSTNAME), static_cast<std::uint32_t>(nodes.size()));
+    if (is_new) nodes.push_back({node->first, 0});
     ++nodes[node->second].ranks;
     machines.push_back(node->second);
   }
