@@ -103,7 +103,7 @@ def main():
         start_daemons(node)
         if node == 0:
             wait_for(lambda: is_ready(nodes), "Slurm and ssh")
-            command = subprocess.Popen(words)
+            command = subprocess.Popen(words, env={**os.environ, "CLUSTER_NODES": str(nodes)})
     except (OSError, subprocess.SubprocessError) as error:
         print(f"cluster: {error}", file=sys.stderr)
         show_logs()
