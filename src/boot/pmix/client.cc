@@ -3,9 +3,8 @@
 
 #include "base/error.h"
 #include "boot/control.h"
-#include "boot/machine.h"
+#include "boot/memory_server.h"
 #include "boot/pmix/library.h"
-#include "boot/pmix/memory_server.h"
 
 #include <fmt/format.h>
 
@@ -175,13 +174,6 @@ void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix
   if (answer != nullptr) answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
 }
 
-// Hardware threads that the ranks of this machine may use together. A launcher may have bound each
-// rank to a few; then the others have as many.
-std::uint32_t cores_of_all(std::uint32_t ranks) {
-  const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return std::min(static_cast<std::uint32_t>(std::max(1L, online)), ranks * usable_cores());
-}
-
 } // namespace
 
 struct Client::Name {
@@ -252,13 +244,10 @@ JobMemory Client::create_memory() {
     ++nodes[node->second].ranks;
     machines.push_back(node->second);
   }
-  const std::uint32_t own = machines.at(static_cast<std::size_t>(rank_));
-  nodes[own].host = host_name();
-  JobMemory memory = JobMemory::create(nodes, own, cores_of_all(nodes[own].ranks), {}, machines);
+  JobMemory memory =
+      create_for_machine(std::move(nodes), machines, rank_,
+                         find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0));
   JobHeader& header = memory.header();
-  header.launcher = 0; // no mpiexec
-  header.universe = static_cast<std::int32_t>(
-      std::max(size, find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0)));
   if (rank_ == 0) { // before anybody waits for more of it
     put(PMIX_GLOBAL, secret_key, std::as_bytes(std::span(header.secret)));
   } else {
@@ -266,8 +255,8 @@ JobMemory Client::create_memory() {
     if (secret.size() != header.secret.size()) fail(secret_key, PMIX_ERR_NOT_FOUND);
     std::memcpy(header.secret.data(), secret.data(), secret.size());
   }
-  if (nodes[own].ranks > 1) {
-    server_ = std::make_unique<MemoryServer>(memory, nodes[own].ranks - 1);
+  if (const std::uint32_t others = memory.own_node().ranks - 1; others > 0) {
+    server_ = std::make_unique<MemoryServer>(memory, others);
     put(PMIX_LOCAL, memory_key, std::as_bytes(std::span(server_->name())));
   }
   commit();
@@ -279,7 +268,7 @@ JobMemory Client::receive_memory(int leader) {
   return fetch_memory(name);
 }
 
-void Client::publish(std::span<const std::byte> address) const {
+void Client::publish(std::span<const std::byte> address) {
   put(PMIX_GLOBAL, address_key, address);
   commit();
 }
@@ -308,7 +297,7 @@ void Client::begin_fence() {
     fence_.store(Fence::over);
 }
 
-void Client::abort(int code, const std::string& text) const {
+void Client::abort(int code, const std::string& text) {
   library().abort(code, text.c_str(), nullptr, 0);
 }
 
