@@ -27,10 +27,12 @@ class LauncherClient {
   // The memory of this machine's ranks. Waits for the first of them. Throws MPI_ERR_OTHER.
   virtual JobMemory make_memory() = 0;
 
-  // From here on the end of this process is a failure, until leave(). The ends of other ranks are
-  // noted in the memory, which outlives the client, where the launcher tells of them.
+  // From here on the end of this process is a failure, until leave(). The ends of other ranks here
+  // are noted in the memory, which outlives the client.
   virtual void enter(const JobMemory& memory) = 0;
   virtual void leave() = 0;
+  // Notes those that have ended, if the launcher does not tell of them. Any thread.
+  virtual void look_for_ended(const JobMemory&) {}
 
   virtual void publish(std::span<const std::byte> address) = 0;
   // Asks for the address of a rank of another machine, unless that was done. When it comes it is
@@ -52,5 +54,8 @@ std::unique_ptr<LauncherClient> connect_with_launcher();
 // does not say.
 JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
                              int rank, std::uint32_t universe);
+
+// A rank of this machine has ended before its time.
+void note_end(const JobMemory& memory, int rank);
 
 } // namespace macadam::boot

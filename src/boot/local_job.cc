@@ -244,6 +244,11 @@ void LocalJob::want(int rank) const {
   if ((word.fetch_or(bit, std::memory_order_release) & bit) == 0) tell_launcher();
 }
 
+unsigned LocalJob::failures() const {
+  if (client_) client_->look_for_ended(memory_);
+  return memory_.header().failed.load(std::memory_order_acquire);
+}
+
 void LocalJob::give_up() {
   own_row().given_up.store(generation_ + 1);
   memory_.header().failed.fetch_add(1, std::memory_order_release);

@@ -81,9 +81,7 @@ class LocalJob final : public LaunchedJob {
 
   // As far as mpiexec has seen, and the rank has said itself.
   [[nodiscard]] Life life(int rank) const override { return memory_.life(rank, generation_); }
-  [[nodiscard]] unsigned failures() const override {
-    return memory_.header().failed.load(std::memory_order_acquire);
-  }
+  [[nodiscard]] unsigned failures() const override;
   void give_up() override;
 
   void barrier(const std::function<void()>& idle) override;

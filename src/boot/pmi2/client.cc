@@ -11,11 +11,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -35,8 +38,10 @@ std::string host_key(std::uint32_t machine) {
 // Of the environment.
 constexpr const char* variables[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"};
 
-// The connection of a process whose end is no failure: it is closed in good order at its end.
-std::atomic<int> finalizes_at_end{-1};
+constexpr std::chrono::milliseconds pause{100}; // between two looks for processes that have ended
+
+// The end of this process is no failure: it is not in MPI, and is not about to be.
+std::atomic<bool> may_end{false};
 
 int number_of(const char* text) {
   int number = -1;
@@ -71,19 +76,37 @@ bool read_bytes(std::string_view text, std::span<std::byte> bytes) {
   _exit(1);
 }
 
+// At the exit of a rank.
+void say_goodbye(int fd, int rank) {
+  Connection connection(fd);
+  try {
+    if (may_end.load()) {
+      connection.ask("finalize", {});
+      return;
+    }
+    const std::string text = fmt::format("rank {} has ended without MPI_Finalize", rank);
+    fmt::print(stderr, "macadam: {}\n", text);
+    connection.send("abort", {{"isworld", "TRUE"}, {"msg", text}});
+  } catch (const base::Error&) { // the launcher has ended before
+  }
+}
+
 } // namespace
 
 bool is_started_by_server() {
   const int fd = number_of(std::getenv("PMI_FD"));
-  return fd >= 0 && fcntl(fd, F_GETFD) >= 0 && std::getenv("PMI_RANK") != nullptr;
+  struct stat status {};
+  return fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) &&
+         std::getenv("PMI_RANK") != nullptr;
 }
 
 Client::Client() : fd_(number_of(std::getenv("PMI_FD"))), connection_(fd_) {
-  const char* const job = std::getenv("PMI_JOBID");
   connection_.greet();
-  Fields answer = connection_.ask("fullinit", {{"pmijobid", job != nullptr ? job : ""},
-                                               {"pmirank", std::getenv("PMI_RANK")},
-                                               {"threaded", "FALSE"}});
+  const char* const rank = std::getenv("PMI_RANK");
+  const char* const job = std::getenv("PMI_JOBID"); // which Slurm wants, and MPICH does not have
+  Fields answer = connection_.ask(
+      "fullinit",
+      {{"pmirank", rank}, {"pmijobid", job != nullptr ? job : "0"}, {"threaded", "FALSE"}});
   rank_ = number_of(answer["rank"].c_str());
   const int size = number_of(answer["size"].c_str());
   if (rank_ < 0 || size <= rank_)
@@ -95,13 +118,10 @@ Client::Client() : fd_(number_of(std::getenv("PMI_FD"))), connection_(fd_) {
   fcntl(fd_, F_SETFD, FD_CLOEXEC);
   for (const char* const variable : variables)
     unsetenv(variable);
+  static const pid_t joined = getpid();
+  static const int connection = fd_, own_rank = rank_;
   std::atexit([] {
-    const int fd = finalizes_at_end.load();
-    if (fd < 0) return;
-    try {
-      Connection(fd).ask("finalize", {});
-    } catch (const base::Error&) { // the launcher has ended before
-    }
+    if (getpid() == joined) say_goodbye(connection, own_rank); // what it has forked is no rank
   });
 }
 
@@ -122,7 +142,8 @@ std::string Client::get(const std::string& key) {
 
 JobMemory Client::make_memory() {
   const std::vector<std::uint32_t> machines =
-      parse_mapping(find_attribute("PMI_process_mapping"), size_);
+      size_ == 1 ? std::vector<std::uint32_t>{0}
+                 : parse_mapping(find_attribute("PMI_process_mapping"), size_);
   const std::uint32_t own = machines[static_cast<std::size_t>(rank_)];
   std::vector<Node> nodes(std::ranges::max(machines) + 1);
   for (const std::uint32_t machine : machines)
@@ -171,11 +192,23 @@ Secret Client::agree_on_secret(std::vector<Node>& nodes,
 }
 
 void Client::enter(const JobMemory&) {
-  finalizes_at_end.store(-1);
+  may_end.store(false);
 }
 
 void Client::leave() {
-  finalizes_at_end.store(fd_);
+  may_end.store(true);
+}
+
+void Client::look_for_ended(const JobMemory& memory) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < look_again_.load()) return;
+  look_again_.store(now + pause);
+  for (const std::uint32_t member : memory.members()) {
+    const auto rank = static_cast<int>(member);
+    const RankRow& row = memory.row(rank);
+    if (row.state.load() == RankState::running && kill(row.pid, 0) != 0 && errno == ESRCH)
+      note_end(memory, rank);
+  }
 }
 
 void Client::publish(std::span<const std::byte> address) {
@@ -230,11 +263,12 @@ bool Client::advance_fences() {
   return true;
 }
 
-void Client::abort(int, const std::string& text) {
+void Client::abort(int code, const std::string& text) {
   std::string plain = text;
   std::ranges::replace(plain, ';', ',');
   try { // whoever else uses the connection: it is the last word
-    connection_.send("abort", {{"isworld", "TRUE"}, {"msg", plain}});
+    connection_.send("abort",
+                     {{"isworld", "TRUE"}, {"exitcode", std::to_string(code)}, {"msg", plain}});
   } catch (const base::Error&) { // the launcher has ended before
   }
 }

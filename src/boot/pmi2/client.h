@@ -4,6 +4,8 @@
 #include "boot/launcher_client.h"
 #include "boot/pmi2/connection.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,7 +26,10 @@ bool is_started_by_server();
 
 // A client of the PMI-2 server of its machine. What a rank puts others get only behind a fence, so
 // a job on several machines has three: for the secret, waited for at the start, for the addresses,
-// which nobody waits for, and for the end. The server tells nobody of a rank that has failed.
+// which nobody waits for, and for the end.
+//
+// The server tells nobody of a rank that has failed. So a rank that exits within MPI ends the job
+// itself, and those that wait look whether all others of their machine are there.
 class Client final : public LauncherClient {
  public:
   // Connects with the server. Throws MPI_ERR_OTHER.
@@ -37,6 +42,7 @@ class Client final : public LauncherClient {
   JobMemory make_memory() override;
   void enter(const JobMemory& memory) override;
   void leave() override;
+  void look_for_ended(const JobMemory& memory) override;
   void publish(std::span<const std::byte> address) override;
   void fetch(const JobMemory& memory, int rank) override;
   void begin_fence() override;
@@ -56,6 +62,7 @@ class Client final : public LauncherClient {
   bool fence_waits_ = false; // one was begun
   unsigned fences_over_ = 0, fences_wanted_ = 0;
 
+  std::atomic<std::chrono::steady_clock::time_point> look_again_{}; // not earlier
   int rank_ = -1;
   std::uint32_t size_ = 0;
   std::int32_t app_ = 0;

@@ -165,12 +165,8 @@ void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix
     _exit(1);
   }
   const JobMemory* const memory = watched.load();
-  if (memory != nullptr && source != nullptr && source->rank < memory->header().size) {
-    RankRow& row = memory->row(static_cast<int>(source->rank));
-    RankState expected = RankState::running;
-    if (row.state.compare_exchange_strong(expected, RankState::dead))
-      memory->header().failed.fetch_add(1, std::memory_order_release);
-  }
+  if (memory != nullptr && source != nullptr && source->rank < memory->header().size)
+    note_end(*memory, static_cast<int>(source->rank));
   if (answer != nullptr) answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
 }
 
