@@ -37,10 +37,11 @@ JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uin
   return memory;
 }
 
-void note_end(const JobMemory& memory, int rank) {
+bool note_end(const JobMemory& memory, int rank) {
   RankState expected = RankState::running;
-  if (memory.row(rank).state.compare_exchange_strong(expected, RankState::dead))
-    memory.header().failed.fetch_add(1, std::memory_order_release);
+  if (!memory.row(rank).state.compare_exchange_strong(expected, RankState::dead)) return false;
+  memory.header().failed.fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 } // namespace macadam::boot

@@ -31,7 +31,8 @@ class LauncherClient {
   // are noted in the memory, which outlives the client.
   virtual void enter(const JobMemory& memory) = 0;
   virtual void leave() = 0;
-  // Notes those that have ended, if the launcher does not tell of them. Any thread.
+  // For a launcher that does not look after its ranks: ends the job if one of this machine has
+  // ended before its time. Any thread, now and then while it waits.
   virtual void look_for_ended(const JobMemory&) {}
 
   virtual void publish(std::span<const std::byte> address) = 0;
@@ -55,7 +56,7 @@ std::unique_ptr<LauncherClient> connect_with_launcher();
 JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
                              int rank, std::uint32_t universe);
 
-// A rank of this machine has ended before its time.
-void note_end(const JobMemory& memory, int rank);
+// A rank of this machine has ended before its time. False if that was noted before.
+bool note_end(const JobMemory& memory, int rank);
 
 } // namespace macadam::boot

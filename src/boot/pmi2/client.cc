@@ -76,17 +76,30 @@ bool read_bytes(std::string_view text, std::span<std::byte> bytes) {
   _exit(1);
 }
 
+std::string no_finalize(int rank) {
+  return fmt::format("rank {} on host {} has ended without MPI_Finalize", rank, host_name());
+}
+
+// Whoever else uses the connection: it is the last word.
+void send_abort(int fd, int code, std::string text) {
+  std::ranges::replace(text, ';', ',');
+  try {
+    Connection(fd).send("abort",
+                        {{"isworld", "TRUE"}, {"exitcode", std::to_string(code)}, {"msg", text}});
+  } catch (const base::Error&) { // the launcher has ended before
+  }
+}
+
+void end_job(int fd, int code, const std::string& text) {
+  fmt::print(stderr, "macadam: {}\n", text);
+  send_abort(fd, code, text);
+}
+
 // At the exit of a rank.
 void say_goodbye(int fd, int rank) {
-  Connection connection(fd);
+  if (!may_end.load()) return end_job(fd, 1, no_finalize(rank));
   try {
-    if (may_end.load()) {
-      connection.ask("finalize", {});
-      return;
-    }
-    const std::string text = fmt::format("rank {} has ended without MPI_Finalize", rank);
-    fmt::print(stderr, "macadam: {}\n", text);
-    connection.send("abort", {{"isworld", "TRUE"}, {"msg", text}});
+    Connection(fd).ask("finalize", {});
   } catch (const base::Error&) { // the launcher has ended before
   }
 }
@@ -206,8 +219,9 @@ void Client::look_for_ended(const JobMemory& memory) {
   for (const std::uint32_t member : memory.members()) {
     const auto rank = static_cast<int>(member);
     const RankRow& row = memory.row(rank);
-    if (row.state.load() == RankState::running && kill(row.pid, 0) != 0 && errno == ESRCH)
-      note_end(memory, rank);
+    const bool ended =
+        row.state.load() == RankState::running && kill(row.pid, 0) != 0 && errno == ESRCH;
+    if (ended && note_end(memory, rank)) end_job(fd_, 1, no_finalize(rank));
   }
 }
 
@@ -264,13 +278,7 @@ bool Client::advance_fences() {
 }
 
 void Client::abort(int code, const std::string& text) {
-  std::string plain = text;
-  std::ranges::replace(plain, ';', ',');
-  try { // whoever else uses the connection: it is the last word
-    connection_.send("abort",
-                     {{"isworld", "TRUE"}, {"exitcode", std::to_string(code)}, {"msg", plain}});
-  } catch (const base::Error&) { // the launcher has ended before
-  }
+  send_abort(fd_, code, text);
 }
 
 } // namespace macadam::boot::pmi2

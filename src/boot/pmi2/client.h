@@ -29,7 +29,7 @@ bool is_started_by_server();
 // which nobody waits for, and for the end.
 //
 // The server tells nobody of a rank that has failed. So a rank that exits within MPI ends the job
-// itself, and those that wait look whether all others of their machine are there.
+// itself, and those that wait look whether all others of their machine are there, and end it too.
 class Client final : public LauncherClient {
  public:
   // Connects with the server. Throws MPI_ERR_OTHER.
