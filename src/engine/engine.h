@@ -191,7 +191,14 @@ class Engine final : public Sink {
   }
   // The same, of a process that has nothing else to do: if nothing has arrived it copies what
   // either side may.
-  bool progress() noexcept { return deliver() || copy_when_idle(); }
+  bool progress() noexcept { return deliver() || (may_copy() && copy_when_idle()); }
+  // The same in two parts, of a process that waits: where deliver() has found nothing `fruitless`
+  // times, it copies, but lets the peers know before that it waits. They may write meanwhile, and
+  // two that wait copy faster together.
+  [[nodiscard]] bool may_copy() const {
+    return (partitioned_.any_offered() || !unread_.empty()) && !stands_;
+  }
+  bool copy_in_wait(unsigned fruitless) noexcept;
   // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process
   // communicates no more.
   [[nodiscard]] bool wait_for(WordWait& wait) noexcept;
@@ -419,15 +426,7 @@ class Engine final : public Sink {
   void issue_in_exchange(SendRequest& send) noexcept;
   void await_idle(ReceiveRequest& receive, const Message& message) noexcept;
   bool read_unread() noexcept;
-  bool copy_when_idle() noexcept {
-    const bool any = partitioned_.any_offered() || !unread_.empty();
-    if (!any || stands_) [[likely]]
-      return false;
-    const Progressing guard(*this);
-    const bool moved = partitioned_.any_offered() ? partitioned_.take_back() : read_unread();
-    moves_ += moved ? 1 : 0;
-    return moved;
-  }
+  bool copy_when_idle() noexcept;
   bool take_permit_back(SendRequest& send) noexcept;
   void read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
                   std::size_t bytes) noexcept;

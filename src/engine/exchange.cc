@@ -42,6 +42,20 @@ bool Engine::read_unread() noexcept {
   return true;
 }
 
+bool Engine::copy_when_idle() noexcept {
+  const Progressing guard(*this);
+  const bool moved = partitioned_.any_offered() ? partitioned_.move_offered() : read_unread();
+  moves_ += moved ? 1 : 0;
+  return moved;
+}
+
+bool Engine::copy_in_wait(unsigned fruitless) noexcept {
+  // A microsecond, in which a sender that comes to its wait begins to write.
+  constexpr unsigned looks_before_reading = 16;
+  if (fruitless == 0) networks_.begin_wait();
+  return fruitless >= (partitioned_.any_readable() ? looks_before_reading : 1) && copy_when_idle();
+}
+
 // False if the receiver reads: FIN will come.
 bool Engine::take_permit_back(SendRequest& send) noexcept {
   if (send.permit == 0) return true;

@@ -54,6 +54,7 @@ class Networks {
     else
       idle_with_others(fruitless, longest_us);
   }
+  void begin_wait() const { nearest().begin_wait(); }
   void resume() const { nearest().resume(); }
 
  private:

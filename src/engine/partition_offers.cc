@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitions where the processor that posts a put copies it, as in shared memory: they are offered,
-// and the side that waits first moves them. A permit decides which one that is.
+// and the side that has nothing else to do moves them, with a permit that only one of them gets. A
+// receiver that waits reads while the sender computes. Of two that wait the sender writes, and the
+// receiver comes to read only when nothing arrives: together they copy faster than side by side.
 #include "base/try_push.h"
 #include "engine/engine.h"
 #include "engine/partitioned.h"
@@ -38,31 +40,46 @@ bool PartitionedTable::take_back() noexcept {
   SendRequest& send = *offered_.back();
   offered_.pop_back();
   if (!engine_.take_permit_back(send)) return false; // FIN will come
-  send.mode = SendMode::exchange;                    // both move some
   write(*static_cast<PartitionedSend*>(send.argument), send,
         static_cast<std::uint32_t>(send.ordinal));
   return true;
 }
 
 void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) noexcept {
-  PartitionedReceive* const whole = receive_ids_.find(offer.receive_id);
-  if (whole == nullptr || !peer.transport->use(*peer.link, offer.permit)) return;
+  (void)base::try_push(readable_, {&peer, offer}); // or else the sender writes
+}
+
+// False if the sender takes all of them back.
+bool PartitionedTable::read_oldest() noexcept {
+  while (!readable_.empty()) {
+    const auto [peer, offer] = readable_.front();
+    readable_.erase(readable_.begin()); // few: there are no more than a peer has permits
+    PartitionedReceive* const whole = receive_ids_.find(offer.receive_id);
+    if (whole == nullptr || !peer->transport->use(*peer->link, offer.permit)) continue;
+    read(*whole, offer);
+    return true;
+  }
+  return false;
+}
+
+void PartitionedTable::read(PartitionedReceive& whole, const wire::PartitionOffer& offer) noexcept {
+  Peer& peer = *whole.peer;
   ReceiveRequest* const made = base::try_make(engine_.receive_slab_, engine_.receive_ids_);
   if (made == nullptr) {
     engine_.acknowledge(peer, offer.send_id);
-    whole->error = MPI_ERR_NO_MEM;
-    return arrived(*whole, offer.partition);
+    whole.error = MPI_ERR_NO_MEM;
+    return arrived(whole, offer.partition);
   }
   ReceiveRequest& read = *made;
   read.peer = &peer;
-  read.envelope = {whole->envelope.context, whole->envelope.source,
+  read.envelope = {whole.envelope.context, whole.envelope.source,
                    static_cast<std::int32_t>(offer.partition)};
-  read.data.address = whole->destination() + std::size_t{offer.partition} * whole->sent_bytes;
-  read.capacity = read.incoming = whole->sent_bytes;
+  read.data.address = whole.destination() + std::size_t{offer.partition} * whole.sent_bytes;
+  read.capacity = read.incoming = whole.sent_bytes;
   read.sender_id = offer.send_id;
   read.stage = ReceiveStage::reading;
   read.continuation = on_read;
-  read.argument = whole;
+  read.argument = &whole;
   engine_.receiving_.push_back(read);
   engine_.read_alone(peer, read, offer.memory, read.capacity);
 }

@@ -449,6 +449,7 @@ void PartitionedTable::end(Partitioned& operation) noexcept {
 // What was on its way to the peer has ended already.
 void PartitionedTable::fail_peer(const Peer& peer, std::int32_t error) noexcept {
   std::erase_if(offers_, [&](const Offer& offer) { return offer.peer == &peer; });
+  std::erase_if(readable_, [&](const Readable& offer) { return offer.peer == &peer; });
   for_each_running([&](Partitioned& operation, bool) { operation.lost = operation.peer == &peer; });
   // The end of one may begin or release others.
   for (Partitioned* next = any_lost(); next != nullptr; next = any_lost()) {

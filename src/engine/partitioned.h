@@ -165,10 +165,12 @@ class PartitionedTable {
   void leave() { left_->store(true); }
   [[nodiscard]] bool any_left() const { return left_->load(); }
   void post_left() noexcept;
-  // Offered partitions that no receiver has begun to read. A process that has nothing else to do
-  // takes one back and writes it; false if the receiver was faster.
-  [[nodiscard]] bool any_offered() const { return !offered_.empty(); }
-  bool take_back() noexcept;
+  // Offered partitions that nobody has begun to move. A process that has nothing else to do reads
+  // one that was offered to it, or takes one of its own back and writes it; false if the others
+  // were faster.
+  [[nodiscard]] bool any_offered() const { return !offered_.empty() || !readable_.empty(); }
+  [[nodiscard]] bool any_readable() const { return !readable_.empty(); }
+  bool move_offered() noexcept { return read_oldest() || (!offered_.empty() && take_back()); }
   // Where it stands that some were left: a word that outlives the table, for threads that look at
   // it without the lock.
   void keep_left_in(std::atomic<bool>& word) { left_ = &word; }
@@ -193,6 +195,12 @@ class PartitionedTable {
       if (receive.running) visit(receive, false);
     }
   }
+  // Partitions of others that may be read, unless they were taken back.
+  template <class Visit>
+  void for_each_readable(Visit&& visit) const {
+    for (const Readable& readable : readable_)
+      visit(*readable.peer, readable.offer);
+  }
   // Sends of others that wait for their receive to be made.
   template <class Visit>
   void for_each_offer(Visit&& visit) const {
@@ -216,6 +224,11 @@ class PartitionedTable {
     Peer* peer;
     wire::PartitionedSend send;
   };
+  // A partition of a peer that may be read.
+  struct Readable {
+    Peer* peer;
+    wire::PartitionOffer offer;
+  };
 
   void init(Partitioned& made, Peer& peer, const Envelope& envelope, const Partitions& data,
             Partitioned::Ended ended, void* argument);
@@ -229,6 +242,9 @@ class PartitionedTable {
   void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   void write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   bool offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
+  bool take_back() noexcept;
+  bool read_oldest() noexcept;
+  void read(PartitionedReceive& whole, const wire::PartitionOffer& offer) noexcept;
   void count(Partitioned& operation) noexcept;
   void arrived(PartitionedReceive& receive, std::uint32_t partition) noexcept;
   void unpack(PartitionedReceive& receive, std::uint32_t partition) noexcept;
@@ -247,6 +263,7 @@ class PartitionedTable {
   std::vector<Offer> offers_;                          // in the order of arrival
   std::map<std::uint32_t, PartitionedReceive*> notifications_; // by the first of each
   std::vector<SendRequest*> offered_;                          // partitions, oldest first
+  std::vector<Readable> readable_;                             // those of others, oldest first
   std::atomic<bool> own_left_ = false;
   std::atomic<bool>* left_ = &own_left_;
 };

@@ -276,6 +276,8 @@ class Transport {
   // sleep, should the poll() between find nothing. This one and the next four may be called by a
   // second thread meanwhile.
   virtual bool idle(unsigned fruitless, unsigned longest_us) = 0;
+  // This process will poll, or call idle(), until resume().
+  virtual void begin_wait() {}
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;
   // Ends a sleep in idle(), or the one that an idle() has promised.

@@ -104,11 +104,16 @@ class Instance {
     unsigned fruitless = 0;
     bool idled = false;
     for (;;) {
-      const bool moved = engine->progress();
+      bool moved = engine->deliver();
+      const bool may_copy = !moved && engine->may_copy();
+      if (may_copy) [[unlikely]] {
+        moved = engine->copy_in_wait(fruitless);
+        idled = true;
+      }
       if (done()) break;
       if (moved) {
         fruitless = 0;
-      } else if (fruitless++ < polls_before_idle_) {
+      } else if (fruitless++ < polls_before_idle_ || may_copy) {
         base::relax();
       } else {
         idle(fruitless - polls_before_idle_, longest_us);

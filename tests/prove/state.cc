@@ -289,6 +289,11 @@ class StateHash {
     if (message.data != nullptr)
       add_bytes(message.data, arriving.message == &message ? arriving.arrived : message.bytes);
   }
+  void add_partition(int from, int to, const wire::PartitionOffer& offer) {
+    add_all(offer.partition, partitioned_registered(to, offer.receive_id, false),
+            send_registered(from, offer.send_id), permit_of(from, offer.permit));
+    add_memory(from, offer.memory);
+  }
   void add_engine(int rank) {
     const engine::Engine& at = *process(rank).engine;
     add(at.counters().demotions != 0);
@@ -297,6 +302,10 @@ class StateHash {
         [&](const engine::Peer& peer, const wire::PartitionedSend& offer) {
           add_all(peer.rank, offer.tag,
                   partitioned_registered(static_cast<int>(peer.rank), offer.send_id, true));
+        });
+    at.partitioned().for_each_readable(
+        [&](const engine::Peer& peer, const wire::PartitionOffer& offer) {
+          add_partition(static_cast<int>(peer.rank), rank, offer);
         });
     at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
     at.for_each_unread([&](const engine::ReceiveRequest& r) { add(name(rank, &r)); });
@@ -466,12 +475,8 @@ class StateHash {
               partitioned_registered(to, piece.receive_id, false));
       return add_bytes(packet + sizeof piece, bytes - sizeof piece);
     }
-    case wire::Kind::partition_offer: {
-      const auto offer = read(wire::PartitionOffer{});
-      add_all(offer.partition, partitioned_registered(to, offer.receive_id, false),
-              send_registered(from, offer.send_id), permit_of(from, offer.permit));
-      return add_memory(from, offer.memory);
-    }
+    case wire::Kind::partition_offer:
+      return add_partition(from, to, read(wire::PartitionOffer{}));
     case wire::Kind::partitioned_done:
       return add(partitioned_registered(to, read(wire::PartitionedDone{}).send_id, true));
     }

@@ -138,6 +138,7 @@ class Transport : public engine::Transport {
   bool poll(Sink& sink) noexcept override;
   void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
+  void begin_wait() override { waiter_.set_waiting(true); }
   void resume() override { waiter_.resume(); }
   void wake() override { waiter_.rouse(); }
   [[nodiscard]] double now() const override { return system_.now(); }
@@ -241,7 +242,7 @@ class Transport : public engine::Transport {
                          std::size_t bytes);
   Copied cross_copied(Peer& peer, int error, std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
-  [[nodiscard]] static bool is_looking(const Peer& peer);
+  [[nodiscard]] bool is_looking(const Peer& peer) const;
   [[nodiscard]] bool will_stream(Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);

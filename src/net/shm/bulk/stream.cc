@@ -86,17 +86,21 @@ bool Transport::should_stream(const Peer& peer) const {
   return is_looking(peer);
 }
 
-// Whether the peer waits and polls meanwhile.
-bool Transport::is_looking(const Peer& peer) {
-  return peer.header->waiting.load(std::memory_order_relaxed) != 0 &&
-         peer.header->asleep.load(std::memory_order_relaxed) == 0;
+// Whether the peer waits and polls meanwhile, on a core of its own.
+bool Transport::is_looking(const Peer& peer) const {
+  const std::uint32_t waiting = peer.header->waiting.load(std::memory_order_relaxed);
+  return waiting != 0 && peer.header->asleep.load(std::memory_order_relaxed) == 0 &&
+         waiting - 1 != system_.core();
 }
 
 // The same for a long transfer.
 bool Transport::will_stream(Peer& peer) const {
   // A peer that seems to wait, but took nothing out of the last streams.
   if (has_choice(peer) && !is_worth(peer.vain_streams)) return false;
-  if (should_stream(peer)) return true;
+  if (should_stream(peer)) {
+    peer.vain_graces = 0;
+    return true;
+  }
   if (!has_choice(peer) || waiter_.oversubscribed()) return false;
   // Peers that copy too, as in an exchange, are not on their way to a wait: they are asked seldom.
   if (!is_worth(peer.vain_graces)) return false;
