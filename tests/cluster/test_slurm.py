@@ -2,13 +2,15 @@
 """Jobs that Slurm starts on two machines, with its plugins for PMIx and PMI-2. Runs on the cluster."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
-from common import RANK, LaunchTest  # noqa: E402
+from common import MPIEXEC, RANK, LaunchTest  # noqa: E402
 
 PROGRAM = os.environ["LAUNCH_PROGRAM"]
 MEET = ("join", "meet", "barrier", "who")
@@ -22,6 +24,9 @@ class SlurmTest(LaunchTest):
     def assert_ended(self, result, began, within):
         self.assertLess(time.monotonic() - began, within, result.stderr)
         self.assertNotEqual(result.returncode, 0)
+        self.assert_nothing_runs()
+
+    def assert_nothing_runs(self):
         for node in ("node0", "node1"):
             left = subprocess.run(["ssh", node, "pgrep", "-l", "launch_"], capture_output=True, text=True,
                                   check=False)
@@ -103,6 +108,67 @@ class WithoutPlugin(SlurmTest):
         self.assertIn("this program was started as one of several by Slurm (srun) (SLURM_STEP_NUM_TASKS=4), and "
                       "cannot join that job", result.stderr)
         self.assertIn("start it with srun --mpi=pmix or --mpi=pmi2", result.stderr)
+
+
+class Allocation(SlurmTest):
+    """mpiexec in a job of Slurm's: on its machines, by srun. The test's own lines are all that it prints, but
+    for srun's about a cluster without binding of processes."""
+
+    def salloc(self, *arguments, options=("-N", 2, "-n", 3), **more):
+        result = self.mpiexec("--quiet", *options, MPIEXEC, *arguments, launcher="salloc", **more)
+        result.stderr = "".join(line for line in result.stderr.splitlines(keepends=True)
+                                if line != "srun: cluster configuration lacks support for cpu binding\n")
+        return result
+
+    def test_its_machines_are_taken(self):
+        self.assert_ran(self.salloc("hostname"), ["node0", "node0", "node1"])
+        self.assert_ran(self.salloc("-n", 2, "--map-by", "node", "hostname"), ["node0", "node1"])
+        self.assert_ran(self.salloc("-host", "node1:2", "hostname"), ["node1", "node1"])  # by ssh
+
+    def test_from_a_machine_that_is_not_among_them(self):
+        self.assert_ran(self.salloc("hostname", options=("-w", "node1", "-n", 2)), ["node1", "node1"])
+
+    def test_all_processors_of_a_machine(self):
+        self.assert_ran(self.salloc("nproc"), [str(len(os.sched_getaffinity(0)))] * 3)
+
+    def test_ranks_meet(self):
+        self.assert_ran(self.salloc(RANK, "join", "meet", "who", "barrier", "finalize"),
+                        [f"rank {rank} of 3, app 0, launched" for rank in range(3)])
+        self.assert_ran(self.salloc(PROGRAM, "work", 1))
+
+    def test_input_and_long_output(self):
+        result = self.salloc("cat", options=("-w", "node1", "-n", 1), stdin="one\ntwo\n")  # through srun
+        self.assert_ran(result, ["one", "two"])
+        result = self.salloc("sh", "-c", "hostname | grep -q node1 && seq 100000 || true")
+        self.assert_ran(result, map(str, range(1, 100001)))
+
+    def test_failures(self):
+        for actions, status, line in ((("2/raise=9", "compute"), 137, "rank 2 on host node1 was killed by signal 9"),
+                                      (("2/abort=3", "compute"), 3,
+                                       "rank 2 on host node1 called MPI_Abort(MPI_COMM_WORLD, 3)")):
+            began = time.monotonic()
+            result = self.salloc(RANK, *MEET, *actions)
+            self.assert_ended(result, began, 4)
+            self.assertEqual(result.returncode, status)
+            self.assertIn(f"mpiexec: {line}", result.stderr)
+
+    def test_mpiexec_is_killed(self):
+        job = self.start("--quiet", "-N", 2, "-n", 4, "sh", "-c", 'echo $$; exec "$@"', "sh", MPIEXEC, RANK, *MEET,
+                         "compute", launcher="salloc")
+        pid = int(self.wait_for_lines(job, 5)[0])
+        began = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        job.communicate(timeout=30)  # its status is salloc's affair
+        time.sleep(max(0.0, began + 3 - time.monotonic()))  # until the proxies have seen it
+        self.assert_nothing_runs()
+
+    def test_batch_script(self):
+        with tempfile.TemporaryDirectory(dir="/mnt") as folder:
+            script = pathlib.Path(folder, "script")
+            script.write_text(f"#!/bin/sh\n{MPIEXEC} --display-map {PROGRAM} work 1\n", encoding="utf8")
+            self.mpiexec("--quiet", "--wait", "-N", 2, "-n", 5, "-o", f"{folder}/output", script, launcher="sbatch")
+            output = pathlib.Path(folder, "output").read_text(encoding="utf8")
+        self.assertIn("host node0: ranks 0 to 3\nhost node1: rank 4\n", output)
 
 
 if __name__ == "__main__":
