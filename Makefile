@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs suites bench bench-verbs nas figures gravel-figure install setup configure library
+.PHONY: help run test check prove torture verbs cluster suites bench bench-verbs nas figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
 	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (under five minutes)'
+	@echo 'make cluster                 the tests on a cluster of namespaces with Slurm and ssh; needs root'
 	@echo 'make suites                  suites of tests that others wrote, fetched and built (two hours)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
@@ -112,6 +113,12 @@ verbs: configure
 	@python3 -B tests/vm/run.py -- true || [ $$? = 77 ]
 	@cmake --build --preset release -j $(JOBS) --target tests_verbs
 	ctest --preset release -L verbs -j $(JOBS)
+
+# The first line says why, where this machine cannot make the machines or the user is not root.
+cluster: configure
+	@python3 -B tests/cluster/run.py -- true || [ $$? = 77 ]
+	@cmake --build --preset release -j $(JOBS) --target tests_cluster
+	ctest --preset release -L cluster
 
 # Suites of other projects, unmodified (docs/suites.md). SUITES='boost fftw' for some, ARGS='--ranks 8'.
 SUITES ?=

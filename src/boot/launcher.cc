@@ -19,19 +19,22 @@ struct Sign {
   const char* remedy; // besides mpiexec
 };
 
-constexpr const char* speaks_pmi = "it speaks PMI, and Macadam joins by PMIx";
-constexpr const char* no_server = "it offers no PMIx server (PMIX_NAMESPACE is not set)";
+constexpr const char* no_server =
+    "it offers neither a PMIx nor a PMI-2 server (PMIX_NAMESPACE and PMI_FD are not set)";
+constexpr const char* no_descriptor =
+    "it speaks PMI, and the descriptor of its server is not here (PMI_FD); a process between them "
+    "may have closed it";
 
 constexpr Sign signs[] = {
     {"SLURM_STEP_NUM_TASKS", "Slurm (srun)", Sign::size, no_server,
-     "start it with srun --mpi=pmix, "},
+     "start it with srun --mpi=pmix or --mpi=pmi2, "},
     {"FLUX_JOB_SIZE", "Flux (flux run)", Sign::size, no_server,
      "start it with flux run -o pmi=pmix, "},
     {"JSM_NAMESPACE_SIZE", "jsrun", Sign::size, no_server, ""},
     {"OMPI_COMM_WORLD_SIZE", "Open MPI (mpirun)", Sign::size, no_server,
      "start it with the mpirun of Open MPI 5, "},
-    {"MV2_COMM_WORLD_SIZE", "MVAPICH2 (mpirun_rsh)", Sign::size, speaks_pmi, ""},
-    {"PMI_SIZE", "a PMI launcher (mpiexec of MPICH or Intel MPI)", Sign::size, speaks_pmi, ""},
+    {"MV2_COMM_WORLD_SIZE", "MVAPICH2 (mpirun_rsh)", Sign::size, no_descriptor, ""},
+    {"PMI_SIZE", "a PMI launcher (mpiexec of MPICH or Intel MPI)", Sign::size, no_descriptor, ""},
     {"PALS_RANKID", "PALS (aprun, mpiexec of HPE Cray)", Sign::rank, no_server, ""},
     {"PMIX_RANK", "a PMIx launcher (prterun)", Sign::rank, no_server, ""},
 };

@@ -5,9 +5,9 @@
 #include "boot/futex.h"
 #include "boot/job_report.h"
 #include "boot/launcher.h"
+#include "boot/launcher_client.h"
 #include "boot/local_universe.h"
 #include "boot/machine.h"
-#include "boot/pmix/client.h"
 #include "boot/streams.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ LocalJob::LocalJob(LocalJob&&) noexcept = default;
 LocalJob::~LocalJob() = default;
 
 Universe* LocalJob::universe() {
-  if (memory_.header().nodes > 1 || pmix_) return nullptr;
+  if (memory_.header().nodes > 1 || client_) return nullptr;
   if (!universe_) universe_ = std::make_unique<LocalUniverse>(*this, memory_);
   return universe_.get();
 }
@@ -152,7 +152,7 @@ LocalJob LocalJob::join() {
       return take(std::move(*place->job), place->rank);
   }
   if (text == nullptr)
-    if (std::optional<LocalJob> job = join_by_pmix()) return std::move(*job);
+    if (std::optional<LocalJob> job = join_by_client()) return std::move(*job);
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());
@@ -162,12 +162,12 @@ LocalJob LocalJob::join() {
   return {std::move(memory), 0, true};
 }
 
-std::optional<LocalJob> LocalJob::join_by_pmix() {
-  if (!pmix::is_started_by_server()) return std::nullopt;
-  auto client = std::make_unique<pmix::Client>();
+std::optional<LocalJob> LocalJob::join_by_client() {
+  std::unique_ptr<LauncherClient> client = connect_with_launcher();
+  if (!client) return std::nullopt;
   JobMemory memory = client->make_memory();
   LocalJob job = take(std::move(memory), client->rank());
-  job.pmix_ = std::move(client);
+  job.client_ = std::move(client);
   return job;
 }
 
@@ -184,7 +184,7 @@ std::vector<ProcessSet> LocalJob::process_sets() const {
 
 std::uint32_t LocalJob::enter() {
   JobHeader& header = memory_.header();
-  if (pmix_) pmix_->enter(memory_);
+  if (client_) client_->enter(memory_);
   if (header.nodes > 1) {
     if (parted_)
       base::fail(MPI_ERR_OTHER,
@@ -225,7 +225,7 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
   row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
   row.published.store(generation_, std::memory_order_release);
-  if (memory_.header().nodes > 1) pmix_ ? pmix_->publish(endpoint_address) : tell_launcher();
+  if (memory_.header().nodes > 1) client_ ? client_->publish(endpoint_address) : tell_launcher();
 }
 
 std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
@@ -236,12 +236,17 @@ std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
 
 // Addresses of other machines' ranks come when the first rank here asks for them.
 void LocalJob::want(int rank) const {
-  if (pmix_) return pmix_->fetch(memory_, rank);
+  if (client_) return client_->fetch(memory_, rank);
   const auto index = static_cast<unsigned>(rank);
   const std::uint64_t bit = std::uint64_t{1} << (index % 64);
   std::atomic<std::uint64_t>& word = memory_.wanted()[index / 64];
   if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
   if ((word.fetch_or(bit, std::memory_order_release) & bit) == 0) tell_launcher();
+}
+
+unsigned LocalJob::failures() const {
+  if (client_) client_->look_for_ended(memory_);
+  return memory_.header().failed.load(std::memory_order_acquire);
 }
 
 void LocalJob::give_up() {
@@ -286,7 +291,7 @@ std::string LocalJob::promise(std::uint64_t bytes) {
 
 void LocalJob::barrier(const std::function<void()>& idle) {
   JobHeader& header = memory_.header();
-  if (pmix_ && header.nodes > 1) return wait_for_all_nodes(idle);
+  if (client_ && header.nodes > 1) return wait_for_all_nodes(idle);
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
   const auto ranks = static_cast<std::uint32_t>(local_size());
   if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) {
@@ -302,8 +307,8 @@ void LocalJob::barrier(const std::function<void()>& idle) {
 }
 
 void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
-  pmix_->begin_fence();
-  while (!pmix_->fence_is_over()) {
+  client_->begin_fence();
+  while (!client_->fence_is_over()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(nap_ms));
     if (idle) idle();
   }
@@ -312,7 +317,7 @@ void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
 
 void LocalJob::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
-  if (pmix_) pmix_->leave();
+  if (client_) client_->leave();
 }
 
 void LocalJob::end_job(int code, std::string_view text, Blame blame) {
@@ -327,10 +332,10 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   // this process, which a wrapper between us and mpiexec may outlive. Mpiexec gives us time to
   // flush.
   if (alone()) fmt::print(stderr, "macadam: this program {}\n", text);
-  if (pmix_) fmt::print(stderr, "macadam: rank {} on host {} {}\n", rank_, host(), text);
+  if (client_) fmt::print(stderr, "macadam: rank {} on host {} {}\n", rank_, host(), text);
   tell_launcher();
   flush_streams();
-  if (pmix_) pmix_->abort(code, row.text.data());
+  if (client_) client_->abort(code, row.text.data());
   _exit(code >= 1 && code <= 255 ? code : 1);
 }
 
@@ -365,7 +370,7 @@ void LocalJob::put_report(ReportKind kind, std::string_view json) const {
 void LocalJob::write_final_report(std::string_view json) {
   put_report(ReportKind::final, json);
   if (alone()) std::fputs(give_report({std::string(json)}, {}).c_str(), stderr);
-  if (pmix_) print_reports();
+  if (client_) print_reports();
 }
 
 // The last rank of this machine prints the reports of all here.

@@ -16,17 +16,15 @@
 
 namespace macadam::boot {
 
+class LauncherClient;
 class LocalUniverse;
-namespace pmix {
-class Client;
-}
 
 // The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
 // the job's memory and the rank. A user may set it to "alone".
 inline constexpr const char* job_variable = "MACADAM_JOB";
 
-// The job of mpiexec, or of one process; or that of a launcher with a PMIx server, whose ranks on
-// one machine share the same memory (pmix/client.h).
+// The job of mpiexec, or of one process; or that of another launcher, whose ranks on one machine
+// share the same memory (launcher_client.h).
 class LocalJob final : public LaunchedJob {
  public:
   // Learns from mpiexec who this process is: from the variable, or, where the environment was
@@ -83,9 +81,7 @@ class LocalJob final : public LaunchedJob {
 
   // As far as mpiexec has seen, and the rank has said itself.
   [[nodiscard]] Life life(int rank) const override { return memory_.life(rank, generation_); }
-  [[nodiscard]] unsigned failures() const override {
-    return memory_.header().failed.load(std::memory_order_acquire);
-  }
+  [[nodiscard]] unsigned failures() const override;
   void give_up() override;
 
   void barrier(const std::function<void()>& idle) override;
@@ -104,8 +100,8 @@ class LocalJob final : public LaunchedJob {
 
  private:
   LocalJob(JobMemory memory, int rank, bool alone);
-  // Empty if no PMIx server has started this process.
-  static std::optional<LocalJob> join_by_pmix();
+  // Empty if no other launcher that we can talk to has started this process.
+  static std::optional<LocalJob> join_by_client();
   // As this rank, which is taken by it.
   static LocalJob take(JobMemory memory, int rank);
 
@@ -123,7 +119,7 @@ class LocalJob final : public LaunchedJob {
   bool alone_;
   std::uint32_t generation_ = 1;            // that this process has entered last
   bool parted_ = false;                     // was in barrier(), on several machines
-  std::unique_ptr<pmix::Client> pmix_;      // null: no PMIx server has started this process
+  std::unique_ptr<LauncherClient> client_;  // of a launcher that is not mpiexec
   std::unique_ptr<LocalUniverse> universe_; // once it was asked for
 };
 

@@ -39,7 +39,8 @@ class LaunchTest(unittest.TestCase):
     def setUp(self):
         self.mark = f"LAUNCH_TEST_MARK={uuid.uuid4()}"
         self.environment = {**os.environ, **dict([self.mark.split("=")])}
-        for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MACADAM_REPORT",
+        for name in ("PMI_FD", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID",
+                     "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "PE_HOSTFILE", "MACADAM_REPORT",
                      "PYTHONUNBUFFERED"):
             self.environment.pop(name, None)
         self.shm = set(os.listdir("/dev/shm"))

@@ -3,9 +3,8 @@
 
 #include "base/error.h"
 #include "boot/control.h"
-#include "boot/machine.h"
+#include "boot/memory_server.h"
 #include "boot/pmix/library.h"
-#include "boot/pmix/memory_server.h"
 
 #include <fmt/format.h>
 
@@ -33,9 +32,9 @@ constexpr std::chrono::milliseconds nap{2}; // before it is asked again
 
 // The memory of the job, for events. They come in a thread of libpmix.
 std::atomic<const JobMemory*> watched{nullptr};
-// The end of this process is no failure. libpmix does not start again once it has ended, so it ends
-// with the process.
-std::atomic<bool> may_end{true};
+// The end of this process is no failure: it is not in MPI, and is not about to be. libpmix does not
+// start again once it has ended, so it ends with the process.
+std::atomic<bool> may_end{false};
 
 [[noreturn]] void fail(const char* what, pmix_status_t status) {
   base::fail(MPI_ERR_OTHER,
@@ -166,20 +165,9 @@ void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix
     _exit(1);
   }
   const JobMemory* const memory = watched.load();
-  if (memory != nullptr && source != nullptr && source->rank < memory->header().size) {
-    RankRow& row = memory->row(static_cast<int>(source->rank));
-    RankState expected = RankState::running;
-    if (row.state.compare_exchange_strong(expected, RankState::dead))
-      memory->header().failed.fetch_add(1, std::memory_order_release);
-  }
+  if (memory != nullptr && source != nullptr && source->rank < memory->header().size)
+    note_end(*memory, static_cast<int>(source->rank));
   if (answer != nullptr) answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
-}
-
-// Hardware threads that the ranks of this machine may use together. A launcher may have bound each
-// rank to a few; then the others have as many.
-std::uint32_t cores_of_all(std::uint32_t ranks) {
-  const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return std::min(static_cast<std::uint32_t>(std::max(1L, online)), ranks * usable_cores());
 }
 
 } // namespace
@@ -234,6 +222,7 @@ JobMemory Client::make_memory() {
   JobMemory memory = leader == rank_ ? create_memory() : receive_memory(leader);
   memory.row(rank_).app =
       static_cast<std::int32_t>(find_number(job, name_->proc.rank, PMIX_APPNUM).value_or(0));
+  leave();
   return memory;
 }
 
@@ -242,21 +231,19 @@ JobMemory Client::create_memory() {
   const std::uint32_t size = number(job, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
   std::vector<Node> nodes;
   std::vector<std::uint32_t> machines;
-  std::map<std::uint32_t, std::uint32_t> known; // the server's numbers of machines
+  // By their names: not every server numbers the machines (Slurm does not number other ranks').
+  std::map<std::string, std::uint32_t> known;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     const auto [node, is_new] =
-        known.emplace(number(job, rank, PMIX_NODEID), static_cast<std::uint32_t>(nodes.size()));
-    if (is_new) nodes.push_back({text(job, rank, PMIX_HOSTNAME), 0});
+        known.emplace(text(job, rank, PMIX_HOSTNAME), static_cast<std::uint32_t>(nodes.size()));
+    if (is_new) nodes.push_back({node->first, 0});
     ++nodes[node->second].ranks;
     machines.push_back(node->second);
   }
-  const std::uint32_t own = machines.at(static_cast<std::size_t>(rank_));
-  nodes[own].host = host_name();
-  JobMemory memory = JobMemory::create(nodes, own, cores_of_all(nodes[own].ranks), {}, machines);
+  JobMemory memory =
+      create_for_machine(std::move(nodes), machines, rank_,
+                         find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0));
   JobHeader& header = memory.header();
-  header.launcher = 0; // no mpiexec
-  header.universe = static_cast<std::int32_t>(
-      std::max(size, find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0)));
   if (rank_ == 0) { // before anybody waits for more of it
     put(PMIX_GLOBAL, secret_key, std::as_bytes(std::span(header.secret)));
   } else {
@@ -264,8 +251,8 @@ JobMemory Client::create_memory() {
     if (secret.size() != header.secret.size()) fail(secret_key, PMIX_ERR_NOT_FOUND);
     std::memcpy(header.secret.data(), secret.data(), secret.size());
   }
-  if (nodes[own].ranks > 1) {
-    server_ = std::make_unique<MemoryServer>(memory, nodes[own].ranks - 1);
+  if (const std::uint32_t others = memory.own_node().ranks - 1; others > 0) {
+    server_ = std::make_unique<MemoryServer>(memory, others);
     put(PMIX_LOCAL, memory_key, std::as_bytes(std::span(server_->name())));
   }
   commit();
@@ -277,7 +264,7 @@ JobMemory Client::receive_memory(int leader) {
   return fetch_memory(name);
 }
 
-void Client::publish(std::span<const std::byte> address) const {
+void Client::publish(std::span<const std::byte> address) {
   put(PMIX_GLOBAL, address_key, address);
   commit();
 }
@@ -306,7 +293,7 @@ void Client::begin_fence() {
     fence_.store(Fence::over);
 }
 
-void Client::abort(int code, const std::string& text) const {
+void Client::abort(int code, const std::string& text) {
   library().abort(code, text.c_str(), nullptr, 0);
 }
 

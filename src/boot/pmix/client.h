@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "boot/job_memory.h"
+#include "boot/launcher_client.h"
 
 #include <atomic>
 #include <chrono>
@@ -12,48 +12,34 @@
 #include <string>
 #include <string_view>
 
-namespace macadam::boot::pmix {
+namespace macadam::boot {
 
 class MemoryServer;
+
+namespace pmix {
 
 // Whether a PMIx server has started this process: prterun, srun --mpi=pmix, Open MPI's mpirun.
 bool is_started_by_server();
 
-// This process as a client of the PMIx server of its machine. The server says who is in the job and
-// keeps what ranks publish; what mpiexec does besides (ending the others when one fails, output) is
-// the launcher's whose server it is.
-//
-// The ranks of a machine share a JobMemory as under mpiexec: the first of them makes it and hands
-// its descriptor to the others through a Unix socket with an abstract random name, at which both
-// sides look at the other's credentials. No rank publishes anything else to all: addresses are
-// fetched one by one, and what one rank of a machine has fetched is in the memory for all of them.
-class Client {
+// A client of the PMIx server of its machine. Addresses are fetched one by one, when they are
+// wanted; nothing is collective but the fence.
+class Client final : public LauncherClient {
  public:
   // Connects with the server. Throws MPI_ERR_OTHER.
   Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  ~Client();
+  ~Client() override;
 
-  [[nodiscard]] int rank() const { return rank_; }
-  // The memory of this machine's ranks. Waits for the first of them. Throws MPI_ERR_OTHER.
-  JobMemory make_memory();
-
-  // From here on the ends of other ranks are noted in the memory, which outlives the client, and
-  // that of this process is a failure, until leave().
-  void enter(const JobMemory& memory);
-  void leave();
-
-  void publish(std::span<const std::byte> address) const;
-  // Asks for the address of a rank of another machine, unless that was done. When it comes, a
-  // thread of libpmix writes it into its row; if the rank has none yet, it is to be asked for
-  // again.
-  void fetch(const JobMemory& memory, int rank);
-  // Begins to wait until all ranks of the job are here.
-  void begin_fence();
-  [[nodiscard]] bool fence_is_over() const { return fence_.load() != Fence::waits; }
-  // Ends the job: does not return if the launcher takes it.
-  void abort(int code, const std::string& text) const;
+  [[nodiscard]] int rank() const override { return rank_; }
+  JobMemory make_memory() override;
+  void enter(const JobMemory& memory) override;
+  void leave() override;
+  void publish(std::span<const std::byte> address) override;
+  void fetch(const JobMemory& memory, int rank) override;
+  void begin_fence() override;
+  [[nodiscard]] bool fence_is_over() override { return fence_.load() != Fence::waits; }
+  void abort(int code, const std::string& text) override;
 
  private:
   enum class Fence { none, waits, over };
@@ -71,4 +57,5 @@ class Client {
   std::unique_ptr<MemoryServer> server_;                           // on the first rank of a machine
 };
 
-} // namespace macadam::boot::pmix
+} // namespace pmix
+} // namespace macadam::boot

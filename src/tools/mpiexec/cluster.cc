@@ -92,9 +92,10 @@ int Cluster::run() {
 }
 
 void Cluster::connect() {
+  const RemoteShell shell = choose_shell(options_.starter);
   for (const std::string& host : placement_.hosts)
     machines_.push_back(
-        std::make_unique<RemoteMachine>(host, host == boot::host_name(), original_mask_));
+        std::make_unique<RemoteMachine>(host, host == boot::host_name(), shell, original_mask_));
 }
 
 // A job that has failed before all its ranks were started leaves those behind that were not.

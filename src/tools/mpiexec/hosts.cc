@@ -62,15 +62,6 @@ Host read_host(const std::string& word, const std::string& where) {
   return {name, has_slots ? slot_count(std::string_view(word).substr(colon + 1), where) : 1};
 }
 
-void add(std::vector<Host>& hosts, Host host) {
-  if (is_this_machine(host.name)) host.name = boot::host_name();
-  const auto known = std::ranges::find(hosts, host.name, &Host::name);
-  if (known == hosts.end())
-    hosts.push_back(host);
-  else
-    known->slots += host.slots;
-}
-
 // A line of a host file; there may be no host on it.
 void add_line(std::vector<Host>& hosts, const std::string& line, const std::string& where) {
   std::istringstream words(line.substr(0, line.find('#')));
@@ -87,16 +78,25 @@ void add_line(std::vector<Host>& hosts, const std::string& line, const std::stri
     const int count = slot_count(std::string_view(word).substr(equals + 1), where);
     if (key == "slots") host.slots = count; // no bound is kept, so max_slots= says nothing
   }
-  add(hosts, host);
+  add_host(hosts, host);
 }
 
 } // namespace
+
+void add_host(std::vector<Host>& hosts, Host host) {
+  if (is_this_machine(host.name)) host.name = boot::host_name();
+  const auto known = std::ranges::find(hosts, host.name, &Host::name);
+  if (known == hosts.end())
+    hosts.push_back(host);
+  else
+    known->slots += host.slots;
+}
 
 void add_hosts(std::vector<Host>& hosts, const std::string& list) {
   bool any = false;
   std::istringstream names(list);
   for (std::string name; std::getline(names, name, ','); any = true)
-    add(hosts, read_host(name, "--host " + list));
+    add_host(hosts, read_host(name, "--host " + list));
   if (!any) throw std::runtime_error("--host: the list of hosts is empty");
 }
 

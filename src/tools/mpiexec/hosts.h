@@ -15,6 +15,7 @@ struct Host {
 // What a user says of machines, in the forms that MPI launchers share: `name,name:4` after -host,
 // and a file with a line `name`, `name:4` or `name slots=4` for each. A machine that is named
 // several times has the sum of the slots. Throws std::runtime_error for what is written otherwise.
+void add_host(std::vector<Host>& hosts, Host host);
 void add_hosts(std::vector<Host>& hosts, const std::string& list);
 void add_host_file(std::vector<Host>& hosts, const std::string& path);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/options.h"
 
+#include "tools/mpiexec/allocation.h"
 #include "tools/mpiexec/config_file.h"
 #include "tools/mpiexec/foreign_options.h"
 
@@ -39,7 +40,8 @@ constexpr const char* footer =
     "Long options may have one dash or two. -configfile FILE, alone, reads all from a file with a "
     "line\nfor each program. Environment:\n"
     "  MPIEXEC_TIMEOUT    what --timeout says, where it is not given\n"
-    "  MACADAM_SSH        what starts a command on another machine (\"ssh -x -o BatchMode=yes\")\n"
+    "  MACADAM_SSH        what starts a command on another machine (\"ssh -x -o BatchMode=yes\",\n"
+    "                     srun in a job of Slurm)\n"
     "  MACADAM_REPORT=1   print at the end what the job did\n"
     "  MACADAM_*          settings of the library; \"macadam info\" lists them";
 
@@ -258,7 +260,8 @@ struct Parser {
     app.add_option_function<std::string>(
            "-H,--host,--hosts",
            [&program](const std::string& list) { add_hosts(program.hosts, list); },
-           "The machines to use, with how many ranks each (1)")
+           "The machines to use, with how many ranks each (1); without it those of the job of "
+           "Slurm, PBS, LSF or Grid Engine that mpiexec runs in, else this one")
         ->option_text("NAME[:SLOTS],...")
         ->trigger_on_parse();
     app.add_option_function<std::string>(
@@ -394,6 +397,11 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
       if (program.per_host == 0) program.per_host = before->per_host;
       if (parser.app.count("--map-by") == 0) program.map_by = before->map_by;
       if (!program.rank_by) program.rank_by = before->rank_by;
+    }
+    if (before == nullptr && program.hosts.empty()) {
+      const Allocation allocation = find_allocation();
+      program.hosts = allocation.hosts;
+      options.starter = allocation.starter;
     }
     if (program.ranks == 0) program.ranks = default_ranks(program);
   } catch (const CLI::Error& error) {

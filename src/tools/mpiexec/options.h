@@ -50,7 +50,8 @@ struct Options {
   OutputFiles output_files;
   int universe_size = 0; // -usize; 0: as many as there are cores
   bool display_map = false;
-  double silence_seconds = 1.75; // then a machine that says nothing is gone
+  std::vector<std::string> starter; // of the batch system that names the hosts (Allocation)
+  double silence_seconds = 1.75;    // then a machine that says nothing is gone
 
   [[nodiscard]] int ranks() const;
   // What -pset has named. Ranks are numbered program by program.

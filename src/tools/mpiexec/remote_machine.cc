@@ -86,27 +86,30 @@ struct Pipe {
 
 } // namespace
 
-std::vector<std::string> remote_shell() {
+RemoteShell choose_shell(const std::vector<std::string>& starter) {
   const char* const text = std::getenv("MACADAM_SSH");
-  std::istringstream words(text != nullptr && *text != 0 ? text : default_shell);
-  std::vector<std::string> shell;
+  const bool is_set = text != nullptr && *text != 0;
+  if (!is_set && !starter.empty()) return {starter, false};
+  std::istringstream words(is_set ? text : default_shell);
+  RemoteShell shell;
   for (std::string word; words >> word;)
-    shell.push_back(word);
-  if (shell.empty()) throw std::runtime_error("MACADAM_SSH names no program");
+    shell.words.push_back(word);
+  if (shell.words.empty()) throw std::runtime_error("MACADAM_SSH names no program");
   return shell;
 }
 
 std::vector<std::string> RemoteMachine::command() const {
   if (is_here_) return {own_path(), proxy_word};
-  std::vector<std::string> words = remote_shell();
+  std::vector<std::string> words = shell_.words;
   words.push_back(name_);
-  words.push_back(quoted(own_path()));
+  words.push_back(shell_.is_shell ? quoted(own_path()) : own_path());
   words.emplace_back(proxy_word);
   return words;
 }
 
-RemoteMachine::RemoteMachine(std::string name, bool is_here, const sigset_t& signal_mask)
-    : name_(std::move(name)), is_here_(is_here) {
+RemoteMachine::RemoteMachine(std::string name, bool is_here, RemoteShell shell,
+                             const sigset_t& signal_mask)
+    : name_(std::move(name)), is_here_(is_here), shell_(std::move(shell)) {
   std::vector<std::string> words = command();
   std::vector<char*> pointers;
   for (std::string& word : words)
@@ -147,7 +150,7 @@ std::string RemoteMachine::explain_loss() {
       ended_ = status;
     else
       std::this_thread::sleep_for(1ms);
-  const std::string shell = is_here_ ? "mpiexec's proxy" : remote_shell()[0];
+  const std::string shell = is_here_ ? "mpiexec's proxy" : shell_.words[0];
   std::string how = "has closed its output";
   if (ended_ && WIFSIGNALED(*ended_))
     how = fmt::format("was killed by signal {}", WTERMSIG(*ended_));
@@ -161,7 +164,7 @@ std::string RemoteMachine::explain_loss() {
                        own_path(), name_, shell, how);
   return fmt::format("host {} cannot be reached: {} {}; \"{} {} true\" has to work without a "
                      "question",
-                     name_, shell, how, fmt::format("{}", fmt::join(remote_shell(), " ")), name_);
+                     name_, shell, how, fmt::format("{}", fmt::join(shell_.words, " ")), name_);
 }
 
 } // namespace macadam::tools

@@ -16,15 +16,21 @@
 
 namespace macadam::tools {
 
-// How a command is started on another machine: MACADAM_SSH or ssh, words before the host's name.
-std::vector<std::string> remote_shell();
+// How a command is started on another machine.
+struct RemoteShell {
+  std::vector<std::string> words; // before the host's name
+  bool is_shell = true;           // the command behind it goes through a shell there
+};
+// MACADAM_SSH; else the batch system's `starter`, if there is one; else ssh. Throws
+// std::runtime_error.
+RemoteShell choose_shell(const std::vector<std::string>& starter);
 
 // A machine of a job as the first mpiexec sees it: the process that connects it with the proxy
 // there (ssh, or the proxy itself on this machine), and what is known of the machine.
 class RemoteMachine {
  public:
   // Starts the proxy. `is_here`: without ssh. Throws std::runtime_error.
-  RemoteMachine(std::string name, bool is_here, const sigset_t& signal_mask);
+  RemoteMachine(std::string name, bool is_here, RemoteShell shell, const sigset_t& signal_mask);
   RemoteMachine(const RemoteMachine&) = delete;
   RemoteMachine& operator=(const RemoteMachine&) = delete;
   // Ends the connection, and with it the proxy.
@@ -52,6 +58,7 @@ class RemoteMachine {
 
   std::string name_;
   bool is_here_;
+  RemoteShell shell_;
   pid_t connection_ = -1;
   std::optional<int> ended_;
   std::unique_ptr<FrameStream> stream_;

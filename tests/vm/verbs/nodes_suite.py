@@ -10,13 +10,15 @@ are machines, so that some share one, and gives each machine its part of them. P
 failed has said, and a summary. With PROGRAMS_LIGHT set it takes each program on the largest of its numbers
 of ranks alone."""
 import argparse
-import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "programs"))
+import registered  # noqa: E402
 
 # Programs under settings of shared memory say nothing about two networks; and on several machines MPI
 # does not start again after MPI_Finalize, which these two do.
@@ -39,35 +41,17 @@ def parse():
     return parser.parse_args()
 
 
-class Test:
-    def __init__(self, entry):
-        properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
-        self.name = entry["name"]
-        self.command = entry.get("command", [])
-        self.labels = properties.get("LABELS", [])
-        self.timeout = properties.get("TIMEOUT", 60)
-        self.environment = dict(v.split("=", 1) for v in properties.get("ENVIRONMENT", []))
-
-    def ranks(self):
-        """Of a test that is one job of one program; 0 for others."""
-        if not any(word.endswith("/mpiexec") for word in self.command) or ":" in self.command:
-            return 0
-        return int(self.command[self.command.index("-n") + 1])
-
-
-def list_tests(arguments):
+def select_tests(arguments):
     label = "widest" if "PROGRAMS_LIGHT" in os.environ else "programs"
-    listing = subprocess.run(["ctest", "--show-only=json-v1", "-L", label], check=True,
-                             cwd=arguments.build, stdout=subprocess.PIPE)
-    tests = [Test(entry) for entry in json.loads(listing.stdout)["tests"]]
-    return [test for test in tests if "programs" in test.labels and test.ranks() >= arguments.least
-            and not LEFT_OUT.search(test.name) and re.search(arguments.only, test.name)]
+    return [test for test in registered.list_tests(arguments.build, label)
+            if test.ranks() >= arguments.least and not LEFT_OUT.search(test.name)
+            and re.search(arguments.only, test.name)]
 
 
 def command_on_nodes(test):
     """The test's command with its ranks on all machines, in parts as even as can be."""
     words = list(test.command)
-    at = next(i for i, word in enumerate(words) if word.endswith("/mpiexec"))
+    at = test.launcher()
     each, rest = divmod(test.ranks(), NODES)
     hosts = ",".join(f"node{node}:{each + (node < rest)}" for node in range(NODES))
     # An emulated processor may stand still for long.
@@ -90,7 +74,7 @@ def run(test):
 
 def main():
     arguments = parse()
-    tests = list_tests(arguments)
+    tests = select_tests(arguments)
     if not tests:
         sys.exit(f"no test of {arguments.least} ranks or more was found: is the build complete?")
     failed = []

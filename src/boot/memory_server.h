@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace macadam::boot::pmix {
+namespace macadam::boot {
 
 // Hands the memory of a machine's ranks to the others there: a thread that ends once all have it.
 class MemoryServer {
@@ -32,4 +32,4 @@ class MemoryServer {
 // The memory from the server of that name. Throws MPI_ERR_OTHER.
 JobMemory fetch_memory(const std::string& name);
 
-} // namespace macadam::boot::pmix
+} // namespace macadam::boot

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "boot/pmix/memory_server.h"
+#include "boot/memory_server.h"
 
 #include "base/error.h"
 #include "boot/control.h"
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace macadam::boot::pmix {
+namespace macadam::boot {
 namespace {
 
 constexpr int longest_wait_ms = 30'000;
@@ -84,4 +84,4 @@ JobMemory fetch_memory(const std::string& name) {
   return receive_memory(descriptor);
 }
 
-} // namespace macadam::boot::pmix
+} // namespace macadam::boot

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/launcher_client.h"
+
+#include "boot/machine.h"
+#include "boot/pmi2/client.h"
+#include "boot/pmix/client.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace macadam::boot {
+namespace {
+
+// Hardware threads that the ranks of this machine may use together. A launcher may have bound each
+// rank to a few; then the others have as many.
+std::uint32_t cores_of_all(std::uint32_t ranks) {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return std::min(static_cast<std::uint32_t>(std::max(1L, online)), ranks * usable_cores());
+}
+
+} // namespace
+
+std::unique_ptr<LauncherClient> connect_with_launcher() {
+  if (pmix::is_started_by_server()) return std::make_unique<pmix::Client>();
+  if (pmi2::is_started_by_server()) return std::make_unique<pmi2::Client>();
+  return nullptr;
+}
+
+JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
+                             int rank, std::uint32_t universe) {
+  const std::uint32_t own = machines.at(static_cast<std::size_t>(rank));
+  nodes[own].host = host_name();
+  JobMemory memory = JobMemory::create(nodes, own, cores_of_all(nodes[own].ranks), {}, machines);
+  memory.header().launcher = 0; // no mpiexec
+  memory.header().universe =
+      static_cast<std::int32_t>(std::max(static_cast<std::uint32_t>(machines.size()), universe));
+  return memory;
+}
+
+bool note_end(const JobMemory& memory, int rank) {
+  RankState expected = RankState::running;
+  if (!memory.row(rank).state.compare_exchange_strong(expected, RankState::dead)) return false;
+  memory.header().failed.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+} // namespace macadam::boot

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "boot/job_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macadam::boot {
+
+// This process as a client of a launcher that is not mpiexec. The launcher says who is in the job
+// and keeps what ranks publish; what mpiexec does besides (ending the others when one fails,
+// output) is the launcher's.
+//
+// The ranks of a machine share a JobMemory as under mpiexec: the first of them makes it and hands
+// its descriptor to the others (memory_server.h). What one rank of a machine has fetched is in the
+// memory for all of them.
+class LauncherClient {
+ public:
+  virtual ~LauncherClient() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  // The memory of this machine's ranks. Waits for the first of them. Throws MPI_ERR_OTHER.
+  virtual JobMemory make_memory() = 0;
+
+  // From here on the end of this process is a failure, until leave(). The ends of other ranks here
+  // are noted in the memory, which outlives the client.
+  virtual void enter(const JobMemory& memory) = 0;
+  virtual void leave() = 0;
+  // For a launcher that does not look after its ranks: ends the job if one of this machine has
+  // ended before its time. Any thread, now and then while it waits.
+  virtual void look_for_ended(const JobMemory&) {}
+
+  virtual void publish(std::span<const std::byte> address) = 0;
+  // Asks for the address of a rank of another machine, unless that was done. When it comes it is
+  // written into its row; if the rank has none yet, it is to be asked for again. Any thread.
+  virtual void fetch(const JobMemory& memory, int rank) = 0;
+  // Begins to wait until all ranks of the job are here.
+  virtual void begin_fence() = 0;
+  [[nodiscard]] virtual bool fence_is_over() = 0;
+  // Ends the job: may not return if the launcher takes it.
+  virtual void abort(int code, const std::string& text) = 0;
+};
+
+// Of the launcher that has started this process: null if it speaks none of our protocols. Throws
+// MPI_ERR_OTHER if it does and cannot be reached.
+std::unique_ptr<LauncherClient> connect_with_launcher();
+
+// The memory of the machine that `rank` is on, made by the first rank there. Ranks are on
+// `machines`, indices of `nodes`. `universe`: how many ranks the launcher has room for, 0 if it
+// does not say.
+JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
+                             int rank, std::uint32_t universe);
+
+// A rank of this machine has ended before its time. False if that was noted before.
+bool note_end(const JobMemory& memory, int rank);
+
+} // namespace macadam::boot

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The suite of MPI programs as jobs on all machines of the cluster, through a door: a way to start them.
+
+    python3 tests/cluster/run.py -- python3 tests/cluster/suite.py pmix build/release --only pt2pt
+
+Takes what CTest runs of the programs on more ranks than there are machines, each on the largest of its
+numbers of ranks. Prints what each test that failed has said, and a summary."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "programs"))
+import registered  # noqa: E402
+import settings  # noqa: E402
+
+NODES = int(os.environ["CLUSTER_NODES"])
+# Programs under settings of one machine's memory say nothing about two networks, and libfabric is taken
+# in any case; on several machines MPI does not start again after MPI_Finalize, which two do, and jobs
+# cannot start others; one stops its launcher, which has to be mpiexec.
+LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|split|no_attach|all_large|all_hybrid|narrow|ofi)\."
+                      r"|\.sessions\.(sessions|again)\.|\.dynamic\.|\.rma\.killed\.")
+# With PMI-2, srun's exit status is the largest of its tasks', so 137 where it kills some for another's
+# MPI_Abort.
+NOT_BY = {"pmi2": re.compile(r"\.env\.abort\.")}
+
+
+def split(ranks):
+    """The ranks of each machine, as even as can be."""
+    each, rest = divmod(ranks, NODES)
+    return [each + (node < rest) for node in range(NODES)]
+
+
+def by_srun(plugin):
+    return lambda ranks, launcher: ["srun", f"--mpi={plugin}", "-N", str(NODES), "-n", str(ranks)]
+
+
+def by_ssh(ranks, launcher):
+    hosts = ",".join(f"{settings.name(node)}:{count}" for node, count in enumerate(split(ranks)))
+    return [launcher, "-host", hosts]
+
+
+def by_allocation(ranks, launcher):
+    return ["salloc", "--quiet", "-N", str(NODES), "-n", str(ranks), launcher]
+
+
+DOORS = {"pmix": by_srun("pmix"), "pmi2": by_srun("pmi2"), "ssh": by_ssh, "salloc": by_allocation}
+
+
+def command(test, door):
+    """The test's command with what the door has instead of mpiexec."""
+    at = test.launcher()
+    program = test.command.index("-n") + 2  # behind -timeout SECONDS -n RANKS
+    return [*test.command[:at], *DOORS[door](test.ranks(), test.command[at]), *test.command[program:]]
+
+
+def run(test, door):
+    """What went wrong; empty if nothing."""
+    try:
+        result = subprocess.run(command(test, door), stdin=subprocess.DEVNULL, timeout=test.timeout,
+                                env={**os.environ, **test.environment}, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    except subprocess.TimeoutExpired as expired:
+        return f"no end within {test.timeout} s\n{(expired.stdout or b'').decode(errors='replace')}"
+    return "" if result.returncode == 0 else f"exit status {result.returncode}\n{result.stdout}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("door", choices=DOORS)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="tests whose names match this expression")
+    arguments = parser.parse_args()
+    tests = [test for test in registered.list_tests(arguments.build, "widest")
+             if test.ranks() > NODES and re.search(arguments.only, test.name)
+             and not any(pattern.search(test.name) for pattern in (LEFT_OUT, NOT_BY.get(arguments.door)) if pattern)]
+    if not tests:
+        sys.exit("no test was found: is the build complete?")
+    failed = 0
+    begin = time.monotonic()
+    for test in tests:
+        before = time.monotonic()
+        if wrong := run(test, arguments.door):
+            failed += 1
+            print(f"{test.name}: {wrong}", flush=True)
+        if "SUITE_TIMES" in os.environ:
+            print(f"{test.name} {time.monotonic() - before:.1f} s", flush=True)
+    print(f"{arguments.door}: {len(tests) - failed} of {len(tests)} programs passed on {NODES} machines in "
+          f"{time.monotonic() - begin:.0f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
