@@ -157,7 +157,7 @@ Posted RdmaTransport::transfer_blocks(engine::Link& link, bool is_get,
   for (std::size_t i = 0; i < local.size(); ++i) {
     segments[i] = {reinterpret_cast<void*>(local[i].address),
                    static_cast<std::uint32_t>(local[i].bytes),
-                   region != nullptr ? region->local_key : registration->pinned->local_key};
+                   region != nullptr ? region->local_key : registration->region->local_key};
     bytes += local[i].bytes;
   }
   Transfer& transfer = *made;
