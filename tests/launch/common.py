@@ -76,8 +76,28 @@ class LaunchTest(unittest.TestCase):
         if stdin is not None:
             options["stdin"] = subprocess.PIPE
         process = self.start(*arguments, **options)
-        out, error = process.communicate(stdin, timeout=LONGEST)
+        try:
+            out, error = process.communicate(stdin, timeout=LONGEST)
+        except subprocess.TimeoutExpired as so_far:
+            self.fail(f"no end in {LONGEST} s; processes:\n{self.who_waits()}\n"
+                      f"output: {so_far.stdout}\nerrors: {so_far.stderr}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+    def who_waits(self):
+        """What each process of this test is in."""
+        lines = []
+        for line in marked_processes(self.mark):
+            folder = pathlib.Path("/proc", line.split(":")[0])
+            try:
+                for thread in sorted((folder / "task").iterdir()):
+                    state = (thread / "stat").read_text().rpartition(")")[2].split()
+                    call = (thread / "syscall").read_text().split()[0]
+                    where = (thread / "wchan").read_text()
+                    lines.append(f"{line[:160]} thread {thread.name}, child of {state[1]}: "
+                                 f"{state[0]}, system call {call} {where}")
+            except OSError:  # it has ended meanwhile
+                pass
+        return "\n".join(lines)
 
     def assert_ran(self, result, out=None):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
