@@ -27,8 +27,9 @@ const char* noun(AttributeOf of) {
 // Calls the delete callback; what it refuses becomes the error of the MPI call.
 void call_delete(void* object, const Keyval& keyval, void* value) {
   if (!keyval.delete_fn) return;
-  const int code = run_callback("the delete callback of an attribute",
-                                [&] { return keyval.delete_fn(object, keyval.key, value); });
+  const int code = run_callback_unlocked(anytime(), "the delete callback of an attribute", [&] {
+    return keyval.delete_fn(object, keyval.key, value);
+  });
   if (code != MPI_SUCCESS) {
     base::fail(code, "the delete callback of attribute key {} returned {}", keyval.key, code);
   }
@@ -115,7 +116,7 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
     if (!entry.keyval->copy) continue;
     void* value = nullptr;
     int flag = 0;
-    const int code = run_callback("the copy callback of an attribute", [&] {
+    const int code = run_callback_unlocked(anytime(), "the copy callback of an attribute", [&] {
       return entry.keyval->copy(object, entry.keyval->key, entry.value, &value, &flag);
     });
     if (code != MPI_SUCCESS) {

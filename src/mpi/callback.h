@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "mpi/library.h"
+
 #include <cxxabi.h>
 
 #include <exception>
@@ -26,6 +28,16 @@ auto run_callback(const char* callback, Call&& call, const char* function = null
   } catch (...) {
     escaped(callback, nullptr, function);
   }
+}
+
+// The same without the library's lock: the callback may wait for a lock of the program that another
+// thread holds while it calls MPI, as Python's interpreter has one.
+template <class Call>
+auto run_callback_unlocked(Library& self, const char* callback, Call&& call,
+                           const char* function = nullptr) -> decltype(call()) {
+  if (function == nullptr) function = self.function;
+  const LetGo let_go(self);
+  return run_callback(callback, call, function);
 }
 
 } // namespace macadam::mpi

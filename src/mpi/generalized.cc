@@ -13,10 +13,10 @@ void destroy_generalized(Process& self, LayerRequest& request) {
   retire(self, static_cast<Generalized&>(request));
 }
 
-void cancel_generalized(Process&, LayerRequest& request) {
+void cancel_generalized(Process& self, LayerRequest& request) {
   auto& generalized = static_cast<Generalized&>(request);
   if (generalized.cancel == nullptr) return;
-  const int code = run_callback("the cancel callback of a generalized request", [&] {
+  const int code = run_callback_unlocked(self, "the cancel callback of a generalized request", [&] {
     return generalized.cancel(generalized.extra_state, generalized.complete ? 1 : 0);
   });
   if (code != MPI_SUCCESS) {
@@ -38,9 +38,10 @@ int query(Generalized& request, MPI_Status* status) {
   MPI_Status answer;
   set_empty(&answer);
   answer.MPI_ERROR = MPI_SUCCESS;
-  const int code = run_callback("the query callback of a generalized request", [&] {
-    return request.query == nullptr ? MPI_SUCCESS : request.query(request.extra_state, &answer);
-  });
+  const int code =
+      run_callback_unlocked(anytime(), "the query callback of a generalized request", [&] {
+        return request.query == nullptr ? MPI_SUCCESS : request.query(request.extra_state, &answer);
+      });
   if (status != MPI_STATUS_IGNORE) {
     set_status(status, answer.MPI_SOURCE, answer.MPI_TAG, bytes(answer), cancelled(answer));
   }
@@ -48,7 +49,7 @@ int query(Generalized& request, MPI_Status* status) {
 }
 
 int retire(Process& self, Generalized& request) {
-  const int code = run_callback("the free callback of a generalized request", [&] {
+  const int code = run_callback_unlocked(self, "the free callback of a generalized request", [&] {
     return request.free == nullptr ? MPI_SUCCESS : request.free(request.extra_state);
   });
   give_back(self.instance->requests.generalized, request);

@@ -171,4 +171,32 @@ class Held {
   Library& self_;
 };
 
+// The library's lock let go, if this thread has it, while it does what may wait for other threads:
+// sleeps, or runs a callback of the program. Not within progress.
+class LetGo {
+ public:
+  explicit LetGo(Library& self)
+      : self_(self), function_(self.function), is_mine_(self.lock.is_mine()) {
+    if (!is_mine_) return;
+    if (self_.profile != nullptr) call_ = self_.profile->suspend();
+    depth_ = self_.lock.release();
+    self_.post_left();
+  }
+  LetGo(const LetGo&) = delete;
+  LetGo& operator=(const LetGo&) = delete;
+  ~LetGo() {
+    if (!is_mine_) return;
+    self_.lock.retake(depth_);
+    self_.function = function_;
+    if (self_.profile != nullptr) self_.profile->resume(call_);
+  }
+
+ private:
+  Library& self_;
+  const char* const function_;
+  const bool is_mine_;
+  Profile::Call* call_ = nullptr;
+  unsigned depth_ = 0;
+};
+
 } // namespace macadam::mpi

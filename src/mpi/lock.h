@@ -8,8 +8,8 @@
 
 namespace macadam::mpi {
 
-// The lock around the library under MPI_THREAD_MULTIPLE. A thread may take it again: user callbacks
-// (attribute, error handler, reduction) call MPI functions while it is held.
+// The lock around the library under MPI_THREAD_MULTIPLE. A thread may take it again: the function
+// of a reduction calls MPI functions while it is held.
 class Lock {
  public:
   void lock() {
@@ -45,6 +45,9 @@ class Lock {
     if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) new (this) Lock;
   }
 
+  [[nodiscard]] bool is_mine() const {
+    return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
   // Another thread wants the lock.
   [[nodiscard]] bool contended() const { return waiting_.load(std::memory_order_relaxed) != 0; }
 

@@ -41,21 +41,12 @@ void Library::post_left_partitions() noexcept {
 void Instance::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   // Another one may finish what this one sleeps for: look again soon.
   constexpr unsigned threads_us = 1'000;
-  Lock& lock = process_.lock;
-  const char* const waiting_in = process_.function;
-  const bool contended = lock.contended();
-  Profile* const profile = process_.profile.get();
-  Profile::Call* const call = profile != nullptr ? profile->suspend() : nullptr;
-  const unsigned depth = lock.release();
-  process_.post_left();
-  if (contended) {
+  const bool contended = process_.lock.contended();
+  const LetGo let_go(process_);
+  if (contended)
     std::this_thread::yield();
-  } else {
+  else
     engine->networks().idle(fruitless, std::min(longest_us, threads_us));
-  }
-  lock.retake(depth);
-  process_.function = waiting_in;
-  if (profile != nullptr) profile->resume(call);
 }
 
 } // namespace macadam::mpi

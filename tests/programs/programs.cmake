@@ -91,6 +91,7 @@ macadam_program(dynamic/spawn RANKS 1 2 3 TIMEOUT 120 LABELS quick)
 macadam_program(dynamic/ports RANKS 1 2 4 TIMEOUT 120 LABELS quick)
 macadam_program(dynamic/threads RANKS 2 LABELS threads)
 macadam_program(env/tools RANKS 0 2 LABELS quick)
+macadam_program(env/callbacks RANKS 1 LABELS threads)
 macadam_program(env/threads RANKS 1 2 3 LABELS threads)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
