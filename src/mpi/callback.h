@@ -33,9 +33,8 @@ auto run_callback(const char* callback, Call&& call, const char* function = null
 // The same without the library's lock: the callback may wait for a lock of the program that another
 // thread holds while it calls MPI, as Python's interpreter has one.
 template <class Call>
-auto run_callback_unlocked(Library& self, const char* callback, Call&& call,
-                           const char* function = nullptr) -> decltype(call()) {
-  if (function == nullptr) function = self.function;
+auto run_callback_unlocked(Library& self, const char* callback, Call&& call) -> decltype(call()) {
+  const char* const function = self.function;
   const LetGo let_go(self);
   return run_callback(callback, call, function);
 }

@@ -88,8 +88,8 @@ int call(Library& self, const char* function, const Errhandler& handler, ErrorSo
   case Errhandler::Action::return_code:
     break;
   case Errhandler::Action::user:
-    run_callback_unlocked(
-        self, "an error handler",
+    run_callback(
+        "an error handler",
         [&] {
           if (const auto* of_comm = std::get_if<MPI_Comm_errhandler_function*>(&handler.function))
             (*of_comm)(&of.comm, &code);

@@ -175,9 +175,9 @@ class Held {
 // sleeps, or runs a callback of the program. Not within progress.
 class LetGo {
  public:
-  explicit LetGo(Library& self)
-      : self_(self), function_(self.function), is_mine_(self.lock.is_mine()) {
+  explicit LetGo(Library& self) : self_(self), is_mine_(self.lock.is_mine()) {
     if (!is_mine_) return;
+    function_ = self_.function;
     if (self_.profile != nullptr) call_ = self_.profile->suspend();
     depth_ = self_.lock.release();
     self_.post_left();
@@ -193,8 +193,8 @@ class LetGo {
 
  private:
   Library& self_;
-  const char* const function_;
   const bool is_mine_;
+  const char* function_ = nullptr;
   Profile::Call* call_ = nullptr;
   unsigned depth_ = 0;
 };
