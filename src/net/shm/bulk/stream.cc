@@ -93,16 +93,20 @@ bool Transport::is_looking(const Peer& peer) const {
          waiting - 1 != system_.core();
 }
 
-// The same for a long transfer.
-bool Transport::will_stream(Peer& peer) const {
+// The same for a long transfer. One of an exchange, in which the peer copies too, streams only if
+// this process waits as well: they copy faster together than by the kernel, each for itself.
+bool Transport::will_stream(const Stream& stream) const {
+  Peer& peer = *stream.peer;
+  if (!has_choice(peer)) return should_stream(peer);
   // A peer that seems to wait, but took nothing out of the last streams.
-  if (has_choice(peer) && !is_worth(peer.vain_streams)) return false;
+  if (!is_worth(peer.vain_streams)) return false;
+  if (stream.exchange && !waiter_.waiting()) return false;
   if (should_stream(peer)) {
     peer.vain_graces = 0;
     return true;
   }
-  if (!has_choice(peer) || waiter_.oversubscribed()) return false;
-  // Peers that copy too, as in an exchange, are not on their way to a wait: they are asked seldom.
+  if (stream.exchange || waiter_.oversubscribed()) return false;
+  // Peers that copy too are not on their way to a wait: they are asked seldom.
   if (!is_worth(peer.vain_graces)) return false;
   for (const double begin = system_.now(); system_.now() - begin < grace; system_.relax()) {
     if (!should_stream(peer)) continue;
@@ -111,13 +115,6 @@ bool Transport::will_stream(Peer& peer) const {
   }
   ++peer.vain_graces;
   return false;
-}
-
-// Whether the peer and this process do nothing but poll, and so copy faster together than by the
-// kernel, each for itself.
-bool Transport::both_wait(Peer& peer) const {
-  if (has_choice(peer) && !is_worth(peer.vain_streams)) return false;
-  return waiter_.waiting() && should_stream(peer);
 }
 
 // Whether both ways are open for private memory of the peer.
@@ -245,8 +242,7 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
-  const bool streams = stream.exchange ? both_wait(peer) : will_stream(peer);
-  if (!streams && finish_by_cross_copy(stream)) return true;
+  if (!will_stream(stream) && finish_by_cross_copy(stream)) return true;
   return advance(stream);
 }
 
