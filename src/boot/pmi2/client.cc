@@ -161,8 +161,8 @@ JobMemory Client::make_memory() {
   std::vector<Node> nodes(std::ranges::max(machines) + 1);
   for (const std::uint32_t machine : machines)
     ++nodes[machine].ranks;
-  const Secret secret = agree_on_secret(nodes, machines);
   const bool is_first = std::ranges::find(machines, own) - machines.begin() == rank_;
+  const Secret secret = agree_on_secret(nodes, own, is_first);
   JobMemory memory = [&] {
     if (!is_first) {
       Fields answer = connection_.ask("info-getnodeattr", {{"key", memory_key}, {"wait", "TRUE"}});
@@ -185,12 +185,9 @@ JobMemory Client::make_memory() {
 
 // Of rank 0, and the names of all machines, of their first ranks. All ranks take part if there are
 // several machines; those that are no first ones learn neither.
-Secret Client::agree_on_secret(std::vector<Node>& nodes,
-                               const std::vector<std::uint32_t>& machines) {
+Secret Client::agree_on_secret(std::vector<Node>& nodes, std::uint32_t own, bool is_first) {
   Secret secret = random_secret();
   if (nodes.size() == 1) return secret;
-  const std::uint32_t own = machines[static_cast<std::size_t>(rank_)];
-  const bool is_first = std::ranges::find(machines, own) - machines.begin() == rank_;
   if (rank_ == 0) put(secret_key, show_bytes(std::as_bytes(std::span(secret))));
   if (is_first) put(host_key(own), host_name());
   connection_.ask("kvs-fence", {});

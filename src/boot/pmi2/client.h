@@ -53,7 +53,7 @@ class Client final : public LauncherClient {
   void put(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
   std::string find_attribute(std::string_view key);
-  Secret agree_on_secret(std::vector<Node>& nodes, const std::vector<std::uint32_t>& machines);
+  Secret agree_on_secret(std::vector<Node>& nodes, std::uint32_t own, bool is_first);
   bool advance_fences();
 
   std::mutex mutex_; // of what follows, once make_memory() has returned
