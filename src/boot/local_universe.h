@@ -37,6 +37,15 @@ class LocalUniverse final : public Universe {
   // Of this job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER.
   Call::Whom launcher();
   [[nodiscard]] PacketWriter begin(Request request) const;
+  // A request, and which mpiexec it is sent to.
+  struct Letter {
+    Call::Whom whom;
+    PacketWriter request;
+  };
+  // For an mpiexec on another machine, through this one's; or for `there`, if that is here or there
+  // are no others.
+  Letter letter_to(std::string_view host, Call::Whom there, PacketWriter request);
+  Letter relayed(Where where, std::string_view host, const PacketWriter& request);
   Met take_met(Call& call, PacketReader& answer);
   const Job* know(const Secret& secret, Call& call);
   void know_early(const JobTicket& ticket, Call& call);

@@ -176,7 +176,9 @@ void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int s
   status_ = status;
   if (head_ != nullptr) {
     exchange();
-    head_->tell({rank, why, status, ends_jobs, asked_for});
+    const bool is_first = job.number() == 1;
+    const bool counts = !is_first && job.pid(rank) != 0;
+    head_->tell({is_first ? rank : -1, why, status, ends_jobs, asked_for, counts});
     if (ends_jobs) end_ranks();
     return;
   }

@@ -143,12 +143,12 @@ TEST(Ticket, OfAnotherVersionOrNone) {
 }
 
 TEST(Port, IsReadAsItWasShown) {
-  const Port port{random_socket_name(), random_secret()};
+  const Port port{"host", random_socket_name(), random_secret()};
   const std::string text = show_port(port);
   EXPECT_LT(text.size(), 1024u);
   EXPECT_EQ(read_port(text).socket, port.socket);
   EXPECT_EQ(read_port(text).key, port.key);
-  EXPECT_NE(text, show_port({port.socket, random_secret()}));
+  EXPECT_NE(text, show_port({port.host, port.socket, random_secret()}));
 }
 
 TEST(Call, IsAnsweredWithADescriptor) {
