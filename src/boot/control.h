@@ -64,6 +64,9 @@ struct RequestHead {
   std::uint32_t rank = 0; // of the caller
 };
 
+// In place of an error class: nobody is there any more who could answer (Call::Whom).
+inline constexpr std::int32_t nobody_there = -1;
+
 // Begins each answer. A text follows that says what failed, or what the request asks for.
 struct AnswerHead {
   std::uint64_t magic = control_magic;

@@ -58,14 +58,14 @@ std::optional<Met> LocalUniverse::parent() const {
   return Met{header.parent, header.parent_rank};
 }
 
-Call::Whom LocalUniverse::launcher() {
+Call::Whom LocalUniverse::launcher(int gone) {
   if (job_.alone() && memory_.header().launcher == 0) start_lone_server(memory_);
   const char* const socket = memory_.header().socket.data();
   if (*socket == 0)
     base::fail(MPI_ERR_OTHER,
                "mpiexec has no socket, since the system refused it one when it started; processes "
                "cannot be spawned or connected");
-  return {socket, MPI_ERR_OTHER,
+  return {socket, gone,
           "mpiexec cannot be reached: it has ended, or is in another network namespace"};
 }
 
@@ -81,23 +81,23 @@ LocalUniverse::Letter LocalUniverse::letter_to(std::string_view host, Call::Whom
                                                PacketWriter request) {
   if (job_.other_host().empty() || host == job_.host())
     return {std::move(there), std::move(request)};
-  return relayed(Where::named, host, request);
+  return relayed(Where::named, host, request, there.error_class);
 }
 
 LocalUniverse::Letter LocalUniverse::relayed(Where where, std::string_view host,
-                                             const PacketWriter& request) {
+                                             const PacketWriter& request, int gone) {
   PacketWriter outer = begin(Request::relay);
   outer.value(where);
   outer.text(host);
   outer.text(as_text(request));
-  return {launcher(), std::move(outer)};
+  return {launcher(gone), std::move(outer)};
 }
 
 PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) {
   return attempt<Spawned>([&] {
     PacketWriter request = begin(Request::spawn);
     write_commands(request, read_commands(std::move(commands), job_.host()));
-    return std::make_unique<Called<Spawned>>(launcher(), std::move(request), std::nullopt,
+    return std::make_unique<Called<Spawned>>(launcher(MPI_ERR_SPAWN), std::move(request), std::nullopt,
                                              [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
                                                know_early(spawned.job, call);
@@ -172,7 +172,7 @@ PendingResult<bool> LocalUniverse::change_name(Request change, std::string_view 
     request.text(service);
     request.text(port);
     Letter letter = job_.other_host().empty() ? Letter{launcher(), std::move(request)}
-                                              : relayed(Where::first, {}, request);
+                                              : relayed(Where::first, {}, request, MPI_ERR_SERVICE);
     return std::make_unique<Called<bool>>(std::move(letter.whom), std::move(letter.request),
                                           std::nullopt, [](Call&, PacketReader) { return true; });
   });
@@ -187,7 +187,7 @@ PendingResult<std::string> LocalUniverse::look_up(std::string_view service) {
     const auto read = [](Call&, PacketReader answer) { return answer.text(); };
     PendingResult<std::string> elsewhere;
     if (!job_.other_host().empty()) {
-      Letter letter = relayed(Where::first, {}, request);
+      Letter letter = relayed(Where::first, {}, request, MPI_ERR_NAME);
       elsewhere = std::make_unique<Called<std::string>>(
           std::move(letter.whom), std::move(letter.request), std::nullopt, read);
     }

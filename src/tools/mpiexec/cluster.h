@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::tools {
@@ -80,6 +81,8 @@ class Cluster final : private Questioned {
 
   void on_request(Machine from, boot::PacketReader& body);
   void pass_on(Machine from, FrameKind kind, boot::PacketReader& body);
+  void refuse(Machine from, std::uint64_t id, Machine to);
+  void refuse_all(Machine to);
   void on_ended(Machine from, boot::PacketReader& body);
   [[nodiscard]] Machine roomiest(Machine first) const;
   [[nodiscard]] std::uint32_t running_on(Machine machine) const;
@@ -122,6 +125,8 @@ class Cluster final : private Questioned {
   int most_silent_beats_;
   std::uint32_t round_ = 0; // of the barrier
   std::uint32_t last_number_ = 1; // of a job
+  // Requests from one machine, by that and id, to another one that has not answered.
+  std::map<std::pair<Machine, std::uint64_t>, Machine> unanswered_;
 
   std::vector<boot::RankState> states_; // by rank,
   std::vector<bool> joined_;            // ... and whether a process has taken it

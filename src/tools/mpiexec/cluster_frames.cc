@@ -107,6 +107,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
 // All that the proxy had to say has come.
 void Cluster::let_go(Machine machine) {
   machines_[machine]->done = true;
+  refuse_all(machine);
   machines_[machine]->stream().send(FrameKind::bye);
   machines_[machine]->stream().write_some();
 }

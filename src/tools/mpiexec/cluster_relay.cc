@@ -47,35 +47,54 @@ void Cluster::on_request(Machine from, PacketReader& body) {
   const std::string packet = body.text();
   if (number == wanted_number) number = ++last_number_;
   if (to == any_machine) to = roomiest(from);
+  RemoteMachine* const there = find(to);
+  if (there == nullptr) return refuse(from, id, to);
+  unanswered_[{from, id}] = to;
   PacketWriter out;
-  if (RemoteMachine* const there = find(to)) {
-    out.value(from);
-    out.value(id);
-    out.value(number);
-    out.text(packet);
-    there->stream().send(FrameKind::request, out);
-    return there->stream().write_some();
-  }
+  out.value(from);
+  out.value(id);
+  out.value(number);
+  out.text(packet);
+  there->stream().send(FrameKind::request, out);
+  there->stream().write_some();
+}
+
+void Cluster::refuse(Machine from, std::uint64_t id, Machine to) {
+  RemoteMachine* const there = find(from);
+  if (there == nullptr) return;
   PacketWriter refusal;
-  refusal.value(boot::AnswerHead{.error_class = MPI_ERR_OTHER});
+  refusal.value(boot::AnswerHead{.error_class = boot::nobody_there});
   refusal.text(fmt::format("the last rank on host {} has ended, and mpiexec with it: nothing is "
                            "started or met there any more",
                            machines_[to]->name()));
+  PacketWriter out;
   out.value(to);
   out.value(id);
   out.value(false);
   out.text({reinterpret_cast<const char*>(refusal.bytes().data()), refusal.bytes().size()});
-  machines_[from]->stream().send(FrameKind::answer, out);
-  machines_[from]->stream().write_some();
+  there->stream().send(FrameKind::answer, out);
+  there->stream().write_some();
+}
+
+// What has reached a machine after it had said its last word.
+void Cluster::refuse_all(Machine to) {
+  std::erase_if(unanswered_, [&](const auto& each) {
+    if (each.second != to) return false;
+    refuse(each.first.first, each.first.second, to);
+    return true;
+  });
 }
 
 // To a machine that has ended nothing needs to be said.
 void Cluster::pass_on(Machine from, FrameKind kind, PacketReader& body) {
-  RemoteMachine* const there = find(body.value<Machine>());
+  const auto to = body.value<Machine>();
+  const auto id = body.value<std::uint64_t>();
+  unanswered_.erase(kind == FrameKind::answer ? std::pair{to, id} : std::pair{from, id});
+  RemoteMachine* const there = find(to);
   if (there == nullptr) return;
   PacketWriter out;
   out.value(from);
-  out.value(body.value<std::uint64_t>());
+  out.value(id);
   if (kind == FrameKind::answer) {
     out.value(body.value<bool>());
     out.text(body.text());

@@ -126,7 +126,8 @@ void Relay::on_answer(std::uint64_t id, bool awaits, const std::string& packet) 
     PacketReader reader(as_bytes(packet));
     const auto head = reader.value<boot::AnswerHead>();
     if (head.error_class == MPI_SUCCESS) return on_answer(&reader, nullptr);
-    const base::Error error(head.error_class, reader.text());
+    const bool is_gone = head.error_class == boot::nobody_there;
+    const base::Error error(is_gone ? MPI_ERR_OTHER : head.error_class, reader.text());
     return on_answer(nullptr, &error);
   }
   if (!passed_on_.contains(id)) return; // it has been called off meanwhile

@@ -312,7 +312,9 @@ void Supervisor::wait_for_events() {
   if (polled[0].revents) take_signals();
   if (polled[3].revents) on_end_of_lone_program();
   services_.take(polled.data() + services);
-  if (head_ != nullptr) take_orders(polled.data() + head);
+  if (head_ == nullptr) return;
+  head_->tell_others(static_cast<std::uint32_t>(alive_spawned()));
+  take_orders(polled.data() + head);
 }
 
 // What the head has said; or that it says nothing any more, which ends the ranks here.
