@@ -152,6 +152,11 @@ class Ends(MachinesTest):
         self.assert_fails(result, 137, "mpiexec: rank 1 of job 2 (spawned by rank 0) on host two was killed "
                                        "by signal 9 (Killed); ending the other 3 ranks")
 
+    def test_a_failure_after_one_that_ends_nobody(self):
+        result = self.universe("0/" + spawn(1, "leave", "exit=5", host="two"), "wait=400", "1/raise=9", "wait=30000")
+        self.assert_fails(result, 5, "mpiexec: rank 0 of job 2 (spawned by rank 0) on host two exited with status 5",
+                          "mpiexec: rank 1 on host two was killed by signal 9 (Killed); ending the other rank")
+
     def test_an_abort_of_a_child(self):
         result = self.universe("0/" + spawn(1, "abort=5", host="two"), "wait=30000")
         self.assert_fails(result, 5, "mpiexec: rank 0 of job 2 (spawned by rank 0) on host two called "

@@ -243,6 +243,12 @@ class Ends(UniverseTest):
             result = self.universe(1, f"spawn_and_forget=16,{UNIVERSE},wait=30000", f"raise={signal_number}")
             self.assertEqual(result.returncode, 128 + signal_number)
 
+    def test_a_failure_after_one_that_ends_nobody(self):
+        """The first decides the status."""
+        result = self.universe(2, "0/" + spawn(1, "leave", "exit=5"), "wait=400", "0/raise=9", "wait=30000")
+        self.assert_fails(result, 5, f"mpiexec: rank 0 of job 2 (spawned by rank 0) on host {HOST} exited with status 5",
+                          f"mpiexec: rank 0 on host {HOST} was killed by signal 9 (Killed); ending the other rank")
+
     def test_an_abort_of_a_child(self):
         result = self.universe(1, spawn(1, "abort=5"), "wait=30000")
         self.assert_fails(result, 5, f"mpiexec: rank 0 of job 2 (spawned by rank 0) on host {HOST} called "

@@ -235,9 +235,13 @@ void Cluster::on_failure(PacketReader& body) {
   const bool quiet = body.value<bool>();
   const bool counts = body.value<bool>(); // among the spawned ones, still
   const std::string why = body.text();
-  if (!failed_ && !quiet)
-    fail(why + (ends_jobs ? ending_others(alive(rank) - (counts ? 1 : 0)) : ""), status);
-  else if (!failed_) {
+  const std::string sentence =
+      why + (ends_jobs ? ending_others(alive(rank) - (counts ? 1 : 0)) : "");
+  if (!failed_ && !quiet) {
+    fail(sentence, status);
+  } else if (failed_ && ends_jobs && !ending_ && !quiet) { // the first one has ended nobody
+    say(sentence);
+  } else if (!failed_) {
     failed_ = true;
     status_ = status;
   }
