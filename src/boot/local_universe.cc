@@ -97,8 +97,8 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
   return attempt<Spawned>([&] {
     PacketWriter request = begin(Request::spawn);
     write_commands(request, read_commands(std::move(commands), job_.host()));
-    return std::make_unique<Called<Spawned>>(launcher(MPI_ERR_SPAWN), std::move(request), std::nullopt,
-                                             [this](Call& call, PacketReader answer) {
+    return std::make_unique<Called<Spawned>>(launcher(MPI_ERR_SPAWN), std::move(request),
+                                             std::nullopt, [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
                                                know_early(spawned.job, call);
                                                return spawned;

@@ -135,8 +135,9 @@ std::string choose_host(const std::vector<SpawnProgram>& programs,
                  "info key host: processes cannot be started on {}, as mpiexec starts them on the "
                  "machines of its own ranks only: {}",
                  fmt::join(program.hosts, ", "), fmt::join(hosts, ", "));
-  base::fail(MPI_ERR_SPAWN, "info key host: the commands name different hosts; one spawn starts all "
-                            "of its processes on one machine: spawn once for each");
+  base::fail(MPI_ERR_SPAWN,
+             "info key host: the commands name different hosts; one spawn starts all "
+             "of its processes on one machine: spawn once for each");
 }
 
 void write_commands(PacketWriter& packet, const std::vector<SpawnProgram>& programs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs that start others or meet until they are killed: launch_dynamic spawn, accept, or connect PORT.
-// Each prints a line when it has done so once. Errors are fatal.
+// Jobs that start others or meet until they are killed: launch_dynamic spawn, accept, or connect
+// PORT. Each prints a line when it has done so once. Errors are fatal.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

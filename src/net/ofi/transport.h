@@ -302,8 +302,8 @@ class OfiTransport final : public engine::Transport, Attended {
   bool refused_ = false;            // an operation, since the last poll()
   std::vector<Route*> unpublished_; // wait for an address
   std::vector<Route*> breaking_;
-  std::vector<Route*> answering_;     // have answers, or owe credits
-  std::vector<Operation*> unposted_;  // receives
+  std::vector<Route*> answering_;    // have answers, or owe credits
+  std::vector<Operation*> unposted_; // receives
   struct Early {
     wire::Header header;
     std::vector<std::byte> body;

@@ -171,8 +171,7 @@ bool ControlServer::send(Id id, const boot::PacketWriter& packet, int descriptor
   if (found == connections_.end()) return false;
   const std::optional<Origin> origin = found->second.origin;
   if (origin) desk_.send(*origin, packet, then);
-  const bool sent =
-      origin || boot::send_packet(found->second.socket, packet.bytes(), descriptor);
+  const bool sent = origin || boot::send_packet(found->second.socket, packet.bytes(), descriptor);
   if (sent && then == Then::await_confirmation)
     found->second.stage = Stage::answered;
   else

@@ -168,8 +168,8 @@ void Supervisor::look_for_absent_ranks(RunningJob& job) {
 
 void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int status,
                       bool ends_jobs) {
-  // One that ends nobody, as a spawned rank's after MPI_Finalize, is told and decides the status; but
-  // a later one may still end the jobs.
+  // One that ends nobody, as a spawned rank's after MPI_Finalize, is told and decides the status;
+  // but a later one may still end the jobs.
   if (failed_ && (ending_ || !ends_jobs)) return;
   const int others = alive() - (job.memory().is_local(rank) && job.pid(rank) != 0 ? 1 : 0);
   const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;

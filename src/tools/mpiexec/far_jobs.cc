@@ -10,9 +10,9 @@ namespace macadam::tools {
 
 using boot::PacketReader;
 using boot::PacketWriter;
+using boot::RankState;
 using boot::Request;
 using boot::RequestHead;
-using boot::RankState;
 
 void FarJobs::meet(Id client, const boot::Secret& secret, Relay::Machine machine) {
   const auto [found, is_new] = jobs_.try_emplace(secret, Job{machine, {}, {}, {}});
@@ -63,8 +63,8 @@ void FarJobs::exchange() {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::uint64_t now = wanted[i].load(std::memory_order_acquire);
       for (std::uint64_t more = now & ~job.asked_for[i]; more != 0; more &= more - 1)
-        ask_for(secret, static_cast<std::uint32_t>(64 * i +
-                                                   static_cast<unsigned>(__builtin_ctzll(more))));
+        ask_for(secret,
+                static_cast<std::uint32_t>(64 * i + static_cast<unsigned>(__builtin_ctzll(more))));
       job.asked_for[i] = now;
     }
   }

@@ -57,7 +57,7 @@ class Head {
     std::string sentence; // who did what
     int status;           // mpiexec's exit status
     bool ends_jobs;
-    bool quiet; // it was asked for
+    bool quiet;          // it was asked for
     bool counts = false; // among those of tell_others()
   };
   // How many ranks of spawned jobs run here.

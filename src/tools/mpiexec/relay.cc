@@ -48,8 +48,7 @@ void Relay::send(Id id, Machine machine, std::string_view request, std::uint32_t
   head_.send(FrameKind::request, body);
 }
 
-void Relay::pass_on(Id client, Machine machine, const PacketWriter& request,
-                    std::uint32_t number) {
+void Relay::pass_on(Id client, Machine machine, const PacketWriter& request, std::uint32_t number) {
   passed_on_[client] = machine;
   send(client, machine, as_text(request), number);
 }

@@ -201,8 +201,7 @@ void Services::spawn(Id id, const boot::RequestHead& head, boot::PacketReader& r
   const SpawnParent parent{boot::make_ticket(head.job, socket_name(), own), job.number(), rank,
                            job.program_of(rank).environment};
   const std::vector<boot::SpawnProgram> programs = boot::read_programs(rest);
-  const std::string host =
-      boot::choose_host(programs, relay_ ? relay_->hosts() : std::vector{own});
+  const std::string host = boot::choose_host(programs, relay_ ? relay_->hosts() : std::vector{own});
   if (!relay_) return spawner_.begin(id, parent, 0, programs);
   boot::PacketWriter request;
   request.value(boot::RequestHead{.request = Request::start, .job = head.job, .rank = head.rank});

@@ -88,7 +88,7 @@ class Services final : private ControlServer::Desk {
     int rank;
   };
   std::vector<AddressRequest> address_requests_; // of other machines
-  std::size_t listed_ = 0; // entries of the spawner
+  std::size_t listed_ = 0;                       // entries of the spawner
 };
 
 } // namespace macadam::tools

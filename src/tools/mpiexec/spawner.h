@@ -31,10 +31,10 @@ class Spawner {
 
   class Launcher {
    public:
-    // A new job whose processes wait at the gate; 0: of the next number. Throws base::Error or std::system_error, and
-    // leaves nothing then.
-    virtual RunningJob& launch(std::vector<Program> programs, const SpawnParent& parent,
-                               int number, const Gate& gate) = 0;
+    // A new job whose processes wait at the gate; 0: of the next number. Throws base::Error or
+    // std::system_error, and leaves nothing then.
+    virtual RunningJob& launch(std::vector<Program> programs, const SpawnParent& parent, int number,
+                               const Gate& gate) = 0;
     // Null: it is there no more.
     virtual RunningJob* find_job(int number) = 0;
     // The variable as ranks of this program have it; empty: they have none.
