@@ -56,9 +56,8 @@ TEST(OfiMessages, OfAJobThatIsMetLater) {
   const Rank back = other[0].processes->add(one[0]);
   ASSERT_TRUE(until([&] { return other[0].try_send(back, "answer") == Posted::done; }));
   ASSERT_TRUE(until([&] { return one[0].try_send(there, "late") == Posted::done; }));
-  ASSERT_TRUE(until([&] {
-    return one[0].received[there].size() == 1 && other[0].received[back].size() == 2;
-  }));
+  ASSERT_TRUE(until(
+      [&] { return one[0].received[there].size() == 1 && other[0].received[back].size() == 2; }));
   EXPECT_EQ(other[0].received[back], (std::vector<std::string>{"early", "late"}));
 }
 
