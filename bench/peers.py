@@ -49,6 +49,14 @@ def intel(work, ours, unbound):
     return Library("Intel MPI", [venv / "bin" / "mpiexec"], ours, environment)
 
 
+def that_spawns(library):
+    """The library as it starts processes: Intel MPI does so only if it is told, and over a network."""
+    if library.name != "Intel MPI":
+        return library
+    return Library(library.name, library.launcher, library.programs,
+                   {**library.environment, "I_MPI_SPAWN": "on", "I_MPI_FABRICS": "shm:ofi"})
+
+
 PEERS = {"mpich": mpich, "openmpi": openmpi, "intel": intel}
 
 

@@ -17,7 +17,7 @@ import sys
 
 from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, full_overlap,
                      measure_sessions, measure_startup, processor, table, versions)
-from peers import PEERS, libraries
+from peers import PEERS, libraries, that_spawns
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 SPAWNED = (1, 8, 32)
@@ -76,7 +76,7 @@ def measure_round(results, all_libraries, sender, arguments):
             for library in all_libraries:
                 measure_sessions(results, library, ranks)
     if "dynamic" in arguments.only:
-        for library in all_libraries:
+        for library in map(that_spawns, all_libraries):
             for processes in SPAWNED:
                 results.measure(library, 1, "dynamic", "spawn", str(processes))
             results.measure(library, 1, "dynamic", "connect")

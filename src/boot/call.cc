@@ -104,6 +104,7 @@ void Call::read(Packet packet) {
         "use one Macadam for both",
         control_version,
         head.magic == control_magic ? fmt::format("version {}", head.version) : "something else");
+  if (head.error_class == nobody_there) throw base::Error(whom_.error_class, answer_.text());
   if (head.error_class != MPI_SUCCESS) throw base::Error(head.error_class, answer_.text());
 }
 

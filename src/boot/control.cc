@@ -73,7 +73,8 @@ Ticket read_ticket(const JobTicket& ticket) {
 }
 
 std::string show_port(const Port& port) {
-  return fmt::format("{}:{}:{}:{}", port_prefix, control_version, port.socket, show_hex(port.key));
+  return fmt::format("{}:{}:{}:{}:{}", port_prefix, control_version, port.host, port.socket,
+                     show_hex(port.key));
 }
 
 Port read_port(std::string_view text) {
@@ -93,8 +94,10 @@ Port read_port(std::string_view text) {
                "the port was opened by another version of Macadam (protocol {}, this one has {}); "
                "use one for both",
                version, control_version);
-  if (std::ranges::count(text, ':') != 1) refuse("it was cut or has more");
+  if (std::ranges::count(text, ':') != 2) refuse("it was cut or has more");
   Port port;
+  port.host = next();
+  if (port.host.empty() || port.host.size() > longest_host_name) refuse("it names no host");
   port.socket = next();
   if (port.socket.empty() || port.socket.size() > longest_socket_name)
     refuse("its launcher is not named");

@@ -24,9 +24,10 @@ namespace macadam::boot {
 
 inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
 // Of packets, tickets and ports.
-inline constexpr std::uint32_t control_version = 2;
+inline constexpr std::uint32_t control_version = 3;
 inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
 inline constexpr std::size_t longest_socket_name = 47;
+inline constexpr std::size_t longest_host_name = 63;
 
 enum class Request : std::uint32_t {
   spawn,     // commands: Spawned, with the descriptor of the job's memory. The caller confirms that
@@ -38,7 +39,20 @@ enum class Request : std::uint32_t {
   publish,    // service and port, texts
   unpublish,  // the same
   look_up,    // service: service and port, texts. To the name's own socket
-  meet,       // none: none, with the descriptor of the job's memory
+  meet,       // host, text: none, with the descriptor of the job's memory
+  relay,      // Where, host and another request, texts: what that is answered with. Of an mpiexec
+              // on several machines: for its part on another one
+
+  // Of one part of an mpiexec to another.
+  start,    // SpawnParent and commands: as spawn
+  describe, // none: how many ranks the job has, all on the machine that is asked
+  address,  // rank: Address
+};
+
+// Which part of an mpiexec on several machines a request is for.
+enum class Where : std::uint8_t {
+  named, // that of the named host
+  first, // that of the first machine, where names are published
 };
 
 // Begins each request.
@@ -49,6 +63,9 @@ struct RequestHead {
   Secret job = {};        // of the caller; of the job that is asked about (meet)
   std::uint32_t rank = 0; // of the caller
 };
+
+// In place of an error class: nobody is there any more who could answer (Call::Whom).
+inline constexpr std::int32_t nobody_there = -1;
 
 // Begins each answer. A text follows that says what failed, or what the request asks for.
 struct AnswerHead {
@@ -63,7 +80,7 @@ struct Ticket {
   std::uint32_t version = control_version;
   Secret job = {};
   std::array<char, longest_socket_name + 1> socket = {}; // null-terminated
-  std::array<char, 64> host = {};                        // the same
+  std::array<char, longest_host_name + 1> host = {};     // the same
 };
 JobTicket make_ticket(const Secret& job, std::string_view socket, std::string_view host);
 // Throws MPI_ERR_OTHER for what is none, or that of another version.
@@ -72,6 +89,7 @@ Ticket read_ticket(const JobTicket& ticket);
 // The unguessable part of a port's name.
 using PortKey = Secret;
 struct Port {
+  std::string host;   // that it was opened on
   std::string socket; // of its owner's mpiexec
   PortKey key = {};
 };

@@ -92,6 +92,8 @@ class Job {
   [[nodiscard]] virtual int node(int) const { return 0; }
   [[nodiscard]] virtual std::string_view host() const { return "this host"; }
   [[nodiscard]] virtual std::string_view host_of(int) const { return host(); }
+  // Of a machine that has no rank of this job, but of jobs that it may meet; empty: there is none.
+  [[nodiscard]] virtual std::string_view other_host() const { return {}; }
 
   // Endpoint addresses. What a rank publishes, up to endpoint_address_bytes, the others fetch when
   // they want to talk to it: nothing if it has not published yet. The bytes stay valid as long as

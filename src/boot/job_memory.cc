@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -287,6 +288,19 @@ Life JobMemory::life(int rank, std::uint32_t generation) const {
     return Life::failed;
   }
   return Life::unknown;
+}
+
+// Addresses of other machines' ranks come when the first rank here asks for them.
+void JobMemory::want(int rank) const {
+  const auto index = static_cast<unsigned>(rank);
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  std::atomic<std::uint64_t>& word = wanted()[index / 64];
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
+  if ((word.fetch_or(bit, std::memory_order_release) & bit) == 0) tell_launcher();
+}
+
+void JobMemory::tell_launcher() const {
+  if (const pid_t launcher = header().launcher.load(); launcher > 0) kill(launcher, SIGCHLD);
 }
 
 // A lock of a process ends with it, and forked children do not inherit it.

@@ -47,7 +47,7 @@ enum class RankState : std::uint32_t {
 };
 
 // Of all that is in it: mpiexec and library must agree.
-inline constexpr std::uint32_t job_memory_version = 9;
+inline constexpr std::uint32_t job_memory_version = 10;
 
 struct JobHeader {
   std::uint64_t magic;
@@ -65,6 +65,8 @@ struct JobHeader {
   std::uint32_t parent_rank; // of the process that has started this job, in `parent`
   JobTicket parent;
   std::array<char, longest_socket_name + 1> socket; // mpiexec's (control.h); empty: it has none
+  // Of another machine of this mpiexec, null-terminated: jobs there may be met. Empty: it has none.
+  std::array<char, longest_host_name + 1> other_host;
   // Bytes of all segments of this node that were promised to users, touched or not.
   std::atomic<std::uint64_t> promised;
   // Of LaunchedJob::enter(), in the upper half; in the lower how many are in it. Of one machine.
@@ -248,6 +250,10 @@ class JobMemory {
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank,
                                                                 std::uint32_t generation) const;
   [[nodiscard]] Life life(int rank, std::uint32_t generation) const;
+  // Asks mpiexec for the address of a rank of another machine, unless that was done.
+  void want(int rank) const;
+  // There is something to be seen in the memory: mpiexec takes it for the end of a child.
+  void tell_launcher() const;
   // By mpiexec, for as long as it lives and has the descriptor: other processes see it, even if
   // mpiexec was killed. Lost if this process closes any descriptor of the memory.
   void hold() const;

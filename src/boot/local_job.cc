@@ -110,7 +110,7 @@ LocalJob::LocalJob(LocalJob&&) noexcept = default;
 LocalJob::~LocalJob() = default;
 
 Universe* LocalJob::universe() {
-  if (memory_.header().nodes > 1 || client_) return nullptr;
+  if (client_) return nullptr;
   if (!universe_) universe_ = std::make_unique<LocalUniverse>(*this, memory_);
   return universe_.get();
 }
@@ -185,7 +185,7 @@ std::vector<ProcessSet> LocalJob::process_sets() const {
 std::uint32_t LocalJob::enter() {
   JobHeader& header = memory_.header();
   if (client_) client_->enter(memory_);
-  if (header.nodes > 1) {
+  if (has_other_machines()) {
     if (parted_)
       base::fail(MPI_ERR_OTHER,
                  "MPI can not start again after MPI_Finalize in a job on several machines; keep a "
@@ -202,16 +202,16 @@ std::uint32_t LocalJob::enter() {
   }
   own_row().state.store(RankState::running, std::memory_order_release);
   // An absent rank was no failure until now.
-  if (header.absent.load() != 0) tell_launcher();
+  if (header.absent.load() != 0) memory_.tell_launcher();
   return generation_;
 }
 
 void LocalJob::leave() {
-  if (memory_.header().nodes == 1) memory_.header().generation.fetch_sub(1);
+  if (!has_other_machines()) memory_.header().generation.fetch_sub(1);
 }
 
 bool LocalJob::is_over(std::uint32_t generation) const {
-  if (memory_.header().nodes > 1) return parted_;
+  if (has_other_machines()) return parted_;
   const std::uint64_t word = memory_.header().generation.load();
   return static_cast<std::uint32_t>(word >> 32) != generation ||
          static_cast<std::uint32_t>(word) == 0;
@@ -225,23 +225,13 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
   row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
   row.published.store(generation_, std::memory_order_release);
-  if (memory_.header().nodes > 1) client_ ? client_->publish(endpoint_address) : tell_launcher();
+  if (has_other_machines()) client_ ? client_->publish(endpoint_address) : memory_.tell_launcher();
 }
 
 std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {
   auto address = memory_.fetch(rank, generation_);
-  if (!address && !is_local(rank)) want(rank);
+  if (!address && !is_local(rank)) client_ ? client_->fetch(memory_, rank) : memory_.want(rank);
   return address;
-}
-
-// Addresses of other machines' ranks come when the first rank here asks for them.
-void LocalJob::want(int rank) const {
-  if (client_) return client_->fetch(memory_, rank);
-  const auto index = static_cast<unsigned>(rank);
-  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-  std::atomic<std::uint64_t>& word = memory_.wanted()[index / 64];
-  if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
-  if ((word.fetch_or(bit, std::memory_order_release) & bit) == 0) tell_launcher();
 }
 
 unsigned LocalJob::failures() const {
@@ -295,8 +285,12 @@ void LocalJob::barrier(const std::function<void()>& idle) {
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
   const auto ranks = static_cast<std::uint32_t>(local_size());
   if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) {
-    if (header.nodes == 1) return memory_.open_barrier();
-    tell_launcher(); // which opens it when the last node has come
+    if (header.nodes == 1) {
+      memory_.open_barrier();
+      parted_ = true;
+      return;
+    }
+    memory_.tell_launcher(); // which opens it when the last node has come
   }
   while (header.barrier_round.load(std::memory_order_acquire) == round) {
     futex_wait(header.barrier_round, round, nap_ms);
@@ -333,16 +327,10 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   // flush.
   if (alone()) fmt::print(stderr, "macadam: this program {}\n", text);
   if (client_) fmt::print(stderr, "macadam: rank {} on host {} {}\n", rank_, host(), text);
-  tell_launcher();
+  memory_.tell_launcher();
   flush_streams();
   if (client_) client_->abort(code, row.text.data());
   _exit(code >= 1 && code <= 255 ? code : 1);
-}
-
-// There is something to be seen in the job's memory: mpiexec takes it for the end of a child.
-void LocalJob::tell_launcher() const {
-  if (const pid_t launcher = memory_.header().launcher.load(); launcher > 0)
-    kill(launcher, SIGCHLD);
 }
 
 void LocalJob::report_waiting(std::string_view function, std::string_view what) const {

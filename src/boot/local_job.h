@@ -38,7 +38,7 @@ class LocalJob final : public LaunchedJob {
   LocalJob(LocalJob&&) noexcept;
   ~LocalJob() override;
 
-  // On several machines there is one generation: only MPI_Finalize, where all meet, ends it.
+  // With several machines there is one generation: only MPI_Finalize, where all meet, ends it.
   std::uint32_t enter() override;
   void leave() override;
   [[nodiscard]] bool is_over(std::uint32_t generation) const override;
@@ -55,8 +55,11 @@ class LocalJob final : public LaunchedJob {
     return static_cast<int>(memory_.node_of(rank));
   }
   [[nodiscard]] std::vector<ProcessSet> process_sets() const override;
-  // None yet for a job on several machines.
+  // None with a launcher that is not mpiexec.
   [[nodiscard]] Universe* universe() override;
+  [[nodiscard]] std::string_view other_host() const override {
+    return memory_.header().other_host.data();
+  }
   [[nodiscard]] bool one_clock() const override { return memory_.header().nodes == 1; }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
 
@@ -107,8 +110,10 @@ class LocalJob final : public LaunchedJob {
 
   void end_job(int code, std::string_view text, Blame blame) override;
   [[nodiscard]] RankRow& own_row() const { return memory_.row(rank_); }
-  void tell_launcher() const;
-  void want(int rank) const;
+  // Where its processes may be met from, if not where they are.
+  [[nodiscard]] bool has_other_machines() const {
+    return memory_.header().nodes > 1 || !other_host().empty();
+  }
   void wait_for_all_nodes(const std::function<void()>& idle);
   void print_reports() const;
   void put_report(ReportKind kind, std::string_view json) const;
@@ -118,7 +123,7 @@ class LocalJob final : public LaunchedJob {
   int rank_;
   bool alone_;
   std::uint32_t generation_ = 1;            // that this process has entered last
-  bool parted_ = false;                     // was in barrier(), on several machines
+  bool parted_ = false;                     // has left barrier()
   std::unique_ptr<LauncherClient> client_;  // of a launcher that is not mpiexec
   std::unique_ptr<LocalUniverse> universe_; // once it was asked for
 };

@@ -19,6 +19,32 @@ PendingResult<Result> attempt(Make make) {
   }
 }
 
+std::string_view as_text(const PacketWriter& packet) {
+  return {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()};
+}
+
+// A name that is known here or elsewhere; here goes before.
+class EitherName final : public Pending<std::string> {
+ public:
+  EitherName(PendingResult<std::string> here, PendingResult<std::string> elsewhere)
+      : here_(std::move(here)), elsewhere_(std::move(elsewhere)) {}
+  [[nodiscard]] bool done() noexcept override {
+    const bool here = here_->done();
+    return elsewhere_->done() && here;
+  }
+  std::string take() override {
+    try {
+      return here_->take();
+    } catch (const base::Error& error) {
+      if (error.error_class != MPI_ERR_NAME) throw;
+    }
+    return elsewhere_->take();
+  }
+
+ private:
+  PendingResult<std::string> here_, elsewhere_;
+};
+
 } // namespace
 
 std::optional<int> LocalUniverse::size() const {
@@ -32,14 +58,14 @@ std::optional<Met> LocalUniverse::parent() const {
   return Met{header.parent, header.parent_rank};
 }
 
-Call::Whom LocalUniverse::launcher() {
+Call::Whom LocalUniverse::launcher(int gone) {
   if (job_.alone() && memory_.header().launcher == 0) start_lone_server(memory_);
   const char* const socket = memory_.header().socket.data();
   if (*socket == 0)
     base::fail(MPI_ERR_OTHER,
                "mpiexec has no socket, since the system refused it one when it started; processes "
                "cannot be spawned or connected");
-  return {socket, MPI_ERR_OTHER,
+  return {socket, gone,
           "mpiexec cannot be reached: it has ended, or is in another network namespace"};
 }
 
@@ -51,12 +77,28 @@ PacketWriter LocalUniverse::begin(Request request) const {
   return packet;
 }
 
+LocalUniverse::Letter LocalUniverse::letter_to(std::string_view host, Call::Whom there,
+                                               PacketWriter request) {
+  if (job_.other_host().empty() || host == job_.host())
+    return {std::move(there), std::move(request)};
+  return relayed(Where::named, host, request, there.error_class);
+}
+
+LocalUniverse::Letter LocalUniverse::relayed(Where where, std::string_view host,
+                                             const PacketWriter& request, int gone) {
+  PacketWriter outer = begin(Request::relay);
+  outer.value(where);
+  outer.text(host);
+  outer.text(as_text(request));
+  return {launcher(gone), std::move(outer)};
+}
+
 PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) {
   return attempt<Spawned>([&] {
     PacketWriter request = begin(Request::spawn);
     write_commands(request, read_commands(std::move(commands), job_.host()));
-    return std::make_unique<Called<Spawned>>(launcher(), std::move(request), std::nullopt,
-                                             [this](Call& call, PacketReader answer) {
+    return std::make_unique<Called<Spawned>>(launcher(MPI_ERR_SPAWN), std::move(request),
+                                             std::nullopt, [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
                                                know_early(spawned.job, call);
                                                return spawned;
@@ -93,10 +135,17 @@ PendingResult<Met> LocalUniverse::connect(std::string_view port, std::optional<d
     PacketWriter request = begin(Request::connect);
     request.value(parsed.key);
     request.value(own);
+    Letter letter = letter_to(
+        parsed.host,
+        {parsed.socket, MPI_ERR_PORT,
+         parsed.host == job_.host()
+             ? "the job that opened this port has ended"
+             : fmt::format("the job that opened this port is on host {}, this one on host {}: jobs "
+                           "of different machines can be connected if one mpiexec has started both",
+                           parsed.host, job_.host())},
+        std::move(request));
     return std::make_unique<Called<Met>>(
-        Call::Whom{parsed.socket, MPI_ERR_PORT,
-                   "the job that opened this port has ended, or is on another machine"},
-        std::move(request), longest,
+        std::move(letter.whom), std::move(letter.request), longest,
         [this](Call& call, PacketReader answer) { return take_met(call, answer); });
   });
 }
@@ -122,21 +171,33 @@ PendingResult<bool> LocalUniverse::change_name(Request change, std::string_view 
     PacketWriter request = begin(change);
     request.text(service);
     request.text(port);
-    return std::make_unique<Called<bool>>(launcher(), std::move(request), std::nullopt,
-                                          [](Call&, PacketReader) { return true; });
+    Letter letter = job_.other_host().empty() ? Letter{launcher(), std::move(request)}
+                                              : relayed(Where::first, {}, request, MPI_ERR_SERVICE);
+    return std::make_unique<Called<bool>>(std::move(letter.whom), std::move(letter.request),
+                                          std::nullopt, [](Call&, PacketReader) { return true; });
   });
 }
 
-// A name is a socket of its own, so nobody else has to be asked.
+// A name is a socket of its own, so nobody else has to be asked; unless it may have been published
+// on the first machine of mpiexec.
 PendingResult<std::string> LocalUniverse::look_up(std::string_view service) {
-  return attempt<std::string>([&] {
+  return attempt<std::string>([&]() -> PendingResult<std::string> {
     PacketWriter request = begin(Request::look_up);
     request.text(service);
-    return std::make_unique<Called<std::string>>(
+    const auto read = [](Call&, PacketReader answer) { return answer.text(); };
+    PendingResult<std::string> elsewhere;
+    if (!job_.other_host().empty()) {
+      Letter letter = relayed(Where::first, {}, request, MPI_ERR_NAME);
+      elsewhere = std::make_unique<Called<std::string>>(
+          std::move(letter.whom), std::move(letter.request), std::nullopt, read);
+    }
+    auto here = std::make_unique<Called<std::string>>(
         Call::Whom{
             socket_name_of(service), MPI_ERR_NAME,
             fmt::format("no job of this user on this machine has published \"{}\"", service)},
-        std::move(request), std::nullopt, [](Call&, PacketReader answer) { return answer.text(); });
+        std::move(request), std::nullopt, read);
+    if (!elsewhere) return here;
+    return std::make_unique<EitherName>(std::move(here), std::move(elsewhere));
   });
 }
 
@@ -152,9 +213,12 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
       return std::make_unique<Known<const Job*>>(known->second.get());
     PacketWriter request;
     request.value(RequestHead{.request = Request::meet, .job = content.job});
+    request.text(content.host.data());
     Call::Whom whom{content.socket.data(), MPI_ERR_OTHER,
                     fmt::format("a job on host {} has ended, or is not on this machine ({})",
                                 content.host.data(), job_.host())};
+    // This machine's part of mpiexec has the memory of its jobs on all others, too.
+    if (!job_.other_host().empty() && content.host.data() != job_.host()) whom = launcher();
     return std::make_unique<Called<const Job*>>(
         std::move(whom), std::move(request), std::nullopt,
         [this, secret = content.job](Call& call, PacketReader) { return know(secret, call); });

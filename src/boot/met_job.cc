@@ -17,7 +17,9 @@ void MetJob::publish(std::span<const std::byte> /*endpoint_address*/) {
 }
 
 std::optional<std::span<const std::byte>> MetJob::fetch(int rank) const {
-  return memory_.fetch(rank, generation());
+  const auto address = memory_.fetch(rank, generation());
+  if (!address && !memory_.is_local(rank)) memory_.want(rank);
+  return address;
 }
 
 SharedMemory MetJob::memory_of(int rank) const {

@@ -10,7 +10,8 @@
 
 namespace macadam::boot {
 
-// Another job of this machine, as a process sees it that has its memory.
+// Another job, as a process sees it that has its memory: that of its ranks on this machine, or, if
+// it has none here, what mpiexec has made to tell of those on another one.
 class MetJob final : public Job {
  public:
   explicit MetJob(JobMemory memory) : memory_(std::move(memory)) {}
@@ -36,7 +37,11 @@ class MetJob final : public Job {
   [[nodiscard]] int neighbour(int index) const override {
     return static_cast<int>(memory_.members()[static_cast<std::size_t>(index)]);
   }
-  [[nodiscard]] bool is_local(int rank) const override { return memory_.is_local(rank); }
+  // Whether they share memory. A rank of a job on several machines that is alone on its own has
+  // opened the network only (mpi/network.cc).
+  [[nodiscard]] bool is_local(int rank) const override {
+    return memory_.is_local(rank) && (memory_.header().nodes == 1 || local_size() > 1);
+  }
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
   [[nodiscard]] SharedMemory memory_of(int rank) const override;
   [[nodiscard]] pid_t pid(int rank) const override { return memory_.row(rank).pid; }

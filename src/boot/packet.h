@@ -25,6 +25,8 @@ class PacketWriter {
     value(static_cast<std::uint32_t>(text.size()));
     append(text.data(), text.size());
   }
+  // The bytes of another packet.
+  void raw(std::string_view bytes) { append(bytes.data(), bytes.size()); }
   void append(const PacketWriter& other) { append(other.bytes_.data(), other.bytes_.size()); }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
 

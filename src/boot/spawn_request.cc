@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <sys/stat.h>
 #include <utility>
@@ -65,17 +66,13 @@ Info read_file(const std::string& path) {
   return info;
 }
 
-void check_host(const std::string& value, std::string_view own) {
-  const auto is_here = [&](const std::string& name) {
-    return name == own || name == "localhost" || name == "127.0.0.1" || name == "::1" ||
-           name == own.substr(0, own.find('.'));
-  };
-  for (const std::string& name : split(value, ','))
-    if (!is_here(name))
-      base::fail(MPI_ERR_SPAWN,
-                 "info key host: processes cannot be started on {}, as mpiexec starts them on its "
-                 "own machine only, {}",
-                 name, own);
+bool is_here(std::string_view name) {
+  return name == "localhost" || name == "127.0.0.1" || name == "::1";
+}
+
+// Whether a user's name for a host means this one.
+bool means(std::string_view name, std::string_view host) {
+  return name == host || name == host.substr(0, host.find('.'));
 }
 
 SpawnProgram read_command(SpawnCommand command, std::string_view host,
@@ -92,8 +89,10 @@ SpawnProgram read_command(SpawnCommand command, std::string_view host,
         command.info, key, [](const auto& each) { return std::string_view(each.first); });
     return found == command.info.end() ? nullptr : &found->second;
   };
-  if (const std::string* const value = find("host")) check_host(*value, host);
   SpawnProgram program;
+  if (const std::string* const value = find("host"))
+    for (std::string& name : split(*value, ','))
+      program.hosts.push_back(is_here(name) ? std::string(host) : std::move(name));
   const std::string* const folder = find("wdir");
   program.folder = folder != nullptr ? (here / *folder).lexically_normal() : here;
   if (const std::string* const value = find("path"))
@@ -119,6 +118,28 @@ std::vector<SpawnProgram> read_commands(std::vector<SpawnCommand> commands, std:
   return programs;
 }
 
+std::string choose_host(const std::vector<SpawnProgram>& programs,
+                        const std::vector<std::string>& hosts) {
+  const auto is_on = [](const SpawnProgram& program, const std::string& host) {
+    return program.hosts.empty() ||
+           std::ranges::any_of(program.hosts, [&](const auto& name) { return means(name, host); });
+  };
+  if (std::ranges::all_of(programs, &std::vector<std::string>::empty, &SpawnProgram::hosts))
+    return {};
+  for (const std::string& host : hosts)
+    if (std::ranges::all_of(programs, [&](const auto& each) { return is_on(each, host); }))
+      return host;
+  for (const SpawnProgram& program : programs)
+    if (std::ranges::none_of(hosts, [&](const auto& host) { return is_on(program, host); }))
+      base::fail(MPI_ERR_SPAWN,
+                 "info key host: processes cannot be started on {}, as mpiexec starts them on the "
+                 "machines of its own ranks only: {}",
+                 fmt::join(program.hosts, ", "), fmt::join(hosts, ", "));
+  base::fail(MPI_ERR_SPAWN,
+             "info key host: the commands name different hosts; one spawn starts all "
+             "of its processes on one machine: spawn once for each");
+}
+
 void write_commands(PacketWriter& packet, const std::vector<SpawnProgram>& programs) {
   const auto texts = [&](const std::vector<std::string>& all) {
     packet.value(static_cast<std::uint32_t>(all.size()));
@@ -133,6 +154,7 @@ void write_commands(PacketWriter& packet, const std::vector<SpawnProgram>& progr
       packet.value(count);
     packet.text(program.folder);
     texts(program.path);
+    texts(program.hosts);
   }
 }
 
@@ -151,6 +173,7 @@ std::vector<SpawnProgram> read_programs(PacketReader& packet) {
       program.counts.push_back(packet.value<int>());
     program.folder = packet.text();
     program.path = texts();
+    program.hosts = texts();
     const auto bad = [](int count) { return count < 0 || count > most_ranks; };
     if (program.command.empty() || program.counts.empty() ||
         !std::ranges::is_sorted(program.counts) || std::ranges::any_of(program.counts, bad))

@@ -16,11 +16,16 @@ struct SpawnProgram {
   std::vector<int> counts;          // that are acceptable, ascending
   std::string folder;               // to run in, absolute
   std::vector<std::string> path;    // folders to look for the program in, before those of PATH
+  std::vector<std::string> hosts;   // on any of which it may run; empty: on any
 };
 
 // Reads the info keys host, wdir, path and file; other keys are passed over. Throws MPI_ERR_SPAWN,
-// MPI_ERR_INFO_VALUE or MPI_ERR_ARG. `host` is this one's name.
+// MPI_ERR_INFO_VALUE or MPI_ERR_ARG. `host` is this one's name, which localhost stands for.
 std::vector<SpawnProgram> read_commands(std::vector<SpawnCommand> commands, std::string_view host);
+
+// The host that all commands may run on, of these; empty if none names any. Throws MPI_ERR_SPAWN.
+std::string choose_host(const std::vector<SpawnProgram>& programs,
+                        const std::vector<std::string>& hosts);
 
 void write_commands(PacketWriter& packet, const std::vector<SpawnProgram>& programs);
 std::vector<SpawnProgram> read_programs(PacketReader& packet);

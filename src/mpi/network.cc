@@ -35,7 +35,8 @@ class RealRuntime final : public Runtime {
   // The transports stand on what this object keeps.
   List make_transports(const base::Settings& settings) override {
     const bool one_host = job_->local_size() == job_->size();
-    if (!one_host && settings.network == base::NetworkChoice::shm) {
+    const bool shm_only = settings.network == base::NetworkChoice::shm;
+    if (!one_host && shm_only) {
       base::fail(MPI_ERR_OTHER,
                  "MACADAM_NETWORK=shm, but {} of the {} ranks are on other hosts than {}, which "
                  "shared memory does not reach; leave MACADAM_NETWORK at automatic",
@@ -46,7 +47,9 @@ class RealRuntime final : public Runtime {
         job_->size() > 1 || (job_->universe() != nullptr && job_->universe()->parent());
     const bool nothing_else = talks && (settings.network == base::NetworkChoice::rdma ||
                                         settings.network == base::NetworkChoice::ofi);
-    const bool use_network = nothing_else || !one_host;
+    // A job on one machine that may meet those of others is ready for them.
+    const bool far = talks && !shm_only && !job_->other_host().empty();
+    const bool use_network = nothing_else || !one_host || far;
     const bool use_shm = !nothing_else && (one_host || job_->local_size() > 1);
     List made;
     if (use_shm) made.push_back(std::make_unique<net::shm::Transport>(*processes_, settings));

@@ -17,14 +17,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=pathlib.Path, required=True, help="where MPICH is or goes")
     parser.add_argument("--venv", default="")
-    parser.add_argument("programs", type=pathlib.Path, nargs="+")
+    parser.add_argument("programs", nargs="+", metavar="PROGRAM[:PART,...]")
     arguments = parser.parse_args()
     venv = mpich.locate(arguments.venv, arguments.work)
     failures = []
-    for program in arguments.programs:
+    for text in arguments.programs:
+        program, _, parts = text.partition(":")
         try:
-            runs_on(program, venv / "lib")
-            command([venv / "bin/mpiexec", "-n", RANKS, program], venv / "lib")
+            runs_on(pathlib.Path(program), venv / "lib")
+            for part in parts.split(","):
+                command([venv / "bin/mpiexec", "-n", RANKS, program, *filter(None, [part])], venv / "lib")
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             failures.append(str(error))
     print("\n".join(failures) or f"{len(arguments.programs)} programs pass on MPICH")

@@ -21,13 +21,15 @@ import settings  # noqa: E402
 
 NODES = int(os.environ["CLUSTER_NODES"])
 # Programs under settings of one machine's memory say nothing about two networks, and libfabric is taken
-# in any case; on several machines MPI does not start again after MPI_Finalize, which two do, and jobs
-# cannot start others; one stops its launcher, which has to be mpiexec.
+# in any case; on several machines MPI does not start again after MPI_Finalize, which two do; one stops
+# its launcher, which has to be mpiexec.
 LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|split|no_attach|all_large|all_hybrid|narrow|ofi)\."
-                      r"|\.sessions\.(sessions|again)\.|\.dynamic\.|\.rma\.killed\.")
+                      r"|\.sessions\.(sessions|again)\.|\.rma\.killed\.")
+# Other launchers start no jobs for ranks, and bring none together.
+DYNAMIC = r"programs\.(dynamic|errors\.dynamic)\."
 # With PMI-2, srun's exit status is the largest of its tasks', so 137 where it kills some for another's
 # MPI_Abort.
-NOT_BY = {"pmi2": re.compile(r"\.env\.abort\.")}
+NOT_BY = {"pmix": re.compile(DYNAMIC), "pmi2": re.compile(DYNAMIC + r"|\.env\.abort\.")}
 
 
 def split(ranks):

@@ -159,6 +159,8 @@ void act(const std::string& action) {
                       parent ? fmt::format("spawned by rank {}", parent->rank) : "no parent"));
   } else if (verb == "parent") {
     print_met(*universe().parent());
+  } else if (verb == "host") {
+    print(std::string(job->host()));
   } else if (verb == "size") {
     print(fmt::format("universe {}", universe().size().value_or(-1)));
   } else if (verb == "spawn") {
@@ -183,6 +185,13 @@ void act(const std::string& action) {
     while (!other.fetch(0))
       std::this_thread::sleep_for(1ms);
     print(fmt::format("read {}", shared_word(other.memory_of(0))));
+  } else if (verb == "address") { // of rank 0 of the last job
+    const boot::Job& other = last_met();
+    std::optional<std::span<const std::byte>> found;
+    while (!(found = other.fetch(0)))
+      std::this_thread::sleep_for(1ms);
+    print(fmt::format("address {} of host {}, {}", std::to_integer<int>(found->front()),
+                      other.host_of(0), other.is_local(0) ? "local" : "not local"));
   } else if (verb == "life") { // until rank 0 of the last job has ended
     const boot::Job& other = last_met();
     boot::Life life = boot::Life::running;

@@ -183,6 +183,40 @@ class Spawning(UniverseTest):
         codes = ",".join(["0"] * 2 + [str(MPI_ERR_SPAWN)] * 38)
         self.assertIn(f"spawned 2, codes {codes}", result.stdout)
 
+    def test_no_file_of_that_size(self):
+        """The memory of a job is a sparse file, of which the limit allows that of the first only."""
+        process = self.start("-n", 1, UNIVERSE, "line=x", "fails=" + spawn(2, "print=started"), "line=x",
+                             spawn(1, "who"), "wait=100", stdin=subprocess.PIPE)
+        self.wait_for(lambda: len(sockets_of(process)) == 1)
+        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+        process.stdin.write("\n")
+        process.stdin.flush()
+        line = self.wait_for_lines(process, 1)[0]
+        self.assertTrue(line.startswith(f"{MPI_ERR_SPAWN}: "), line)
+        self.assertIn("ulimit -f", line)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+        out, error = process.communicate("\n", timeout=20)
+        self.assertEqual((process.returncode, error), (0, ""))
+        self.assertEqual(sorted(out.splitlines()), ["rank 0 of 1, app 0, spawned by rank 0", "spawned 1, codes 0"])
+
+    def test_no_address_space(self):
+        """mpiexec maps what it shares with the ranks of a job; a spawn that it has no room for fails alone."""
+        process = self.start("-n", 1, UNIVERSE, "line=x", "fails=" + spawn(64, "print=started"), "line=x",
+                             spawn(1, "who"), "wait=100", stdin=subprocess.PIPE)
+        self.wait_for(lambda: len(sockets_of(process)) == 1)
+        with open(f"/proc/{process.pid}/statm") as statm:
+            used = int(statm.read().split()[0]) * resource.getpagesize()
+        before = resource.prlimit(process.pid, resource.RLIMIT_AS, (used + (4 << 20), resource.RLIM_INFINITY))
+        process.stdin.write("\n")
+        process.stdin.flush()
+        line = self.wait_for_lines(process, 1)[0]
+        self.assertTrue(line.startswith(f"{MPI_ERR_SPAWN}: 64 processes cannot be started: "), line)
+        self.assertIn("Cannot allocate memory", line)
+        resource.prlimit(process.pid, resource.RLIMIT_AS, before)
+        out, error = process.communicate("\n", timeout=20)
+        self.assertEqual((process.returncode, error), (0, ""))
+        self.assertEqual(sorted(out.splitlines()), ["rank 0 of 1, app 0, spawned by rank 0", "spawned 1, codes 0"])
+
     def test_called_off(self):
         """A job whose parent does not want it any more is ended, and that is no failure."""
         result = self.universe(1, f"spawn_and_forget=8,{UNIVERSE},wait=30000", "wait=100", "print=on")
@@ -208,6 +242,12 @@ class Ends(UniverseTest):
         for signal_number in (9, 15):
             result = self.universe(1, f"spawn_and_forget=16,{UNIVERSE},wait=30000", f"raise={signal_number}")
             self.assertEqual(result.returncode, 128 + signal_number)
+
+    def test_a_failure_after_one_that_ends_nobody(self):
+        """The first decides the status."""
+        result = self.universe(2, "0/" + spawn(1, "leave", "exit=5"), "wait=400", "0/raise=9", "wait=30000")
+        self.assert_fails(result, 5, f"mpiexec: rank 0 of job 2 (spawned by rank 0) on host {HOST} exited with status 5",
+                          f"mpiexec: rank 0 on host {HOST} was killed by signal 9 (Killed); ending the other rank")
 
     def test_an_abort_of_a_child(self):
         result = self.universe(1, spawn(1, "abort=5"), "wait=30000")
@@ -339,12 +379,41 @@ class Meeting(UniverseTest):
         self.assert_failed_line(closed, MPI_ERR_PORT, "closed")
         port = closed.stdout.split()[1]
         for bad, parts in ((port, ["has ended"]), ("nonsense", ["no port's name"]), (port[:-1], ["cut"]),
-                           (port.replace(":2:", ":3:"), ["version", "3"]), (port[:-1] + "x", ["damaged"]),
+                           (port.replace(":3:", ":2:"), ["version", "2"]), (port[:-1] + "x", ["damaged"]),
                            (port + ":", ["cut or has more"])):
             with self.subTest(bad):
                 self.assert_failed_line(self.universe(1, f"fails=connect={bad}"), MPI_ERR_PORT, *parts)
         result = self.universe(1, "open", "close=port", "fails=close=port")
         self.assert_failed_line(result, MPI_ERR_PORT, "closed")
+
+    def test_a_port_is_good_for_its_jobs_life(self):
+        """Though mpiexec goes on, for a job that it has spawned."""
+        first = self.start("-n", 1, UNIVERSE, "open", spawn(1, "wait=1500"))
+        port = [line for line in self.wait_for_lines(first, 2) if line.startswith("port ")][0].split()[1]
+        time.sleep(0.3)
+        result = self.universe(1, f"fails=connect={port}")
+        self.assert_failed_line(result, MPI_ERR_PORT, "closed, or the job that opened it has ended")
+        self.assertIsNone(first.poll())
+        first.communicate(timeout=20)
+
+    def test_connects_twice(self):
+        """Each connection is met by an accept of its own; the second waits for one."""
+        first = self.start("-n", 1, UNIVERSE, "open", "accept=port", "line=x", "accept=port", "wait=300",
+                           stdin=subprocess.PIPE)
+        port = self.port_of(first)
+        twice = self.start("-n", 1, UNIVERSE, f"connect={port}", f"fails=connect_in_vain={port}",
+                           f"connect={port}", "wait=300")
+        self.assertEqual(self.wait_for_lines(twice, 2)[1].split(":")[0], str(MPI_ERR_OTHER))
+        out, error = first.communicate("\n", timeout=20)
+        self.assertEqual((first.returncode, error, out.splitlines()), (0, "", ["met rank 0 of 1"] * 2))
+        self.assertEqual(self.finish(twice), ["met rank 0 of 1"])
+
+    def test_names_of_ports_share_nothing(self):
+        """128 bits of the system's random source in each, and as many in the name of the socket."""
+        result = self.universe(1, *["open"] * 20)
+        keys = {line.split(":")[-1] for line in result.stdout.splitlines()}
+        self.assertEqual(len(keys), 20)
+        self.assertEqual({len(key) for key in keys}, {32})
 
     def test_a_port_that_is_closed_while_one_waits_at_it(self):
         first = self.start("-n", 1, UNIVERSE, "open", "wait=400", "close=port")
@@ -501,12 +570,15 @@ class Abuse(UniverseTest):
         self.assert_it_serves()
 
     def test_wrong_secret_and_version(self):
-        def head(version=2, request=0):
+        def head(version=3, request=0):
             magic = 0x6d61636374726c
             return (magic.to_bytes(8, "little") + version.to_bytes(4, "little") + request.to_bytes(4, "little")
                     + os.urandom(16) + (0).to_bytes(4, "little") + bytes(4))
         for packet, part in ((head(version=9), b"version 9"), (head(), b"no job of the process"),
-                             (head(request=8), b"has ended"), (head(request=77), b"no job of the process")):
+                             (head(request=8) + bytes(4), b"has ended"),
+                             # What a part of mpiexec on another machine may ask, and nobody else.
+                             *[(head(request=request), b"no job of the process") for request in (9, 10, 11, 12)],
+                             (head(request=77), b"no job of the process")):
             client = self.connect()
             client.send(packet)
             self.assertIn(part, client.recv(1000))

@@ -55,6 +55,10 @@ Wish wish_of(const boot::Job& job, const base::Settings& settings) {
     wish.one_machine = false;
     wish.source = source_address(std::string(job.host_of(rank)));
   }
+  if (wish.one_machine && !job.other_host().empty()) {
+    wish.one_machine = false;
+    wish.source = source_address(std::string(job.other_host()));
+  }
   return wish;
 }
 

@@ -19,6 +19,8 @@ constexpr std::size_t batch = 16;
 constexpr double time_to_arrive = 0.1;
 // Seconds of waiting between two questions whether a peer is there.
 constexpr double probe_interval = 0.5;
+// Messages of processes that this one has not met yet: there is one of each at most.
+constexpr std::size_t most_early = 256;
 
 template <class Body>
 bool read_body(Body& body, const std::byte* bytes, std::size_t size) {
@@ -51,7 +53,8 @@ bool OfiTransport::look_with_chores(Sink& sink) {
   breakdown_.raise();
   const bool arming = arm_wanted_.exchange(false, std::memory_order_relaxed);
   const bool was_refused = std::exchange(refused_, false);
-  bool moved = read_completions(sink);
+  bool moved = !early_.empty() && take_early(sink); // before what has come later
+  moved |= read_completions(sink);
   if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!unpublished_.empty()) moved |= open_waiting(sink);
   retry_answers();
@@ -185,9 +188,38 @@ void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sin
   }
   if (route != nullptr && route->state != Route::State::broken) [[likely]]
     take(*route, header, memory + sizeof header, bytes - sizeof header, sink);
-  else if (route == nullptr)
+  else if (route == nullptr && !keep_early(header, memory, bytes))
     ++counters_.strangers;
   post_receive(operation);
+}
+
+// A process of a job that this one will meet may have met its job already, and sends. It proves
+// that by the seal; its route is made when this process first sends to it. Nothing but messages
+// comes so early. True if it was kept.
+bool OfiTransport::keep_early(const wire::Header& header, const std::byte* memory,
+                              std::size_t bytes) {
+  if (bytes < sizeof header || header.kind() != wire::Kind::message ||
+      processes_.find(header.source) ||
+      !header.is_sealed_by(
+          token_of(processes_.secret(rank_), header.source, processes_.own_name())))
+    return false;
+  if (early_.size() == most_early) early_.erase(early_.begin()); // left by jobs that are forgotten
+  early_.push_back({header, {memory + sizeof header, memory + bytes}});
+  return true;
+}
+
+bool OfiTransport::take_early(Sink& sink) {
+  bool moved = false;
+  for (Early& early : std::exchange(early_, {})) {
+    Route* const route = find_source(early.header);
+    if (route == nullptr) {
+      early_.push_back(std::move(early));
+    } else if (route->state != Route::State::broken) {
+      take(*route, early.header, early.body.data(), early.body.size(), sink);
+      moved = true;
+    }
+  }
+  return moved;
 }
 
 inline void OfiTransport::take(Route& route, const wire::Header& header, const std::byte* body,

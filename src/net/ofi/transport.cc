@@ -112,6 +112,7 @@ Route& OfiTransport::route_to(Rank peer) {
     route->token = token_of(processes_.secret(peer), ours, theirs);
     route->their_token = token_of(processes_.secret(rank_), theirs, ours);
     ++counters_.routes;
+    if (!early_.empty()) chores_ = true; // one may be its
   }
   return *route;
 }

@@ -225,6 +225,8 @@ class OfiTransport final : public engine::Transport, Attended {
   void on_completion(const fi_cq_msg_entry& entry, Sink& sink);
   bool on_error(Sink& sink);
   void on_receive(Operation& operation, std::size_t bytes, Sink& sink);
+  bool keep_early(const wire::Header& header, const std::byte* memory, std::size_t bytes);
+  bool take_early(Sink& sink);
   void take(Route& route, const wire::Header& header, const std::byte* body, std::size_t bytes,
             Sink& sink);
   void deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes, Sink& sink);
@@ -299,8 +301,13 @@ class OfiTransport final : public engine::Transport, Attended {
   bool refused_ = false;            // an operation, since the last poll()
   std::vector<Route*> unpublished_; // wait for an address
   std::vector<Route*> breaking_;
-  std::vector<Route*> answering_;     // have answers, or owe credits
-  std::vector<Operation*> unposted_;  // receives
+  std::vector<Route*> answering_;    // have answers, or owe credits
+  std::vector<Operation*> unposted_; // receives
+  struct Early {
+    wire::Header header;
+    std::vector<std::byte> body;
+  };
+  std::vector<Early> early_;          // messages of jobs that this process has not met yet
   std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
   engine::SelfQueue to_self_;         // messages and notifications
   std::uint64_t inquiries_ = 0;       // ever made

@@ -289,6 +289,8 @@ void Cluster::lose(Machine machine, const std::string& why) {
   int others = 0;
   for (std::size_t rank = 0; started_ && rank < states_.size(); ++rank)
     if (placement_.machines[rank] != machine && is_alive(rank)) ++others;
+  for (Machine other = 0; other < accounts_.size(); ++other)
+    if (other != machine) others += static_cast<int>(accounts_[other].others);
   fail(why + ending_others(others), 1);
   end_all();
 }

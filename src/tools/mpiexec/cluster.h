@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::tools {
@@ -45,6 +46,7 @@ class Cluster final : private Questioned {
   // Of one machine, beside what RemoteMachine has.
   struct Account {
     std::uint32_t arrived = 0;              // rounds of the barrier
+    std::uint32_t others = 0;               // ranks of spawned jobs that run there
     std::array<std::size_t, 2> unwritten{}; // bytes of output that were not said to be taken
   };
 
@@ -76,6 +78,15 @@ class Cluster final : private Questioned {
   void on_failure(boot::PacketReader& body);
   void on_statuses(Machine machine, boot::PacketReader& body);
   void look_for_absent_ranks();
+
+  void on_request(Machine from, boot::PacketReader& body);
+  void pass_on(Machine from, FrameKind kind, boot::PacketReader& body);
+  void refuse(Machine from, std::uint64_t id, Machine to);
+  void refuse_all(Machine to);
+  void on_ended(Machine from, boot::PacketReader& body);
+  [[nodiscard]] Machine roomiest(Machine first) const;
+  [[nodiscard]] std::uint32_t running_on(Machine machine) const;
+  [[nodiscard]] RemoteMachine* find(Machine machine) const;
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(const std::string& sentence, int status);
@@ -112,7 +123,10 @@ class Cluster final : private Questioned {
   std::vector<Account> accounts_;                        // by machine
   bool started_ = false;
   int most_silent_beats_;
-  std::uint32_t round_ = 0; // of the barrier
+  std::uint32_t round_ = 0;       // of the barrier
+  std::uint32_t last_number_ = 1; // of a job
+  // Requests from one machine, by that and id, to another one that has not answered.
+  std::map<std::pair<Machine, std::uint64_t>, Machine> unanswered_;
 
   std::vector<boot::RankState> states_; // by rank,
   std::vector<bool> joined_;            // ... and whether a process has taken it

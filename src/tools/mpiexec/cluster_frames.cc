@@ -82,6 +82,20 @@ void Cluster::on_frame(Machine machine, Frame frame) {
     reports_[rank] = body.text();
     break;
   }
+  case FrameKind::others:
+    accounts_[machine].others = body.value<std::uint32_t>();
+    break;
+  case FrameKind::request:
+    on_request(machine, body);
+    break;
+  case FrameKind::answer:
+  case FrameKind::confirmed:
+  case FrameKind::called_off:
+    pass_on(machine, frame.kind, body);
+    break;
+  case FrameKind::ended:
+    on_ended(machine, body);
+    break;
   case FrameKind::done:
     let_go(machine);
     break;
@@ -93,6 +107,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
 // All that the proxy had to say has come.
 void Cluster::let_go(Machine machine) {
   machines_[machine]->done = true;
+  refuse_all(machine);
   machines_[machine]->stream().send(FrameKind::bye);
   machines_[machine]->stream().write_some();
 }
@@ -129,6 +144,8 @@ int Cluster::alive(int but) const {
   int count = 0;
   for (std::size_t rank = 0; rank < states_.size(); ++rank)
     if (is_alive(rank) && static_cast<int>(rank) != but) ++count;
+  for (const Account& account : accounts_)
+    count += static_cast<int>(account.others);
   return count;
 }
 
@@ -216,10 +233,15 @@ void Cluster::on_failure(PacketReader& body) {
   const int status = body.value<std::int32_t>();
   const bool ends_jobs = body.value<bool>();
   const bool quiet = body.value<bool>();
+  const bool counts = body.value<bool>(); // among the spawned ones, still
   const std::string why = body.text();
-  if (!failed_ && !quiet)
-    fail(why + (ends_jobs ? ending_others(alive(rank)) : ""), status);
-  else if (!failed_) {
+  const std::string sentence =
+      why + (ends_jobs ? ending_others(alive(rank) - (counts ? 1 : 0)) : "");
+  if (!failed_ && !quiet) {
+    fail(sentence, status);
+  } else if (failed_ && ends_jobs && !ending_ && !quiet) { // the first one has ended nobody
+    say(sentence);
+  } else if (!failed_) {
     failed_ = true;
     status_ = status;
   }

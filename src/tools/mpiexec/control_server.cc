@@ -35,7 +35,7 @@ ControlServer::~ControlServer() {
   for (const auto& [name, socket] : listeners_)
     close(socket);
   for (const auto& [id, connection] : connections_)
-    close(connection.socket);
+    if (!connection.origin) close(connection.socket);
 }
 
 bool ControlServer::listen(const std::string& name) {
@@ -103,7 +103,7 @@ void ControlServer::accept_all(int listener) {
       continue;
     }
     connections_.emplace(++last_id_,
-                         Connection{socket, Stage::silent, Clock::now() + longest_silence});
+                         Connection{socket, {}, Stage::silent, Clock::now() + longest_silence});
   }
 }
 
@@ -123,9 +123,13 @@ void ControlServer::on_packet(Id id, boot::Packet packet) {
     return desk_.on_confirmed(id);
   }
   if (connection.stage == Stage::asked) return send_away(id); // no client says more
-  connection.stage = Stage::asked;
+  read_request(id, std::move(packet.bytes));
+}
+
+void ControlServer::read_request(Id id, std::vector<std::byte> bytes) {
+  connections_.at(id).stage = Stage::asked;
   try {
-    boot::PacketReader reader(std::move(packet.bytes));
+    boot::PacketReader reader(std::move(bytes));
     const auto head = reader.value<boot::RequestHead>();
     if (head.magic != boot::control_magic)
       base::fail(MPI_ERR_OTHER, "this is no request to an mpiexec of Macadam");
@@ -143,6 +147,7 @@ void ControlServer::on_packet(Id id, boot::Packet packet) {
 bool ControlServer::is_there(Id id) const {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return false;
+  if (found->second.origin) return true; // or it would have been called off
   pollfd polled{found->second.socket, POLLRDHUP, 0};
   return poll(&polled, 1, 0) == 0;
 }
@@ -164,7 +169,9 @@ bool ControlServer::refuse(Id id, const base::Error& error) {
 bool ControlServer::send(Id id, const boot::PacketWriter& packet, int descriptor, Then then) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return false;
-  const bool sent = boot::send_packet(found->second.socket, packet.bytes(), descriptor);
+  const std::optional<Origin> origin = found->second.origin;
+  if (origin) desk_.send(*origin, packet, then);
+  const bool sent = origin || boot::send_packet(found->second.socket, packet.bytes(), descriptor);
   if (sent && then == Then::await_confirmation)
     found->second.stage = Stage::answered;
   else
@@ -175,8 +182,45 @@ bool ControlServer::send(Id id, const boot::PacketWriter& packet, int descriptor
 void ControlServer::drop(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  close(found->second.socket);
+  if (!found->second.origin) close(found->second.socket);
   connections_.erase(found);
+}
+
+void ControlServer::receive(const Origin& origin, std::vector<std::byte> request) {
+  connections_.emplace(++last_id_, Connection{-1, origin, Stage::asked, {}});
+  read_request(last_id_, std::move(request));
+}
+
+// 0, which is none: it has been answered.
+ControlServer::Id ControlServer::find(const Origin& origin) const {
+  const auto found = std::ranges::find_if(
+      connections_, [&](const auto& each) { return each.second.origin == origin; });
+  return found == connections_.end() ? 0 : found->first;
+}
+
+void ControlServer::confirm(const Origin& origin) {
+  const Id id = find(origin);
+  if (id == 0) return;
+  drop(id);
+  desk_.on_confirmed(id);
+}
+
+void ControlServer::call_off(const Origin& origin) {
+  if (const Id id = find(origin); id != 0) send_away(id);
+}
+
+bool ControlServer::is_far(Id id) const {
+  const auto found = connections_.find(id);
+  return found != connections_.end() && found->second.origin.has_value();
+}
+
+void ControlServer::pass_on(Id id, const std::vector<std::byte>& answer, Then then) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  if (boot::send_packet(found->second.socket, answer) && then == Then::await_confirmation)
+    found->second.stage = Stage::answered;
+  else
+    drop(id);
 }
 
 void ControlServer::send_away(Id id) {

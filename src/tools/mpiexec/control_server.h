@@ -23,6 +23,14 @@ class ControlServer {
   // Of a connection; none is used twice.
   using Id = std::uint64_t;
 
+  // Of a request that has come from another machine: whose it is, and its id there.
+  struct Origin {
+    std::uint32_t machine = 0;
+    std::uint64_t id = 0;
+    auto operator<=>(const Origin&) const = default;
+  };
+  enum class Then { close, await_confirmation };
+
   // Where requests go.
   class Desk {
    public:
@@ -32,6 +40,8 @@ class ControlServer {
     virtual void on_confirmed(Id id) = 0;
     // The client has called off what is not answered, or not confirmed, or has ended.
     virtual void on_gone(Id id) = 0;
+    // An answer for another machine.
+    virtual void send(const Origin& origin, const boot::PacketWriter& packet, Then then) = 0;
 
    protected:
     ~Desk() = default;
@@ -58,15 +68,23 @@ class ControlServer {
 
   // Whether the client is still there.
   [[nodiscard]] bool is_there(Id id) const;
-  enum class Then { close, await_confirmation };
   // False if the client has gone; then it is not told of by on_gone().
   bool answer(Id id, const boot::PacketWriter& rest, int descriptor = -1, Then then = Then::close);
   bool refuse(Id id, const base::Error& error);
 
+  // What comes from another machine is a client, too; descriptors do not reach it.
+  void receive(const Origin& origin, std::vector<std::byte> request);
+  void confirm(const Origin& origin);
+  void call_off(const Origin& origin);
+  [[nodiscard]] bool is_far(Id id) const;
+  // Another machine's answer to a client's request.
+  void pass_on(Id id, const std::vector<std::byte>& answer, Then then);
+
  private:
   enum class Stage { silent, asked, answered };
   struct Connection {
-    int socket = -1;
+    int socket = -1; // none for one of another machine
+    std::optional<Origin> origin;
     Stage stage = Stage::silent;
     Clock::time_point until; // how long it may be silent
   };
@@ -74,6 +92,8 @@ class ControlServer {
   void accept_all(int listener);
   void receive(Id id);
   void on_packet(Id id, boot::Packet packet);
+  void read_request(Id id, std::vector<std::byte> bytes);
+  [[nodiscard]] Id find(const Origin& origin) const;
   bool send(Id id, const boot::PacketWriter& packet, int descriptor, Then then);
   // Forgets a connection.
   void drop(Id id);

@@ -10,6 +10,7 @@
 #include <string>
 #include <sys/wait.h>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace macadam::tools {
@@ -167,16 +168,19 @@ void Supervisor::look_for_absent_ranks(RunningJob& job) {
 
 void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int status,
                       bool ends_jobs) {
-  if (failed_) return;
+  // One that ends nobody, as a spawned rank's after MPI_Finalize, is told and decides the status;
+  // but a later one may still end the jobs.
+  if (failed_ && (ending_ || !ends_jobs)) return;
   const int others = alive() - (job.memory().is_local(rank) && job.pid(rank) != 0 ? 1 : 0);
   const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
   const std::string why = job.name(rank) + " " + cause;
   std::string sentence = why;
-  failed_ = true;
-  status_ = status;
+  if (!std::exchange(failed_, true)) status_ = status;
   if (head_ != nullptr) {
     exchange();
-    head_->tell({rank, why, status, ends_jobs, asked_for});
+    const bool is_first = job.number() == 1;
+    const bool counts = !is_first && job.pid(rank) != 0;
+    head_->tell({is_first ? rank : -1, why, status, ends_jobs, asked_for, counts});
     if (ends_jobs) end_ranks();
     return;
   }

@@ -16,7 +16,7 @@ namespace macadam::tools {
 namespace {
 
 constexpr std::string_view greeting = "\nmacadam mpiexec proxy, version ";
-constexpr int frames_version = 1;
+constexpr int frames_version = 2;
 constexpr std::size_t longest_noise = 64 << 10; // before the greeting
 constexpr std::uint32_t longest_frame = 256 << 20;
 
@@ -110,7 +110,7 @@ std::optional<Frame> FrameStream::next() {
   const char* const first = in_bytes_.data() + taken_;
   if (left < sizeof head) return std::nullopt;
   std::memcpy(&head, first, sizeof head);
-  if (head.bytes > longest_frame || head.kind > FrameKind::address)
+  if (head.bytes > longest_frame || head.kind > FrameKind::ended)
     throw Misunderstood("mixes other output into what mpiexec says");
   if (left < sizeof head + head.bytes) return std::nullopt;
   std::vector<std::byte> body(head.bytes);

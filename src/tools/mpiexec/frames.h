@@ -29,6 +29,7 @@ enum class FrameKind : std::uint8_t {
   input_taken, // bytes (u64) of input that rank 0 has been given
   statuses,    // count (u32), then rank, kind (u8), text: answers to `ask`
   report,      // rank, text: its final report
+  others,      // how many ranks of spawned jobs run here (u32)
   done,        // no rank is left here, and nothing more will be said; a `bye` is awaited
 
   // To a proxy.
@@ -45,7 +46,20 @@ enum class FrameKind : std::uint8_t {
   // Both ways.
   want,    // rank: whose address is wanted
   address, // rank, whether there is one (bool; it has ended if not), used (u32), bytes
+
+  // From one proxy to another: first the machine (u32) that it is for; as it arrives, that it is
+  // from. See relay.h.
+  request,    // id (u64), number (u32) of a new job, which is given on the way if wanted, text
+  answer,     // id, whether a confirmation is awaited (bool), text
+  confirmed,  // id
+  called_off, // id
+  ended,      // a spawned job (Secret): to all others
 };
+
+// In place of a machine: the one that has most room for ranks.
+inline constexpr std::uint32_t any_machine = UINT32_MAX;
+// In place of the number of a new job: one is wanted.
+inline constexpr std::uint32_t wanted_number = UINT32_MAX;
 
 struct Frame {
   FrameKind kind;

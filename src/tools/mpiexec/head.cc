@@ -95,6 +95,13 @@ void Head::on_frame(Frame frame, boot::JobMemory& memory) {
       row.state.store(RankState::gone, std::memory_order_release);
     break;
   }
+  case FrameKind::request:
+  case FrameKind::answer:
+  case FrameKind::confirmed:
+  case FrameKind::called_off:
+  case FrameKind::ended:
+    relayed_.push_back(std::move(frame));
+    break;
   default: // beats
     break;
   }
@@ -105,6 +112,26 @@ std::optional<Head::Order> Head::next_order() {
   Order order = std::move(orders_.front());
   orders_.pop_front();
   return order;
+}
+
+std::optional<Frame> Head::next_relayed() {
+  if (relayed_.empty()) return std::nullopt;
+  Frame frame = std::move(relayed_.front());
+  relayed_.pop_front();
+  return frame;
+}
+
+void Head::send(FrameKind kind, const PacketWriter& body) {
+  stream_.send(kind, body);
+  stream_.write_some();
+}
+
+void Head::tell_others(std::uint32_t ranks) {
+  if (ranks == others_) return;
+  others_ = ranks;
+  PacketWriter body;
+  body.value(ranks);
+  send(FrameKind::others, body);
 }
 
 void Head::exchange(boot::JobMemory& memory) {
@@ -176,6 +203,7 @@ void Head::tell(const Failure& failure) {
   body.value(std::int32_t{failure.status});
   body.value(failure.ends_jobs);
   body.value(failure.quiet);
+  body.value(failure.counts);
   body.text(failure.sentence);
   stream_.send(FrameKind::failure, body);
   stream_.write_some();

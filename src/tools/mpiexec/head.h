@@ -53,12 +53,18 @@ class Head {
   // Tells how the ranks of this machine stand, as far as that has changed, and what they want.
   void exchange(boot::JobMemory& memory);
   struct Failure {
-    int rank;             // -1: no rank's
+    int rank;             // of the first job; -1: none of it
     std::string sentence; // who did what
     int status;           // mpiexec's exit status
     bool ends_jobs;
-    bool quiet; // it was asked for
+    bool quiet;          // it was asked for
+    bool counts = false; // among those of tell_others()
   };
+  // How many ranks of spawned jobs run here.
+  void tell_others(std::uint32_t ranks);
+  // To and from other machines (relay.h).
+  void send(FrameKind kind, const boot::PacketWriter& body);
+  std::optional<Frame> next_relayed();
   void tell(const Failure& failure);
   void tell(const boot::JobMemory& memory, const std::vector<RankStatus>& statuses);
   void tell_report(int rank, std::string_view text);
@@ -93,6 +99,8 @@ class Head {
   FrameStream& stream_;
   bool is_gone_ = false;
   std::deque<Order> orders_;
+  std::deque<Frame> relayed_;
+  std::uint32_t others_ = 0; // as was told
   Clock::time_point beat_{};
   int silent_beats_ = 0, most_silent_beats_ = 8;
   bool stopped_ = false; // by SIGTSTP: the head is, too, and says nothing

@@ -10,13 +10,13 @@ constexpr std::size_t most_ports = 65536; // far more than anybody needs: they w
 
 } // namespace
 
-std::string Ports::open(const boot::Secret& job, std::uint32_t rank) {
+std::string Ports::open(const boot::Secret& job, std::uint32_t rank, const std::string& host) {
   if (ports_.size() >= most_ports)
     base::fail(MPI_ERR_PORT, "{} ports are open, the most; close those that are not needed",
                ports_.size());
   const boot::PortKey key = boot::random_secret();
   ports_.emplace(key, Port{job, rank, {}, {}});
-  return boot::show_port({server_.name(), key});
+  return boot::show_port({host, server_.name(), key});
 }
 
 Ports::Entry Ports::find(const boot::PortKey& key) {

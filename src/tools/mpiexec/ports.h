@@ -26,7 +26,7 @@ class Ports {
       : server_(server), memory_of_(std::move(memory_of)) {}
 
   // A new one of this process; its name.
-  std::string open(const boot::Secret& job, std::uint32_t rank);
+  std::string open(const boot::Secret& job, std::uint32_t rank, const std::string& host);
   // Throws MPI_ERR_PORT if the process has not opened it. Those that wait at it are told.
   void close(std::string_view name, const boot::Secret& job, std::uint32_t rank);
   void close_all_of(const boot::Secret& job);

@@ -26,24 +26,10 @@ auto read_all(PacketReader& packet, Read&& read) {
   return items;
 }
 
-void write(PacketWriter& packet, const std::vector<Variable>& variables) {
-  write_all(packet, variables, [&](const Variable& variable) {
-    packet.text(variable.first);
-    packet.text(variable.second);
-  });
-}
-
-std::vector<Variable> read_variables(PacketReader& packet) {
-  return read_all(packet, [&] {
-    std::string name = packet.text();
-    return Variable{std::move(name), packet.text()};
-  });
-}
-
 void write(PacketWriter& packet, const Program& program) {
   packet.value(program.ranks);
   write_all(packet, program.command, [&](const std::string& word) { packet.text(word); });
-  write(packet, program.environment);
+  tools::write(packet, program.environment);
   packet.text(program.folder);
   write_all(packet, program.path, [&](const std::string& folder) { packet.text(folder); });
 }
@@ -67,6 +53,20 @@ std::string boot_id() {
 }
 
 } // namespace
+
+void write(PacketWriter& packet, const std::vector<Variable>& variables) {
+  write_all(packet, variables, [&](const Variable& variable) {
+    packet.text(variable.first);
+    packet.text(variable.second);
+  });
+}
+
+std::vector<Variable> read_variables(PacketReader& packet) {
+  return read_all(packet, [&] {
+    std::string name = packet.text();
+    return Variable{std::move(name), packet.text()};
+  });
+}
 
 ProxyHello own_hello() {
   const std::string host = boot::host_name();
@@ -102,7 +102,7 @@ void write(PacketWriter& packet, const ProxyOrder& order) {
   packet.value(order.secret);
   const Options& options = order.options;
   write_all(packet, options.programs, [&](const Program& program) { write(packet, program); });
-  write(packet, options.environment);
+  tools::write(packet, options.environment);
   packet.value(options.label);
   packet.value(options.binding);
   packet.value(options.report_bindings);

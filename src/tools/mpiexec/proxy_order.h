@@ -30,6 +30,9 @@ struct ProxyOrder {
   std::vector<std::string> environment; // of the ranks, "NAME=VALUE"
 };
 
+void write(boot::PacketWriter& packet, const std::vector<Variable>& variables);
+std::vector<Variable> read_variables(boot::PacketReader& packet);
+
 ProxyHello own_hello();
 
 void write(boot::PacketWriter& packet, const ProxyHello& hello);

@@ -2,6 +2,7 @@
 #include "tools/mpiexec/spawner.h"
 
 #include "base/error.h"
+#include "tools/mpiexec/proxy_order.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -102,19 +103,35 @@ std::string describe_start_failure(const Program& program, const boot::RankRow& 
          ": " + std::strerror(row.start_error) + hint_for_path(program, row.start_error);
 }
 
+void write(boot::PacketWriter& packet, const SpawnParent& parent) {
+  packet.value(parent.ticket);
+  packet.value(parent.job);
+  packet.value(parent.rank);
+  write(packet, parent.environment);
+}
+
+SpawnParent read_parent(boot::PacketReader& packet) {
+  SpawnParent parent;
+  parent.ticket = packet.value<boot::JobTicket>();
+  parent.job = packet.value<std::int32_t>();
+  parent.rank = packet.value<std::int32_t>();
+  parent.environment = read_variables(packet);
+  return parent;
+}
+
 Spawner::~Spawner() {
   for (const Start& start : starts_)
     if (start.pipe >= 0) close(start.pipe);
 }
 
-void Spawner::begin(Id id, const RunningJob& parent, int rank,
+void Spawner::begin(Id id, const SpawnParent& parent, int number,
                     const std::vector<boot::SpawnProgram>& programs) {
   std::vector<Program> made;
   std::vector<int> wanted;
   for (const boot::SpawnProgram& each : programs) {
     Program& program = made.emplace_back();
     program.command = each.command;
-    program.environment = parent.program_of(rank).environment;
+    program.environment = parent.environment;
     program.folder = each.folder;
     program.path = each.path;
     check_program(program, launcher_.variable(program, "PATH"));
@@ -124,7 +141,7 @@ void Spawner::begin(Id id, const RunningJob& parent, int rank,
     for (std::size_t i = 0; i < made.size(); ++i)
       made[i].ranks = counts[i];
     try {
-      return launch(id, parent, rank, made, wanted);
+      return launch(id, parent, number, made, wanted);
     } catch (const std::exception& error) {
       if (reduce(counts, programs)) continue;
       base::fail(MPI_ERR_SPAWN, "{} processes cannot be started: {}",
@@ -133,11 +150,11 @@ void Spawner::begin(Id id, const RunningJob& parent, int rank,
   }
 }
 
-void Spawner::launch(Id id, const RunningJob& parent, int rank,
+void Spawner::launch(Id id, const SpawnParent& parent, int number,
                      const std::vector<Program>& programs, std::vector<int> wanted) {
   Pipe gate, started;
   RunningJob& job = launcher_.launch(
-      programs, parent, rank, {gate.reading_end(), gate.writing_end(), started.writing_end()});
+      programs, parent, number, {gate.reading_end(), gate.writing_end(), started.writing_end()});
   std::vector<int> counts;
   for (const Program& program : programs)
     counts.push_back(program.ranks);

@@ -11,6 +11,16 @@
 
 namespace macadam::tools {
 
+// The process that asks for a job; it may be on another machine.
+struct SpawnParent {
+  boot::JobTicket ticket{};
+  std::int32_t job = 0; // its number
+  std::int32_t rank = 0;
+  std::vector<Variable> environment; // of its program
+};
+void write(boot::PacketWriter& packet, const SpawnParent& parent);
+SpawnParent read_parent(boot::PacketReader& packet);
+
 // Starts jobs for ranks that ask for them. All processes of a job are made first and wait at a
 // gate, so that none of its programs runs if there cannot be enough of them; then they become their
 // programs, and only when each has the caller is answered. Until the caller has confirmed the
@@ -21,9 +31,9 @@ class Spawner {
 
   class Launcher {
    public:
-    // A new job whose processes wait at the gate. Throws base::Error or std::system_error, and
-    // leaves nothing then.
-    virtual RunningJob& launch(std::vector<Program> programs, const RunningJob& parent, int rank,
+    // A new job whose processes wait at the gate; 0: of the next number. Throws base::Error or
+    // std::system_error, and leaves nothing then.
+    virtual RunningJob& launch(std::vector<Program> programs, const SpawnParent& parent, int number,
                                const Gate& gate) = 0;
     // Null: it is there no more.
     virtual RunningJob* find_job(int number) = 0;
@@ -41,7 +51,7 @@ class Spawner {
   ~Spawner();
 
   // Throws base::Error.
-  void begin(Id id, const RunningJob& parent, int rank,
+  void begin(Id id, const SpawnParent& parent, int number,
              const std::vector<boot::SpawnProgram>& programs);
   void on_confirmed(Id id);
   // The caller has gone. False if it has not asked for a job.
@@ -59,7 +69,7 @@ class Spawner {
     std::vector<int> wanted, counts;
   };
 
-  void launch(Id id, const RunningJob& parent, int rank, const std::vector<Program>& programs,
+  void launch(Id id, const SpawnParent& parent, int number, const std::vector<Program>& programs,
               std::vector<int> wanted);
   void finish(Start& start);
 

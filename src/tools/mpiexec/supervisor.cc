@@ -61,6 +61,7 @@ class Descriptor {
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Head* head)
     : options_(options), head_(head), out_(make_outlet(1)), error_(make_outlet(2)) {
   jobs_.push_back(std::make_unique<RunningJob>(1, options.programs, std::move(memory)));
+  if (head_ != nullptr) services_.join(*head_, first_job().memory());
   begin();
 }
 
@@ -108,8 +109,10 @@ void Supervisor::describe(boot::JobMemory& memory) {
   header.universe = options_.universe_size > 0
                         ? options_.universe_size
                         : std::max(static_cast<int>(boot::usable_cores()), memory.size());
-  if (header.nodes == 1)
-    services_.socket_name().copy(header.socket.data(), boot::longest_socket_name);
+  services_.socket_name().copy(header.socket.data(), boot::longest_socket_name);
+  const boot::JobMemory& first = first_job().memory();
+  if (const boot::JobHeader& all = first.header(); all.nodes > 1)
+    header.other_host = first.node(all.node == 0 ? 1 : 0).host;
   header.file = memory.fd();
   header.launcher = getpid();
 }
@@ -142,7 +145,7 @@ int Supervisor::run() {
 std::vector<Questioned*> Supervisor::questioned() const {
   std::vector<Questioned*> jobs;
   for (const auto& job : jobs_)
-    jobs.push_back(job.get());
+    if (head_ == nullptr || job->number() > 1) jobs.push_back(job.get()); // the head asks the first
   return jobs;
 }
 
@@ -193,7 +196,7 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core
   }
 }
 
-RunningJob& Supervisor::launch(std::vector<Program> programs, const RunningJob& parent, int rank,
+RunningJob& Supervisor::launch(std::vector<Program> programs, const SpawnParent& parent, int number,
                                const Gate& gate) {
   int ranks = 0;
   for (const Program& program : programs)
@@ -208,17 +211,16 @@ RunningJob& Supervisor::launch(std::vector<Program> programs, const RunningJob& 
                others, most_ranks);
   const int cores = std::max(1, static_cast<int>(boot::usable_cores()) - others);
   boot::JobMemory memory = boot::JobMemory::create(
-      {{parent.memory().own_node().host.data(), static_cast<std::uint32_t>(ranks)}}, 0,
+      {{first_job().memory().own_node().host.data(), static_cast<std::uint32_t>(ranks)}}, 0,
       static_cast<std::uint32_t>(cores));
   describe(memory);
   boot::JobHeader& header = memory.header();
   header.has_parent = 1;
-  header.parent_rank = static_cast<std::uint32_t>(rank);
-  header.parent = boot::make_ticket(parent.memory().header().secret, services_.socket_name(),
-                                    parent.memory().own_node().host.data());
-  jobs_.push_back(std::make_unique<RunningJob>(last_number_ + 1, std::move(programs),
-                                               std::move(memory),
-                                               RunningJob::Parent{parent.number(), rank}));
+  header.parent_rank = static_cast<std::uint32_t>(parent.rank);
+  header.parent = parent.ticket;
+  jobs_.push_back(std::make_unique<RunningJob>(number != 0 ? number : last_number_ + 1,
+                                               std::move(programs), std::move(memory),
+                                               RunningJob::Parent{parent.job, parent.rank}));
   RunningJob& job = *jobs_.back();
   try {
     start_ranks(job, {}, gate);
@@ -256,10 +258,13 @@ std::string Supervisor::variable(const Program& program, const char* name) const
 
 // Jobs that were spawned, so that their number is not bounded.
 void Supervisor::forget_ended_jobs() {
+  if (first_job().alive() == 0 && !std::exchange(first_job_ended_, true))
+    services_.on_end(first_job().memory().header().secret);
   for (std::size_t i = 1; i < jobs_.size(); ++i) {
     const RunningJob& job = *jobs_[i];
     if (job.alive() > 0 || job.is_starting) continue;
     services_.on_end(job.memory().header().secret);
+    services_.tell_ended(job.memory().header().secret);
     reports_ += job.report();
     jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i--));
   }
@@ -307,12 +312,16 @@ void Supervisor::wait_for_events() {
   if (polled[0].revents) take_signals();
   if (polled[3].revents) on_end_of_lone_program();
   services_.take(polled.data() + services);
-  if (head_ != nullptr) take_orders(polled.data() + head);
+  if (head_ == nullptr) return;
+  head_->tell_others(static_cast<std::uint32_t>(alive_spawned()));
+  take_orders(polled.data() + head);
 }
 
 // What the head has said; or that it says nothing any more, which ends the ranks here.
 void Supervisor::take_orders(const pollfd* polled) {
   head_->take(polled, first_job().memory());
+  while (std::optional<Frame> frame = head_->next_relayed())
+    services_.take(std::move(*frame));
   while (const std::optional<Head::Order> order = head_->next_order()) {
     switch (order->kind) {
     case Head::Order::Kind::signal:
@@ -321,6 +330,7 @@ void Supervisor::take_orders(const pollfd* polled) {
     case Head::Order::Kind::ask:
       first_job().ask_for_reports();
       answer_until_ = Clock::now() + time_to_answer;
+      if (jobs_.size() > 1) hang_watch_.ask(questioned());
       break;
     case Head::Order::Kind::end:
       end_for_head();
@@ -402,7 +412,10 @@ void Supervisor::on_signal(int number) {
 
 // Tells the head what has changed here.
 void Supervisor::exchange() {
-  if (head_ != nullptr) head_->exchange(first_job().memory());
+  if (head_ == nullptr) return;
+  head_->exchange(first_job().memory());
+  head_->tell_others(static_cast<std::uint32_t>(alive_spawned()));
+  services_.exchange();
 }
 
 void Supervisor::say(const std::string& sentence) {
@@ -467,9 +480,8 @@ void Supervisor::give_job_reports() {
   if (head_ != nullptr) {
     for (const auto& [rank, text] : first_job().final_reports())
       head_->tell_report(rank, text);
-    return;
   }
-  std::string own = first_job().report();
+  std::string own = head_ == nullptr ? first_job().report() : "";
   for (std::size_t i = 1; i < jobs_.size(); ++i)
     reports_ += jobs_[i]->report();
   own += reports_;

@@ -84,6 +84,8 @@ class Supervisor final : private Services::Directory {
   void say(const std::string& sentence);
   [[nodiscard]] RunningJob& first_job() const { return *jobs_.front(); }
   [[nodiscard]] int alive() const;
+  // ... of jobs but the first.
+  [[nodiscard]] int alive_spawned() const { return alive() - first_job().alive(); }
   [[nodiscard]] std::vector<Questioned*> questioned() const;
   [[nodiscard]] std::string hint_for_memory(int signal) const;
 
@@ -93,7 +95,7 @@ class Supervisor final : private Services::Directory {
   void flush();
   void look_for_lost_output();
 
-  RunningJob& launch(std::vector<Program> programs, const RunningJob& parent, int rank,
+  RunningJob& launch(std::vector<Program> programs, const SpawnParent& parent, int number,
                      const Gate& gate) override;
   RunningJob* find_job(int number) override;
   RunningJob* find_job(const boot::Secret& secret) override;
@@ -121,6 +123,7 @@ class Supervisor final : private Services::Directory {
   sigset_t passed_on_;
   int end_signal_ = 0; // the last one passed on of those that users end programs with
   bool lost_output_told_ = false;
+  bool first_job_ended_ = false; // and its ports are closed
   std::optional<Follower> follower_;
   Deadline timeout_, terminate_, kill_, blame_, answer_until_;
   HangWatch hang_watch_;

@@ -143,12 +143,13 @@ TEST(Ticket, OfAnotherVersionOrNone) {
 }
 
 TEST(Port, IsReadAsItWasShown) {
-  const Port port{random_socket_name(), random_secret()};
+  const Port port{"host", random_socket_name(), random_secret()};
   const std::string text = show_port(port);
   EXPECT_LT(text.size(), 1024u);
+  EXPECT_EQ(read_port(text).host, port.host);
   EXPECT_EQ(read_port(text).socket, port.socket);
   EXPECT_EQ(read_port(text).key, port.key);
-  EXPECT_NE(text, show_port({port.socket, random_secret()}));
+  EXPECT_NE(text, show_port({port.host, port.socket, random_secret()}));
 }
 
 TEST(Call, IsAnsweredWithADescriptor) {
@@ -301,15 +302,29 @@ TEST(SpawnRequest, ReadsItsInfo) {
   EXPECT_EQ(read({{"path", "/a: /b :"}}).path, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(read({{"host", "host"}, {"other", "key"}}).command,
             (std::vector<std::string>{"program", "a", "b"}));
-  EXPECT_NO_THROW(read({{"host", "localhost,host.domain"}}));
-  expect_error([&] { read({{"host", "localhost,far"}}); }, MPI_ERR_SPAWN, "far");
+  EXPECT_EQ(read({{"host", "localhost, far"}}).hosts,
+            (std::vector<std::string>{"host.domain", "far"}));
   expect_error([&] { read({{"file", "/no/such"}}); }, MPI_ERR_INFO_VALUE, "/no/such");
   expect_error([&] { read({{"file", "/dev/zero"}}); }, MPI_ERR_INFO_VALUE, "no regular file");
 }
 
+TEST(SpawnRequest, ChoosesAHostThatSuitsAll) {
+  const std::vector<std::string> machines = {"one.domain", "two.domain"};
+  const auto choose = [&](std::vector<std::string> first, std::vector<std::string> second) {
+    return choose_host(
+        {{{"a"}, {1}, "/", {}, std::move(first)}, {{"b"}, {1}, "/", {}, std::move(second)}},
+        machines);
+  };
+  EXPECT_EQ(choose({}, {}), "");
+  EXPECT_EQ(choose({}, {"two"}), "two.domain");
+  EXPECT_EQ(choose({"far", "two.domain"}, {"one", "two"}), "two.domain");
+  expect_error([&] { choose({"one"}, {"two"}); }, MPI_ERR_SPAWN, "one machine");
+  expect_error([&] { choose({}, {"far"}); }, MPI_ERR_SPAWN, "far");
+}
+
 TEST(SpawnRequest, TravelsAndIsChecked) {
-  const std::vector<SpawnProgram> programs = {{{"a", "b"}, {1, 3}, "/f", {"/p"}},
-                                              {{"c"}, {2}, "/", {}}};
+  const std::vector<SpawnProgram> programs = {{{"a", "b"}, {1, 3}, "/f", {"/p"}, {"h"}},
+                                              {{"c"}, {2}, "/", {}, {}}};
   PacketWriter packet;
   write_commands(packet, programs);
   PacketReader reader(packet.bytes());
@@ -318,10 +333,11 @@ TEST(SpawnRequest, TravelsAndIsChecked) {
   EXPECT_EQ(same[0].command, programs[0].command);
   EXPECT_EQ(same[0].counts, programs[0].counts);
   EXPECT_EQ(same[0].path, programs[0].path);
+  EXPECT_EQ(same[0].hosts, programs[0].hosts);
   EXPECT_EQ(same[1].folder, "/");
   for (const SpawnProgram& bad :
-       {SpawnProgram{{}, {1}, "", {}}, SpawnProgram{{"a"}, {}, "", {}},
-        SpawnProgram{{"a"}, {2, 1}, "", {}}, SpawnProgram{{"a"}, {-1}, "", {}}}) {
+       {SpawnProgram{{}, {1}, "", {}, {}}, SpawnProgram{{"a"}, {}, "", {}, {}},
+        SpawnProgram{{"a"}, {2, 1}, "", {}, {}}, SpawnProgram{{"a"}, {-1}, "", {}, {}}}) {
     PacketWriter damaged;
     write_commands(damaged, {bad});
     PacketReader other(damaged.bytes());

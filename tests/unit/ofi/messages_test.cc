@@ -34,6 +34,33 @@ TEST(OfiMessages, ArriveOnceAndInOrderBothWays) {
   ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }));
 }
 
+// One side has met the other's job already, and sends; the other has not.
+TEST(OfiMessages, OfAJobThatIsMetLater) {
+  World one(1), other(1, false);
+  other[0].its_secret = {4, 5, 6};
+  other[0].start();
+  const Rank there = one[0].processes->add(other[0]);
+  const auto until = [&](const std::function<bool()>& so) {
+    return one.until([&] {
+      other[0].transport->poll(other[0]);
+      return so();
+    });
+  };
+  ASSERT_TRUE(until([&] { return one[0].try_send(there, "early") == Posted::done; }));
+  for (int i = 0; i < 2000; ++i) {
+    one[0].transport->poll(one[0]);
+    other[0].transport->poll(other[0]);
+  }
+  EXPECT_TRUE(other[0].received.empty());
+  EXPECT_EQ(other[0].counter("ofi_strangers"), 0u);
+  const Rank back = other[0].processes->add(one[0]);
+  ASSERT_TRUE(until([&] { return other[0].try_send(back, "answer") == Posted::done; }));
+  ASSERT_TRUE(until([&] { return one[0].try_send(there, "late") == Posted::done; }));
+  ASSERT_TRUE(until(
+      [&] { return one[0].received[there].size() == 1 && other[0].received[back].size() == 2; }));
+  EXPECT_EQ(other[0].received[back], (std::vector<std::string>{"early", "late"}));
+}
+
 TEST(OfiMessages, ToOneself) {
   World world(1);
   ASSERT_EQ(world[0].try_send(0, "myself"), Posted::done);

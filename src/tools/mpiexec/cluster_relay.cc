@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the parts of mpiexec on the machines say to each other, and whom it is passed on to.
+#include "tools/mpiexec/cluster.h"
+
+#include "base/error.h"
+#include "boot/control.h"
+
+#include <fmt/format.h>
+
+namespace macadam::tools {
+
+using boot::PacketReader;
+using boot::PacketWriter;
+
+// Null: nothing runs there any more.
+RemoteMachine* Cluster::find(Machine machine) const {
+  if (machine >= machines_.size()) throw Misunderstood("names a machine that there is not");
+  RemoteMachine& found = *machines_[machine];
+  return found.started && !found.done && !found.lost ? &found : nullptr;
+}
+
+std::uint32_t Cluster::running_on(Machine machine) const {
+  std::uint32_t count = accounts_[machine].others;
+  for (std::size_t rank = 0; rank < states_.size(); ++rank)
+    if (placement_.machines[rank] == machine && is_alive(rank)) ++count;
+  return count;
+}
+
+// The machine with most cores that no rank has; of equals the first, counted from `first` on.
+Cluster::Machine Cluster::roomiest(Machine first) const {
+  const auto room = [&](Machine machine) {
+    return static_cast<int>(machines_[machine]->hello->cores) -
+           static_cast<int>(running_on(machine));
+  };
+  Machine best = first;
+  for (Machine i = 1; i < machines_.size(); ++i) {
+    const auto machine = static_cast<Machine>((first + i) % machines_.size());
+    if (find(machine) != nullptr && room(machine) > room(best)) best = machine;
+  }
+  return best;
+}
+
+void Cluster::on_request(Machine from, PacketReader& body) {
+  auto to = body.value<Machine>();
+  const auto id = body.value<std::uint64_t>();
+  auto number = body.value<std::uint32_t>();
+  const std::string packet = body.text();
+  if (number == wanted_number) number = ++last_number_;
+  if (to == any_machine) to = roomiest(from);
+  RemoteMachine* const there = find(to);
+  if (there == nullptr) return refuse(from, id, to);
+  unanswered_[{from, id}] = to;
+  PacketWriter out;
+  out.value(from);
+  out.value(id);
+  out.value(number);
+  out.text(packet);
+  there->stream().send(FrameKind::request, out);
+  there->stream().write_some();
+}
+
+void Cluster::refuse(Machine from, std::uint64_t id, Machine to) {
+  RemoteMachine* const there = find(from);
+  if (there == nullptr) return;
+  PacketWriter refusal;
+  refusal.value(boot::AnswerHead{.error_class = boot::nobody_there});
+  refusal.text(fmt::format("the last rank on host {} has ended, and mpiexec with it: nothing is "
+                           "started or met there any more",
+                           machines_[to]->name()));
+  PacketWriter out;
+  out.value(to);
+  out.value(id);
+  out.value(false);
+  out.text({reinterpret_cast<const char*>(refusal.bytes().data()), refusal.bytes().size()});
+  there->stream().send(FrameKind::answer, out);
+  there->stream().write_some();
+}
+
+// What has reached a machine after it had said its last word.
+void Cluster::refuse_all(Machine to) {
+  std::erase_if(unanswered_, [&](const auto& each) {
+    if (each.second != to) return false;
+    refuse(each.first.first, each.first.second, to);
+    return true;
+  });
+}
+
+// To a machine that has ended nothing needs to be said.
+void Cluster::pass_on(Machine from, FrameKind kind, PacketReader& body) {
+  const auto to = body.value<Machine>();
+  const auto id = body.value<std::uint64_t>();
+  unanswered_.erase(kind == FrameKind::answer ? std::pair{to, id} : std::pair{from, id});
+  RemoteMachine* const there = find(to);
+  if (there == nullptr) return;
+  PacketWriter out;
+  out.value(from);
+  out.value(id);
+  if (kind == FrameKind::answer) {
+    out.value(body.value<bool>());
+    out.text(body.text());
+  }
+  there->stream().send(kind, out);
+  there->stream().write_some();
+}
+
+void Cluster::on_ended(Machine from, PacketReader& body) {
+  const auto job = body.value<boot::Secret>();
+  for (Machine machine = 0; machine < machines_.size(); ++machine) {
+    RemoteMachine* const there = machine == from ? nullptr : find(machine);
+    if (there == nullptr) continue;
+    PacketWriter out;
+    out.value(from);
+    out.value(job);
+    there->stream().send(FrameKind::ended, out);
+    there->stream().write_some();
+  }
+}
+
+} // namespace macadam::tools

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/mpiexec/relay.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+namespace macadam::tools {
+namespace {
+
+using boot::PacketReader;
+using boot::PacketWriter;
+
+std::string_view as_text(const PacketWriter& packet) {
+  return {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()};
+}
+
+std::vector<std::byte> as_bytes(std::string_view text) {
+  const auto* const first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+} // namespace
+
+std::vector<std::string> Relay::hosts() const {
+  std::vector<std::string> hosts;
+  for (Machine machine = 0; machine < first_.header().nodes; ++machine)
+    hosts.emplace_back(first_.node(machine).host.data());
+  return hosts;
+}
+
+Relay::Machine Relay::find(std::string_view host, int error_class) const {
+  for (Machine machine = 0; machine < first_.header().nodes; ++machine)
+    if (first_.node(machine).host.data() == host) return machine;
+  base::fail(error_class,
+             "host {} is none of the machines that this mpiexec has ranks on ({}): jobs of "
+             "different machines can be connected if one mpiexec has started both",
+             host, fmt::join(hosts(), ", "));
+}
+
+void Relay::send(Id id, Machine machine, std::string_view request, std::uint32_t number) {
+  PacketWriter body;
+  body.value(machine);
+  body.value(std::uint64_t{id});
+  body.value(number);
+  body.text(request);
+  head_.send(FrameKind::request, body);
+}
+
+void Relay::pass_on(Id client, Machine machine, const PacketWriter& request, std::uint32_t number) {
+  passed_on_[client] = machine;
+  send(client, machine, as_text(request), number);
+}
+
+void Relay::ask(Machine machine, const PacketWriter& request, OnAnswer on_answer) {
+  asked_.emplace(++last_asked_, std::move(on_answer));
+  send(last_asked_, machine, as_text(request), 0);
+}
+
+bool Relay::on_confirmed(Id client) {
+  const auto found = passed_on_.find(client);
+  if (found == passed_on_.end()) return false;
+  PacketWriter body;
+  body.value(found->second);
+  body.value(std::uint64_t{client});
+  head_.send(FrameKind::confirmed, body);
+  passed_on_.erase(found);
+  return true;
+}
+
+bool Relay::on_gone(Id client) {
+  const auto found = passed_on_.find(client);
+  if (found == passed_on_.end()) return false;
+  PacketWriter body;
+  body.value(found->second);
+  body.value(std::uint64_t{client});
+  head_.send(FrameKind::called_off, body);
+  passed_on_.erase(found);
+  return true;
+}
+
+void Relay::answer(const ControlServer::Origin& origin, const PacketWriter& packet,
+                   ControlServer::Then then) {
+  PacketWriter body;
+  body.value(origin.machine);
+  body.value(origin.id);
+  body.value(then == ControlServer::Then::await_confirmation);
+  body.text(as_text(packet));
+  head_.send(FrameKind::answer, body);
+}
+
+void Relay::tell_ended(const boot::Secret& job) {
+  PacketWriter body;
+  body.value(job);
+  head_.send(FrameKind::ended, body);
+}
+
+void Relay::take(Frame frame, const std::function<void(const boot::Secret&)>& on_ended) {
+  PacketReader& body = frame.body;
+  const auto from = body.value<Machine>();
+  if (frame.kind == FrameKind::ended) return on_ended(body.value<boot::Secret>());
+  const auto id = body.value<std::uint64_t>();
+  switch (frame.kind) {
+  case FrameKind::request:
+    number_ = body.value<std::uint32_t>();
+    return server_.receive({from, id}, as_bytes(body.text()));
+  case FrameKind::answer: {
+    const bool awaits = body.value<bool>();
+    // Whom a job of any machine was asked from, and who answered.
+    if (const auto found = passed_on_.find(id); found != passed_on_.end()) found->second = from;
+    return on_answer(id, awaits, body.text());
+  }
+  case FrameKind::confirmed:
+    return server_.confirm({from, id});
+  default:
+    return server_.call_off({from, id});
+  }
+}
+
+void Relay::on_answer(std::uint64_t id, bool awaits, const std::string& packet) {
+  if (const auto own = asked_.find(id); own != asked_.end()) {
+    const OnAnswer on_answer = std::move(own->second);
+    asked_.erase(own);
+    PacketReader reader(as_bytes(packet));
+    const auto head = reader.value<boot::AnswerHead>();
+    if (head.error_class == MPI_SUCCESS) return on_answer(&reader, nullptr);
+    const bool is_gone = head.error_class == boot::nobody_there;
+    const base::Error error(is_gone ? MPI_ERR_OTHER : head.error_class, reader.text());
+    return on_answer(nullptr, &error);
+  }
+  if (!passed_on_.contains(id)) return; // it has been called off meanwhile
+  if (!awaits) passed_on_.erase(id);
+  server_.pass_on(id, as_bytes(packet),
+                  awaits ? ControlServer::Then::await_confirmation : ControlServer::Then::close);
+}
+
+} // namespace macadam::tools

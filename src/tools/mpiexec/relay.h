@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/error.h"
+#include "boot/job_memory.h"
+#include "tools/mpiexec/control_server.h"
+#include "tools/mpiexec/head.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macadam::tools {
+
+// The parts of an mpiexec on several machines ask each other what ranks ask of an mpiexec
+// (boot/control.h), packet for packet, through the head. So nothing listens to a network, and what
+// a rank may ask is the same everywhere; only descriptors do not travel.
+class Relay {
+ public:
+  using Id = ControlServer::Id;
+  using Machine = std::uint32_t; // index
+  // Of a request of this part's own: what follows the answer's head, or what has failed.
+  using OnAnswer = std::function<void(boot::PacketReader* answer, const base::Error* error)>;
+
+  // All outlive the object; `first` is the memory of the first job.
+  Relay(ControlServer& server, Head& head, const boot::JobMemory& first)
+      : server_(server), head_(head), first_(first) {}
+
+  // Throws `error_class` if mpiexec has no ranks there.
+  [[nodiscard]] Machine find(std::string_view host, int error_class) const;
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  [[nodiscard]] Machine own() const { return first_.header().node; }
+
+  // Passes on what a client has asked for. A new job gets a `number` on the way, if it is wanted.
+  void pass_on(Id client, Machine machine, const boot::PacketWriter& request,
+               std::uint32_t number = 0);
+  void ask(Machine machine, const boot::PacketWriter& request, OnAnswer on_answer);
+  // A client has confirmed an answer, or has gone. False if nothing of its was passed on.
+  bool on_confirmed(Id client);
+  bool on_gone(Id client);
+  void answer(const ControlServer::Origin& origin, const boot::PacketWriter& packet,
+              ControlServer::Then then);
+  void tell_ended(const boot::Secret& job);
+
+  // What has come from another machine. `on_ended` is told of jobs that have.
+  void take(Frame frame, const std::function<void(const boot::Secret&)>& on_ended);
+  // The number that the request which has come last has been given.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
+ private:
+  void send(Id id, Machine machine, std::string_view request, std::uint32_t number);
+  void on_answer(std::uint64_t id, bool awaits, const std::string& packet);
+
+  ControlServer& server_;
+  Head& head_;
+  const boot::JobMemory& first_;
+  std::map<Id, Machine> passed_on_; // clients whose answers are awaited, or to be confirmed
+  std::map<std::uint64_t, OnAnswer> asked_;
+  std::uint64_t last_asked_ = std::uint64_t{1} << 63; // above all ids of clients
+  std::uint32_t number_ = 0;
+};
+
+} // namespace macadam::tools
