@@ -96,6 +96,13 @@ function(macadam_layer name)
     target_link_libraries(macadam_${name} PUBLIC macadam_${layer})
   endforeach()
   macadam_precompile(macadam_${name} layers)
+  # For sanitizers several files of the library are compiled as one, in half the time: names of a
+  # file are those of its layer alone. Frames of coroutines hold lambdas whose types, GCC thinks,
+  # others could mean then.
+  if(MACADAM_SANITIZE AND CMAKE_CURRENT_SOURCE_DIR MATCHES "/src/" AND NOT name STREQUAL "tools")
+    set_target_properties(macadam_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    target_compile_options(macadam_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
   if(TARGET macadam_mpi_header)
     add_dependencies(macadam_${name} macadam_mpi_header)
   endif()

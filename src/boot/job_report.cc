@@ -109,13 +109,6 @@ struct Sum {
   void add(const Json& report, int rank);
 };
 
-// A member that may be missing: then nothing to go through.
-const Json& member(const Json& report, const char* name) {
-  static const Json nothing;
-  const auto found = report.find(name);
-  return found == report.end() ? nothing : *found;
-}
-
 void Sum::add(const Json& report, int rank) {
   ++hosts[report.value("host", "an unnamed host")];
   for (const Json& counter : member(report, "counters")) {

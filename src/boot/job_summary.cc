@@ -59,13 +59,6 @@ struct Facts {
   }
 };
 
-// A member that may be missing: then nothing to go through.
-const Json& member(const Json& object, const char* name) {
-  static const Json nothing;
-  const auto found = object.find(name);
-  return found == object.end() ? nothing : *found;
-}
-
 void Facts::add(const Json& report) {
   const auto time = report.find("time");
   if (time == report.end()) return;
@@ -309,6 +302,12 @@ Facts facts_of(const std::vector<Json>& ranks) {
 }
 
 } // namespace
+
+const Json& member(const Json& object, const char* name) {
+  static const Json nothing;
+  const auto found = object.find(name);
+  return found == object.end() ? nothing : *found;
+}
 
 std::string show_time(double seconds) {
   if (seconds >= 100) return fmt::format("{:.0f} s", seconds);

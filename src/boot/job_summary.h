@@ -18,6 +18,8 @@ std::string job_summary(const std::vector<nlohmann::json>& ranks);
 // The last of it by itself, a sentence each.
 std::vector<std::string> job_advice(const std::vector<nlohmann::json>& ranks);
 
+// A member that may be missing: then nothing to go through.
+const nlohmann::json& member(const nlohmann::json& object, const char* name);
 // "1.23 s", "45.6 ms", "7.89 us"
 std::string show_time(double seconds);
 // "12.5 MiB": four digits, enough to hold a measurement against `macadam model`.

@@ -12,12 +12,12 @@
 namespace macadam::mem {
 namespace {
 
-const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
 
 // Whole pages: the device pins no less, and neighbours in one page go away together.
 Range pages_of(const void* memory, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  return {begin & ~(page - 1), (begin + bytes + page - 1) & ~(page - 1)};
+  return {begin & ~(page_bytes - 1), (begin + bytes + page_bytes - 1) & ~(page_bytes - 1)};
 }
 
 std::size_t length(const Range& range) {

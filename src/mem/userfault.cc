@@ -105,19 +105,19 @@ bool Userfault::open() {
 // long as that is not read, the map must count as changing.
 bool Userfault::tells_of_changes() {
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  void* const page = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return false;
-  const auto begin = reinterpret_cast<std::uintptr_t>(page);
+  void* const probe = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(probe);
   const bool watched = add_to_kernel({begin, begin + bytes}) && map_state() == 0;
   if (!watched) {
-    munmap(page, bytes);
+    munmap(probe, bytes);
     return false;
   }
   bool told = false;
   try {
     std::atomic<bool> returned = false;
     std::thread other([&] {
-      munmap(page, bytes); // waits for us
+      munmap(probe, bytes); // waits for us
       returned = true;
     });
     pollfd event = {events_, POLLIN, 0};
@@ -128,7 +128,7 @@ bool Userfault::tells_of_changes() {
     other.join();
   } catch (const std::system_error&) { // no thread: none for the reader either
     forget({begin, begin + bytes});
-    munmap(page, bytes);
+    munmap(probe, bytes);
   }
   Range gone;
   return log_.take(gone) && gone == Range{begin, begin + bytes} && told && map_state() == 0;

@@ -21,7 +21,7 @@ struct Edge {
 };
 
 // One side of the graph, as the user describes it.
-struct Side {
+struct Direction {
   const char* name;         // of the parameter with the ranks
   const char* weights_name; // and of that with the weights
   std::span<const int> ranks;
@@ -32,7 +32,7 @@ struct Side {
   }
 };
 
-void check(const Communicator& comm, const Side& side) {
+void check(const Communicator& comm, const Direction& side) {
   for (std::size_t i = 0; i < side.ranks.size(); ++i) {
     if (side.ranks[i] < 0 || side.ranks[i] >= comm.size()) {
       base::fail(MPI_ERR_RANK, "{}[{}] is {}; give a rank of {}, 0 to {}", side.name, i,
@@ -156,12 +156,12 @@ void dist_graph_create_adjacent(Process& self, Communicator& comm_old, int indeg
                                 const int destinations[], const int* destweights, Info*,
                                 int reorder, MPI_Comm* comm_dist_graph) {
   check_intra(comm_old, "comm_old");
-  const Side in{
+  const Direction in{
       "sources", "sourceweights", {sources, static_cast<std::size_t>(indegree)}, sourceweights};
-  const Side out{"destinations",
-                 "destweights",
-                 {destinations, static_cast<std::size_t>(outdegree)},
-                 destweights};
+  const Direction out{"destinations",
+                      "destweights",
+                      {destinations, static_cast<std::size_t>(outdegree)},
+                      destweights};
   check(comm_old, in);
   check(comm_old, out);
   const bool in_weighted = sourceweights != MPI_UNWEIGHTED;
@@ -197,7 +197,7 @@ void dist_graph_create(Process& self, Communicator& comm_old, int n, const int s
                total);
   }
   check(comm_old, {"sources", "", {sources, static_cast<std::size_t>(n)}, MPI_UNWEIGHTED});
-  const Side side{"destinations", "weights", {destinations, total}, weights};
+  const Direction side{"destinations", "weights", {destinations, total}, weights};
   check(comm_old, side);
   std::vector<Edge> edges;
   std::size_t next = 0;

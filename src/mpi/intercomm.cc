@@ -15,7 +15,7 @@ using engine::Rank;
 using engine::RankMap;
 
 // What one group's leader tells the other's in MPI_Intercomm_merge.
-struct Side {
+struct ContextOffer {
   std::uint64_t context = 0; // its offer for the new communicator
   ProcessName leader;
   int high = 0; // the group comes second
@@ -68,10 +68,10 @@ void intercomm_merge(Process& self, Communicator& intercomm, int high, MPI_Comm*
                describe(intercomm));
   }
   // The leader speaks for its group: all of a group pass the same `high`.
-  Side mine{0, name_of(self, intercomm.local->ranks[0]), high != 0 ? 1 : 0};
+  ContextOffer mine{0, name_of(self, intercomm.local->ranks[0]), high != 0 ? 1 : 0};
   if (intercomm.rank() == 0) mine.context = self.instance->new_context(is_joint(intercomm));
   bcast_bytes(self, intercomm.inside, create_tag, &mine, sizeof mine, 0);
-  Side theirs;
+  ContextOffer theirs;
   swap_by_leaders(self, intercomm, &mine, &theirs, sizeof mine);
   const bool first = mine.high != theirs.high ? mine.high == 0 : mine.leader < theirs.leader;
 

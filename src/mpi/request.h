@@ -76,6 +76,9 @@ void complete(Process& self, LayerRequest& request, const engine::Status& status
 [[nodiscard]] inline MPI_Request handle(engine::Request& request) {
   return reinterpret_cast<MPI_Request>(&request);
 }
+[[nodiscard]] inline bool is_complete(MPI_Request request) {
+  return request == MPI_REQUEST_NULL || object(request).complete;
+}
 // Nothing to wait for, and not counted by MPI_Waitany and its like: null, or persistent and
 // inactive.
 [[nodiscard]] inline bool idle(MPI_Request request) {

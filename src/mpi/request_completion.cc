@@ -12,14 +12,6 @@ using engine::Role;
 
 namespace {
 
-[[nodiscard]] inline MPI_Status* place(MPI_Status* statuses, int i) {
-  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
-}
-
-[[nodiscard]] inline bool is_complete(MPI_Request request) {
-  return request == MPI_REQUEST_NULL || object(request).complete;
-}
-
 // finish() for the two roles that are worth a shortcut; the request is complete and has no error.
 inline void finish_good(Process& self, MPI_Request* handle, MPI_Status* status) {
   Request& request = object(*handle);
@@ -50,7 +42,7 @@ class Outcomes {
       text_ = fmt::format("operation {} of the list: {}", i, describe_failure(request));
       if (auto* comm = static_cast<Communicator*>(request.owner)) source_.comm = comm->handle();
     }
-    const int error = mpi::finish(self_, handle, place(statuses_, i));
+    const int error = mpi::finish(self_, handle, status_of(statuses_, i));
     if (error != MPI_SUCCESS && text_.empty()) {
       text_ =
           fmt::format("operation {} of the list: a callback of the generalized request returned "
@@ -86,7 +78,7 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
   }
   if (!careful) {
     for (int k = 0; k < count; ++k)
-      finish_good(self, &requests[indices[k]], place(statuses, k));
+      finish_good(self, &requests[indices[k]], status_of(statuses, k));
     return;
   }
   Outcomes outcomes(self, statuses);
@@ -117,7 +109,7 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
     if (i < first) {
       outcomes.note(i, MPI_SUCCESS);
     } else if (requests[i] == MPI_REQUEST_NULL) {
-      set_empty(place(statuses, i));
+      set_empty(status_of(statuses, i));
       outcomes.note(i, MPI_SUCCESS);
     } else if (object(requests[i]).complete) {
       outcomes.finish(&requests[i], i);
@@ -135,14 +127,14 @@ inline bool finish_leading(Process& self, int count, int& next, MPI_Request* req
   for (; next < count; ++next) {
     MPI_Request* const handle = &requests[next];
     if (*handle == MPI_REQUEST_NULL) {
-      set_empty(place(statuses, next));
+      set_empty(status_of(statuses, next));
       continue;
     }
     const Request& request = object(*handle);
     if (!request.complete) return false;
     if (request.status.error != MPI_SUCCESS || request.role == Role::generalized) [[unlikely]]
       return true;
-    finish_good(self, handle, place(statuses, next));
+    finish_good(self, handle, status_of(statuses, next));
   }
   return true;
 }

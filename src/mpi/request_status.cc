@@ -9,10 +9,6 @@ namespace macadam::mpi {
 
 namespace {
 
-[[nodiscard]] bool is_complete(MPI_Request request) {
-  return request == MPI_REQUEST_NULL || object(request).complete;
-}
-
 void show(MPI_Request request, MPI_Status* status) {
   if (idle(request)) return set_empty(status);
   engine::Request& shown = object(request);
@@ -21,10 +17,6 @@ void show(MPI_Request request, MPI_Status* status) {
   if (code != MPI_SUCCESS) {
     base::fail(code, "the query callback of the generalized request returned this error");
   }
-}
-
-[[nodiscard]] MPI_Status* place(MPI_Status* statuses, int i) {
-  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
 // Looks, makes progress once if there is nothing to see, and looks again.
@@ -90,7 +82,7 @@ void request_get_status_some(Process& self, int count, const MPI_Request* reques
     return *outcount != 0;
   });
   for (int k = 0; k < *outcount; ++k)
-    show(requests[indices[k]], place(statuses, k));
+    show(requests[indices[k]], status_of(statuses, k));
 }
 
 } // namespace macadam::mpi

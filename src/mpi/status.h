@@ -43,6 +43,11 @@ inline void set_status(MPI_Status* status, const engine::Status& how) {
 
 // The empty status of the standard, where there is no operation: no source, no tag, no data, no
 // error.
+// That of request i, of an array which may be MPI_STATUSES_IGNORE.
+[[nodiscard]] inline MPI_Status* status_of(MPI_Status* statuses, int i) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+}
+
 inline void set_empty(MPI_Status* status) {
   set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;
