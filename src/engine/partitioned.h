@@ -45,6 +45,7 @@ struct Partitions {
   std::uint32_t number = 0;
   MPI_Count count = 0;
   const datatype::Type* type = nullptr;
+  wire::PartitionsNote note = {}; // of a send: its receive gets it
 
   // Bytes of data in one.
   [[nodiscard]] std::size_t bytes() const {
@@ -117,7 +118,8 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
 
   std::unique_ptr<std::atomic<std::uint64_t>[]> missing; // bytes of each partition, or units
   std::uint32_t sent_number = 0;                         // the sender's partitions,
-  std::size_t sent_bytes = 0;                            // ... and bytes in each
+  std::size_t sent_bytes = 0;                            // ... and bytes in each,
+  wire::PartitionsNote sent_note;                        // ... and what they are
   std::byte* bounce = nullptr; // where noncontiguous data land, until a partition is complete
   // Where data land: the user's memory, or what they are unpacked from.
   [[nodiscard]] std::byte* destination() const { return bounce != nullptr ? bounce : data.address; }
