@@ -98,6 +98,13 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
     const std::uint64_t bit = std::uint64_t{1} << partition % 64;
     return (marked[partition / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0;
   }
+  // Partitions of this round that nobody has marked yet.
+  [[nodiscard]] std::uint32_t unmarked() const {
+    std::uint32_t count = data.number;
+    for (std::size_t i = 0; i < words(); ++i)
+      count -= static_cast<std::uint32_t>(std::popcount(marked[i].load(std::memory_order_relaxed)));
+    return count;
+  }
   [[nodiscard]] std::size_t words() const { return (std::size_t{data.number} + 63) / 64; }
 
   std::unique_ptr<std::atomic<std::uint64_t>[]> marked; // a bit for each partition, of this round
