@@ -294,8 +294,8 @@ void LocalJob::barrier(const std::function<void()>& idle) {
   }
   while (header.barrier_round.load(std::memory_order_acquire) == round) {
     futex_wait(header.barrier_round, round, nap_ms);
+    if (idle) idle(); // MPI knows more to report
     report_waiting("MPI_Finalize", "the other ranks");
-    if (idle) idle();
   }
   parted_ = true;
 }

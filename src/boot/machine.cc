@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <dirent.h>
 #include <fmt/format.h>
 #include <memory>
 #include <sched.h>
 #include <string_view>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::boot {
 namespace {
@@ -152,6 +154,41 @@ std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+GroupLimit memory_limit(const std::string& root) {
+  GroupLimit lowest;
+  for (const MemoryFiles& files : memory_files)
+    for_each_group(own_group(root, files.kind), [&](const std::string& group) {
+      const std::string file = root + files.folder + group + "/" + files.limit;
+      constexpr std::uint64_t none = std::uint64_t{1} << 60; // version 1 has a number for it
+      const std::uint64_t most = read_number(file, "", none);
+      if (most < (lowest.file.empty() ? none : lowest.most)) lowest = {file, most};
+    });
+  return lowest;
+}
+
+GroupLimit reached_process_limit(const std::string& root) {
+  GroupLimit reached;
+  for (const auto& [kind, folder] :
+       {std::pair{":", "/sys/fs/cgroup"}, {"pids:", "/sys/fs/cgroup/pids"}})
+    for_each_group(own_group(root, kind), [&](const std::string& group) {
+      const std::string file = root + folder + group + "/pids.";
+      const std::uint64_t most = read_number(file + "max", "", UINT64_MAX);
+      if (read_number(file + "current", "", 0) >= most) reached = {file + "max", most};
+    });
+  return reached;
+}
+
+std::uint64_t processes_of_user() {
+  std::uint64_t sum = 0;
+  const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
+  while (const dirent* const entry = processes ? readdir(processes.get()) : nullptr) {
+    const std::string status = fmt::format("/proc/{}/status", entry->d_name);
+    if (read_number(status, "Uid:", UINT64_MAX) == getuid())
+      sum += read_number(status, "Threads:", 1);
+  }
+  return sum;
 }
 
 std::uint64_t ends_for_want_of_memory(const std::string& root) {

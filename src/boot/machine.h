@@ -25,6 +25,18 @@ FreeMemory free_memory(const std::string& root = "");
 // of one above, was used up; 0 if it does not tell. `root` as above.
 std::uint64_t ends_for_want_of_memory(const std::string& root = "");
 
+// A limit that a control group sets: that of this process, or one above.
+struct GroupLimit {
+  std::string file; // that says so: "/sys/fs/cgroup/.../memory.max"; empty if there is none
+  std::uint64_t most = 0;
+};
+// The lowest of memory, in bytes. `root` as above.
+GroupLimit memory_limit(const std::string& root = "");
+// The one of processes that is reached.
+GroupLimit reached_process_limit(const std::string& root = "");
+// Processes of this user, threads counted too, as the limit nproc does.
+std::uint64_t processes_of_user();
+
 // The parent of a process; 0 if that cannot be seen.
 pid_t parent_of(pid_t pid);
 

@@ -26,8 +26,12 @@ class Sequence {
   // processes may start persistent collectives in different orders. MPI orders their inits.
   [[nodiscard]] std::int32_t own_tag() { return next_own_++; }
   // The number of a collective that is called now, from 1: of all sorts together.
-  [[nodiscard]] std::uint32_t count() { return ++called_; }
+  [[nodiscard]] std::uint32_t count(const char* function) {
+    last_called_ = function;
+    return ++called_;
+  }
   [[nodiscard]] std::uint32_t called() const { return called_; }
+  [[nodiscard]] const char* last_called() const { return last_called_; }
   // The latest one with each tag that is not complete, blocking ones first.
   template <class Visit>
   void for_each_running(Visit&& visit) const {
@@ -41,6 +45,7 @@ class Sequence {
 
   void start(Collective& collective, std::uint32_t tag) noexcept;
 
+  const char* last_called_ = "";
   std::uint32_t called_ = 0;
   std::uint32_t started_ = 0; // nonblocking ones
   std::int32_t next_own_ = tags;

@@ -61,7 +61,8 @@ PartitionedSend& PartitionedTable::make_send(Peer& peer, const Envelope& envelop
                                     .partitions = data.number,
                                     .context = envelope.context,
                                     .bytes = data.bytes(),
-                                    .send_id = send.id};
+                                    .send_id = send.id,
+                                    .note = data.note};
   engine_.post_control(peer, &offer, sizeof offer);
   return send;
 }
@@ -104,6 +105,7 @@ void PartitionedTable::match(PartitionedReceive& receive, const wire::Partitione
   receive.peer_id = offer.send_id;
   receive.sent_number = offer.partitions;
   receive.sent_bytes = offer.bytes;
+  receive.sent_note = offer.note;
   receive.bytes = std::min(receive.bytes, std::size_t{offer.partitions} * offer.bytes);
 }
 

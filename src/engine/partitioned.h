@@ -45,6 +45,7 @@ struct Partitions {
   std::uint32_t number = 0;
   MPI_Count count = 0;
   const datatype::Type* type = nullptr;
+  wire::PartitionsNote note = {}; // of a send: its receive gets it
 
   // Bytes of data in one.
   [[nodiscard]] std::size_t bytes() const {
@@ -97,6 +98,13 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
     const std::uint64_t bit = std::uint64_t{1} << partition % 64;
     return (marked[partition / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0;
   }
+  // Partitions of this round that nobody has marked yet.
+  [[nodiscard]] std::uint32_t unmarked() const {
+    std::uint32_t count = data.number;
+    for (std::size_t i = 0; i < words(); ++i)
+      count -= static_cast<std::uint32_t>(std::popcount(marked[i].load(std::memory_order_relaxed)));
+    return count;
+  }
   [[nodiscard]] std::size_t words() const { return (std::size_t{data.number} + 63) / 64; }
 
   std::unique_ptr<std::atomic<std::uint64_t>[]> marked; // a bit for each partition, of this round
@@ -117,7 +125,8 @@ struct PartitionedReceive : Partitioned, base::ListNode<Receiving> {
 
   std::unique_ptr<std::atomic<std::uint64_t>[]> missing; // bytes of each partition, or units
   std::uint32_t sent_number = 0;                         // the sender's partitions,
-  std::size_t sent_bytes = 0;                            // ... and bytes in each
+  std::size_t sent_bytes = 0;                            // ... and bytes in each,
+  wire::PartitionsNote sent_note;                        // ... and what they are
   std::byte* bounce = nullptr; // where noncontiguous data land, until a partition is complete
   // Where data land: the user's memory, or what they are unpacked from.
   [[nodiscard]] std::byte* destination() const { return bounce != nullptr ? bounce : data.address; }

@@ -153,6 +153,13 @@ struct Throttle {
 };
 static_assert(sizeof(Throttle) == 4);
 
+// What the data of all partitions are, for the layer above to compare: with MACADAM_CHECK.
+struct PartitionsNote {
+  std::int64_t elements = 0; // basic ones
+  std::uint64_t hash = 0;    // see datatype::Signature
+  std::uint64_t basic = 0;   // the handle of the basic type, if it is one for all
+};
+
 // PARTITIONED_SEND: a partitioned send was made, of `partitions` of `bytes` each. Once.
 struct PartitionedSend {
   Kind kind = Kind::partitioned_send;
@@ -163,8 +170,9 @@ struct PartitionedSend {
   std::uint64_t context = 0;
   std::uint64_t bytes = 0;
   std::uint64_t send_id = 0;
+  PartitionsNote note;
 };
-static_assert(sizeof(PartitionedSend) == 40);
+static_assert(sizeof(PartitionedSend) == 64);
 
 enum class Refusal : std::uint8_t { no, too_little, no_memory };
 
@@ -217,6 +225,7 @@ struct PartitionOffer {
 };
 static_assert(sizeof(PartitionOffer) == 48);
 
-inline constexpr std::size_t longest_control = std::max(sizeof(SenderReady), sizeof(ReceiverReady));
+inline constexpr std::size_t longest_control =
+    std::max({sizeof(SenderReady), sizeof(ReceiverReady), sizeof(PartitionedSend)});
 
 } // namespace macadam::engine::wire

@@ -40,10 +40,20 @@ int class_of(const std::exception_ptr& error) noexcept {
   }
 }
 
+// Which collective it was, where ranks may have called different ones.
+std::string place_of(const Collective& operation, const Communicator& comm, int error_class) {
+  if (error_class != MPI_ERR_TRUNCATE || operation.number == 0) return {};
+  return fmt::format("; rank {} is in {} on {}, number {} there", comm.rank(), operation.function,
+                     describe(comm), operation.number);
+}
+
 std::string failure(const LayerRequest& request) {
   const auto& collective = static_cast<const CollectiveRequest&>(request);
-  return fmt::format("a nonblocking or persistent {} failed: {}", collective.call.name,
-                     translated(collective.operation.error()).text);
+  const base::Error error = translated(collective.operation.error());
+  return fmt::format("a nonblocking or persistent {} failed: {}{}", collective.call.name,
+                     error.text,
+                     place_of(collective.operation,
+                              *static_cast<const Communicator*>(request.owner), error.error_class));
 }
 
 void destroy(Process& self, LayerRequest& request) {
@@ -108,7 +118,7 @@ void own_counts(CollectiveCall& call) {
 
 CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCall&& call,
                                 engine::Role role, const RequestClass& how) {
-  const std::uint32_t number = comm.sequence.count();
+  const std::uint32_t number = comm.sequence.count(self.function);
   complete_call(self, comm, call, number);
   CollectiveRequest& request =
       *self.instance->requests.collectives.make(self, comm, std::move(call), role, how);
@@ -122,9 +132,13 @@ CollectiveRequest& make_request(Process& self, Communicator& comm, CollectiveCal
 
 // The operation lives with the caller, and the engine knows it until it is complete: also after a
 // failure, which ends all that is under way before a wait raises it.
-void wait(Process& self, const Collective& operation) {
+void wait(Process& self, const Communicator& comm, const Collective& operation) {
   self.instance->wait_until([&] { return operation.complete(); });
-  operation.rethrow();
+  if (!operation.error()) [[likely]]
+    return;
+  base::Error error = translated(operation.error());
+  error.text += place_of(operation, comm, error.error_class);
+  throw error;
 }
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call, std::uint32_t number) {
@@ -134,7 +148,7 @@ void run(Process& self, Communicator& comm, CollectiveCall&& call, std::uint32_t
   operation.number = number;
   operation.function = self.function;
   comm.sequence.start_blocking(operation);
-  wait(self, operation);
+  wait(self, comm, operation);
 }
 
 constexpr std::uint32_t uncounted = 0; // a part of another function of MPI
@@ -165,7 +179,7 @@ CollectiveRequest::~CollectiveRequest() {
 }
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call) {
-  run(self, comm, std::move(call), comm.sequence.count());
+  run(self, comm, std::move(call), comm.sequence.count(self.function));
 }
 
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
@@ -226,7 +240,8 @@ void run(Process& self, const engine::Team& team, int tag, const CollectiveCall&
   Collective operation(*self.instance->coll, team, call.run, call.arguments);
   operation.tag = tag;
   operation.begin();
-  wait(self, operation);
+  self.instance->wait_until([&] { return operation.complete(); });
+  operation.rethrow();
 }
 
 } // namespace

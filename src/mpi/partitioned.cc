@@ -5,6 +5,7 @@
 #include "mpi/partitioned.h"
 
 #include "mpi/calls.h"
+#include "mpi/checked_message.h"
 #include "mpi/communicator.h"
 #include "mpi/p2p.h"
 #include "mpi/process.h"
@@ -74,9 +75,50 @@ constexpr RequestClass partitioned_receive{.name = "partitioned receive",
                                            .start = start_receive,
                                            .failure = describe_partitioned};
 
+// What the data of a send are, for its receive to compare.
+engine::wire::PartitionsNote note_of(const Process& self, const Partitions& data) {
+  if (!self.settings.check) return {};
+  const datatype::Signature signature = data.number * (data.count * data.type->signature());
+  const Type* const basic = data.type->elementary();
+  return {.elements = signature.elements,
+          .hash = signature.hash,
+          .basic = basic != nullptr ? reinterpret_cast<std::uintptr_t>(basic->handle()) : 0};
+}
+
+// With MACADAM_CHECK, as messages are compared: empty if the two sides match.
+std::string mismatch(const PartitionedRequest& made) {
+  const engine::PartitionedReceive& it = *made.receive;
+  const auto basic = reinterpret_cast<MPI_Datatype>(it.sent_note.basic);
+  const Note sent{.elements = it.sent_note.elements,
+                  .hash = it.sent_note.hash,
+                  .untyped = basic == MPI_BYTE || basic == MPI_PACKED};
+  const engine::Data room{it.data.address, it.data.number * it.data.count, it.data.type};
+  const std::string found = difference(sent, room, false);
+  if (found.empty()) return {};
+  const auto* comm = static_cast<const Communicator*>(made.owner);
+  return fmt::format(
+      "datatypes do not match: rank {} called MPI_Psend_init of {} partitions of {} bytes, {} of "
+      "{} in all, rank {} called MPI_Precv_init of {} partitions of {}, on {}, tag {}: {}; give "
+      "both the same datatypes (the data were received as they came)",
+      it.envelope.source, it.sent_number, it.sent_bytes, sent.elements,
+      basic != nullptr ? datatype::describe(made.process.types[basic])
+                       : std::string("several basic types"),
+      comm->rank(), it.data.number, describe(it.data.partition(0)), describe(*comm),
+      it.envelope.tag, found);
+}
+
 void end_round(void* argument, const engine::Status& status) noexcept {
   auto& made = *static_cast<PartitionedRequest*>(argument);
-  complete(made.process, made, status);
+  engine::Status how = status;
+  if (made.process.settings.check && made.receive != nullptr && how.error == MPI_SUCCESS) {
+    try {
+      made.failure = mismatch(made);
+      if (!made.failure.empty()) how.error = MPI_ERR_TYPE;
+    } catch (const std::bad_alloc&) { // of the text alone
+      how.error = MPI_ERR_TYPE;
+    }
+  }
+  complete(made.process, made, how);
 }
 
 Partitions partitions_of(const void* buf, int partitions, MPI_Count count, const Type& type) {
@@ -194,7 +236,8 @@ class Marking {
 
 void psend_init(Process& self, const void* buf, int partitions, MPI_Count count, const Type& type,
                 int dest, int tag, Communicator& comm, Info*, MPI_Request* request) {
-  const Partitions data = partitions_of(buf, partitions, count, type);
+  Partitions data = partitions_of(buf, partitions, count, type);
+  data.note = note_of(self, data);
   PartitionedRequest& made = make(self, partitioned_send, partitions, comm);
   if (dest != MPI_PROC_NULL) {
     made.send = &self.instance->engine->partitioned().make_send(

@@ -237,7 +237,8 @@ void describe_collectives(const Process& self, Json& report) {
     const std::string name = name_of(self, comm.p2p.context);
     const std::uint32_t count = comm.sequence.called();
     if (count > 0 && called.size() < most_rows)
-      called.push_back({{"id", comm.p2p.context}, {"count", count}});
+      called.push_back(
+          {{"id", comm.p2p.context}, {"count", count}, {"last", comm.sequence.last_called()}});
     comm.sequence.for_each_running([&](const coll::Collective& collective) {
       if (collectives.size() == most_rows) return;
       Json row = {{"id", comm.p2p.context},
@@ -352,8 +353,13 @@ std::string hang_report(Process& self) {
     const std::size_t bytes = round.data.number * round.data.bytes();
     Json row = describe(self, round.envelope, round.peer, bytes, "peer");
     row["protocol"] = "partitioned";
-    row["stage"] = fmt::format("{} of {} partitions are still to be {}", round.left,
-                               round.data.number, sending ? "sent" : "received");
+    const std::uint32_t unmarked =
+        sending ? static_cast<const engine::PartitionedSend&>(round).unmarked() : 0;
+    row["unmarked"] = unmarked;
+    row["stage"] = unmarked != 0 ? fmt::format("{} of {} partitions are not marked (MPI_Pready)",
+                                               unmarked, round.data.number)
+                                 : fmt::format("{} of {} partitions are still to be {}", round.left,
+                                               round.data.number, sending ? "sent" : "received");
     row["sending"] = sending;
     rendezvous.push_back(std::move(row));
   });
@@ -361,6 +367,12 @@ std::string hang_report(Process& self) {
     if (connections.size() == most_rows) return;
     connections.push_back({{"peer", peer.rank}, {"state", text(peer.state)}});
   });
+  return text_of(report);
+}
+
+std::string finalize_report(const Process& self) {
+  Json report = {{"waiting_in", "MPI_Finalize"}, {"waiting_for", "the other ranks"}};
+  describe_collectives(self, report);
   return text_of(report);
 }
 

@@ -5,6 +5,7 @@
 #include "mpi/context.h"
 #include "mpi/joint.h"
 #include "mpi/process.h"
+#include "mpi/report.h"
 
 namespace macadam::mpi {
 namespace {
@@ -129,7 +130,10 @@ void finalize(Process& self) {
     self.ending = self.users == 1;
     if (self.ending) self.job->leave();
   }
-  self.job->barrier([&] { self.instance->engine->progress(); });
+  self.job->barrier([&] {
+    self.instance->engine->progress();
+    if (self.job->report_wanted()) self.job->write_report(finalize_report(self));
+  });
   const Held held(self); // functions that may be called at any time still are
   drop_communicators(self);
   world.phase = Phase::finalized;

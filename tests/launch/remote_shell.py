@@ -6,7 +6,8 @@ stopped.
 
     remote_shell.py HOST COMMAND...
 
-REMOTE_SHELL_SAYS is printed before, as a login shell may. Needs the right to make a namespace (root, or
+REMOTE_SHELL_SAYS is printed before, as a login shell may. REMOTE_SHELL_CLOCKS, "a=77,b=5000", is by how many
+seconds the clock of a host is ahead. Needs the right to make a namespace (root, or
 user namespaces)."""
 import os
 import select
@@ -45,7 +46,9 @@ def main():
     host, *command = sys.argv[1:]
     here, there = socket.socketpair()
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
-    machine = subprocess.Popen(["unshare", *rights, "--uts", "sh", "-c", ENTER, host, *command],
+    clocks = dict(clock.split("=") for clock in os.environ.get("REMOTE_SHELL_CLOCKS", "").split(",") if clock)
+    clock = ["--time", "--monotonic", clocks[host], "--fork", "--kill-child"] if host in clocks else []
+    machine = subprocess.Popen(["unshare", *rights, *clock, "--uts", "sh", "-c", ENTER, host, *command],
                                stdin=there, stdout=there, start_new_session=True)
     there.close()
     os.write(1, os.environ.get("REMOTE_SHELL_SAYS", "").encode())

@@ -97,7 +97,7 @@ TEST(HangReport, SaysWhoIsMissingInACollective) {
   EXPECT_EQ(hang_report("host a", {{Kind::answered, barrier},
                                    {Kind::finalized, ""},
                                    {Kind::answered, barrier},
-                                   {Kind::stopped, "1234"},
+                                   {Kind::stopped, "", 1234},
                                    {Kind::finalized, ""},
                                    // Has left it already, and looks for a message.
                                    {Kind::answered, R"({"waiting_in": "MPI_Recv",
@@ -119,13 +119,20 @@ TEST(HangReport, NamesCollectivesThatDiffer) {
                         in_collective("MPI_Bcast", 3, 2)}),
                "    rank 1 is in MPI_Barrier, ranks 0, 2 are in MPI_Bcast on w, number 3 of "
                "its collectives: different calls\n"));
+  // One has left another call behind.
+  const std::string left =
+      R"({"waiting_in": "MPI_Recv", "called": [{"id": 4, "count": 3, "last": "MPI_Reduce"}]})";
+  EXPECT_TRUE(
+      contains(page_of({in_collective("MPI_Bcast", 3, 1), left}),
+               "    rank 0 is in MPI_Bcast on w, number 3 of its collectives; rank 1 called "
+               "MPI_Reduce as that one: different calls\n"));
   // They are not in it together.
   const std::string page =
       page_of({in_collective("MPI_Bcast", 3, 1), in_collective("MPI_Barrier", 4, 1)});
   EXPECT_TRUE(contains(page, "    rank 0 is in MPI_Bcast on w, number 3 of its collectives\n"));
   EXPECT_TRUE(contains(page,
                        "    rank 1 is in MPI_Barrier on w, number 4 of its collectives; rank 0 "
-                       "has not entered it: it waits in MPI_Bcast\n"));
+                       "has not entered it: it waits in MPI_Bcast on w\n"));
 }
 
 TEST(HangReport, SaysWhoHoldsALock) {
@@ -173,6 +180,12 @@ TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
   EXPECT_TRUE(contains(hang_report("host a", {rank, other}), "      at (rank 0)   main (a.c:7)\n"));
   EXPECT_EQ(macadam::tools::ranks_to_show({rank, {Kind::ended, ""}, other, {Kind::silent, ""}}),
             (std::vector{0, 3}));
+  EXPECT_EQ(macadam::tools::ranks_to_show({{Kind::stopped, "", 1234}}), std::vector{0});
+  rank.process = 1234;
+  EXPECT_TRUE(
+      contains(hang_report("host a", {rank}), "  rank 0 waits in MPI_Recv (process 1234)\n"));
+  EXPECT_TRUE(contains(hang_report("host a", {rank, rank}),
+                       "  ranks 0, 1 wait in MPI_Recv (process 1234 is rank 0)\n"));
 }
 
 TEST(Stacks, AreReadFromGdb) {
@@ -195,8 +208,45 @@ TEST(HangReport, FitsOnAScreenFor32Ranks) {
                     std::to_string((rank + 1) % 32) + R"(, "tag": 1, "bytes": 8}]})");
   const std::string page = page_of(ranks);
   EXPECT_TRUE(contains(page, "\n  ranks 0 to 31 wait in MPI_Recv\n")) << page;
-  EXPECT_TRUE(contains(page, "rank 31 -> rank 0: a circle"));
-  EXPECT_LE(std::ranges::count(page, '\n'), 48);
+  EXPECT_TRUE(contains(page, "rank 7 -> ... (24 more) -> rank 0: a circle"));
+  EXPECT_LE(std::ranges::count(page, '\n'), 24);
+
+  // All differ, and every message misses many receives.
+  std::vector<RankStatus> statuses;
+  for (int rank = 0; rank < 32; ++rank) {
+    std::string json =
+        R"({"waiting_in": "MPI_Function_)" + std::to_string(rank) + R"(", "posted": [)";
+    for (int tag = 0; tag < 40; ++tag)
+      json += (tag == 0 ? "" : ",") + std::string(R"({"comm": "w", "source": )") +
+              std::to_string((rank + 1) % 32) + R"(, "tag": )" + std::to_string(100 + tag) +
+              R"(, "bytes": 8})";
+    json += R"(], "unexpected": [{"comm": "w", "source": )" + std::to_string((rank + 1) % 32) +
+            R"(, "tag": 5, "bytes": 8}]})";
+    statuses.push_back(
+        {Kind::answered, std::move(json), 1000 + rank, rank < 8 ? "main (a.c:7)" : ""});
+  }
+  const std::string worst = hang_report("host a", statuses);
+  EXPECT_LE(std::ranges::count(worst, '\n'), 52) << worst;
+  // Those that wait for the same share a line.
+  const std::string stopped = hang_report("host a", {32, {Kind::stopped, "", 1234}});
+  EXPECT_EQ(std::ranges::count(stopped, '\n'), 3) << stopped;
+  const std::string waits =
+      R"({"waiting_in": "MPI_Recv", "posted": [{"comm": "w", "source": 0, "tag": 1, "bytes": 8}]})";
+  EXPECT_TRUE(contains(page_of({"{}", waits, waits}),
+                       "    ranks 1, 2 wait for rank 0: a message with tag 1\n"));
+}
+
+TEST(HangReport, SaysWhichPartitionsNobodyMarked) {
+  const std::string page = page_of(
+      {R"({"waiting_in": "MPI_Wait", "rendezvous": [{"peer": 1, "tag": 3, "protocol": "partitioned",
+           "stage": "3 of 4 partitions are not marked (MPI_Pready)", "sending": true, "unmarked": 3}]})",
+       R"({"waiting_in": "MPI_Wait", "rendezvous": [{"peer": 0, "tag": 3, "protocol": "partitioned",
+           "stage": "3 of 4 partitions are still to be received", "sending": false, "unmarked": 0}]})"
+});
+EXPECT_TRUE(contains(page, "    rank 0 waits for itself: 3 of 4 partitions are not marked "
+                           "(MPI_Pready), to rank 1\n"))
+    << page;
+EXPECT_FALSE(contains(page, "a circle")) << page;
 }
 
 TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {

@@ -312,7 +312,20 @@ SYSTEM_CALLS = {"x86_64": {"memfd_create": 319, "signalfd4": 289},
                 "aarch64": {"memfd_create": 279, "signalfd4": 74}}[os.uname().machine]
 
 
-MEMORY_GROUPS = "/sys/fs/cgroup/memory"  # of version 1, where any may have children
+# Of version 1, where any may have children.
+MEMORY_GROUPS, PROCESS_GROUPS = "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"
+
+
+def make_group(test, groups, limit, most):
+    group = os.path.join(groups, f"macadam-test-{os.getpid()}")
+    os.mkdir(group)
+    test.addCleanup(os.rmdir, group)
+    pathlib.Path(group, limit).write_text(str(most))
+    return group
+
+
+def join_group(group):
+    pathlib.Path(group, "cgroup.procs").write_text(str(os.getpid()))
 
 
 def forbid(name):
@@ -347,33 +360,37 @@ class Limits(LaunchTest):
         for files in (40, 72):  # below mpiexec's own descriptor, and too few for pipes
             self.refused(lambda files=files: resource.setrlimit(resource.RLIMIT_NOFILE,
                                                                 (files, files)),
-                         f"the limit of open files (nofile) is {files}", "ulimit -n 4096")
+                         f"the limit of open files (nofile) is {files}, needed are 152: raise it with "
+                         "\"ulimit -n 152\" as root")
+        # What is said to be enough is.
+        for ranks, labels, files in ((64, ["-l"], 152), (64, [], 88)):
+            self.assert_ran(self.mpiexec(*labels, "-n", ranks, "true", preexec_fn=lambda files=files:
+                                         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
 
     @unittest.skipUnless(os.getuid() == 0, "needs a user of its own: root has no limit of processes")
     def test_processes(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_NPROC, (5, 5))
             os.setuid(54321)
-        self.refused(limit, "starting a rank failed", "this user may have 5", 'raise it with "ulimit -u"',
-                     "pids.max")
+        self.refused(limit, "starting a rank failed", "this user may have 5 processes (nproc) and has",
+                     'needed in all: raise it with "ulimit -u ')
+
+    @unittest.skipUnless(os.access(PROCESS_GROUPS, os.W_OK), "no control group can be made here")
+    def test_processes_of_a_control_group(self):
+        group = make_group(self, PROCESS_GROUPS, "pids.max", 20)
+        self.refused(lambda: join_group(group), "the control group may have 20 processes, 65 are needed in all: "
+                     f'raise it with "echo 85 >{group}/pids.max"')
 
     @unittest.skipUnless(os.access(MEMORY_GROUPS, os.W_OK), "no control group can be made here")
     def test_memory_of_a_control_group(self):
-        group = os.path.join(MEMORY_GROUPS, f"macadam-test-{os.getpid()}")
-        os.mkdir(group)
-        self.addCleanup(os.rmdir, group)
-        with open(os.path.join(group, "memory.limit_in_bytes"), "w") as file:
-            file.write(str(64 << 20))
-
-        def join():
-            with open(os.path.join(group, "cgroup.procs"), "w") as file:
-                file.write(str(os.getpid()))
+        group = make_group(self, MEMORY_GROUPS, "memory.limit_in_bytes", 64 << 20)
         eat = "b = []\nwhile True: b.append(bytearray(1 << 20))"
-        result = self.mpiexec("-n", 1, "sleep", 20, ":", "-n", 1, sys.executable, "-c", eat, preexec_fn=join)
+        result = self.mpiexec("-n", 1, "sleep", 20, ":", "-n", 1, sys.executable, "-c", eat,
+                              preexec_fn=lambda: join_group(group))
         self.assertEqual(result.returncode, 137, result.stderr)
         self.assertIn("rank 1 on host", result.stderr)
-        self.assertIn("by the kernel, as the memory of the control group was used up: run fewer ranks, or raise "
-                      "its memory.max", result.stderr)
+        self.assertIn("by the kernel, as the memory of the control group, 64 MiB, was used up: run fewer ranks, or "
+                      f'raise it with "echo 128M >{group}/memory.limit_in_bytes"', result.stderr)
 
     def test_forbidden_system_calls(self):
         self.refused(lambda: forbid("memfd_create"), "memfd_create for macadam-job", "seccomp")

@@ -223,6 +223,7 @@ class Mistakes(LaunchTest):
                 (["-configfile", "/no/such", "true"],
                  "-configfile /no/such: No such file or directory"),
                 (["-configfile"], "-configfile needs FILE"),
+                (["--mca", "btl"], "--mca needs NAME VALUE"),
                 (["-n", 2, "-configfile", "jobs", "true"], "-configfile is for other launchers: "
                  "it stands alone, in front: mpiexec -configfile FILE"),
                 (["-outfile-pattern", "%d", "true"],
@@ -253,11 +254,11 @@ class Mistakes(LaunchTest):
 
     def test_program_that_cannot_be_started(self):
         for program, why in (("/no/such/program", "No such file or directory"),
-                             ("/etc/passwd", "Permission denied"),
+                             ("/etc/passwd", "Permission denied; it is not executable: chmod +x /etc/passwd"),
+                             ("/etc", "Permission denied; it is a folder"),
                              ("no-such-program-in-path", "No such file or directory")):
             self.assert_fails(self.mpiexec("-n", 1, program), 127,
                               f"mpiexec: rank 0 on host {HOST} could not start {program}: {why}")
-
 
     def test_program_of_this_folder_is_hinted_at(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -268,6 +269,9 @@ class Mistakes(LaunchTest):
                     "directory; the folder has one of this name, which is started as ./hello-of-mine")
             self.assert_fails(self.mpiexec("-n", 1, "hello-of-mine", cwd=folder), 127, said)
             self.assert_fails(self.mpiexec("-n", 1, "-wd", folder, "hello-of-mine"), 127, said)
+            program.chmod(0o644)
+            self.assertIn("; the folder has one of this name, which is not executable: chmod +x hello-of-mine",
+                          self.mpiexec("-n", 1, "hello-of-mine", cwd=folder).stderr)
             result = self.mpiexec("-n", 1, "hello-of-others", cwd=folder)
             self.assertNotIn("; the folder", result.stderr)
 
@@ -329,7 +333,7 @@ class Habits(LaunchTest):
         result = self.mpiexec("-genvlist", "OF_MINE,NO_SUCH", "sh", "-c", "echo $OF_MINE")
         self.assertEqual(result.stdout, "kept\n")
         self.assertEqual(result.stderr,
-                         "mpiexec: --genvlist NO_SUCH: there is no such variable to pass on\n")
+                         "mpiexec: -genvlist NO_SUCH: there is no such variable to pass on\n")
 
     def test_what_changes_nothing_is_said_when_asked(self):
         habit = ["--mca", "btl", "self", "--mca", "pml", "ob1", "--map-by", "core",

@@ -122,7 +122,7 @@ class Hangs(LaunchTest):
 
     def test_wrong_tag(self):
         page = self.hang("-n", 2, PROGRAM, "wrong-tag")
-        self.assertIn("rank 0 waits in MPI_Recv\n", page)
+        self.assertIn("rank 0 waits in MPI_Recv (process ", page)
         self.assertRegex(page, r"receive +from rank 1, tag 5 in MPI_COMM_WORLD, 4 bytes")
         self.assertRegex(page, r"unexpected +from rank 1, tag 6 in MPI_COMM_WORLD, 4 bytes")
         self.assertIn("rank 0 waits for a message from rank 1 with tag 5 in MPI_COMM_WORLD; one "
@@ -131,7 +131,7 @@ class Hangs(LaunchTest):
 
     def test_a_loop_of_tests_is_a_wait(self):
         page = self.hang("-n", 2, PROGRAM, "test-loop")
-        self.assertIn("rank 0 waits in MPI_Test\n", page)
+        self.assertIn("rank 0 waits in MPI_Test (process ", page)
         self.assertRegex(page, r"receive +from rank 1, tag 5 in MPI_COMM_WORLD, 4 bytes")
 
     def test_a_collective_that_a_rank_does_not_enter(self):
@@ -139,7 +139,7 @@ class Hangs(LaunchTest):
         self.assertIn("    ranks 0, 2 are in MPI_Barrier on MPI_COMM_WORLD, number 3 of its "
                       "collectives; rank 1 has not entered it: it waits in MPI_Finalize for the "
                       "other ranks\n", page)
-        self.assertIn("  ranks 0, 2 wait in MPI_Barrier\n", page)
+        self.assertIn("  ranks 0, 2 wait in MPI_Barrier (process ", page)
 
     def test_different_collectives(self):
         page = self.hang("-n", 3, PROGRAM, "different")
@@ -171,7 +171,7 @@ class Hangs(LaunchTest):
                                                                "program with a sanitizer")
     def test_where_ranks_are_in_their_programs(self):
         page = self.hang("-n", 2, PROGRAM, "wrong-tag")
-        self.assertRegex(page, r"rank 0 waits in MPI_Recv\n +at +wait_for .*, main ")
+        self.assertRegex(page, r"rank 0 waits in MPI_Recv \(process \d+\)\n +at +wait_for .*, main ")
         page = self.hang("-n", 3, PROGRAM, "lock-silent")
         self.assertRegex(page, r"rank 1 computes outside MPI .*\n +at +.*pause.*, main ")
 

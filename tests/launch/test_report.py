@@ -74,8 +74,7 @@ class Report(LaunchTest):
 
     def look_at(self, width):
         """What a browser makes of the page."""
-        if not CHROMIUM:
-            self.skipTest("there is no Chromium: install Debian's package chromium")
+        self.assertIsNotNone(CHROMIUM, "there is no Chromium: cmake/setup.sh installs it")
         page = (self.folder / "run.html").read_text()
         seen = self.folder / "seen.html"
         seen.write_text(page.replace("<main", LOOK + "<main").replace("</body>", MEASURE + "</body>"))
@@ -139,6 +138,19 @@ class Report(LaunchTest):
         self.file.write_text('{"macadam": "report", "ranks": [{}, {"rank": 0}]}')
         self.make_page()
         self.assert_tidy(self.look_at(1200))
+
+    def test_that_a_broken_page_is_seen(self):
+        """Of the test itself: a script that fails, and headings that overlap."""
+        self.run_program(2, "work", "0.1")
+        self.make_page()
+        path = self.folder / "run.html"
+        good = path.read_text()
+        for old, new in (("<script>", "<script>\nno_such_function();\n"),
+                         ("</style>", "h2 { position: absolute; top: 9px; }</style>")):
+            self.assertEqual(good.count(old), 1)
+            path.write_text(good.replace(old, new))
+            with self.assertRaises(AssertionError):
+                self.assert_tidy(self.look_at(1200))
 
     def test_as_text(self):
         self.run_program(2, "late", "0.1")

@@ -6,8 +6,10 @@ import bisect
 import collections
 import json
 import os
+import re
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -180,6 +182,26 @@ class Timeline(LaunchTest):
         for key, at in before.items():
             # As well as messages can tell on a machine whose cores are busy.
             self.assertAlmostEqual(at, after[key], delta=20e3, msg=key)  # us
+
+    @unittest.skipUnless(os.getuid() == 0, "needs a namespace of time")
+    def test_clocks_of_machines_that_differ(self):
+        """Two machines whose clocks are 4923 s apart, as each has a namespace of time."""
+        shell = os.path.join(os.path.dirname(os.path.abspath(__file__)), "remote_shell.py")
+        self.environment.update(MACADAM_SSH=f"{sys.executable} -SE {shell}", REMOTE_SHELL_CLOCKS="a=77,b=5000")
+        self.assert_status(self.run_program("paced", options=("-host", "a,b")), 0)
+        events = self.timeline()
+        self.check_format(events)
+        self.assertIn("2 ranks on 2 hosts", self.said)
+        self.assertAlmostEqual(float(re.search(r"The clock of b is (\S+) s ahead of that of a", self.said)[1]),
+                               4923, delta=0.02)
+        flows = collections.defaultdict(dict)
+        for event in events:
+            if event["ph"] in "sf":
+                flows[event["id"]][event["ph"]] = event["ts"]
+        self.assertGreater(len(flows), 10)
+        for flow in flows.values():
+            self.assertLess(flow["s"], flow["f"])
+        self.assertLess(max(event["ts"] for event in events), 30e6)  # us
 
     def test_what_cannot_be(self):
         for folder, trouble in ((self.folder, "cannot be read: No such file"),

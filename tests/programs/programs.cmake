@@ -59,6 +59,7 @@ macadam_program(objects/intercommunicators RANKS 5 AS checked SETTINGS CHECK=1)
 
 macadam_program(partitioned/rounds RANKS 1 2 3 LABELS quick)
 macadam_program(partitioned/rounds RANKS 2 AS pipeline SETTINGS SHM_COPY=pipeline)
+macadam_program(partitioned/rounds RANKS 2 AS checked SETTINGS CHECK=1)
 macadam_program(partitioned/errors RANKS 1 2 LABELS quick)
 macadam_program(partitioned/threads RANKS 2 3 LABELS threads)
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <string>
 #include <sys/wait.h>
 #include <tuple>
@@ -38,8 +39,15 @@ std::string hint_for_python(const std::vector<std::string>& command, int status)
 
 std::string Supervisor::hint_for_memory(int signal) const {
   if (signal != SIGKILL || boot::ends_for_want_of_memory() == ends_before_) return {};
-  return ", by the kernel, as the memory of the control group was used up: run fewer ranks, or "
-         "raise its memory.max (docker run --memory, srun --mem)";
+  const boot::GroupLimit limit = boot::memory_limit();
+  if (limit.file.empty())
+    return ", by the kernel, as the memory of the control group was used up: run fewer ranks, or "
+           "raise its memory.max (docker run --memory, srun --mem)";
+  return fmt::format(
+      ", by the kernel, as the memory of the control group, {} MiB, was used up: run "
+      "fewer ranks, or raise it with \"echo {}M >{}\" (docker run --memory, srun "
+      "--mem)",
+      limit.most >> 20, limit.most >> 19, limit.file);
 }
 
 void Supervisor::reap() {

@@ -36,7 +36,9 @@ void add_foreign_options(CLI::App& app) {
   for (const Foreign& option : foreign) {
     CLI::Option* const added = option.values == 0
                                    ? app.add_flag(option.names)
-                                   : app.add_option(option.names)->type_size(option.values);
+                                   : app.add_option(option.names)
+                                         ->type_size(option.values)
+                                         ->option_text(option.values == 1 ? "FILE" : "NAME VALUE");
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->description(option.remark);
     added->group(option.refused ? "" : "Options of other launchers, which change nothing here");
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/hang_report.h"
+#include "tools/mpiexec/waiting.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,131 +13,12 @@
 namespace macadam::tools {
 namespace {
 
-using Json = nlohmann::json;
 using Kind = RankStatus::Kind;
 
-constexpr int any = -1;
 constexpr std::size_t most_lines = 16; // of one kind and rank; the rest is counted
-constexpr std::size_t most_edges = 32; // of who waits for whom
-constexpr std::size_t most_parts = 8;  // ranks that are not alike, with all that they wait for
-
-// A message or a receive as both sides name it.
-struct Envelope {
-  std::string comm;
-  int peer = any;
-  int tag = any;
-  std::uint64_t bytes = 0;
-
-  [[nodiscard]] std::string show_comm() const { return comm.empty() ? "" : " in " + comm; }
-  [[nodiscard]] std::string show_tag() const {
-    return tag == any ? "any tag" : fmt::format("tag {}", tag);
-  }
-  [[nodiscard]] std::string show() const {
-    const std::string from = peer == any ? "any rank" : fmt::format("rank {}", peer);
-    return fmt::format("{}, {}{}, {} bytes", from, show_tag(), show_comm(), bytes);
-  }
-};
-
-struct Rendezvous {
-  Envelope envelope;
-  std::string protocol, stage;
-  bool sending = false;
-  bool tagged = false; // the envelope's tag is known
-};
-
-struct Receive {
-  Envelope envelope;
-  bool announced = false;
-};
-
-struct InCollective {
-  std::uint64_t id = 0; // the communicator's
-  std::string comm, function;
-  std::uint32_t number = 0; // 0: not counted
-  std::vector<int> members; // of the communicator; none: not known
-};
-
-// Locks of a window that a rank holds, by the rank that is locked, and the one that it waits for;
-// and whose MPI_Win_post or MPI_Win_complete it waits for.
-struct InWindow {
-  std::uint64_t id = 0; // the window's
-  std::string name;
-  std::map<int, bool> holds; // exclusively
-  int waits_for = any;
-  std::vector<int> members;
-  int post_of = any;
-  std::vector<int> complete_of;
-};
-
-// One rank's text, read.
-struct Waiting {
-  std::string in, what;
-  std::uint64_t moves = 0;
-  std::vector<Receive> posted;
-  std::vector<Envelope> unexpected;
-  std::vector<Rendezvous> rendezvous;
-  std::map<std::string, std::vector<int>> connections; // by state
-  std::vector<InCollective> collectives;
-  std::map<std::uint64_t, std::uint32_t> called; // collectives, by communicator
-  std::vector<InWindow> windows;
-  std::string damage; // why the text could not be read
-};
-
-const Json& member(const Json& object, const char* name) {
-  static const Json nothing;
-  const auto found = object.find(name);
-  return found == object.end() ? nothing : *found;
-}
-
-Envelope read_envelope(const Json& json, const char* peer) {
-  const Json& comm = member(json, "comm");
-  return {comm.is_string() ? comm.get<std::string>()
-          : comm.is_null() ? ""
-                           : "communicator " + comm.dump(),
-          json.value(peer, any), json.value("tag", any), json.value("bytes", std::uint64_t{0})};
-}
-
-Waiting read_waiting(const std::string& text) {
-  Waiting result;
-  try {
-    const Json json = Json::parse(text);
-    result.in = json.value("waiting_in", "");
-    result.what = json.value("waiting_for", "");
-    result.moves = json.value("moves", std::uint64_t{0});
-    result.damage = json.value("error", "");
-    for (const Json& row : member(json, "posted"))
-      result.posted.push_back({read_envelope(row, "source"), row.value("announced", false)});
-    for (const Json& row : member(json, "unexpected"))
-      result.unexpected.push_back(read_envelope(row, "source"));
-    for (const Json& row : member(json, "rendezvous"))
-      result.rendezvous.push_back({read_envelope(row, "peer"), row.value("protocol", ""),
-                                   row.value("stage", ""), row.value("sending", false),
-                                   row.contains("tag")});
-    for (const Json& row : member(json, "collectives"))
-      result.collectives.push_back({row.value("id", std::uint64_t{0}), row.value("comm", ""),
-                                    row.value("function", ""), row.value("number", 0U),
-                                    row.value("members", std::vector<int>{})});
-    for (const Json& row : member(json, "called"))
-      result.called[row.value("id", std::uint64_t{0})] = row.value("count", 0U);
-    for (const Json& row : member(json, "windows")) {
-      InWindow window{row.value("id", std::uint64_t{0}),
-                      row.value("name", ""),
-                      {},
-                      row.value("waits_for", any),
-                      row.value("members", std::vector<int>{}),
-                      row.value("post_of", any),
-                      row.value("complete_of", std::vector<int>{})};
-      for (const Json& lock : member(row, "holds"))
-        window.holds[lock.value("rank", any)] = lock.value("exclusive", false);
-      result.windows.push_back(std::move(window));
-    }
-    for (const Json& row : member(json, "connections"))
-      result.connections[row.value("state", "unknown")].push_back(row.value("peer", any));
-  } catch (const Json::exception& error) {
-    result.damage = error.what();
-  }
-  return result;
-}
+constexpr std::size_t most_causes = 8; // of why the job does not go on, of each kind
+constexpr std::size_t most_parts = 8;  // ranks that are not alike, with all that they wait for,
+constexpr std::size_t most_named = 16; // ... and with what they are in alone
 
 // Lines of one kind: equal ones once with their number, and no more than most_lines of them.
 void print_lines(std::string& page, const char* heading, const std::vector<std::string>& lines) {
@@ -233,8 +114,8 @@ std::string show_state(const RankStatus& rank, const Waiting& waiting, bool many
   case Kind::silent:
     return fmt::format("{} outside MPI (no answer within 1 s)", many ? "compute" : "computes");
   case Kind::stopped:
-    return fmt::format("{0} stopped, by SIGSTOP or a debugger (kill -CONT {1} lets {2} go on)",
-                       many ? "are" : "is", rank.json, many ? "them" : "it");
+    return fmt::format("{} stopped, by SIGSTOP or a debugger{}", many ? "are" : "is",
+                       many ? "" : fmt::format(" (kill -CONT {} lets it go on)", rank.process));
   case Kind::not_in_mpi:
     return fmt::format("{} not called MPI_Init", has);
   case Kind::finalized:
@@ -257,6 +138,7 @@ struct Meeting {
   const InCollective* first = nullptr;
   std::map<std::string, std::vector<int>> present;
   std::vector<int> missing;
+  std::map<std::string, std::vector<int>> others; // that have left another call in its place
 };
 
 // The collectives that ranks are in. Blocking and nonblocking ones of a communicator are not told
@@ -277,10 +159,14 @@ std::vector<Meeting> meetings_of(const std::vector<Waiting>& ranks) {
         return std::ranges::find(entry.second, member) != entry.second.end();
       });
       if (present || rank >= ranks.size()) continue;
-      const auto called = ranks[rank].called.find(key.first);
-      const std::uint32_t calls = called == ranks[rank].called.end() ? 0 : called->second;
-      if (key.second != 0 && calls >= key.second) continue; // it has left already
-      meeting.missing.push_back(member);
+      const auto found = ranks[rank].called.find(key.first);
+      const Waiting::Called called =
+          found == ranks[rank].called.end() ? Waiting::Called{} : found->second;
+      if (key.second == 0 || called.count < key.second)
+        meeting.missing.push_back(member);
+      else if (called.count == key.second && !called.last.empty() &&
+               !meeting.present.contains(called.last))
+        meeting.others[called.last].push_back(member); // else it has left already
     }
     result.push_back(std::move(meeting));
   }
@@ -293,7 +179,9 @@ std::string show_missing(const std::vector<int>& missing, const std::vector<Rank
   std::map<std::string, std::vector<int>> by_state;
   const auto state = [&](int rank, bool many) {
     const auto at = static_cast<std::size_t>(rank);
-    return show_state(ranks[at], waiting[at], many);
+    const std::vector<InCollective>& in = waiting[at].collectives;
+    return show_state(ranks[at], waiting[at], many) +
+           (in.empty() || in.front().function != waiting[at].in ? "" : " on " + in.front().comm);
   };
   for (const int rank : missing)
     by_state[state(rank, false)].push_back(rank);
@@ -309,6 +197,10 @@ void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
                     const std::vector<RankStatus>& ranks, const std::vector<Waiting>& waiting) {
   std::string lines;
   for (const Meeting& meeting : meetings) {
+    if (&meeting == &meetings.front() + most_causes) {
+      lines += fmt::format("    and {} more\n", meetings.size() - most_causes);
+      break;
+    }
     std::string present;
     for (const auto& [function, those] : meeting.present)
       present += fmt::format("{}{} {} in {}", present.empty() ? "" : ", ", show_ranks(those),
@@ -318,8 +210,12 @@ void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
         row.number == 0 ? ""
                         : fmt::format(", number {} of its {}", row.number,
                                       row.function == "MPI_Win_fence" ? "fences" : "collectives");
-    lines += fmt::format("    {} on {}{}{}{}\n", present, row.comm, number,
-                         meeting.present.size() > 1 ? ": different calls" : "",
+    std::string others;
+    for (const auto& [function, those] : meeting.others)
+      others += fmt::format("; {} called {} as that one", show_ranks(those), function);
+    const bool differ = meeting.present.size() > 1 || !others.empty();
+    lines += fmt::format("    {} on {}{}{}{}{}\n", present, row.comm, number, others,
+                         differ ? ": different calls" : "",
                          show_missing(meeting.missing, ranks, waiting));
   }
   if (!lines.empty()) page += "\n  collectives\n" + lines;
@@ -387,7 +283,7 @@ std::vector<Edge> edges_of(const Waiting& waiting) {
     if (receive.envelope.peer != any && seen.insert(receive.envelope.peer).second)
       edges.push_back({receive.envelope.peer, "a message with " + receive.envelope.show_tag()});
   for (const Rendezvous& row : waiting.rendezvous)
-    if (row.envelope.peer != any && seen.insert(row.envelope.peer).second)
+    if (row.envelope.peer != any && !row.unmarked && seen.insert(row.envelope.peer).second)
       edges.push_back({row.envelope.peer, row.protocol + ": " + row.stage});
   for (const InWindow& window : waiting.windows) {
     if (window.post_of != any && seen.insert(window.post_of).second)
@@ -447,6 +343,15 @@ std::optional<std::vector<int>> find_standing_circle(const std::vector<Waiting>&
   return find_circle(edges);
 }
 
+// "rank 0 -> rank 1 -> rank 0". Of a long one its beginning and its end.
+std::string show_circle(const std::vector<int>& circle) {
+  const auto head = circle.begin() + static_cast<long>(std::min(circle.size(), most_parts));
+  return fmt::format("rank {} -> {}rank {}", fmt::join(circle.begin(), head, " -> rank "),
+                     head == circle.end() ? ""
+                                          : fmt::format("... ({} more) -> ", circle.end() - head),
+                     circle.front());
+}
+
 void print_edges(std::string& page, const std::vector<Waiting>& now,
                  const std::vector<Waiting>& earlier, const std::vector<Meeting>& meetings) {
   // If a collective lacks a rank, all others wait for that one, whatever the algorithm
@@ -457,19 +362,31 @@ void print_edges(std::string& page, const std::vector<Waiting>& now,
       if (!meeting.missing.empty() || meeting.present.size() > 1)
         explained.insert(those.begin(), those.end());
   const std::vector<std::vector<Edge>> edges = all_edges(now);
-  std::string lines;
-  std::size_t count = 0;
+  // Those that wait for the same in one line, in the order of the first of them.
+  std::vector<std::pair<std::string, std::vector<int>>> causes;
+  const auto add = [&](std::size_t rank, std::string cause) {
+    const auto same =
+        std::ranges::find(causes, cause, [](const auto& entry) { return entry.first; });
+    if (same != causes.end()) return same->second.push_back(static_cast<int>(rank));
+    causes.push_back({std::move(cause), {static_cast<int>(rank)}});
+  };
   for (std::size_t rank = 0; rank < edges.size(); ++rank) {
     if (explained.contains(static_cast<int>(rank))) continue;
     for (const Edge& edge : edges[rank])
-      if (++count <= most_edges)
-        lines += fmt::format("    rank {} waits for rank {}: {}\n", rank, edge.to, edge.reason);
+      add(rank, fmt::format("for rank {}: {}", edge.to, edge.reason));
+    for (const Rendezvous& row : now[rank].rendezvous)
+      if (row.unmarked)
+        add(rank, fmt::format("for itself: {}, to rank {}", row.stage, row.envelope.peer));
   }
-  if (count > most_edges) lines += fmt::format("    and {} more\n", count - most_edges);
-  if (!lines.empty()) page += "\n  who waits for whom\n" + lines;
+  if (!causes.empty()) page += "\n  who waits for whom\n";
+  for (std::size_t i = 0; i < std::min(causes.size(), most_causes); ++i)
+    page += fmt::format("    {} {} {}\n", show_ranks(causes[i].second),
+                        causes[i].second.size() == 1 ? "waits" : "wait", causes[i].first);
+  if (causes.size() > most_causes)
+    page += fmt::format("    and {} more\n", causes.size() - most_causes);
   if (const auto circle = find_standing_circle(now, earlier))
-    page += fmt::format("    rank {} -> rank {}: a circle, none of these can go on by itself\n",
-                        fmt::join(*circle, " -> rank "), circle->front());
+    page +=
+        fmt::format("    {}: a circle, none of these can go on by itself\n", show_circle(*circle));
 }
 
 // In words how a message misses a receive by one thing only; empty if by none or by more.
@@ -492,8 +409,10 @@ void print_near_misses(std::string& page, const std::vector<Waiting>& ranks) {
   const auto compare = [&](std::size_t rank, const Envelope& message, const std::string& where) {
     for (const Receive& receive : ranks[rank].posted)
       if (std::string line = near_miss(static_cast<int>(rank), receive.envelope, message, where);
-          !line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end())
-        lines.push_back(std::move(line));
+          !line.empty()) { // one receive is enough to see it
+        if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+        return;
+      }
   };
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const Envelope& message : ranks[rank].unexpected)
@@ -508,10 +427,10 @@ void print_near_misses(std::string& page, const std::vector<Waiting>& ranks) {
   }
   if (lines.empty()) return;
   page += "\n  near misses\n";
-  for (std::size_t i = 0; i < lines.size() && i < most_lines; ++i)
+  for (std::size_t i = 0; i < lines.size() && i < most_causes; ++i)
     page += "    " + lines[i] + "\n";
-  if (lines.size() > most_lines)
-    page += fmt::format("    and {} more\n", lines.size() - most_lines);
+  if (lines.size() > most_causes)
+    page += fmt::format("    and {} more\n", lines.size() - most_causes);
 }
 
 // Ranks that are alike.
@@ -528,7 +447,7 @@ std::vector<Alike> find_alike(const std::vector<RankStatus>& ranks,
     std::string details;
     if (with_details) print_waiting(details, waiting[rank]);
     const auto [at, is_new] =
-        known.try_emplace({show_state(ranks[rank], waiting[rank], false), details}, parts.size());
+        known.try_emplace({show_state(ranks[rank], waiting[rank], true), details}, parts.size());
     if (is_new) parts.push_back({std::move(details), {}});
     parts[at->second].ranks.push_back(static_cast<int>(rank));
   }
@@ -547,9 +466,20 @@ void print_ranks(std::string& page, const std::vector<RankStatus>& ranks,
   const std::vector<Alike> parts = parts_to_show(ranks, waiting);
   const bool too_many = find_alike(ranks, waiting, true).size() > most_parts;
   for (const Alike& part : parts) {
+    if (&part == parts.data() + most_named) {
+      page += fmt::format("  and {} more that differ\n", parts.size() - most_named);
+      break;
+    }
     const auto first = static_cast<std::size_t>(part.ranks.front());
-    page += fmt::format("\n  {} {}\n", show_ranks(part.ranks),
-                        show_state(ranks[first], waiting[first], part.ranks.size() > 1));
+    const std::string process =
+        ranks[first].process == 0 || (ranks[first].kind == Kind::stopped && part.ranks.size() == 1)
+            ? ""
+            : fmt::format(" (process {}{})", ranks[first].process,
+                          part.ranks.size() == 1 ? ""
+                                                 : fmt::format(" is rank {}", part.ranks.front()));
+    if (!too_many || &part == &parts.front()) page += "\n";
+    page += fmt::format("  {} {}{}\n", show_ranks(part.ranks),
+                        show_state(ranks[first], waiting[first], part.ranks.size() > 1), process);
     if (!ranks[first].stack.empty()) {
       const std::string of =
           part.ranks.size() == 1 ? "" : fmt::format(" (rank {})", part.ranks.front());
@@ -588,7 +518,8 @@ std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks) {
   for (const Alike& part : parts_to_show(ranks, read_all(ranks))) {
     const int first = part.ranks.front();
     const Kind kind = ranks[static_cast<std::size_t>(first)].kind;
-    if (kind == Kind::answered || kind == Kind::silent) chosen.push_back(first);
+    if (kind == Kind::answered || kind == Kind::silent || kind == Kind::stopped)
+      chosen.push_back(first);
     if (chosen.size() == most_parts) break;
   }
   return chosen;

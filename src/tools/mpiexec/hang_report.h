@@ -20,8 +20,8 @@ struct RankStatus {
     ended,
     elsewhere
   } kind;
-  // Of one that has answered; of one elsewhere: its host; of one that was stopped: its process.
-  std::string json;
+  std::string json;       // of one that has answered; of one elsewhere: its host
+  int process = 0;        // of one that runs on this machine, stopped ones too
   std::string stack = {}; // where it is in its program (stacks.h), if that is known
 };
 
@@ -38,10 +38,12 @@ struct RankStatus {
 //                     "announced": false}, ...],
 //    "unexpected":  [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 6, "bytes": 8}, ...],
 //    "rendezvous":  [{"peer": 2, "protocol": "SEND_RNDV", "stage": "waits for the receiver",
-//                     "bytes": 1048576, "comm": "MPI_COMM_WORLD", "tag": 7, "sending": true}, ...],
+//                     "bytes": 1048576, "comm": "MPI_COMM_WORLD", "tag": 7, "sending": true,
+//                     "unmarked": 0}, ...],         partitions that it has not marked itself
 //    "collectives": [{"id": 4, "comm": "MPI_COMM_WORLD", "function": "MPI_Barrier", "number": 7,
 //                     "members": [0, 1, 2]}, ...],
-//    "called":      [{"id": 4, "count": 7}, ...],   collectives of each communicator
+//    "called":      [{"id": 4, "count": 7, "last": "MPI_Bcast"}, ...],
+//                                                   collectives of each communicator
 //    "windows":     [{"id": 5, "name": "window 2 of rank 0", "holds": [{"rank": 0,
 //                     "exclusive": true}, ...], "waits_for": 1, "members": [0, 1, 2]},
 //                                                   locks: whose; of those that have or want some

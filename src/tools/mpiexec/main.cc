@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "boot/limits.h"
 #include "boot/lone_server.h"
 #include "boot/machine.h"
 #include "tools/mpiexec/cluster.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/placement.h"
 #include "tools/mpiexec/proxy.h"
+#include "tools/mpiexec/ranks.h"
 #include "tools/mpiexec/serve.h"
 #include "tools/mpiexec/supervisor.h"
 
@@ -23,8 +25,11 @@ int main(int argc, char** argv) {
     const Options options = read_options(argc, argv);
     Placement placement = place(options);
     if (options.display_map) std::fputs(placement.map().c_str(), stderr);
-    if (placement.hosts != std::vector{host_name()})
-      return Cluster(options, std::move(placement)).run();
+    const bool is_here = placement.hosts == std::vector{host_name()};
+    // A machine has two pipes here, as a rank whose output is labelled.
+    set_needs(needs_of(is_here ? options.ranks() : static_cast<int>(placement.hosts.size()),
+                       !is_here || options.label));
+    if (!is_here) return Cluster(options, std::move(placement)).run();
     const auto ranks = static_cast<std::uint32_t>(options.ranks());
     return Supervisor(options, JobMemory::create({{host_name(), ranks}}, 0, usable_cores(),
                                                  options.process_sets()))

@@ -244,16 +244,17 @@ struct Parser {
            "Set a variable for all ranks, or pass it on")
         ->option_text("NAME[=VALUE]")
         ->trigger_on_parse();
-    app.add_option_function<std::string>(
-           "--envlist,--genvlist",
-           [&options](const std::string& list) {
-             std::istringstream names(list);
-             for (std::string name; std::getline(names, name, ',');)
-               export_variable(options, "--genvlist", name);
-           },
-           "Pass these variables on, which is always done")
-        ->option_text("NAME,...")
-        ->trigger_on_parse();
+    for (const char* const option : {"--envlist", "--genvlist"})
+      app.add_option_function<std::string>(
+             option,
+             [&options, option](const std::string& list) {
+               std::istringstream names(list);
+               for (std::string name; std::getline(names, name, ',');)
+                 export_variable(options, option + 1, name);
+             },
+             "Pass these variables on, which is always done")
+          ->option_text("NAME,...")
+          ->trigger_on_parse();
   }
 
   void add_machines(Options& options, Program& program) {

@@ -91,6 +91,7 @@ int run_proxy() {
     if (!order) return 1;
     head.expect(order->options.silence_seconds);
     become_part_of(*order);
+    boot::set_needs(needs_of(order->options.ranks(), true));
     boot::JobMemory memory = boot::JobMemory::create(order->nodes, order->own, boot::usable_cores(),
                                                      order->sets, order->machines);
     memory.header().secret = order->secret;

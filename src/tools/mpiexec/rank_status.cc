@@ -43,8 +43,9 @@ std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
       break;
     case RankState::running:
       status.kind = Kind::silent;
+      status.process = row.pid;
       if (row.report_answered.load(std::memory_order_acquire) != wanted) {
-        if (is_stopped(row.pid)) status = {Kind::stopped, std::to_string(row.pid)};
+        if (is_stopped(row.pid)) status.kind = Kind::stopped;
         break;
       }
       status.kind = Kind::answered;

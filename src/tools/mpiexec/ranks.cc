@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/ranks.h"
 
-#include "boot/limits.h"
 #include "boot/local_job.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -164,6 +164,14 @@ Watchdog::~Watchdog() {
 OutputFiles name_files(const OutputFiles& patterns, const std::string& rank,
                        const std::string& host) {
   return {file_name(patterns.out, rank, host), file_name(patterns.error, rank, host)};
+}
+
+boot::Needs needs_of(int ranks, bool piped) {
+  constexpr std::uint64_t own = 24; // a dozen, and some that are inherited
+  const auto number = static_cast<std::uint64_t>(ranks);
+  return {.descriptors =
+              own + std::max<std::uint64_t>(boot::first_job_descriptor, piped ? 2 * number : 0),
+          .processes = number + 1}; // and the watchdog
 }
 
 pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams) {

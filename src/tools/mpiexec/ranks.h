@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/job_memory.h"
+#include "boot/limits.h"
 #include "tools/mpiexec/options.h"
 
 #include <csignal>
@@ -65,5 +66,8 @@ struct Start {
 // Starts one rank and returns its process id. Whether its program could be started is seen when it
 // ends: RankRow::start_error. Throws std::system_error.
 pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams);
+
+// Of an mpiexec that starts so many; `piped`: their output goes through it.
+[[nodiscard]] boot::Needs needs_of(int ranks, bool piped);
 
 } // namespace macadam::tools

@@ -42,10 +42,17 @@ class Pipe {
 // A shell, too, finds a program of this folder by its path only.
 std::string hint_for_path(const Program& program, int error) {
   const std::string& name = program.command.front();
-  if (error != ENOENT || name.find('/') != std::string::npos) return {};
-  const std::string here = (program.folder.empty() ? "." : program.folder) + "/" + name;
-  if (access(here.c_str(), X_OK) != 0) return {};
-  return "; the folder has one of this name, which is started as ./" + name;
+  const bool by_path = name.find('/') != std::string::npos;
+  if (error != (by_path ? EACCES : ENOENT)) return {};
+  const std::string folder = program.folder.empty() ? "." : program.folder;
+  const std::string here = name.starts_with('/') ? name : folder + "/" + name;
+  struct stat about {};
+  if (stat(here.c_str(), &about) != 0) return {};
+  if (S_ISDIR(about.st_mode)) return by_path ? "; it is a folder" : "";
+  const bool runs = access(here.c_str(), X_OK) == 0;
+  if (by_path) return runs ? "" : "; it is not executable: chmod +x " + name;
+  return "; the folder has one of this name, which is " +
+         (runs ? "started as ./" + name : "not executable: chmod +x " + name);
 }
 
 bool is_program(const std::string& path) {

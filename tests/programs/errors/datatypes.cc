@@ -246,6 +246,65 @@ void in_a_list() {
   text::nothing_lost(world);
 }
 
+// Two rounds of partitions from rank 0 to rank 1, and how the receive's end.
+std::vector<int> partitioned(int sent, MPI_Count count, MPI_Datatype type, int received,
+                             MPI_Count room, MPI_Datatype as) {
+  std::vector<std::byte> data(1024);
+  std::vector<int> ends;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (check::rank == 0)
+    OK(MPI_Psend_init(data.data(), sent, count, type, 1, tag, world, MPI_INFO_NULL, &request));
+  if (check::rank == 1)
+    OK(MPI_Precv_init(data.data(), received, room, as, 0, tag, world, MPI_INFO_NULL, &request));
+  for (int round = 0; round < 2 && check::rank < 2; ++round) {
+    OK(MPI_Start(&request));
+    if (check::rank == 0) OK(MPI_Pready_range(0, sent - 1, request));
+    if (check::rank == 0) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    if (check::rank == 1) ends.push_back(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+  if (request != MPI_REQUEST_NULL) OK(MPI_Request_free(&request));
+  return ends;
+}
+
+// Partitions are compared as the whole of them, however the two sides cut it; each round is told.
+void partitions() {
+  MPI_Datatype pairs, mixed, other;
+  const int counts[] = {1, 1};
+  const MPI_Aint places[] = {0, 8};
+  const MPI_Datatype types[] = {MPI_DOUBLE, MPI_LONG}, turned[] = {MPI_LONG, MPI_DOUBLE};
+  OK(MPI_Type_vector(2, 1, 2, MPI_DOUBLE, &pairs));
+  OK(MPI_Type_create_struct(2, counts, places, types, &mixed));
+  OK(MPI_Type_create_struct(2, counts, places, turned, &other));
+  for (MPI_Datatype* const type : {&pairs, &mixed, &other})
+    OK(MPI_Type_commit(type));
+  const auto match = [](const std::vector<int>& ends) {
+    for (const int end : ends)
+      OK(end);
+  };
+  match(partitioned(4, 6, MPI_DOUBLE, 8, 3, MPI_DOUBLE));
+  match(partitioned(3, 2, MPI_DOUBLE, 1, 6, MPI_DOUBLE));
+  match(partitioned(2, 4, MPI_DOUBLE, 4, 1, pairs));
+  match(partitioned(4, 3, mixed, 6, 2, mixed));
+  match(partitioned(4, 8, MPI_BYTE, 8, 1, MPI_INT));
+  match(partitioned(4, 2, MPI_INT, 1, 32, MPI_BYTE));
+  match(partitioned(2, 2, MPI_INT, 4, 5, MPI_INT)); // fewer
+  match(partitioned(2, 0, MPI_INT, 4, 5, MPI_DOUBLE));
+  const auto differ = [](const std::vector<int>& ends, const std::vector<std::string>& words) {
+    for (const int end : ends)
+      says(end, words);
+  };
+  differ(partitioned(4, 6, MPI_DOUBLE, 8, 3, MPI_LONG),
+         {"rank 0 called MPI_Psend_init of 4 partitions of 48 bytes, 24 of MPI_DOUBLE in all",
+          "rank 1 called MPI_Precv_init of 8 partitions of 3 of MPI_LONG",
+          "communicator MPI_COMM_WORLD, tag 7"});
+  differ(partitioned(4, 2, MPI_INT, 8, 2, MPI_DOUBLE),
+         {"8 basic elements sent are of other types"});
+  differ(partitioned(4, 2, MPI_INT, 2, 2, MPI_DOUBLE), {"8 basic elements were sent"});
+  differ(partitioned(4, 3, mixed, 6, 2, other), {"of several basic types in all"});
+  for (MPI_Datatype* const type : {&pairs, &mixed, &other})
+    OK(MPI_Type_free(type));
+}
+
 // The origin describes both sides of a put or get.
 void windows() {
   double memory[4] = {}, mine[4] = {};
@@ -274,5 +333,6 @@ int main(int argc, char** argv) {
                      {"what matches", what_matches},
                      {"without an end", without_an_end},
                      {"in a list", in_a_list},
+                     {"partitions", partitions},
                      {"windows", windows}});
 }

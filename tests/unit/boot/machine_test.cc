@@ -82,6 +82,25 @@ TEST_F(FreeMemoryTest, TellsOfProcessesThatWereEnded) {
   EXPECT_EQ(ends_for_want_of_memory(root_), 5u);
 }
 
+TEST_F(FreeMemoryTest, NamesTheLimitsOfControlGroups) {
+  write("/proc/self/cgroup", "5:pids:/docker/1\n4:memory:/docker/1\n0::/user/job\n");
+  const std::string sys = root_ + "/sys/fs/cgroup";
+  EXPECT_EQ(memory_limit(root_).file, "");
+  EXPECT_EQ(reached_process_limit(root_).file, "");
+  write("/sys/fs/cgroup/user/memory.max", std::to_string(64 * mib));
+  write("/sys/fs/cgroup/user/job/memory.max", "max\n");
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); // none
+  EXPECT_EQ(memory_limit(root_).file, sys + "/user/memory.max");
+  EXPECT_EQ(memory_limit(root_).most, 64 * mib);
+  write("/sys/fs/cgroup/pids/docker/1/pids.max", "20\n");
+  write("/sys/fs/cgroup/pids/docker/1/pids.current", "19\n");
+  EXPECT_EQ(reached_process_limit(root_).file, "");
+  write("/sys/fs/cgroup/pids/docker/1/pids.current", "20\n");
+  EXPECT_EQ(reached_process_limit(root_).file, sys + "/pids/docker/1/pids.max");
+  EXPECT_EQ(reached_process_limit(root_).most, 20u);
+  EXPECT_GT(processes_of_user(), 0u);
+}
+
 TEST_F(FreeMemoryTest, HasNoBoundWhereNothingIsKnown) {
   EXPECT_GT(free_memory(root_ + "/nowhere").bytes, std::uint64_t{1} << 50);
   EXPECT_GT(free_memory().bytes, 0u);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <sys/resource.h>
 
 namespace macadam::net::rdma::ibverbs {
@@ -18,6 +20,21 @@ Owned<ibv_pd> make_domain(const Library& library, ibv_context* context, const st
     base::fail(MPI_ERR_OTHER, "RDMA: {} gives no protection domain: {}", name,
                text_of_errno(errno));
   return domain;
+}
+
+// What counts against the limit of locked memory already: adapters pin, others lock.
+std::uint64_t locked_kibibytes() {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/status", "re"),
+                                                   std::fclose);
+  std::uint64_t sum = 0;
+  char line[256];
+  while (file && std::fgets(line, sizeof line, file.get())) {
+    unsigned long kibibytes = 0;
+    if (std::sscanf(line, "VmLck: %lu", &kibibytes) == 1 ||
+        std::sscanf(line, "VmPin: %lu", &kibibytes) == 1)
+      sum += kibibytes;
+  }
+  return sum;
 }
 
 std::uint32_t positive(int value) {
@@ -128,11 +145,12 @@ void Port::refuse_object(const std::string& what, int error) const {
                  "rdma.max)",
                  name, what, text_of_errno(error));
     }
-    base::fail(MPI_ERR_NO_MEM,
-               "RDMA: {} gives no {}: {}; either the adapter has no more (other processes use it "
-               "too), or the limit of locked memory is too low: it is {}, needed is all that "
-               "buffers and queues take; raise it (ulimit -l unlimited)",
-               name, what, text_of_errno(error), locked);
+    base::fail(
+        MPI_ERR_NO_MEM,
+        "RDMA: {} gives no {}: {}; either the adapter has no more (other processes use it "
+        "too), or the limit of locked memory is too low: it is {}, needed are the {} KiB that "
+        "are locked already and this; raise it (ulimit -l unlimited)",
+        name, what, text_of_errno(error), locked, locked_kibibytes());
   }
   base::fail(MPI_ERR_OTHER, "RDMA: {} gives no {}: {}", name, what, text_of_errno(error));
 }
