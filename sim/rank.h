@@ -44,7 +44,7 @@ class Rank final : mpi::Runtime {
     std::size_t stack_bytes;
     int size;
     int ranks_per_node;
-    int ports; // of each node
+    int ports;                       // of each node
     std::optional<boot::Met> parent; // of a job that was spawned
     ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
     bool dealt;                      // as in WorldOptions

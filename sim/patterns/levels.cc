@@ -15,6 +15,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::sim {
@@ -147,6 +148,13 @@ void levels(Context& context) {
   const std::string only = context.parameters.text("only", "");
   const std::string without = context.parameters.text("two_levels_only", "");
   bool known = only.empty();
+  // To try others than the library's.
+  coll::Segments& segments = Rank::current()->process()->instance->coll->segments;
+  for (const auto& [name, bytes] :
+       {std::pair("slice", &segments.slice), std::pair("bcast", &segments.bcast),
+        std::pair("alltoall", &segments.alltoall)})
+    *bytes = static_cast<std::size_t>(std::max<std::int64_t>(
+        context.parameters.number(name, static_cast<std::int64_t>(*bytes)), 1));
   // Nobody reads the data, so all ranks share them.
   static std::vector<std::byte> out;
   static std::vector<std::byte> in;

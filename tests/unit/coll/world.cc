@@ -87,8 +87,12 @@ void World::force(coll::Kind kind, coll::Algorithm algorithm) {
       if (rule.among != coll::Among::machines) rules_.push_back(rule); // for the teams
     }
   }
-  for (auto& rank : ranks_)
+  coll::Segments segments;
+  if (random() % 2 != 0) segments = {1 + random() % 64, 1 + random() % 64, 1 + random() % 64};
+  for (auto& rank : ranks_) {
     rank->resources.rules[static_cast<std::size_t>(kind)] = rules_;
+    rank->resources.segments = segments;
+  }
 }
 
 bool World::run_until(const std::function<bool()>& done) {
