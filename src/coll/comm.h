@@ -59,8 +59,8 @@ struct Comm {
     const Among among = board != nullptr && may_share ? Among::sharing
                         : team->connected             ? Among::connected
                                                       : Among::all;
-    const bool levels = machines != nullptr && even && on_levels(kind, ordered);
-    return select(shared->rules, kind, size(), among, levels, bytes, ordered);
+    const int per_machine = machines != nullptr && even ? on_levels(kind, ordered) : 0;
+    return select(shared->rules, kind, size(), among, per_machine, bytes, ordered);
   }
   // `bytes` contiguous bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
@@ -76,7 +76,8 @@ struct Comm {
   Machines* machines = nullptr;
 
  private:
-  [[nodiscard]] bool on_levels(Kind kind, bool ordered) const;
+  // Ranks of each machine on the average; 0: one level.
+  [[nodiscard]] int on_levels(Kind kind, bool ordered) const;
 };
 
 } // namespace macadam::coll

@@ -10,6 +10,7 @@
 #include "coll/reduction.h"
 
 #include <algorithm>
+#include <bit>
 #include <coroutine>
 #include <exception>
 
@@ -84,7 +85,11 @@ Task barrier_leaders(Comm& comm) {
   co_await gather_on(inside, word, all, 0);
   if (machines.leads()) {
     Comm across = machines.across(comm);
-    co_await barrier_on(across);
+    // Pairs would take two steps more where they have to be folded.
+    if (std::has_single_bit(static_cast<unsigned>(machines.count())))
+      co_await barrier_on(across);
+    else
+      co_await barrier_dissemination(across);
   }
   co_await bcast_on(inside, word, 0);
 }

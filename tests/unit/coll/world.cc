@@ -80,7 +80,7 @@ void World::force(coll::Kind kind, coll::Algorithm algorithm) {
   const coll::Among among = shared                 ? coll::Among::sharing
                             : on_levels(algorithm) ? coll::Among::machines
                                                    : coll::Among::all;
-  rules_ = {{kind, 1 << 30, UINT64_MAX, algorithm, among}};
+  rules_ = {{kind, 1 << 30, UINT64_MAX, algorithm, among, 1}};
   if (on_levels(algorithm)) {
     place(any_placement(size(), random));
     for (const coll::Rule& rule : coll::default_rules()[static_cast<std::size_t>(kind)]) {
