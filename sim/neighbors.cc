@@ -209,10 +209,9 @@ Posted SimulatedNeighbors::put(Link& link, const void* local, RemoteMemory targe
 
 Posted SimulatedNeighbors::put_notified(Link& link, const void* local, RemoteMemory target,
                                         std::size_t bytes, std::uint64_t cookie,
-                                        std::uint32_t notification, bool exchange) noexcept {
-  return turn([&] {
-    return Transport::put_notified(link, local, target, bytes, cookie, notification, exchange);
-  });
+                                        std::uint32_t notification) noexcept {
+  return turn(
+      [&] { return Transport::put_notified(link, local, target, bytes, cookie, notification); });
 }
 
 Posted SimulatedNeighbors::get(Link& link, void* local, RemoteMemory target, std::size_t bytes,

@@ -121,8 +121,8 @@ class SimulatedNeighbors : public net::shm::Transport {
   engine::Posted put(engine::Link& link, const void* local, engine::RemoteMemory target,
                      std::size_t bytes, std::uint64_t cookie) noexcept override;
   engine::Posted put_notified(engine::Link& link, const void* local, engine::RemoteMemory target,
-                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
-                              bool exchange) noexcept override;
+                              std::size_t bytes, std::uint64_t cookie,
+                              std::uint32_t notification) noexcept override;
   engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
                      std::size_t bytes, std::uint64_t cookie) noexcept override;
   bool use(engine::Link& issuer, std::uint64_t permit) noexcept override;

@@ -61,8 +61,7 @@ bool Engine::try_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_t
                      std::uint32_t& notification) noexcept {
   Posted posted = Posted::unnotified;
   if (notification != 0)
-    posted = peer.transport->put_notified(*peer.link, flat(send), to, bytes, send.id, notification,
-                                          send.mode == SendMode::exchange);
+    posted = peer.transport->put_notified(*peer.link, flat(send), to, bytes, send.id, notification);
   if (posted == Posted::unnotified) {
     notification = 0;
     posted = peer.transport->put(*peer.link, flat(send), to, bytes, send.id);

@@ -52,7 +52,10 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
     ++counters_.receiver_early;
     ++counters_.recv_rndv;
     note(Step::Kind::sent, send, Protocol::recv_rndv);
-    write_to(send, target);
+    if (is_shared(send) && !hybrid)
+      offer_announced(send, target);
+    else
+      write_to(send, target);
     if (hybrid) return nullptr;
     if (!send.complete) return &send;
     recycle(&send);
@@ -76,7 +79,8 @@ bool Engine::prepare(SendRequest& send, bool fits_eager) {
   if (packs && !eager && has_announcement(peer, send.envelope))
     send.bounce = pack(send.data, send.bytes);
   if (!eager && settings_.protocols == base::Protocols::customized && send.bytes <= peer.hybrid &&
-      send.mode == SendMode::standard && !is_announced(peer, send.envelope))
+      (send.mode == SendMode::standard || send.mode == SendMode::nonblocking) &&
+      !is_announced(peer, send.envelope))
     copy_for_hybrid(send);
   if (peer.state == PeerState::failed) {
     if (failure_.noted()) throw failure_.what();

@@ -206,6 +206,8 @@ void Engine::finish_send(SendRequest& send, std::int32_t error) noexcept {
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
   if (send.is_registered) send.peer->transport->release_cached(send.registered);
+  if (send.stage == SendStage::unwritten)
+    std::erase_if(unwritten_, [&](const Unwritten& of) { return of.send == &send; });
   if (send.permit != 0) send.peer->transport->discard(*send.peer->link, send.permit);
   free_bounce(send);
   send.status.error = error;

@@ -189,12 +189,11 @@ class Engine final : public Sink {
   }
   // The same, of a process that has nothing else to do: if nothing has arrived it copies what
   // either side may.
-  bool progress() noexcept { return deliver() || (may_copy() && copy_when_idle()); }
+  bool progress() noexcept { return deliver() || (may_copy() && copy_when_idle(true)); }
   // The same in two parts, of a process that waits: where deliver() has found nothing `fruitless`
-  // times, it copies, but lets the peers know before that it waits. They may write meanwhile, and
-  // two that wait copy faster together.
+  // times, it copies, but lets the peers know before that it waits, as two copy faster together.
   [[nodiscard]] bool may_copy() const {
-    return (partitioned_.any_offered() || !unread_.empty()) && !stands_;
+    return (partitioned_.any_offered() || !unread_.empty() || !unwritten_.empty()) && !stands_;
   }
   bool copy_in_wait(unsigned fruitless) noexcept;
   // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process
@@ -250,6 +249,12 @@ class Engine final : public Sink {
   void for_each_unread(Visit&& visit) const {
     for (const ReceiveRequest* receive : unread_)
       visit(*receive);
+  }
+  // Sends whose receive is known, and which nobody has begun to move.
+  template <class Visit>
+  void for_each_unwritten(Visit&& visit) const {
+    for (const Unwritten& waiting : unwritten_)
+      visit(*waiting.send, waiting.target);
   }
   template <class Visit>
   void for_each_rendezvous_receive(Visit&& visit) const {
@@ -421,16 +426,22 @@ class Engine final : public Sink {
   void offer_copy(SendRequest& send);
 
   // exchange.cc
-  void issue_in_exchange(SendRequest& send) noexcept;
+  [[nodiscard]] bool is_shared(const SendRequest& send) const noexcept;
+  void issue_to_read(SendRequest& send) noexcept;
   void await_idle(ReceiveRequest& receive, const Message& message) noexcept;
-  bool read_unread() noexcept;
-  bool copy_when_idle() noexcept;
+  void offer_announced(SendRequest& send, const Announcement& target) noexcept;
+  void write_when_idle(SendRequest& send, const Announcement& target) noexcept;
+  bool write_unwritten() noexcept;
+  bool read_unread(bool leaves_to_sender) noexcept;
+  bool copy_when_idle(bool leaves_to_sender) noexcept;
   bool take_permit_back(SendRequest& send) noexcept;
   void read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
                   std::size_t bytes) noexcept;
 
   // send_rndv.cc: sender-initiated, and the reading half of HYBRID
   wire::SenderReady offer(SendRequest& send) noexcept;
+  [[nodiscard]] static wire::SenderReady ready_of(const SendRequest& send,
+                                                  wire::Offer form) noexcept;
   SendRequest* send_rndv(SendRequest& send);
   void on_sender_ready(Peer& peer, const wire::SenderReady& ready) noexcept;
   void accept(ReceiveRequest& receive, const Message& message) noexcept;
@@ -598,7 +609,12 @@ class Engine final : public Sink {
   };
   std::vector<Revoking> revoking_;
   std::vector<ReceiveRequest*> unread_; // answered offers of Offer::either, oldest first
-  ContextSet dropped_;                  // of communicators that were freed
+  struct Unwritten {
+    SendRequest* send;
+    Announcement target;
+  };
+  std::vector<Unwritten> unwritten_; // nonblocking sends to announced receives, oldest first
+  ContextSet dropped_;               // of communicators that were freed
   mem::Buffers buffers_;
   PartitionedTable partitioned_{*this};
   std::size_t unexpected_bytes_ = 0;

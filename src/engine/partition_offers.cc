@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitions where the processor that posts a put copies it, as in shared memory: they are offered,
 // and the side that has nothing else to do moves them, with a permit that only one of them gets. A
-// receiver that waits reads while the sender computes. Of two that wait the sender writes, and the
-// receiver comes to read only when nothing arrives: together they copy faster than side by side.
+// receiver that waits reads while the sender computes. Of two that wait the sender writes: together
+// they copy faster than side by side.
 #include "base/try_push.h"
 #include "engine/engine.h"
 #include "engine/partitioned.h"
@@ -49,11 +49,15 @@ void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) n
   (void)base::try_push(readable_, {&peer, offer}); // or else the sender writes
 }
 
-// False if the sender takes all of them back.
-bool PartitionedTable::read_oldest() noexcept {
-  while (!readable_.empty()) {
-    const auto [peer, offer] = readable_.front();
-    readable_.erase(readable_.begin()); // few: there are no more than a peer has permits
+// False if the senders take all of them back, or are left to, as they wait.
+bool PartitionedTable::read_oldest(bool leaves_to_sender) noexcept {
+  for (auto next = readable_.begin(); next != readable_.end();) {
+    const auto [peer, offer] = *next;
+    if (leaves_to_sender && peer->transport->waits(*peer->link)) {
+      ++next;
+      continue;
+    }
+    next = readable_.erase(next); // few: there are no more than a peer has permits
     PartitionedReceive* const whole = receive_ids_.find(offer.receive_id);
     if (whole == nullptr || !peer->transport->use(*peer->link, offer.permit)) continue;
     read(*whole, offer);

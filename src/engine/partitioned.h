@@ -170,7 +170,9 @@ class PartitionedTable {
   // were faster.
   [[nodiscard]] bool any_offered() const { return !offered_.empty() || !readable_.empty(); }
   [[nodiscard]] bool any_readable() const { return !readable_.empty(); }
-  bool move_offered() noexcept { return read_oldest() || (!offered_.empty() && take_back()); }
+  bool move_offered(bool leaves_to_sender) noexcept {
+    return read_oldest(leaves_to_sender) || (!offered_.empty() && take_back());
+  }
   // Where it stands that some were left: a word that outlives the table, for threads that look at
   // it without the lock.
   void keep_left_in(std::atomic<bool>& word) { left_ = &word; }
@@ -243,7 +245,7 @@ class PartitionedTable {
   void write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   bool offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   bool take_back() noexcept;
-  bool read_oldest() noexcept;
+  bool read_oldest(bool leaves_to_sender) noexcept;
   void read(PartitionedReceive& whole, const wire::PartitionOffer& offer) noexcept;
   void count(Partitioned& operation) noexcept;
   void arrived(PartitionedReceive& receive, std::uint32_t partition) noexcept;

@@ -102,9 +102,9 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
   if (ready.answers) { // a SENDER_READY, write form or either
     SendRequest* const send = send_ids_.find(ready.send_id);
     if (send == nullptr || send->stage != SendStage::announced) return;
-    if (!take_permit_back(*send)) return; // the receiver reads
     stop_waiting(*send);
     note(Step::Kind::released, *send);
+    if (send->permit != 0) return write_when_idle(*send, target);
     return write_to(*send, target);
   }
   note(Step::Kind::announcement, peer, {ready.context, 0, ready.tag}, ready.capacity,
@@ -128,13 +128,13 @@ void Engine::on_receiver_ready(Peer& peer, const wire::ReceiverReady& ready) noe
     return;
   }
   SendRequest& send = **crossed;
-  take_permit_back(send); // its receive does not read what it has announced itself for
   counting->waiting.erase(crossed);
   --counters_.sender_early;
   --(send.is_registered ? counters_.send_rndv_read : counters_.send_rndv_write);
   ++counters_.both;
   ++counters_.recv_rndv;
   note(Step::Kind::crossed, send, Protocol::recv_rndv);
+  if (send.permit != 0) return write_when_idle(send, target);
   write_to(send, target);
 }
 

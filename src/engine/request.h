@@ -75,7 +75,8 @@ struct Request : base::Object {
 enum class SendMode : std::uint8_t {
   standard,
   synchronous, // complete only once it is matched
-  exchange,    // the sender waits for what others send it too: leaving early gains it nothing
+  exchange,    // its process waits for what others send it too: leaving early gains it nothing
+  nonblocking, // its process goes on, and waits later
 };
 
 // How far a send that could not finish at once has come.
@@ -83,6 +84,7 @@ enum class SendStage : std::uint8_t {
   backlogged, // EAGER, waits for room or for the connection
   awaits_ack, // synchronous EAGER, waits until it is matched; or data that are being read
   announced,  // SENDER_READY sent, waits for the receiver
+  unwritten,  // the receive is known; the data move when this process, or the receiver, is idle
   writing,    // RECV_RNDV or write form: put in flight
   written,    // put done at once, FIN still to be posted
 };

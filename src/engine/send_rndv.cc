@@ -15,7 +15,7 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     try_register(*send.peer, flat(send), send.bytes, send.registered);
-  if (read) issue_in_exchange(send);
+  if (read) issue_to_read(send);
   send.is_registered = read;
   send.stage = SendStage::announced;
   ++counters_.sender_early;
@@ -27,6 +27,10 @@ wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const wire::Offer form = send.permit != 0 ? wire::Offer::either
                            : read           ? wire::Offer::read
                                             : wire::Offer::write;
+  return ready_of(send, form);
+}
+
+wire::SenderReady Engine::ready_of(const SendRequest& send, wire::Offer form) noexcept {
   return {.offer = form,
           .counted = send.counted,
           .synchronous = send.mode == SendMode::synchronous,
@@ -91,7 +95,10 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
   if (receive.announced && message.counted && message.offer != wire::Offer::hybrid) {
     // Both came at the same time (Figure 5 b): the sender will use the announcement. If it can.
     receive.stage = ReceiveStage::awaits_fin;
-    if (receive.revoking) receive.offered = keep_offer(message);
+    if (receive.revoking)
+      receive.offered = keep_offer(message);
+    else if (message.offer == wire::Offer::either)
+      await_idle(receive, message);
     return;
   }
   if (receive.id == 0) receive.id = receive_ids_.try_add(&receive);

@@ -167,12 +167,9 @@ class Transport {
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) noexcept = 0;
   // The same with a notification (of notification_bits, not 0) for Sink::on_put() of the target, if
-  // Limits::notified_put allows so many bytes: on verbs one write with immediate, no message. In
-  // shared memory the target's poll() may take part; in an `exchange`, where the target has data of
-  // its own to move, only if both wait.
+  // Limits::notified_put allows so many bytes: on verbs one write with immediate, no message.
   virtual Posted put_notified(Link&, const void*, RemoteMemory, std::size_t,
-                              std::uint64_t /*cookie*/, std::uint32_t /*notification*/,
-                              bool /*exchange*/) noexcept {
+                              std::uint64_t /*cookie*/, std::uint32_t /*notification*/) noexcept {
     return Posted::unnotified;
   }
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
@@ -282,6 +279,8 @@ class Transport {
   virtual bool idle(unsigned fruitless, unsigned longest_us) = 0;
   // This process will poll, or call idle(), until resume().
   virtual void begin_wait() {}
+  // Whether the peer does so too, on a core of its own: what it may write it will.
+  [[nodiscard]] virtual bool waits(Link&) const noexcept { return false; }
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;
   // Ends a sleep in idle(), or the one that an idle() has promised.

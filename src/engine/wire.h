@@ -53,8 +53,7 @@ enum class Offer : std::uint8_t {
   hybrid, // the data lies in the sender's library buffer: read it
   read,   // large: read it from the user's buffer
   write,  // large: answer with a buffer, the sender will write
-  either, // part of an exchange: answer with a buffer; the side that takes the permit moves the
-          // data
+  either, // answer with a buffer, unless it was announced; who takes the permit moves the data
 };
 
 // SENDER_READY: a message too long for EAGER. Without data (Small & Yuan, Figures 2 and 4). The

@@ -74,7 +74,7 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
   own.consumed = all_consumed(to);
   const RemoteMemory target = at(to.ledgers, layout_.slot(rank_, ledger, out.written));
   const auto notification = static_cast<std::uint32_t>(1 + index(ledger));
-  if (to.transport->put_notified(*to.link, &own, target, sizeof own, 0, notification, false) ==
+  if (to.transport->put_notified(*to.link, &own, target, sizeof own, 0, notification) ==
       engine::Posted::busy)
     return false;
   if (ledger == Ledger::receive_info) {
@@ -186,7 +186,7 @@ bool Core::tell_credits(Peer& to) {
   own = all_consumed(to);
   const engine::Posted posted =
       to.transport->put_notified(*to.link, &own, at(to.ledgers, layout_.credits(rank_)), sizeof own,
-                                 credit_cookie | to.rank, credit_notification, false);
+                                 credit_cookie | to.rank, credit_notification);
   if (posted == engine::Posted::busy) return false;
   to.noting = posted == engine::Posted::pending;
   note_credited(to, own);

@@ -136,9 +136,8 @@ engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notifica
   if (transfer.is_get)
     return network.get(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
   if (notification != 0) {
-    const engine::Posted posted =
-        network.put_notified(*with.link, transfer.local, transfer.remote, transfer.bytes,
-                             transfer.id, notification, false);
+    const engine::Posted posted = network.put_notified(*with.link, transfer.local, transfer.remote,
+                                                       transfer.bytes, transfer.id, notification);
     if (posted != engine::Posted::unnotified) return posted;
     notification = 0;
   }

@@ -59,9 +59,10 @@ namespace {
     buffer_for(self, transfer.comm).send(peer, envelope, transfer.data);
     return nullptr;
   }
-  const SendMode mode = form == SendForm::synchronous ? SendMode::synchronous
-                        : form == SendForm::exchange  ? SendMode::exchange
-                                                      : SendMode::standard;
+  const SendMode mode = form == SendForm::synchronous   ? SendMode::synchronous
+                        : form == SendForm::exchange    ? SendMode::exchange
+                        : form == SendForm::nonblocking ? SendMode::nonblocking
+                                                        : SendMode::standard;
   if (engine.send_at_once(peer, envelope, transfer.data, mode)) [[likely]]
     return nullptr;
   return send_long(self, transfer.data.address, transfer.data.count, *transfer.data.type,
@@ -166,7 +167,8 @@ void bsend(Process& self, const void* buf, MPI_Count count, const Type& type, in
 
 void isend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
            Communicator& comm, MPI_Request* request) {
-  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::standard, request);
+  send_and_return(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::nonblocking,
+                  request);
 }
 
 void issend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,

@@ -12,8 +12,16 @@
 namespace macadam::mpi {
 
 // How a send ends: when the data may be reused, when the receive has begun, when it is known to be
-// posted (which we do not use), when a copy was made, when a receive has ended too.
-enum class SendForm : std::uint8_t { standard, synchronous, ready, buffered, exchange };
+// posted (which we do not use), when a copy was made, when a receive has ended too, in a later
+// wait.
+enum class SendForm : std::uint8_t {
+  standard,
+  synchronous,
+  ready,
+  buffered,
+  exchange,
+  nonblocking
+};
 
 // A message to or from a rank of a communicator, as the user's call describes it.
 struct Transfer {

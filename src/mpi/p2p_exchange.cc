@@ -88,24 +88,6 @@ Exchange& start_replace(Process& self, const engine::Data& data, int dest, int s
                bytes);
 }
 
-// Peers of a long exchange know from its beginning that this process waits: so they stream to it.
-class Waiting {
- public:
-  Waiting(Process& self, MPI_Count bytes)
-      : networks_(bytes > long_bytes ? &self.instance->engine->networks() : nullptr) {
-    if (networks_ != nullptr) networks_->begin_wait();
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-  ~Waiting() {
-    if (networks_ != nullptr) networks_->resume();
-  }
-
- private:
-  static constexpr MPI_Count long_bytes = 64 << 10;
-  const engine::Networks* networks_;
-};
-
 void wait_for(Process& self, Exchange& exchange, MPI_Status* status) {
   MPI_Request request = handle(exchange);
   wait(self, &request, status);
@@ -126,7 +108,6 @@ void isendrecv(Process& self, const void* sendbuf, MPI_Count sendcount, const Ty
 void sendrecv(Process& self, const void* sendbuf, MPI_Count sendcount, const Type& sendtype,
               int dest, int sendtag, void* recvbuf, MPI_Count recvcount, const Type& recvtype,
               int source, int recvtag, Communicator& comm, MPI_Status* status) {
-  const Waiting waiting(self, sendcount * sendtype.size());
   wait_for(self,
            start(self, {comm, dest, sendtag, data_of(sendbuf, sendcount, sendtype)},
                  {comm, source, recvtag, data_of(recvbuf, recvcount, recvtype)}),
@@ -143,7 +124,6 @@ void isendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& ty
 void sendrecv_replace(Process& self, void* buf, MPI_Count count, const Type& type, int dest,
                       int sendtag, int source, int recvtag, Communicator& comm,
                       MPI_Status* status) {
-  const Waiting waiting(self, count * type.size());
   wait_for(self,
            start_replace(self, data_of(buf, count, type), dest, sendtag, source, recvtag, comm),
            status);

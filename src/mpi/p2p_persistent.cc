@@ -80,7 +80,7 @@ void make(Process& self, const RequestClass& sort, const Transfer& transfer, Sen
 
 void send_init(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
                Communicator& comm, MPI_Request* request) {
-  make(self, persistent_send, {comm, dest, tag, data_of(buf, count, type)}, SendForm::standard,
+  make(self, persistent_send, {comm, dest, tag, data_of(buf, count, type)}, SendForm::nonblocking,
        request);
 }
 

@@ -50,6 +50,8 @@ const char* text(SendStage stage) {
     return "sent, waits until it is received";
   case SendStage::announced:
     return "waits for the receiver";
+  case SendStage::unwritten:
+    return "received, moves when either side waits";
   case SendStage::writing:
     return "data on the way";
   case SendStage::written:
@@ -65,6 +67,7 @@ const char* protocol(SendStage stage) {
     return "EAGER";
   case SendStage::announced:
     return "SEND_RNDV";
+  case SendStage::unwritten:
   case SendStage::writing:
   case SendStage::written:
     return "RECV_RNDV";

@@ -38,8 +38,8 @@ Execution::Execution(const Program& program, const Types& types, Decider& decide
 bool Execution::may_poll(int rank) const {
   if (job_.engine(rank).failure() != nullptr) return !network_.has_ended(rank);
   const engine::PartitionedTable& partitioned = job_.engine(rank).partitioned();
-  bool found = partitioned.any_left() || partitioned.any_offered();
-  job_.engine(rank).for_each_unread([&](const engine::ReceiveRequest&) { found = true; });
+  bool found = partitioned.any_left();
+  found = found || job_.engine(rank).may_copy();
   for (const Job::Operation* receive : job_.processes_[Job::index(rank)].receives) {
     if (receive->request == nullptr || !program_.conditions.last_byte) continue;
     const auto& request = static_cast<const engine::ReceiveRequest&>(*receive->request);

@@ -54,6 +54,7 @@ bool sensible(const Word& steps) {
     case Step::What::send:
     case Step::What::synchronous_send:
     case Step::What::exchange_send:
+    case Step::What::nonblocking_send:
       ++sends;
       break;
     case Step::What::withdraw:
@@ -295,6 +296,14 @@ std::span<const Family> families() {
                      "read at_once copies scarce=1",
        .ranks = {{1, 2, "recv 1 0 24;xsend 1 0 {4 12 20};send 1 0 20"},
                  {1, 2, "recv 0 0 24;xsend 0 0 {12 20};recv * 0 12"}},
+       .quick = true},
+      {.name = "nonblocking",
+       .about = "both processes send without waiting, among receives that are cancelled",
+       .conditions = "read {at_once blocking ordered} copies;read ordered notifications copies;"
+                     "write blocking copies;read blocking copies refusals=1;"
+                     "read at_once copies scarce=1;read at_once copies deaths=1",
+       .ranks = {{1, 2, "recv 1 0 24;isend 1 0 {12 20};send 1 0 20"},
+                 {1, 2, "recv {0 *} 0 24;isend 0 0 20;cancel 0"}},
        .quick = true},
       {.name = "senders",
        .about = "three ranks: two senders, every size, one receiver with wildcards",

@@ -73,6 +73,7 @@ void Job::call(int rank) {
   case Step::What::send:
   case Step::What::synchronous_send:
   case Step::What::exchange_send:
+  case Step::What::nonblocking_send:
     return send(rank, step);
   case Step::What::receive:
     return receive(rank, step);
@@ -142,9 +143,10 @@ void Job::send(int rank, const Step& step) {
   for (std::size_t i = 0; i < step.bytes; ++i)
     operation.memory[place(i, step.noncontiguous)] = content(operation.number, i);
   using enum engine::SendMode;
-  const auto mode = step.what == Step::What::synchronous_send ? synchronous
-                    : step.what == Step::What::exchange_send  ? exchange
-                                                              : standard;
+  const auto mode = step.what == Step::What::synchronous_send   ? synchronous
+                    : step.what == Step::What::exchange_send    ? exchange
+                    : step.what == Step::What::nonblocking_send ? nonblocking
+                                                                : standard;
   Sending sending;
   process.sending = &sending;
   polled(rank);

@@ -243,8 +243,8 @@ class Network {
       return begin(to, {true, const_cast<void*>(local), target, bytes, cookie, 0, false});
     }
     engine::Posted put_notified(engine::Link& to, const void* local, engine::RemoteMemory target,
-                                std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
-                                bool /*exchange*/) noexcept override {
+                                std::size_t bytes, std::uint64_t cookie,
+                                std::uint32_t notification) noexcept override {
       const InLibrary test(false);
       if (network_.lacks()) return engine::Posted::unnotified;
       return begin(to,

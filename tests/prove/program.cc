@@ -22,6 +22,7 @@ constexpr std::array names = {
     Name{What::send, "send", "ptb"},
     Name{What::synchronous_send, "ssend", "ptb"},
     Name{What::exchange_send, "xsend", "ptb"},
+    Name{What::nonblocking_send, "isend", "ptb"},
     Name{What::receive, "recv", "ptb"},
     Name{What::probe, "probe", "pt"},
     Name{What::match_probe, "mprobe", "pt"},

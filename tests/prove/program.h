@@ -20,7 +20,8 @@ struct Step {
   enum class What {
     send,
     synchronous_send,
-    exchange_send, // as of MPI_Sendrecv
+    exchange_send,    // as of MPI_Sendrecv
+    nonblocking_send, // as of MPI_Isend
     receive,
     probe,           // Iprobe: what it says is compared
     match_probe,     // Improbe

@@ -38,6 +38,7 @@ Step random_step(Random& random, int ranks, int receives, int sends,
   if (what < 45) {
     step.what = random.chance(15)   ? Step::What::synchronous_send
                 : random.chance(15) ? Step::What::exchange_send
+                : random.chance(30) ? Step::What::nonblocking_send
                                     : Step::What::send;
     step.bytes = size();
     return step;
@@ -77,7 +78,7 @@ void add_random_steps(Program& program, Random& random, int ranks,
     const auto rank = static_cast<std::size_t>(random.pick(ranks));
     const Step step = random_step(random, ranks, receives[rank], sends[rank], sizes);
     if (step.what == Step::What::receive) ++receives[rank];
-    if (step.what <= Step::What::exchange_send) ++sends[rank];
+    if (step.what <= Step::What::nonblocking_send) ++sends[rank];
     program.ranks[rank].push_back(step);
   }
 }

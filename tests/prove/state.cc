@@ -309,6 +309,11 @@ class StateHash {
         });
     at.for_each_send([&](const engine::SendRequest& send) { add_send(rank, send); });
     at.for_each_unread([&](const engine::ReceiveRequest& r) { add(name(rank, &r)); });
+    at.for_each_unwritten([&](const engine::SendRequest& s, const engine::Announcement& target) {
+      const int to = static_cast<int>(s.peer->rank);
+      add_all(name(rank, &s), receive_registered(to, target.receive_id), target.capacity);
+      add_memory(to, target.memory);
+    });
     at.matcher().for_each_unexpected([&](const engine::Message& m) { add_message(m); });
     at.peers().for_each([&](const engine::Peer& peer) { add_peer(rank, at, peer); });
     at.for_each_revocation(

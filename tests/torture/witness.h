@@ -36,9 +36,9 @@ class Witness final : public engine::Transport, engine::Sink {
     return transport_.put(link, local, target, bytes, cookie);
   }
   engine::Posted put_notified(engine::Link& link, const void* local, engine::RemoteMemory target,
-                              std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
-                              bool exchange) noexcept override {
-    return transport_.put_notified(link, local, target, bytes, cookie, notification, exchange);
+                              std::size_t bytes, std::uint64_t cookie,
+                              std::uint32_t notification) noexcept override {
+    return transport_.put_notified(link, local, target, bytes, cookie, notification);
   }
   engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
                      std::size_t bytes, std::uint64_t cookie) noexcept override {

@@ -70,7 +70,7 @@ Posted OfiTransport::put(engine::Link& link, const void* local, RemoteMemory tar
 
 Posted OfiTransport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
                                   std::size_t bytes, std::uint64_t cookie,
-                                  std::uint32_t notification, bool /*exchange*/) noexcept try {
+                                  std::uint32_t notification) noexcept try {
   const std::scoped_lock guard(lock_);
   if (is_self(link)) [[unlikely]] {
     const Posted posted = put(link, local, target, bytes, cookie);

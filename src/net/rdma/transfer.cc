@@ -50,7 +50,7 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
 
 Posted RdmaTransport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
                                    std::size_t bytes, std::uint64_t cookie,
-                                   std::uint32_t notification, bool /*exchange*/) noexcept try {
+                                   std::uint32_t notification) noexcept try {
   if (is_self(link)) [[unlikely]] {
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     to_self_.notify(notification, bytes);

@@ -97,8 +97,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notification,
-                      bool exchange) noexcept override;
+                      std::uint64_t cookie, std::uint32_t notification) noexcept override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
   RemoteMemory register_cached(void* memory, std::size_t bytes) override;

@@ -63,7 +63,6 @@ struct Stream : base::ListNode<> {
   std::size_t bytes = 0;          // of these still to go
   std::uint32_t notification = 0; // 0: none
   bool notified = false;          // the target has it
-  bool exchange = false;          // the target moves data too
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
@@ -107,8 +106,7 @@ class Transport : public engine::Transport {
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notification,
-                      bool exchange) noexcept override;
+                      std::uint64_t cookie, std::uint32_t notification) noexcept override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
   RemoteMemory register_cached(void* memory, std::size_t bytes) override;
@@ -140,6 +138,9 @@ class Transport : public engine::Transport {
   void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
   void begin_wait() override { waiter_.set_waiting(true); }
+  [[nodiscard]] bool waits(engine::Link& link) const noexcept override {
+    return !waiter_.oversubscribed() && is_looking(static_cast<const Peer&>(link));
+  }
   void resume() override;
   void wake() override { waiter_.rouse(); }
   [[nodiscard]] double now() const override { return system_.now(); }
@@ -250,14 +251,15 @@ class Transport : public engine::Transport {
   bool reach_memory(Peer& peer, RemoteMemory memory, std::size_t bytes,
                     std::byte*& address) noexcept;
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-             std::uint64_t cookie, std::uint32_t notification, bool exchange);
+             std::uint64_t cookie, std::uint32_t notification);
   bool start(Stream& stream);
   bool tell(Stream& stream);
   bool answer(const Stream& stream);
   bool advance(Stream& stream);
   bool makes_room(Stream& stream);
   bool end_stream(Stream& stream);
-  bool finish_by_cross_copy(Stream& stream);
+  void cross_copy_while_busy(Stream& stream);
+  bool cross_copy_more(Stream& stream, std::size_t most);
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);
   void take_up_later(Stream& stream);

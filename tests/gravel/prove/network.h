@@ -200,8 +200,7 @@ class Network {
           {.local = const_cast<void*>(local), .remote = target, .bytes = bytes, .cookie = cookie});
     }
     Posted put_notified(engine::Link& to, const void* local, RemoteMemory target, std::size_t bytes,
-                        std::uint64_t cookie, std::uint32_t notification,
-                        bool /*exchange*/) noexcept override {
+                        std::uint64_t cookie, std::uint32_t notification) noexcept override {
       return begin(to, {.local = const_cast<void*>(local),
                         .remote = target,
                         .bytes = bytes,

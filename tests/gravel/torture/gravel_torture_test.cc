@@ -130,7 +130,7 @@ class Busy final : public test::NullTransport {
     return Posted::done;
   }
   Posted put_notified(engine::Link&, const void*, RemoteMemory, std::size_t, std::uint64_t,
-                      std::uint32_t, bool /*exchange*/) noexcept override {
+                      std::uint32_t) noexcept override {
     return Posted::done;
   }
   int looks = 0;

@@ -69,6 +69,7 @@ class RecordingTransport final : public engine::Transport {
   std::vector<std::uint64_t> revoked;            // asked for, in order
   engine::Revoked answer = engine::Revoked::yes; // ... the network's
   bool peer_revoked = false;                     // the peer's permits
+  bool peer_waits = false;
 
   std::deque<Operation> done;
   std::map<std::uint64_t, std::size_t> registered; // bytes by key
@@ -153,6 +154,7 @@ class RecordingTransport final : public engine::Transport {
     deliver(sink);
     return true;
   }
+  bool waits(engine::Link&) const noexcept override { return peer_waits; }
   bool idle(unsigned, unsigned) override { return false; }
   void resume() override {}
   double now() const override { return 0; }

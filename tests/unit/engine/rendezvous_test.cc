@@ -177,6 +177,28 @@ TEST_F(SendRndv, AReceiverReadsAnExchangeWhenItIsIdle) {
   expect_rest();
 }
 
+// Two that wait copy faster if the sender writes; but not if it has lost its core.
+TEST_F(SendRndv, AReceiverLeavesAnExchangeToASenderThatWaits) {
+  net.copies();
+  net.peer_waits = true;
+  const Bytes data = pattern(large);
+  Bytes buffer(large);
+  auto offer = offer_of(data, wire::Offer::either, 77, false);
+  offer.permit = 9;
+  feed(offer);
+  ReceiveRequest& request = receive(buffer);
+  expect<wire::ReceiverReady>(wire::Kind::receiver_ready);
+  EXPECT_FALSE(engine->progress());
+  EXPECT_FALSE(engine->copy_in_wait(100));
+  expect_nothing();
+  EXPECT_TRUE(engine->copy_in_wait(100'000));
+  expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
+  expect_fin_to_sender(77);
+  EXPECT_TRUE(request.complete);
+  engine->release(&request);
+  expect_rest();
+}
+
 TEST_F(SendRndv, WriteFormWaitsForTheAnswer) {
   write_form();
   const Bytes data = pattern(large);
@@ -300,6 +322,67 @@ TEST_F(RecvRndv, SynchronousSendIsCompleteToo) {
   EXPECT_EQ(send(data, tag, SendMode::synchronous), nullptr); // its receive is known to be posted
   expect_put(data, announcement(0).memory);
   expect_fin_to_receiver(500, large);
+  expect_rest();
+}
+
+// Where processors copy: whoever is idle first, this process or the receiver.
+TEST_F(RecvRndv, NonblockingSendIsMovedByTheSideThatIsIdle) {
+  net.copies();
+  const Bytes data = pattern(large);
+  for (const bool receiver_was_faster : {false, true}) {
+    feed(announcement(receiver_was_faster ? 1 : 0));
+    SendRequest* request = send(data, tag, SendMode::nonblocking);
+    ASSERT_NE(request, nullptr);
+    const auto offer = expect_offer(wire::Offer::either); // and nothing is written yet
+    EXPECT_TRUE(offer.counted);
+    net.answer = receiver_was_faster ? engine::Revoked::no : engine::Revoked::yes;
+    EXPECT_EQ(engine->progress(), !receiver_was_faster);
+    if (receiver_was_faster) {
+      expect_nothing();
+      EXPECT_FALSE(request->complete);
+      feed(fin_to_sender(offer.send_id));
+    } else {
+      expect_put(data, announcement(0).memory);
+      expect_fin_to_receiver(500, large);
+    }
+    EXPECT_TRUE(request->complete);
+    engine->release(request);
+  }
+  EXPECT_TRUE(net.permits.empty());
+  expect_rest();
+}
+
+TEST_F(RecvRndv, NonblockingSendWithoutAPermitIsWrittenAtOnce) {
+  net.copies();
+  net.unregistered = true;
+  feed(announcement(0));
+  const Bytes data = pattern(large);
+  EXPECT_EQ(send(data, tag, SendMode::nonblocking), nullptr);
+  expect_put(data, announcement(0).memory);
+  expect_fin_to_receiver(500, large);
+  expect_rest();
+}
+
+// What it announced itself for it may read, if the sender has not come upon the announcement.
+TEST_F(RecvRndv, AnnouncedReceiveReadsANonblockingSendWhenItIsIdle) {
+  net.copies();
+  const Bytes data = pattern(large);
+  Bytes buffer(large);
+  auto& request = receive(buffer);
+  expect_announcement(0, buffer);
+  auto offer = offer_of(data, wire::Offer::either, 77, true);
+  offer.permit = 9;
+  feed_later(offer);
+  EXPECT_TRUE(engine->deliver());
+  expect_nothing();
+  EXPECT_TRUE(engine->progress());
+  EXPECT_EQ(net.revoked.size(), 1u);
+  expect_get({reinterpret_cast<std::uintptr_t>(data.data()), 5}, large);
+  expect_fin_to_sender(77);
+  EXPECT_TRUE(request.complete);
+  EXPECT_EQ(buffer, data);
+  engine->release(&request);
+  EXPECT_TRUE(net.permits.empty());
   expect_rest();
 }
 

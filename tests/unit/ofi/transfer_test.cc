@@ -101,8 +101,7 @@ TEST_F(OfiTransfer, ANotificationComesWithItsPutAndInOrderWithMessages) {
     const auto source = pattern(bytes, n);
     ASSERT_TRUE(world.until([&] { return a.try_send(1, "before") == Posted::done; }));
     run(n, [&](std::uint64_t c) {
-      return a.transport->put_notified(a.link(1), source.data(), memory, bytes, c, 0xabcde00 + n,
-                                       false);
+      return a.transport->put_notified(a.link(1), source.data(), memory, bytes, c, 0xabcde00 + n);
     });
     ASSERT_TRUE(world.until([&] { return a.try_send(1, "after") == Posted::done; }));
     ASSERT_TRUE(world.until([&] { return order.size() == 3; }));

@@ -281,7 +281,7 @@ TEST_P(Sizes, put_and_get_without_a_registration) {
   ASSERT_TRUE(world.until([&] { return world[0].completed.contains(8); }));
   EXPECT_EQ(back, source);
   if (bytes > 5000) {
-    EXPECT_EQ(transport.put_notified(world[0].link(1), source.data(), remote, bytes, 9, 1, false),
+    EXPECT_EQ(transport.put_notified(world[0].link(1), source.data(), remote, bytes, 9, 1),
               Posted::unnotified);
   }
   EXPECT_EQ(transport.in_use().transfers, 0u);
@@ -341,7 +341,7 @@ TEST(Put, with_a_notice_tells_its_target) {
         const std::size_t length = put % 3 == 0 ? 40 : put % 3 == 1 ? 700 : bytes;
         const Posted posted = world[0].transport->put_notified(
             world[0].link(1), source.data() + put * bytes, part, length, put,
-            (1u << engine::notification_bits) - 1 - put, false);
+            (1u << engine::notification_bits) - 1 - put);
         put += posted == Posted::busy ? 0 : 1;
       }
       if (sent < put && world[0].try_send(1, "x") == Posted::done) ++sent;
@@ -372,7 +372,7 @@ TEST(Put, with_a_notice_takes_a_place_in_the_window) {
   world.until(
       [&] {
         accepted += world[0].transport->put_notified(world[0].link(1), &source, remote,
-                                                     sizeof source, 1, 1, false) == Posted::busy
+                                                     sizeof source, 1, 1) == Posted::busy
                         ? 0
                         : 1;
         return false;

@@ -364,7 +364,7 @@ void notifications_follow_puts(const base::Settings& settings, bool mapped) {
           const std::size_t notified = round % 2 == 0 ? longest_notified_put : 1;
           self.wait([&] {
             return self.transport().put_notified(self.link(0), data.data(), behind, notified, 0,
-                                                 round, false) == Posted::done;
+                                                 round) == Posted::done;
           });
           EXPECT_TRUE(self.finished(posted, round));
           EXPECT_EQ(self.receive(), "seen");
@@ -416,12 +416,11 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
       });
 }
 
-// The target waits and polls, but is about to copy too.
-void exchange(const base::Settings& settings, bool by_kernel) {
+TEST(Copies, ThePipelineThatIsSetIsKeptTo) {
   constexpr std::size_t bytes = 200'000;
   constexpr unsigned rounds = 100;
   run_pair(
-      settings, Hindrance::none,
+      with(base::CopyPath::pipeline), Hindrance::none,
       [&](Endpoint& self) {
         std::vector<std::byte> memory(bytes);
         unsigned seen = 0;
@@ -439,24 +438,16 @@ void exchange(const base::Settings& settings, bool by_kernel) {
         std::vector<std::byte> data(bytes);
         for (unsigned round = 1; round <= rounds; ++round) {
           fill_pattern(data.data(), bytes, round);
-          const Posted posted = self.transport().put_notified(self.link(0), data.data(), memory,
-                                                              bytes, round, round, true);
-          EXPECT_TRUE(posted == Posted::done || (!by_kernel && posted == Posted::pending));
+          const Posted posted =
+              self.transport().put_notified(self.link(0), data.data(), memory, bytes, round, round);
+          EXPECT_TRUE(posted == Posted::done || posted == Posted::pending);
           if (posted == Posted::pending)
             self.wait([&] { return self.completions.contains(round); });
           EXPECT_EQ(self.receive(), "seen");
         }
-        EXPECT_EQ(self.counter("bytes_cross_copied"), by_kernel ? rounds * bytes : 0);
-        EXPECT_EQ(self.counter("bytes_streamed"), by_kernel ? 0 : rounds * bytes);
+        EXPECT_EQ(self.counter("bytes_cross_copied"), 0u);
+        EXPECT_EQ(self.counter("bytes_streamed"), rounds * bytes);
       });
-}
-
-TEST(Copies, InAnExchangeTheKernelCopiesAtOnce) {
-  exchange({}, true);
-}
-
-TEST(Copies, AnExchangeKeepsToThePipelineThatIsSet) {
-  exchange(with(base::CopyPath::pipeline), false);
 }
 
 // Both do nothing else.
@@ -477,9 +468,8 @@ TEST(Copies, InAnExchangeOfTwoThatWaitBothStream) {
     self.send_text(other, "waits");
     while (self.inbox.empty())
       self.transport().poll(self);
-    EXPECT_EQ(
-        self.transport().put_notified(self.link(other), out.data(), target, bytes, 5, 7, true),
-        Posted::pending);
+    EXPECT_EQ(self.transport().put_notified(self.link(other), out.data(), target, bytes, 5, 7),
+              Posted::pending);
     while (!arrived || !self.completions.contains(5))
       self.transport().poll(self);
     self.transport().resume();
@@ -523,8 +513,8 @@ TEST(Copies, StreamsThatAreCutAreTriedSeldom) {
         std::vector<std::byte> data(bytes);
         for (unsigned round = 1; round <= rounds; ++round) {
           steps.await(2 * static_cast<int>(round) - 1);
-          const Posted posted = self.transport().put_notified(self.link(0), data.data(), memory,
-                                                              bytes, round, round, false);
+          const Posted posted =
+              self.transport().put_notified(self.link(0), data.data(), memory, bytes, round, round);
           steps.reach(2 * static_cast<int>(round));
           EXPECT_TRUE(self.finished(posted, round));
           self.send_text(0, "put");

@@ -153,7 +153,7 @@ TEST(Ended, WhatItHadSentComesBeforeTheNewsOfItsEnd) {
       self.send_text(0, "message");
     const std::vector<std::byte> data(memory.size(), std::byte{7});
     const RemoteMemory target{reinterpret_cast<std::uint64_t>(memory.data()), private_key};
-    self.transport().put_notified(self.link(0), data.data(), target, data.size(), 1, 5, false);
+    self.transport().put_notified(self.link(0), data.data(), target, data.size(), 1, 5);
     write(ready[1], "x", 1);
     for (;;)
       pause();

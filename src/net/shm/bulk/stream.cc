@@ -22,6 +22,12 @@ constexpr double patience = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
+// Of a transfer that the kernel copies: a peer that comes to its wait meanwhile takes part in the
+// rest, and one that streams to us finds this process back before its patience ends.
+constexpr std::size_t bytes_between_looks = 256 << 10;
+// Fragments that a process that waits writes before it looks for those of others: more are pushed
+// out of the caches, where few a turn more is lost than it takes to copy them.
+constexpr unsigned fragments_at_once = 4;
 // Graces or streams in vain, one after the other, after which a peer gets one only so often.
 constexpr std::uint32_t few_in_vain = 4, again_every = 32;
 
@@ -93,19 +99,17 @@ bool Transport::is_looking(const Peer& peer) const {
          waiting - 1 != system_.core();
 }
 
-// The same for a long transfer. One of an exchange, in which the peer copies too, streams only if
-// this process waits as well: they copy faster together than by the kernel, each for itself.
+// The same for a long transfer.
 bool Transport::will_stream(const Stream& stream) const {
   Peer& peer = *stream.peer;
   if (!has_choice(peer)) return should_stream(peer);
   // A peer that seems to wait, but took nothing out of the last streams.
   if (!is_worth(peer.vain_streams)) return false;
-  if (stream.exchange && !waiter_.waiting()) return false;
   if (should_stream(peer)) {
     peer.vain_graces = 0;
     return true;
   }
-  if (stream.exchange || waiter_.oversubscribed()) return false;
+  if (waiter_.oversubscribed()) return false;
   // Peers that copy too are not on their way to a wait: they are asked seldom.
   if (!is_worth(peer.vain_graces)) return false;
   for (const double begin = system_.now(); system_.now() - begin < grace; system_.relax()) {
@@ -162,11 +166,11 @@ bool Transport::reach_memory(Peer& peer, RemoteMemory memory, std::size_t bytes,
 
 Posted Transport::put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                       std::uint64_t cookie) noexcept {
-  return put(static_cast<Peer&>(link), local, target, bytes, cookie, 0, false);
+  return put(static_cast<Peer&>(link), local, target, bytes, cookie, 0);
 }
 
 Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint64_t cookie, std::uint32_t notification, bool exchange) {
+                      std::uint64_t cookie, std::uint32_t notification) {
   std::byte* mapped = nullptr;
   if (!reach_memory(peer, target, bytes, mapped)) return Posted::refused;
   Stream* const made = stream_slab_.try_make();
@@ -184,7 +188,6 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
     counters_.bytes_mapped += bytes;
     stream.bytes = 0;
   }
-  stream.exchange = exchange;
   const bool all = stream.bytes == 0 || start(stream);
   if (all && stream.ok && tell(stream)) {
     stream_slab_.free(&stream);
@@ -203,13 +206,12 @@ void Transport::take_up_later(Stream& stream) {
 // Short data go the way of messages, behind all fragments of streams, and the target's poll() puts
 // them in their place: so they are ordered with everything, and wake it.
 Posted Transport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
-                               std::size_t bytes, std::uint64_t cookie, std::uint32_t notification,
-                               bool exchange) noexcept {
+                               std::size_t bytes, std::uint64_t cookie,
+                               std::uint32_t notification) noexcept {
   auto& peer = static_cast<Peer&>(link);
   const NotifiedPut head{target.address, target.key != private_key, notification};
   if (peer.puts_under_way == 0) {
-    if (bytes > longest_notified_put)
-      return put(peer, local, target, bytes, cookie, notification, exchange);
+    if (bytes > longest_notified_put) return put(peer, local, target, bytes, cookie, notification);
     if (post(peer, Kind::notified_put, {&head, sizeof head, local, bytes})) return Posted::done;
   }
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
@@ -242,33 +244,47 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
-  if (!will_stream(stream) && finish_by_cross_copy(stream)) return true;
+  if (!will_stream(stream)) cross_copy_while_busy(stream);
   return advance(stream);
 }
 
-// Lets the kernel move the rest of a stream; false if it must not.
-bool Transport::finish_by_cross_copy(Stream& stream) {
-  const Copied copied = cross_copy_with(
-      *stream.peer, Direction::write, const_cast<std::byte*>(stream.from), stream.to, stream.bytes);
+// Lets the kernel move the rest of a stream, or so much of it as it can while the peer is busy.
+void Transport::cross_copy_while_busy(Stream& stream) {
+  Peer& peer = *stream.peer;
+  do {
+    if (!cross_copy_more(stream, bytes_between_looks)) return;
+  } while (stream.bytes > 0 && (peer.vain_streams >= few_in_vain || !should_stream(peer)));
+}
+
+// False if the kernel must not.
+bool Transport::cross_copy_more(Stream& stream, std::size_t most) {
+  const std::size_t bytes = std::min(stream.bytes, most);
+  const Copied copied = cross_copy_with(*stream.peer, Direction::write,
+                                        const_cast<std::byte*>(stream.from), stream.to, bytes);
   if (copied == Copied::refused) return false;
-  stream.bytes = 0;
   stream.ok = stream.ok && copied == Copied::yes;
+  stream.from += bytes;
+  stream.to += bytes;
+  stream.bytes = stream.ok ? stream.bytes - bytes : 0;
   return true;
 }
 
-// Streams while there is room, and as long as the target makes room. If it stops, the kernel copies
-// the rest; if the kernel must not, poll() comes back to it. In a wait poll() does so after each
-// fragment, as the target may stream to us, and wait for room too.
+// Streams while there is room, and as long as the target makes room; true at the end. If it stops,
+// the kernel copies the rest; if the kernel must not, poll() comes back to it. In a wait poll()
+// does so after a few fragments, as the target may stream to us, and wait for room too.
 bool Transport::advance(Stream& stream) {
   if (stream.bytes == 0) return true;
   Peer& peer = *stream.peer;
-  bool cut = false;
-  while (stream.bytes > 0 && !peer.ended && !cut) {
-    if (post_put_fragment(stream))
+  for (unsigned posted = 0; stream.bytes > 0 && !peer.ended;) {
+    if (post_put_fragment(stream)) {
       stream.full_since = 0;
-    else
-      cut = !makes_room(stream);
-    if (waiter_.waiting() && !cut) return stream.bytes == 0 && end_stream(stream);
+      ++posted;
+    } else if (!makes_room(stream)) {
+      return end_stream(stream);
+    } else {
+      posted = fragments_at_once;
+    }
+    if (posted >= fragments_at_once && waiter_.waiting() && stream.bytes > 0) return false;
   }
   return end_stream(stream);
 }
@@ -290,7 +306,7 @@ bool Transport::end_stream(Stream& stream) {
   } else if (!peer.ended && has_choice(peer)) {
     ++counters_.streams_cut;
     ++peer.vain_streams;
-    finish_by_cross_copy(stream);
+    cross_copy_more(stream, stream.bytes);
   }
   if (peer.ended) {
     stream.ok = false;
