@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs cluster suites bench bench-verbs nas figures gravel-figure install setup configure library
+.PHONY: help run test check prove torture verbs cluster suites bench bench-verbs bench-ofi nas figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -26,6 +26,7 @@ help:
 	@echo 'make suites                  suites of tests that others wrote, fetched and built (two hours)'
 	@echo 'make bench                   the figures, side by side with other libraries'
 	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
+	@echo 'make bench-ofi               the same over TCP, between two namespaces; needs root'
 	@echo 'make nas NPB=folder CLASS=W  your copy of the NAS benchmarks; without NPB kernels of our own'
 	@echo 'make figures                 the figures of the papers, on the simulator'
 	@echo 'make gravel-figure           the figure of the Gravel paper, over three networks'
@@ -131,6 +132,10 @@ suites: library
 bench: library
 	@cmake --build --preset release -j $(JOBS) --target bench_programs
 	python3 bench/run.py --build $(release)
+
+bench-ofi: library
+	@cmake --build --preset release -j $(JOBS) --target bench_programs
+	python3 bench/ofi/run.py --build $(release)
 
 bench-verbs: library
 	@cmake --build --preset release -j $(JOBS) --target bench_programs

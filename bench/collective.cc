@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time of an 8-byte allreduce and of a barrier, in microseconds, on the ranks it is started with.
+// Time of an 8-byte allreduce and of a barrier, in microseconds, on the ranks it is started with;
+// or of an alltoall, for each block given in bytes.
 #include "bench.h"
 
 int main(int argc, char** argv) {
   bench::start(argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const int bytes = std::atoi(argv[i]);
+    const auto all = static_cast<std::size_t>(bytes) * static_cast<std::size_t>(bench::size);
+    std::vector<char> from(all, 1), to(all, 0);
+    const double alltoall = bench::seconds_per_iteration([&](int n) {
+      for (int k = 0; k < n; ++k)
+        MPI_Alltoall(from.data(), bytes, MPI_BYTE, to.data(), bytes, MPI_BYTE, MPI_COMM_WORLD);
+    });
+    bench::figure("alltoall_us", bytes, alltoall * 1e6);
+  }
+  if (argc > 1) {
+    MPI_Finalize();
+    return 0;
+  }
   double in = 1, out = 0;
   const double allreduce = bench::seconds_per_iteration([&](int n) {
     for (int k = 0; k < n; ++k)

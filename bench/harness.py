@@ -29,6 +29,7 @@ FIGURES = {
                              "million/s", False),
     "allreduce_us": ("Allreduce of 8 bytes, by ranks", "us", True),
     "barrier_us": ("Barrier, by ranks", "us", True),
+    "alltoall_us": ("Alltoall, by bytes of a block", "us", True),
     **{f"halo_{dimensions}d_{size}_{manner}": (
         f"{dimensions}-D halo, {size} bytes per neighbour, {how}, by ranks", unit, True)
        for dimensions in (2, 3) for size in HALO_SIZES

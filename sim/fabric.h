@@ -7,7 +7,10 @@
 #include "sim/scheduler.h"
 #include "sim/work.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace macadam::sim {
@@ -31,7 +34,8 @@ struct FabricCounters {
 };
 
 // The network: ports and the links between them, one switch in the middle that is never the
-// bottleneck. A port sends and receives one message at a time, at the model's bandwidth.
+// bottleneck. A port sends and receives one message at a time, at the model's bandwidth. The
+// devices of several ranks may share one.
 class Fabric {
  public:
   // `model` is copied; the scheduler outlives the fabric.
@@ -51,8 +55,9 @@ class Fabric {
   // The address (lid) of a device's port, never used again after detach(). From 1 on.
   std::uint32_t attach(SimulatedDevice& device);
   void detach(std::uint32_t lid) { port(lid).device = nullptr; }
-  // Says which node a port belongs to. One of which this is not said is in no other port's.
-  void put_into(int node, std::uint32_t lid) { port(lid).node = node; }
+  // Says which node a device is in, and at which of its ports, whose link it shares with all others
+  // there. One of which this is not said has a link of its own, and is in no other's node.
+  void put_into(int node, int port, std::uint32_t lid);
   // Null if there is none.
   [[nodiscard]] SimulatedDevice* find(std::uint32_t lid) const {
     return lid - 1 < ports_.size() ? ports_[lid - 1].device : nullptr;
@@ -76,10 +81,17 @@ class Fabric {
   void count_connection(std::uint32_t lid, int change) { port(lid).connections += change; }
 
  private:
+  // What a port is plugged into, both ways.
+  struct Link {
+    Time sends_until = 0; // busy
+    // Busy from, until: messages of several senders are not known in the order in which they come.
+    std::map<Time, Time> receives;
+    // The end of the first time of this length that is free, and ends at `earliest` or later.
+    Time take_in(Time now, Time earliest, Time length);
+  };
   struct Port {
     SimulatedDevice* device = nullptr;
-    Time sends_until = 0;    // the outgoing link is busy
-    Time receives_until = 0; // the incoming link is busy
+    std::size_t link = 0;
     int connections = 0;
     int node = -1;
   };
@@ -89,7 +101,9 @@ class Fabric {
   Model model_;
   Faults faults_;
   Random random_;
-  std::vector<Port> ports_;
+  std::vector<Port> ports_; // by lid, one for each device
+  std::vector<Link> links_;
+  std::map<std::pair<int, int>, std::size_t> links_of_nodes_; // by node and port
   base::List<Datagram> datagrams_;
 };
 

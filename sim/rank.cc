@@ -267,7 +267,8 @@ void Rank::tick() {
 std::unique_ptr<boot::LaunchedJob> Rank::join() {
   device_ = std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
                                               fmt::format("sim0:1 of rank {}", number_));
-  environment_.fabric.put_into(environment_.launcher.first_node + node_of(number_), device_->lid());
+  environment_.fabric.put_into(environment_.launcher.first_node + node_of(number_),
+                               index_on_node(number_) % environment_.ports, device_->lid());
   auto job = std::make_unique<Job>(*this);
   processes_.emplace(*job);
   if (job->local_size() > 1) system_.emplace(node(), place_on_node(number_), *device_, processor_);

@@ -44,6 +44,7 @@ class Rank final : mpi::Runtime {
     std::size_t stack_bytes;
     int size;
     int ranks_per_node;
+    int ports;                       // of each node
     std::optional<boot::Met> parent; // of a job that was spawned
     ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
     bool dealt;                      // as in WorldOptions
@@ -86,6 +87,8 @@ class Rank final : mpi::Runtime {
   // The program calls a function of the process's from this place, and comes back from it.
   void leave_program(const void* place);
   void enter_program();
+  [[nodiscard]] int ranks_per_node() const { return environment_.ranks_per_node; }
+  [[nodiscard]] int ports() const { return environment_.ports; } // of its node
   [[nodiscard]] const Model& model() const { return environment_.fabric.model(); }
   // One more adapter of this process, with a port of its own; goes before the rank does.
   [[nodiscard]] std::unique_ptr<SimulatedDevice> make_adapter();

@@ -50,7 +50,7 @@ int World::add_job(int ranks, std::optional<boot::Met> parent) {
     byte = static_cast<std::uint8_t>(secrets_.next());
   environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
                            exchange_, options_.settings ? &*options_.settings : nullptr,
-                           options_.stack_bytes, ranks, per_node, std::move(parent),
+                           options_.stack_bytes, ranks, per_node, options_.ports, std::move(parent),
                            options_.compute_times, options_.dealt && !options_.one_node});
   return job;
 }

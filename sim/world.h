@@ -21,9 +21,10 @@ namespace macadam::sim {
 struct WorldOptions {
   int ranks = 2; // of each job
   int jobs = 1;
-  int ranks_per_node = 1; // all with an adapter of their own, also among those of one node
-  bool dealt = false;     // ranks to nodes one by one in turn, else node by node
-  bool one_node = false;  // has all jobs, each of two ranks at least
+  int ranks_per_node = 1;
+  int ports = 1;         // of each node, which its ranks share in turn
+  bool dealt = false;    // ranks to nodes one by one in turn, else node by node
+  bool one_node = false; // has all jobs, each of two ranks at least
   Model model;
   Faults faults;
   std::uint64_t seed = 1;

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::sim {
@@ -41,50 +42,68 @@ struct Case {
   const char* what;
   std::int64_t bytes; // of the vector, or of a block
   void (*call)(int bytes, std::byte* out, std::byte* in);
-  double moved; // bytes through a rank at the least, in n - 1 nths of `bytes`; alltoall: n times
+  double moved;  // bytes through a machine's ports at the least, in `bytes`; alltoall: see there
+  double copied; // bytes that the slowest rank copies and reduces at the least, in the same unit
 };
 
 constexpr std::array cases = {
     Case{"barrier", "barrier", 0, [](int, std::byte*, std::byte*) { MPI_Barrier(MPI_COMM_WORLD); },
-         0},
+         0, 0},
     Case{"allreduce8", "allreduce 8 B", 8,
          [](int bytes, std::byte* out, std::byte* in) {
            MPI_Allreduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
          },
-         2},
+         2, 3},
     Case{"allreduce64K", "allreduce 64 KiB", 64 << 10,
          [](int bytes, std::byte* out, std::byte* in) {
            MPI_Allreduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
          },
-         2},
+         2, 3},
     Case{"allreduce16M", "allreduce 16 MiB", 16 << 20,
          [](int bytes, std::byte* out, std::byte* in) {
            MPI_Allreduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
          },
-         2},
+         2, 3},
     Case{"alltoall64", "alltoall 64 B", 64,
          [](int bytes, std::byte* out, std::byte* in) {
            MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
          },
-         1},
+         1, 2},
     Case{"bcast1M", "bcast 1 MiB", 1 << 20,
          [](int bytes, std::byte*, std::byte* in) {
            MPI_Bcast(in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
          },
-         2},
+         2, 1},
 };
 
 bool is_alltoall(const Case& one) {
   return one.name == std::string("alltoall64");
 }
 
-// log2(n) latencies, and the bytes at the bandwidth of a port.
-double bound_us(const Case& one, int ranks, const Model& model) {
+// The least that a case can take, in microseconds.
+struct Bound {
+  double network; // log2(n) latencies, and the bytes between machines at the bandwidth of the ports
+  double memory;  // the same, where what the ranks copy takes longer than those bytes
+};
+
+// Of memory: ranks of a machine cannot read each other's buffers. So what one gives to others is
+// copied once, by it or by another, and what it takes from others, too; a reduction reads besides
+// what is given. All in r - 1 rths, of r ranks on a machine. In a broadcast both happen at once.
+Bound bound_us(const Case& one, int ranks, const Rank& rank) {
+  const Model& model = rank.model();
   const double n = ranks;
+  const double per_machine = std::min(rank.ranks_per_node(), ranks);
+  const double machines = std::ceil(n / per_machine);
+  const double blocks = is_alltoall(one) ? n : 1;
+  const auto bytes = static_cast<double>(one.bytes);
+  const double through = is_alltoall(one) ? per_machine * (n - per_machine) * bytes
+                                          : one.moved * bytes * (machines - 1) / machines;
+  const double network = through / (std::min<double>(rank.ports(), per_machine) *
+                                    static_cast<double>(model.bandwidth_mb_per_s));
+  const double memory = one.copied * blocks * bytes * (per_machine - 1) / per_machine /
+                        static_cast<double>(model.copy_mb_per_s);
   const double steps = std::ceil(std::log2(n)) * static_cast<double>(model.latency_ns) / 1e3;
-  const double bytes =
-      one.moved * static_cast<double>(one.bytes) * (is_alltoall(one) ? n - 1 : (n - 1) / n);
-  return steps + bytes / static_cast<double>(model.bandwidth_mb_per_s);
+  return {steps + network, steps + std::max(network, memory)};
 }
 
 // Of one run, over all ranks, which are in one process.
@@ -129,6 +148,13 @@ void levels(Context& context) {
   const std::string only = context.parameters.text("only", "");
   const std::string without = context.parameters.text("two_levels_only", "");
   bool known = only.empty();
+  // To try others than the library's.
+  coll::Segments& segments = Rank::current()->process()->instance->coll->segments;
+  for (const auto& [name, bytes] :
+       {std::pair("slice", &segments.slice), std::pair("bcast", &segments.bcast),
+        std::pair("alltoall", &segments.alltoall)})
+    *bytes = static_cast<std::size_t>(std::max<std::int64_t>(
+        context.parameters.number(name, static_cast<std::int64_t>(*bytes)), 1));
   // Nobody reads the data, so all ranks share them.
   static std::vector<std::byte> out;
   static std::vector<std::byte> in;
@@ -139,8 +165,8 @@ void levels(Context& context) {
                       static_cast<std::size_t>(is_alltoall(one) ? context.size : 1);
     out.resize(std::max(out.size(), room));
     in.resize(std::max(in.size(), room));
-    const double bound = bound_us(one, context.size, Rank::current()->model());
-    Row row{one.what, {{"bound_us", bound}}};
+    const Bound bound = bound_us(one, context.size, *Rank::current());
+    Row row{one.what, {{"bound_us", bound.network}, {"bound_with_memory_us", bound.memory}}};
     if (without.find(one.name) == std::string::npos) {
       const Measure flat = measure(context, one, one_level(), out, in);
       row.values["one_level_us"] = flat.us;
@@ -149,7 +175,8 @@ void levels(Context& context) {
     const Measure two = measure(context, one, coll::default_rules(), out, in);
     row.values["two_levels_us"] = two.us;
     row.values["two_levels_bytes_between"] = two.between;
-    row.values["two_levels_by_bound"] = two.us / bound;
+    row.values["two_levels_by_bound"] = two.us / bound.network;
+    row.values["two_levels_by_bound_with_memory"] = two.us / bound.memory;
     if (context.rank == 0) context.rows.push_back(row);
   }
   if (!known)

@@ -169,8 +169,12 @@ int main(int argc, char** argv) {
   app.add_option("-n,--ranks", command.world.ranks, "Number of ranks")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--ranks-per-node", command.world.ranks_per_node,
-                 "Ranks that MPI takes to be on one machine (each has its adapter all the same)")
+                 "Ranks of one machine, which share its memory and its ports")
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--ports", command.world.ports,
+                 "Ports of each machine, which its ranks take in turn")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_flag("--cyclic", command.world.dealt,
                "Ranks are dealt to machines one by one in turn, not machine by machine");
   app.add_option("-p,--preset", command.preset, "Hardware: a preset's name, or a JSON file")

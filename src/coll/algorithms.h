@@ -27,7 +27,6 @@ Task barrier_recursive_doubling(Comm& comm);
 
 Task bcast_on(Comm& comm, Data data, int root);
 Task bcast_leaders(Comm& comm, Data data, int root);
-Task bcast_slices(Comm& comm, Data data, int root);
 Task bcast_shared(Comm& comm, Data data, int root);
 Task bcast_direct(Comm& comm, Data data, int root);
 Task bcast_binomial(Comm& comm, Data data, int root);

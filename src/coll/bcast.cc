@@ -21,8 +21,6 @@ Task bcast_on(Comm& comm, Data data, int root) {
   switch (comm.choose(Kind::bcast, data.bytes())) {
   case Algorithm::leaders:
     return bcast_leaders(comm, data, root);
-  case Algorithm::slices:
-    return bcast_slices(comm, data, root);
   case Algorithm::shared:
     return bcast_shared(comm, data, root);
   case Algorithm::direct:

@@ -20,6 +20,14 @@ class Board;
 class Boards;
 class Machines;
 
+// Bytes by which long collectives on two levels go, so that both levels work at once (levels.cc).
+// The same in all processes.
+struct Segments {
+  std::size_t slice = 32 << 10;  // at least, of what each rank of a machine carries of a reduction
+  std::size_t bcast = 128 << 10; // of what a leader passes on
+  std::size_t alltoall = 64 << 10; // of what a rank gets for all on its machine
+};
+
 // What the collectives of one process share. `engine` and `byte` (MPI_BYTE) outlive it.
 struct Resources {
   Resources(engine::Engine& e, const datatype::Type& byte_type)
@@ -31,6 +39,7 @@ struct Resources {
   FramePool frames;
   Panels panels;
   Rules rules = default_rules(); // which algorithm is taken when
+  Segments segments;
   // The machine of a rank of the job, by a number that no other has. Empty: all are on one.
   std::function<int(engine::Rank)> node_of;
 };
@@ -50,8 +59,8 @@ struct Comm {
     const Among among = board != nullptr && may_share ? Among::sharing
                         : team->connected             ? Among::connected
                                                       : Among::all;
-    const bool levels = machines != nullptr && even && on_levels(kind, ordered);
-    return select(shared->rules, kind, size(), among, levels, bytes, ordered);
+    const int per_machine = machines != nullptr && even ? on_levels(kind, ordered) : 0;
+    return select(shared->rules, kind, size(), among, per_machine, bytes, ordered);
   }
   // `bytes` contiguous bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
@@ -67,7 +76,8 @@ struct Comm {
   Machines* machines = nullptr;
 
  private:
-  [[nodiscard]] bool on_levels(Kind kind, bool ordered) const;
+  // Ranks of each machine on the average; 0: one level.
+  [[nodiscard]] int on_levels(Kind kind, bool ordered) const;
 };
 
 } // namespace macadam::coll

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives on two levels, each of algorithms that know one: among the ranks of a machine, on
 // their board where they have one, and across machines. Short data go through a leader, the first
-// rank of each machine; of longer ones each rank of a machine carries a slice, so that all their
-// ports are in use and the memory of the machine is gone through in parallel.
+// rank of each machine; of longer ones each rank of a machine carries a slice, so that the memory
+// of the machine is gone through in parallel. Long data go in segments (Segments): while one is
+// between machines, those beside it are collected and dealt out inside of them.
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/machines.h"
 #include "coll/reduction.h"
+
+#include <algorithm>
+#include <bit>
+#include <coroutine>
+#include <exception>
 
 namespace macadam::coll {
 namespace {
@@ -14,6 +20,26 @@ namespace {
 // Before anything else on the team inside a machine.
 Task prepare(Comm& inside) {
   if (inside.boards != nullptr && inside.boards->is_due(inside.tag)) co_await make_board(inside);
+}
+
+// Ends when a task has, whatever it threw.
+struct Ended {
+  Task& task;
+  [[nodiscard]] bool await_ready() const noexcept { return task.done(); }
+  void await_suspend(std::coroutine_handle<> caller) const noexcept { task.await_suspend(caller); }
+  void await_resume() const noexcept {}
+};
+
+// Of two tasks that have begun. Neither is left at work on memory that its caller gives back.
+Task both(Comm& /*memory*/, Task& one, Task& other) {
+  co_await Ended{one};
+  co_await Ended{other};
+  for (const Task* const task : {&one, &other})
+    if (task->error()) std::rethrow_exception(task->error());
+}
+
+Task nothing(Comm& /*memory*/) {
+  co_return;
 }
 
 // `total` units cut in slices, of the ranks with those indexes; ranks beyond have none.
@@ -59,7 +85,11 @@ Task barrier_leaders(Comm& comm) {
   co_await gather_on(inside, word, all, 0);
   if (machines.leads()) {
     Comm across = machines.across(comm);
-    co_await barrier_on(across);
+    // Pairs would take two steps more where they have to be folded.
+    if (std::has_single_bit(static_cast<unsigned>(machines.count())))
+      co_await barrier_on(across);
+    else
+      co_await barrier_dissemination(across);
   }
   co_await bcast_on(inside, word, 0);
 }
@@ -77,19 +107,70 @@ Task allreduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& o
   co_await bcast_on(inside, result, 0);
 }
 
+namespace {
+
+// An allreduce by slices, of whose vectors one segment after the other is taken.
+struct Reduction {
+  Machines& machines;
+  Data mine;
+  Data result;
+  const datatype::Op& op;
+  MPI_Count each; // elements of a segment
+
+  [[nodiscard]] int segments() const { return static_cast<int>((mine.count + each - 1) / each); }
+  [[nodiscard]] Data segment(const Data& of, int number) const {
+    const MPI_Count first = number * each;
+    return slice(of, first, std::min(each, of.count - first));
+  }
+  // What this rank carries of a segment.
+  [[nodiscard]] Data own(int number) const {
+    const Data all = segment(result, number);
+    const Pieces pieces{all.count, machines.slices()};
+    const int index = machines.index();
+    return index < pieces.n ? pieces(all, index, index + 1) : slice(all, all.count, 0);
+  }
+};
+
+// Inside a machine: a segment that has come back is dealt out, another one is combined.
+Task share_and_combine(Comm& inside, const Reduction& of, int shared, int combined) {
+  if (shared >= 0) {
+    const Data result = of.segment(of.result, shared);
+    const Slices slices(inside, of.machines, result.count);
+    co_await allgather_on(inside, slices.blocks(result));
+  }
+  if (combined < of.segments()) {
+    const Data mine = of.segment(of.mine, combined);
+    const Slices slices(inside, of.machines, mine.count);
+    co_await reduce_scatter_on(inside, mine, slices.blocks(mine), of.own(combined), of.op);
+  }
+}
+
+} // namespace
+
 Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op) {
   if (mine.bytes() == 0) co_return;
   Machines& machines = *comm.machines;
   Comm inside = machines.inside(comm);
   co_await prepare(inside);
-  const Slices slices(inside, machines, mine.count);
-  const Data own = slices.of(result, machines.index());
-  co_await reduce_scatter_on(inside, mine, slices.blocks(mine), own, op);
-  if (machines.index() < machines.slices()) {
-    Comm across = machines.across(comm);
-    co_await allreduce_on(across, own, own, op);
+  Comm across = machines.across(comm);
+  // The longer a segment, the fewer steps across; but the first and the last one overlap nothing.
+  constexpr std::size_t segments = 8;
+  const std::size_t each =
+      std::max(mine.bytes() / segments,
+               comm.shared->segments.slice * static_cast<std::size_t>(machines.slices()));
+  const auto size = static_cast<std::size_t>(std::max<MPI_Count>(mine.type->size(), 1));
+  const Reduction of{machines, mine, result, op,
+                     std::max<MPI_Count>(static_cast<MPI_Count>(each / size), 1)};
+  for (int step = 0; step < of.segments() + 2; ++step) {
+    const int carried = step - 1;
+    const bool carries =
+        machines.index() < machines.slices() && carried >= 0 && carried < of.segments();
+    Data own;
+    if (carries) own = of.own(carried);
+    Task between = carries ? allreduce_on(across, own, own, op) : nothing(comm);
+    Task within = share_and_combine(inside, of, step - 2, step);
+    co_await both(comm, between, within);
   }
-  co_await allgather_on(inside, slices.blocks(result));
 }
 
 // To the leaders, from them to the leader of the root's machine, and to the root.
@@ -144,38 +225,61 @@ Task reduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   co_await batch;
 }
 
-// In the root's machine first, so that its leader has the data, too.
+namespace {
+
+// Segments down a binary tree of machines: one comes in while one that has come goes to the
+// children. 2m bytes leave a machine, where the root of a binomial tree sends log2(n) m. Data of no
+// bytes: there is none.
+Task pass_on(Comm& across, int root, Data in, Data out) {
+  const int n = across.size();
+  const int place = (across.rank() - root + n) % n;
+  Batch batch(across);
+  if (place != 0 && in.bytes() > 0) batch.receive(((place - 1) / 2 + root) % n, in);
+  for (int child = 2 * place + 1; child <= 2 * place + 2; ++child) {
+    if (child < n && out.bytes() > 0) batch.send((child + root) % n, out);
+  }
+  co_await batch;
+}
+
+} // namespace
+
+// In the root's machine first, so that its leader has the data, too; in the others they are read
+// as they come.
 Task bcast_leaders(Comm& comm, Data data, int root) {
   if (data.bytes() == 0) co_return;
   Machines& machines = *comm.machines;
   Comm inside = machines.inside(comm);
   co_await prepare(inside);
+  Comm across = machines.across(comm);
   const int home = machines.machine_of(comm, root);
-  if (machines.own() == home) co_await bcast_on(inside, data, machines.index_of(comm, root));
-  if (machines.leads()) {
-    Comm across = machines.across(comm);
-    co_await bcast_on(across, data, home);
+  const bool at_home = machines.own() == home;
+  if (data.bytes() <= comm.shared->segments.bcast) {
+    if (at_home) co_await bcast_on(inside, data, machines.index_of(comm, root));
+    if (machines.leads()) co_await bcast_on(across, data, home);
+    if (!at_home) co_await bcast_on(inside, data, 0);
+    co_return;
   }
-  if (machines.own() != home) co_await bcast_on(inside, data, 0);
-}
-
-Task bcast_slices(Comm& comm, Data data, int root) {
-  if (data.bytes() == 0) co_return;
-  Machines& machines = *comm.machines;
-  Comm inside = machines.inside(comm);
-  co_await prepare(inside);
-  const int home = machines.machine_of(comm, root);
+  const bool is_root = comm.rank() == root;
+  const int giver = at_home ? machines.index_of(comm, root) : 0;
   Packed packed(comm, data);
-  if (comm.rank() == root) packed.pack();
-  const Data bytes = packed.bytes(0, packed.size());
-  const Slices slices(inside, machines, bytes.count);
-  if (machines.own() == home) co_await bcast_on(inside, bytes, machines.index_of(comm, root));
-  if (machines.index() < machines.slices()) {
-    Comm across = machines.across(comm);
-    co_await bcast_on(across, slices.of(bytes, machines.index()), home);
+  if (is_root) packed.pack();
+  const auto segment = [&](std::int64_t number) {
+    const std::size_t total = packed.size();
+    const auto each = static_cast<std::int64_t>(comm.shared->segments.bcast);
+    const std::size_t first =
+        number < 0 ? total : std::min(total, static_cast<std::size_t>(number * each));
+    return packed.bytes(first, std::min(static_cast<std::size_t>(each), total - first));
+  };
+  // The leader at home reads a segment before it can pass it on.
+  const int behind = at_home && !is_root ? 1 : 0;
+  for (std::int64_t step = -1; step < 1 || segment(step - 1).bytes() > 0; ++step) {
+    Task between = machines.leads()
+                       ? pass_on(across, home, segment(step + 1), segment(step - behind))
+                       : nothing(comm);
+    Task within = bcast_on(inside, segment(step), giver);
+    co_await both(comm, between, within);
   }
-  if (machines.own() != home) co_await allgather_on(inside, slices.blocks(bytes));
-  if (comm.rank() != root) packed.unpack();
+  if (!is_root) packed.unpack();
 }
 
 // Each rank gathers the blocks of those with its index, then all of the machine from each other.
@@ -205,8 +309,91 @@ Task allgather_slices(Comm& comm, Blocks all) {
   }
 }
 
-// Each rank sends what is for a machine to the one there with its index, all blocks in one message;
-// then each gives the blocks it has got to whom they are for.
+namespace {
+
+// An alltoall, of which the blocks from and to some machines are moved at a time: those that are
+// `first` to `first + n - 1` machines further.
+struct Rows {
+  Machines& machines;
+  Blocks out;
+  Blocks in;
+  int width; // ranks of a machine
+  MPI_Count block;
+  const datatype::Type& byte;
+  int each; // machines at a time
+
+  [[nodiscard]] int machines_of(int group) const {
+    return std::clamp(machines.count() - group * each, 0, each);
+  }
+  [[nodiscard]] int to(int distance) const {
+    return (machines.own() + distance) % machines.count();
+  }
+  [[nodiscard]] int from(int distance) const {
+    return (machines.own() + machines.count() - distance) % machines.count();
+  }
+  [[nodiscard]] Blocks blocks(std::byte* memory, int cells) const {
+    return {memory, block * cells, &byte, {}, {}, nullptr};
+  }
+  [[nodiscard]] std::size_t bytes(int groups) const {
+    return static_cast<std::size_t>(block) * static_cast<std::size_t>(width) *
+           static_cast<std::size_t>(each) * static_cast<std::size_t>(groups);
+  }
+};
+
+// The blocks for a machine go to the rank there with this rank's index, in one message.
+Task exchange_rows(Comm& across, const Rows& of, int group, std::byte* received) {
+  const int n = of.machines_of(group);
+  const int first = group * of.each;
+  const bool in_order = of.machines.in_order();
+  Scratch packed(across, in_order ? 0 : of.bytes(1));
+  Batch batch(across);
+  for (int i = 0; i < n; ++i) {
+    const Data row = of.blocks(received, of.width)[i];
+    if (first + i > 0) batch.receive(of.from(first + i), row);
+  }
+  for (int i = 0; i < n; ++i) {
+    const int machine = of.to(first + i);
+    if (first + i == 0) continue;
+    if (in_order) {
+      batch.send(machine, of.out.range(machine * of.width, of.width));
+      continue;
+    }
+    const Blocks cells = of.blocks(packed.bytes(), 1);
+    for (int index = 0; index < of.width; ++index)
+      batch.copy(of.out[of.machines.rank_at(machine, index)], cells[i * of.width + index]);
+    batch.send(machine, of.blocks(packed.bytes(), of.width)[i]);
+  }
+  // What stays on this machine.
+  for (int index = 0; first == 0 && index < of.width; ++index)
+    batch.copy(of.out[of.machines.rank_at(of.machines.own(), index)],
+               of.blocks(received, 1)[index]);
+  co_await batch;
+}
+
+// Each gives the blocks that it has got to whom they are for.
+Task deal_rows(Comm& inside, const Rows& of, int group, std::byte* received) {
+  const int n = of.machines_of(group);
+  const int first = group * of.each;
+  Scratch leaving(inside, of.bytes(1));
+  Scratch coming(inside, of.bytes(1));
+  const Blocks cells = of.blocks(leaving.bytes(), 1);
+  for (int index = 0; index < of.width; ++index) {
+    for (int i = 0; i < n; ++i)
+      copy(of.blocks(received, 1)[i * of.width + index], cells[index * n + i]);
+  }
+  const Blocks out = of.blocks(leaving.bytes(), n);
+  const Blocks in = of.blocks(coming.bytes(), n);
+  copy(out[of.machines.index()], in[of.machines.index()]);
+  co_await alltoall_on(inside, out, in);
+  for (int index = 0; index < of.width; ++index) {
+    for (int i = 0; i < n; ++i)
+      copy(of.blocks(coming.bytes(), 1)[index * n + i],
+           of.in[of.machines.rank_at(of.from(first + i), index)]);
+  }
+}
+
+} // namespace
+
 Task alltoall_slices(Comm& comm, Blocks out, Blocks in) {
   Machines& machines = *comm.machines;
   const std::size_t block = in[0].bytes();
@@ -214,35 +401,24 @@ Task alltoall_slices(Comm& comm, Blocks out, Blocks in) {
   Comm inside = machines.inside(comm);
   co_await prepare(inside);
   Comm across = machines.across(comm);
-  const int count = machines.count();
   const int width = inside.size();
-  const std::size_t all = block * static_cast<std::size_t>(comm.size());
-  const auto unit = static_cast<MPI_Count>(block);
-  const auto cells = [&](const Scratch& memory) {
-    return Blocks{memory.bytes(), unit, &comm.shared->byte, {}, {}, nullptr};
-  };
-  const auto rows = [&](const Scratch& memory, int length) {
-    return Blocks{memory.bytes(), unit * length, &comm.shared->byte, {}, {}, nullptr};
-  };
-  Scratch one(comm, all);
-  Scratch other(comm, all);
-  // By machine, and there by index.
-  for (int machine = 0; machine < count; ++machine) {
-    for (int index = 0; index < width; ++index)
-      copy(out[machines.rank_at(machine, index)], cells(one)[machine * width + index]);
-  }
-  copy(rows(one, width)[machines.own()], rows(other, width)[machines.own()]);
-  co_await alltoall_on(across, rows(one, width), rows(other, width));
-  // By index, and there by machine.
-  for (int index = 0; index < width; ++index) {
-    for (int machine = 0; machine < count; ++machine)
-      copy(cells(other)[machine * width + index], cells(one)[index * count + machine]);
-  }
-  copy(rows(one, count)[machines.index()], rows(other, count)[machines.index()]);
-  co_await alltoall_on(inside, rows(one, count), rows(other, count));
-  for (int index = 0; index < width; ++index) {
-    for (int machine = 0; machine < count; ++machine)
-      copy(cells(other)[index * count + machine], in[machines.rank_at(machine, index)]);
+  const auto row = block * static_cast<std::size_t>(width);
+  const auto each = std::clamp<std::size_t>(comm.shared->segments.alltoall / row, 1,
+                                            static_cast<std::size_t>(machines.count()));
+  const Rows of{machines,
+                out,
+                in,
+                width,
+                static_cast<MPI_Count>(block),
+                comm.shared->byte,
+                static_cast<int>(each)};
+  const int groups = (machines.count() + of.each - 1) / of.each;
+  Scratch received(comm, of.bytes(groups > 1 ? 2 : 1));
+  const auto buffer = [&](int group) { return received.bytes() + of.bytes(group % 2); };
+  for (int step = 0; step <= groups; ++step) {
+    Task between = step < groups ? exchange_rows(across, of, step, buffer(step)) : nothing(comm);
+    Task within = step > 0 ? deal_rows(inside, of, step - 1, buffer(step - 1)) : nothing(comm);
+    co_await both(comm, between, within);
   }
 }
 

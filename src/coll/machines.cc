@@ -25,8 +25,8 @@ class Numbering {
 
 } // namespace
 
-bool Comm::on_levels(Kind kind, bool ordered) const {
-  return machines->serve(*shared, *team, kind, ordered);
+int Comm::on_levels(Kind kind, bool ordered) const {
+  return machines->serve(*shared, *team, kind, ordered) ? size() / machines->count() : 0;
 }
 
 bool Machines::serve(const Resources& shared, const engine::Team& team, Kind kind, bool ordered) {

@@ -19,18 +19,19 @@ constexpr std::uint64_t all = UINT64_MAX;
 // et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many.
 constexpr Among near = Among::connected;
 constexpr Among sharing = Among::sharing;
-// On two levels, messages between machines are fewer by the ranks of a machine.
+// On two levels, messages between machines are fewer by the ranks of a machine; with few of them
+// the steps inside cost more than those that are saved (docs/tuning.md). `macadam simulate
+// pattern:levels` shows where.
 constexpr Among machines = Among::machines;
 constexpr std::array table = {
     Rule{Kind::barrier, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::barrier, any, all, Algorithm::leaders, machines},
+    Rule{Kind::barrier, any, all, Algorithm::leaders, machines, 4},
     Rule{Kind::barrier, 8, all, Algorithm::direct, near},
     Rule{Kind::barrier, any, all, Algorithm::dissemination, near},
     Rule{Kind::barrier, any, all, Algorithm::recursive_doubling},
 
     Rule{Kind::bcast, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::bcast, any, 16 << 10, Algorithm::leaders, machines},
-    Rule{Kind::bcast, any, all, Algorithm::slices, machines},
+    Rule{Kind::bcast, any, all, Algorithm::leaders, machines, 4},
     Rule{Kind::bcast, 4, all, Algorithm::direct},
     Rule{Kind::bcast, any, 32 << 10, Algorithm::binomial},
     Rule{Kind::bcast, any, 1 << 20, Algorithm::scatter_allgather},
@@ -45,7 +46,7 @@ constexpr std::array table = {
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
     Rule{Kind::allreduce, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::allreduce, any, 4 << 10, Algorithm::leaders, machines},
+    Rule{Kind::allreduce, any, 4 << 10, Algorithm::leaders, machines, 4},
     Rule{Kind::allreduce, any, all, Algorithm::slices, machines},
     Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, near},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
@@ -98,8 +99,8 @@ constexpr std::array<Row, kinds> rows = {{
      5},
     {"bcast",
      {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather,
-      Algorithm::chain, Algorithm::leaders, Algorithm::slices},
-     7},
+      Algorithm::chain, Algorithm::leaders},
+     6},
     {"reduce",
      {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner,
       Algorithm::leaders, Algorithm::slices},
@@ -124,14 +125,14 @@ constexpr std::array<Row, kinds> rows = {{
     {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
 }};
 
-const char* where(Among among) {
-  switch (among) {
+std::string where(const Rule& rule) {
+  switch (rule.among) {
   case Among::sharing:
     return " (in one machine)";
   case Among::connected:
     return " (if none has to be connected first)";
   case Among::machines:
-    return " (on several machines)";
+    return fmt::format(" (on several machines of {} ranks or more)", rule.per_machine);
   default:
     return "";
   }
@@ -151,11 +152,12 @@ const Rules& default_rules() {
   return rules;
 }
 
-Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, bool machines,
+Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, int per_machine,
                  std::uint64_t bytes, bool ordered) {
   for (const Rule& rule : rules[static_cast<std::size_t>(kind)]) {
     if (ranks > rule.ranks || bytes > rule.bytes) continue;
-    if (rule.among == Among::machines ? !machines : rule.among > among) continue;
+    if (rule.among == Among::machines ? per_machine < rule.per_machine : rule.among > among)
+      continue;
     if (ordered && !keeps_order(kind, rule.algorithm)) continue;
     return rule.algorithm;
   }
@@ -187,7 +189,7 @@ std::string describe(const Rules& rules) {
       const std::string bytes = rule.bytes == all ? "any" : fmt::format("up to {}", rule.bytes);
       text +=
           fmt::format("  {:<16}{:<12}{:<16}{}{}{}\n", &rule == its.data() ? name(rule.kind) : "",
-                      ranks, bytes, name(rule.algorithm), where(rule.among),
+                      ranks, bytes, name(rule.algorithm), where(rule),
                       keeps_order(rule.kind, rule.algorithm) ? "" : " (if the operation commutes)");
     }
   }

@@ -52,13 +52,15 @@ enum class Among : std::uint8_t {
 };
 
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
-// for bcast and reductions, of one rank's block elsewhere; v and w forms count an average block).
+// for bcast and reductions, of one rank's block elsewhere; v and w forms count an average block),
+// on several machines where each has at least `per_machine` ranks, on the average.
 struct Rule {
   Kind kind;
   int ranks;
   std::uint64_t bytes;
   Algorithm algorithm;
   Among among = Among::all;
+  int per_machine = 2;
 };
 
 // The rules of each collective, in order; the first one that fits is taken. The last one fits
@@ -67,11 +69,11 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 [[nodiscard]] const Rules& default_rules();
 
-// The algorithm for a call among ranks that are so near, `machines`: and on several machines; the
-// same on all its ranks. `ordered`: the reduction must not change the order of its operands, so
-// algorithms that would are passed over.
-[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, bool machines,
-                               std::uint64_t bytes, bool ordered = false);
+// The algorithm for a call among ranks that are so near, `per_machine`: and so many on each of
+// several machines, 0: which have none; the same on all its ranks. `ordered`: the reduction must
+// not change the order of its operands, so algorithms that would are passed over.
+[[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, Among among,
+                               int per_machine, std::uint64_t bytes, bool ordered = false);
 
 // The algorithms that a collective has, for tests and tuning.
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);

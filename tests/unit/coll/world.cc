@@ -80,15 +80,19 @@ void World::force(coll::Kind kind, coll::Algorithm algorithm) {
   const coll::Among among = shared                 ? coll::Among::sharing
                             : on_levels(algorithm) ? coll::Among::machines
                                                    : coll::Among::all;
-  rules_ = {{kind, 1 << 30, UINT64_MAX, algorithm, among}};
+  rules_ = {{kind, 1 << 30, UINT64_MAX, algorithm, among, 1}};
   if (on_levels(algorithm)) {
     place(any_placement(size(), random));
     for (const coll::Rule& rule : coll::default_rules()[static_cast<std::size_t>(kind)]) {
       if (rule.among != coll::Among::machines) rules_.push_back(rule); // for the teams
     }
   }
-  for (auto& rank : ranks_)
+  coll::Segments segments;
+  if (random() % 2 != 0) segments = {1 + random() % 64, 1 + random() % 64, 1 + random() % 64};
+  for (auto& rank : ranks_) {
     rank->resources.rules[static_cast<std::size_t>(kind)] = rules_;
+    rank->resources.segments = segments;
+  }
 }
 
 bool World::run_until(const std::function<bool()>& done) {
