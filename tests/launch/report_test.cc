@@ -237,16 +237,16 @@ TEST(HangReport, FitsOnAScreenFor32Ranks) {
 }
 
 TEST(HangReport, SaysWhichPartitionsNobodyMarked) {
-  const std::string page = page_of(
-      {R"({"waiting_in": "MPI_Wait", "rendezvous": [{"peer": 1, "tag": 3, "protocol": "partitioned",
-           "stage": "3 of 4 partitions are not marked (MPI_Pready)", "sending": true, "unmarked": 3}]})",
-       R"({"waiting_in": "MPI_Wait", "rendezvous": [{"peer": 0, "tag": 3, "protocol": "partitioned",
-           "stage": "3 of 4 partitions are still to be received", "sending": false, "unmarked": 0}]})"
-});
-EXPECT_TRUE(contains(page, "    rank 0 waits for itself: 3 of 4 partitions are not marked "
-                           "(MPI_Pready), to rank 1\n"))
-    << page;
-EXPECT_FALSE(contains(page, "a circle")) << page;
+  const std::string page = page_of({R"json({"waiting_in": "MPI_Wait", "rendezvous": [
+           {"peer": 1, "tag": 3, "protocol": "partitioned", "sending": true, "unmarked": 3,
+            "stage": "3 of 4 partitions are not marked (MPI_Pready)"}]})json",
+                                    R"json({"waiting_in": "MPI_Wait", "rendezvous": [
+           {"peer": 0, "tag": 3, "protocol": "partitioned", "sending": false, "unmarked": 0,
+            "stage": "3 of 4 partitions are still to be received"}]})json"});
+  EXPECT_TRUE(contains(page, "    rank 0 waits for itself: 3 of 4 partitions are not marked "
+                             "(MPI_Pready), to rank 1\n"))
+      << page;
+  EXPECT_FALSE(contains(page, "a circle")) << page;
 }
 
 TEST(HangReport, CountsRowsThatAreAlikeAndCutsLongLists) {
