@@ -30,7 +30,10 @@ target_include_directories(macadam_flags INTERFACE ${PROJECT_SOURCE_DIR}/src
                                                    ${PROJECT_BINARY_DIR}/include
                                                    ${PROJECT_BINARY_DIR}/generated)
 target_compile_options(macadam_flags INTERFACE -Wall -Wextra -Wpedantic -Werror
-  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wnon-virtual-dtor -Woverloaded-virtual>)
+if(NOT MACADAM_SANITIZE)  # which compile files together: constants of one are no concern of another
+  target_compile_options(macadam_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
+endif()
 # GCC clears and copies structures of more than 128 bytes by a string instruction, which takes longer
 # to begin than the stores it stands for: a tenth of a short allreduce.
 include(CheckCXXCompilerFlag)
@@ -97,12 +100,11 @@ function(macadam_layer name)
   endforeach()
   macadam_precompile(macadam_${name} layers)
   # For sanitizers several files of the library are compiled as one, in half the time: names of a
-  # file are those of its layer alone. Two warnings are about such neighbours: frames of coroutines
-  # hold lambdas whose types GCC thinks others could mean, and variables are named as constants of
-  # other files.
+  # file are those of its layer alone. Frames of coroutines hold lambdas whose types, GCC thinks,
+  # others could mean then.
   if(MACADAM_SANITIZE AND CMAKE_CURRENT_SOURCE_DIR MATCHES "/src/" AND NOT name STREQUAL "tools")
     set_target_properties(macadam_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    target_compile_options(macadam_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-shadow>)
+    target_compile_options(macadam_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
   if(TARGET macadam_mpi_header)
     add_dependencies(macadam_${name} macadam_mpi_header)

@@ -65,7 +65,10 @@ void Batch::check(const engine::Request& request) noexcept {
     if (gone)
       return note(
           base::make_error(status.error, "the connection to a process of the communicator failed"));
-    return note({status.error, base::no_memory(on_the_way).text});
+    // The end of all communication says why.
+    const base::Error* const failure = comm_.shared->engine.failure();
+    return note(
+        {status.error, failure != nullptr ? failure->text : base::no_memory(on_the_way).text});
   }
   if (request.role != engine::Role::receive) return;
   const auto& receive = static_cast<const engine::ReceiveRequest&>(request);

@@ -137,6 +137,15 @@ void settle(Process& self) {
       [&] { return instance.engine->quiet() && instance.engine->networks().drain(); });
 }
 
+void leave(Process& self) {
+  coll::Panels& panels = self.instance->coll->panels;
+  for (Communicator& comm : self.instance->live_communicators) {
+    comm.boards.leave(panels);
+    comm.machines.leave(panels);
+  }
+  self.job->leave();
+}
+
 void end(Process& self) {
   if (is_report_wanted(self.settings)) self.job->write_final_report(final_report(self));
   if (self.profile) self.profile->stop();

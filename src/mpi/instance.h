@@ -178,7 +178,11 @@ void start(Process& self);
 // What this process has sent is out of its hands afterwards.
 void settle(Process& self);
 
-// The last user of the instance has left, after settle() and boot::LaunchedJob::leave(). The
+// After settle(): the last user of the instance leaves the job. From now on the others may begin
+// another life, so this process writes to none of their boards any more.
+void leave(Process& self);
+
+// The last user of the instance has left, after settle() and leave(). The
 // instance ends if the whole job has left. Until then others may have its memory mapped and
 // connections to it, so it stays as it is, asleep, for start() to find or for the process's end.
 void end(Process& self);

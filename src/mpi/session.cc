@@ -77,7 +77,7 @@ void session_finalize(Process& self, MPI_Session* session) {
   // Others may come while this one waits.
   if (self.users == 1 && running == &self) settle(self);
   const bool last = self.users == 1 && running == &self;
-  if (last) self.job->leave();
+  if (last) leave(self);
   self.anytime_handles.forget(*session);
   drop(self, object.errhandler);
   give_back(self.sessions, object);

@@ -128,7 +128,7 @@ void finalize(Process& self) {
   {
     const Held held(self);
     self.ending = self.users == 1;
-    if (self.ending) self.job->leave();
+    if (self.ending) leave(self);
   }
   self.job->barrier([&] {
     self.instance->engine->progress();

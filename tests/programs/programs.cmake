@@ -88,6 +88,12 @@ foreach(part addresses closed)
 endforeach()
 macadam_program(sessions/sessions RANKS 0 1 2 3 5 LABELS quick threads)
 macadam_program(sessions/again RANKS 0 1 2 4 LABELS quick)
+if(TEST programs.sessions.again.2 AND NOT MACADAM_MPIEXEC)
+  add_test(NAME programs.sessions.crowded COMMAND
+    ${CMAKE_CURRENT_LIST_DIR}/sessions/crowded.sh $<TARGET_FILE:mpiexec> -timeout 55 -n 2
+    $<TARGET_FILE:programs.sessions.again>)
+  set_tests_properties(programs.sessions.crowded PROPERTIES LABELS programs TIMEOUT 120)
+endif()
 macadam_program(dynamic/spawn RANKS 1 2 3 TIMEOUT 120 LABELS quick)
 macadam_program(dynamic/ports RANKS 1 2 4 TIMEOUT 120 LABELS quick)
 macadam_program(dynamic/threads RANKS 2 LABELS threads)
