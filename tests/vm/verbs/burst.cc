@@ -57,8 +57,8 @@ Seen burst() {
     }
   }
   if (check::rank == 1)
-    std::printf("burst: messages %d, limit events %llu, refilled %llu, receiver not ready %llu\n", messages,
-                seen.limit_events, seen.refilled, seen.not_ready);
+    std::printf("burst: messages %d, limit events %llu, refilled %llu, receiver not ready %llu\n",
+                messages, seen.limit_events, seen.refilled, seen.not_ready);
   return seen;
 }
 
