@@ -97,11 +97,12 @@ function(macadam_layer name)
   endforeach()
   macadam_precompile(macadam_${name} layers)
   # For sanitizers several files of the library are compiled as one, in half the time: names of a
-  # file are those of its layer alone. Frames of coroutines hold lambdas whose types, GCC thinks,
-  # others could mean then.
+  # file are those of its layer alone. Two warnings are about such neighbours: frames of coroutines
+  # hold lambdas whose types GCC thinks others could mean, and variables are named as constants of
+  # other files.
   if(MACADAM_SANITIZE AND CMAKE_CURRENT_SOURCE_DIR MATCHES "/src/" AND NOT name STREQUAL "tools")
     set_target_properties(macadam_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    target_compile_options(macadam_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+    target_compile_options(macadam_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-shadow>)
   endif()
   if(TARGET macadam_mpi_header)
     add_dependencies(macadam_${name} macadam_mpi_header)
