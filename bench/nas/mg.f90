@@ -55,8 +55,9 @@ program mg
     call verify(verified, difference < 1d-12, 'the difference to the solution alone', difference, 1d-12)
   end if
   call verify(verified, norm < first_norm, 'the residual', norm, first_norm)
-  if (iterations == 0) call verify(verified, abs(norm - published) < 1d-8 * published, &
-                                   'the residual, published', norm, published)
+  ! Beyond eight ranks the cycle ends above the coarsest levels, and its residual is not NPB's.
+  if (iterations == 0 .and. maxval(across) <= 2) &
+    call verify(verified, abs(norm - published) < 1d-8 * published, 'the residual, published', norm, published)
   call finish(verified, last)
 
 contains

@@ -69,6 +69,8 @@ def connections(data):
             rows = [row for row in data["barriers"]
                     if row["preset"] == preset and row["connections"] == mode]
             line(axes, mode, [row["ranks"] for row in rows], [row["barrier_us"] for row in rows])
+            axes.plot([row["ranks"] for row in rows], [row["exchanges_us"] for row in rows], f"{LINES[mode][0]}:",
+                      label=f"{mode}, by exchanges")
             axes.plot([row["ranks"] for row in rows if row["paper_us"]],
                       [row["paper_us"] for row in rows if row["paper_us"]], f"{LINES[mode][0]}x",
                       label=f"{mode}, the paper's" if any(row["paper_us"] for row in rows) else None)

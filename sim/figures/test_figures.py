@@ -47,6 +47,17 @@ class Figures(unittest.TestCase):
         self.assertEqual(partners["all", 8], 7)
         self.assertEqual(partners["on-demand", 8], 3)
 
+    def test_by_the_same_exchanges_only_connections_that_cost_make_barriers_slower(self):
+        took = {(row["preset"], row["connections"], row["ranks"]): row["exchanges_us"]
+                for row in measure.barriers(self.programs, 8)}
+        for preset, mode, ranks in took:
+            if mode == "on-demand" and ranks > 2:
+                fewer, all_of_them = took[preset, mode, ranks], took[preset, "all", ranks]
+                if preset == "berkeley-via-2002":  # Figure 4 (b)
+                    self.assertLess(fewer, all_of_them, ranks)
+                else:  # Figure 4 (a): the curves lie on each other
+                    self.assertAlmostEqual(fewer / all_of_them, 1, delta=0.05, msg=f"{preset}, {ranks}")
+
     def test_startup_is_fastest_on_demand(self):
         took = {(row["preset"], row["ranks"], row["connections"]): row["init_us"]
                 for row in self.measured("startup")["rows"]}

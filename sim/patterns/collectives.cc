@@ -45,6 +45,32 @@ void barrier(Context& context) {
   repeat(context, [] { MPI_Barrier(MPI_COMM_WORLD); });
 }
 
+// A barrier by empty exchanges, recursive doubling whoever is connected, as in the library of Wu et
+// al.; what is left over of a power of two waits for one of the first ranks. MPI_Barrier takes
+// other forms where all are connected.
+void exchanges(Context& context) {
+  int doubled = 1;
+  while (2 * doubled <= context.size)
+    doubled *= 2;
+  const auto exchange = [](int peer) {
+    MPI_Sendrecv(nullptr, 0, MPI_BYTE, peer, 0, nullptr, 0, MPI_BYTE, peer, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  };
+  repeat(context, [&, rank = context.rank] {
+    if (rank >= doubled) {
+      MPI_Send(nullptr, 0, MPI_BYTE, rank - doubled, 0, MPI_COMM_WORLD);
+      MPI_Recv(nullptr, 0, MPI_BYTE, rank - doubled, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      return;
+    }
+    const bool has_more = rank + doubled < context.size;
+    if (has_more)
+      MPI_Recv(nullptr, 0, MPI_BYTE, rank + doubled, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int distance = 1; distance < doubled; distance *= 2)
+      exchange(rank ^ distance);
+    if (has_more) MPI_Send(nullptr, 0, MPI_BYTE, rank + doubled, 0, MPI_COMM_WORLD);
+  });
+}
+
 void allreduce(Context& context) {
   const auto count = static_cast<int>(context.parameters.number("bytes", 8) / 8);
   std::vector<double> in(static_cast<std::size_t>(count)), out(in.size());
@@ -95,6 +121,7 @@ constexpr std::array all = {
     Pattern{"star", "an empty message from rank 0 to each other rank", star},
     Pattern{"ring", "a message to the right neighbour", ring},
     Pattern{"barrier", "MPI_Barrier", barrier},
+    Pattern{"exchanges", "a barrier by exchanges, recursive doubling", exchanges},
     Pattern{"allreduce", "MPI_Allreduce of doubles", allreduce},
     Pattern{"alltoall", "MPI_Alltoall", alltoall},
     Pattern{"allgather", "MPI_Allgather", allgather},

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "counter.h"
 
+#include <cstdio>
 #include <fstream>
 
 namespace {
@@ -55,6 +56,9 @@ Seen burst() {
       HOLDS(data, bytes, static_cast<std::uint64_t>(i));
     }
   }
+  if (check::rank == 1)
+    std::printf("burst: messages %d, limit events %llu, refilled %llu, receiver not ready %llu\n",
+                messages, seen.limit_events, seen.refilled, seen.not_ready);
   return seen;
 }
 
