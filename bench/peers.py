@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The libraries that Macadam is measured beside: from PyPI, in virtual environments. Those with the
 standard ABI run the very same programs as Macadam, the others compile them."""
+import pathlib
 import subprocess
 import sys
 
@@ -58,6 +59,25 @@ def that_spawns(library):
 
 
 PEERS = {"mpich": mpich, "openmpi": openmpi, "intel": intel}
+
+
+def names(text):
+    """Of an option with a list; none of it is `none`."""
+    return [word for word in text.split(",") if word and word != "none"]
+
+
+def add_options(parser, everything):
+    """What benchmarks beside other libraries are asked; `everything` that they measure, with commas."""
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
+    parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
+                        help=f"of {', '.join(PEERS)}; or none")
+    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", type=names, default=names(everything), metavar="PROGRAM,...",
+                        help=f"of {everything}")
+    parser.add_argument("--unit", type=float, default=18, metavar="US",
+                        help="a unit of computation in the progress benchmark (18, as the paper)")
+    parser.add_argument("--markdown", type=pathlib.Path, help="write the tables")
 
 
 def libraries(build, names, work=None, unbound=True):

@@ -17,7 +17,7 @@ import sys
 
 from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, full_overlap,
                      measure_sessions, measure_startup, processor, table, versions)
-from peers import PEERS, libraries, that_spawns
+from peers import PEERS, add_options, libraries, names, that_spawns
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 SPAWNED = (1, 8, 32)
@@ -148,18 +148,8 @@ def report(results, all_libraries, arguments):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup,sessions,dynamic"
-    names = lambda text: [word for word in text.split(",") if word and word != "none"]
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
-    parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
-                        help=f"of {', '.join(PEERS)}; or none")
-    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", type=names, default=names(everything), metavar="PROGRAM,...",
-                        help=f"of {everything}")
-    parser.add_argument("--unit", type=float, default=18, metavar="US",
-                        help="a unit of computation in the progress benchmark (18, as the paper)")
+    add_options(parser, everything)
     parser.add_argument("--json", type=pathlib.Path, help="write every single value")
-    parser.add_argument("--markdown", type=pathlib.Path, help="write the tables")
     arguments = parser.parse_args()
     for given, known, what in ((arguments.peers, list(PEERS), "--peers"),
                                (arguments.only, names(everything), "--only")):

@@ -17,7 +17,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from harness import FIGURES, Library, Results, full_overlap, IDEAL_UNITS, processor, table, versions  # noqa: E402
-from peers import PEERS, libraries  # noqa: E402
+from peers import add_options, libraries  # noqa: E402
 
 CLUSTER = HERE.parents[1] / "tests" / "cluster" / "run.py"
 HOSTS = ("node0", "node1")
@@ -124,18 +124,9 @@ def report(results, all_libraries, arguments):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     everything = "pingpong,rate,progress,alltoall"
-    names = lambda text: [word for word in text.split(",") if word and word != "none"]
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
-    parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...")
-    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", type=names, default=names(everything), metavar="PROGRAM,...",
-                        help=f"of {everything}")
-    parser.add_argument("--unit", type=float, default=18, metavar="US",
-                        help="a unit of computation in the progress benchmark (18, as the paper)")
+    add_options(parser, everything)
     parser.add_argument("--cluster", type=pathlib.Path, help="where the cluster's packages are kept")
     parser.add_argument("--timeout", type=int, default=1200, metavar="SECONDS")
-    parser.add_argument("--markdown", type=pathlib.Path, help="write the tables")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
