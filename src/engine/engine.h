@@ -427,7 +427,6 @@ class Engine final : public Sink {
 
   // exchange.cc
   [[nodiscard]] bool is_shared(const SendRequest& send) const noexcept;
-  void issue_to_read(SendRequest& send) noexcept;
   void await_idle(ReceiveRequest& receive, const Message& message) noexcept;
   void offer_announced(SendRequest& send, const Announcement& target) noexcept;
   void write_when_idle(SendRequest& send, const Announcement& target) noexcept;
@@ -613,7 +612,7 @@ class Engine final : public Sink {
     SendRequest* send;
     Announcement target;
   };
-  std::vector<Unwritten> unwritten_; // nonblocking sends to announced receives, oldest first
+  std::vector<Unwritten> unwritten_; // sends whose receive is known, oldest first
   ContextSet dropped_;               // of communicators that were freed
   mem::Buffers buffers_;
   PartitionedTable partitioned_{*this};

@@ -22,11 +22,6 @@ bool Engine::is_shared(const SendRequest& send) const noexcept {
          settings_.protocols == base::Protocols::customized;
 }
 
-// 0: there are too many, the receiver reads.
-void Engine::issue_to_read(SendRequest& send) noexcept {
-  if (is_shared(send)) send.permit = send.peer->transport->issue(*send.peer->link);
-}
-
 // A receive that has answered such an offer reads when nothing else is to be done.
 void Engine::await_idle(ReceiveRequest& receive, const Message& message) noexcept {
   if (!base::try_push(unread_, &receive)) return; // then the sender writes
@@ -64,7 +59,7 @@ void Engine::offer_announced(SendRequest& send, const Announcement& target) noex
   Peer& peer = *send.peer;
   send.is_registered = peer.transport->why_not_direct(*peer.link) == nullptr &&
                        try_register(peer, flat(send), send.bytes, send.registered);
-  if (send.is_registered) issue_to_read(send);
+  if (send.is_registered) send.permit = peer.transport->issue(*peer.link);
   if (send.permit == 0) return write_to(send, target);
   const wire::SenderReady ready = ready_of(send, wire::Offer::either);
   post_control(peer, &ready, sizeof ready);

@@ -15,7 +15,8 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     try_register(*send.peer, flat(send), send.bytes, send.registered);
-  if (read) issue_to_read(send);
+  if (read && is_shared(send)) // 0: there are too many, the receiver reads
+    send.permit = send.peer->transport->issue(*send.peer->link);
   send.is_registered = read;
   send.stage = SendStage::announced;
   ++counters_.sender_early;

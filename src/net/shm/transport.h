@@ -245,7 +245,7 @@ class Transport : public engine::Transport {
   Copied cross_copied(Peer& peer, int error, std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
   [[nodiscard]] bool is_looking(const Peer& peer) const;
-  [[nodiscard]] bool will_stream(const Stream& stream) const;
+  [[nodiscard]] bool will_stream(Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;
   [[nodiscard]] std::byte* mapped_address(Peer& peer, RemoteMemory memory, std::size_t bytes);
   bool reach_memory(Peer& peer, RemoteMemory memory, std::size_t bytes,

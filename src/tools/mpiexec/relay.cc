@@ -58,24 +58,13 @@ void Relay::ask(Machine machine, const PacketWriter& request, OnAnswer on_answer
   send(last_asked_, machine, as_text(request), 0);
 }
 
-bool Relay::on_confirmed(Id client) {
+bool Relay::end(Id client, FrameKind how) {
   const auto found = passed_on_.find(client);
   if (found == passed_on_.end()) return false;
   PacketWriter body;
   body.value(found->second);
   body.value(std::uint64_t{client});
-  head_.send(FrameKind::confirmed, body);
-  passed_on_.erase(found);
-  return true;
-}
-
-bool Relay::on_gone(Id client) {
-  const auto found = passed_on_.find(client);
-  if (found == passed_on_.end()) return false;
-  PacketWriter body;
-  body.value(found->second);
-  body.value(std::uint64_t{client});
-  head_.send(FrameKind::called_off, body);
+  head_.send(how, body);
   passed_on_.erase(found);
   return true;
 }

@@ -40,8 +40,8 @@ class Relay {
                std::uint32_t number = 0);
   void ask(Machine machine, const boot::PacketWriter& request, OnAnswer on_answer);
   // A client has confirmed an answer, or has gone. False if nothing of its was passed on.
-  bool on_confirmed(Id client);
-  bool on_gone(Id client);
+  bool on_confirmed(Id client) { return end(client, FrameKind::confirmed); }
+  bool on_gone(Id client) { return end(client, FrameKind::called_off); }
   void answer(const ControlServer::Origin& origin, const boot::PacketWriter& packet,
               ControlServer::Then then);
   void tell_ended(const boot::Secret& job);
@@ -53,6 +53,7 @@ class Relay {
 
  private:
   void send(Id id, Machine machine, std::string_view request, std::uint32_t number);
+  bool end(Id client, FrameKind how);
   void on_answer(std::uint64_t id, bool awaits, const std::string& packet);
 
   ControlServer& server_;

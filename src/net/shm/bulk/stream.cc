@@ -100,8 +100,7 @@ bool Transport::is_looking(const Peer& peer) const {
 }
 
 // The same for a long transfer.
-bool Transport::will_stream(const Stream& stream) const {
-  Peer& peer = *stream.peer;
+bool Transport::will_stream(Peer& peer) const {
   if (!has_choice(peer)) return should_stream(peer);
   // A peer that seems to wait, but took nothing out of the last streams.
   if (!is_worth(peer.vain_streams)) return false;
@@ -244,7 +243,7 @@ bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
   if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
-  if (!will_stream(stream)) cross_copy_while_busy(stream);
+  if (!will_stream(peer)) cross_copy_while_busy(stream);
   return advance(stream);
 }
 
