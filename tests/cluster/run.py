@@ -11,6 +11,7 @@ folder in memory. Nothing of it can be reached from outside, and all of it ends 
 however that ends. The exit status is the command's; 77 with the reason printed where this machine
 cannot make the cluster; 124 if it was not ready in time or the time limit was reached."""
 import argparse
+import ctypes
 import os
 import pathlib
 import shutil
@@ -21,6 +22,7 @@ import sys
 import packages
 
 SKIPPED, FAILED = 77, 124
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 HERE = pathlib.Path(__file__).resolve().parent
 NAMESPACES = ["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
 
@@ -56,7 +58,17 @@ def check_this_machine():
         raise packages.Unavailable("the kernel has no overlay file system")
 
 
+def wait_for_all():
+    """What is killed ends a little later: a namespace's first process is reaped when all others are gone."""
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
 def run(arguments, root):
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the namespace outlives unshare
     world = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, sys.executable, "-B",
                               HERE / "world.py", str(arguments.nodes), root, *arguments.command])
     try:
@@ -66,6 +78,7 @@ def run(arguments, root):
         return FAILED
     finally:
         world.kill()  # and with it all others
+        wait_for_all()
 
 
 def main():

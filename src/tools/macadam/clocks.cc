@@ -13,19 +13,34 @@ namespace macadam::tools {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t stretches = 16; // of the time, of which each has bounds of its own
+constexpr std::size_t points = 16;    // of the time, of which each has bounds of its own
+constexpr double most_drift = 500e-6; // what NTP corrects (RFC 5905), and more than crystals do
+constexpr double resolution = 1e-9;
 
 struct Bounds {
   double least = -infinite, most = infinite;
-  [[nodiscard]] bool closed() const { return least > -infinite && most < infinite; }
+  [[nodiscard]] double middle() const { return (least + most) / 2; }
+  [[nodiscard]] double half() const { return std::abs(most - least) / 2; }
 };
 
 // How much clock `b` is ahead of clock `a`, by the clock of `b`, from their messages: pairs of the
 // reading of `b` and a bound, that of messages from `a` an upper one.
 struct Pair {
   std::vector<std::pair<double, double>> upper, lower;
+  double within = 0; // of the clock of `a`, or of the worst of several
 };
 
+// By every message, as clocks drift by `drift` at most.
+Bounds bounds_at(const Pair& pair, double time, double drift) {
+  Bounds bounds;
+  for (const auto& [read, bound] : pair.upper)
+    bounds.most = std::min(bounds.most, bound + drift * std::abs(time - read));
+  for (const auto& [read, bound] : pair.lower)
+    bounds.least = std::max(bounds.least, bound - drift * std::abs(time - read));
+  return bounds;
+}
+
+// The line through the middles, by least squares, in which narrow bounds weigh more.
 ClockLine line_of(const Pair& pair, double guess) {
   double first = infinite, last = -infinite;
   for (const auto* side : {&pair.upper, &pair.lower})
@@ -33,39 +48,34 @@ ClockLine line_of(const Pair& pair, double guess) {
       first = std::min(first, read);
       last = std::max(last, read);
     }
-  std::array<Bounds, stretches> bounds;
-  Bounds all;
-  const auto stretch = [&](double read) -> Bounds& {
-    const double part = last > first ? (read - first) / (last - first) : 0;
-    return bounds[std::min(stretches - 1, static_cast<std::size_t>(part * stretches))];
+  if (pair.upper.empty() || pair.lower.empty()) {
+    const Bounds all = bounds_at(pair, first, 0);
+    return {.ahead = std::clamp(guess, all.least, std::max(all.least, all.most))};
+  }
+  std::array<Bounds, points> bounds;
+  const auto at = [&](std::size_t i) {
+    return (last - first) * static_cast<double>(i) / (points - 1);
   };
-  for (const auto& [read, bound] : pair.upper) {
-    stretch(read).most = std::min(stretch(read).most, bound);
-    all.most = std::min(all.most, bound);
+  for (std::size_t i = 0; i < points; ++i)
+    bounds[i] = bounds_at(pair, first + at(i), most_drift);
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (std::size_t i = 0; i < points; ++i) {
+    const double weight = 1 / std::pow(std::max(bounds[i].half(), resolution), 2);
+    n += weight;
+    x += weight * at(i);
+    y += weight * bounds[i].middle();
+    xx += weight * at(i) * at(i);
+    xy += weight * at(i) * bounds[i].middle();
   }
-  for (const auto& [read, bound] : pair.lower) {
-    stretch(read).least = std::max(stretch(read).least, bound);
-    all.least = std::max(all.least, bound);
-  }
-  if (!all.closed()) return {.ahead = std::clamp(guess, all.least, std::max(all.least, all.most))};
-  // The line through the middles, by least squares.
-  double n = 0, x = 0, y = 0, xx = 0, xy = 0, within = infinite;
-  for (std::size_t i = 0; i < stretches; ++i) {
-    if (!bounds[i].closed()) continue;
-    const double at = (last - first) * (static_cast<double>(i) + 0.5) / stretches;
-    const double middle = (bounds[i].least + bounds[i].most) / 2;
-    within = std::min(within, std::abs(bounds[i].most - bounds[i].least) / 2);
-    n += 1;
-    x += at;
-    y += middle;
-    xx += at * at;
-    xy += at * middle;
-  }
-  if (n == 0) // nowhere both ways: over the whole run
-    return {.ahead = (all.least + all.most) / 2, .within = std::abs(all.most - all.least) / 2};
   const double spread = n * xx - x * x;
-  const double drift = n < 3 || spread <= 0 ? 0 : (n * xy - x * y) / spread;
-  return {.ahead = (y - drift * x) / n, .drift = drift, .since = first, .within = within};
+  const double drift =
+      spread <= 0 ? 0 : std::clamp((n * xy - x * y) / spread, -most_drift, most_drift);
+  ClockLine line{.ahead = (y - drift * x) / n, .drift = drift, .since = first, .within = 0};
+  for (std::size_t i = 0; i < points; ++i)
+    line.within = std::max(line.within, std::abs(line.ahead + drift * at(i) - bounds[i].middle()) +
+                                            bounds[i].half());
+  line.within += pair.within;
+  return line;
 }
 
 } // namespace
@@ -80,12 +90,15 @@ std::vector<ClockLine> align_clocks(const std::vector<Crossing>& crossings,
     std::map<std::size_t, Pair> pairs; // by the clock that is not known
     for (const Crossing& crossing : crossings) {
       if (lines[crossing.from].has_value() == lines[crossing.to].has_value()) continue;
-      if (lines[crossing.from]) {
+      const bool forth = lines[crossing.from].has_value();
+      Pair& pair = pairs[forth ? crossing.to : crossing.from];
+      pair.within = std::max(pair.within, lines[forth ? crossing.from : crossing.to]->within);
+      if (forth) {
         const double sent = lines[crossing.from]->time(crossing.sent);
-        pairs[crossing.to].upper.emplace_back(crossing.seen, crossing.seen - sent);
+        pair.upper.emplace_back(crossing.seen, crossing.seen - sent);
       } else {
         const double seen = lines[crossing.to]->time(crossing.seen);
-        pairs[crossing.from].lower.emplace_back(crossing.sent, crossing.sent - seen);
+        pair.lower.emplace_back(crossing.sent, crossing.sent - seen);
       }
     }
     if (pairs.empty()) break;

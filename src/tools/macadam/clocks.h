@@ -19,7 +19,7 @@ struct ClockLine {
   double ahead = 0;
   double drift = 0;
   double since = 0;
-  // Half of the distance between what the messages there and those back allow, at the best; below
+  // How far the line can be from the truth, by what the messages there and those back allow; below
   // 0: messages went one way at most, and the time of day decides.
   double within = -1;
   [[nodiscard]] double time(double read) const { return read - (ahead + drift * (read - since)); }
@@ -27,8 +27,9 @@ struct ClockLine {
 
 // Lines for all clocks. No message can be seen before it is sent: those in one direction say how
 // much the one clock is ahead at least, those in the other how much at most, and in the middle
-// between the closest of both it is, as if the way there took as long as the way back. By stretches
-// of the time, as clocks drift. `guesses`: how much each is ahead of the first by the time of day.
+// between the closest of both it is, as if the way there took as long as the way back. Clocks
+// drift, so a message says less the longer ago it was. `guesses`: how much each is ahead of the
+// first by the time of day.
 std::vector<ClockLine> align_clocks(const std::vector<Crossing>& crossings,
                                     const std::vector<double>& guesses);
 

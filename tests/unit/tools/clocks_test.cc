@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -44,6 +45,21 @@ TEST(Clocks, AreAlignedByMessages) {
           << clock << " at " << time;
   EXPECT_GE(lines[1].within, 0);
   EXPECT_LT(lines[1].within, longest);
+}
+
+TEST(Clocks, SlowMessagesSayLittle) {
+  // For all but a tenth of the time the way to the other takes much longer than the way back.
+  Machines machines{.ahead = {0, 5}, .drift = {0, 20e-6}, .crossings = {}};
+  machines.exchange(0, 1, 2000);
+  for (Crossing& crossing : machines.crossings)
+    if (crossing.from == 0 && (crossing.sent < 4 || crossing.sent > 5)) crossing.seen += 30e-3;
+  const ClockLine line = align_clocks(machines.crossings, {0, 0})[1];
+  double worst = 0;
+  for (const double time : {0., 2.5, 4.5, 7.5, 9.9})
+    worst = std::max(worst, std::abs(line.time(machines.show(1, time)) - time));
+  EXPECT_NEAR(line.time(machines.show(1, 4.5)), 4.5, longest);
+  EXPECT_LT(worst, line.within);
+  EXPECT_LT(line.within, 10e-3);
 }
 
 TEST(Clocks, OneMessageEachWayIsEnough) {
