@@ -8,7 +8,8 @@ import tempfile
 import unittest
 
 from common import HOST, MPIEXEC
-from universe import MPI_ERR_OTHER, MPI_ERR_SPAWN, OTHER_USER, UNIVERSE, UniverseTest, sockets_of, spawn
+from universe import (MPI_ERR_OTHER, MPI_ERR_SPAWN, OTHER_USER, UNIVERSE, UniverseTest, control_group,
+                      sockets_of, spawn)
 
 
 class Spawning(UniverseTest):
@@ -125,6 +126,24 @@ class Spawning(UniverseTest):
             self.skipTest("another user cannot run the programs of this folder")
         if "Permission denied" in result.stderr:
             self.skipTest("another user cannot run the programs of this folder")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assert_failed_line(result, MPI_ERR_SPAWN, "40 processes")
+        self.assertNotIn("\nstarted", result.stdout)
+        codes = ",".join(["0"] * 2 + [str(MPI_ERR_SPAWN)] * 38)
+        self.assertIn(f"spawned 2, codes {codes}", result.stdout)
+
+    def in_group(self, *actions, controller, limit, value):
+        folder = control_group(controller, limit, value)
+        if folder is None:
+            self.skipTest(f"no control group with {limit} can be made here")
+        self.addCleanup(folder.rmdir)
+        return self.universe(1, *actions,
+                             preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
+
+    def test_a_control_group_that_is_full(self):
+        """As with a limit on the processes of a user: mpiexec, the rank and two more have room."""
+        result = self.in_group("fails=" + spawn(40, "print=started"), spawn("1|2|40", "who"), "wait=300",
+                               controller="pids", limit="pids.max", value=4)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assert_failed_line(result, MPI_ERR_SPAWN, "40 processes")
         self.assertNotIn("\nstarted", result.stdout)
