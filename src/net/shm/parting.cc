@@ -72,8 +72,11 @@ std::optional<Mapping> Transport::take_kept_front(Rank process) {
     return each.secret == secret && each.rank == rank;
   });
   if (found == kept_fronts_.end()) return std::nullopt;
-  Mapping front = std::move(found->mapping);
+  std::optional<Mapping> front(std::move(found->mapping));
   kept_fronts_.erase(found);
+  const SegmentHeader& header = front->header();
+  if (header.magic != SegmentHeader::magic_value || header.front_bytes != front->extent().bytes)
+    return std::nullopt; // another life's by now
   return front;
 }
 
