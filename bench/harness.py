@@ -56,6 +56,7 @@ FIGURES = {
                            ("beside", "while another is open"))},
     "spawn_ms": ("MPI_Comm_spawn, by processes", "ms", True),
     "meet_us": ("MPI_Comm_accept of a job that connects, and MPI_Comm_disconnect", "us", True),
+    "first_meet_us": ("The same of jobs that have not met before", "us", True),
     "rss_mb": ("Resident memory per rank, by ranks", "MB", True),
     "pinned_mb": ("Pinned memory per rank, by ranks", "MB", True),
     "rss_talked_mb": ("Resident memory per rank when all have talked to all, by ranks", "MB", True),

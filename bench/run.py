@@ -80,6 +80,7 @@ def measure_round(results, all_libraries, sender, arguments):
             for processes in SPAWNED:
                 results.measure(library, 1, "dynamic", "spawn", str(processes))
             results.measure(library, 1, "dynamic", "connect")
+            results.measure(library, 1, "dynamic", "first")
     if "startup" in arguments.only:
         measure_startup(results, all_libraries, 2, 3)
         for ranks in (2, 8, 32):

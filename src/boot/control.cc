@@ -52,6 +52,10 @@ JobTicket make_ticket(const Secret& job, std::string_view socket, std::string_vi
   content.job = job;
   put(socket, content.socket);
   put(host, content.host);
+  return show_ticket(content);
+}
+
+JobTicket show_ticket(const Ticket& content) {
   JobTicket ticket{};
   static_assert(sizeof content <= sizeof ticket);
   std::memcpy(ticket.data(), &content, sizeof content);

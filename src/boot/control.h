@@ -82,6 +82,7 @@ struct Ticket {
   std::array<char, longest_socket_name + 1> socket = {}; // null-terminated
   std::array<char, longest_host_name + 1> host = {};     // the same
 };
+JobTicket show_ticket(const Ticket& ticket);
 JobTicket make_ticket(const Secret& job, std::string_view socket, std::string_view host);
 // Throws MPI_ERR_OTHER for what is none, or that of another version.
 Ticket read_ticket(const JobTicket& ticket);

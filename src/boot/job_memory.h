@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/control.h"
+#include "boot/door.h"
 #include "boot/launched_job.h"
 #include "boot/universe.h"
 
@@ -47,7 +48,7 @@ enum class RankState : std::uint32_t {
 };
 
 // Of all that is in it: mpiexec and library must agree.
-inline constexpr std::uint32_t job_memory_version = 10;
+inline constexpr std::uint32_t job_memory_version = 11;
 
 struct JobHeader {
   std::uint64_t magic;
@@ -126,11 +127,12 @@ static_assert(sizeof(RankRow) == 256);
 
 enum class ReportKind : std::uint32_t { none, hang, final };
 
-// Where a rank leaves a report for mpiexec (report.h describes the text).
+// Where a rank leaves a report for mpiexec (report.h describes the text), and where others knock.
 struct ReportArea {
   std::uint32_t kind; // ReportKind
   std::uint32_t bytes;
-  std::array<char, (256 << 10) - 8> text;
+  Door door;
+  std::array<char, (256 << 10) - 8 - sizeof(Door)> text;
 };
 static_assert(sizeof(ReportArea) == 256 << 10);
 
@@ -246,6 +248,8 @@ class JobMemory {
   [[nodiscard]] ReportArea& report(int rank) const {
     return reinterpret_cast<ReportArea*>(base_ + layout_.reports)[local_index(rank)];
   }
+  // The same.
+  [[nodiscard]] Door& door(int rank) const { return report(rank).door; }
   // What a rank has published for this generation, and how it stands then (Job).
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank,
                                                                 std::uint32_t generation) const;

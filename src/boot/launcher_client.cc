@@ -27,10 +27,11 @@ std::unique_ptr<LauncherClient> connect_with_launcher() {
 }
 
 JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
-                             int rank, std::uint32_t universe) {
+                             int rank, std::uint32_t universe,
+                             const std::vector<NamedRanks>& sets) {
   const std::uint32_t own = machines.at(static_cast<std::size_t>(rank));
   nodes[own].host = host_name();
-  JobMemory memory = JobMemory::create(nodes, own, cores_of_all(nodes[own].ranks), {}, machines);
+  JobMemory memory = JobMemory::create(nodes, own, cores_of_all(nodes[own].ranks), sets, machines);
   memory.header().launcher = 0; // no mpiexec
   memory.header().universe =
       static_cast<std::int32_t>(std::max(static_cast<std::uint32_t>(machines.size()), universe));

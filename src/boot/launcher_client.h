@@ -52,9 +52,10 @@ std::unique_ptr<LauncherClient> connect_with_launcher();
 
 // The memory of the machine that `rank` is on, made by the first rank there. Ranks are on
 // `machines`, indices of `nodes`. `universe`: how many ranks the launcher has room for, 0 if it
-// does not say.
+// does not say. `sets`: the process sets that it has named.
 JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
-                             int rank, std::uint32_t universe);
+                             int rank, std::uint32_t universe,
+                             const std::vector<NamedRanks>& sets = {});
 
 // A rank of this machine has ended before its time. False if that was noted before.
 bool note_end(const JobMemory& memory, int rank);

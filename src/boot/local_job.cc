@@ -311,6 +311,7 @@ void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
 
 void LocalJob::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
+  if (universe_) universe_->rest();
   if (client_) client_->leave();
 }
 

@@ -107,19 +107,32 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
 }
 
 std::string LocalUniverse::open_port() {
-  return Call(launcher(), begin(Request::open_port)).wait().text();
+  std::string name = Call(launcher(), begin(Request::open_port)).wait().text();
+  own_ports_.insert(read_port(name).key);
+  return name;
 }
 
 void LocalUniverse::close_port(std::string_view port) {
-  static_cast<void>(read_port(port));
+  own_ports_.erase(read_port(port).key);
   PacketWriter request = begin(Request::close_port);
   request.text(port);
   Call(launcher(), std::move(request)).wait();
 }
 
 PendingResult<Met> LocalUniverse::accept(std::string_view port, std::optional<double> longest) {
+  return attempt<Met>([&]() -> PendingResult<Met> {
+    const PortKey key = read_port(port).key;
+    if (known_.empty() || door_use_.accepts || !own_ports_.contains(key))
+      return ask_to_accept(port, longest);
+    return std::make_unique<AtPort<AcceptingSide>>(
+        [this, port = std::string(port), longest] { return ask_to_accept(port, longest); },
+        memory_.door(job_.rank()), PortMark::of(key), known_, door_use_);
+  });
+}
+
+PendingResult<Met> LocalUniverse::ask_to_accept(std::string_view port,
+                                                std::optional<double> longest) {
   return attempt<Met>([&] {
-    static_cast<void>(read_port(port));
     PacketWriter request = begin(Request::accept);
     request.text(port);
     return std::make_unique<Called<Met>>(
@@ -128,25 +141,40 @@ PendingResult<Met> LocalUniverse::accept(std::string_view port, std::optional<do
   });
 }
 
-PendingResult<Met> LocalUniverse::connect(std::string_view port, std::optional<double> longest) {
+PendingResult<Met> LocalUniverse::connect(std::string_view name, std::optional<double> longest) {
+  return attempt<Met>([&]() -> PendingResult<Met> {
+    const Port port = read_port(name);
+    const auto owner = known_.owner_of(port.key);
+    Door* const door = owner && !door_use_.knocks ? owner->job->job->door(owner->rank) : nullptr;
+    if (door == nullptr) return ask_to_connect(port, longest);
+    return std::make_unique<AtPort<KnockingSide>>(
+        [this, port, longest] { return ask_to_connect(port, longest); }, memory_.door(job_.rank()),
+        *door, port.key, ProcessName{job_.number(), static_cast<std::uint32_t>(job_.rank())},
+        *owner->job, owner->rank, door_use_);
+  });
+}
+
+PendingResult<Met> LocalUniverse::ask_to_connect(const Port& port, std::optional<double> longest) {
   return attempt<Met>([&] {
-    const Port parsed = read_port(port);
     const JobTicket own = own_ticket();
     PacketWriter request = begin(Request::connect);
-    request.value(parsed.key);
+    request.value(port.key);
     request.value(own);
     Letter letter = letter_to(
-        parsed.host,
-        {parsed.socket, MPI_ERR_PORT,
-         parsed.host == job_.host()
+        port.host,
+        {port.socket, MPI_ERR_PORT,
+         port.host == job_.host()
              ? "the job that opened this port has ended"
              : fmt::format("the job that opened this port is on host {}, this one on host {}: jobs "
                            "of different machines can be connected if one mpiexec has started both",
-                           parsed.host, job_.host())},
+                           port.host, job_.host())},
         std::move(request));
-    return std::make_unique<Called<Met>>(
-        std::move(letter.whom), std::move(letter.request), longest,
-        [this](Call& call, PacketReader answer) { return take_met(call, answer); });
+    return std::make_unique<Called<Met>>(std::move(letter.whom), std::move(letter.request), longest,
+                                         [this, key = port.key](Call& call, PacketReader answer) {
+                                           Met met = take_met(call, answer);
+                                           known_.remember(read_ticket(met.job).job, key, met.rank);
+                                           return met;
+                                         });
   });
 }
 
@@ -209,8 +237,8 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
   return attempt<const Job*>([&]() -> PendingResult<const Job*> {
     const Ticket content = read_ticket(ticket);
     if (content.job == job_.secret()) return std::make_unique<Known<const Job*>>(&job_);
-    if (const auto known = met_.find(content.job); known != met_.end())
-      return std::make_unique<Known<const Job*>>(known->second.get());
+    if (const auto* const known = known_.find(content.job))
+      return std::make_unique<Known<const Job*>>(known->job.get());
     PacketWriter request;
     request.value(RequestHead{.request = Request::meet, .job = content.job});
     request.text(content.host.data());
@@ -221,16 +249,15 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
     if (!job_.other_host().empty() && content.host.data() != job_.host()) whom = launcher();
     return std::make_unique<Called<const Job*>>(
         std::move(whom), std::move(request), std::nullopt,
-        [this, secret = content.job](Call& call, PacketReader) { return know(secret, call); });
+        [this, content](Call& call, PacketReader) { return know(content, call); });
   });
 }
 
 // The job whose memory has come with an answer.
-const Job* LocalUniverse::know(const Secret& secret, Call& call) {
-  const auto known = met_.find(secret);
-  if (known != met_.end()) return known->second.get();
-  auto job = std::make_unique<MetJob>(receive_memory(call.take_descriptor()));
-  return met_.emplace(secret, std::move(job)).first->second.get();
+const Job* LocalUniverse::know(const Ticket& ticket, Call& call) {
+  if (const auto* const known = known_.find(ticket.job)) return known->job.get();
+  auto job = std::make_shared<MetJob>(receive_memory(call.take_descriptor()));
+  return known_.add(ticket, std::move(job)).job.get();
 }
 
 Met LocalUniverse::take_met(Call& call, PacketReader& answer) {
@@ -244,16 +271,16 @@ Met LocalUniverse::take_met(Call& call, PacketReader& answer) {
 
 // If the memory has come along; or else meet() asks for it, and says what is wrong.
 void LocalUniverse::know_early(const JobTicket& ticket, Call& call) {
-  const Secret secret = read_ticket(ticket).job;
-  if (!call.has_descriptor() || secret == job_.secret()) return;
+  const Ticket content = read_ticket(ticket);
+  if (!call.has_descriptor() || content.job == job_.secret()) return;
   try {
-    know(secret, call);
+    know(content, call);
   } catch (const base::Error&) { // no descriptor or memory for it
   }
 }
 
 void LocalUniverse::forget(const Job& job) {
-  std::erase_if(met_, [&](const auto& each) { return each.second.get() == &job; });
+  known_.part(job);
 }
 
 } // namespace macadam::boot

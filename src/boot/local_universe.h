@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/acquaintances.h"
+#include "boot/at_port.h"
 #include "boot/call.h"
 #include "boot/local_job.h"
-#include "boot/met_job.h"
 #include "boot/universe.h"
 
-#include <map>
-#include <memory>
+#include <set>
 
 namespace macadam::boot {
 
@@ -32,6 +32,8 @@ class LocalUniverse final : public Universe {
   [[nodiscard]] JobTicket own_ticket() override;
   PendingResult<const Job*> meet(const JobTicket& ticket) override;
   void forget(const Job& job) override;
+  // This process has left MPI: nothing of jobs is kept that it has parted from.
+  void rest() { known_.drop_parted(); }
 
  private:
   // This job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER. `gone` is the error
@@ -48,13 +50,17 @@ class LocalUniverse final : public Universe {
   Letter letter_to(std::string_view host, Call::Whom there, PacketWriter request);
   Letter relayed(Where where, std::string_view host, const PacketWriter& request, int gone);
   Met take_met(Call& call, PacketReader& answer);
-  const Job* know(const Secret& secret, Call& call);
+  PendingResult<Met> ask_to_accept(std::string_view port, std::optional<double> longest);
+  PendingResult<Met> ask_to_connect(const Port& port, std::optional<double> longest);
+  const Job* know(const Ticket& ticket, Call& call);
   void know_early(const JobTicket& ticket, Call& call);
   PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 
   LocalJob& job_;
   JobMemory& memory_;
-  std::map<Secret, std::unique_ptr<MetJob>> met_; // by the job's
+  Acquaintances known_;
+  std::set<PortKey> own_ports_; // that this process has opened
+  DoorUse door_use_;
 };
 
 } // namespace macadam::boot

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace macadam::boot {
 
@@ -26,9 +27,28 @@ SharedMemory MetJob::memory_of(int rank) const {
   return {memory_.fd(), memory_.segment_offset(rank), segment_capacity};
 }
 
+// A wait asks in a loop, so the system is asked each millisecond only.
 Life MetJob::life(int rank) const {
   const Life life = memory_.life(rank, generation());
-  return life == Life::running && !memory_.is_held() ? Life::failed : life;
+  if (life != Life::running) return life;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  constexpr std::int64_t interval = 1'000'000;
+  if (now - looked_.load(std::memory_order_relaxed) < interval) return life;
+  if (!memory_.is_held()) return Life::failed;
+  looked_.store(now, std::memory_order_relaxed);
+  return life;
+}
+
+Door* MetJob::door(std::uint32_t rank) const {
+  const auto its = static_cast<int>(rank);
+  const bool here = rank < memory_.header().size && memory_.is_local(its);
+  return here && life(its) == Life::running ? &memory_.door(its) : nullptr;
+}
+
+bool MetJob::has_ended() const {
+  for (int rank = 0; rank < size(); ++rank)
+    if (life(rank) == Life::running) return false;
+  return true;
 }
 
 } // namespace macadam::boot

@@ -3,6 +3,8 @@
 
 #include "boot/job_memory.h"
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -51,9 +53,14 @@ class MetJob final : public Job {
   [[nodiscard]] unsigned failures() const override {
     return memory_.header().failed.load(std::memory_order_acquire);
   }
+  // Where a rank is met that runs, on this machine; null if it does not.
+  [[nodiscard]] Door* door(std::uint32_t rank) const;
+  // No rank runs any more.
+  [[nodiscard]] bool has_ended() const;
 
  private:
   JobMemory memory_;
+  mutable std::atomic<std::int64_t> looked_{0}; // when life() asked the system last, in ns
 };
 
 } // namespace macadam::boot

@@ -97,6 +97,16 @@ class Meeting(MachinesTest):
         result = self.universe("0/write=1", "0/" + spawn(1, "parent", "address", host="one"), "wait=200")
         self.assert_ran(result, ["spawned 1, codes 0", "met rank 0 of 2", "address 7 of host one, not local"])
 
+    def test_a_port_of_another_mpiexec(self):
+        """From a machine where its job has nobody: refused at once, with the reason."""
+        other = self.start("-host", "one", UNIVERSE, "open", "wait=30000")
+        port = self.wait_for_lines(other, 1)[0].split()[1]
+        line = self.failed_line(self.universe(f"1/fails=connect={port}"), MPI_ERR_PORT)
+        self.assertIn("another mpiexec", line)
+        self.assertIn("host one", line)
+        other.send_signal(signal.SIGTERM)
+        other.communicate(timeout=20)
+
     def test_jobs_of_different_machines(self):
         """By a name; each then knows the other's address, and that it is over."""
         accepts = spawn(1, "open", f"publish={self.mark}", "accept=port", "write=1", "wait=300", host="one")

@@ -61,6 +61,15 @@ class Jobs(PmixTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(len(result.stdout.splitlines()), 3)
 
+    def test_process_sets(self):
+        """Those of the launcher are those of sessions."""
+        result = self.mpiexec(*OPTIONS, "--pset", "first", "-n", 1, PROGRAM, "sets", ":", "--pset", "rest",
+                              "-n", 2, PROGRAM, "sets", launcher=PRTERUN)
+        self.assert_ran(result, [
+            line for rank in range(3) for line in (
+                f"process {rank}: first has 1 (1), place {0 if rank == 0 else -1}, sum 0",
+                f"process {rank}: rest has 2 (2), place {rank - 1}, sum {3 if rank > 0 else 0}")])
+
     def test_programs_one_after_the_other(self):
         """Each is a job of its own, which the server takes for the next life of the same ranks."""
         result = self.prterun(1, "sh", "-c", f"{RANK} join who barrier finalize && {RANK} join who barrier "

@@ -5,6 +5,7 @@
 #include "boot/control.h"
 #include "boot/memory_server.h"
 #include "boot/pmix/library.h"
+#include "boot/pmix/sets.h"
 
 #include <fmt/format.h>
 
@@ -240,9 +241,9 @@ JobMemory Client::create_memory() {
     ++nodes[node->second].ranks;
     machines.push_back(node->second);
   }
-  JobMemory memory =
-      create_for_machine(std::move(nodes), machines, rank_,
-                         find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0));
+  JobMemory memory = create_for_machine(
+      std::move(nodes), machines, rank_,
+      find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0), sets_of(job, size));
   JobHeader& header = memory.header();
   if (rank_ == 0) { // before anybody waits for more of it
     put(PMIX_GLOBAL, secret_key, std::as_bytes(std::span(header.secret)));

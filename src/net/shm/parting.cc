@@ -51,6 +51,33 @@ void Transport::part_from(Peer& peer) {
     std::byte* const front = reinterpret_cast<std::byte*>(peer.header);
     seats_in(front, peer.header->seats)[peer.seat].leave();
   }
+  keep_front(peer);
+}
+
+// Jobs that have met tend to meet again: what is mapped of a few stays, and their pages with it.
+void Transport::keep_front(Peer& peer) {
+  constexpr std::size_t most_kept = 16;
+  if (peer.front == nullptr || processes_.life(peer.rank) != Life::running) return;
+  std::optional<Mapping> front = peer.mappings.take(peer.front_key);
+  if (!front) return;
+  if (kept_fronts_.size() == most_kept) kept_fronts_.erase(kept_fronts_.begin());
+  kept_fronts_.push_back(
+      {processes_.secret(peer.rank), processes_.name(peer.rank).rank, std::move(*front)});
+}
+
+std::optional<Mapping> Transport::take_kept_front(Rank process) {
+  const boot::Secret secret = processes_.secret(process);
+  const std::uint32_t rank = processes_.name(process).rank;
+  const auto found = std::ranges::find_if(kept_fronts_, [&](const KeptFront& each) {
+    return each.secret == secret && each.rank == rank;
+  });
+  if (found == kept_fronts_.end()) return std::nullopt;
+  std::optional<Mapping> front(std::move(found->mapping));
+  kept_fronts_.erase(found);
+  const SegmentHeader& header = front->header();
+  if (header.magic != SegmentHeader::magic_value || header.front_bytes != front->extent().bytes)
+    return std::nullopt; // another life's by now
+  return front;
 }
 
 // Those that their processes have left are for others, once all is read that was written from

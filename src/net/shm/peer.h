@@ -26,6 +26,7 @@ struct Peer final : engine::Link {
   // Sending; `header` is null until the peer's segment is mapped.
   SegmentHeader* header = nullptr;
   const SegmentHeader* front = nullptr; // of another job: looked at before
+  std::uint64_t front_key = 0;          // of its mapping
   RingState ring_state = RingState::queue;
   bool cross_copy = false;         // private memory can be copied by the kernel
   bool ended = false;              // its process: nothing goes there any more

@@ -182,4 +182,13 @@ const Mapping& Mappings::add(Mapping mapping) {
   return *sorted_.insert(after, std::move(mapping));
 }
 
+std::optional<Mapping> Mappings::take(std::uint64_t key) {
+  const auto at =
+      std::ranges::find(sorted_, key, [](const Mapping& each) { return each.extent().key(); });
+  if (at == sorted_.end()) return std::nullopt;
+  std::optional<Mapping> taken(std::move(*at));
+  sorted_.erase(at);
+  return taken;
+}
+
 } // namespace macadam::net::shm

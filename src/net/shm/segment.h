@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,8 @@ class Mappings {
   [[nodiscard]] const Mapping* find(std::uint64_t key) const;
   // Maps it. What it overlaps was removed by its owner before: that is unmapped.
   const Mapping& add(Mapping mapping);
+  // Gives it out of hand, if it is mapped.
+  std::optional<Mapping> take(std::uint64_t key);
 
  private:
   std::vector<Mapping> sorted_; // by key

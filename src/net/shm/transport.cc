@@ -156,10 +156,13 @@ bool Transport::is_there(Peer& peer) {
   const std::uint32_t own_job = processes_.own_name().job;
   if (processes_.name(peer.rank).job == own_job) return true;
   if (peer.front == nullptr) {
+    std::optional<Mapping> kept = take_kept_front(peer.rank);
     // The only rank of a job shares its segment when it meets another one.
-    const Mapping start(processes_.memory_of(peer.rank), {0, Extent::grain});
-    if (start.header().magic == 0) return false;
-    peer.front = &map_front(peer).header();
+    if (!kept && Mapping(processes_.memory_of(peer.rank), {0, Extent::grain}).header().magic == 0)
+      return false;
+    const Mapping& front = kept ? peer.mappings.add(std::move(*kept)) : map_front(peer);
+    peer.front = &front.header();
+    peer.front_key = front.extent().key();
   }
   return std::ranges::any_of(peer.front->jobs, [&](const std::atomic<std::uint32_t>& job) {
     return job.load(std::memory_order_acquire) == own_job + 1;
@@ -222,7 +225,9 @@ bool Transport::reach_awaited(Sink& sink) {
 Peer& Transport::reach(Peer& peer) {
   if (peer.header != nullptr) [[likely]]
     return peer;
-  const Mapping& front = peer.rank == rank_ ? segment_.front() : map_front(peer);
+  const Mapping& front = peer.rank == rank_      ? segment_.front()
+                         : peer.front != nullptr ? *peer.mappings.find(peer.front_key)
+                                                 : map_front(peer);
   SegmentHeader& header = front.header();
   if (peer.rank != rank_ && !is_sound(front.extent(), header))
     fail_damaged(peer.rank, "the header of its segment names a queue or chunks outside of it");

@@ -163,6 +163,12 @@ class Transport : public engine::Transport {
 
   // What is left of a peer that this process has parted from: it may still write here, until it
   // says in its seat that it does so no more.
+  // Of a process that this one has parted from, by its name.
+  struct KeptFront {
+    boot::Secret secret; // its job's, in its generation
+    std::uint32_t rank;
+    Mapping mapping;
+  };
   struct Parted {
     std::uint32_t seat = 0;
     std::byte* ring_memory = nullptr;
@@ -184,6 +190,8 @@ class Transport : public engine::Transport {
   [[nodiscard]] std::optional<Rank> process_in(const Seat& seat) const;
   [[gnu::cold, gnu::noinline]] Peer& meet_in_seat(const Line& line);
   const Mapping& map_front(Peer& peer);
+  void keep_front(Peer& peer);
+  std::optional<Mapping> take_kept_front(Rank process);
   bool post(Peer& peer, Kind kind, const MessageBody& body);
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
@@ -298,6 +306,7 @@ class Transport : public engine::Transport {
   PeerTable peers_;
   std::vector<Peer*> seated_; // by their seats here; null: not met yet
   Peer nobody_;               // ... this: parted from
+  std::vector<KeptFront> kept_fronts_;
   std::vector<Parted> parted_;
 
   // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.

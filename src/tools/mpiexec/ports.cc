@@ -36,6 +36,7 @@ void Ports::close(std::string_view name, const boot::Secret& job, std::uint32_t 
 Ports::Entry Ports::close(Entry entry) {
   const Port port = std::move(entry->second);
   const Entry next = ports_.erase(entry);
+  count(port, -static_cast<int>(port.connecting.size()));
   for (const auto* callers : {&port.accepting, &port.connecting})
     for (const Caller& caller : *callers)
       server_.refuse(caller.id,
@@ -60,6 +61,7 @@ void Ports::connect(Id id, const boot::PortKey& key, const boot::Met& who,
                     const boot::Secret& job) {
   Port& port = find(key)->second;
   port.connecting.push_back({id, who, job});
+  count(port, +1);
   bring_together(port);
 }
 
@@ -73,6 +75,7 @@ void Ports::bring_together(Port& port) {
     }
     const Caller connecting = port.connecting.front();
     port.connecting.pop_front();
+    count(port, -1);
     const std::uint32_t meeting = boot::random_meeting();
     if (!tell(connecting, accepting, meeting)) continue;
     port.accepting.pop_front();
@@ -87,13 +90,22 @@ bool Ports::tell(const Caller& caller, const Caller& other, std::uint32_t meetin
   packet.value(other.who.job);
   packet.value(other.who.rank);
   packet.value(meeting);
-  return server_.answer(caller.id, packet, memory_of_(other.job));
+  const boot::JobMemory* const memory = memory_of_(other.job);
+  return server_.answer(caller.id, packet, memory != nullptr ? memory->fd() : -1);
+}
+
+void Ports::count(const Port& port, int change) {
+  const boot::JobMemory* const memory = change != 0 ? memory_of_(port.job) : nullptr;
+  if (memory == nullptr || !memory->is_local(static_cast<int>(port.rank))) return;
+  memory->door(static_cast<int>(port.rank)).awaited.fetch_add(static_cast<std::uint32_t>(change));
 }
 
 void Ports::forget(Id id) {
-  for (auto& [key, port] : ports_)
-    for (auto* callers : {&port.accepting, &port.connecting})
-      std::erase_if(*callers, [&](const Caller& caller) { return caller.id == id; });
+  const auto is_its = [id](const Caller& caller) { return caller.id == id; };
+  for (auto& [key, port] : ports_) {
+    std::erase_if(port.accepting, is_its);
+    count(port, -static_cast<int>(std::erase_if(port.connecting, is_its)));
+  }
 }
 
 } // namespace macadam::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/control.h"
+#include "boot/job_memory.h"
 #include "tools/mpiexec/control_server.h"
 
 #include <deque>
@@ -18,8 +19,8 @@ class Ports {
  public:
   using Id = ControlServer::Id;
 
-  // The descriptor of a job's memory; -1 if it is none of this mpiexec.
-  using MemoryOf = std::function<int(const boot::Secret& job)>;
+  // A job's memory; null if it is none of this mpiexec.
+  using MemoryOf = std::function<const boot::JobMemory*(const boot::Secret& job)>;
 
   // `server` outlives the object.
   Ports(ControlServer& server, MemoryOf memory_of)
@@ -31,6 +32,7 @@ class Ports {
   void close(std::string_view name, const boot::Secret& job, std::uint32_t rank);
   void close_all_of(const boot::Secret& job);
 
+  [[nodiscard]] bool has(const boot::PortKey& key) const { return ports_.contains(key); }
   // Throw MPI_ERR_PORT. Only the port's job accepts. `who`, of this job, is told to the other side.
   void accept(Id id, std::string_view name, const boot::Met& who, const boot::Secret& job);
   void connect(Id id, const boot::PortKey& key, const boot::Met& who, const boot::Secret& job);
@@ -52,6 +54,8 @@ class Ports {
   Entry find(const boot::PortKey& key);
   Entry close(Entry entry);
   void bring_together(Port& port);
+  // Tells the port's owner, who may be waiting at its door.
+  void count(const Port& port, int change);
   [[nodiscard]] bool tell(const Caller& caller, const Caller& other, std::uint32_t meeting);
 
   ControlServer& server_;

@@ -151,6 +151,12 @@ void Services::meet(Id id, const boot::Secret& secret, const std::string& host) 
 void Services::connect(Id id, const boot::RequestHead& head, boot::PacketReader& rest) {
   const auto key = rest.value<boot::PortKey>();
   const auto ticket = rest.value<boot::JobTicket>();
+  if (server_.is_far(id) && !ports_.has(key))
+    base::fail(MPI_ERR_PORT,
+               "the port was closed, the job that opened it has ended, or another "
+               "mpiexec has started that job: then only processes of host {} can "
+               "connect to it; start both jobs with one mpiexec",
+               relay_->hosts()[relay_->own()]);
   ports_.connect(id, key, {ticket, head.rank}, head.job);
 }
 

@@ -76,7 +76,7 @@ class Services final : private ControlServer::Desk {
   ControlServer server_{*this};
   Ports ports_{server_, [this](const boot::Secret& job) {
                  const RunningJob* const found = directory_.find_job(job);
-                 return found != nullptr ? found->memory().fd() : -1;
+                 return found != nullptr ? &found->memory() : nullptr;
                }};
   Names names_{server_};
   Spawner spawner_{server_, directory_};

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "boot/at_port.h"
+
+namespace macadam::boot {
+
+// Whoever waits with mpiexec came first.
+AtDoor AcceptingSide::look(bool late) {
+  const auto door_of = [this](Visitor visitor) {
+    const Acquaintances::Acquaintance* const known = known_.find(visitor.job);
+    if (known == nullptr) return static_cast<Door*>(nullptr);
+    met_ = {show_ticket(known->ticket), visitor.rank};
+    return known->job->door(visitor.rank);
+  };
+  const bool leave = late || own_.awaited.load(std::memory_order_relaxed) != 0;
+  const AtDoor at = leave ? accepting_.leave(door_of) : accepting_.look(door_of);
+  met_.meeting = accepting_.meeting();
+  return at;
+}
+
+KnockingSide::KnockingSide(Door& own, Door& theirs, const PortKey& port, ProcessName self,
+                           const Acquaintances::Acquaintance& job, std::uint32_t rank, DoorUse& use)
+    : use_(use.knocks), job_(job.job), met_{show_ticket(job.ticket), rank, random_meeting()},
+      knocking_(own, theirs, PortMark::of(port), {self.job, self.rank}, met_.meeting) {}
+
+} // namespace macadam::boot

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How processes meet at a door (boot/door.h), in every order of their atomic steps: those that
+// accept, connect, lose patience and die at any moment. Memory is sequentially consistent, as the
+// code asks for.
+#include "prove/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace std {
+
+// Stands in for std::atomic in the header.
+template <class T>
+class stepped_atomic {
+ public:
+  stepped_atomic(T value) : value_(value) {}
+  T load(memory_order) const {
+    const T value = value_;
+    macadam::prove::Machine::now->step(static_cast<uint64_t>(value));
+    return value;
+  }
+  void store(T value, memory_order) {
+    value_ = value;
+    macadam::prove::Machine::now->changed();
+    macadam::prove::Machine::now->step(0);
+  }
+  bool compare_exchange_strong(T& expected, T desired, memory_order) {
+    const bool same = value_ == expected;
+    if (same) {
+      value_ = desired;
+      macadam::prove::Machine::now->changed();
+    } else {
+      expected = value_;
+    }
+    macadam::prove::Machine::now->step(static_cast<uint64_t>(expected) * 2 + (same ? 1 : 0));
+    return same;
+  }
+
+ private:
+  T value_;
+};
+
+} // namespace std
+
+#define atomic stepped_atomic
+#include "boot/door.h"
+#undef atomic
+
+namespace macadam::prove {
+namespace {
+
+using boot::Accepting;
+using boot::AtDoor;
+using boot::Door;
+using boot::Knocking;
+using boot::PortMark;
+using boot::Visitor;
+
+// Processes, by number: each has a door, a port and a job of its own. Who has met whom, by meeting.
+struct World {
+  static constexpr std::size_t most = 3, rounds = 3;
+  Door doors[most];
+  bool dead[most] = {};
+  bool over = false; // nobody comes any more
+  int running = 0;   // tasks that have not come to their end
+  // Meetings are numbered 100 * round + who connects; 0: went elsewhere.
+  std::uint32_t accepted[most][rounds] = {};
+  std::uint32_t connected[most][rounds] = {};
+};
+
+PortMark port_of(std::size_t process) {
+  const auto number = static_cast<std::uint32_t>(process);
+  return {7 + number, 9 + number};
+}
+
+constexpr int for_ever = -1;
+
+// The end of a wait at the door: `patience` looks in vain at most.
+template <class Look, class Leave>
+AtDoor wait_for(const World& world, int patience, Look&& look, Leave&& leave) {
+  AtDoor at = AtDoor::waits;
+  if (patience == for_ever) {
+    Machine::now->look_until([&] {
+      at = look();
+      return at != AtDoor::waits || world.over;
+    });
+  }
+  for (; at == AtDoor::waits && patience > 0; --patience)
+    at = look();
+  return at == AtDoor::waits ? leave() : at;
+}
+
+void accept(World& world, std::size_t self, std::size_t round, int patience) {
+  const auto door_of = [&world](Visitor visitor) -> Door* {
+    return visitor.job < World::most && !world.dead[visitor.job] ? &world.doors[visitor.job]
+                                                                 : nullptr;
+  };
+  Accepting accepting(world.doors[self], port_of(self));
+  const AtDoor at = wait_for(
+      world, patience, [&] { return accepting.look(door_of); },
+      [&] { return accepting.leave(door_of); });
+  if (at == AtDoor::met) {
+    if (accepting.visitor().job != accepting.meeting() % 100)
+      Machine::now->fail("it was met by another one than has asked");
+    world.accepted[self][round] = accepting.meeting();
+  }
+}
+
+void connect(World& world, std::size_t self, std::size_t other, std::size_t round, int patience) {
+  const auto number = static_cast<std::uint32_t>(self);
+  const auto meeting = static_cast<std::uint32_t>(100 * (round + 1)) + number;
+  Knocking knocking(world.doors[self], world.doors[other], port_of(other), {number, 0}, meeting);
+  const AtDoor at = wait_for(
+      world, patience, [&] { return knocking.look(); }, [&] { return knocking.leave(); });
+  if (at == AtDoor::met) world.connected[self][round] = meeting;
+}
+
+class DoorTest : public testing::Test {
+ protected:
+  // Runs what `bodies` makes for a world in every order; `check` says what is wrong at the end. An
+  // order that comes to a state that was seen before goes no further.
+  void explore(const std::function<std::vector<std::function<void()>>(World&)>& bodies,
+               const std::function<std::string(const World&)>& check) {
+    do {
+      World world;
+      auto tasks = bodies(world);
+      world.running = static_cast<int>(tasks.size());
+      for (auto& task : tasks)
+        task = [&world, body = std::move(task)] {
+          body();
+          --world.running;
+        };
+      machine_.run(std::move(tasks), {{&world, sizeof world}});
+      if (machine_.failure.empty() && world.running == 0) {
+        machine_.fail(check(world));
+        ++ends_;
+      }
+      ASSERT_EQ(machine_.failure, "") << "in run " << machine_.runs;
+    } while (machine_.next());
+    EXPECT_GT(machine_.runs, 1u);
+    EXPECT_GT(ends_, 0u);
+  }
+
+  Machine machine_{};
+  std::uint64_t ends_ = 0;
+};
+
+// Whoever runs to the end has met the other exactly if that has met it.
+std::string both_or_none(const World& world, std::size_t accepts,
+                         const std::vector<std::size_t>& connect) {
+  std::vector<std::uint32_t> theirs, ours;
+  for (const std::uint32_t meeting : world.accepted[accepts])
+    if (meeting != 0) ours.push_back(meeting);
+  for (const std::size_t each : connect)
+    for (const std::uint32_t meeting : world.connected[each])
+      if (meeting != 0) theirs.push_back(meeting);
+  std::sort(ours.begin(), ours.end());
+  std::sort(theirs.begin(), theirs.end());
+  return ours == theirs ? "" : "one has met, the other has not";
+}
+
+TEST_F(DoorTest, brings_two_together_that_wait) {
+  explore(
+      [](World& world) -> std::vector<std::function<void()>> {
+        return {[&] { accept(world, 0, 0, for_ever); }, [&] { connect(world, 1, 0, 0, for_ever); }};
+      },
+      [](const World& world) {
+        return world.accepted[0][0] == 101 && world.connected[1][0] == 101 ? ""
+                                                                           : "they have not met";
+      });
+}
+
+TEST_F(DoorTest, tells_both_the_same_whoever_gives_up) {
+  for (const int patience : {0, 1, 2})
+    for (const int others : {1, 2, 3}) {
+      machine_ = {};
+      explore(
+          [=](World& world) -> std::vector<std::function<void()>> {
+            return {[&world, patience] { accept(world, 0, 0, patience); },
+                    [&world, others] { connect(world, 1, 0, 0, others); },
+                    [&world] { connect(world, 2, 0, 0, 2); }};
+          },
+          [](const World& world) {
+            return both_or_none(world, 0, {1, 2});
+          });
+    }
+}
+
+TEST_F(DoorTest, is_for_two_that_connect_to_each_other_at_once) {
+  explore(
+      [](World& world) -> std::vector<std::function<void()>> {
+        return {[&] { accept(world, 0, 0, for_ever); }, [&] { connect(world, 0, 1, 0, for_ever); },
+                [&] { accept(world, 1, 0, for_ever); }, [&] { connect(world, 1, 0, 0, for_ever); }};
+      },
+      [](const World& world) {
+        return world.accepted[0][0] == 101 && world.connected[1][0] == 101 &&
+                       world.accepted[1][0] == 100 && world.connected[0][0] == 100
+                   ? ""
+                   : "they have not met both ways";
+      });
+}
+
+// Each round is a meeting of its own, and none is taken for another.
+TEST_F(DoorTest, is_used_again_in_the_next_round) {
+  for (const int patience : {2, for_ever}) {
+    machine_ = {};
+    explore(
+        [=](World& world) -> std::vector<std::function<void()>> {
+          return {[&world] {
+                    for (std::size_t round = 0; round < World::rounds; ++round)
+                      accept(world, 0, round, for_ever);
+                  },
+                  [&world, patience] {
+                    for (std::size_t round = 0; round < World::rounds; ++round)
+                      connect(world, 1, 0, round, patience);
+                    world.over = true;
+                    Machine::now->changed();
+                    Machine::now->step(0);
+                  }};
+        },
+        [](const World& world) { return both_or_none(world, 0, {1}); });
+  }
+}
+
+// One that dies in between holds up nobody.
+TEST_F(DoorTest, is_left_by_those_whose_other_side_dies) {
+  for (const std::size_t victim : {0, 1}) {
+    machine_ = {};
+    explore(
+        [=](World& world) -> std::vector<std::function<void()>> {
+          return {[&world, victim] { accept(world, 0, 0, victim == 0 ? for_ever : 2); },
+                  [&world, victim] { connect(world, 1, 0, 0, victim == 1 ? for_ever : 2); },
+                  [&world, victim] {
+                    Machine::now->step(0);
+                    world.dead[victim] = true;
+                    Machine::now->kill(victim);
+                    Machine::now->changed();
+                  }};
+        },
+        [](const World&) { return std::string(); });
+  }
+}
+
+} // namespace
+} // namespace macadam::prove
