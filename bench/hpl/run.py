@@ -31,7 +31,7 @@ PARTS = ("src/auxil", "src/blas", "src/comm", "src/grid", "src/panel", "src/paux
 FLAGS = ("-O2", "-w", "-fPIC", "-DAdd_", "-DF77_INTEGER=int", "-DStringSunStyle")
 BLOCK = 80
 # name: (problem sizes, rows and columns of ranks). The paper has 16 ranks, and 10,000 to 16,000.
-NETWORKS = {"simulator": ((4000, 8000), (4, 4)), "soft-roce": ((400, 800), (2, 2)),
+NETWORKS = {"simulator": ((2000, 4000), (4, 4)), "soft-roce": ((400,), (2, 2)),
             "shared-memory": ((1000, 4000), (2, 2))}
 SECONDS = 1500  # for one run, or one guest
 
