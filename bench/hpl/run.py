@@ -9,6 +9,7 @@ build tree and pinned by checksum, built with our mpicc.
 
 The exit status is 1 if a result did not pass HPL's own check, 77 with the reason where it cannot run."""
 import argparse
+import json
 import pathlib
 import re
 import shlex
@@ -72,12 +73,12 @@ def checked(output, what):
 
 
 def in_simulator(build, module, sizes, grid, times):
-    """{size: {way to receive: numbers}}; all are connected at the start, as the paper's library has it."""
+    """{size as text: {way to receive: numbers}}; all are connected at the start, as the paper's library has it."""
     results = {}
     for size in sizes:
         run = Simulator(build, module, grid[0] * grid[1], PRESET["receives"], times, f"hpl.{size}",
                         [size, BLOCK, *grid], SECONDS)
-        results[size] = {name: checked(run.output({"RDMA_CONNECTIONS": "all", **settings}), f"{size}, {name}")
+        results[str(size)] = {name: checked(run.output({"RDMA_CONNECTIONS": "all", **settings}), f"{size}, {name}")
                          for name, settings in RECEIVE.items()}
     return results
 
@@ -103,7 +104,7 @@ def with_mpiexec(build, program, sizes, grid, guest):
         raise Failed(f"hpl: it ended before all was run\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
     results = {}
     for (size, name), output in zip(names, outputs):
-        results.setdefault(size, {})[name] = checked(output, f"{size}, {name}")
+        results.setdefault(str(size), {})[name] = checked(output, f"{size}, {name}")
     return results
 
 
@@ -113,7 +114,7 @@ def main():
     parser.add_argument("--over", choices=NETWORKS, default="simulator")
     parser.add_argument("--sizes", help="of the problem, as 4000,8000")
     parser.add_argument("--times", type=pathlib.Path, help="folder of compute times, to repeat a run to the digit")
-    parser.add_argument("--json", type=pathlib.Path, help="write every number")
+    parser.add_argument("--json", type=pathlib.Path, help="write every number, beside what is there")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     sizes, grid = NETWORKS[arguments.over]
@@ -132,7 +133,8 @@ def main():
         sys.exit(str(why))
     print(over_first(f"HPL, {grid[0] * grid[1]} ranks, {arguments.over}", results, "gflops", "Gflop/s"))
     if arguments.json:
-        save(arguments.json, {arguments.over: results})
+        kept = json.loads(arguments.json.read_text()) if arguments.json.exists() else {}
+        save(arguments.json, {**kept, "hpl": {**kept.get("hpl", {}), arguments.over: results}})
 
 
 if __name__ == "__main__":
