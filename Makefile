@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 release := build/release
 mpiexec := $(release)/bin/mpiexec
 
-.PHONY: help run test check prove torture verbs cluster suites bench bench-verbs bench-ofi nas figures gravel-figure install setup configure library
+.PHONY: help run test check prove torture verbs cluster suites bench bench-verbs bench-ofi nas hpl figures gravel-figure install setup configure library
 .PHONY: test-format test-release test-address test-thread
 .NOTPARALLEL:
 
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-verbs             the same over soft-RoCE, in a virtual machine'
 	@echo 'make bench-ofi               the same over TCP, between two namespaces; needs root'
 	@echo 'make nas NPB=folder CLASS=W  your copy of the NAS benchmarks; without NPB kernels of our own'
+	@echo 'make hpl                     Linpack on the simulator, by ways to receive'
 	@echo 'make figures                 the figures of the papers, on the simulator'
 	@echo 'make gravel-figure           the figure of the Gravel paper, over three networks'
 	@echo 'make install PREFIX=/opt/x   install the library and its tools'
@@ -143,14 +144,19 @@ bench-verbs: library
 	python3 -B bench/verbs/run.py --build $(release) $(ARGS)
 
 # NPB 3.4 with MPI, from a folder, or our kernels with its communication (docs/nas.md). KERNELS=cg,lu
-# for some, ARGS='--over soft-roce' for the virtual machine.
+# for some, ARGS='--over soft-roce' for the virtual machine, ARGS='--over simulator' for the papers' networks.
 NPB ?=
 CLASS ?= S
 KERNELS ?= cg,lu,mg,sp,bt,ft,is
 nas: library
-	@cmake --build --preset release -j $(JOBS) --target nas_kernels mpifort_abi
+	@cmake --build --preset release -j $(JOBS) --target nas_kernels mpifort_abi $(if $(findstring simulator,$(ARGS)),nas_modules)
 	python3 -B bench/nas/run.py --build $(release) --class $(CLASS) --ranks $(NP) --kernels $(KERNELS) \
 	  $(if $(NPB),--npb $(NPB)) $(ARGS)
+
+# Linpack, fetched from Debian (docs/nas.md). ARGS='--over soft-roce' for the virtual machine.
+hpl: library
+	@cmake --build --preset release -j $(JOBS) --target macadam-simulate
+	python3 -B bench/hpl/run.py --build $(release) $(ARGS)
 
 # The papers' figures on the simulator (docs/figures.md). FIGURE=burst for one, ARGS='--largest 1024'.
 FIGURE ?= all

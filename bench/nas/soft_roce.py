@@ -3,10 +3,12 @@
 compare, and the library's counters with it. Its processor is shared by all ranks; so that computation
 and communication can overlap, each rank sleeps after its computations ten times as long as they took,
 as if it had a slower processor of its own."""
+import itertools
 import json
 import pathlib
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 
@@ -17,6 +19,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from harness import SKIPPED, in_guest  # noqa: E402
 
 SECONDS = 1500  # for one guest
+ROUNDS = 3  # of which the median counts
 ASLEEP = "asleep=10"
 SIZES = {"bt": ("W", "iterations=10"), "sp": ("W", "iterations=10"), "cg": ("W", "iterations=2"),
          "lu": ("W", "iterations=4"), "mg": ("W", "iterations=2"), "ft": ("S", "iterations=3"),
@@ -49,11 +52,12 @@ class Unavailable(Exception):
     """Why the virtual machine cannot run."""
 
 
-def measure(build, experiment, kernels):
-    """{kernel: {setting: {name: number}}}, of the kernel's line and of the report."""
+def measure(build, experiment, kernels, rounds=1):
+    """{kernel: {setting: {name: number}}}, of the kernel's line and of the report: medians of `rounds`, each of
+    which has all settings of a kernel in turn."""
     sizes, settings, ranks = EXPERIMENTS[experiment]
     names, script = [], []
-    for kernel in filter(sizes.__contains__, kernels):
+    for kernel, _ in itertools.product(filter(sizes.__contains__, kernels), range(rounds)):
         arguments = [*sizes[kernel], *([] if experiment in TOGETHER else [ASLEEP])]
         for setting, values in settings.items():
             names.append((kernel, setting))
@@ -65,15 +69,19 @@ def measure(build, experiment, kernels):
                           capture_output=True, text=True, timeout=SECONDS + 60)
     if done.returncode == SKIPPED:
         raise Unavailable(done.stdout.strip())
-    results = {}
+    found = {}
     for (kernel, setting), output in zip(names, done.stdout.split("== job\n")[1:]):
         line = jobs.line_in(output)
         if not line or line["verified"] != "yes":
             sys.exit(f"nas: {kernel}, {setting}: it did not come to a verified end\n{output[-3000:]}")
         numbers = {name: float(line[name]) for name in ("seconds", "mpi_seconds", "messages", "bytes")}
-        results.setdefault(kernel, {})[setting] = {**numbers, **jobs.counters_in(output)}
-    if len(names) != sum(map(len, results.values())):
+        found.setdefault((kernel, setting), []).append({**numbers, **jobs.counters_in(output)})
+    if len(names) != sum(map(len, found.values())):
         sys.exit(f"nas: the guest ended before all was run\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
+    results = {}
+    for (kernel, setting), of_rounds in found.items():
+        results.setdefault(kernel, {})[setting] = {
+            name: statistics.median(one.get(name, 0) for one in of_rounds) for name in of_rounds[0]}
     return results
 
 

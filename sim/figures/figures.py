@@ -19,6 +19,7 @@ from runs import Programs, RunFailed, save
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs" / "figures"
 PLOTTING = "matplotlib==3.9.4"
+DRAWN = ["programs"]  # whose data bench/nas/run.py and bench/hpl/run.py write
 
 
 def python_with_plots(build):
@@ -35,7 +36,7 @@ def python_with_plots(build):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", choices=[*measure.FIGURES, "all"])
+    parser.add_argument("name", choices=[*measure.FIGURES, *DRAWN, "all"])
     parser.add_argument("--build", default="build/release", help="build tree (%(default)s)")
     parser.add_argument("--out", type=pathlib.Path, default=DOCS, help="where files go")
     parser.add_argument("--largest", type=int, default=1 << 20, metavar="RANKS",
@@ -46,6 +47,8 @@ def main():
     parser.add_argument("--no-plots", action="store_true", help="write data only")
     options = parser.parse_args()
 
+    if options.name in DRAWN and not options.redraw:
+        parser.error(f"{options.name} can only be drawn again: --redraw")
     names = list(measure.FIGURES) if options.name == "all" else [options.name]
     options.out.mkdir(parents=True, exist_ok=True)
     try:

@@ -87,9 +87,9 @@ TABLE_2 = {
 
 
 def connections(programs, largest):
-    """Wu et al., Table 2 and Figure 4."""
+    """Wu et al., Table 2 and Figures 4 and 5."""
     return {"rows": connections_of_programs(programs, largest),
-            "barriers": barriers(programs, largest)}
+            "barriers": barriers(programs, largest), "allreduces": allreduces(programs, largest)}
 
 
 def connections_of_programs(programs, largest):
@@ -111,24 +111,34 @@ PAPER_4 = {("berkeley-via-2002", "on-demand", 8): 161, ("berkeley-via-2002", "al
 
 
 def barriers(programs, largest):
-    """Figure 4: the mean time of 1,000 barriers after one that makes the connections, by MPI_Barrier, which
-    knows who is connected, and by the exchanges that the paper's library always does. Receives are per
-    connection, as the adapters of 2002 have no shared queue."""
+    """Figure 4: by MPI_Barrier, which knows who is connected, and by the exchanges that the paper's library
+    always does."""
+    return of_collectives(programs, largest, ("barrier", "exchanges"), PAPER_4)
+
+
+def allreduces(programs, largest):
+    """Figure 5, a sum of 8 bytes; what the paper has is only drawn."""
+    return of_collectives(programs, largest, ("allreduce",), {})
+
+
+def of_collectives(programs, largest, patterns, paper):
+    """The mean time of 1,000 calls after as many that are not measured. Receives are per connection where the
+    adapter has no shared queue, as those of 2002."""
     rows = []
     for preset, sizes in (("clan-2002", range(2, 33, 2)), ("berkeley-via-2002", range(2, 9)),
                           ("ndr", [*range(2, 17), 24, 32, 64])):
+        receive = {} if preset == "ndr" else {"MACADAM_RDMA_RECEIVE": "credit"}
         for mode in ("all", "on-demand"):
             for size in up_to(largest, sizes):
                 took = {}
-                for pattern in ("barrier", "exchanges"):
+                for pattern in patterns:
                     result = programs.simulate(size, pattern, "iterations=1000", preset=preset,
-                                               settings={"MACADAM_RDMA_CONNECTIONS": mode,
-                                                         "MACADAM_RDMA_RECEIVE": "credit", **POLLING})
+                                               settings={"MACADAM_RDMA_CONNECTIONS": mode, **receive, **POLLING})
                     took[f"{pattern}_us"] = result["rows"][0]["time_us"]
+                    took[f"{pattern}_partners"] = result["connections"]["mean"]
                 rows.append({"preset": preset, "connections": mode, "ranks": size, **took,
-                             "partners": result["connections"]["mean"],
-                             "paper_us": PAPER_4.get((preset, mode, size))})
-        say(f"connections: barriers on {preset}")
+                             "paper_us": paper.get((preset, mode, size))})
+        say(f"connections: {', '.join(patterns)} on {preset}")
     return rows
 
 

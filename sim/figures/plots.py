@@ -47,8 +47,8 @@ def memory(data):
 def connections(data):
     programs = list(dict.fromkeys(row["program"] for row in data["rows"]))
     presets = list(dict.fromkeys(row["preset"] for row in data["barriers"]))
-    figure = plt.figure(figsize=(9.5, 7.5))
-    above, below = figure.subfigures(2, 1, height_ratios=[3, 2])
+    figure = plt.figure(figsize=(9.5, 10))
+    above, below, last = figure.subfigures(3, 1, height_ratios=[3, 2, 2])
     axes = above.subplots()
     for program in programs:
         rows = [row for row in data["rows"] if row["program"] == program]
@@ -77,7 +77,18 @@ def connections(data):
         axes.set(title=preset, xlabel="ranks", ylabel="us for a barrier", ylim=(0, None))
         axes.legend(fontsize=7)
     below.suptitle("Barriers (Wu et al., Figure 4)")
+    for axes, preset in zip(last.subplots(1, len(presets)), presets):
+        for mode in ("all", "on-demand"):
+            rows = [row for row in data["allreduces"] if (row["preset"], row["connections"]) == (preset, mode)]
+            line(axes, mode, [row["ranks"] for row in rows], [row["allreduce_us"] for row in rows])
+        axes.set(title=preset, xlabel="ranks", ylabel="us for a sum of 8 bytes", ylim=(0, None))
+    last.suptitle("Sums over all (Wu et al., Figure 5; the text has no numbers, but that both modes are level on cLAN "
+                  "and on demand is better on Berkeley VIA)", fontsize=9)
     return figure
+
+
+# Wu et al., section 5.6, tells the order of the curves, which are drawn only.
+STARTUP_WORDS = {"clan-2002": "serial \"much higher\",\non-demand below all", "berkeley-via-2002": "on-demand below all"}
 
 
 def startup(data):
@@ -90,9 +101,16 @@ def startup(data):
             line(axes, mode, [row["ranks"] for row in rows],
                  [row["init_us"] / 1e3 for row in rows])
         axes.set(title=preset, xlabel="ranks", ylabel="ms in MPI_Init", ylim=(0, None))
+        if preset in STARTUP_WORDS:
+            axes.text(0.05, 0.5, f"the paper, in words:\n{STARTUP_WORDS[preset]}", transform=axes.transAxes, fontsize=7)
     all_axes[0].legend()
     figure.suptitle("Start-up (Wu et al., Figure 8)")
     return figure
+
+
+# Sur et al., section 5.4: LU on 16 processes, all of them connected, over a shared queue: rings "almost exactly the
+# same", credits 20 % worse. What a plane computes it does not say.
+PAPER_LU = {"ring": 1.0, "credit": 1.2}
 
 
 def wavefront(data):
@@ -107,6 +125,11 @@ def wavefront(data):
             line(axes, receive, computed, [row[name] / row["shared"] for row in rows], label=name,
                  linestyle=":" if name.endswith("10") else "-")
         axes.axhline(1, color=LINES["shared"][0], label="shared")
+        if (ranks, connections_made) == (16, "all"):
+            for receive, ratio in PAPER_LU.items():
+                axes.axhline(ratio, color=LINES[receive][0], linestyle=":", linewidth=1)
+                paper(axes, [max(computed)], [ratio], f"paper: LU, {receive}")
+            axes.legend(fontsize=7)
         axes.set(title=f"{ranks} ranks, connected {connections_made}", xlabel="us computed a plane",
                  ylabel="time of a plane over that of shared")
     all_axes[0].legend()
@@ -221,6 +244,49 @@ def one_sided(data, network="a model of InfiniBand of 2004"):
 
 def one_sided_soft_roce(data):
     return one_sided(data, "soft-RoCE, in a guest whose time is a count of instructions")
+
+
+def programs(data):
+    """Whole programs (bench/nas/simulator.py), and Linpack."""
+    figure, (above, below) = plt.subplots(2, 2, figsize=(11, 7))
+
+    def bars(axes, rows, of, theirs):
+        names = list(of(rows[0]))
+        width = 0.8 / len(names)
+        for at, name in enumerate(names):
+            axes.bar([x + at * width for x in range(len(rows))], [of(row)[name] for row in rows], width, label=name)
+        known = [(x + 0.4 - width / 2, theirs(row)) for x, row in enumerate(rows) if theirs(row) is not None]
+        if known:
+            paper(axes, *zip(*known))
+        axes.set_xticks([x + 0.4 - width / 2 for x in range(len(rows))],
+                        [f"{row['kernel'].upper()}\n{row['ranks']}" for row in rows], fontsize=7)
+        axes.legend(fontsize=7)
+
+    def over(what, first):
+        return lambda row: {name: row["by"][name][what] / row["by"][first][what]
+                            for name in row["by"] if name != first}
+
+    bars(above[0], data["protocols"], over("mpi_seconds", "customized"),
+         lambda row: 1 + row["paper"] / 100)
+    above[0].set(title="Time in MPI over that of customized\n(Small & Yuan, Table 3)")
+    bars(above[1], data["receives"], over("seconds", "shared"), lambda row: row["paper"])
+    above[1].set(title="Total over that of shared (Sur et al., Figures 11, 12)", ylim=(0.9, None))
+    bars(below[0], data["connections"], lambda row: {
+        "on demand": row["by"]["on demand"]["seconds"] / row["by"]["all"]["seconds"]}, lambda row: row["paper"])
+    below[0].set(title="On demand over all, total (Wu et al., Table 3):\ncLAN, 16 ranks; Berkeley VIA, 8 and 4",
+                 ylim=(0.9, 1.1))
+    linpack = data["hpl"]["simulator"]
+    sizes = list(linpack)
+    for name in linpack[sizes[0]]:
+        line(below[1], name.split(",")[0], [int(size) for size in sizes],
+             [linpack[size][name]["gflops"] for size in sizes], label=name,
+             linestyle=":" if name.endswith("10") else "-")
+    below[1].set(title="Linpack, 16 ranks (Sur et al., Figure 13; its text has\n\"10 % better than ring\" for some sizes)",
+                 xlabel="N", ylabel="Gflop/s", ylim=(0, None))
+    below[1].legend(fontsize=7)
+    for axes in (above[0], above[1], below[0]):
+        axes.axhline(1, color="k", linewidth=0.8)
+    return figure
 
 
 def scale(data):

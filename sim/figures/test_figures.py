@@ -42,10 +42,18 @@ class Figures(unittest.TestCase):
         self.assertLess(rows["EP"]["on_demand"], rows["EP"]["static"])
 
     def test_barriers_take_few_connections_on_demand(self):
-        partners = {(row["connections"], row["ranks"]): row["partners"]
-                    for row in measure.barriers(self.programs, 8)}
-        self.assertEqual(partners["all", 8], 7)
-        self.assertEqual(partners["on-demand", 8], 3)
+        rows = {(row["connections"], row["ranks"]): row for row in measure.barriers(self.programs, 16)}
+        self.assertEqual(rows["all", 8]["exchanges_partners"], 7)
+        self.assertEqual(rows["on-demand", 8]["exchanges_partners"], 3)
+        self.assertEqual(rows["on-demand", 16]["barrier_partners"], 4)  # Table 2 holds for any number of barriers
+
+    def test_who_calls_often_is_connected_to_a_few_more_and_as_fast_as_if_to_all(self):
+        for field, measured in (("barrier_us", measure.barriers), ("allreduce_us", measure.allreduces)):
+            took = {(row["preset"], row["connections"], row["ranks"]): row[field]
+                    for row in measured(self.programs, 8)}
+            for preset, mode, ranks in took:
+                if mode == "on-demand":
+                    self.assertLess(took[preset, mode, ranks], 1.1 * took[preset, "all", ranks], (preset, ranks))
 
     def test_by_the_same_exchanges_only_connections_that_cost_make_barriers_slower(self):
         took = {(row["preset"], row["connections"], row["ranks"]): row["exchanges_us"]

@@ -24,6 +24,7 @@ Task barrier_shared(Comm& comm);
 Task barrier_direct(Comm& comm);
 Task barrier_dissemination(Comm& comm);
 Task barrier_recursive_doubling(Comm& comm);
+Task barrier_pairs(Comm& comm);
 
 Task bcast_on(Comm& comm, Data data, int root);
 Task bcast_leaders(Comm& comm, Data data, int root);

@@ -6,7 +6,27 @@
 #include "coll/operations.h"
 #include "coll/reduction.h"
 
+#include <bit>
+
 namespace macadam::coll {
+namespace {
+
+Task barrier_even_pairs(Comm& comm) {
+  const int half = comm.size() / 2;
+  const int mine = comm.rank() / 2;
+  const bool odd = comm.rank() % 2 != 0;
+  const Data nothing = comm.bytes(nullptr, 0);
+  Batch batch(comm);
+  for (int reach = 1; reach < comm.size(); reach *= 2) { // of how many a rank knows
+    const int shift = (reach - 1) % half;
+    const int other = odd ? 2 * ((mine + half - shift) % half) : 2 * ((mine + shift) % half) + 1;
+    batch.send(other, nothing);
+    batch.receive(other, nothing);
+    co_await batch;
+  }
+}
+
+} // namespace
 
 Task barrier(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_barrier(self);
@@ -24,6 +44,8 @@ Task barrier_on(Comm& comm) {
     return barrier_direct(comm);
   case Algorithm::dissemination:
     return barrier_dissemination(comm);
+  case Algorithm::pairs:
+    return barrier_pairs(comm);
   default:
     return barrier_recursive_doubling(comm);
   }
@@ -81,6 +103,16 @@ Task barrier_recursive_doubling(Comm& comm) {
   }
   if (partner >= 0) batch.send(partner, nothing);
   co_await batch;
+}
+
+// As many steps as dissemination, with about half the partners: in step k the even rank 2j and the
+// odd rank 2((j + 2^k - 1) mod n/2) + 1 tell each other (the graphs of Knoedel, New gossips and
+// telephones, 1975). Powers of two keep the partners that other collectives have, too; odd numbers
+// have no pairs.
+Task barrier_pairs(Comm& comm) {
+  const int n = comm.size();
+  if (std::has_single_bit(static_cast<unsigned>(n))) return barrier_recursive_doubling(comm);
+  return n % 2 == 0 ? barrier_even_pairs(comm) : barrier_dissemination(comm);
 }
 
 } // namespace macadam::coll

@@ -37,6 +37,13 @@ void Collective::finish() noexcept {
   if (next != nullptr) next->begin();
 }
 
+// Only these are counted: of all sorts together programs exist that differ in the order.
+void Sequence::start_blocking(Collective& collective) noexcept {
+  collective.frequent = blocking_ == many;
+  if (blocking_ != many) ++blocking_;
+  start(collective, 0);
+}
+
 void Sequence::start(Collective& collective, std::uint32_t tag) noexcept {
   collective.tag = static_cast<std::int32_t>(tag);
   collective.sequence_ = this;

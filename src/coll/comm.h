@@ -58,6 +58,7 @@ struct Comm {
                                  bool may_share = true, bool even = true) const {
     const Among among = board != nullptr && may_share ? Among::sharing
                         : team->connected             ? Among::connected
+                        : frequent                    ? Among::frequent
                                                       : Among::all;
     const int per_machine = machines != nullptr && even ? on_levels(kind, ordered) : 0;
     return select(shared->rules, kind, size(), among, per_machine, bytes, ordered);
@@ -70,6 +71,9 @@ struct Comm {
   Resources* shared;
   const engine::Team* team;
   std::int32_t tag;
+  // One of so many on its communicator that faster forms pay for their connections. The same on all
+  // ranks.
+  bool frequent = false;
   Boards* boards = nullptr; // of the communicator; null: it has none
   Board* board = nullptr;   // for this tag, null: messages only
   // Of a communicator that may span several; null: it has one level.

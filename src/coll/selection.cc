@@ -18,6 +18,9 @@ constexpr std::uint64_t all = UINT64_MAX;
 // recursive doubling, log2(n) partners a rank, unless the data themselves have to go straight (Wu
 // et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many.
 constexpr Among near = Among::connected;
+// What a few ranks save by a direct exchange pays for their connections once they have called a
+// hundred or so; a barrier of more then costs a partner or two more (barrier_pairs()).
+constexpr Among often = Among::frequent;
 constexpr Among sharing = Among::sharing;
 // On two levels, messages between machines are fewer by the ranks of a machine; with few of them
 // the steps inside cost more than those that are saved (docs/tuning.md). `macadam simulate
@@ -26,8 +29,9 @@ constexpr Among machines = Among::machines;
 constexpr std::array table = {
     Rule{Kind::barrier, 64, all, Algorithm::shared, sharing},
     Rule{Kind::barrier, any, all, Algorithm::leaders, machines, 4},
-    Rule{Kind::barrier, 8, all, Algorithm::direct, near},
+    Rule{Kind::barrier, 8, all, Algorithm::direct, often},
     Rule{Kind::barrier, any, all, Algorithm::dissemination, near},
+    Rule{Kind::barrier, any, all, Algorithm::pairs, often},
     Rule{Kind::barrier, any, all, Algorithm::recursive_doubling},
 
     Rule{Kind::bcast, 64, all, Algorithm::shared, sharing},
@@ -48,7 +52,7 @@ constexpr std::array table = {
     Rule{Kind::allreduce, 64, all, Algorithm::shared, sharing},
     Rule{Kind::allreduce, any, 4 << 10, Algorithm::leaders, machines, 4},
     Rule{Kind::allreduce, any, all, Algorithm::slices, machines},
-    Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, near},
+    Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, often},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
     Rule{Kind::allreduce, any, all, Algorithm::ring},
@@ -64,25 +68,25 @@ constexpr std::array table = {
 
     Rule{Kind::allgather, 64, all, Algorithm::shared, sharing},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::slices, machines},
-    Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, near},
+    Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, often},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
     Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},
     Rule{Kind::alltoall, any, 1 << 10, Algorithm::slices, machines},
-    Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, near},
+    Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, often},
     Rule{Kind::alltoall, any, 256, Algorithm::bruck},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
     Rule{Kind::reduce_scatter, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, near},
+    Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, often},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
     Rule{Kind::reduce_scatter, any, all, Algorithm::direct},
 
-    Rule{Kind::scan, 8, 1 << 10, Algorithm::direct, near},
+    Rule{Kind::scan, 8, 1 << 10, Algorithm::direct, often},
     Rule{Kind::scan, any, all, Algorithm::recursive_doubling},
 };
 
@@ -95,8 +99,8 @@ struct Row {
 constexpr std::array<Row, kinds> rows = {{
     {"barrier",
      {Algorithm::shared, Algorithm::direct, Algorithm::dissemination, Algorithm::recursive_doubling,
-      Algorithm::leaders},
-     5},
+      Algorithm::leaders, Algorithm::pairs},
+     6},
     {"bcast",
      {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather,
       Algorithm::chain, Algorithm::leaders},
@@ -129,6 +133,8 @@ std::string where(const Rule& rule) {
   switch (rule.among) {
   case Among::sharing:
     return " (in one machine)";
+  case Among::frequent:
+    return " (after many on the communicator, or if none has to be connected first)";
   case Among::connected:
     return " (if none has to be connected first)";
   case Among::machines:
@@ -214,7 +220,8 @@ const char* name(Algorithm algorithm) {
                                 "bruck",
                                 "pairwise",
                                 "leaders",
-                                "slices"};
+                                "slices",
+                                "pairs"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 

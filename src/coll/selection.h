@@ -41,11 +41,13 @@ enum class Algorithm : std::uint8_t {
   // On two levels (levels.cc):
   leaders, // inside each machine, and between their first ranks
   slices,  // as many ranks of each machine as there are in all take part across machines
+  pairs,   // pairs in ceil(log2(n)) steps, for any even n
 };
 
 // Who may take a rule: all who are at least this near.
 enum class Among : std::uint8_t {
   all,
+  frequent,  // ranks whose communicator has had many blocking collectives (Comm::frequent)
   connected, // ranks of whom none has to be connected to another first (Team::connected)
   sharing,   // ranks that have a board (board.h), which are connected, too
   machines,  // ranks on several machines (Machines::serve()), however near

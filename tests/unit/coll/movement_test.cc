@@ -210,7 +210,7 @@ TEST(Movement, Barrier) {
 // Nobody leaves before everybody has come.
 TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
   for (const Algorithm algorithm : coll::algorithms_of(Kind::barrier)) {
-    for (const int ranks : {2, 5, 8}) {
+    for (const int ranks : {2, 5, 8, 10, 12}) {
       World world(ranks, options_for(algorithm, rough(7)));
       world.force(Kind::barrier, algorithm);
       std::vector<std::unique_ptr<Operation>> operations;

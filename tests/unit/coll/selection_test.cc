@@ -86,5 +86,30 @@ TEST(Selection, WhoIsConnectedTalksToAllAtOnceWhereTheyAreFew) {
   }
 }
 
+// Few ranks that call many are worth their connections; more have the partners of faster steps, at
+// most, and powers of two those that they had.
+TEST(Selection, WhoCallsOftenIsConnectedToAFewMore) {
+  for (const int ranks : rank_counts) {
+    World world(ranks, calm());
+    for (int i = 0; i < 200; ++i) {
+      for (const std::string& error : world.run(&coll::barrier, [](int) { return Arguments(); }))
+        ASSERT_EQ(error, "") << ranks << " ranks, barrier " << i;
+    }
+    const auto log2 = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(ranks)) - 1);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::size_t found = world.network().partners(rank);
+      if (ranks <= 8) {
+        EXPECT_EQ(found, static_cast<std::size_t>(ranks - 1)) << ranks << " ranks";
+      } else if (std::has_single_bit(static_cast<unsigned>(ranks))) {
+        EXPECT_EQ(found, log2) << ranks << " ranks";
+      } else if (ranks % 2 == 0) {
+        EXPECT_LE(found, 2 * (log2 + 1)) << ranks << " ranks";
+      } else {
+        EXPECT_LE(found, 3 * (log2 + 1)) << ranks << " ranks"; // dissemination has twice as many
+      }
+    }
+  }
+}
+
 } // namespace
 } // namespace macadam::test

@@ -6,7 +6,7 @@ bytes that it measures of the driver. Prints a table; with --json FILE the rows 
 The kernel's figure is what is anonymous or mapped by the driver, more than before MPI_Init. The model
 knows of the transport alone. What the library has beside it at the start is one constant, by which the
 first row (two ranks, `ring`, nobody connected) differs; what its engine takes for messages is the row
-`engine` of the job's report, more than in a job without messages. All else are predictions. The model
+`engine` of the report of a job that ends after that stage, more than in a job without messages. All else are predictions. The model
 is told who talks to how many, how many messages are sent at once, and the message buffers that a burst
 took, as the library counts them."""
 import argparse
@@ -41,12 +41,12 @@ def engine(report):
     return round(float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit])
 
 
-def run(build, receive, ranks, payload=PAYLOAD, burst=BURST):
-    """One job: {(stage, rank): row}, and its engine's bytes at the end."""
+def run(build, receive, ranks, payload=PAYLOAD, burst=BURST, last="after"):
+    """One job as far as a stage: {(stage, rank): row}, and its engine's bytes at the end."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         lines, report = output(build / "bin/mpiexec", "-timeout", 200, "-n", ranks,
                                build / "tests/vm/verbs.resident", ranks, f"{folder}/meeting", payload,
-                               burst, NETWORK="rdma", RDMA_RECEIVE=receive, REPORT=1)
+                               burst, last, NETWORK="rdma", RDMA_RECEIVE=receive, REPORT=1)
     rows = {}
     for line in lines.splitlines():
         stage, rank, peers, *numbers, buffers = line.split()
@@ -90,10 +90,13 @@ def measure(build, ranks=RANKS, receive=RECEIVE):
     for mode in receive:
         for size in ranks:
             job, busy = run(build, mode, size)
+            engines = {"start": idle, "burst": busy, "after": busy}
+            for stage in ("halo", "alltoall"):
+                _, engines[stage] = run(build, mode, size, last=stage)
             for stage in STAGES:
                 row = job[stage, 1]
                 model.predict(row)
-                row["engine"] = 0 if stage == "start" else busy - idle
+                row["engine"] = engines[stage] - idle
                 row["held"] = row["anonymous"] + row["driver"]
                 rows.append(row)
     constant = rows[0]["held"] - rows[0]["model"]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the kernel says that a process holds (/proc/self/smaps, VmPin), more than before MPI_Init:
 // after it, after a halo exchange, after an exchange of all with all, after a burst at a rank that
-// computes, and when it is over (with BYTES 0 only the first). `resident RANKS FILE BYTES BURST`:
+// computes, and when it is over (with BYTES 0 only the first). `resident RANKS FILE BYTES BURST
+// [LAST]`, LAST being the stage after which the job ends:
 // FILE is made, and tells of who has come to which stage, as any message of MPI would open
 // connections; messages of the halo and of the all-to-all are BYTES long, BURST of 64 bytes make
 // the burst. A line for each rank and stage: name, rank, peers talked to, KiB anonymous, of these
@@ -170,10 +171,11 @@ void burst(int messages, Meeting& meeting) {
 } // namespace
 
 int main(int argc, char** argv) {
-  CHECK_EQUAL(argc, 5);
+  CHECK(argc == 5 || argc == 6);
   check::size = std::atoi(argv[1]);
   const auto bytes = static_cast<std::size_t>(std::atoll(argv[3]));
   const int messages = std::atoi(argv[4]);
+  const std::string_view last = argc == 6 ? argv[5] : "after";
   text.fill('\1');
   std::vector<unsigned char> out(bytes * static_cast<std::size_t>(check::size), 1);
   std::vector<unsigned char> in(bytes * static_cast<std::size_t>(check::size), 1);
@@ -200,10 +202,12 @@ int main(int argc, char** argv) {
   if (bytes != 0) {
     exchange(neighbours(), bytes, out, in);
     tell("halo");
+  }
+  if (bytes != 0 && last != "halo") {
     exchange(everyone(), bytes, out, in);
     tell("alltoall");
   }
-  if (messages != 0 && check::size > 1) {
+  if (messages != 0 && check::size > 1 && last == "after") {
     burst(messages, meeting);
     tell("burst");
     // Traffic goes on, a little, for longer than what the burst needed is kept: some 20 messages to
