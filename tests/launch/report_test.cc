@@ -104,9 +104,9 @@ TEST(HangReport, SaysWhoIsMissingInACollective) {
                                                    "called": [{"id": 4, "count": 7}]})"}}),
             "mpiexec: what 6 ranks on host a are waiting for\n"
             "\n  collectives\n"
-            "    ranks 0, 2 are in MPI_Barrier on w, number 7 of its collectives; ranks 1, 4 have "
-            "not entered it: they have called MPI_Finalize; rank 3 has not been seen in it: it "
-            "is stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go on)\n"
+            "    ranks 0, 2 are in MPI_Barrier on w, number 7 of its collectives; rank 3 has not "
+            "been seen in it: it is stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go "
+            "on); ranks 1, 4 have not entered it: they have called MPI_Finalize\n"
             "\n  ranks 0, 2 wait in MPI_Barrier\n"
             "\n  ranks 1, 4 have called MPI_Finalize\n"
             "\n  rank 3 is stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go on)\n"

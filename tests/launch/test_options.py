@@ -213,8 +213,8 @@ class Mistakes(LaunchTest):
                 (["-n", 0, "true"], "-n: Value 0 not in range 1 to 1048576"),
                 (["-np", "two", "true"], "-np: Value two not in range 1 to 1048576"),
                 (["-frobnicate", "true"], "unknown option -frobnicate"),
-                (["-hosted", "true"], "unknown option -hosted"),  # neither -h nor a cluster
-                (["-Verbose", "true"], "unknown option -Verbose"),
+                (["-hosted", "true"], "unknown option -hosted; there is --host"),  # neither -h nor a cluster
+                (["-Verbose", "true"], "unknown option -Verbose; there is --verbose"),
                 (["-lh", "true"], "unknown option -lh"),
                 (["-l", "-V=", "-n", 1, "-frob", 2, "true"], "unknown option -frob"),
                 (["-n"], "-n needs COUNT"),

@@ -334,7 +334,8 @@ struct Parser {
       known.push_back("--" + word);
   const std::string near =
       base::nearest(known, two_dashes, [](const std::string& word) { return word; });
-  const bool alike = is_long && base::edit_distance(near, two_dashes) <= 2;
+  const std::size_t most_typos = std::min<std::size_t>(2, (two_dashes.size() - 2) / 3);
+  const bool alike = is_long && base::edit_distance(near, two_dashes) <= most_typos;
   throw CLI::ValidationError("unknown option " + name + (alike ? "; there is " + near : ""));
 }
 
