@@ -88,8 +88,9 @@ Port read_port(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     return word;
   };
-  const auto refuse = [](std::string_view what) {
-    base::fail(MPI_ERR_PORT, "this is no port's name: {}; needed is what MPI_Open_port has given",
+  const auto refuse = [name = text](std::string_view what) {
+    base::fail(MPI_ERR_PORT,
+               "\"{:.80}\" is no port's name: {}; needed is what MPI_Open_port has given", name,
                what);
   };
   if (next() != port_prefix) refuse("it does not begin with macadam-port");

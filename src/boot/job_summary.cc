@@ -229,6 +229,14 @@ void advise_balance(const Facts& facts, std::vector<Advice>& advice) {
   const RankTime& most = std::ranges::max(
       facts.times, {}, [](const RankTime& time) { return time.run - time.in_mpi; });
   const double longest = most.run - most.in_mpi;
+  // Where half of the ranks compute about as long, it is not one that the others wait for: a rank
+  // may serve the others.
+  std::vector<double> computes;
+  for (const RankTime& time : facts.times)
+    computes.push_back(time.run - time.in_mpi);
+  const auto middle = computes.begin() + static_cast<long>((computes.size() - 1) / 2);
+  std::ranges::nth_element(computes, middle);
+  if (*middle > 0.9 * longest) return;
   advice.push_back(
       {longest - mean,
        fmt::format("Rank {} computes for {}, all ranks {} on average: the others wait for it. A "
@@ -236,12 +244,23 @@ void advise_balance(const Facts& facts, std::vector<Advice>& advice) {
                    most.rank, show_time(longest), show_time(mean))});
 }
 
+// A wait of less is for the message itself: seconds.
+constexpr double as_a_message_takes = 10e-6;
+
 void advise_waits(const Facts& facts, std::vector<Advice>& advice) {
   std::map<std::string, bool> told;
   for (const Wait& wait : longest_waits(facts)) {
     if (wait.cause == "collective" || std::exchange(told[wait.cause], true)) continue;
     const std::string time = show_time(wait.seconds);
-    if (wait.cause == "late sender")
+    const double each = wait.seconds / static_cast<double>(std::max<std::uint64_t>(wait.times, 1));
+    if (wait.cause == "late sender" && each < as_a_message_takes)
+      advice.push_back(
+          {wait.seconds,
+           fmt::format("Rank {} waited {} times for messages of rank {}, {} each, which is about "
+                       "as long as a message takes: fewer, longer ones or several at a time cost "
+                       "less.",
+                       wait.rank, wait.times, wait.peer, show_time(each))});
+    else if (wait.cause == "late sender")
       advice.push_back(
           {wait.seconds,
            fmt::format("Rank {} waited {} for messages of rank {} that were not sent "

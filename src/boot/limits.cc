@@ -37,8 +37,8 @@ std::string explain_descriptors() {
 // what. Root is above nproc.
 std::string explain_processes() {
   const std::string needed = needs.processes == 0
-                                 ? "more are needed"
-                                 : fmt::format("{} are needed in all", needs.processes);
+                                 ? "the job needs more"
+                                 : fmt::format("the job needs {}", needs.processes);
   if (const GroupLimit group = reached_process_limit(); !group.file.empty())
     return fmt::format("; the control group may have {} processes, {}: raise it with \"echo {} "
                        ">{}\" (docker run --pids-limit)",

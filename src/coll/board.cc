@@ -31,14 +31,16 @@ bool PeerWord::await_suspend(std::coroutine_handle<> waiting) noexcept {
   call = [](engine::WordWait& wait, bool ok) noexcept {
     auto& self = static_cast<PeerWord&>(wait);
     self.ok_ = ok;
+    if (WaitObserver* const observer = self.shared_.observer)
+      observer->on_word((*self.group)[self.from_]);
     self.waiting_.resume();
   };
-  ok_ = engine_.wait_for(*this);
+  ok_ = shared_.engine.wait_for(*this);
   return ok_;
 }
 
 void PeerWord::throw_lost() const {
-  if (const base::Error* const failure = engine_.failure()) throw base::Error(*failure);
+  if (const base::Error* const failure = shared_.engine.failure()) throw base::Error(*failure);
   base::fail(MPI_ERR_PROC_ABORTED, "a process of the communicator has failed");
 }
 
@@ -71,7 +73,7 @@ Task Board::make_room(Comm& comm, SlotRing& ring, Position position) {
   const Position needed = position + 1 - ring.slots;
   for (int rank = 0; rank < comm.size(); ++rank) {
     if (rank == comm.rank()) continue;
-    co_await PeerWord(comm, board.word(rank, ring.passed), needed);
+    co_await PeerWord(comm, rank, board.word(rank, ring.passed), needed);
   }
   static_cast<void>(board.find_room(ring, position));
 }
@@ -104,16 +106,16 @@ int Board::not_combined(const SlotRing& ring, Position position) const {
   return behind(ring, position, [](Slot& its) -> engine::Word& { return chunk(its).combined; });
 }
 
-void Board::publish(const SlotRing& ring, Position position, std::uint64_t bytes) {
+void Board::publish(const SlotRing& ring, Position position, Called called) {
   Slot& own = slot(ring, rank_, position);
-  own.bytes = bytes;
+  own.called = called.word();
   own.written.store(position + 1);
   wake_all();
 }
 
-void Board::publish_to(int reader, const SlotRing& ring, Position position, std::uint64_t bytes) {
+void Board::publish_to(int reader, const SlotRing& ring, Position position, Called called) {
   Slot& own = slot(ring, rank_, position);
-  own.bytes = bytes;
+  own.called = called.word();
   own.written.store(position + 1);
   wake(reader);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "coll/called.h"
 #include "coll/comm.h"
 #include "coll/panels.h"
 #include "coll/task.h"
@@ -18,8 +19,8 @@ using Position = std::uint64_t;
 
 // What a rank has written for others to read, in its panel. Data stand behind it.
 struct Slot {
-  engine::Word written;    // the position of what is in it, + 1
-  std::uint64_t bytes = 0; // of all that this rank gives in the collective
+  engine::Word written;     // the position of what is in it, + 1
+  std::uint64_t called = 0; // the Called of its rank
 };
 static_assert(sizeof(Slot) == note_head);
 struct ChunkSlot : Slot {
@@ -42,12 +43,12 @@ struct SlotRing {
   Position free_end = 0; // positions before this one may be written
 };
 
-// Waits until a peer has written a word; throws MPI_ERR_PROC_ABORTED if a rank of the team has
+// Waits until rank `from` has written a word; throws MPI_ERR_PROC_ABORTED if a rank of the team has
 // failed before.
 class [[nodiscard]] PeerWord : engine::WordWait {
  public:
-  PeerWord(const Comm& comm, const engine::Word& what, std::uint64_t until)
-      : engine_(comm.shared->engine) {
+  PeerWord(const Comm& comm, int from, const engine::Word& what, std::uint64_t until)
+      : shared_(*comm.shared), from_(from) {
     word = &what;
     value = until;
     group = comm.team->local;
@@ -61,7 +62,8 @@ class [[nodiscard]] PeerWord : engine::WordWait {
 
  private:
   [[noreturn]] void throw_lost() const;
-  engine::Engine& engine_;
+  const Resources& shared_;
+  int from_;
   std::coroutine_handle<> waiting_;
   bool ok_ = true;
 };
@@ -95,16 +97,16 @@ class Board {
   [[nodiscard]] bool find_room(SlotRing& ring, Position position) const;
 
   // What this rank has written at a position is there to be read, by all or by one.
-  void publish(const SlotRing& ring, Position position, std::uint64_t bytes);
-  void publish_to(int reader, const SlotRing& ring, Position position, std::uint64_t bytes);
+  void publish(const SlotRing& ring, Position position, Called called);
+  void publish_to(int reader, const SlotRing& ring, Position position, Called called);
   void publish_combined(const SlotRing& ring, Position position);
   [[nodiscard]] PeerWord written(const Comm& comm, const SlotRing& ring, int from,
                                  Position position) const {
-    return {comm, slot(ring, from, position).written, position + 1};
+    return {comm, from, slot(ring, from, position).written, position + 1};
   }
   [[nodiscard]] PeerWord combined(const Comm& comm, const SlotRing& ring, int from,
                                   Position position) const {
-    return {comm, chunk(slot(ring, from, position)).combined, position + 1};
+    return {comm, from, chunk(slot(ring, from, position)).combined, position + 1};
   }
 
   // A rank that has not come so far; none: -1.

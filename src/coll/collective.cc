@@ -44,6 +44,15 @@ void Sequence::start_blocking(Collective& collective) noexcept {
   start(collective, 0);
 }
 
+void Sequence::keep(Collective& collective) {
+  persistent_.push_back(&collective);
+  collective.tag = next_own_++;
+}
+
+bool Sequence::is_running(const Collective& collective) {
+  return !collective.complete();
+}
+
 void Sequence::start(Collective& collective, std::uint32_t tag) noexcept {
   collective.tag = static_cast<std::int32_t>(tag);
   collective.sequence_ = this;

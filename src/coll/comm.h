@@ -28,6 +28,16 @@ struct Segments {
   std::size_t alltoall = 64 << 10; // of what a rank gets for all on its machine
 };
 
+// Wants to know for whom collectives wait.
+class WaitObserver {
+ public:
+  // What `peer` writes to shared memory, and a collective has waited for, is there.
+  virtual void on_word(engine::Rank peer) noexcept = 0;
+
+ protected:
+  ~WaitObserver() = default;
+};
+
 // What the collectives of one process share. `engine` and `byte` (MPI_BYTE) outlive it.
 struct Resources {
   Resources(engine::Engine& e, const datatype::Type& byte_type)
@@ -40,6 +50,7 @@ struct Resources {
   Panels panels;
   Rules rules = default_rules(); // which algorithm is taken when
   Segments segments;
+  WaitObserver* observer = nullptr; // null: nobody
   // The machine of a rank of the job, by a number that no other has. Empty: all are on one.
   std::function<int(engine::Rank)> node_of;
 };

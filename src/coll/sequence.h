@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace macadam::coll {
 
@@ -22,9 +23,11 @@ class Sequence {
   void start_nonblocking(Collective& collective) noexcept {
     start(collective, 1 + started_++ % (tags - 1));
   }
-  // A tag for a persistent collective, its own for as long as the communicator lives, since
-  // processes may start persistent collectives in different orders. MPI orders their inits.
-  [[nodiscard]] std::int32_t own_tag() { return next_own_++; }
+  // Gives a persistent collective a tag, its own for as long as the communicator lives, since
+  // processes may start persistent collectives in different orders. MPI orders their inits. It is
+  // known here until forget().
+  void keep(Collective& collective);
+  void forget(const Collective& collective) { std::erase(persistent_, &collective); }
   // The number of a collective that is called now, from 1: of all sorts together.
   [[nodiscard]] std::uint32_t count(const char* function) {
     last_called_ = function;
@@ -32,11 +35,14 @@ class Sequence {
   }
   [[nodiscard]] std::uint32_t called() const { return called_; }
   [[nodiscard]] const char* last_called() const { return last_called_; }
-  // The latest one with each tag that is not complete, blocking ones first.
+  // visit(collective, whether it is persistent): the latest one with each tag that is not complete,
+  // blocking ones first.
   template <class Visit>
   void for_each_running(Visit&& visit) const {
     for (const Collective* collective : last_)
-      if (collective != nullptr) visit(*collective);
+      if (collective != nullptr) visit(*collective, false);
+    for (const Collective* collective : persistent_)
+      if (is_running(*collective)) visit(*collective, true);
   }
 
  private:
@@ -47,6 +53,7 @@ class Sequence {
   static constexpr std::uint32_t many = 128;
 
   void start(Collective& collective, std::uint32_t tag) noexcept;
+  static bool is_running(const Collective& collective);
 
   const char* last_called_ = "";
   std::uint32_t called_ = 0;
@@ -54,6 +61,7 @@ class Sequence {
   std::uint32_t blocking_ = 0; // up to `many`
   std::int32_t next_own_ = tags;
   std::array<Collective*, tags> last_ = {}; // the latest with this tag, if not complete
+  std::vector<const Collective*> persistent_;
 };
 
 } // namespace macadam::coll

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/copy.h"
-#include "base/error.h"
 #include "coll/board.h"
 #include "coll/buffers.h"
+#include "coll/called.h"
 #include "datatype/cursor.h"
 
 #include <algorithm>
@@ -74,29 +74,20 @@ struct Steps {
 // Bytes that are worth a step of their own.
 inline constexpr std::size_t least_step = std::size_t{16} << 10;
 
-[[noreturn, gnu::cold]] inline void fail_unequal(const Comm& comm, int from, std::uint64_t sent,
-                                                 std::uint64_t needed) {
-  base::fail(MPI_ERR_TRUNCATE,
-             "rank {} sent {} bytes, rank {} needed {}: all ranks must give counts and types "
-             "that describe the same data, and call the same collectives (MACADAM_CHECK=1 names "
-             "calls that differ)",
-             from, sent, comm.rank(), needed);
+// All ranks must call what this one calls, with as much data.
+inline void check_note(const Comm& comm, int from, Position note, Called mine) {
+  const Called its(comm.board->slot(comm.board->notes, from, note).called);
+  if (its.word() != mine.word()) [[unlikely]]
+    fail_different(comm, from, its, mine);
 }
 
-// All ranks must describe as much data as this one.
-inline void check_note(const Comm& comm, int from, Position note, std::uint64_t bytes) {
-  const std::uint64_t sent = comm.board->slot(comm.board->notes, from, note).bytes;
-  if (sent != bytes) [[unlikely]]
-    fail_unequal(comm, from, sent, bytes);
-}
-
-// All others have written their notes, and describe as much data as this rank, whose chunks follow.
-inline Task pass_notes(Comm& comm, Position note, std::uint64_t bytes) {
+// All others have written their notes, and call what this rank calls, whose chunks follow.
+inline Task pass_notes(Comm& comm, Position note, Called mine) {
   Board& board = *comm.board;
   for (int distance = 1; distance < comm.size(); ++distance) {
     const int from = (comm.rank() + distance) % comm.size();
     co_await board.written(comm, board.notes, from, note);
-    check_note(comm, from, note, bytes);
+    check_note(comm, from, note, mine);
   }
   board.pass(board.notes);
 }
@@ -106,7 +97,7 @@ inline Task pass_notes(Comm& comm, Position note, std::uint64_t bytes) {
 // A rank writes as far ahead as there is room, even before it knows the others' notes, so one that
 // shares its core does much in a turn; and reads as soon as it can.
 template <class Write, class Read>
-Task flow(Comm& comm, Position note, std::uint64_t bytes, Steps steps, Write write, Read read) {
+Task flow(Comm& comm, Position note, Called mine, Steps steps, Write write, Read read) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
   const Position first = chunks.position;
@@ -114,13 +105,13 @@ Task flow(Comm& comm, Position note, std::uint64_t bytes, Steps steps, Write wri
   const auto write_next = [&] {
     if (wrote == steps.count || !board.find_room(chunks, first + wrote)) return false;
     write(wrote, board.data(chunks, comm.rank(), first + wrote));
-    board.publish(chunks, first + wrote, bytes);
+    board.publish(chunks, first + wrote, mine);
     ++wrote;
     return true;
   };
   while (write_next()) {
   }
-  co_await pass_notes(comm, note, bytes);
+  co_await pass_notes(comm, note, mine);
   for (std::uint32_t step = 0; step < steps.count;) {
     bool moved = write_next();
     int behind = -1;

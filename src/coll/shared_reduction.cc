@@ -57,6 +57,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   const int rank = comm.rank();
   const Position note = notes.position;
   const std::size_t size = size_of(mine);
+  const Called called(Kind::reduce, bytes, root, &op);
   const Steps steps = Steps::one_way(long_count(board, mine), chunks.room / size,
                                      std::max<std::size_t>(least_step / size, 1));
   // The root's own data are in its panel, too, where the result takes their place.
@@ -65,12 +66,12 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
     if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
   }
-  if (rank != root) board.publish_to(root, notes, note, bytes);
+  if (rank != root) board.publish_to(root, notes, note, called);
   if (rank == root) {
     for (int distance = 1; distance < n; ++distance) {
       const int from = (root + distance) % n;
       co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, bytes);
+      check_note(comm, from, note, called);
     }
     if (steps.count == 0)
       fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
@@ -88,7 +89,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
       base::copy(board.data(chunks, rank, at), element(mine, begin), count * size);
     }
     if (rank != root) {
-      board.publish_to(root, chunks, at, bytes);
+      board.publish_to(root, chunks, at, called);
     } else {
       for (int distance = 1; distance < n; ++distance)
         co_await board.written(comm, chunks, (root + distance) % n, at);
@@ -107,8 +108,8 @@ namespace {
 // that to where its own piece was in its panel, and reads the others' pieces. What is computed is
 // computed in memory of its own: stores one by one to lines that others hold take four times as
 // long as a copy.
-Task allreduce_in_chunks(Comm& comm, Position note, Data mine, Data result, const datatype::Op& op,
-                         Steps steps) {
+Task allreduce_in_chunks(Comm& comm, Position note, Called called, Data mine, Data result,
+                         const datatype::Op& op, Steps steps) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
   const int n = comm.size();
@@ -131,7 +132,7 @@ Task allreduce_in_chunks(Comm& comm, Position note, Data mine, Data result, cons
     const std::size_t behind = in_place ? 0 : begin(of, rank + 1) * size;
     base::copy(to, from, own);
     base::copy(to + behind, from + behind, steps.units(step) * size - behind);
-    board.publish(chunks, first + step, mine.bytes());
+    board.publish(chunks, first + step, called);
     return true;
   };
   const auto combine = [&](std::uint32_t step) {
@@ -161,7 +162,7 @@ Task allreduce_in_chunks(Comm& comm, Position note, Data mine, Data result, cons
   std::uint32_t summed = 0;
   while (write(wrote))
     ++wrote;
-  co_await pass_notes(comm, note, mine.bytes());
+  co_await pass_notes(comm, note, called);
   for (std::uint32_t step = 0; step < steps.count;) {
     bool moved = write(wrote);
     if (moved) ++wrote;
@@ -188,8 +189,8 @@ Task allreduce_in_chunks(Comm& comm, Position note, Data mine, Data result, cons
 
 // Two ranks with not much: each writes all of its vector and combines all, which is one step less.
 constexpr std::size_t both_up_to = std::size_t{16} << 10;
-Task allreduce_by_both(Comm& comm, Position note, Data mine, Data result, const datatype::Op& op,
-                       Steps steps) {
+Task allreduce_by_both(Comm& comm, Position note, Called called, Data mine, Data result,
+                       const datatype::Op& op, Steps steps) {
   Board& board = *comm.board;
   const SlotRing& chunks = board.chunks;
   const int rank = comm.rank();
@@ -197,7 +198,7 @@ Task allreduce_by_both(Comm& comm, Position note, Data mine, Data result, const 
   const Position first = chunks.position;
   const bool in_place = mine.address == result.address;
   co_await flow(
-      comm, note, mine.bytes(), steps,
+      comm, note, called, steps,
       [&](std::uint32_t step, std::byte* to) {
         base::copy(to, element(mine, steps.begin(step)), steps.units(step) * size);
       },
@@ -224,24 +225,25 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   SlotRing& notes = board.notes;
   const int n = comm.size();
   const int rank = comm.rank();
+  const Called called(Kind::allreduce, bytes, 0, &op);
   const Position note = notes.position;
   const Steps steps = Steps::both_ways(long_count(board, mine), board.chunks.room / size_of(mine));
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
-  board.publish(notes, note, bytes);
+  board.publish(notes, note, called);
   if (steps.count == 0) {
     for (int distance = 1; distance < n; ++distance) {
       const int from = (rank + distance) % n;
       co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, bytes);
+      check_note(comm, from, note, called);
     }
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
          [&](int from) -> const std::byte* { return board.data(notes, from, note); });
     board.pass(notes);
   } else if (n == 2 && bytes <= both_up_to) {
-    co_await allreduce_by_both(comm, note, mine, result, op, steps);
+    co_await allreduce_by_both(comm, note, called, mine, result, op, steps);
   } else {
-    co_await allreduce_in_chunks(comm, note, mine, result, op, steps);
+    co_await allreduce_in_chunks(comm, note, called, mine, result, op, steps);
   }
   turn.end();
 }
@@ -258,6 +260,7 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   const int n = comm.size();
   const int rank = comm.rank();
   const std::size_t size = size_of(mine);
+  const Called called(Kind::reduce_scatter, bytes, 0, &op);
   const Position note = notes.position;
   const Position first = chunks.position;
   const auto count_of = [&](int of) {
@@ -274,12 +277,12 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   const Steps steps = Steps::both_ways(longest, most);
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (is_short) base::copy(board.data(notes, rank, note), mine.address, bytes);
-  board.publish(notes, note, bytes);
+  board.publish(notes, note, called);
   if (is_short) {
     for (int distance = 1; distance < n; ++distance) {
       const int from = (rank + distance) % n;
       co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, bytes);
+      check_note(comm, from, note, called);
     }
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(result.count),
          [&](int from) -> const std::byte* {
@@ -296,7 +299,7 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   Scratch sums(comm, *mine.type, overlaps ? result.count : 0);
   const Data sum = overlaps ? sums.data() : result;
   co_await flow(
-      comm, note, bytes, steps,
+      comm, note, called, steps,
       [&](std::uint32_t step, std::byte* to) {
         std::size_t begin = 0;
         for (int i = 0; i < n; ++i) {

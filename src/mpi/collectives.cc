@@ -40,9 +40,12 @@ int class_of(const std::exception_ptr& error) noexcept {
   }
 }
 
-// Which collective it was, where ranks may have called different ones.
+// Which collective it was, where ranks may have called different ones; MACADAM_CHECK says it
+// itself.
 std::string place_of(const Collective& operation, const Communicator& comm, int error_class) {
-  if (error_class != MPI_ERR_TRUNCATE || operation.number == 0) return {};
+  const bool may_differ = error_class == MPI_ERR_TRUNCATE ||
+                          (error_class == MPI_ERR_ARG && operation.arguments.check == nullptr);
+  if (!may_differ || operation.number == 0) return {};
   return fmt::format("; rank {} is in {} on {}, number {} there", comm.rank(), operation.function,
                      describe(comm), operation.number);
 }
@@ -63,6 +66,7 @@ void destroy(Process& self, LayerRequest& request) {
 void destroy_persistent(Process& self, LayerRequest& request) {
   auto& comm = *static_cast<Communicator*>(request.owner);
   const std::int32_t tag = static_cast<CollectiveRequest&>(request).operation.tag;
+  comm.sequence.forget(static_cast<CollectiveRequest&>(request).operation);
   comm.boards.leave(tag, self.instance->coll->panels);
   comm.machines.leave(tag, self.instance->coll->panels);
   destroy(self, request);
@@ -195,7 +199,7 @@ void prepare(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Reque
   CollectiveRequest& made =
       make_request(self, comm, std::move(call), engine::Role::persistent, persistent);
   made.complete = true;
-  made.operation.tag = comm.sequence.own_tag();
+  comm.sequence.keep(made.operation);
   *request = handle(made);
 }
 

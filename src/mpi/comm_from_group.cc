@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 namespace macadam::mpi {
@@ -22,6 +24,24 @@ std::uint64_t sum_of(const RankMap& ranks) {
     sum = (sum ^ ranks[i]) * 0x100000001b3; // FNV-1a, by ranks
   return sum;
 }
+
+// A Gathering that is known for as long as this lives.
+class Gathered {
+ public:
+  Gathered(Process& self, const RankMap& group, const char* stringtag)
+      : list_(self.instance->gatherings), gathering_{std::hash<std::string_view>()(stringtag) ^
+                                                         sum_of(group),
+                                                     group} {
+    list_.push_back(&gathering_);
+  }
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+  ~Gathered() { std::erase(list_, &gathering_); }
+
+ private:
+  std::vector<const Gathering*>& list_;
+  Gathering gathering_;
+};
 
 void check_tag(const char* stringtag) {
   if (::strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN) {
@@ -44,6 +64,7 @@ void check_member(const Group& group, const char* name) {
 std::uint64_t agree_on_context(Process& self, const Group& group, int leader,
                                const char* stringtag) {
   using From = Invitation::From;
+  const Gathered gathered(self, group.ranks, stringtag);
   const int size = group.ranks.size();
   const int me = (group.rank - leader + size) % size;
   const auto member = [&](int place) { return group.ranks[(place + leader) % size]; };

@@ -61,6 +61,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
                                        process.settings, observers_.observer());
   engine->know(process.runtime->processes().size());
   coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
+  coll->observer = process.profile.get();
   coll->node_of = [&process](engine::Rank rank) {
     return process.job->node(static_cast<int>(rank));
   };

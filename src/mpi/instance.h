@@ -153,6 +153,7 @@ class Instance {
   Requests requests;
   Windows windows;
   Invitations invitations;
+  std::vector<const Gathering*> gatherings;
 
  private:
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "engine/team.h"
 #include "engine/transport.h"
 
 #include <cstddef>
@@ -34,6 +35,12 @@ struct Invitation {
 
 // Those that have come for another thread's call.
 using Invitations = std::list<Invitation>;
+
+// A call that waits for other processes so; for pages about jobs that hang.
+struct Gathering {
+  std::uint64_t id; // the same on all of them
+  const engine::RankMap& group;
+};
 
 // Both block. invite() sends `invitation`, of which `sender` is filled in; await_invitation() fills
 // in what is missing in `wanted`.

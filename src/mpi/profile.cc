@@ -77,16 +77,23 @@ void Profile::on_step(const Step& step) noexcept {
   case Step::Kind::matched:
   case Step::Kind::released:
     last_was_short_ = false;
-    if (current_ == nullptr || clock_ == nullptr) return;
-    current_->ended = clock_->now();
-    current_->peer = step.peer;
-    current_->cause = is_collective(step)                 ? Cause::collective
-                      : step.kind == Step::Kind::released ? Cause::late_receiver
-                                                          : Cause::late_sender;
-    return;
+    return on_end(step.peer, is_collective(step)                 ? Cause::collective
+                             : step.kind == Step::Kind::released ? Cause::late_receiver
+                                                                 : Cause::late_sender);
   default: // says nothing of waits
     return;
   }
+}
+
+void Profile::on_end(engine::Rank peer, Cause cause) noexcept {
+  if (current_ == nullptr || clock_ == nullptr) return;
+  const double before = current_->cause == Cause::none ? current_->begun : current_->ended;
+  current_->ended = clock_->now();
+  const double waited = current_->ended - before;
+  if (current_->cause != Cause::none && waited < current_->longest) return;
+  current_->longest = waited;
+  current_->peer = peer;
+  current_->cause = cause;
 }
 
 void Profile::on_sent(const Step& step) try {

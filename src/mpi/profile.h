@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "coll/comm.h"
 #include "engine/observer.h"
 #include "engine/transport.h"
 
@@ -13,7 +14,7 @@ namespace macadam::mpi {
 
 // Where the time of a process went and what it sent to whom, for the report. There is one while a
 // report is wanted. Memory: one row for each function that was called and each peer talked to.
-class Profile final : public engine::Observer {
+class Profile final : public engine::Observer, public coll::WaitObserver {
  public:
   // What ended a wait inside MPI.
   enum class Cause : std::uint8_t { none, late_sender, late_receiver, collective };
@@ -24,8 +25,10 @@ class Profile final : public engine::Observer {
     Call* outer; // that this one was made in, by a callback of the program's
     const char* function;
     double begun; // below 0: not to be counted
-    // What came last that somebody may have waited for: when, from whom.
+    // When the last thing came that somebody may have waited for; and of all of them, whose was
+    // waited for longest.
     double ended;
+    double longest;
     engine::Rank peer;
     Cause cause;
   };
@@ -67,6 +70,7 @@ class Profile final : public engine::Observer {
   void resume(Call* call) { current_ = call; }
 
   void on_step(const engine::Step& step) noexcept override;
+  void on_word(engine::Rank peer) noexcept override { on_end(peer, Cause::collective); }
 
   // The call under way, if any, counts up to now.
   void close();
@@ -81,6 +85,7 @@ class Profile final : public engine::Observer {
  private:
   void count(const Call& call, double now);
   void on_sent(const engine::Step& step);
+  void on_end(engine::Rank peer, Cause cause) noexcept; // of a wait, maybe
 
   const engine::Transport* clock_ = nullptr;
   double begun_ = 0;

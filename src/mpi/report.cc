@@ -239,16 +239,35 @@ void describe_collectives(const Process& self, Json& report) {
     if (count > 0 && called.size() < most_rows)
       called.push_back(
           {{"id", comm.p2p.context}, {"count", count}, {"last", comm.sequence.last_called()}});
-    comm.sequence.for_each_running([&](const coll::Collective& collective) {
+    comm.sequence.for_each_running([&](const coll::Collective& collective, bool persistent) {
       if (collectives.size() == most_rows) return;
       Json row = {{"id", comm.p2p.context},
                   {"comm", name},
                   {"function", collective.function},
-                  {"number", collective.number}};
+                  {"number", collective.number},
+                  {"persistent", persistent}};
       if (collectives.empty()) row["members"] = members_of(comm);
       collectives.push_back(std::move(row));
     });
   }
+  for (const Gathering* const gathering : self.instance->gatherings) {
+    if (collectives.size() == most_rows) return;
+    Json members = Json::array();
+    for (int rank = 0; rank < gathering->group.size(); ++rank)
+      members.push_back(gathering->group[rank]);
+    collectives.push_back({{"id", gathering->id},
+                           {"comm", fmt::format("a group of {} ranks", gathering->group.size())},
+                           {"function", self.function},
+                           {"members", std::move(members)}});
+  }
+}
+
+// What a function waits for that is outside of its job, or of which no message tells.
+const char* awaited_by(std::string_view function) {
+  if (function == "MPI_Comm_accept") return "an MPI_Comm_connect to its port";
+  if (function == "MPI_Comm_connect") return "an MPI_Comm_accept at its port";
+  if (function == "MPI_Comm_join") return "the other side of its socket";
+  return nullptr;
 }
 
 // A window's name, or its place in the order in which rank 0 of it made communicators.
@@ -319,6 +338,9 @@ std::string hang_report(Process& self) {
 
   describe_collectives(self, report);
   describe_windows(self, report);
+  if (const char* const awaited = awaited_by(self.function);
+      awaited != nullptr && report["collectives"].empty())
+    report["waiting_for"] = awaited;
   engine.matcher().for_each_posted([&](const engine::ReceiveRequest& receive) {
     if (posted.size() == most_rows) return;
     Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "source");
@@ -392,8 +414,8 @@ std::string final_report(Process& self) {
   for (const auto& network : self.instance->transports) {
     const char* const name = network->limits().name;
     memory[name] = network->memory_bytes();
-    transports.push_back(
-        fmt::format("{}: {} peers", name, connected_peers(*self.instance->engine, *network)));
+    const std::size_t peers = connected_peers(*self.instance->engine, *network);
+    transports.push_back(fmt::format("{}: {} peer{}", name, peers, peers == 1 ? "" : "s"));
     for (std::string& line : network->fallbacks())
       fallbacks.push_back(std::move(line));
   }

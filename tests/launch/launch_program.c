@@ -132,6 +132,22 @@ static void test_for(int source, int tag) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
+/* Collectives that one rank calls otherwise than the others. */
+static void unequal(const char* how, int other) {
+  int in[5] = {0}, out[5];
+  MPI_Barrier(MPI_COMM_WORLD); /* makes what they share */
+  if (strcmp(how, "count") == 0)
+    MPI_Allreduce(in, out, other ? 5 : 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(how, "operation") == 0)
+    MPI_Allreduce(in, out, 4, MPI_INT, other ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
+  else if (strcmp(how, "root") == 0)
+    MPI_Reduce(in, out, 4, MPI_INT, MPI_SUM, other ? 1 : 0, MPI_COMM_WORLD);
+  else if (other)
+    MPI_Barrier(MPI_COMM_WORLD);
+  else
+    MPI_Bcast(in, 4, MPI_INT, 2, MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   const char* action = argc > 1 ? argv[1] : "";
   const double number = argc > 2 ? atof(argv[2]) : 0;
@@ -180,6 +196,8 @@ int main(int argc, char** argv) {
       MPI_Barrier(MPI_COMM_WORLD);
     else /* another root each */
       MPI_Bcast(&value, 1, MPI_INT, size - rank, MPI_COMM_WORLD);
+  } else if (strcmp(action, "unequal") == 0) {
+    unequal(argv[2], rank == size - 1);
   } else if (strncmp(action, "lock", 4) == 0) {
     MPI_Win win;
     MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &win);

@@ -104,9 +104,9 @@ TEST(HangReport, SaysWhoIsMissingInACollective) {
                                                    "called": [{"id": 4, "count": 7}]})"}}),
             "mpiexec: what 6 ranks on host a are waiting for\n"
             "\n  collectives\n"
-            "    ranks 0, 2 are in MPI_Barrier on w, number 7 of its collectives; ranks 1, 4 have "
-            "not entered it: they have called MPI_Finalize; rank 3 has not entered it: it is "
-            "stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go on)\n"
+            "    ranks 0, 2 are in MPI_Barrier on w, number 7 of its collectives; rank 3 has not "
+            "been seen in it: it is stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go "
+            "on); ranks 1, 4 have not entered it: they have called MPI_Finalize\n"
             "\n  ranks 0, 2 wait in MPI_Barrier\n"
             "\n  ranks 1, 4 have called MPI_Finalize\n"
             "\n  rank 3 is stopped, by SIGSTOP or a debugger (kill -CONT 1234 lets it go on)\n"
@@ -129,10 +129,51 @@ TEST(HangReport, NamesCollectivesThatDiffer) {
   // They are not in it together.
   const std::string page =
       page_of({in_collective("MPI_Bcast", 3, 1), in_collective("MPI_Barrier", 4, 1)});
-  EXPECT_TRUE(contains(page, "    rank 0 is in MPI_Bcast on w, number 3 of its collectives\n"));
+  EXPECT_TRUE(contains(page, "    rank 0 is in MPI_Bcast on w, number 3 of its collectives; all "
+                             "have entered it and rank 1 has left it: if the others stay, root, "
+                             "counts or types differ (MACADAM_CHECK=1 names them)\n"));
   EXPECT_TRUE(contains(page,
                        "    rank 1 is in MPI_Barrier on w, number 4 of its collectives; rank 0 "
                        "has not entered it: it waits in MPI_Bcast on w\n"));
+}
+
+TEST(HangReport, SaysOfPersistentCollectivesWhoIsSeenInThem) {
+  const std::string started =
+      R"({"waiting_in": "MPI_Wait", "collectives": [{"id": 4, "comm": "w", "number": 2,
+          "function": "MPI_Reduce_init", "members": [0, 1], "persistent": true}],
+          "called": [{"id": 4, "count": 2}]})";
+  const std::string not_started =
+      R"({"waiting_in": "MPI_Recv", "called": [{"id": 4, "count": 2}]})";
+  EXPECT_TRUE(contains(page_of({started, not_started}),
+                       "    rank 0 is in MPI_Reduce_init (started) on w, number 2 of its "
+                       "collectives; rank 1 has not been seen in it: it waits in MPI_Recv\n"));
+}
+
+TEST(HangReport, SaysWhatTheRootOfAnAcceptWaitsFor) {
+  const std::string other = R"({"waiting_in": "MPI_Comm_accept", "collectives": [{"id": 4,
+      "comm": "w", "function": "MPI_Comm_accept", "members": [0, 1]}]})";
+  const std::string root =
+      R"({"waiting_in": "MPI_Comm_accept", "waiting_for": "an MPI_Comm_connect to its port"})";
+  EXPECT_TRUE(contains(page_of({root, other}),
+                       "    rank 1 is in MPI_Comm_accept on w; rank 0 waits in MPI_Comm_accept "
+                       "for an MPI_Comm_connect to its port\n"));
+}
+
+TEST(HangReport, ShortensListsOfRanks) {
+  std::vector<RankStatus> ranks;
+  for (int rank = 0; rank < 64; ++rank)
+    ranks.push_back({rank % 2 == 0 ? Kind::finalized : Kind::not_in_mpi, ""});
+  EXPECT_TRUE(contains(hang_report("host a", ranks), "  ranks 0, 2, ... 62 have called"));
+  for (int rank = 0; rank < 64; ++rank)
+    ranks[static_cast<std::size_t>(rank)].kind =
+        rank * rank % 23 < 11 ? Kind::finalized : Kind::not_in_mpi;
+  EXPECT_TRUE(contains(hang_report("host a", ranks), " more have called MPI_Finalize"));
+}
+
+TEST(HangReport, LeavesOutReceivesOfMpiItself) {
+  const std::string page = page_of({R"({"waiting_in": "MPI_Win_wait", "posted": [
+      {"comm": "a window", "source": -1, "tag": -10, "bytes": 4024}]})"});
+  EXPECT_FALSE(contains(page, "receive"));
 }
 
 TEST(HangReport, SaysWhoHoldsALock) {
@@ -414,6 +455,22 @@ TEST(JobReport, AdvisesOnlyWhatTheNumbersSay) {
       "sent": [{"peer": 1, "messages": 9000, "bytes": 72000, "successive": 8000,
                 "successive_bytes": 64000}]})"});
   EXPECT_TRUE(contains(many, "Rank 0 sent 8000 messages to rank 1, of 8 B on average, each right"));
+}
+
+TEST(JobReport, DoesNotTakeWorkersOfARankThatServesForSlowOnes) {
+  std::vector<std::string> ranks = {R"({"rank": 0, "time": {"run": 1.0, "functions": [
+      {"name": "MPI_Recv", "calls": 9, "seconds": 1.0}]}})"};
+  for (int rank = 1; rank < 4; ++rank)
+    ranks.push_back(R"({"time": {"run": 1.0}, "rank": )" + std::to_string(rank) + "}");
+  EXPECT_FALSE(contains(job_report(ranks), "the others wait for it"));
+}
+
+TEST(JobReport, TellsWaitsForLateMessagesFromThoseForManyShortOnes) {
+  const std::string page = job_report({R"({"rank": 0, "time": {"run": 1.0},
+      "waits": [{"peer": 1, "cause": "late sender", "times": 100000, "seconds": 0.4}]})"});
+  EXPECT_TRUE(contains(page, "Rank 0 waited 100000 times for messages of rank 1, 4 us each, which "
+                             "is about as long as a message takes"));
+  EXPECT_FALSE(contains(page, "not sent yet"));
 }
 
 TEST(JobReport, NamesTheBusiestPairsOfManyRanks) {

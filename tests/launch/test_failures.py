@@ -373,12 +373,12 @@ class Limits(LaunchTest):
             resource.setrlimit(resource.RLIMIT_NPROC, (5, 5))
             os.setuid(54321)
         self.refused(limit, "starting a rank failed", "this user may have 5 processes (nproc) and has",
-                     'needed in all: raise it with "ulimit -u ')
+                     'the job needs 65: raise it with "ulimit -u ')
 
     @unittest.skipUnless(os.access(PROCESS_GROUPS, os.W_OK), "no control group can be made here")
     def test_processes_of_a_control_group(self):
         group = make_group(self, PROCESS_GROUPS, "pids.max", 20)
-        self.refused(lambda: join_group(group), "the control group may have 20 processes, 65 are needed in all: "
+        self.refused(lambda: join_group(group), "the control group may have 20 processes, the job needs 65: "
                      f'raise it with "echo 85 >{group}/pids.max"')
 
     @unittest.skipUnless(os.access(MEMORY_GROUPS, os.W_OK), "no control group can be made here")

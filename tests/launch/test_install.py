@@ -175,6 +175,10 @@ class Installed(unittest.TestCase):
         result = subprocess.run([mpicc, "-showme:yes", "a.c"], capture_output=True, text=True)
         self.assertEqual(result.returncode, 2)
         self.assertIn("unknown option -showme:yes", result.stderr)
+        self.assertTrue(run(mpicc, "-cc=/opt/other cc", "-show", "a.c").startswith("/opt/other cc -I"))
+        result = subprocess.run([mpicc, "-config=old", "a.c"], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (2, "mpicc: no option -config=old here; there "
+                         "is one library, linked as a shared one\n"))
         # What is shown works when pasted into a shell.
         subprocess.run(["sh", "-c", run(mpicc, "-show", "user.c", "-o", "shown.out")], check=True,
                        cwd=self.work)

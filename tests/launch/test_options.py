@@ -213,8 +213,8 @@ class Mistakes(LaunchTest):
                 (["-n", 0, "true"], "-n: Value 0 not in range 1 to 1048576"),
                 (["-np", "two", "true"], "-np: Value two not in range 1 to 1048576"),
                 (["-frobnicate", "true"], "unknown option -frobnicate"),
-                (["-hosted", "true"], "unknown option -hosted"),  # neither -h nor a cluster
-                (["-Verbose", "true"], "unknown option -Verbose"),
+                (["-hosted", "true"], "unknown option -hosted; there is --host"),  # neither -h nor a cluster
+                (["-Verbose", "true"], "unknown option -Verbose; there is --verbose"),
                 (["-lh", "true"], "unknown option -lh"),
                 (["-l", "-V=", "-n", 1, "-frob", 2, "true"], "unknown option -frob"),
                 (["-n"], "-n needs COUNT"),
@@ -224,8 +224,15 @@ class Mistakes(LaunchTest):
                  "-configfile /no/such: No such file or directory"),
                 (["-configfile"], "-configfile needs FILE"),
                 (["--mca", "btl"], "--mca needs NAME VALUE"),
-                (["-n", 2, "-configfile", "jobs", "true"], "-configfile is for other launchers: "
-                 "it stands alone, in front: mpiexec -configfile FILE"),
+                (["-n", 2, "-configfile", "jobs"], "no option -configfile here; instead: alone and "
+                 "in front, mpiexec -configfile FILE"),
+                (["-rr", "true"], "no option -rr here; instead: --map-by node"),
+                (["-n", 2, "--cpu-bind=cores", "true"], "no option --cpu-bind here; instead: "
+                 "--bind-to none, core, l3cache, numa or socket"),
+                (["-t", "5", "true"], "no option -t here; instead: -timeout SECONDS (of -t for a "
+                 "trace: MACADAM_TRACE=FOLDER)"),
+                (["-report-binding", "true"],
+                 "unknown option -report-binding; there is --report-bindings"),
                 (["-outfile-pattern", "%d", "true"],
                  '-outfile-pattern: "%d": %r stands for the rank, %h for the host, %% for a %'),
                 (["--frobnicate", "true"], "unknown option --frobnicate"),
@@ -280,7 +287,8 @@ class Habits(LaunchTest):
     """What people type who come from other launchers."""
 
     def test_other_names(self):
-        for count in (["-c", 3], ["-ppn", 3], ["-perhost", 3], ["-N", 3]):
+        for count in (["-c", 3], ["-ppn", 3], ["-perhost", 3], ["-N", 3],
+                      ["-npernode", 3], ["--ntasks=3"], ["--ntasks-per-node", 3]):
             result = self.mpiexec(*count, "echo", "here")
             self.assertEqual(result.stdout, 3 * "here\n", count)
         self.assertEqual(self.mpiexec("-n", 2, "-ppn", 1, "echo", "here").stdout, 2 * "here\n")
@@ -336,7 +344,7 @@ class Habits(LaunchTest):
                          "mpiexec: -genvlist NO_SUCH: there is no such variable to pass on\n")
 
     def test_what_changes_nothing_is_said_when_asked(self):
-        habit = ["--mca", "btl", "self", "--mca", "pml", "ob1", "--map-by", "core",
+        habit = ["--tune", "file", "-bootstrap", "ssh", "--mca", "btl", "self", "--mca", "pml", "ob1", "--map-by", "core",
                  "--oversubscribe", "-q", "-envall", "--rank-by", "slot", "-n", 1]
         result = self.mpiexec(*habit, "echo", "here")
         self.assertEqual((result.stdout, result.stderr), ("here\n", ""))
@@ -344,7 +352,8 @@ class Habits(LaunchTest):
         self.assertEqual(result.stdout, "here\n")
         self.assertEqual([line.split(" changes nothing: ")[0] for line in result.stderr.splitlines()],
                          [f"mpiexec: {name}" for name in
-                          ("--oversubscribe", "--mca", "-envall", "-q", "--map-by core")])
+                          ("--oversubscribe", "--mca", "--tune", "-envall", "-q", "-bootstrap",
+                           "--map-by core")])
 
 
 class Help(LaunchTest):

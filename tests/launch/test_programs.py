@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -146,6 +147,21 @@ class Hangs(LaunchTest):
         self.assertIn("    rank 0 is in MPI_Barrier, ranks 1, 2 are in MPI_Bcast on MPI_COMM_WORLD, "
                       "number 1 of its collectives: different calls\n", page)
 
+    def test_calls_that_differ_are_both_named(self):
+        """As far as a rank reads what others have written; MACADAM_CHECK is not set."""
+        for how, error, one, another in (
+                ("count", "TRUNCATE", "MPI_Allreduce (MPI_SUM, 16 bytes)", "MPI_Allreduce (MPI_SUM, 20 bytes)"),
+                ("operation", "ARG", "MPI_Allreduce (MPI_SUM, 16 bytes)", "MPI_Allreduce (MPI_MAX, 16 bytes)"),
+                ("root", "ARG", "MPI_Reduce (root 0, MPI_SUM, 16 bytes)", "MPI_Reduce (root 1, MPI_SUM, 16 bytes)"),
+                ("function", "ARG", "MPI_Bcast (root 2, 16 bytes)", "MPI_Barrier")):
+            with self.subTest(how):
+                result = self.mpiexec("-timeout", 20, "-n", 3, PROGRAM, "unequal", how)
+                self.assertNotEqual(result.returncode, 124, result.stderr)
+                one, another = re.escape(one), re.escape(another)
+                self.assertRegex(result.stderr, rf"MPI_ERR_{error}: ranks differ in a collective: rank \d called "
+                                 rf"(?:{one}, and rank 2 called {another}|{another}, and rank \d called {one}); all must "
+                                 r".*; rank \d is in MPI_\w+ on communicator MPI_COMM_WORLD, number 2 there")
+
     def test_a_lock_of_a_window(self):
         page = self.hang("-n", 3, PROGRAM, "lock")
         self.assertIn("    ranks 0, 2 wait for the lock of rank 0 on window temperatures; rank 1 "
@@ -166,6 +182,17 @@ class Hangs(LaunchTest):
         for rank in 0, 2:
             self.assertIn(f"    rank 1 waits for rank {rank}: its MPI_Win_complete on window "
                           "temperatures\n", page)
+
+    def test_why_there_are_no_stacks(self):
+        self.environment["PATH"] = "/no/such"
+        self.assertIn("      at            not known, as there is no gdb\n", self.hang("-n", 2, PROGRAM, "circle"))
+        with tempfile.TemporaryDirectory() as folder:
+            gdb = pathlib.Path(folder, "gdb")  # that may not attach, and says so to its standard error
+            gdb.write_text("#!/bin/sh\n")
+            gdb.chmod(0o755)
+            self.environment["PATH"] = folder
+            self.assertIn("not known, as gdb may not look into it (docker run --cap-add SYS_PTRACE; sysctl "
+                          "kernel.yama.ptrace_scope=0)\n", self.hang("-n", 2, PROGRAM, "circle"))
 
     @unittest.skipUnless(shutil.which("gdb") and not SANITIZED, "needs gdb, which takes its time in a "
                                                                "program with a sanitizer")

@@ -109,7 +109,9 @@ class Info(Tool):
                       wrong.stderr)
         for words, said in ((("model", "--rank", "5"), 'macadam model: it takes no "--rank"\n'
                              "Run macadam model --help for more.\n"),
-                            (("report",), "macadam report: file is required\n"
+                            (("model", "-n", "x"), "macadam model: -n: Value x not in range 1 to 1073741824\n"
+                             "Run macadam model --help for more.\n"),
+                            (("report",), "macadam report: FILE is required\n"
                              "Run macadam report --help for more.\n")):
             wrong = self.macadam(*words)
             self.assertEqual((wrong.returncode, wrong.stderr), (2, said))

@@ -102,7 +102,7 @@ CLI::App* add_tune(CLI::App& app, TuneQuestion& question) {
 CLI::App* add_report(CLI::App& app, ReportQuestion& question) {
   CLI::App* const report = app.add_subcommand(
       "report", "Make an HTML page of the file that MACADAM_REPORT=file.json has written");
-  report->add_option("file", question.file, "The report")->required();
+  report->add_option("FILE", question.file, "The report")->required();
   report->add_option("-o,--output", question.output,
                      "The page, if not beside the report under its name with .html");
   report->add_flag("--text", question.text, "Print it as mpiexec does");
@@ -112,10 +112,25 @@ CLI::App* add_report(CLI::App& app, ReportQuestion& question) {
 CLI::App* add_trace(CLI::App& app, TraceQuestion& question) {
   CLI::App* const trace = app.add_subcommand(
       "trace", "Make one timeline, for Perfetto or Chrome, of what MACADAM_TRACE=folder has left");
-  trace->add_option("folder", question.folder, "The folder")->required();
+  trace->add_option("FOLDER", question.folder, "The folder")->required();
   trace->add_option("-o,--output", question.output,
                     "The timeline, if not trace.json in the folder");
   return trace;
+}
+
+// The parser's text with an option as it was typed, where it begins with the first of its names.
+std::string as_typed(const std::string& text, const CLI::App& command, int argc, char** argv) {
+  for (const CLI::Option* const option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!text.starts_with(name + ":") && !text.starts_with(name + " ")) continue;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word(argv[i]);
+      const std::string typed = word.substr(0, word.find('='));
+      if (typed.starts_with('-') && option->check_name(typed))
+        return typed + text.substr(name.size());
+    }
+  }
+  return text;
 }
 
 // The end of a command line that is wrong, or that asked for help.
@@ -132,6 +147,7 @@ int leave(const CLI::App& app, const CLI::Error& error, int argc, char** argv) {
   }
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "macadam" : "macadam " + chosen[0]->get_name();
+  if (!chosen.empty()) text = as_typed(text, *chosen[0], argc, argv);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && argc > 0) {
     // The first word that was typed and not understood.
     const std::vector<std::string> extras = app.remaining(true);

@@ -8,50 +8,139 @@
 namespace macadam::tools {
 namespace {
 
-struct Foreign {
+// Of MPICH's and Intel MPI's mpiexec, Open MPI's mpirun and Slurm's srun.
+struct Idle {
   const char* names;
   int values; // that follow it
-  bool refused;
-  const char* remark; // why it changes nothing, or what to do instead
-
-  [[nodiscard]] std::string name() const {
-    const std::string all = names;
-    return all.substr(0, all.find(','));
-  }
+  const char* why;
 };
 
-constexpr std::array foreign{
-    Foreign{"--oversubscribe", 0, false, "there may always be more ranks than cores"},
-    Foreign{"--allow-run-as-root", 0, false, "root may always"},
-    Foreign{"--mca,--gmca,--pmca", 2, false,
-            "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
-    Foreign{"--envall,--genvall", 0, false, "all variables are always passed on"},
-    Foreign{"--quiet,-q", 0, false, "mpiexec prints nothing unasked"},
-    Foreign{"--configfile", 1, true, "it stands alone, in front: mpiexec -configfile FILE"},
+constexpr std::array idle{
+    Idle{"--oversubscribe,--nooversubscribe,--overcommit,-O,--overlap,--exact", 0,
+         "there may always be more ranks than cores"},
+    Idle{"--allow-run-as-root", 0, "root may always"},
+    Idle{"--mca,--gmca,--pmca,--omca,--prtemca,--pmixmca", 2,
+         "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
+    Idle{
+        "--am,--tune", 1,
+        "parameters of other libraries mean nothing to Macadam; \"macadam tune\" measures its own"},
+    Idle{"--envall,--genvall", 0, "all variables are always passed on"},
+    Idle{"--quiet,-q", 0, "mpiexec prints nothing unasked"},
+    Idle{"--launcher,--bootstrap,--rmk,--mpi,--personality", 1,
+         "mpiexec sees in which job it runs; MACADAM_SSH names what starts it elsewhere"},
+    Idle{"--disable-hostname-propagation,--enable-x,--disable-x,--hetero-nodes,--noconf", 0,
+         "there is nothing of the kind"},
+    Idle{"--localhost,--pmi-port,--topolib,--demux,--nameserver,--stream-buffering", 1,
+         "there is nothing of the kind"},
+    Idle{"--leave-session-attached,--debug-daemons", 0, "there are no daemons"},
+    Idle{"--tmpdir,--localroot", 1, "there are no files"},
+    Idle{"--use-hwthread-cpus,--use-hwthreads", 0, "a core is a hardware thread here"},
+    Idle{"--cpus-per-proc,--cpus-per-rank,--cpus-per-task", 1,
+         "ranks run on any core unless --bind-to says otherwise, and their threads with them"},
+    Idle{"--prefix", 1, "the library is found by where mpiexec is"},
+    Idle{"--get-stack-traces,--report-state-on-timeout", 0, "the page of --timeout has them"},
+    Idle{"--kill-on-bad-exit,-K", 0, "a rank that fails always ends the job"},
+    Idle{"--print-all-exitcodes,--silent-abort", 0, "a line names the rank that failed first"},
+    Idle{"--unbuffered,-u", 0, "output is passed on at once"},
+    Idle{"--job-name,-J", 1, "jobs have no names"},
+};
+
+struct Remedy {
+  std::string_view names; // with a space behind each
+  std::string_view text;
+};
+
+constexpr std::array remedies{
+    // Of the MPI standard.
+    Remedy{"--configfile ", "alone and in front, mpiexec -configfile FILE"},
+    Remedy{"--file --app --multi-prog ", "mpiexec -configfile FILE, alone"},
+    Remedy{"--soft ", "-n COUNT: all of them are started, or none"},
+    Remedy{"--arch ", "-host NAME,... names the machines"},
+    Remedy{"--initial-errhandler ", "MPI_Comm_set_errhandler in the program"},
+    // Machines, and where ranks are.
+    Remedy{"--rr --bynode --cyclic ", "--map-by node"},
+    Remedy{"--byslot --bycore ", "nothing, or --map-by slot"},
+    Remedy{"--grr ", "-ppn COUNT"},
+    Remedy{"--pernode ", "-ppn 1"},
+    Remedy{"--npersocket ", "--bind-to socket, with -ppn COUNT for all sockets of a machine"},
+    Remedy{"--rankfile --rf --distribution ",
+           "-host or -hostfile in the order wanted, --map-by, --rank-by and --bind-to"},
+    Remedy{"--machine --default-hostfile --add-hostfile --hosts-group ", "-hostfile FILE"},
+    Remedy{"--nolocal --skip-launch-node --order-nodes --nodelist -w --add-host --exclude -X ",
+           "-host NAME,... names the machines, in their order"},
+    Remedy{"--nodes ", "-host NAME,... names the machines, -ppn COUNT the ranks of each"},
+    Remedy{"--display --display-allocation --display-devel-map --print-rank-map --do-not-launch ",
+           "--display-map, --report-bindings"},
+    Remedy{"--bind-to-core --cpu-bind --binding --bind-to-none --bind-to-socket ",
+           "--bind-to none, core, l3cache, numa or socket"},
+    Remedy{"--cpu-set --cpu-list ", "taskset -c LIST mpiexec ..."},
+    Remedy{"--membind --mem-bind ", "numactl in front of the program: mpiexec -n 4 numactl ..."},
+    Remedy{"--iface ", "MACADAM_NET_INTERFACE=NAME"},
+    Remedy{"--launcher-exec --bootstrap-exec --launch-agent ",
+           "MACADAM_SSH=COMMAND names what starts a command on another machine"},
+    Remedy{"--dvm --dvm-uri ", "nothing: mpiexec starts ranks itself, without daemons"},
+    Remedy{"--partition -p --account -A --qos --time --mem --exclusive --reservation --constraint "
+           "-C ",
+           "salloc or sbatch with it; mpiexec takes the machines of their job"},
+    // Environment and program.
+    Remedy{"--envnone --genvnone ", "mpiexec ... env -i NAME=VALUE ./program"},
+    Remedy{"--envexcl --genvexcl ", "env -u NAME mpiexec ..."},
+    Remedy{"--export ", "-x NAME=VALUE; all other variables are passed on"},
+    Remedy{"--chdir -D ", "-wdir FOLDER"},
+    Remedy{"--umask ", "umask, before mpiexec"},
+    Remedy{"--preload-binary --preload-files -s ",
+           "a program in the same place on all machines (of -s for input: rank 0 has it)"},
+    // Input and output.
+    Remedy{"--stdin --input -i ", "mpiexec ... < FILE; rank 0 has the standard input"},
+    Remedy{"--output -o --error -e ",
+           "-outfile-pattern and -errfile-pattern, -output-filename, or -l"},
+    Remedy{"--prepend-pattern --ordered-output --output-proctable ",
+           "-l begins each line with its rank, and lines stay whole"},
+    Remedy{"--merge-stderr-to-stdout ", "mpiexec ... 2>&1"},
+    Remedy{"--timestamp-output ", "mpiexec ... | ts"},
+    Remedy{"--xterm ", "mpiexec -n 4 xterm -e ./program"},
+    // Failures, tools.
+    Remedy{"--disable-auto-cleanup --enable-recovery --continuous --with-ft --no-kill ",
+           "nothing: a rank that fails ends the job"},
+    Remedy{"--wait -W -t ", "-timeout SECONDS (of -t for a trace: MACADAM_TRACE=FOLDER)"},
+    Remedy{"--gdb --gdba --gdb-ia --tv --tva --debug --debugger -d ",
+           "mpiexec -l -n 2 gdb -q -batch -ex run -ex bt --args ./program, or gdb -p PROCESS"},
+    Remedy{"--gtool --gtoolfile ", "the tool in front of the program: mpiexec -n 4 valgrind ..."},
+    Remedy{"--trace ", "MACADAM_TRACE=FOLDER, then macadam trace FOLDER"},
+    Remedy{"--check_mpi --check-mpi ", "MACADAM_CHECK=1"},
+    Remedy{"--aps --mps --profile ", "MACADAM_REPORT=1, or MACADAM_REPORT=FILE.json"},
+    Remedy{"--info ", "macadam info"},
 };
 
 } // namespace
 
 void add_foreign_options(CLI::App& app) {
-  for (const Foreign& option : foreign) {
+  for (const Idle& option : idle) {
     CLI::Option* const added = option.values == 0
                                    ? app.add_flag(option.names)
                                    : app.add_option(option.names)
                                          ->type_size(option.values)
-                                         ->option_text(option.values == 1 ? "FILE" : "NAME VALUE");
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->description(option.remark);
-    added->group(option.refused ? "" : "Options of other launchers, which change nothing here");
+                                         ->option_text(option.values == 1 ? "VALUE" : "NAME VALUE");
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group("");
   }
 }
 
-void check_foreign_options(const CLI::App& app, bool verbose,
-                           const std::map<std::string, std::string>& typed) {
-  for (const Foreign& option : foreign) {
-    if (app.count(option.name()) == 0) continue;
-    const std::string& name = typed.at(app.get_option(option.name())->get_name());
-    if (option.refused)
-      throw CLI::ValidationError(name + " is for other launchers: " + option.remark);
-    if (verbose) std::cerr << "mpiexec: " << name << " changes nothing: " << option.remark << '\n';
+std::string_view remedy_for(std::string_view option) {
+  const std::string word = std::string(option) + " ";
+  for (const Remedy& remedy : remedies)
+    if (const std::size_t at = remedy.names.find(word);
+        at != std::string_view::npos && (at == 0 || remedy.names[at - 1] == ' '))
+      return remedy.text;
+  return {};
+}
+
+void explain_foreign_options(const CLI::App& app, const std::map<std::string, std::string>& typed) {
+  for (const Idle& option : idle) {
+    const std::string names = option.names;
+    const std::string first = names.substr(0, names.find(','));
+    if (app.count(first) != 0)
+      std::cerr << "mpiexec: " << typed.at(app.get_option(first)->get_name())
+                << " changes nothing: " << option.why << '\n';
   }
 }
 

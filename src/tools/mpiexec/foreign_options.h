@@ -5,17 +5,22 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace macadam::tools {
 
-// Options of other launchers that people type out of habit. Some change nothing here; those that
-// ask for what mpiexec cannot do are refused, and the message says what to do instead.
+// Options of other launchers that people type out of habit. Some change nothing here, as what they
+// ask for is so in any case; those that ask for what mpiexec does otherwise, or not at all, have a
+// remedy.
+
+// Adds those that change nothing, without a place in the help.
 void add_foreign_options(CLI::App& app);
 
-// To be called once the command line is read. `verbose`: says on the standard error why an option
-// that was given changes nothing. `typed`: how options were written, by their first names. Throws
-// CLI::ValidationError for one that is refused.
-void check_foreign_options(const CLI::App& app, bool verbose,
-                           const std::map<std::string, std::string>& typed);
+// What to do in place of an option, by its name with its dashes; empty: it has no remedy.
+std::string_view remedy_for(std::string_view option);
+
+// Says on the standard error why an option that was given changes nothing. `typed`: how options
+// were written, by their first names.
+void explain_foreign_options(const CLI::App& app, const std::map<std::string, std::string>& typed);
 
 } // namespace macadam::tools

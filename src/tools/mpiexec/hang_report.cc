@@ -50,7 +50,7 @@ bool is_of_collective(const Waiting& waiting, const Envelope& envelope) {
 void print_waiting(std::string& page, const Waiting& waiting) {
   std::vector<std::string> lines;
   for (const Receive& receive : waiting.posted)
-    if (!is_of_collective(waiting, receive.envelope))
+    if (!is_of_collective(waiting, receive.envelope) && !receive.envelope.is_internal())
       lines.push_back("from " + receive.envelope.show() + (receive.announced ? ", announced" : ""));
   print_lines(page, "receive", lines);
 
@@ -88,16 +88,26 @@ void print_waiting(std::string& page, const Waiting& waiting) {
     page += fmt::format("      its report could not be read: {}\n", waiting.damage);
 }
 
-// "rank 3", "ranks 0, 2 to 9".
+// "rank 3", "ranks 0, 2 to 9", "ranks 1, 3, ... 31", of long lists the beginning.
 std::string show_ranks(const std::vector<int>& ranks) {
+  constexpr int most_groups = 12;
   std::string text;
+  int groups = 0;
   for (std::size_t i = 0; i < ranks.size();) {
+    if (groups++ == most_groups) {
+      text += fmt::format(" and {} more", ranks.size() - i);
+      break;
+    }
+    // As many as follow each other at one distance: those next to each other from three on, others
+    // from four.
     std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
+    const int distance = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 0;
+    while (last + 1 < ranks.size() && ranks[last + 1] - ranks[last] == distance)
       ++last;
-    if (last == i + 1) last = i; // "0, 1"
+    if (last - i < (distance == 1 ? 2 : 3)) last = i; // "0, 1"
     text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[i]);
-    if (last > i) text += fmt::format(" to {}", ranks[last]);
+    if (last > i && distance == 1) text += fmt::format(" to {}", ranks[last]);
+    if (last > i && distance > 1) text += fmt::format(", {}, ... {}", ranks[i + 1], ranks[last]);
     i = last + 1;
   }
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
@@ -138,6 +148,7 @@ struct Meeting {
   const InCollective* first = nullptr;
   std::map<std::string, std::vector<int>> present;
   std::vector<int> missing;
+  std::vector<int> left;
   std::map<std::string, std::vector<int>> others; // that have left another call in its place
 };
 
@@ -162,35 +173,58 @@ std::vector<Meeting> meetings_of(const std::vector<Waiting>& ranks) {
       const auto found = ranks[rank].called.find(key.first);
       const Waiting::Called called =
           found == ranks[rank].called.end() ? Waiting::Called{} : found->second;
-      if (key.second == 0 || called.count < key.second)
+      if (key.second == 0 || meeting.first->persistent || called.count < key.second)
         meeting.missing.push_back(member);
       else if (called.count == key.second && !called.last.empty() &&
                !meeting.present.contains(called.last))
-        meeting.others[called.last].push_back(member); // else it has left already
+        meeting.others[called.last].push_back(member);
+      else
+        meeting.left.push_back(member);
     }
     result.push_back(std::move(meeting));
   }
   return result;
 }
 
-// What the ranks that are missing do instead, those that do the same together.
-std::string show_missing(const std::vector<int>& missing, const std::vector<RankStatus>& ranks,
+// What a rank that is not in a collective does instead; `many` do.
+std::string show_elsewhere(const Meeting& meeting, const RankStatus& rank, const Waiting& waiting,
+                           bool many) {
+  // One that does not answer, or has started a persistent one before, may have entered it.
+  const bool answers = rank.kind != Kind::silent && rank.kind != Kind::stopped &&
+                       rank.kind != Kind::elsewhere && !meeting.first->persistent;
+  const std::vector<InCollective>& in = waiting.collectives;
+  const std::string state =
+      show_state(rank, waiting, many) +
+      (in.empty() || in.front().function != waiting.in ? "" : " on " + in.front().comm);
+  // As the root that waits for another job.
+  if (answers && in.empty() && waiting.in == meeting.first->function) return state;
+  return fmt::format("{} {}: {} {}", many ? "have" : "has",
+                     answers ? "not entered it" : "not been seen in it", many ? "they" : "it",
+                     state);
+}
+
+// Those that do the same, together.
+std::string show_missing(const Meeting& meeting, const std::vector<RankStatus>& ranks,
                          const std::vector<Waiting>& waiting) {
-  std::map<std::string, std::vector<int>> by_state;
-  const auto state = [&](int rank, bool many) {
+  const auto show = [&](int rank, bool many) {
     const auto at = static_cast<std::size_t>(rank);
-    const std::vector<InCollective>& in = waiting[at].collectives;
-    return show_state(ranks[at], waiting[at], many) +
-           (in.empty() || in.front().function != waiting[at].in ? "" : " on " + in.front().comm);
+    return show_elsewhere(meeting, ranks[at], waiting[at], many);
   };
-  for (const int rank : missing)
-    by_state[state(rank, false)].push_back(rank);
+  std::map<std::string, std::vector<int>> by_state;
+  for (const int rank : meeting.missing)
+    by_state[show(rank, false)].push_back(rank);
   std::string text;
   for (const auto& [alone, those] : by_state)
-    text += fmt::format("; {} {} not entered it: {} {}", show_ranks(those),
-                        those.size() == 1 ? "has" : "have", those.size() == 1 ? "it" : "they",
-                        state(those.front(), those.size() > 1));
+    text += fmt::format("; {} {}", show_ranks(those), show(those.front(), those.size() > 1));
   return text;
+}
+
+// Of a collective that all have entered.
+std::string show_left(const std::vector<int>& left) {
+  if (left.empty()) return {};
+  return fmt::format("; all have entered it and {} {} left it: if the others stay, root, counts or "
+                     "types differ (MACADAM_CHECK=1 names them)",
+                     show_ranks(left), left.size() == 1 ? "has" : "have");
 }
 
 void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
@@ -202,10 +236,11 @@ void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
       break;
     }
     std::string present;
-    for (const auto& [function, those] : meeting.present)
-      present += fmt::format("{}{} {} in {}", present.empty() ? "" : ", ", show_ranks(those),
-                             those.size() == 1 ? "is" : "are", function);
     const InCollective& row = *meeting.first;
+    for (const auto& [function, those] : meeting.present)
+      present += fmt::format("{}{} {} in {}{}", present.empty() ? "" : ", ", show_ranks(those),
+                             those.size() == 1 ? "is" : "are", function,
+                             row.persistent ? " (started)" : "");
     const std::string number =
         row.number == 0 ? ""
                         : fmt::format(", number {} of its {}", row.number,
@@ -214,9 +249,9 @@ void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
     for (const auto& [function, those] : meeting.others)
       others += fmt::format("; {} called {} as that one", show_ranks(those), function);
     const bool differ = meeting.present.size() > 1 || !others.empty();
-    lines += fmt::format("    {} on {}{}{}{}{}\n", present, row.comm, number, others,
-                         differ ? ": different calls" : "",
-                         show_missing(meeting.missing, ranks, waiting));
+    lines += fmt::format("    {} on {}{}{}{}{}{}\n", present, row.comm, number, others,
+                         differ ? ": different calls" : "", show_missing(meeting, ranks, waiting),
+                         differ || !meeting.missing.empty() ? "" : show_left(meeting.left));
   }
   if (!lines.empty()) page += "\n  collectives\n" + lines;
 }

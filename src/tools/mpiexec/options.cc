@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/options.h"
 
+#include "base/nearest.h"
 #include "tools/mpiexec/allocation.h"
 #include "tools/mpiexec/config_file.h"
 #include "tools/mpiexec/foreign_options.h"
@@ -38,7 +39,9 @@ constexpr const char* description =
 
 constexpr const char* footer =
     "Long options may have one dash or two. -configfile FILE, alone, reads all from a file with a "
-    "line\nfor each program. Environment:\n"
+    "line\nfor each program. Options of other launchers are taken where they change nothing (-v "
+    "says "
+    "why);\nof the others a message says what to use. Environment:\n"
     "  MPIEXEC_TIMEOUT    what --timeout says, where it is not given\n"
     "  MACADAM_SSH        what starts a command on another machine (\"ssh -x -o BatchMode=yes\",\n"
     "                     srun in a job of Slurm)\n"
@@ -142,7 +145,7 @@ struct Parser {
     app.footer(footer);
     app.prefix_command();
     app.set_version_flag("--version,-V", "mpiexec of Macadam " MACADAM_VERSION);
-    app.add_option("-n,--np,-c", program.ranks,
+    app.add_option("-n,--np,-c,--ntasks", program.ranks,
                    "How many ranks of this program (as many as there are slots; without hosts, 1)")
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks_of_job));
@@ -271,7 +274,7 @@ struct Parser {
            "The same from a file, with a line NAME[:SLOTS] or NAME slots=SLOTS for each")
         ->option_text("FILE")
         ->trigger_on_parse();
-    app.add_option("--ppn,--perhost,-N", program.per_host,
+    app.add_option("--ppn,--perhost,--npernode,--ntasks-per-node,-N", program.per_host,
                    "How many ranks of this program are on each machine, whatever its slots")
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks));
@@ -319,6 +322,23 @@ struct Parser {
   }
 };
 
+// What an option that mpiexec does not have is called here, or what it may have been meant to be.
+[[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& name) {
+  const bool is_long = name.size() > 2;
+  const std::string two_dashes = is_long && !name.starts_with("--") ? "-" + name : name;
+  if (const std::string_view remedy = remedy_for(two_dashes); !remedy.empty())
+    throw CLI::ValidationError("no option " + name + " here; instead: " + std::string(remedy));
+  std::vector<std::string> known;
+  for (const CLI::Option* const option : app.get_options())
+    for (const std::string& word : option->get_lnames())
+      known.push_back("--" + word);
+  const std::string near =
+      base::nearest(known, two_dashes, [](const std::string& word) { return word; });
+  const std::size_t most_typos = std::min<std::size_t>(2, (two_dashes.size() - 2) / 3);
+  const bool alike = is_long && base::edit_distance(near, two_dashes) <= most_typos;
+  throw CLI::ValidationError("unknown option " + name + (alike ? "; there is " + near : ""));
+}
+
 // MPI launchers have always taken long options with one dash, which the parser reads as a cluster
 // of short ones. Gives them their second dash, up to the program's name. No clusters are taken: a
 // word that is no option must not be read as a part of one. Adds to `typed` how each option was
@@ -338,7 +358,7 @@ void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments,
       continue; // -n4
     else
       option = name.size() == 2 ? app.get_option_no_throw(name) : nullptr;
-    if (!option) throw CLI::ValidationError("unknown option " + name);
+    if (!option) refuse_unknown(app, name);
     typed.insert_or_assign(option->get_name(), name);
     if (!has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
@@ -389,10 +409,11 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
       for (const Variable& variable : *variables)
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
           throw CLI::ValidationError("\"" + variable.first + "\" is no name of a variable");
-    check_foreign_options(parser.app, options.verbose, typed);
-    if (options.verbose)
+    if (options.verbose) {
+      explain_foreign_options(parser.app, typed);
       for (const auto& [option, remark] : parser.remarks)
         std::cerr << "mpiexec: " << typed.at(option) << ' ' << remark << '\n';
+    }
     if (before != nullptr) {
       if (program.hosts.empty()) program.hosts = before->hosts;
       if (program.per_host == 0) program.per_host = before->per_host;

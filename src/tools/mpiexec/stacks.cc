@@ -23,6 +23,13 @@ using Clock = std::chrono::steady_clock;
 constexpr auto longest = std::chrono::seconds(15); // for all of them
 constexpr std::size_t most_frames = 8;
 
+// What stands in place of all stacks.
+constexpr const char* without_gdb = "not known, as there is no gdb";
+constexpr const char* too_late = "not known, as gdb has not told within 15 s";
+constexpr const char* forbidden =
+    "not known, as gdb may not look into it (docker run --cap-add SYS_PTRACE; sysctl "
+    "kernel.yama.ptrace_scope=0)";
+
 // gdb on one process.
 struct Debugger {
   pid_t process = 0;
@@ -140,6 +147,10 @@ std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes) {
     if (std::string stack = read_stack(debugger.text); !stack.empty())
       stacks[debugger.process] = std::move(stack);
   }
+  if (stacks.empty() && !processes.empty())
+    stacks[processes.front()] = debuggers.empty()     ? without_gdb
+                                : Clock::now() >= end ? too_late
+                                                      : forbidden;
   return stacks;
 }
 

@@ -45,7 +45,8 @@ Waiting read_waiting(const std::string& text) {
     for (const Json& row : member(json, "collectives"))
       result.collectives.push_back({row.value("id", std::uint64_t{0}), row.value("comm", ""),
                                     row.value("function", ""), row.value("number", 0U),
-                                    row.value("members", std::vector<int>{})});
+                                    row.value("members", std::vector<int>{}),
+                                    row.value("persistent", false)});
     for (const Json& row : member(json, "called"))
       result.called[row.value("id", std::uint64_t{0})] = {row.value("count", 0U),
                                                           row.value("last", "")};

@@ -20,6 +20,8 @@ struct Envelope {
   int tag = any;
   std::uint64_t bytes = 0;
 
+  // A message of MPI's own.
+  [[nodiscard]] bool is_internal() const { return tag < any; }
   [[nodiscard]] std::string show_comm() const { return comm.empty() ? "" : " in " + comm; }
   [[nodiscard]] std::string show_tag() const {
     return tag == any ? "any tag" : fmt::format("tag {}", tag);
@@ -48,6 +50,7 @@ struct InCollective {
   std::string comm, function;
   std::uint32_t number = 0; // 0: not counted
   std::vector<int> members; // of the communicator; none: not known
+  bool persistent = false;
 };
 
 // Locks of a window that a rank holds, by the rank that is locked, and the one that it waits for;

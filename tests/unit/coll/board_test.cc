@@ -171,9 +171,10 @@ TEST(Board, RanksThatDisagreeAboutTheLengthAreTold) {
     EXPECT_EQ(errors[0], "");
     EXPECT_EQ(errors[1], "");
     EXPECT_EQ(errors[2],
-              fmt::format("rank 0 sent {} bytes, rank 2 needed {}: all ranks must give counts and "
-                          "types that describe the same data, and call the same collectives "
-                          "(MACADAM_CHECK=1 names calls that differ)",
+              fmt::format("ranks differ in a collective: rank 0 called MPI_Bcast (root 0, {} "
+                          "bytes), and rank 2 called MPI_Bcast (root 0, {} bytes); all must make "
+                          "the same calls in the same order with data that match "
+                          "(MACADAM_CHECK=1 names their types too)",
                           given, taken));
     meet(world); // and they are in step again
   }

@@ -219,7 +219,7 @@ TEST(Nonblocking, PersistentCollectivesInDifferentOrders) {
         operations[rank][which] =
             std::make_unique<Operation>(world.resources(r), world.team(r), world.boards(r),
                                         world.machines(r), &coll::allreduce, a);
-        operations[rank][which]->tag = world.sequence(r).own_tag();
+        world.sequence(r).keep(*operations[rank][which]);
       }
     }
     for (int round = 1; round < 6; ++round) {

@@ -110,6 +110,17 @@ TEST_F(ProfileTest, TheLastThatCameEndedTheWait) {
   EXPECT_EQ(waits(Profile::Cause::late_sender).times, 1u);
 }
 
+TEST_F(ProfileTest, AWaitIsForWhatTookLongest) {
+  call("MPI_Barrier", [&] {
+    pass(5);
+    profile.on_word(3); // rank 3 was late, and rank 4 a little more
+    pass(1);
+    profile.on_word(4);
+  });
+  EXPECT_DOUBLE_EQ(waits(Profile::Cause::collective).seconds, 6);
+  EXPECT_EQ(profile.peers().count(4), 0u);
+}
+
 TEST_F(ProfileTest, CountsMessagesByPeerProtocolAndSize) {
   step(Kind::sent, 0, 0);
   step(Kind::sent, 0, 8);

@@ -111,7 +111,7 @@ class Refusals(unittest.TestCase):
 
     def test_too_little_memory_may_be_locked(self):
         self.refused(r"rxe0:1 gives no registration of \d+ bytes",
-                     r"limit of locked memory is too low: it is 64 KiB, needed .*; raise it \(ulimit -l unlim",
+                     r"limit of locked memory \(memlock\) is 64 KiB, needed .*: raise it with \"ulimit -l unlim",
                      under=("setpriv", "--bounding-set", "-ipc_lock", "--inh-caps", "-ipc_lock",
                             "prlimit", f"--memlock={64 << 10}"))
 

@@ -147,9 +147,10 @@ void Port::refuse_object(const std::string& what, int error) const {
     }
     base::fail(
         MPI_ERR_NO_MEM,
-        "RDMA: {} gives no {}: {}; either the adapter has no more (other processes use it "
-        "too), or the limit of locked memory is too low: it is {}, needed are the {} KiB that "
-        "are locked already and this; raise it (ulimit -l unlimited)",
+        "RDMA: {} gives no {}: {}; the limit of locked memory (memlock) is {}, needed are the {} "
+        "KiB that are locked already and this: raise it with \"ulimit -l unlimited\" as root "
+        "(docker run --ulimit memlock=-1); or, where that was enough, the adapter has no more, as "
+        "other processes use it too",
         name, what, text_of_errno(error), locked, locked_kibibytes());
   }
   base::fail(MPI_ERR_OTHER, "RDMA: {} gives no {}: {}", name, what, text_of_errno(error));
