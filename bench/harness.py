@@ -109,7 +109,7 @@ def compile_with(compiler, folder):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
     for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "dynamic",
-                   "progress", "onesided", "threads", "users"):
+                   "progress", "onesided", "threads", "users", "crowded"):
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:

@@ -34,12 +34,12 @@ AHEAD, BEHIND = 0.95, 1.05
 class Busy:
     """Programs beside the measurement that keep cores busy, as a user's other work does."""
 
-    def __init__(self, count):
-        self.count, self.children = count, []
+    def __init__(self, count, niceness=0):
+        self.count, self.niceness, self.children = count, niceness, []
 
     def __enter__(self):
-        self.children = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                         for _ in range(self.count)]
+        command = ["nice", "-n", str(self.niceness), sys.executable, "-c", "while True: pass"]
+        self.children = [subprocess.Popen(command) for _ in range(self.count)]
         return self
 
     def __exit__(self, *_):

@@ -80,6 +80,9 @@ class SimulatedSystem final : public net::shm::System {
   [[nodiscard]] ssize_t copy(net::shm::Direction direction, pid_t process,
                              std::span<const iovec> local,
                              std::span<const iovec> remote) noexcept override;
+  [[nodiscard]] bool has_ended(pid_t process) noexcept override {
+    return node_.has_failed(process - 1);
+  }
 
   // The process is about to use shared memory: what happens before its time happens first. That
   // takes so long.

@@ -288,7 +288,7 @@ inline void buffer(const Library& self, const void* buffer, CountArray counts, C
   address(buffer, name);
   bad::null_blocks(self, counts, displs, types, length, name);
 }
-// Of those that take part in a rooted collective, only the root has something in place.
+// In a rooted collective only the root may have something in place.
 inline void in_place(const void* buffer, Sides sides, const char* name) {
   if (buffer == MPI_IN_PLACE && sides.leaf && !sides.root) [[unlikely]]
     bad::in_place(name);

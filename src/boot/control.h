@@ -23,7 +23,7 @@ namespace macadam::boot {
 // whole or not there (SOCK_SEQPACKET).
 
 inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
-// Of packets, tickets and ports.
+// The version of packets, tickets and ports.
 inline constexpr std::uint32_t control_version = 3;
 inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
 inline constexpr std::size_t longest_socket_name = 47;
@@ -43,7 +43,7 @@ enum class Request : std::uint32_t {
   relay,      // Where, host and another request, texts: what that is answered with. Of an mpiexec
               // on several machines: for its part on another one
 
-  // Of one part of an mpiexec to another.
+  // Asked by one part of an mpiexec of another.
   start,    // SpawnParent and commands: as spawn
   describe, // none: how many ranks the job has, all on the machine that is asked
   address,  // rank: Address

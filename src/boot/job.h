@@ -54,7 +54,7 @@ struct SharedMemory {
   int fd = -1;
   std::uint64_t offset = 0;
   std::uint64_t capacity = 0; // bytes
-  // Of processes that share an address space, as simulated ones do: where the bytes are in it. Then
+  // If processes share an address space, as simulated ones do: where the bytes are in it. Then
   // there is no `fd`, and nothing is to be mapped.
   std::byte* here = nullptr;
 };
@@ -92,7 +92,7 @@ class Job {
   [[nodiscard]] virtual int node(int) const { return 0; }
   [[nodiscard]] virtual std::string_view host() const { return "this host"; }
   [[nodiscard]] virtual std::string_view host_of(int) const { return host(); }
-  // Of a machine that has no rank of this job, but of jobs that it may meet; empty: there is none.
+  // A machine that has no rank of this job, but of jobs that it may meet; empty: there is none.
   [[nodiscard]] virtual std::string_view other_host() const { return {}; }
 
   // Endpoint addresses. What a rank publishes, up to endpoint_address_bytes, the others fetch when

@@ -41,7 +41,7 @@ bool read_header(int fd, JobHeader& header) {
          header.magic == magic_word;
 }
 
-// Of a job's memory, where programs do not expect descriptors of their own.
+// The file of a job's memory, with a descriptor where programs do not expect their own.
 int make_file(const JobLayout& layout) {
   const int low = make_memfd("macadam-job", layout.end);
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);

@@ -35,7 +35,7 @@ namespace macadam::boot {
 // need a /proc that shows it and a peer that is not protected from ptrace; inheriting a descriptor
 // for each rank would take as many descriptors in each process as the job has ranks.
 
-// Of the sparse file, neither memory nor address space: more than one rank of a machine will need.
+// Room in the sparse file, which is neither memory nor address space: more than a rank will need.
 inline constexpr std::uint64_t segment_capacity = std::uint64_t{1} << 44;
 
 enum class RankState : std::uint32_t {
@@ -47,7 +47,7 @@ enum class RankState : std::uint32_t {
   gone,      // ... that was `finalized`
 };
 
-// Of all that is in it: mpiexec and library must agree.
+// The version of its layout: mpiexec and library must agree.
 inline constexpr std::uint32_t job_memory_version = 11;
 
 struct JobHeader {
@@ -66,11 +66,11 @@ struct JobHeader {
   std::uint32_t parent_rank; // of the process that has started this job, in `parent`
   JobTicket parent;
   std::array<char, longest_socket_name + 1> socket; // mpiexec's (control.h); empty: it has none
-  // Of another machine of this mpiexec, null-terminated: jobs there may be met. Empty: it has none.
+  // Another machine of this mpiexec, null-terminated: jobs there may be met. Empty: it has none.
   std::array<char, longest_host_name + 1> other_host;
   // Bytes of all segments of this node that were promised to users, touched or not.
   std::atomic<std::uint64_t> promised;
-  // Of LaunchedJob::enter(), in the upper half; in the lower how many are in it. Of one machine.
+  // LaunchedJob::enter()'s, in the upper half; in the lower how many are in it. On one machine.
   std::atomic<std::uint64_t> generation;
   Secret secret;
   // Raised by mpiexec to ask every rank for a report.
@@ -244,7 +244,7 @@ class JobMemory {
   [[nodiscard]] std::span<const SetRow> sets() const {
     return {reinterpret_cast<const SetRow*>(base_ + layout_.sets), header().sets};
   }
-  // Of a rank of this machine.
+  // The report of a rank of this machine.
   [[nodiscard]] ReportArea& report(int rank) const {
     return reinterpret_cast<ReportArea*>(base_ + layout_.reports)[local_index(rank)];
   }

@@ -276,7 +276,7 @@ void advise_waits(const Facts& facts, std::vector<Advice>& advice) {
   }
 }
 
-// Of a message: a cautious guess, as its cost depends on the network.
+// A cautious guess: what a message costs depends on the network.
 constexpr double cost_of_short_message = 0.5e-6; // seconds
 constexpr std::uint64_t many_messages = 100;
 

@@ -46,8 +46,8 @@ class LauncherClient {
   virtual void abort(int code, const std::string& text) = 0;
 };
 
-// Of the launcher that has started this process: null if it speaks none of our protocols. Throws
-// MPI_ERR_OTHER if it does and cannot be reached.
+// A client of the launcher that has started this process: null if it speaks none of our protocols.
+// Throws MPI_ERR_OTHER if it does and cannot be reached.
 std::unique_ptr<LauncherClient> connect_with_launcher();
 
 // The memory of the machine that `rank` is on, made by the first rank there. Ranks are on

@@ -17,7 +17,7 @@ class MemoryServer {
   MemoryServer& operator=(const MemoryServer&) = delete;
   ~MemoryServer();
 
-  // Of its socket.
+  // The name of its socket.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:

@@ -28,7 +28,7 @@ class MetJob final : public Job {
   [[nodiscard]] std::string_view host() const override { return memory_.own_node().host.data(); }
   [[nodiscard]] std::string_view host_of(int rank) const override { return memory_.host_of(rank); }
 
-  // Of this process, which is none of its ranks.
+  // Throws: this process is none of its ranks.
   void publish(std::span<const std::byte> endpoint_address) override;
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
 

@@ -70,7 +70,7 @@ class Processes {
     Index count = 0;
     bool hidden = false;
   };
-  // Of one's own job without a lock.
+  // A process of this one's own job is found without a lock.
   [[nodiscard]] Known its(Index process) const {
     return process < own_job_.count ? own_job_ : other(process);
   }

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-// Of gfortran's runtime, if the program has it: all units where `unit` is null.
+// A function of gfortran's runtime, if the program has it: flushes all units if `unit` is null.
 extern "C" [[gnu::weak]] void _gfortran_flush_i4(int* unit);
 
 namespace macadam::boot {

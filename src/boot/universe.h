@@ -56,7 +56,7 @@ struct Spawned {
 struct Met {
   JobTicket job;          // of the other root
   std::uint32_t rank = 0; // the other root's, in its job
-  // Of this meeting, for both: tells it from others at the same time. Random, or 0 for a spawn.
+  // Tells this meeting from others at the same time, on both sides. Random, or 0 for a spawn.
   std::uint32_t meeting = 0;
 };
 

@@ -182,7 +182,7 @@ std::byte* Panels::make(engine::RemoteMemory& name) {
   return panel;
 }
 
-// Of the data, no page is touched before it is used.
+// No page of the data is touched before it is used.
 void Panels::clear(std::byte* panel) const {
   new (panel + notes_passed) engine::Word;
   new (panel + chunks_passed) engine::Word;

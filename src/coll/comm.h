@@ -87,7 +87,7 @@ struct Comm {
   bool frequent = false;
   Boards* boards = nullptr; // of the communicator; null: it has none
   Board* board = nullptr;   // for this tag, null: messages only
-  // Of a communicator that may span several; null: it has one level.
+  // The machines that the communicator spans; null: it has one level.
   Machines* machines = nullptr;
 
  private:

@@ -30,7 +30,7 @@ struct Ended {
   void await_resume() const noexcept {}
 };
 
-// Of two tasks that have begun. Neither is left at work on memory that its caller gives back.
+// Ends when both tasks have. Neither is left at work on memory that its caller gives back.
 Task both(Comm& /*memory*/, Task& one, Task& other) {
   co_await Ended{one};
   co_await Ended{other};

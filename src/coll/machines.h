@@ -23,7 +23,7 @@ class Machines {
   [[nodiscard]] bool serve(const Resources& shared, const engine::Team& team, Kind kind,
                            bool ordered);
 
-  // Of this rank, for one collective of the communicator. inside() may be called once in each.
+  // This rank's, for one collective of the communicator. inside() may be called once in each.
   [[nodiscard]] Comm inside(const Comm& comm);
   [[nodiscard]] Comm across(const Comm& comm) const;
 

@@ -55,7 +55,7 @@ struct Steps {
     return {total, count > 0 ? (total + count - 1) / count : 0};
   }
   [[nodiscard]] std::size_t begin(std::uint32_t step) const { return std::min(total, step * each); }
-  // Of those at step `step` in data of `length` units, which may be fewer than `total`.
+  // How many of step `step` are in data of `length` units, which may be fewer than `total`.
   [[nodiscard]] std::size_t units(std::uint32_t step, std::size_t length) const {
     const std::size_t first = begin(step);
     return first < length ? std::min(each, length - first) : 0;

@@ -99,7 +99,7 @@ void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data,
 void Engine::throttle(Peer& peer, bool on) noexcept {
   if (peer.throttled_by_us == on) return;
   peer.throttled_by_us = on;
-  if (on) ++counters_.demotions;
+  if (on) ++counters_.throttles;
   const wire::Throttle packet{.on = on};
   post_control(peer, &packet, sizeof packet);
 }

@@ -430,7 +430,7 @@ void Engine::list_counters(base::CounterList& list) const {
   list.add("unexpected", "unexpected", "messages that came before their receive", c.unexpected);
   list.add("unexpected", "unexpected_bytes_most", "most bytes of unexpected data held at a time",
            c.unexpected_bytes_most);
-  list.add("unexpected", "demotions", "senders asked to send no eager data", c.demotions);
+  list.add("unexpected", "throttles", "senders asked to send no eager data", c.throttles);
   list.add("connection", "backlogged", "operations that waited for room or a connection",
            c.backlogged);
   list.add("connection", "peers", "peers talked to", c.peers);

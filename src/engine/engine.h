@@ -8,6 +8,7 @@
 #include "base/slab.h"
 #include "engine/breakdown.h"
 #include "engine/context_set.h"
+#include "engine/counters.h"
 #include "engine/eager_view.h"
 #include "engine/match.h"
 #include "engine/networks.h"
@@ -24,35 +25,6 @@
 #include <vector>
 
 namespace macadam::engine {
-
-// Counted always (design: "A user can see what happened").
-struct EngineCounters {
-  std::uint64_t eager_sent = 0;
-  std::uint64_t hybrid_sent = 0;
-  std::uint64_t send_rndv_read = 0;
-  std::uint64_t send_rndv_write = 0;
-  std::uint64_t recv_rndv = 0;
-  std::uint64_t last_byte = 0; // writes seen by their last byte, without a FIN
-  std::uint64_t notified = 0;  // writes that the put itself announced as complete, without a FIN
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t sender_early = 0;   // rendezvous-sized messages whose SENDER_READY came first
-  std::uint64_t receiver_early = 0; // ... whose announcement was there when the send began
-  std::uint64_t both = 0;           // ... whose announcement and SENDER_READY crossed
-  std::uint64_t unregistered = 0;   // memory that the network could not register
-  std::uint64_t pulled = 0;         // messages received in fragments therefore
-  std::uint64_t announcements = 0;
-  std::uint64_t announcements_dropped = 0;
-  std::uint64_t retractions = 0;
-  std::uint64_t uncounted = 0; // looks for a channel that there was no room for
-  std::uint64_t unexpected = 0;
-  std::uint64_t unexpected_bytes_most = 0;
-  std::uint64_t demotions = 0;
-  std::uint64_t backlogged = 0;
-  std::uint64_t peers = 0;
-  std::uint64_t partitions_sent = 0;
-  std::uint64_t partitions_received = 0;
-  std::uint64_t partitions_read = 0;
-};
 
 // What waits for operations on a peer's memory that a layer above has posted to a transport with
 // cookie(). It is told of each that was `pending`.
@@ -279,7 +251,7 @@ class Engine final : public Sink {
   Peer* known(Rank rank) noexcept;
   void stand() noexcept;
   bool end_after_failure() noexcept;
-  // Of operations with a peer that is gone, or with all as this process can go on with nobody.
+  // The error of operations with a peer that is gone, or, after a failure of this process, of all.
   [[nodiscard]] std::int32_t error_of_end() const noexcept {
     return failure_.noted() ? failure_.what().error_class : MPI_ERR_PROC_ABORTED;
   }
@@ -310,7 +282,7 @@ class Engine final : public Sink {
   [[gnu::cold]] void tell_announced(const ReceiveRequest& receive, std::uint64_t ordinal) noexcept;
   [[gnu::cold]] void note_eager(const Peer& peer, const std::byte* message, std::size_t bytes,
                                 bool expected) noexcept;
-  // Of the message that was matched last.
+  // The ordinal of the message that was matched last.
   [[nodiscard]] static std::uint64_t last_ordinal(const Peer& peer,
                                                   const Envelope& envelope) noexcept;
 
@@ -548,8 +520,8 @@ class Engine final : public Sink {
   void count_match(Peer& peer, Envelope envelope) noexcept;
   void take(ReceiveRequest& receive, Message& message) noexcept;
   std::uint64_t ordinal_of(const ReceiveRequest& receive) const;
-  bool has_landing(ReceiveRequest& receive) noexcept;
-  // Where the data go, once has_landing(): the user's memory, or a block to be unpacked from.
+  bool has_destination(ReceiveRequest& receive) noexcept;
+  // Where the data go, once has_destination(): the user's memory, or a block to be unpacked from.
   static std::byte* destination(const ReceiveRequest& receive) {
     return receive.noncontiguous ? receive.bounce : static_cast<std::byte*>(receive.data.address);
   }

@@ -2,7 +2,7 @@
 // Exchanges and nonblocking sends where the processor that posts a put or get copies, as in shared
 // memory. In the read form the later side would copy both what it sends (into announced receives)
 // and what it receives, while the earlier one waits; in the write form it would wait for an earlier
-// one that computes; and who copies before it waits copies alone what two copy faster. So it is
+// one that computes; and a side that copies before it waits does alone what two do faster. So it is
 // left open who moves the data: the sender offers them with a permit, the receiver answers with its
 // buffer or has announced it, and the permit goes to the side that is in the library and has
 // nothing else to do first: the sender writes, or the receiver reads. Of two that wait the sender

@@ -44,7 +44,7 @@ void Engine::receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t 
   receive.incoming = bytes;
   receive.stage = ReceiveStage::awaits_fin;
   receiving_.push_back(receive);
-  peer.arriving = {.receive = &receive, .lost = !has_landing(receive), .bytes = bytes};
+  peer.arriving = {.receive = &receive, .lost = !has_destination(receive), .bytes = bytes};
 }
 
 // A receive is matched with a message of which only the first fragments were kept.

@@ -61,7 +61,7 @@ class Engine::LastByteSink final : public Sink {
     engine_.finish_written_before(notification);
     engine_.on_put(source, notification, bytes);
   }
-  // Of these none ends a message that could be mistaken for another.
+  // None of these ends a message that could be mistaken for another.
   void on_next_fragment(Rank source, const std::byte* fragment,
                         std::size_t bytes) noexcept override {
     engine_.on_next_fragment(source, fragment, bytes);

@@ -96,7 +96,7 @@ std::uint64_t Engine::ordinal_of(const ReceiveRequest& receive) const {
 }
 
 // False if there is no memory to unpack from.
-bool Engine::has_landing(ReceiveRequest& receive) noexcept {
+bool Engine::has_destination(ReceiveRequest& receive) noexcept {
   if (receive.noncontiguous && receive.bounce == nullptr)
     receive.bounce = buffers_.try_take(receive.capacity);
   return !receive.noncontiguous || receive.bounce != nullptr;
@@ -164,7 +164,7 @@ void Engine::free_message(Message& message) noexcept {
   if (message.data != nullptr) {
     buffers_.give(message.data, message.bytes);
     unexpected_bytes_ -= room(message);
-    if (counters_.demotions != 0 &&
+    if (counters_.throttles != 0 &&
         unexpected_bytes_ < static_cast<std::size_t>(settings_.unexpected_limit) / 2) {
       peers_.for_each([&](Peer& peer) { throttle(peer, false); });
     }

@@ -22,7 +22,7 @@ bool Engine::may_announce(const ReceiveRequest& receive) const {
 void Engine::announce(ReceiveRequest& receive, std::uint64_t ordinal) noexcept {
   Peer& peer = *receive.peer;
   if (receive.id == 0) receive.id = receive_ids_.try_add(&receive);
-  if (receive.id == 0 || !has_landing(receive) || !register_destination(receive))
+  if (receive.id == 0 || !has_destination(receive) || !register_destination(receive))
     return; // the sender will ask
   receive.permit = peer.transport->issue(*peer.link);
   if (receive.permit == 0) return; // the same

@@ -105,7 +105,7 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
   if (receive.id == 0) receive.id = receive_ids_.try_add(&receive);
   const std::size_t fits = std::min<std::size_t>(message.bytes, receive.capacity);
   const bool either = message.offer == wire::Offer::either;
-  if (receive.id == 0 || !has_landing(receive)) { // the sender may go on
+  if (receive.id == 0 || !has_destination(receive)) { // the sender may go on
     if (either) peer.transport->use(*peer.link, message.permit);
     return finish_reading(receive, MPI_ERR_NO_MEM);
   }

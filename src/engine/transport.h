@@ -79,7 +79,7 @@ struct Limits {
   // Bytes up to which a put can tell its target that it is there (put_notified); 0: none can.
   std::size_t notified_put = 0;
   // A put is there before the notification of a later one to the same peer (orders_puts), and
-  // before what a later write() changes there, for who looks at that memory (orders_writes). If
+  // before what a later write() changes there, for a process that looks at it (orders_writes). If
   // not, it is there once it is complete, and a write once a flush() behind it is.
   bool orders_puts = false;
   bool orders_writes = false;
@@ -118,7 +118,8 @@ class Sink {
   virtual void on_next_fragment(Rank, const std::byte*, std::size_t) noexcept {}
   // A put or get that was `pending` is finished; `ok` is false if the peer failed.
   virtual void on_complete(std::uint64_t cookie, bool ok) noexcept = 0;
-  // The state of a peer changed: a connection is ready, or the peer is gone.
+  // The state of a peer changed: a connection is ready, or the peer is gone, and reaches this
+  // process's memory no more.
   virtual void on_peer(Rank peer, PeerState state) noexcept = 0;
   // This process can go on with nobody: what it shares with others is damaged, or there is no
   // memory for the records of a network. It is not polled any more.
@@ -258,8 +259,9 @@ class Transport {
   // Delivers what has arrived, a bounded amount. True if anything was delivered or moved.
   virtual bool poll(Sink& sink) noexcept = 0;
   // The end of all communication of this process, before its time: ends all connections, and
-  // completes what is pending not `ok`. Nothing else is called afterwards but the destructor, and
-  // what needs no link.
+  // completes what is pending not `ok`. Afterwards no peer reaches this process's memory, but by
+  // addresses that mapped() has given. Nothing else is called then but the destructor, and what
+  // needs no link.
   virtual void abandon(Sink&) noexcept {}
 
   // True once everything that was accepted has reached its peer, so that the transport may be

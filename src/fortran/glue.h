@@ -190,7 +190,7 @@ class AllStarted : public InOutHandles<MPI_Request> {
   }
 };
 
-// Of an array of new handles, those that the call has written.
+// An array of new handles, of which the call writes some.
 template <class Handle>
 class OutHandles {
  public:
@@ -392,7 +392,7 @@ inline void* c_address(void* fortran) {
   return fortran;
 }
 
-// Of a buffer in mpi_f08.
+// The address of a buffer in mpi_f08.
 inline void* c_address(const CFI_cdesc_t* array) {
   return c_address(array->base_addr);
 }

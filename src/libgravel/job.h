@@ -74,7 +74,7 @@ class Job final : public boot::Job {
   [[nodiscard]] boot::Life life(int rank) const override;
 
  private:
-  // Of the sparse file, neither memory nor address space.
+  // Room in the sparse file, which is neither memory nor address space.
   static constexpr std::uint64_t capacity = std::uint64_t{1} << 32;
 
   struct Opened {

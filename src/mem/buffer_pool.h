@@ -47,7 +47,7 @@ class BufferPool {
   static constexpr std::size_t smallest_arena = 32; // buffers registered together at least
   // ... at most; where others wait for them (registering) always so many.
   static constexpr std::size_t largest_arena = 128;
-  // Of reserve(): in smaller blocks, so that the pool can shrink to what it was in whole arenas.
+  // reserve() takes smaller blocks, so that the pool can shrink to what it was in whole arenas.
   static constexpr std::size_t reserve_arena = 64;
   static constexpr std::size_t spare = 2; // beyond the first arena, never for receives
   // Seconds: buffers that were not wanted in one such period, and in the one before, are given

@@ -37,7 +37,7 @@ struct RegistrationCounters {
   std::uint64_t invalidated = 0; // memory went away
 };
 
-// Of the user's memory, that a network keeps after use.
+// Registrations of the user's memory that a network keeps after use.
 inline constexpr std::size_t most_registrations = 1024;
 
 // The pin-down cache (Jiang et al., "Memory registration"): registering memory is dear, so it stays

@@ -58,13 +58,13 @@ struct PersistentMessage : PersistentRequest {
   engine::Request* running = nullptr;
 };
 
-// MPI_Isendrecv: complete when both of its halves are.
+// MPI_Isendrecv: complete when both its send and its receive are.
 struct Exchange : LayerRequest {
   explicit Exchange(Process& process_of);
 
   Process& process;
   engine::Request* receive = nullptr;
-  int halves = 1;              // still running; one more while the call starts them
+  int unfinished = 1;          // of the two; one more while the call starts them
   engine::Status outcome;      // of the receive, or the first error
   std::byte* staged = nullptr; // what is sent, of MPI_Isendrecv_replace
   std::size_t staged_bytes = 0;

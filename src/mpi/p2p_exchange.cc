@@ -22,7 +22,7 @@ void destroy_exchange(Process& self, LayerRequest& request) {
 constexpr RequestClass exchange_class{.name = "send and receive", .destroy = destroy_exchange};
 
 void end_half(Exchange& exchange) {
-  if (--exchange.halves != 0) return;
+  if (--exchange.unfinished != 0) return;
   exchange.process.instance->requests.staging.give(exchange.staged, exchange.staged_bytes);
   complete(exchange.process, exchange, exchange.outcome);
 }
@@ -39,7 +39,7 @@ void end_half(Exchange& exchange, Request& half) {
 
 void follow(Exchange& exchange, Request* half) {
   if (half == nullptr) return;
-  ++exchange.halves;
+  ++exchange.unfinished;
   if (half->complete) return end_half(exchange, *half);
   half->argument = &exchange;
   half->continuation = [](Request& done, void* argument) noexcept {
@@ -66,7 +66,7 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
   } catch (...) {
     // Nobody will wait for the receive any more.
     exchange.detached = true;
-    if (exchange.halves > 1) {
+    if (exchange.unfinished > 1) {
       MPI_Request receive = handle(*exchange.receive);
       cancel(self, &receive);
     }

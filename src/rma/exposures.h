@@ -32,7 +32,7 @@ struct Exposure {
 class Exposures {
  public:
   static constexpr int row_ranks = 64;
-  // Of the rows in a control block, at its end; windows of one row keep none there.
+  // Bytes of the row in a control block; windows of one row keep none there.
   static constexpr std::size_t row_bytes(int ranks) {
     return ranks > row_ranks ? row_ranks * sizeof(Exposure) : 0;
   }

@@ -62,8 +62,8 @@ class Messages {
     std::array<std::byte, sizeof(Header) + room_inline> room;
   };
   struct Waited; // a send or receive that somebody waits for
-  // Of one origin: the number of the request that is served next, those that came before it, and
-  // puts whose data are still to come, with what waits for them.
+  // What comes from one origin: the number of the request that is served next, those that came
+  // early, and puts whose data are still to come, with what waits for them.
   struct Arriving {
     std::uint32_t next = 0;
     std::map<std::uint32_t, std::vector<std::byte>> early;

@@ -94,7 +94,7 @@ struct Target final : Waiter {
   bool barred = false;       // nobody uses them on its elements any more
   Held held = Held::nothing;
   std::uint32_t pending = 0; // operations under way that use our memory
-  // Of the notifications between it and us: how many we have sent, and how many of its we have used
+  // Notifications between it and us: how many we have sent, and how many of its own we have used
   // up.
   Counter posts_sent = 0;
   Counter posts_used = 0;
@@ -119,11 +119,11 @@ struct Target final : Waiter {
   Counter counter_value = 0;     // that is sent
   std::uint8_t flag_sent = 0;    // of the NetworkAtomics of another,
   std::uint8_t flag_read = 0;    // ... in `batch`
-  // Of an accumulate: room for a fragment, and where it belongs.
+  // For accumulates: room for a fragment, and where it belongs.
   std::vector<std::byte> fragment;
   std::vector<datatype::Segment> segments;
   std::vector<engine::RemoteMemory> word_places; // the same, for the network's atomics
-  // Of a dynamic window: what was attached when `version` was read, by address.
+  // For dynamic windows: what was attached when `version` was read, by address.
   std::uint64_t version = 0;
   std::vector<Attached> attached;
   int rank = 0;

@@ -19,7 +19,7 @@ class Waiting {
   void until_seen(Done done) {
     if (!done()) wait(&call<Done>, &done, For::memory);
   }
-  // One look around, for those who do not wait.
+  // One look around, for a process that does not wait.
   virtual void look() = 0;
 
  protected:

@@ -68,11 +68,10 @@ void Job::check_end() {
     if (process.dead) continue;
     for (auto& operation : process.operations) {
       if (operation->request != nullptr) return say(name_of(*operation) + " hangs");
-      // The memory of what is complete is the user's, who has used it.
+      // The memory of what has ended, however, is the user's, who has used it.
       const unsigned char rest = reused;
-      if ((!operation->receive || operation->given_back) &&
-          std::count(operation->memory.begin(), operation->memory.end(), rest) !=
-              std::ssize(operation->memory))
+      if (std::count(operation->memory.begin(), operation->memory.end(), rest) !=
+          std::ssize(operation->memory))
         return say(name_of(*operation) + " was complete, then its memory was written to");
     }
     // What goes by messages is kept until its round is over.

@@ -3,8 +3,10 @@
 
 #include "prove/program.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 // What lies in the memory of a program's operations.
 namespace macadam::prove {
@@ -14,6 +16,11 @@ inline constexpr std::uint64_t first_context = 4;
 
 inline std::uint64_t context_of(const Step& step) {
   return first_context + static_cast<std::uint64_t>(step.context);
+}
+
+// The memory of an operation that has ended, however, is its user's, who uses it.
+inline void reuse(std::vector<unsigned char>& memory) {
+  std::ranges::fill(memory, reused);
 }
 
 // The bytes of a message; neighbours differ, and so do messages.

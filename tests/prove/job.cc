@@ -165,7 +165,7 @@ void Job::send(int rank, const Step& step) {
   }
   process.sending = nullptr;
   if (!called) {
-    std::fill(operation.memory.begin(), operation.memory.end(), reused);
+    reuse(operation.memory);
     oracle_.take_back(operation.number);
     return count_refused_call(rank);
   }
@@ -204,6 +204,7 @@ void Job::receive(int rank, const Step& step) {
   });
   process.posting = Oracle::none;
   if (called) return watch(operation, request);
+  reuse(operation.memory);
   oracle_.take_back_receive(rank, operation.number, false);
   count_refused_call(rank);
 }
@@ -255,6 +256,7 @@ void Job::receive_matched(int rank, const Step& step) {
   const bool called = call_library(
       [&] { request = process.engine->receive_matched(*process.probed, describe(operation)); });
   if (!called) { // the message is still to be received
+    reuse(operation.memory);
     oracle_.take_back_receive(rank, operation.number, true);
     return count_refused_call(rank);
   }
@@ -332,7 +334,7 @@ void Job::completed(Operation& operation, engine::Status status) {
     return lost_for_want_of_memory(operation);
   if (!operation.receive) {
     operation.send_id = 0; // too late to be withdrawn
-    std::fill(operation.memory.begin(), operation.memory.end(), reused);
+    reuse(operation.memory);
     if (status.error != MPI_SUCCESS) say("a send ended with an error");
     if (status.cancelled != oracle_.message(operation.number).withdrawn)
       say(name_of(operation) + (status.cancelled ? " is cancelled, and its message there"
@@ -348,8 +350,7 @@ void Job::completed(Operation& operation, engine::Status status) {
   if (oracle_.receive(operation.rank, operation.number).message == Oracle::none)
     arrive_silently(status.source, operation.rank);
   check_message(operation, status);
-  std::fill(operation.memory.begin(), operation.memory.end(), reused);
-  operation.given_back = true;
+  reuse(operation.memory);
 }
 
 // Its peer has failed: the process may be told a little later, so that is looked at in the end.
@@ -364,9 +365,8 @@ void Job::failed(Operation& operation) {
     else if (peer == MPI_ANY_SOURCE)
       return say(name_of(operation) + " has failed, and could still get any message");
     oracle_.ended(operation.rank, operation.number);
-  } else {
-    std::fill(operation.memory.begin(), operation.memory.end(), reused);
   }
+  reuse(operation.memory);
   broken_off_.emplace_back(operation.rank, peer);
 }
 
@@ -377,9 +377,8 @@ void Job::lost_for_want_of_memory(Operation& operation) {
     number = oracle_.receive(operation.rank, number).message;
     if (number == Oracle::none)
       return say(name_of(operation) + " had no memory, and no message matched it");
-  } else {
-    std::fill(operation.memory.begin(), operation.memory.end(), reused);
   }
+  reuse(operation.memory);
   harmed_.insert(number);
 }
 

@@ -101,7 +101,6 @@ class Job {
     bool receive = false;
     bool cancelling = false;
     engine::Request* request = nullptr; // null once it is complete
-    bool given_back = false;            // a receive is complete: its memory is the user's again
     std::uint64_t send_id = 0;          // of a send to be cancelled, also after its process's end
     std::vector<unsigned char> memory;  // the user's, with gaps where the type has some
   };

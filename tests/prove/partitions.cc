@@ -110,6 +110,7 @@ void Job::ended_round(PartitionedOperation& operation, const engine::Status& sta
                      (status.error == MPI_ERR_NO_MEM || status.error == MPI_ERR_OTHER);
   if (status.error == MPI_ERR_PROC_ABORTED || lacks) {
     operation.failed = operation.harmed = true;
+    reuse(operation.memory);
     if (lacks && !has_broken_down(operation.rank))
       harmed_.insert(message_of(operation, operation.ended - 1));
     else
@@ -118,20 +119,19 @@ void Job::ended_round(PartitionedOperation& operation, const engine::Status& sta
   }
   if (status.error != MPI_SUCCESS)
     return say(fmt::format("{} has ended with the error {}", title(operation), status.error));
-  if (operation.sends()) {
-    std::fill(operation.memory.begin(), operation.memory.end(), reused);
-    return;
-  }
+  if (operation.sends()) return reuse(operation.memory);
   if (status.bytes != operation.bytes()) say(title(operation) + " has a status with a wrong size");
   check_inactive(operation);
 }
 
 // Outside of a round the memory holds what the last one brought, or the user's own.
 void Job::check_inactive(PartitionedOperation& operation) {
-  if (operation.ended == 0 || operation.failed) return;
+  // The user may have filled partitions of a send that had failed.
+  if (operation.ended == 0 || (operation.failed && operation.sends())) return;
+  const bool is_users = operation.sends() || operation.failed;
   for (std::size_t i = 0; i < operation.bytes(); ++i) {
     const unsigned char expected =
-        operation.sends() ? reused : content(message_of(operation, operation.ended - 1), i);
+        is_users ? reused : content(message_of(operation, operation.ended - 1), i);
     if (byte_of(operation, i) != expected)
       return say(fmt::format("{} does not hold byte {} of round {}", title(operation), i,
                              operation.ended - 1));

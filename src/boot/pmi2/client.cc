@@ -35,7 +35,7 @@ std::string host_key(std::uint32_t machine) {
   return fmt::format("macadam.host.{}", machine);
 }
 
-// Of the environment.
+// In the environment of a rank.
 constexpr const char* variables[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"};
 
 constexpr std::chrono::milliseconds pause{100}; // between two looks for processes that have ended
@@ -183,8 +183,8 @@ JobMemory Client::make_memory() {
   return memory;
 }
 
-// Of rank 0, and the names of all machines, of their first ranks. All ranks take part if there are
-// several machines; those that are no first ones learn neither.
+// Rank 0 tells the secret, and the first rank of each machine its name. All ranks take part if
+// there are several machines; the others learn neither.
 Secret Client::agree_on_secret(std::vector<Node>& nodes, std::uint32_t own, bool is_first) {
   Secret secret = random_secret();
   if (nodes.size() == 1) return secret;

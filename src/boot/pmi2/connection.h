@@ -12,7 +12,7 @@ namespace macadam::boot::pmi2 {
 // What an answer has, by key.
 using Fields = std::map<std::string, std::string, std::less<>>;
 
-// Of "cmd=kvs-get-response;rc=0;found=TRUE;value=v;". A ';' within a value is written twice.
+// Reads "cmd=kvs-get-response;rc=0;found=TRUE;value=v;". A ';' within a value is written twice.
 Fields parse_fields(std::string_view text);
 
 // The connection with a PMI-2 server, over a descriptor that the launcher has left to this process

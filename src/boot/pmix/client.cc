@@ -132,7 +132,7 @@ std::string await(const char* job, pmix_rank_t rank, const char* key) {
   return {value->data.bo.bytes, value->data.bo.size - 1};
 }
 
-// Of fetch(): what is asked for, and where its answer goes.
+// What fetch() has asked for, and where the answer goes.
 struct Question {
   RankRow& row;
   std::atomic<std::uint64_t>& wanted;
@@ -154,8 +154,8 @@ void on_address(pmix_status_t status, pmix_value_t* value, void* context) {
   row.published.store(1, std::memory_order_release);
 }
 
-// Of a process that has ended before its time: its neighbours look at its row. If the server has
-// gone, the launcher has, and with it the job.
+// A process has ended before its time: its neighbours look at its row. If the server has gone, the
+// launcher has, and with it the job.
 void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix_info_t*,
               std::size_t, pmix_info_t*, std::size_t, pmix_event_notification_cbfunc_fn_t answer,
               void* context) {

@@ -121,8 +121,8 @@ enum class WorkStatus : std::uint8_t {
 struct Completion {
   std::uint64_t id = 0;
   std::uint32_t queue_pair = 0; // number, of ours
-  // Of receives, if `status` is ok. Bytes received, or written by a write_immediate; of a datagram
-  // with the `datagram_header` before it. The immediate, 0 if none came.
+  // For receives, if `status` is ok: bytes received, or written by a write_immediate; a datagram
+  // counts with the `datagram_header` before it. The immediate is 0 if none came.
   std::uint32_t bytes = 0;
   std::uint32_t immediate = 0;
   WorkStatus status = WorkStatus::ok;

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/try_push.h"
 
+#include <algorithm>
+
 namespace macadam::net::shm {
 
 void Transport::look_for_ended() {
@@ -32,17 +34,6 @@ void Transport::look_for_ended() {
   });
 }
 
-// Whether the peer is known to have failed, or others know it by now.
-bool Transport::has_failed(Peer& peer) noexcept {
-  if (peer.ended) return true;
-  const boot::Job& job = processes_.job();
-  const bool counted = peer.rank < static_cast<Rank>(job.size());
-  if (counted && job.failures() == failures_seen_) return false;
-  if (processes_.life(peer.rank) != Life::failed) return false;
-  note_end(peer);
-  return true;
-}
-
 // What the peer has sent is read before anybody hears of its end: a message counts although its
 // sender is gone, and a fragment of a put must not be read when its memory, or its chunk, is
 // somebody else's.
@@ -50,6 +41,8 @@ void Transport::note_end(Peer& peer) noexcept {
   if (peer.ended) return;
   peer.ended = true;
   peer.last_position = queue_.taken();
+  for (Seat& seat : seats_here())
+    if (seat.name() == processes_.name(peer.rank)) seat.bar();
   if (!base::try_push(ended_, &peer))
     breakdown_.note(base::make_error(MPI_ERR_NO_MEM,
                                      "there is no memory to note that rank {} has "
@@ -58,12 +51,38 @@ void Transport::note_end(Peer& peer) noexcept {
   unfinished_.store(true, std::memory_order_relaxed);
 }
 
-// Fails the ended peers of which nothing is left to be read.
+// Whether the process in a seat still accesses this one's memory. Who has ended does not, but says
+// so for ever.
+bool Transport::is_accessing(const Seat& seat) const noexcept {
+  const std::optional<Rank> process = seat.accesses() ? process_in(seat) : std::nullopt;
+  if (!process) return false;
+  const Peer* const peer = peers_.find(*process);
+  if (peer != nullptr && peer->is_its_pid) return !system_.has_ended(peer->pid);
+  const Life life = processes_.life(*process);
+  return life == Life::running || life == Life::unknown;
+}
+
+// Returns when no other process accesses this one's memory any more.
+void Transport::close_memory() noexcept {
+  constexpr unsigned between_looks_us = 10;
+  std::atomic<std::uint32_t>& closed = segment_.front().header().closed;
+  closed.store(1, std::memory_order_seq_cst);
+  for (const Seat& seat : seats_here())
+    while (is_accessing(seat))
+      system_.sleep(closed, 1, between_looks_us);
+}
+
+// Fails the ended peers of which nothing is left to be read, and nothing to be written by.
 void Transport::fail_ended() {
+  const auto is_accessing_here = [this](const Peer& peer) {
+    return std::ranges::any_of(seats_here(), [&](const Seat& seat) {
+      return seat.name() == processes_.name(peer.rank) && is_accessing(seat);
+    });
+  };
   for (Peer* const peer : ended_) {
     const bool all_read = queue_.position() >= peer->last_position &&
                           (!peer->ring_read || peer->channel.next() == nullptr);
-    if (!all_read || peer->failed) continue;
+    if (!all_read || peer->failed || is_accessing_here(*peer)) continue;
     peer->failed = true;
     take_chunks_back(*peer);
     if (peer->ring_memory != nullptr) take_ring_back(*peer);

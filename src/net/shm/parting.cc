@@ -30,7 +30,7 @@ bool Transport::forget(Rank first, Rank processes) {
   return true;
 }
 
-// Of a process here, which may have taken it without a word to this one that was read.
+// The seat is a process's here. It may have sent nothing that this process has read.
 void Transport::part_from_seat(std::uint32_t place, Rank process) {
   Parted& parted = parted_.emplace_back(Parted{place, nullptr, {}});
   seated_[place] = &nobody_;
@@ -47,10 +47,7 @@ void Transport::part_from(Peer& peer) {
   for (auto* const list : {&rings_, &owing_, &awaited_, &ended_})
     std::erase(*list, &peer);
   take_chunks_back(peer);
-  if (peer.header != nullptr) {
-    std::byte* const front = reinterpret_cast<std::byte*>(peer.header);
-    seats_in(front, peer.header->seats)[peer.seat].leave();
-  }
+  if (peer.header != nullptr) seat_at(peer).leave();
   keep_front(peer);
 }
 

@@ -33,6 +33,7 @@ struct Peer final : engine::Link {
   bool failed = false;             // ... and what it had sent has been read
   std::uint64_t last_position = 0; // ... which is up to here in the queue
   pid_t pid = -1;
+  bool is_its_pid = false; // a process of this number is the peer, not a stranger
   SharedQueueWriter queue;
   std::uint32_t seat = 0;           // ours in its segment
   Mappings mappings;                // of its memory; not for the process itself
@@ -84,7 +85,7 @@ class PeerTable {
     for (const auto& [rank, peer] : peers_)
       visit(*peer);
   }
-  // Of these ranks; then they go.
+  // Visits the peers with these ranks, then removes them.
   template <class Visit>
   void take_out(Rank first, Rank count, Visit&& visit) {
     const auto begin = peers_.lower_bound(first), end = peers_.lower_bound(first + count);

@@ -39,9 +39,10 @@ struct SegmentHeader {
 
   // Seats of processes that write here (shared_queue.h), those behind `seats_taken` never taken
   // yet; and the other jobs whose processes may, by their numbers + 1; 0: a free place.
-  static constexpr std::size_t most_jobs = 510;
+  static constexpr std::size_t most_jobs = 509;
   alignas(line_bytes) std::uint32_t seats = 0;
   std::atomic<std::uint32_t> seats_taken{0};
+  std::atomic<std::uint32_t> closed{0}; // nobody may access the owner's memory any more (access.h)
   std::atomic<std::uint32_t> jobs[most_jobs] = {};
 
   alignas(line_bytes) std::atomic<std::uint64_t> tail{0};   // queue: lines that senders have taken
@@ -63,7 +64,7 @@ static_assert(sizeof(SegmentHeader) == 70 * line_bytes);
 // it. RemoteMemory names it by its key, and in it an address that counts from the start of all the
 // owner's memory.
 struct Extent {
-  // Of offset and size: whatever the size of the system's pages, it is a divisor of this.
+  // Offset and size are multiples of this, and so of the system's pages, whatever their size.
   static constexpr std::uint64_t grain = std::uint64_t{64} << 10;
 
   std::uint64_t offset = 0;

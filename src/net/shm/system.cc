@@ -5,12 +5,14 @@
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <ctime>
 
 namespace macadam::net::shm {
@@ -73,6 +75,14 @@ class Linux final : public System {
     const ssize_t moved =
         call(process, local.data(), local.size(), remote.data(), remote.size(), 0);
     return moved < 0 ? -errno : moved;
+  }
+  [[nodiscard]] bool has_ended(pid_t process) noexcept override {
+    const auto opened = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+    if (opened < 0) return kill(process, 0) != 0 && errno == ESRCH;
+    pollfd life{opened, POLLIN, 0};
+    const bool ended = poll(&life, 1, 0) == 1;
+    close(opened);
+    return ended;
   }
 };
 

@@ -43,6 +43,9 @@ class System {
   [[nodiscard]] virtual ssize_t copy(Direction direction, pid_t process,
                                      std::span<const iovec> local,
                                      std::span<const iovec> remote) noexcept = 0;
+  // Whether all threads of a process have ended, so that no copy of it goes on. It need not have
+  // been waited for by its parent.
+  [[nodiscard]] virtual bool has_ended(pid_t process) noexcept = 0;
 
  protected:
   ~System() = default;

@@ -247,7 +247,7 @@ Peer& Transport::reach(Peer& peer) {
   peer.header = &header;
   if (peer.rank != rank_) {
     probe(peer);
-    // Of this job: what another one's has mapped here goes when the two part.
+    // Only peers of this job: what is mapped here of another job goes when the two part.
     if (peer.rank < static_cast<Rank>(processes_.job().size()))
       waiter_.meet(header, peer.rank < rank_);
   }
@@ -324,10 +324,10 @@ bool Transport::poll(Sink& sink) noexcept {
   return breakdown_.poll(sink, [&] { return look(sink); });
 }
 
-// A peer may still copy to memory that it was told of, as it could all the time.
 void Transport::abandon(Sink& sink) noexcept {
   abandoned_ = true;
   processes_.job().give_up();
+  close_memory();
   while (!streams_.empty()) {
     Stream& stream = streams_.pop_front();
     const bool is_put = stream.end == Stream::End::complete_put;
@@ -435,7 +435,7 @@ Peer& Transport::meet_in_seat(const Line& line) {
 }
 
 // Those that are taken.
-std::span<const Seat> Transport::seats_here() const {
+std::span<Seat> Transport::seats_here() const {
   const Mapping& front = segment_.front();
   const std::uint32_t all = seats_for(processes_);
   return seats_in(front.base(), all).first(std::min(all, front.header().seats_taken.load()));

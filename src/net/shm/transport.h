@@ -8,6 +8,7 @@
 #include "boot/processes.h"
 #include "engine/breakdown.h"
 #include "engine/transport.h"
+#include "net/shm/access.h"
 #include "net/shm/bulk/claims.h"
 #include "net/shm/bulk/copy.h"
 #include "net/shm/heap.h"
@@ -186,7 +187,7 @@ class Transport : public engine::Transport {
   Peer& reach(Peer& peer);
   bool is_there(Peer& peer);
   bool reach_awaited(Sink& sink);
-  [[nodiscard]] std::span<const Seat> seats_here() const;
+  [[nodiscard]] std::span<Seat> seats_here() const;
   [[nodiscard]] std::optional<Rank> process_in(const Seat& seat) const;
   [[gnu::cold, gnu::noinline]] Peer& meet_in_seat(const Line& line);
   const Mapping& map_front(Peer& peer);
@@ -201,9 +202,12 @@ class Transport : public engine::Transport {
   [[noreturn, gnu::cold]] static void fail_damaged(Rank writer, const std::string& what);
   [[gnu::always_inline]] bool look(Sink& sink);
   bool take_up(Sink& sink);
+
+  // ended.cc
   void look_for_ended();
-  bool has_failed(Peer& peer) noexcept;
   void note_end(Peer& peer) noexcept;
+  [[nodiscard]] bool is_accessing(const Seat& seat) const noexcept;
+  void close_memory() noexcept;
   void fail_ended();
   bool report_failed(Sink& sink);
 
@@ -220,6 +224,10 @@ class Transport : public engine::Transport {
   void owe(Peer& peer);
   bool settle(Peer& peer);
   void settle_rings();
+
+  // Copies from or to the peer's memory, unless the peer has barred this process from it.
+  template <class Copy>
+  Copied accessed(Peer& peer, Copy&& copy);
 
   // direct.cc
   Posted access(Peer& peer, Direction direction, void* local, RemoteMemory target,
@@ -251,6 +259,8 @@ class Transport : public engine::Transport {
   Copied cross_copy_with(Peer& peer, Direction direction, void* local, std::uint64_t remote,
                          std::size_t bytes);
   Copied cross_copied(Peer& peer, int error, std::size_t bytes);
+  Copied copy_mapped(Peer& peer, Direction direction, void* local, std::byte* there,
+                     std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
   [[nodiscard]] bool is_looking(const Peer& peer) const;
   [[nodiscard]] bool will_stream(Peer& peer) const;
@@ -282,6 +292,11 @@ class Transport : public engine::Transport {
 
   // What is allocated from now on.
   Heap& heap() { return shared_heap_ ? *shared_heap_ : heap_; }
+
+  // Ours in its segment.
+  static Seat& seat_at(const Peer& peer) {
+    return seats_in(reinterpret_cast<std::byte*>(peer.header), peer.header->seats)[peer.seat];
+  }
 
   static constexpr std::uint32_t own_seat = 0; // in its own segment a process comes first
 
@@ -337,5 +352,14 @@ class Transport : public engine::Transport {
   std::vector<std::string> fallbacks_;
   Counters counters_;
 };
+
+template <class Copy>
+Transport::Copied Transport::accessed(Peer& peer, Copy&& copy) {
+  const Access access(seat_at(peer), *peer.header);
+  const Copied copied = access.is_barred() ? Copied::failed : copy();
+  if (!access.is_barred()) return copied;
+  note_end(peer); // what was read may be other data
+  return Copied::failed;
+}
 
 } // namespace macadam::net::shm

@@ -17,7 +17,7 @@ struct ModelQuestion {
   std::vector<std::string> receive = {"ring", "credit", "shared"};
   std::size_t sends = 0;   // message buffers in use for sends at the busiest moment
   std::size_t buffers = 0; // ... for sends and receives together, if that is known to be more
-  // Of the adapter, which this machine need not have: a present-day one.
+  // The adapter, which this machine need not have: a present-day one.
   net::rdma::DeviceLimits adapter = {.queue_pairs = 131072,
                                      .send_depth = 32768,
                                      .receive_depth = 32768,

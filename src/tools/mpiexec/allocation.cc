@@ -74,7 +74,7 @@ std::vector<std::string> expand_range(const std::string& range) {
   return numbers;
 }
 
-// Of one name, in which brackets may stand several times.
+// The hosts of one name, in which brackets may stand several times.
 std::vector<std::string> expand_name(const std::string& name) {
   const std::size_t open = name.find('[');
   if (open == std::string::npos) return {name};
@@ -93,7 +93,7 @@ const char* find_variable(const char* name) {
   return text != nullptr && *text != 0 ? text : nullptr;
 }
 
-// Of Grid Engine: "host slots queue processors" in each line.
+// Grid Engine's: "host slots queue processors" in each line.
 void add_engine_file(std::vector<Host>& hosts, const std::string& path) {
   std::ifstream file(path);
   if (!file)
@@ -108,7 +108,7 @@ void add_engine_file(std::vector<Host>& hosts, const std::string& path) {
   }
 }
 
-// Of LSF: "a 2 b 4".
+// LSF's: "a 2 b 4".
 void add_pairs(std::vector<Host>& hosts, const std::string& text) {
   std::istringstream words(text);
   for (std::string host, slots; words >> host;) {

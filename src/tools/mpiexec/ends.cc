@@ -57,7 +57,7 @@ void Supervisor::reap() {
     for (const auto& job : jobs_) // or the watchdog, or a child from before mpiexec was executed
       if (const auto rank = job->is_lone() ? std::nullopt : job->note_end(pid))
         ended.emplace_back(job.get(), *rank, status);
-  // Of ranks seen at once, one that a signal killed is a cause rather than a consequence.
+  // If several are seen at once, one that a signal killed is a cause rather than a consequence.
   std::ranges::stable_partition(ended, [](const auto& end) {
     const int how = std::get<2>(end);
     return WIFSIGNALED(how);

@@ -17,7 +17,7 @@ namespace macadam::tools {
 // each other. All of it goes through the proxy's standard input and output, which on other machines
 // are ssh's. Fields are listed in their order; ranks are std::uint32_t.
 enum class FrameKind : std::uint8_t {
-  beat, // both ways, now and then: who says nothing for long is gone
+  beat, // both ways, now and then: a side that is silent for long is gone
 
   // From a proxy.
   hello,   // ProxyHello

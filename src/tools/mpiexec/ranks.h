@@ -67,7 +67,7 @@ struct Start {
 // ends: RankRow::start_error. Throws std::system_error.
 pid_t start_rank(const Start& start, const Program& program, int rank, const Streams& streams);
 
-// Of an mpiexec that starts so many; `piped`: their output goes through it.
+// What an mpiexec needs that starts so many; `piped`: their output goes through it.
 [[nodiscard]] boot::Needs needs_of(int ranks, bool piped);
 
 } // namespace macadam::tools

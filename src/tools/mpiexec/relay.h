@@ -23,7 +23,7 @@ class Relay {
  public:
   using Id = ControlServer::Id;
   using Machine = std::uint32_t; // index
-  // Of a request of this part's own: what follows the answer's head, or what has failed.
+  // Ends a request of this part's own: what follows the answer's head, or what has failed.
   using OnAnswer = std::function<void(boot::PacketReader* answer, const base::Error* error)>;
 
   // All outlive the object; `first` is the memory of the first job.

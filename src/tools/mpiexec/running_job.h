@@ -66,7 +66,7 @@ class RunningJob final : public Questioned {
   void signal(int rank, int number) const;
   void signal_all(int number) const;
 
-  // Of a program that was started alone: becomes readable when it has ended. -1: none.
+  // A program that was started alone: becomes readable when it has ended. -1: there is none.
   [[nodiscard]] int process() const { return process_; }
   [[nodiscard]] bool is_lone() const { return process_ >= 0; }
 

@@ -35,7 +35,7 @@ class Services final : private ControlServer::Desk {
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
 
-  // Of the socket where they are asked for; empty: the system has refused it.
+  // The socket where they are asked for; empty: the system has refused it.
   [[nodiscard]] const std::string& socket_name() const { return server_.name(); }
   // A job has ended: its ports are closed and its names unpublished.
   void on_end(const boot::Secret& job);
@@ -60,7 +60,7 @@ class Services final : private ControlServer::Desk {
   void on_gone(Id id) override;
   void send(const ControlServer::Origin& origin, const boot::PacketWriter& packet,
             ControlServer::Then then) override;
-  // Of this mpiexec's part on another machine.
+  // Requests of this mpiexec's part on another machine.
   void serve_afar(Id id, const boot::RequestHead& head, boot::PacketReader& rest);
   void connect(Id id, const boot::RequestHead& head, boot::PacketReader& rest);
   void look_up(Id id, boot::PacketReader& rest);
@@ -69,7 +69,7 @@ class Services final : private ControlServer::Desk {
   void spawn(Id id, const boot::RequestHead& head, boot::PacketReader& rest, RunningJob& job);
   void relay(Id id, boot::PacketReader& rest);
   void answer_address_requests();
-  // Of a rank of a job of this mpiexec.
+  // A request of a rank of a job of this mpiexec.
   void serve(Id id, const boot::RequestHead& head, boot::PacketReader& rest, RunningJob& job);
 
   Directory& directory_;

@@ -40,6 +40,7 @@ class Machine final : public System {
                              std::span<const iovec>) noexcept override {
     return -1;
   }
+  [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
 };
 
 class Cores : public testing::Test {

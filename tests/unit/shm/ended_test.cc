@@ -3,7 +3,12 @@
 // hear of it, and nobody else is held up.
 #include "endpoint.h"
 
+#include <algorithm>
+#include <chrono>
+#include <functional>
 #include <gtest/gtest.h>
+#include <random>
+#include <thread>
 
 namespace macadam::net::shm::test {
 namespace {
@@ -197,6 +202,102 @@ TEST(Ended, AProcessThatGivesUpHasFailedForItsNeighboursOnceTheyHaveReadWhatItSe
   EXPECT_FALSE(self.states.contains(2));
   other.send_text(0, "goes on");
   EXPECT_EQ(self.receive(), "goes on");
+}
+
+// ---- Memory that is the program's again.
+
+// A process whose memory a peer, rank 1, fills again and again by the kernel, as long as it may.
+class Target {
+ public:
+  Target() {
+    peer_ = fork();
+    if (peer_ == 0) write_for_ever();
+    std::atomic_ref first(memory_.front());
+    self_.wait([&] { return first.load() == peers; });
+  }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  ~Target() {
+    kill(peer_, SIGKILL);
+    waitpid(peer_, nullptr, 0);
+  }
+
+  [[nodiscard]] Job& job() { return job_; }
+  [[nodiscard]] Endpoint& self() { return self_; }
+  [[nodiscard]] pid_t peer() const { return peer_; }
+  void wait_for_the_end_of_the_peer() {
+    self_.wait([&] { return self_.states.contains(1); });
+    EXPECT_EQ(self_.states.at(1), engine::PeerState::failed);
+  }
+  // The program uses its memory, and finds in it what it has written.
+  void expect_memory_to_stay() {
+    std::ranges::fill(memory_, own);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(std::ranges::count(memory_, own), std::ssize(memory_));
+  }
+
+ private:
+  static constexpr char own = 1, peers = 7;
+
+  static base::Settings by_the_kernel() {
+    base::Settings settings;
+    settings.shm_copy = base::CopyPath::cma;
+    return settings;
+  }
+  [[noreturn]] void write_for_ever() {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Job::View view(job_, 1);
+    Endpoint peer(view, by_the_kernel());
+    const std::vector<char> data(memory_.size(), peers);
+    const RemoteMemory target{reinterpret_cast<std::uint64_t>(memory_.data()), private_key};
+    peer.send_text(0, "here");
+    for (;;)
+      (void)peer.transport().write(peer.link(0), data.data(), target, data.size(), 1);
+  }
+
+  Job job_{2};
+  std::vector<char> memory_ = std::vector<char>(std::size_t{16} << 20, 0);
+  Job::View view_{job_, 0};
+  Endpoint self_{view_, by_the_kernel()};
+  pid_t peer_ = -1;
+};
+
+// At a random moment of a write, which takes some milliseconds.
+void expect_memory_to_stay_after(const std::function<void(Target&)>& end) {
+  std::minstd_rand random(1);
+  for (int round = 0; round < 12; ++round) {
+    Target target;
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
+    end(target);
+    target.expect_memory_to_stay();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Ended, APeerWritesNoMoreOnceThisProcessHasGivenUp) {
+  expect_memory_to_stay_after(
+      [](Target& target) { target.self().transport().abandon(target.self()); });
+}
+
+TEST(Ended, APeerThatWasKilledWritesNoMoreOnceItHasFailed) {
+  expect_memory_to_stay_after([](Target& target) {
+    engine::Link& link = target.self().link(1);
+    kill(target.peer(), SIGKILL);
+    while (!target.self().states.contains(1)) {
+      char byte = 0; // the system says at last that there is nobody
+      (void)target.self().transport().read(link, &byte, {0, private_key}, 1, 2);
+      target.self().transport().poll(target.self());
+    }
+    target.wait_for_the_end_of_the_peer();
+  });
+}
+
+// As of a process whose launcher has ended, or a wrapper that the launcher took for it.
+TEST(Ended, APeerThatWasOnlySaidToHaveEndedWritesNoMore) {
+  expect_memory_to_stay_after([](Target& target) {
+    target.job().fail(1);
+    target.wait_for_the_end_of_the_peer();
+  });
 }
 
 } // namespace

@@ -47,14 +47,7 @@ Posted Transport::access(Peer& peer, Direction direction, void* local, RemoteMem
                          std::size_t bytes, std::uint64_t cookie) {
   std::byte* there = nullptr;
   if (!reach_memory(peer, target, bytes, there)) return Posted::refused;
-  if (there != nullptr) {
-    if (direction == Direction::write)
-      base::copy(there, local, bytes);
-    else
-      base::copy(local, there, bytes);
-    counters_.bytes_mapped += bytes;
-    return Posted::done;
-  }
+  if (there != nullptr) return posted(copy_mapped(peer, direction, local, there, bytes), cookie);
   if (bytes == 0) return Posted::done;
   const Copied copied =
       peer.ended ? Copied::failed : cross_copy_with(peer, direction, local, target.address, bytes);
@@ -93,7 +86,7 @@ Posted Transport::access_blocks(Peer& peer, Direction direction,
         cross_copy(system_, direction, peer.pid, list(local, here), list(target, there));
     return cross_copied(peer, error, bytes);
   };
-  return posted(peer.ended ? Copied::failed : copy(), cookie);
+  return posted(peer.ended ? Copied::failed : accessed(peer, copy), cookie);
 }
 
 Posted Transport::posted(Copied copied, std::uint64_t cookie) {

@@ -22,8 +22,8 @@ constexpr double patience = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
-// Of a transfer that the kernel copies: a peer that comes to its wait meanwhile takes part in the
-// rest, and one that streams to us finds this process back before its patience ends.
+// So much of a transfer the kernel copies at once: a peer that begins to wait meanwhile takes part
+// in the rest, and one that streams to us finds this process back before its patience ends.
 constexpr std::size_t bytes_between_looks = 256 << 10;
 // Fragments that a process that waits writes before it looks for those of others: more are pushed
 // out of the caches, where few a turn more is lost than it takes to copy them.
@@ -44,7 +44,7 @@ void Transport::probe(Peer& peer) {
   peer.pid = processes_.pid(peer.rank);
   const std::string reason =
       probe_cross_copy(system_, peer.pid, peer.header->probe_address, peer.header->probe_value);
-  peer.cross_copy = reason.empty();
+  peer.cross_copy = peer.is_its_pid = reason.empty();
   if (!peer.cross_copy) refuse_cross_copy(peer, reason.c_str());
 }
 
@@ -69,21 +69,36 @@ void Transport::add_fallback(const std::string& text) noexcept {
 
 Transport::Copied Transport::cross_copy_with(Peer& peer, Direction direction, void* local,
                                              std::uint64_t remote, std::size_t bytes) {
-  return cross_copied(peer, cross_copy(system_, direction, peer.pid, local, remote, bytes), bytes);
+  return accessed(peer, [&] {
+    return cross_copied(peer, cross_copy(system_, direction, peer.pid, local, remote, bytes),
+                        bytes);
+  });
 }
 
-// What became of a copy by the kernel. A process that has given up goes on, with its memory: what
-// it had offered may be other data by now, though the kernel still copies them.
+// What became of a copy by the kernel.
 Transport::Copied Transport::cross_copied(Peer& peer, int error, std::size_t bytes) {
   ++counters_.cross_copies;
   if (error == 0) {
     counters_.bytes_cross_copied += bytes;
-    return has_failed(peer) ? Copied::failed : Copied::yes;
+    return Copied::yes;
   }
   if (error == ESRCH) note_end(peer);
   if (error == ESRCH || error == EFAULT) return Copied::failed;
   refuse_cross_copy(peer, std::strerror(error));
   return Copied::refused;
+}
+
+// Copies to or from memory of the peer, which is mapped at `there`.
+Transport::Copied Transport::copy_mapped(Peer& peer, Direction direction, void* local,
+                                         std::byte* there, std::size_t bytes) {
+  return accessed(peer, [&] {
+    if (direction == Direction::write)
+      base::copy(there, local, bytes);
+    else
+      base::copy(local, there, bytes);
+    counters_.bytes_mapped += bytes;
+    return Copied::yes;
+  });
 }
 
 bool Transport::should_stream(const Peer& peer) const {
@@ -183,8 +198,8 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
   if (mapped != nullptr) {
-    base::copy(mapped, local, bytes);
-    counters_.bytes_mapped += bytes;
+    stream.ok =
+        copy_mapped(peer, Direction::write, const_cast<void*>(local), mapped, bytes) == Copied::yes;
     stream.bytes = 0;
   }
   const bool all = stream.bytes == 0 || start(stream);
@@ -241,7 +256,6 @@ void Transport::on_notification(Peer& peer, const Line& line, Sink& sink) {
 // move.
 bool Transport::start(Stream& stream) {
   Peer& peer = *stream.peer;
-  if (has_failed(peer)) stream.ok = false;
   if (stream.bytes == 0 || peer.ended) return true;
   if (!will_stream(peer)) cross_copy_while_busy(stream);
   return advance(stream);
@@ -373,11 +387,8 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   auto& peer = static_cast<Peer&>(link);
   std::byte* mapped = nullptr;
   if (!reach_memory(peer, source, bytes, mapped)) return Posted::refused;
-  if (mapped != nullptr) {
-    base::copy(local, mapped, bytes);
-    counters_.bytes_mapped += bytes;
-    return Posted::done;
-  }
+  if (mapped != nullptr)
+    return posted(copy_mapped(peer, Direction::read, local, mapped, bytes), cookie);
   if (bytes == 0) return Posted::done;
   auto state = peer.ended ? PendingGet::State::failed : PendingGet::State::to_ask;
   // An owner that waits moves the data, by the kernel if we do not wait too.

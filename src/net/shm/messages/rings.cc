@@ -52,8 +52,8 @@ void Transport::consider_ring(Peer& peer) {
   peer.consider_at = peer.heard + std::max<std::uint64_t>(after, 1);
 }
 
-// Of the same job: what stands in a mailbox goes with the memory of the process that made it, and
-// one of another job does not wait for its peers to have read its last message.
+// Only peers of the same job share one: a mailbox goes with the memory of the process that made it,
+// and a process of another job does not wait until its peers have read its last message.
 bool Transport::may_share_mailbox(const Peer& peer) const {
   return rank_ < peer.rank && peer.rank < static_cast<Rank>(processes_.job().size()) &&
          peer.mailbox_memory == nullptr;

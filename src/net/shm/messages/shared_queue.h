@@ -52,6 +52,11 @@ struct alignas(line_bytes) Seat {
     if (now == State::free || now == State::taken) return std::nullopt;
     return name_;
   }
+  // The owner's: lets the process begin no access to its memory any more (access.h).
+  void bar() { barred_.store(true, std::memory_order_seq_cst); }
+  // Whether one goes on. A process that was killed in one leaves it so.
+  [[nodiscard]] bool accesses() const { return accesses_.load(std::memory_order_seq_cst); }
+
   // The last that its process does here; and what the owner of the segment does then.
   void leave() { state_.store(State::left, std::memory_order_release); }
   [[nodiscard]] bool was_left() const {
@@ -59,6 +64,8 @@ struct alignas(line_bytes) Seat {
   }
   void give_to_others() {
     withdraw();
+    barred_.store(false, std::memory_order_relaxed);
+    accesses_.store(false, std::memory_order_relaxed);
     state_.store(State::free, std::memory_order_release);
   }
 
@@ -67,10 +74,13 @@ struct alignas(line_bytes) Seat {
   static_assert(lines_for(longest_inline) < 1u << count_bits);
 
   enum class State : std::uint32_t { free, taken, named, left };
+  friend class Access;
 
   std::atomic<std::uint64_t> word{0};
   boot::ProcessName name_;
   std::atomic<State> state_{State::free};
+  std::atomic<bool> accesses_{false}; // see access.h
+  std::atomic<bool> barred_{false};
 };
 static_assert(sizeof(Seat) == line_bytes);
 
@@ -192,7 +202,7 @@ class SharedQueueReader {
       const std::uint64_t its_end = end_of(seats[i]);
       if (its_end == position_) continue;
       if (runs(i)) return false;
-      // Of two that ended at this very step nothing tells which of them took the lines.
+      // If two ended at this very step, nothing tells which of them took the lines.
       if (end != position_ && end != its_end) return false;
       end = its_end;
     }
