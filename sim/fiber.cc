@@ -31,6 +31,13 @@ struct ExceptionGlobals {
   unsigned uncaught;
 };
 
+// Since Linux 6.13 a page can be forbidden inside a mapping (MADV_GUARD_INSTALL, which not all C
+// libraries know), so that stacks side by side are one; elsewhere it makes a mapping of its own.
+bool forbid(void* memory, std::size_t bytes) {
+  constexpr int guard_install = 102;
+  return ::madvise(memory, bytes, guard_install) == 0 || ::mprotect(memory, bytes, PROT_NONE) == 0;
+}
+
 } // namespace
 
 Fiber::Fiber(std::size_t stack_bytes, std::function<void()> body) : body_(std::move(body)) {
@@ -38,7 +45,7 @@ Fiber::Fiber(std::size_t stack_bytes, std::function<void()> body) : body_(std::m
   mapped_bytes_ = (stack_bytes + page - 1) / page * page + page;
   void* memory = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED || ::mprotect(memory, page, PROT_NONE) != 0) {
+  if (memory == MAP_FAILED || !forbid(memory, page)) {
     const int error = errno;
     if (memory != MAP_FAILED) ::munmap(memory, mapped_bytes_);
     base::fail(MPI_ERR_NO_MEM,

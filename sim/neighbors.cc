@@ -50,36 +50,41 @@ void copy_blocks(std::span<const iovec> to, std::span<const iovec> from, std::si
 } // namespace
 
 int Node::add(int processes) {
-  const std::size_t before = memory_.size(), all = before + index(processes);
-  memory_.resize(all);
-  systems_.resize(all);
-  failed_.resize(all);
-  return static_cast<int>(before);
+  const int before = size();
+  groups_.push_back({before, processes, nullptr});
+  systems_.resize(index(size()));
+  failed_.resize(index(size()));
+  return before;
 }
 
 Node::~Node() {
-  for (std::byte* const memory : memory_)
-    if (memory != nullptr) munmap(memory, capacity);
+  for (const Group& group : groups_)
+    if (group.memory != nullptr) munmap(group.memory, group.bytes());
+}
+
+Node::Group& Node::group_of(int process) {
+  return *std::ranges::find_if(
+      groups_, [&](const Group& group) { return process < group.first + group.processes; });
 }
 
 boot::SharedMemory Node::memory(int process) {
-  std::byte*& memory = memory_[index(process)];
-  if (memory == nullptr) {
-    void* const mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
+  Group& group = group_of(process);
+  if (group.memory == nullptr) {
+    void* const mapped = mmap(nullptr, group.bytes(), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED)
       base::fail(MPI_ERR_NO_MEM,
-                 "the simulator has no address space for what process {} of a node shares: {}; "
-                 "simulate fewer ranks, or set MACADAM_NETWORK=rdma",
-                 process, std::strerror(errno));
-    memory = static_cast<std::byte*>(mapped);
+                 "the simulator has no {} GiB of address space for what {} processes of a node "
+                 "share: {}; simulate fewer ranks, or set MACADAM_NETWORK=rdma",
+                 group.bytes() >> 30, group.processes, std::strerror(errno));
+    group.memory = static_cast<std::byte*>(mapped);
   }
-  return {.fd = -1, .offset = 0, .capacity = capacity, .here = memory};
+  return {.fd = -1, .offset = 0, .capacity = capacity, .here = group.of(process)};
 }
 
 void Node::clear(int process) {
-  std::byte* const memory = memory_[index(process)];
-  if (memory != nullptr) madvise(memory, capacity, MADV_REMOVE);
+  const Group& group = group_of(process);
+  if (group.memory != nullptr) madvise(group.of(process), capacity, MADV_REMOVE);
 }
 
 void Node::fail(int process) {

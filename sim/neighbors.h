@@ -51,7 +51,23 @@ class Node {
   friend class SimulatedSystem;
   static std::size_t index(int process) { return static_cast<std::size_t>(process); }
 
-  std::vector<std::byte*> memory_;        // null: never asked for
+  // Those of one add(), whose memory is one mapping, as a process may have 65,530.
+  struct Group {
+    int first;
+    int processes;
+    std::byte* memory; // null: never asked for
+
+    [[nodiscard]] std::size_t bytes() const { return index(processes) * capacity; }
+    [[nodiscard]] std::byte* of(int process) const {
+      return memory + index(process - first) * capacity;
+    }
+  };
+  [[nodiscard]] int size() const {
+    return groups_.empty() ? 0 : groups_.back().first + groups_.back().processes;
+  }
+  Group& group_of(int process);
+
+  std::vector<Group> groups_;
   std::vector<SimulatedSystem*> systems_; // null: the process has none now
   std::vector<bool> failed_;
   unsigned failures_ = 0;
