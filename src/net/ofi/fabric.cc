@@ -142,6 +142,9 @@ void Fabric::open(const fi_info& info) {
   limits_.inject = info.tx_attr->inject_size;
   limits_.message = std::min(info.ep_attr->max_msg_size, longest_transfer);
   limits_.ordered = orders_data(info);
+  const std::string_view provider = info.fabric_attr->prov_name;
+  limits_.stream = is_stream(provider);
+  limits_.bare_tcp = provider == "tcp" || provider == "net";
   limits_.chooses_keys = (modes & FI_MR_PROV_KEY) != 0;
   limits_.virtual_addresses = (modes & FI_MR_VIRT_ADDR) != 0;
   limits_.registers_local = (modes & FI_MR_LOCAL) != 0;

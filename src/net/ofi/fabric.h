@@ -26,6 +26,8 @@ struct ProviderLimits {
   // A put is in place before a later message is delivered, and before what a later put places; a
   // get finds what was put before it.
   bool ordered = false;
+  bool stream = false;            // all of a pair goes through one connection, which delivers it
+  bool bare_tcp = false;          // ... of TCP, and nothing stands between
   bool chooses_keys = false;      // else we do
   bool virtual_addresses = false; // peers name memory by its address, else by its place in a region
   bool registers_local = false;   // our own side of a put or get is registered too

@@ -25,6 +25,8 @@ constexpr std::size_t most_injected = 512;
 // Receives that wait for messages of all peers. What comes faster waits in the provider.
 constexpr std::size_t receives = 128;
 constexpr std::size_t hybrid_bytes = 64 << 10; // of a copy left behind for a receiver
+constexpr std::size_t tcp_eager = 64 << 10;    // bytes
+constexpr unsigned spinning_polls = 64; // of a wait before it yields, if it has a core for itself
 // What a network moves at once is not asked of libfabric: a segment of Ethernet or more.
 constexpr std::size_t packet_bytes = 4096;
 // As over RDMA: seconds for which a wait yields its core before it sleeps, if the user does not
@@ -39,8 +41,18 @@ constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
 constexpr unsigned short_sleep_us = 1'000;
 constexpr unsigned long_sleep_us = 200'000;
 
-engine::Limits make_limits(const base::Settings& settings, const ProviderLimits& provider) {
-  const auto eager = static_cast<std::size_t>(settings.rdma_eager);
+// Unless the user says: over TCP a message that is copied costs less than the packets that spare
+// the copies, and a receive takes memory only as it is filled. What stands above TCP has limits of
+// its own.
+std::size_t eager_bytes(const base::Settings& settings, const ProviderLimits& provider) {
+  const bool is_default = settings.rdma_eager == base::Settings{}.rdma_eager;
+  if (is_default && provider.bare_tcp) return tcp_eager;
+  return static_cast<std::size_t>(settings.rdma_eager);
+}
+
+engine::Limits make_limits(const base::Settings& settings, const ProviderLimits& provider,
+                           bool oversubscribed) {
+  const std::size_t eager = eager_bytes(settings, provider);
   return {.name = "ofi",
           .message = header_room + eager,
           .eager = eager,
@@ -52,7 +64,7 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .orders_writes = provider.ordered,
           .atomics = true,
           .connects = true,
-          .polls_before_idle = 0}; // to read completions costs as much as a yield
+          .polls_before_idle = oversubscribed ? 0 : spinning_polls};
 }
 
 } // namespace
@@ -61,12 +73,13 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
                            const Wish& wish, mem::InvalidationSource* invalidation,
                            engine::Transport* sleeper)
     : processes_(processes), sleeper_(sleeper), rank_(processes.own()),
-      fabric_(load_library(), wish), limits_(make_limits(settings, fabric_.limits())),
+      fabric_(load_library(), wish),
+      limits_(make_limits(settings, fabric_.limits(), processes.job().oversubscribed())),
       inject_bytes_(std::min(most_injected, fabric_.limits().inject)),
       spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
                                                        : default_spin),
-      waiting_(fabric_.descriptor(), *this, sleeper),
+      waiting_(fabric_.descriptor(), fabric_.limits().wakes, *this, sleeper),
       pool_(fabric_, mem::round_up(sizeof(wire::Header) + limits_.message, line),
             static_cast<std::size_t>(settings.rdma_buffers)),
       heap_(fabric_),
@@ -271,7 +284,9 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
   message.iov_count = 1;
   message.addr = route.address;
   message.context = &operation->room;
-  const std::uint64_t flags = FI_COMPLETION | (is_short ? FI_INJECT : FI_TRANSMIT_COMPLETE);
+  // A stream delivers what it has taken; asked for more, TCP's provider has the peer answer.
+  const std::uint64_t whole_flags = fabric_.limits().stream ? 0 : FI_TRANSMIT_COMPLETE;
+  const std::uint64_t flags = FI_COMPLETION | (is_short ? FI_INJECT : whole_flags);
   if (!is_taken(fi_sendmsg(fabric_.endpoint(), &message, flags), *operation)) return refuse(route);
   route.taken = 0;
   if (wire::takes_credit(kind)) --route.credits;

@@ -20,8 +20,8 @@ constexpr int long_patience_ms = 10;
 
 } // namespace
 
-Waiting::Waiting(int descriptor, Attended& attended, engine::Transport* sleeper)
-    : descriptor_(descriptor), attended_(attended), sleeper_(sleeper) {}
+Waiting::Waiting(int descriptor, bool tells_all, Attended& attended, engine::Transport* sleeper)
+    : descriptor_(descriptor), tells_all_(tells_all), attended_(attended), sleeper_(sleeper) {}
 
 void Waiting::start() {
   if (descriptor_ < 0) return;
@@ -77,7 +77,7 @@ void Waiting::run() {
   std::uint64_t computing_since = UINT64_MAX; // this number of polls
   int patience = patience_ms;
   while (!stop_.load()) {
-    if (!wait(true, -1)) continue;
+    if (!wait(true, tells_all_ ? -1 : long_patience_ms) && tells_all_) continue;
     if (watch_.exchange(false)) sleeper_->wake();
     const std::uint64_t polls = attended_.polls();
     if (polls == computing_since) {

@@ -29,8 +29,8 @@ class Attended {
 class Waiting {
  public:
   // `descriptor` is readable when something has arrived; -1: nothing tells, and there is no thread.
-  // `sleeper` may be null.
-  Waiting(int descriptor, Attended& attended, engine::Transport* sleeper);
+  // Unless it `tells_all`, the thread also looks now and then. `sleeper` may be null.
+  Waiting(int descriptor, bool tells_all, Attended& attended, engine::Transport* sleeper);
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting() { stop(); }
@@ -50,6 +50,7 @@ class Waiting {
   void run();
 
   const int descriptor_;
+  const bool tells_all_;
   Attended& attended_;
   engine::Transport* const sleeper_;
   const base::Event wake_;
