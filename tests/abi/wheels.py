@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages of other MPI libraries from PyPI, each in a virtual environment of its own."""
+"""Packages of other MPI libraries from PyPI, each in a virtual environment of its own.
+
+    wheels.py PACKAGE FOLDER SIGN    (install() below)"""
 import fcntl
 import pathlib
 import re
@@ -29,3 +31,7 @@ def install(package: str, venv: pathlib.Path, sign: str) -> pathlib.Path:
         print(f"skipped: {package} is not here and the package registry cannot be reached")
         sys.exit(SKIPPED)
     sys.exit(f"pip install {package} failed:\n{pip.stderr}")
+
+
+if __name__ == "__main__":
+    install(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])

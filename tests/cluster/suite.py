@@ -29,7 +29,7 @@ LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|split|no_attach|all_large
 DYNAMIC = r"programs\.(dynamic|errors\.dynamic)\."
 # With PMI-2, srun's exit status is the largest of its tasks', so 137 where it kills some for another's
 # MPI_Abort.
-NOT_BY = {"pmix": re.compile(DYNAMIC), "pmi2": re.compile(DYNAMIC + r"|\.env\.abort\.")}
+NOT_BY = {"pmix": re.compile(DYNAMIC), "prrte": re.compile(DYNAMIC), "pmi2": re.compile(DYNAMIC + r"|\.env\.abort\.")}
 
 
 def split(ranks):
@@ -38,27 +38,43 @@ def split(ranks):
     return [each + (node < rest) for node in range(NODES)]
 
 
+def hosts(ranks):
+    return ",".join(f"{settings.name(node)}:{count}" for node, count in enumerate(split(ranks)))
+
+
 def by_srun(plugin):
-    return lambda ranks, launcher: ["srun", f"--mpi={plugin}", "-N", str(NODES), "-n", str(ranks)]
+    return lambda test: ["srun", f"--mpi={plugin}", "-N", str(NODES), "-n", str(test.ranks())]
 
 
-def by_ssh(ranks, launcher):
-    hosts = ",".join(f"{settings.name(node)}:{count}" for node, count in enumerate(split(ranks)))
-    return [launcher, "-host", hosts]
+def mpiexec(test):
+    return test.command[test.launcher()]
 
 
-def by_allocation(ranks, launcher):
-    return ["salloc", "--quiet", "-N", str(NODES), "-n", str(ranks), launcher]
+def by_ssh(test):
+    return [mpiexec(test), "-host", hosts(test.ranks())]
 
 
-DOORS = {"pmix": by_srun("pmix"), "pmi2": by_srun("pmi2"), "ssh": by_ssh, "salloc": by_allocation}
+def by_allocation(test):
+    return ["salloc", "--quiet", "-N", str(NODES), "-n", str(test.ranks()), mpiexec(test)]
+
+
+def by_prterun(test):
+    """PRRTE from Open MPI's package, which was built for another folder; its daemons start by ssh and know
+    nothing of this environment."""
+    names = [name for name in os.environ | test.environment if name.startswith(("MACADAM_", "PROGRAMS_"))]
+    return [f"{PRRTE}/bin/prterun", "--allow-run-as-root", "--prefix", PRRTE, "--host", hosts(test.ranks()),
+            "-n", str(test.ranks()), *(word for name in names for word in ("-x", name))]
+
+
+PRRTE = os.environ.get("PRRTE", "")
+DOORS = {"pmix": by_srun("pmix"), "pmi2": by_srun("pmi2"), "ssh": by_ssh, "salloc": by_allocation,
+         "prrte": by_prterun}
 
 
 def command(test, door):
     """The test's command with what the door has instead of mpiexec."""
-    at = test.launcher()
     program = test.command.index("-n") + 2  # behind -timeout SECONDS -n RANKS
-    return [*test.command[:at], *DOORS[door](test.ranks(), test.command[at]), *test.command[program:]]
+    return [*test.command[:test.launcher()], *DOORS[door](test), *test.command[program:]]
 
 
 def run(test, door):
@@ -79,6 +95,9 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", default="", help="tests whose names match this expression")
     arguments = parser.parse_args()
+    if arguments.door == "prrte" and not pathlib.Path(PRRTE, "bin/prterun").exists():
+        print("skipped: PRRTE names no folder with bin/prterun")
+        sys.exit(77)
     tests = [test for test in registered.list_tests(arguments.build, "widest")
              if test.ranks() > NODES and re.search(arguments.only, test.name)
              and not any(pattern.search(test.name) for pattern in (LEFT_OUT, NOT_BY.get(arguments.door)) if pattern)]
