@@ -121,7 +121,8 @@ void add_foreign_options(CLI::App& app) {
                                    : app.add_option(option.names)
                                          ->type_size(option.values)
                                          ->option_text(option.values == 1 ? "VALUE" : "NAME VALUE");
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group("");
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->description(option.why);
+    added->group("Options of other launchers, which change nothing here");
   }
 }
 

@@ -13,7 +13,7 @@ namespace macadam::tools {
 // ask for is so in any case; those that ask for what mpiexec does otherwise, or not at all, have a
 // remedy.
 
-// Adds those that change nothing, without a place in the help.
+// Adds those that change nothing.
 void add_foreign_options(CLI::App& app);
 
 // What to do in place of an option, by its name with its dashes; empty: it has no remedy.
