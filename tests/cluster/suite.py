@@ -24,7 +24,7 @@ NODES = int(os.environ["CLUSTER_NODES"])
 # in any case; on several machines MPI does not start again after MPI_Finalize, which two do; one stops
 # its launcher, which has to be mpiexec.
 LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|split|no_attach|all_large|all_hybrid|narrow|ofi)\."
-                      r"|\.sessions\.(sessions\.[0-9]|again\.)|\.rma\.killed\.")
+                      r"|\.sessions\.(sessions|again)\.|\.rma\.killed\.")
 # Other launchers start no jobs for ranks, and bring none together.
 DYNAMIC = r"programs\.(dynamic|errors\.dynamic)\."
 # With PMI-2, srun's exit status is the largest of its tasks', so 137 where it kills some for another's

@@ -141,9 +141,9 @@ class Spawning(UniverseTest):
                              preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
 
     def test_a_control_group_that_is_full(self):
-        """As with a limit on the processes of a user: mpiexec, the rank and two more have room."""
+        """As with a limit on the processes of a user: mpiexec with its watchdog, the rank and two more have room."""
         result = self.in_group("fails=" + spawn(40, "print=started"), spawn("1|2|40", "who"), "wait=300",
-                               controller="pids", limit="pids.max", value=4)
+                               controller="pids", limit="pids.max", value=5)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assert_failed_line(result, MPI_ERR_SPAWN, "40 processes")
         self.assertNotIn("\nstarted", result.stdout)

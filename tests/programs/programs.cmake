@@ -87,7 +87,6 @@ foreach(part addresses closed)
   macadam_program(env/limits RANKS 2 4 AS ${part} ARGUMENTS ${part} TIMEOUT 30)
 endforeach()
 macadam_program(sessions/sessions RANKS 0 1 2 3 5 LABELS quick threads)
-macadam_program(sessions/sessions RANKS 2 4 AS one_life ARGUMENTS one_life LABELS quick threads)
 macadam_program(sessions/again RANKS 0 1 2 4 LABELS quick)
 if(TEST programs.sessions.again.2 AND NOT MACADAM_MPIEXEC)
   add_test(NAME programs.sessions.crowded COMMAND

@@ -26,7 +26,7 @@ class Answers {
     which.value.data.string = set.data();
     pmix_query_t query{};
     query.keys = keys;
-    query.qualifiers = &which;
+    query.qualifiers = set.empty() ? nullptr : &which; // libpmix counts them itself if there are 0
     query.nqual = set.empty() ? 0 : 1;
     if (library().query_info(&query, 1, &info_, &count_) != PMIX_SUCCESS) count_ = 0;
   }

@@ -397,28 +397,9 @@ void all() {
   buffers();
 }
 
-// In one life of the library, as there is on several machines: a session goes on from the beginning
-// to the end.
-void in_one_life() {
-  MPI_Session outer = begin();
-  MPI_Comm comm = comm_of(outer, "outer");
-  exchange(comm);
-  all();
-  exchange(comm);
-  OK(MPI_Comm_disconnect(&comm));
-  end(outer);
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) {
-    check::part = argv[1];
-    CHECK(std::string(argv[1]) == "one_life");
-    in_one_life();
-    if (check::rank == 0) std::printf("%s: passed on %d ranks\n", argv[0], check::size);
-    return 0;
-  }
   queries();
   fixed_level();
   all();

@@ -23,7 +23,7 @@ import registered  # noqa: E402
 # Programs under settings of shared memory say nothing about two networks; and on several machines MPI
 # does not start again after MPI_Finalize, which these two do.
 LEFT_OUT = re.compile(r"\.(cma|pipeline|pipeline_write|all_large|all_hybrid|narrow|ofi)\."
-                      r"|\.sessions\.(sessions\.[0-9]|again\.)")
+                      r"|\.sessions\.(sessions|again)\.")
 
 
 REMOTE = pathlib.Path(__file__).resolve().parents[1] / "remote.py"
