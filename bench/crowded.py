@@ -61,8 +61,8 @@ def rows(results, all_names):
 def page(results, about):
     all_names = ["Macadam", BOUND, *sorted({name for values in results.values.values()
                                             for name in values} - {"Macadam", BOUND})]
-    rounds = max((len(values) for row in results.values.values() for values in row.values()),
-                 default=0)
+    counts = {len(values) for row in results.values.values() for values in row.values()} or {0}
+    rounds = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else max(counts)
     lines = [f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; us, medians of "
              f"{rounds} rounds; the ratios are those to the best peer.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
