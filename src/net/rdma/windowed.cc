@@ -17,9 +17,11 @@ wire::Note WindowedReceiver::prepare(Connection& connection, SendWork&, wire::No
   return note;
 }
 
+// In lumps: to post one receive before each message would be a doorbell for each, where both sides
+// send in turn. At half a window they are told at the latest (count_consumed()).
 std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
   const std::uint32_t notified = connection.window->consumed;
-  if (notified == 0) return 0;
+  if (notified == 0 || notified < window_ / 4) return 0;
   repost(connection);
   connection.window->consumed = 0;
   return notified;

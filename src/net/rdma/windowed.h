@@ -7,10 +7,10 @@ namespace macadam::net::rdma {
 
 // What `credit` and `ring` have in common: a window of messages that may be under way on a
 // connection; a put with a notification counts as one, for the receive that it takes. The receiver
-// tells what it has consumed with each message of its own, and by an explicit note once half a
-// window is owed. Notes need no credit: for them there are `model::spare_window` receives more. Two
-// credit notes at most are under way, since half a window of messages lies between them and they
-// follow the credits of the one before; and one to close.
+// tells what it has consumed with messages of its own, by lumps of a quarter of the window, and by
+// an explicit note once half a window is owed. Notes need no credit: for them there are
+// `model::spare_window` receives more. Two credit notes at most are under way, since half a window
+// of messages lies between them and they follow the credits of the one before; and one to close.
 class WindowedReceiver : public Receiver {
  public:
   explicit WindowedReceiver(std::uint32_t window) : window_(window) {}
