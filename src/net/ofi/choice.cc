@@ -17,9 +17,9 @@ namespace macadam::net::ofi {
 namespace {
 
 // Fastest first. What is not here comes last: it is offered only if the user asks for it
-// (FI_PROVIDER), or if there is nothing else. `net` is what 1.17 calls the `tcp` of later ones.
-constexpr std::array<std::string_view, 9> providers = {
-    "cxi", "efa", "psm3", "opx", "psm2", "verbs;ofi_rxm", "tcp", "net", "tcp;ofi_rxm"};
+// (FI_PROVIDER), or if there is nothing else.
+constexpr std::array<std::string_view, 8> providers = {
+    "cxi", "efa", "psm3", "opx", "psm2", "verbs;ofi_rxm", "tcp", "tcp;ofi_rxm"};
 
 std::size_t place_of(const std::string& provider) {
   return static_cast<std::size_t>(std::ranges::find(providers, provider) - providers.begin());
