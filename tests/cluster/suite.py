@@ -60,9 +60,10 @@ def by_allocation(test):
 
 def by_prterun(test):
     """PRRTE from Open MPI's package, which was built for another folder; its daemons start by ssh and know
-    nothing of this environment."""
+    nothing of this environment. The machines share the cores of this one, so there may be too few."""
     names = [name for name in os.environ | test.environment if name.startswith(("MACADAM_", "PROGRAMS_"))]
-    return [f"{PRRTE}/bin/prterun", "--allow-run-as-root", "--prefix", PRRTE, "--host", hosts(test.ranks()),
+    return [f"{PRRTE}/bin/prterun", "--allow-run-as-root", "--prefix", PRRTE, "--map-by",
+            ":OVERSUBSCRIBE", "--bind-to", "none", "--host", hosts(test.ranks()),
             "-n", str(test.ranks()), *(word for name in names for word in ("-x", name))]
 
 

@@ -101,7 +101,8 @@ class Meeting(MachinesTest):
         """From a machine where its job has nobody: refused at once, with the reason."""
         other = self.start("-host", "one", UNIVERSE, "open", "wait=30000")
         port = self.wait_for_lines(other, 1)[0].split()[1]
-        line = self.failed_line(self.universe(f"1/fails=connect={port}"), MPI_ERR_PORT)
+        asked = self.universe("0/wait=2000", f"1/fails=connect={port}")  # while host one has a rank yet
+        line = self.failed_line(asked, MPI_ERR_PORT)
         self.assertIn("another mpiexec", line)
         self.assertIn("host one", line)
         other.send_signal(signal.SIGTERM)
