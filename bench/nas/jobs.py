@@ -26,3 +26,8 @@ def counters_in(output):
 
 def messages(counters):
     return sum(counters.get(name, 0) for name in PROTOCOLS)
+
+
+def number(value):
+    """As the tables have it: three digits."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:#.3g}".rstrip(".")

@@ -119,10 +119,6 @@ def measured(build, experiment, kernels, times):
     return rows
 
 
-def number(value):
-    return f"{value:.0f}" if value >= 1000 else f"{value:#.3g}".rstrip(".")
-
-
 def protocols_table(rows):
     """As Table 3 of Small & Yuan: how much more sender-initiated takes, and who was early."""
     lines = ["| class A, ranks | total, ms | in MPI, ms | write: total | write: in MPI | theirs, in MPI | "
@@ -131,8 +127,8 @@ def protocols_table(rows):
         ours = row["by"]["customized"]
         more = {(name, what): f"{(row['by'][f'sender, {name}'][what] / ours[what] - 1) * 100:+.1f} %"
                 for name in ("write", "read") for what in ("seconds", "mpi_seconds")}
-        cells = [f"{row['kernel'].upper()}, {row['ranks']}", number(1e3 * ours["seconds"]),
-                 number(1e3 * ours["mpi_seconds"]), more["write", "seconds"], more["write", "mpi_seconds"],
+        cells = [f"{row['kernel'].upper()}, {row['ranks']}", jobs.number(1e3 * ours["seconds"]),
+                 jobs.number(1e3 * ours["mpi_seconds"]), more["write", "seconds"], more["write", "mpi_seconds"],
                  f"+{row['paper']} %", more["read", "seconds"], more["read", "mpi_seconds"],
                  *(str(ours.get(name, 0)) for name in ("sender_early", "receiver_early", "both"))]
         lines.append("| " + " | ".join(cells) + " |")
@@ -146,8 +142,8 @@ def receives_table(rows):
              "|---" + "|---:" * (3 + len(others)) + "|"]
     for row in rows:
         ours = row["by"]["shared"]
-        cells = [f"{row['kernel'].upper()}, class {SIZES[row['kernel']][0]}", number(1e3 * ours["seconds"]),
-                 number(1e3 * ours["mpi_seconds"])]
+        cells = [f"{row['kernel'].upper()}, class {SIZES[row['kernel']][0]}", jobs.number(1e3 * ours["seconds"]),
+                 jobs.number(1e3 * ours["mpi_seconds"])]
         cells += [f"{row['by'][name]['seconds'] / ours['seconds']:.4f}" for name in others]
         lines.append("| " + " | ".join([*cells, f"{row['paper']:.2f}" if row["paper"] else "drawn only"]) + " |")
     return lines
@@ -160,8 +156,9 @@ def connections_table(rows):
     for row in rows:
         ours, other = row["by"]["on demand"], row["by"]["all"]
         cells = [f"`{row['preset']}`", f"{row['kernel'].upper()}, {row['ranks']}",
-                 f"{ours['connections'] / row['ranks']:.2f}", number(1e3 * other["seconds"]),
-                 number(1e3 * other["mpi_seconds"]), f"{ours['seconds'] / other['seconds']:.4f}", f"{row['paper']:.3f}"]
+                 f"{ours['connections'] / row['ranks']:.2f}", jobs.number(1e3 * other["seconds"]),
+                 jobs.number(1e3 * other["mpi_seconds"]), f"{ours['seconds'] / other['seconds']:.4f}",
+                 f"{row['paper']:.3f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -175,7 +172,8 @@ def over_first(title, results, what, unit):
     lines = [f"{title}:", "", f"| | {first}, {unit} | " + " | ".join(others) + " |",
              "|---" + "|---:" * (1 + len(others)) + "|"]
     for row, by in results.items():
-        cells = [str(row), number(by[first][what]), *(f"{by[name][what] / by[first][what]:.4f}" for name in others)]
+        cells = [str(row), jobs.number(by[first][what]),
+                 *(f"{by[name][what] / by[first][what]:.4f}" for name in others)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, ""])
 

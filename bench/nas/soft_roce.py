@@ -85,17 +85,13 @@ def measure(build, experiment, kernels, rounds=1):
     return results
 
 
-def number(value):
-    return f"{value:.0f}" if value >= 1000 else f"{value:#.3g}".rstrip(".")
-
-
 def protocols_table(results):
     """As Table 3 of Small & Yuan: what sender-initiated takes more, and who was early."""
     lines = ["| kernel | total, ms | in MPI, ms | sender, read: total | in MPI | sender, write: total | in MPI | "
              "EAGER | HYBRID | RECV_RNDV | SEND_RNDV | sender early | receiver early | both |", "|---" + "|---:" * 13 + "|"]
     for kernel, by_setting in results.items():
         ours = by_setting["customized"]
-        cells = [kernel.upper(), number(1e3 * ours["seconds"]), number(1e3 * ours["mpi_seconds"])]
+        cells = [kernel.upper(), jobs.number(1e3 * ours["seconds"]), jobs.number(1e3 * ours["mpi_seconds"])]
         for other in ("sender, read", "sender, write"):
             cells += [f"{(by_setting[other][what] / ours[what] - 1) * 100:+.1f} %" for what in ("seconds", "mpi_seconds")]
         rndv = ours.get("send_rndv_read", 0) + ours.get("send_rndv_write", 0)
@@ -113,7 +109,7 @@ def ratio_table(results, settings):
              "|---" + "|---:" * (2 + 2 * len(others)) + "|"]
     for kernel, by_setting in results.items():
         ours = by_setting[first]
-        cells = [kernel.upper(), number(1e3 * ours["seconds"]), number(1e3 * ours["mpi_seconds"])]
+        cells = [kernel.upper(), jobs.number(1e3 * ours["seconds"]), jobs.number(1e3 * ours["mpi_seconds"])]
         for other in others:
             cells += [f"{by_setting[other][what] / ours[what]:.3f}" for what in ("seconds", "mpi_seconds")]
         lines.append("| " + " | ".join(cells) + " |")

@@ -5,6 +5,7 @@
 // sequentially consistent here: that each step's order of memory is strong enough is for the thread
 // sanitizer (shm_circular_buffer_test).
 #include "prove/machine.h"
+#include "prove/stepped_atomic.h"
 
 #include <algorithm>
 #include <array>
@@ -22,59 +23,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-namespace std {
-
-// Stand in for std::atomic and std::atomic_ref in the headers of net/shm.
-template <class T>
-class stepped_atomic_ref {
- public:
-  explicit stepped_atomic_ref(T& value) : value_(value) {}
-  T load(memory_order) const {
-    const T value = value_;
-    macadam::prove::Machine::now->step(static_cast<uint64_t>(value));
-    return value;
-  }
-  void store(T value, memory_order) const {
-    value_ = value;
-    macadam::prove::Machine::now->changed();
-    macadam::prove::Machine::now->step(0);
-  }
-  bool compare_exchange_strong(T& expected, T desired, memory_order) const {
-    const bool same = value_ == expected;
-    if (same) {
-      value_ = desired;
-      macadam::prove::Machine::now->changed();
-    } else {
-      expected = value_;
-    }
-    macadam::prove::Machine::now->step(static_cast<uint64_t>(expected) * 2 + (same ? 1 : 0));
-    return same;
-  }
-
- private:
-  T& value_;
-};
-
-template <class T>
-class stepped_atomic {
- public:
-  stepped_atomic() = default;
-  stepped_atomic(T value) : value_(value) {}
-  T load(memory_order order) const { return stepped_atomic_ref<T>(value_).load(order); }
-  void store(T value, memory_order order) { stepped_atomic_ref<T>(value_).store(value, order); }
-  bool compare_exchange_weak(T& expected, T desired, memory_order order) {
-    return compare_exchange_strong(expected, desired, order);
-  }
-  bool compare_exchange_strong(T& expected, T desired, memory_order order) {
-    return stepped_atomic_ref<T>(value_).compare_exchange_strong(expected, desired, order);
-  }
-
- private:
-  mutable T value_{};
-};
-
-} // namespace std
 
 // The headers must see the stand-ins; nothing else of the standard library is included after this.
 #define atomic_ref stepped_atomic_ref

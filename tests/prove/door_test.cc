@@ -3,6 +3,7 @@
 // accept, connect, lose patience and die at any moment. Memory is sequentially consistent, as the
 // code asks for.
 #include "prove/machine.h"
+#include "prove/stepped_atomic.h"
 
 #include <algorithm>
 #include <array>
@@ -17,41 +18,7 @@
 
 #include <gtest/gtest.h>
 
-namespace std {
-
-// Stands in for std::atomic in the header.
-template <class T>
-class stepped_atomic {
- public:
-  stepped_atomic(T value) : value_(value) {}
-  T load(memory_order) const {
-    const T value = value_;
-    macadam::prove::Machine::now->step(static_cast<uint64_t>(value));
-    return value;
-  }
-  void store(T value, memory_order) {
-    value_ = value;
-    macadam::prove::Machine::now->changed();
-    macadam::prove::Machine::now->step(0);
-  }
-  bool compare_exchange_strong(T& expected, T desired, memory_order) {
-    const bool same = value_ == expected;
-    if (same) {
-      value_ = desired;
-      macadam::prove::Machine::now->changed();
-    } else {
-      expected = value_;
-    }
-    macadam::prove::Machine::now->step(static_cast<uint64_t>(expected) * 2 + (same ? 1 : 0));
-    return same;
-  }
-
- private:
-  T value_;
-};
-
-} // namespace std
-
+// The header must see the stand-in; nothing else of the standard library is included after this.
 #define atomic stepped_atomic
 #include "boot/door.h"
 #undef atomic
