@@ -21,7 +21,7 @@ help:
 	@echo 'make test                    every test that this machine can run (half an hour)'
 	@echo 'make prove                   every interleaving of small programs on the engine (5 minutes)'
 	@echo 'make torture                 ten thousand random programs, and as many over a bad RDMA network'
-	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (under five minutes)'
+	@echo 'make verbs                   the tests over soft-RoCE, in virtual machines (five to twelve minutes)'
 	@echo 'make cluster                 the tests on a cluster of namespaces with Slurm and ssh; needs root'
 	@echo 'make suites                  suites of tests that others wrote, fetched and built (two hours)'
 	@echo 'make bench                   the figures, side by side with other libraries'
