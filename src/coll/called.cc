@@ -3,15 +3,18 @@
 
 #include "base/error.h"
 
-#include <array>
 #include <fmt/format.h>
+#include <string>
 
 namespace macadam::coll {
 namespace {
 
-constexpr std::array<const char*, kinds> functions = {
-    "MPI_Barrier", "MPI_Bcast",     "MPI_Reduce",   "MPI_Allreduce",      "MPI_Gather",
-    "MPI_Scatter", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter", "MPI_Scan"};
+// "MPI_Bcast"
+std::string function_of(Kind kind) {
+  std::string text = std::string("MPI_") + name(kind);
+  text[4] = static_cast<char>(text[4] - 'a' + 'A');
+  return text;
+}
 
 bool is_rooted(Kind kind) {
   return kind == Kind::bcast || kind == Kind::reduce || kind == Kind::gather ||
@@ -22,7 +25,8 @@ bool is_rooted(Kind kind) {
 
 std::string Called::show() const {
   const auto kind = static_cast<Kind>(word_ >> kind_at & 0xf);
-  std::string text = functions.at(static_cast<std::size_t>(kind));
+  if (static_cast<std::size_t>(kind) >= kinds) return "nothing that there is"; // a peer wrote it
+  std::string text = function_of(kind);
   if (kind == Kind::barrier) return text;
   text += " (";
   if (is_rooted(kind)) text += fmt::format("root {}, ", word_ >> root_at);

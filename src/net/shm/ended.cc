@@ -42,7 +42,7 @@ void Transport::note_end(Peer& peer) noexcept {
   peer.ended = true;
   peer.last_position = queue_.taken();
   for (Seat& seat : seats_here())
-    if (seat.name() == processes_.name(peer.rank)) seat.bar();
+    if (is_of(seat, peer)) seat.bar();
   if (!base::try_push(ended_, &peer))
     breakdown_.note(base::make_error(MPI_ERR_NO_MEM,
                                      "there is no memory to note that rank {} has "
@@ -75,9 +75,8 @@ void Transport::close_memory() noexcept {
 // Fails the ended peers of which nothing is left to be read, and nothing to be written by.
 void Transport::fail_ended() {
   const auto is_accessing_here = [this](const Peer& peer) {
-    return std::ranges::any_of(seats_here(), [&](const Seat& seat) {
-      return seat.name() == processes_.name(peer.rank) && is_accessing(seat);
-    });
+    return std::ranges::any_of(
+        seats_here(), [&](const Seat& seat) { return is_of(seat, peer) && is_accessing(seat); });
   };
   for (Peer* const peer : ended_) {
     const bool all_read = queue_.position() >= peer->last_position &&

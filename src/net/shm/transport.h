@@ -189,6 +189,9 @@ class Transport : public engine::Transport {
   bool reach_awaited(Sink& sink);
   [[nodiscard]] std::span<Seat> seats_here() const;
   [[nodiscard]] std::optional<Rank> process_in(const Seat& seat) const;
+  [[nodiscard]] bool is_of(const Seat& seat, const Peer& peer) const {
+    return seat.name() == processes_.name(peer.rank);
+  }
   [[gnu::cold, gnu::noinline]] Peer& meet_in_seat(const Line& line);
   const Mapping& map_front(Peer& peer);
   void keep_front(Peer& peer);

@@ -101,8 +101,7 @@ void Transport::take_chunks_back(const Peer& peer) {
   const auto is_its = [&](std::uint32_t chunk) {
     const std::optional<std::uint32_t> seat = chunks_.holder(chunk);
     if (!seat || *seat >= seats.size()) return false;
-    return *seat == own_seat ? lent_to_[chunk] == peer.rank
-                             : seats[*seat].name() == processes_.name(peer.rank);
+    return *seat == own_seat ? lent_to_[chunk] == peer.rank : is_of(seats[*seat], peer);
   };
   for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk)
     if (is_its(chunk)) chunks_.free(chunk);
