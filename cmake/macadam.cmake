@@ -122,6 +122,12 @@ function(macadam_labelled target)
   endforeach()
 endfunction()
 
+# Time limits are there for tests that hang, so a sanitizer's are longer, like its runs.
+set(macadam_limit_factor 1)
+if(MACADAM_SANITIZE)
+  set(macadam_limit_factor 3)
+endif()
+
 # macadam_unit_test(NAME SOURCES file... USES layer... [TIMEOUT seconds] [LABELS label...])
 # A GoogleTest program registered with CTest under the label `unit`, or those given: `threads` (run
 # under the thread sanitizer), `exhaustive` (too long for sanitizers).
@@ -136,6 +142,7 @@ function(macadam_unit_test name)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
+  math(EXPR T_TIMEOUT "${T_TIMEOUT} * ${macadam_limit_factor}")
   if(NOT T_LABELS)
     set(T_LABELS unit)
   endif()

@@ -23,7 +23,6 @@ using datatype::Type;
 using datatype::TypeRef;
 
 constexpr std::byte untouched{0xa5};
-const std::vector<int> rank_counts = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
 
 // Byte `i` of what rank `from` has for rank `to`.
 std::byte value(int from, int to, std::size_t i) {
@@ -86,7 +85,7 @@ class Buffer {
                                          untouched);
       if (!clear.empty()) cursor(static_cast<int>(i)).unpack(clear.data(), clear.size());
     }
-    return std::all_of(memory_.begin(), memory_.end(), [](std::byte b) { return b == untouched; });
+    return memory_ == std::vector<std::byte>(memory_.size(), untouched);
   }
   [[nodiscard]] Blocks blocks() {
     if (regular_) return {memory_.data(), count_, &type_, {}, {}, nullptr};
@@ -131,7 +130,7 @@ void for_everything(Kind kind, Test&& test) {
   const std::vector<Element> all = elements();
   std::uint64_t seed = 1;
   for (const Algorithm algorithm : coll::algorithms_of(kind)) {
-    for (const int ranks : rank_counts) {
+    for (const int ranks : every_rank_count()) {
       for (const bool wild : {false, true}) {
         ++seed;
         World world(ranks, options_for(algorithm, wild ? rough(seed) : calm()));
@@ -198,7 +197,7 @@ struct Uneven {
 
 TEST(Movement, Barrier) {
   for (const Algorithm algorithm : coll::algorithms_of(Kind::barrier)) {
-    for (const int ranks : rank_counts) {
+    for (const int ranks : every_rank_count()) {
       World world(ranks, options_for(algorithm, rough(static_cast<std::uint64_t>(ranks))));
       world.force(Kind::barrier, algorithm);
       expect_no_errors(world.run(&coll::barrier, [](int) { return Arguments(); }));
@@ -480,7 +479,7 @@ TEST(Movement, Alltoallv) {
 // A type for each rank, displacements in bytes.
 TEST(Movement, Alltoallw) {
   const std::vector<Element> all = elements();
-  for (const int ranks : rank_counts) {
+  for (const int ranks : every_rank_count()) {
     World world(ranks, rough(static_cast<std::uint64_t>(ranks)));
     const auto n = static_cast<std::size_t>(ranks);
     const Type& bytes = types()[MPI_BYTE];

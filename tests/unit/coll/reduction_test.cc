@@ -162,7 +162,7 @@ template <class Test>
 void for_everything(Kind kind, Test&& test) {
   std::uint64_t seed = 100;
   for (const Algorithm algorithm : coll::algorithms_of(kind)) {
-    for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16}) {
+    for (const int ranks : every_rank_count()) {
       for (const bool wild : {false, true}) {
         ++seed;
         World world(ranks, options_for(algorithm, wild ? rough(seed) : calm()));

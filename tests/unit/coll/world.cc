@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "world.h"
 
+#include "../support/sanitized.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -9,6 +11,12 @@ namespace macadam::test {
 const datatype::PredefinedTypes& types() {
   static const datatype::PredefinedTypes all;
   return all;
+}
+
+const std::vector<int>& every_rank_count() {
+  static const std::vector<int> counts =
+      sanitized ? std::vector{1, 2, 3, 5, 8} : std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+  return counts;
 }
 
 LoopbackOptions calm() {

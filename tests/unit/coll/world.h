@@ -18,6 +18,10 @@ namespace macadam::test {
 
 const datatype::PredefinedTypes& types();
 
+// The numbers of ranks that an algorithm is tried with. For a sanitizer, one of each kind: it looks
+// at steps in memory, not at partners.
+const std::vector<int>& every_rank_count();
+
 // A collective with arguments of its own.
 struct HeldArguments {
   coll::Arguments held;
