@@ -126,6 +126,8 @@ def parse():
     everything = "pingpong,rate,progress,alltoall"
     add_options(parser, everything)
     parser.add_argument("--cluster", type=pathlib.Path, help="where the cluster's packages are kept")
+    parser.add_argument("--libfabric", type=pathlib.Path, metavar="FOLDER",
+                        help="where Macadam finds another libfabric.so.1 than the system's")
     parser.add_argument("--timeout", type=int, default=1200, metavar="SECONDS")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -142,6 +144,8 @@ def main():
         os.execv(sys.executable, [str(word) for word in (
             sys.executable, "-B", CLUSTER, "--nodes", len(HOSTS), "--timeout", arguments.timeout, *folder, "--",
             sys.executable, "-B", __file__, "--inside", *sys.argv[1:])])
+    if arguments.libfabric:
+        WAYS["Macadam"][1]["LD_LIBRARY_PATH"] = str(arguments.libfabric.resolve())
     all_libraries = [OnTwoMachines(library, *WAYS[library.name]) for library in found]
     results = Results()
     for turn in range(arguments.rounds):

@@ -172,8 +172,8 @@ void Fabric::open(const fi_info& info) {
     check(fi_cq_open(domain, &queue, &completions, nullptr), "completion queue");
   }
   completions_.reset(completions);
-  // Seen with 1.17: that of `net` does not always.
-  limits_.wakes = info.fabric_attr->prov_name == std::string_view("tcp;ofi_rxm");
+  // Seen with 1.17: that of `net` does not always. It is called `tcp` since, and that of 2.4 does.
+  limits_.wakes = provider == "tcp;ofi_rxm" || (provider == "tcp" && library_.version >= 2);
   if (queue.wait_obj == FI_WAIT_FD && fi_control(&completions->fid, FI_GETWAIT, &descriptor_) != 0)
     descriptor_ = -1;
 

@@ -35,6 +35,9 @@ Library load_library() {
   find(loaded, "fi_dupinfo", "FABRIC_1.3", library.dupinfo);
   find(loaded, "fi_fabric", "FABRIC_1.1", library.fabric);
   find(loaded, "fi_strerror", "FABRIC_1.0", library.strerror);
+  decltype(&::fi_version) version = nullptr;
+  find(loaded, "fi_version", "FABRIC_1.0", version);
+  library.version = FI_MAJOR(version());
   return library;
 }
 

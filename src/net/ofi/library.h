@@ -15,6 +15,7 @@ struct Library {
   decltype(&::fi_dupinfo) dupinfo = nullptr;
   decltype(&::fi_fabric) fabric = nullptr;
   decltype(&::fi_strerror) strerror = nullptr;
+  unsigned version = 0; // of the library found, its first number
 
   // What libfabric calls an error: the negative value that a function returned.
   [[nodiscard]] std::string text_of(long error) const {
