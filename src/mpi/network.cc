@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "boot/local_job.h"
 #include "boot/processes.h"
-#include "boot/universe.h"
 #include "mem/userfault.h"
 #include "mpi/process.h"
 #include "net/ofi/transport.h"
@@ -42,9 +41,8 @@ class RealRuntime final : public Runtime {
                  "shared memory does not reach; leave MACADAM_NETWORK at automatic",
                  job_->size() - job_->local_size(), job_->size(), job_->host());
     }
-    // A job of one talks to nobody: no network is opened for it.
-    const bool talks =
-        job_->size() > 1 || (job_->universe() != nullptr && job_->universe()->parent());
+    // A job of one that meets no others talks to nobody: no network is opened for it.
+    const bool talks = job_->size() > 1 || job_->universe() != nullptr;
     const bool nothing_else = talks && (settings.network == base::NetworkChoice::rdma ||
                                         settings.network == base::NetworkChoice::ofi);
     // A job on one machine that may meet those of others is ready for them.

@@ -163,6 +163,7 @@ over_libfabric(env/hello SOURCE env/hello.c RANKS 8)
 over_libfabric(env/finalize RANKS 4)
 over_libfabric(env/forks RANKS 2)
 over_libfabric(env/abort RANKS 4 EXIT_CODE 7 TIMEOUT 20)
+over_libfabric(dynamic/ports RANKS 1 2)
 over_libfabric(sessions/again RANKS 2)
 # Memory that libfabric has freed goes back to the system, whatever was freed before it: the allocator
 # would otherwise keep an endpoint's 12 MB now and then, which the program takes for growth.
