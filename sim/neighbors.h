@@ -99,6 +99,7 @@ class SimulatedSystem final : public net::shm::System {
   [[nodiscard]] bool has_ended(pid_t process) noexcept override {
     return node_.has_failed(process - 1);
   }
+  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
 
   // The process is about to use shared memory: what happens before its time happens first. That
   // takes so long.

@@ -46,6 +46,8 @@ class System {
   // Whether all threads of a process have ended, so that no copy of it goes on. It need not have
   // been waited for by its parent.
   [[nodiscard]] virtual bool has_ended(pid_t process) noexcept = 0;
+  // Seconds for which processors have run a process, all its threads; negative if nobody knows.
+  [[nodiscard]] virtual double processor_time(pid_t process) noexcept = 0;
 
  protected:
   ~System() = default;

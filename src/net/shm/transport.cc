@@ -90,6 +90,21 @@ std::uint64_t random_word() {
   return word;
 }
 
+SharedCores shared_cores(const boot::Job& job, System& system) {
+  if (!job.oversubscribed()) return {};
+  const auto used = [&job, &system] {
+    double sum = 0;
+    for (int rank = 0; rank < job.size(); ++rank) {
+      if (!job.is_local(rank)) continue;
+      const double time = system.processor_time(job.pid(rank));
+      if (time < 0) return time;
+      sum += time;
+    }
+    return sum;
+  };
+  return {static_cast<unsigned>(job.cores()), used};
+}
+
 } // namespace
 
 Transport::Transport(const boot::Processes& processes, const base::Settings& settings,
@@ -98,8 +113,8 @@ Transport::Transport(const boot::Processes& processes, const base::Settings& set
       limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
       chunk_plan_(plan_chunks(queue_offset(seats_for(processes)) + queue_lines_ * line_bytes)),
       segment_(processes.job(), chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
-      probe_word_(random_word()),
-      waiter_(system, segment_.front().header(), processes.job().oversubscribed(), settings.spin),
+      probe_word_(random_word()), waiter_(system, segment_.front().header(),
+                                          shared_cores(processes.job(), system), settings.spin),
       ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {

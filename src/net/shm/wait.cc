@@ -14,6 +14,8 @@ constexpr unsigned blind_polls = 32;
 // Where every process has a core: how long to spin by default, and how long to yield after that.
 constexpr double default_spin = 20e-6;
 constexpr double yield_time = 1e-3;
+// How long to spin while yields cost too much: about as long as a sleep and a wake-up take.
+constexpr double spin_without_yields = 50e-6;
 // A wait that a yield or two ended: the one it waited for shares this core, whatever the count of
 // cores says. The next wait yields after this part of the time.
 constexpr unsigned few_yields = 2;
@@ -31,15 +33,15 @@ void count(std::uint64_t& counter) {
 
 } // namespace
 
-Waiter::Waiter(System& system, SegmentHeader& own, bool oversubscribed, std::int64_t spin_us)
-    : system_(system), own_(own), oversubscribed_(oversubscribed),
+Waiter::Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int64_t spin_us)
+    : system_(system), own_(own), cost_(std::move(shared)),
       spin_seconds_(spin_us >= 0 ? 1e-6 * static_cast<double>(spin_us)
-                                 : (oversubscribed ? 0 : default_spin)),
+                                 : (oversubscribed() ? 0 : default_spin)),
       has_barrier_(system.enter_barriers()) {}
 
 bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
   if (!waiting()) set_waiting(true);
-  if (spin_seconds_ > 0 || !oversubscribed_) {
+  if (spin_seconds_ > 0 || !oversubscribed()) {
     if (fruitless == 1) learn();
     if (fruitless < blind_polls) {
       base::relax();
@@ -48,6 +50,14 @@ bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
     const double time = system_.now();
     if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
     const double waited = time - began_.load(std::memory_order_relaxed);
+    if (cost_.is_too_high([time] { return time; })) {
+      if (fruitless == blind_polls) leave_shared_core(); // where a wake-up may have put it
+      if (waited < spin_without_yields) {
+        system_.relax();
+        return false;
+      }
+      return sleep_soon(fruitless, longest_us);
+    }
     const bool shorter = yields_help_.load(std::memory_order_relaxed);
     const double spin = shorter ? spin_seconds_ / shorter_spin : spin_seconds_;
     if (waited < spin) {
@@ -58,11 +68,16 @@ bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
       yield();
       return false;
     }
-  } else if (fruitless < shared_core_yields) {
+  } else if (fruitless < shared_core_yields && !yields_cost_too_much()) {
     yield();
     return false;
   }
-  // Announce, let the caller poll once more, sleep: `fruitless` counts the polls between.
+  return sleep_soon(fruitless, longest_us);
+}
+
+// Announces the sleep, lets the caller poll once more, sleeps: `fruitless` counts the polls
+// between.
+bool Waiter::sleep_soon(unsigned fruitless, unsigned longest_us) {
   if (fruitless % 2 == 0) {
     announce_sleep();
     return true;
@@ -76,7 +91,31 @@ void Waiter::learn() {
   const unsigned yields = yields_.exchange(0, std::memory_order_relaxed);
   const bool help = yields > 0 && yields <= few_yields;
   yields_help_.store(help, std::memory_order_relaxed);
-  if (help && !oversubscribed_) leave_shared_core();
+  if (help && !oversubscribed()) leave_shared_core();
+}
+
+void YieldCost::add_slice(double before, double after) {
+  closely_.store(measured_closely, std::memory_order_relaxed);
+  const double began = began_.load(std::memory_order_relaxed);
+  double lost = 0;
+  if (before - began <= window) {
+    lost = lost_.load(std::memory_order_relaxed) + after - before;
+    lost_.store(lost, std::memory_order_relaxed);
+    if (lost < most_lost) return;
+  }
+  const double used_now = used();
+  if (lost >= most_lost &&
+      others_had(lost, after - began, used_now - used_.load(std::memory_order_relaxed)))
+    too_high_until_.store(after + time_without, std::memory_order_relaxed);
+  began_.store(after, std::memory_order_relaxed);
+  used_.store(used_now, std::memory_order_relaxed);
+  lost_.store(0, std::memory_order_relaxed);
+}
+
+// Whether other programs had at least half of the time lost, where the job has used so much of the
+// cores in so long.
+bool YieldCost::others_had(double lost, double time, double used) const {
+  return !oversubscribed() || (used > 0 && shared_.cores * time - used >= lost / 2);
 }
 
 void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
@@ -112,7 +151,11 @@ void Waiter::resume() {
 void Waiter::yield() {
   count(counts_.yields);
   yields_.fetch_add(1, std::memory_order_relaxed);
+  if (!cost_.is_due()) [[likely]]
+    return system_.yield();
+  const double before = system_.now();
   system_.yield();
+  cost_.add(before, system_.now());
 }
 
 void Waiter::announce_sleep() {

@@ -7,14 +7,74 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace macadam::net::shm {
+
+// The cores that the processes of a job share on a machine, where it has more processes than cores.
+struct SharedCores {
+  unsigned cores = 0; // 0: each process has one
+  // Processor seconds that all of the processes have used; negative if nobody knows.
+  std::function<double()> used;
+};
+
+// Whether yields are worth their time. Where the others on a core are processes of this job that
+// wait too, a yield costs a microsecond. Where another program computes there, it gives the core
+// away for a slice of the scheduler's, milliseconds; who sleeps instead is let in at once when it
+// is woken. So if other programs took slices for much of the last while, there are no yields for
+// some time. Processes of this job that compute may have the core: those that share cores are asked
+// what they have used. A clock costs a tenth of a yield, so one in eight is measured, and for a
+// while all once a slice was seen. Any thread.
+class YieldCost {
+ public:
+  explicit YieldCost(SharedCores shared) : shared_(std::move(shared)) {}
+
+  // Whether the next yield is to be measured, and what it then took, seconds.
+  [[nodiscard]] bool is_due() {
+    const unsigned closely = closely_.load(std::memory_order_relaxed);
+    if (closely != 0) closely_.store(closely - 1, std::memory_order_relaxed);
+    const unsigned yields = yields_.load(std::memory_order_relaxed) + 1;
+    yields_.store(yields, std::memory_order_relaxed);
+    return closely != 0 || yields % sampled == 0;
+  }
+  void add(double before, double after) {
+    if (after - before >= slice) [[unlikely]]
+      add_slice(before, after);
+  }
+
+  // `now` gives the time.
+  template <class Now>
+  [[nodiscard]] bool is_too_high(Now&& now) const {
+    const double until = too_high_until_.load(std::memory_order_relaxed);
+    return until != 0 && now() < until;
+  }
+  [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
+
+ private:
+  static constexpr unsigned sampled = 8, measured_closely = 64;
+  static constexpr double slice = 0.5e-3;   // longer than processes that wait take turns
+  static constexpr double window = 50e-3;   // in which ...
+  static constexpr double most_lost = 8e-3; // ... so much may be lost
+  static constexpr double time_without = 100e-3;
+  void add_slice(double before, double after);
+  [[nodiscard]] double used() const { return oversubscribed() ? shared_.used() : 0; }
+  [[nodiscard]] bool others_had(double lost, double time, double used) const;
+
+  const SharedCores shared_;
+  std::atomic<unsigned> yields_ = 0;
+  std::atomic<unsigned> closely_ = 0; // so many of the next are all measured
+  std::atomic<double> began_ = 0;     // the window, with the first slice's end
+  std::atomic<double> used_ = 0;      // ... and what the job had used then
+  std::atomic<double> lost_ = 0;      // ... since
+  std::atomic<double> too_high_until_ = 0;
+};
 
 // How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
 //
 // Two that wait for each other on one core stay there, since each gives it to the other before the
 // scheduler has a reason to part them; so the one that has the higher rank leaves it, where the job
-// has a core for each process.
+// has a core for each process. While yields cost too much there are none (YieldCost).
 //
 // A sender publishes a message and then looks whether the receiver sleeps, without a fence between
 // the two. So the receiver, once it has announced its sleep, makes every other process pass a
@@ -24,7 +84,7 @@ class Waiter {
  public:
   // `spin_us`: microseconds before the first yield, -1: decide. With more processes than cores a
   // wait yields at once, as another process needs the core.
-  Waiter(System& system, SegmentHeader& own, bool oversubscribed, std::int64_t spin_us);
+  Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int64_t spin_us);
 
   // See engine::Transport. Any thread.
   bool idle(unsigned fruitless, unsigned longest_us);
@@ -57,7 +117,7 @@ class Waiter {
 
   // Whether a sleep lasts until a message comes; if not, it is cut at a millisecond.
   [[nodiscard]] bool has_barrier() const { return has_barrier_; }
-  [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
+  [[nodiscard]] bool oversubscribed() const { return cost_.oversubscribed(); }
 
   // Counted for users; relaxed, by any thread.
   struct Counts {
@@ -73,12 +133,16 @@ class Waiter {
   void learn();
   void leave_shared_core();
   void yield();
+  [[nodiscard]] bool yields_cost_too_much() const {
+    return cost_.is_too_high([this] { return system_.now(); });
+  }
+  bool sleep_soon(unsigned fruitless, unsigned longest_us);
   void announce_sleep();
   void sleep(unsigned longest_us);
 
   System& system_;
   SegmentHeader& own_;
-  const bool oversubscribed_;
+  YieldCost cost_;
   const double spin_seconds_;
   bool has_barrier_ = false;
   std::atomic<double> began_ = 0;         // when the present wait first looked at the clock

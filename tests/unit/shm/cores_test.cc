@@ -41,6 +41,7 @@ class Machine final : public System {
     return -1;
   }
   [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
+  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
 };
 
 class Cores : public testing::Test {
@@ -59,7 +60,7 @@ class Cores : public testing::Test {
     all_yields += yields;
     waiter.idle(1, 0);
   }
-  Waiter make(bool oversubscribed = false) { return Waiter(machine, own, oversubscribed, 0); }
+  Waiter make(SharedCores shared = {}) { return Waiter(machine, own, std::move(shared), 0); }
 
   Machine machine;
   SegmentHeader own;
@@ -100,7 +101,7 @@ TEST_F(Cores, AWaitThatYieldsDidNotEndSaysNothing) {
 }
 
 TEST_F(Cores, WithMoreProcessesThanCoresNobodyLeaves) {
-  Waiter waiter = make(true);
+  Waiter waiter = make({1, [] { return -1.0; }});
   waiter.meet(neighbour(0), true);
   for (unsigned fruitless = 1; fruitless < 10; ++fruitless)
     waiter.idle(fruitless, 0);

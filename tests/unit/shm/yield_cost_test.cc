@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When waits stop to yield, since other programs take the core for whole slices.
+#include "net/shm/wait.h"
+
+#include <gtest/gtest.h>
+
+namespace macadam::net::shm::test {
+namespace {
+
+constexpr double ms = 1e-3, us = 1e-6;
+
+class Yields : public testing::Test {
+ protected:
+  // So many yields of this length one behind the other, measured or not.
+  void yield(YieldCost& cost, int count, double each) {
+    for (int i = 0; i < count; ++i, time += each) {
+      if (!cost.is_due()) continue;
+      ++measured;
+      cost.add(time, time + each);
+    }
+  }
+  [[nodiscard]] bool too_high(const YieldCost& cost) const {
+    return cost.is_too_high([this] { return time; });
+  }
+  // Of a job on two cores, of which it uses so much.
+  YieldCost on_two_cores(double part) {
+    return YieldCost({2, [this, part] { return 2 * part * time; }});
+  }
+
+  double time = 1;
+  int measured = 0;
+};
+
+TEST_F(Yields, ThatAreShortGoOnAndFewAreMeasured) {
+  YieldCost cost({});
+  yield(cost, 100'000, 2 * us);
+  EXPECT_FALSE(too_high(cost));
+  EXPECT_LE(measured, 100'000 / 4);
+  EXPECT_GT(measured, 0);
+}
+
+TEST_F(Yields, ThatTakeSlicesStopForAWhile) {
+  YieldCost cost({});
+  yield(cost, 20, 3 * ms);
+  ASSERT_TRUE(too_high(cost));
+  time += 1;
+  EXPECT_FALSE(too_high(cost));
+}
+
+TEST_F(Yields, AreMeasuredCloselyOnceASliceWasSeen) {
+  YieldCost cost({});
+  while (measured == 0)
+    yield(cost, 1, 3 * ms);
+  measured = 0;
+  yield(cost, 10, 2 * us);
+  EXPECT_EQ(measured, 10);
+}
+
+TEST_F(Yields, WithASliceNowAndThenGoOn) {
+  YieldCost cost({});
+  for (int i = 0; i < 100; ++i) {
+    yield(cost, 8, 3 * us);
+    yield(cost, 1, 3 * ms);
+    time += 100 * ms;
+    EXPECT_FALSE(too_high(cost));
+  }
+}
+
+TEST_F(Yields, ToProcessesOfTheJobThatComputeGoOn) {
+  YieldCost cost = on_two_cores(0.98);
+  yield(cost, 200, 3 * ms);
+  EXPECT_FALSE(too_high(cost));
+}
+
+TEST_F(Yields, ToOtherProgramsStopWhereCoresAreShared) {
+  YieldCost cost = on_two_cores(0.4);
+  yield(cost, 40, 3 * ms);
+  EXPECT_TRUE(too_high(cost));
+}
+
+TEST_F(Yields, GoOnWhereNobodyKnowsWhatTheJobUses) {
+  YieldCost cost({2, [] { return -1.0; }});
+  yield(cost, 200, 3 * ms);
+  EXPECT_FALSE(too_high(cost));
+}
+
+// A machine with one core that another program computes on: each yield takes a slice.
+class CrowdedMachine final : public System {
+ public:
+  double time = 1;
+  int sleeps = 0;
+
+  [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
+  void relax() noexcept override {}
+  void yield() noexcept override { time += 3 * ms; }
+  [[nodiscard]] unsigned core() noexcept override { return 0; }
+  void leave(unsigned, std::span<const unsigned>) noexcept override {}
+  void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override { ++sleeps; }
+  void wake(std::atomic<std::uint32_t>&) noexcept override {}
+  [[nodiscard]] bool enter_barriers() noexcept override { return true; }
+  void pass_barrier() noexcept override {}
+  [[nodiscard]] ssize_t copy(Direction, pid_t, std::span<const iovec>,
+                             std::span<const iovec>) noexcept override {
+    return -1;
+  }
+  [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
+  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
+};
+
+TEST(CrowdedWait, SleepsInsteadOfYielding) {
+  for (const bool shares : {false, true}) {
+    CrowdedMachine machine;
+    SegmentHeader own;
+    SharedCores cores;
+    if (shares) cores = {1, [&] { return 0.2 * machine.time; }};
+    Waiter waiter(machine, own, cores, shares ? 0 : 20);
+    const auto wait = [&] {
+      const int slept = machine.sleeps;
+      for (unsigned fruitless = 1; machine.sleeps == slept; ++fruitless)
+        waiter.idle(fruitless, 0);
+    };
+    for (int i = 0; i < 100 && waiter.counts().yields < 50; ++i)
+      wait();
+    const std::uint64_t before = waiter.counts().yields;
+    const double began = machine.time;
+    for (int i = 0; i < 10; ++i)
+      wait();
+    EXPECT_EQ(waiter.counts().yields, before) << shares;
+    EXPECT_LT(machine.time - began, 5 * ms) << shares;
+  }
+}
+
+} // namespace
+} // namespace macadam::net::shm::test
