@@ -2,6 +2,8 @@
 // Two processes that wait for each other on one core part, where there are cores enough.
 #include "net/shm/wait.h"
 
+#include "fake_system.h"
+
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -14,10 +16,9 @@ namespace macadam::net::shm::test {
 namespace {
 
 // A machine on which a process is where the test puts it.
-class Machine final : public System {
+class Machine final : public FakeSystem {
  public:
   unsigned here = 0;
-  double time = 1;
   struct Move {
     unsigned from;
     std::vector<unsigned> taken;
@@ -25,23 +26,10 @@ class Machine final : public System {
   };
   std::vector<Move> moves;
 
-  [[nodiscard]] double now() noexcept override { return time; }
-  void relax() noexcept override {}
-  void yield() noexcept override {}
   [[nodiscard]] unsigned core() noexcept override { return here; }
   void leave(unsigned core, std::span<const unsigned> taken) noexcept override {
     moves.push_back({core, {taken.begin(), taken.end()}});
   }
-  void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override {}
-  void wake(std::atomic<std::uint32_t>&) noexcept override {}
-  [[nodiscard]] bool enter_barriers() noexcept override { return true; }
-  void pass_barrier() noexcept override {}
-  [[nodiscard]] ssize_t copy(Direction, pid_t, std::span<const iovec>,
-                             std::span<const iovec>) noexcept override {
-    return -1;
-  }
-  [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
-  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
 };
 
 class Cores : public testing::Test {

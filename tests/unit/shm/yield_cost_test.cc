@@ -2,6 +2,8 @@
 // When waits stop to yield, since other programs take the core for whole slices.
 #include "net/shm/wait.h"
 
+#include "fake_system.h"
+
 #include <gtest/gtest.h>
 
 namespace macadam::net::shm::test {
@@ -85,26 +87,13 @@ TEST_F(Yields, GoOnWhereNobodyKnowsWhatTheJobUses) {
 }
 
 // A machine with one core that another program computes on: each yield takes a slice.
-class CrowdedMachine final : public System {
+class CrowdedMachine final : public FakeSystem {
  public:
-  double time = 1;
   int sleeps = 0;
 
   [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
-  void relax() noexcept override {}
   void yield() noexcept override { time += 3 * ms; }
-  [[nodiscard]] unsigned core() noexcept override { return 0; }
-  void leave(unsigned, std::span<const unsigned>) noexcept override {}
   void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override { ++sleeps; }
-  void wake(std::atomic<std::uint32_t>&) noexcept override {}
-  [[nodiscard]] bool enter_barriers() noexcept override { return true; }
-  void pass_barrier() noexcept override {}
-  [[nodiscard]] ssize_t copy(Direction, pid_t, std::span<const iovec>,
-                             std::span<const iovec>) noexcept override {
-    return -1;
-  }
-  [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
-  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
 };
 
 TEST(CrowdedWait, SleepsInsteadOfYielding) {
