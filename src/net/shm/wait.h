@@ -52,7 +52,7 @@ class YieldCost {
   [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
 
  private:
-  static constexpr unsigned sampled = 8, measured_closely = 64;
+  static constexpr unsigned sampled = 8, measured_closely = 1000;
   static constexpr double slice = 0.5e-3;   // longer than processes that wait take turns
   static constexpr double window = 50e-3;   // in which ...
   static constexpr double most_lost = 8e-3; // ... so much may be lost

@@ -58,6 +58,18 @@ TEST_F(Yields, AreMeasuredCloselyOnceASliceWasSeen) {
   EXPECT_EQ(measured, 10);
 }
 
+// As beside a program of the lowest priority.
+TEST_F(Yields, ThatTakeASliceNowAndThenButOftenStop) {
+  YieldCost cost({});
+  bool stopped = false;
+  for (int i = 0; i < 40 && !stopped; ++i) {
+    yield(cost, 96, 1 * us);
+    yield(cost, 1, 3 * ms);
+    stopped = too_high(cost);
+  }
+  EXPECT_TRUE(stopped);
+}
+
 TEST_F(Yields, WithASliceNowAndThenGoOn) {
   YieldCost cost({});
   for (int i = 0; i < 100; ++i) {
