@@ -15,19 +15,25 @@ import settings
 
 LONGEST_START = 60  # seconds until all machines are ready; a slow machine, not the expected time
 NOT_READY = 124
+TREE = pathlib.Path(__file__).resolve().parents[2]
 daemons = {}
 
 
-def mount(*words):
-    subprocess.run(["mount", *words], check=True)
+def mount(*words, **options):
+    subprocess.run(["mount", *words], check=True, **options)
 
 
 def make_files(nodes, root):
     """Of this machine alone are /etc, /tmp, /run and /dev/shm; the packages of `root` stand above /usr."""
     mount("-t", "proc", "none", "/proc")
+    tree = os.open(TREE, os.O_PATH)
     # Slurm uses no control groups here, but looks whether something is mounted where they are.
     for folder, mode in (("/run", "755"), ("/tmp", "1777"), ("/dev/shm", "1777"), ("/sys/fs/cgroup", "755")):
         mount("-t", "tmpfs", "-o", f"mode={mode}", "none", folder)
+    if not TREE.exists():  # it lies below one of these
+        TREE.mkdir(parents=True)
+        mount("--no-canonicalize", "--bind", f"/proc/self/fd/{tree}", TREE, pass_fds=[tree])
+    os.close(tree)
     for folder in ("etc", "work", "munge", "sshd", "slurmd"):
         pathlib.Path("/run", folder).mkdir(mode=0o755)
     mount("-t", "overlay", "-o", f"lowerdir={root}/usr:/usr", "none", "/usr")

@@ -14,6 +14,9 @@ from common import MPIEXEC, RANK, LaunchTest  # noqa: E402
 
 PROGRAM = os.environ["LAUNCH_PROGRAM"]
 MEET = ("join", "meet", "barrier", "who")
+# Seconds from the start of a job that is to be ended early, Slurm's own and a busy machine's time among
+# them; nothing in it ends by itself before twice as long.
+SOON = 10
 
 
 class SlurmTest(LaunchTest):
@@ -21,8 +24,8 @@ class SlurmTest(LaunchTest):
         """Ranks 0 and 1 on node0, 2 and 3 on node1, unless the arguments say otherwise."""
         return self.mpiexec("--quiet", "-N", 2, "-n", ranks, "--ntasks-per-node", 2, *arguments, launcher="srun")
 
-    def assert_ended(self, result, began, within):
-        self.assertLess(time.monotonic() - began, within, result.stderr)
+    def assert_ended(self, result, began):
+        self.assertLess(time.monotonic() - began, SOON, result.stderr)
         self.assertNotEqual(result.returncode, 0)
         self.assert_nothing_runs()
 
@@ -60,19 +63,19 @@ class WithPlugin:
     def test_abort(self):
         began = time.monotonic()
         result = self.srun(self.plugin, PROGRAM, "abort", 3)
-        self.assert_ended(result, began, 3)
+        self.assert_ended(result, began)
         self.assertIn("macadam: rank 1 on host node0 called MPI_Abort(MPI_COMM_WORLD, 3)\n", result.stderr)
 
     def test_exit_before_finalize(self):
         began = time.monotonic()
-        self.assert_ended(self.srun(self.plugin, RANK, *MEET, "1/exit=0", "compute"), began, 4)
+        self.assert_ended(self.srun(self.plugin, RANK, *MEET, "1/exit=0", "compute"), began)
 
     def test_killed_while_others_compute(self):
         """Slurm ends the job by itself only where it is told to."""
         for options in ([], ["--ntasks-per-node=3", "-n", 4]):  # the second: it was alone on its machine
             began = time.monotonic()
             result = self.srun(self.plugin, "--kill-on-bad-exit", *options, RANK, *MEET, "3/raise=9", "compute")
-            self.assert_ended(result, began, 4)
+            self.assert_ended(result, began)
 
     def test_cancelled(self):
         job = self.start("-N", 2, "-n", 4, "--job-name", "mine", self.plugin, RANK, *MEET, "compute",
@@ -81,7 +84,7 @@ class WithPlugin:
         began = time.monotonic()
         subprocess.run(["scancel", "--name", "mine"], check=True)
         out, error = job.communicate(timeout=30)
-        self.assert_ended(subprocess.CompletedProcess([], job.returncode, out, error), began, 4)
+        self.assert_ended(subprocess.CompletedProcess([], job.returncode, out, error), began)
 
 
 class Pmix(WithPlugin, SlurmTest):
@@ -97,7 +100,7 @@ class Pmi2(WithPlugin, SlurmTest):
                       exec {PROGRAM} ring 20"""
         began = time.monotonic()
         result = self.srun(self.plugin, "sh", "-c", program)
-        self.assert_ended(result, began, 5)
+        self.assert_ended(result, began)
         self.assertIn("macadam: rank 1 on host node0 has ended without MPI_Finalize\n", result.stderr)
 
 
@@ -148,7 +151,7 @@ class Allocation(SlurmTest):
                                        "rank 2 on host node1 called MPI_Abort(MPI_COMM_WORLD, 3)")):
             began = time.monotonic()
             result = self.salloc(RANK, *MEET, *actions)
-            self.assert_ended(result, began, 4)
+            self.assert_ended(result, began)
             self.assertEqual(result.returncode, status)
             self.assertIn(f"mpiexec: {line}", result.stderr)
 
