@@ -404,6 +404,7 @@ RdmaTransport::InUse RdmaTransport::in_use() const {
   for (const auto& [number, connection] : numbers_) {
     if (const Window* const window = connection->window.get())
       now.credits += window->credits + window->consumed;
+    if (connection->left) now.transfers -= connection->transfers; // nobody answers any more
   }
   return now;
 }

@@ -145,7 +145,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   struct InUse {
     std::size_t buffers = 0;       // of the pool, for sends
     std::size_t receives = 0;      // of the pool, for receives
-    std::size_t transfers = 0;     // puts and gets
+    std::size_t transfers = 0;     // puts and gets, but to peers that have left
     std::size_t registrations = 0; // regions of user memory
     std::size_t credits = 0;       // of all connections: that we have, and that we owe to the peer
   };

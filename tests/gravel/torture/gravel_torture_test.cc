@@ -60,6 +60,11 @@ TEST(GravelTorture, TheSameSeedGivesTheSameRun) {
 using Kind = Exchange::Kind;
 using What = Step::What;
 
+// Rank 1 ends while its last credits are under way to one that has left.
+TEST(GravelTorture, CreditsForOneWhoHasLeftAreNobodys) {
+  EXPECT_EQ(run_seed(735).wrong, "");
+}
+
 // Rank 0 waits for data of rank 1, which has taken up rank 0's announcement and dies.
 Setup a_death(base::ReceiveMode mode) {
   Setup setup;
