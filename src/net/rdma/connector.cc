@@ -449,6 +449,11 @@ void Connector::schedule(Connection& connection) {
 }
 
 void Connector::resend(Connection& connection, double now) {
+  // Who writes to our ring knows that we have accepted: the packet that says so was lost, and its
+  // sender may have ended since. Where messages complete, the first one confirms.
+  Completion found;
+  if (connection.state == ConnectState::accepted && receiver_.look(connection, found))
+    return set_connected(connection);
   const boot::Life life = processes_.life(connection.rank);
   const bool ended = life == boot::Life::failed || life == boot::Life::over;
   if (ended || now >= connection.give_up_at) {

@@ -65,6 +65,12 @@ TEST(GravelTorture, CreditsForOneWhoHasLeftAreNobodys) {
   EXPECT_EQ(run_seed(735).wrong, "");
 }
 
+// The packet that says that a connection was accepted is lost, and its sender writes to the ring
+// there, has all that it waited for, and ends.
+TEST(GravelTorture, AWriteToARingSaysThatTheConnectionWasAccepted) {
+  EXPECT_EQ(run_seed(2606).wrong, "");
+}
+
 // Rank 0 waits for data of rank 1, which has taken up rank 0's announcement and dies.
 Setup a_death(base::ReceiveMode mode) {
   Setup setup;
