@@ -41,49 +41,48 @@ Waiter::Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int6
 
 bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
   if (!waiting()) set_waiting(true);
-  if (spin_seconds_ > 0 || !oversubscribed()) {
-    if (fruitless == 1) learn();
-    if (fruitless < blind_polls) {
-      base::relax();
-      return false;
-    }
-    const double time = system_.now();
-    if (fruitless == blind_polls) began_.store(time, std::memory_order_relaxed);
-    const double waited = time - began_.load(std::memory_order_relaxed);
-    if (cost_.is_too_high([time] { return time; })) {
-      if (fruitless == blind_polls) leave_shared_core(); // where a wake-up may have put it
-      if (waited < spin_without_yields) {
-        system_.relax();
-        return false;
-      }
-      return sleep_soon(fruitless, longest_us);
-    }
-    const bool shorter = yields_help_.load(std::memory_order_relaxed);
-    const double spin = shorter ? spin_seconds_ / shorter_spin : spin_seconds_;
-    if (waited < spin) {
-      system_.relax();
-      return false;
-    }
-    if (waited < spin + yield_time) {
-      yield();
-      return false;
-    }
-  } else if (fruitless < shared_core_yields && !yields_cost_too_much()) {
-    yield();
-    return false;
-  }
-  return sleep_soon(fruitless, longest_us);
-}
-
-// Announces the sleep, lets the caller poll once more, sleeps: `fruitless` counts the polls
-// between.
-bool Waiter::sleep_soon(unsigned fruitless, unsigned longest_us) {
+  const bool has_core = spin_seconds_ > 0 || !oversubscribed();
+  if (has_core ? spin_or_yield(fruitless) : yield_to_others(fruitless)) return false;
+  // Announce, let the caller poll once more, sleep: `fruitless` counts the polls between.
   if (fruitless % 2 == 0) {
     announce_sleep();
     return true;
   }
   sleep(longest_us);
   return false;
+}
+
+bool Waiter::spin_or_yield(unsigned fruitless) {
+  if (fruitless == 1) learn();
+  if (fruitless < blind_polls) {
+    base::relax();
+    return true;
+  }
+  const double time = system_.now();
+  const bool yields = !cost_.is_too_high([time] { return time; });
+  if (fruitless == blind_polls) {
+    began_.store(time, std::memory_order_relaxed);
+    if (!yields) leave_shared_core(); // where a wake-up may have put it
+  }
+  const double waited = time - began_.load(std::memory_order_relaxed);
+  double spin = spin_without_yields;
+  if (yields)
+    spin =
+        yields_help_.load(std::memory_order_relaxed) ? spin_seconds_ / shorter_spin : spin_seconds_;
+  if (waited < spin) {
+    system_.relax();
+    return true;
+  }
+  if (!yields || waited >= spin + yield_time) return false;
+  yield();
+  return true;
+}
+
+bool Waiter::yield_to_others(unsigned fruitless) {
+  if (fruitless >= shared_core_yields || cost_.is_too_high([this] { return system_.now(); }))
+    return false;
+  yield();
+  return true;
 }
 
 // From how the last wait ended.

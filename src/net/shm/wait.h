@@ -130,13 +130,13 @@ class Waiter {
  private:
   bool ring_bell(SegmentHeader& receiver) const;
   void rouse_sleepers();
+  // What a wait does before it sleeps, of a process that has a core and of one that shares it.
+  // False: it is time to sleep.
+  bool spin_or_yield(unsigned fruitless);
+  bool yield_to_others(unsigned fruitless);
   void learn();
   void leave_shared_core();
   void yield();
-  [[nodiscard]] bool yields_cost_too_much() const {
-    return cost_.is_too_high([this] { return system_.now(); });
-  }
-  bool sleep_soon(unsigned fruitless, unsigned longest_us);
   void announce_sleep();
   void sleep(unsigned longest_us);
 

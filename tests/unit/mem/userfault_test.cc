@@ -3,6 +3,7 @@
 // through the cache and looks whether it still trusts what it holds.
 #include "mem/userfault.h"
 
+#include "../support/sanitized.h"
 #include "stamped_registrar.h"
 
 #include <gtest/gtest.h>
@@ -32,11 +33,7 @@
 namespace macadam::mem {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool own_malloc = true; // a sanitizer's, which gives memory back when it likes
-#else
-constexpr bool own_malloc = false;
-#endif
+constexpr bool own_malloc = test::sanitized; // a sanitizer's gives memory back when it likes
 
 const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 constexpr unsigned longest = 20; // seconds that a child may take
