@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/board.h"
 
+#include "base/fence.h"
 #include "coll/algorithms.h"
 #include "coll/collective.h"
 #include "engine/mutant.h"
@@ -19,6 +20,9 @@ constexpr std::size_t line = 64;
 constexpr std::size_t notes_passed = 0;
 constexpr std::size_t chunks_passed = 8;
 constexpr std::size_t left = line;
+// On the line that is written seldom: what it waits for.
+constexpr std::size_t notes_awaited = line + 8;
+constexpr std::size_t chunks_awaited = line + 16;
 static_assert(PanelShape::front == 2 * line);
 // A rank tells what it has passed this many times a lap, so that few are woken. Ranks are at most
 // two chunks ahead of what they have passed: a quarter is little enough for all to go on.
@@ -51,13 +55,15 @@ Board::Board(const Comm& comm, std::vector<std::byte*> panels) : rank_(comm.rank
            .head = note_head,
            .room = shape.note_bytes,
            .slots = shape.notes,
-           .passed = notes_passed};
+           .passed = notes_passed,
+           .awaited = notes_awaited};
   chunks = {.offset = shape.first_chunk(),
             .stride = shape.chunk_stride(),
             .head = chunk_head,
             .room = shape.chunk_bytes,
             .slots = shape.chunks,
-            .passed = chunks_passed};
+            .passed = chunks_passed,
+            .awaited = chunks_awaited};
   notes.free_end = notes.slots;
   chunks.free_end = chunks.slots;
   for (int rank = 0; rank < comm.size(); ++rank) {
@@ -110,14 +116,16 @@ void Board::publish(const SlotRing& ring, Position position, Called called) {
   Slot& own = slot(ring, rank_, position);
   own.called = called.word();
   own.written.store(position + 1);
-  wake_all();
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+    if (rank != rank_) wake_reader(rank, ring, position);
+  }
 }
 
 void Board::publish_to(int reader, const SlotRing& ring, Position position, Called called) {
   Slot& own = slot(ring, rank_, position);
   own.called = called.word();
   own.written.store(position + 1);
-  wake(reader);
+  wake_reader(reader, ring, position);
 }
 
 void Board::publish_combined(const SlotRing& ring, Position position) {
@@ -129,6 +137,23 @@ void Board::wake_all() const {
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
     if (rank != rank_) wake(rank);
   }
+}
+
+// What this rank has written is there for the others before it looks at theirs: so of several that
+// write at once, the last one sees that it is.
+void Board::wake_reader(int reader, const SlotRing& ring, Position position) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(reader)];
+  if (!peer.network->peer_sleeps(*peer.link)) [[likely]]
+    return;
+  const Position awaited = word(reader, ring.awaited).load();
+  if (awaited == position + 1 || (awaited != 0 && engine::is_mutant(Mutant::board_awaited_once))) {
+    base::full_fence();
+    for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+      if (rank != reader && rank != rank_ && slot(ring, rank, position).written.load() <= position)
+        return;
+    }
+  }
+  wake(reader);
 }
 
 void Board::pass(SlotRing& ring, std::uint32_t count) {
@@ -187,6 +212,8 @@ void Panels::clear(std::byte* panel) const {
   new (panel + notes_passed) engine::Word;
   new (panel + chunks_passed) engine::Word;
   new (panel + left) engine::Word;
+  new (panel + notes_awaited) engine::Word;
+  new (panel + chunks_awaited) engine::Word;
   for (std::uint32_t i = 0; i < shape.notes; ++i)
     new (panel + PanelShape::front + i * shape.note_stride()) Slot;
   for (std::uint32_t i = 0; i < shape.chunks; ++i)

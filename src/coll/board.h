@@ -38,6 +38,7 @@ struct SlotRing {
   std::size_t room;    // bytes of data
   std::uint32_t slots; // a power of two
   std::size_t passed;  // offset in a panel of the position that its rank is known to have passed
+  std::size_t awaited; // ... and of the position, + 1, that its rank waits for all others to write
 
   Position position = 0; // the next that this rank has not passed
   Position free_end = 0; // positions before this one may be written
@@ -96,6 +97,12 @@ class Board {
   // Whether it may now, by what the others have passed meanwhile.
   [[nodiscard]] bool find_room(SlotRing& ring, Position position) const;
 
+  // This rank goes on when all others have written at a position: if it sleeps, only the last of
+  // them wakes it.
+  void await_all(const SlotRing& ring, Position position) {
+    if (peers_.size() > 2) word(rank_, ring.awaited).store(position + 1);
+  }
+
   // What this rank has written at a position is there to be read, by all or by one.
   void publish(const SlotRing& ring, Position position, Called called);
   void publish_to(int reader, const SlotRing& ring, Position position, Called called);
@@ -143,6 +150,7 @@ class Board {
     peer.network->wake_peer(*peer.link);
   }
   void wake_all() const;
+  void wake_reader(int reader, const SlotRing& ring, Position position) const;
   template <class WordOf>
   [[nodiscard]] int behind(const SlotRing& ring, Position position, WordOf&& word_of) const;
 

@@ -84,6 +84,7 @@ inline void check_note(const Comm& comm, int from, Position note, Called mine) {
 // All others have written their notes, and call what this rank calls, whose chunks follow.
 inline Task pass_notes(Comm& comm, Position note, Called mine) {
   Board& board = *comm.board;
+  board.await_all(board.notes, note);
   for (int distance = 1; distance < comm.size(); ++distance) {
     const int from = (comm.rank() + distance) % comm.size();
     co_await board.written(comm, board.notes, from, note);
@@ -122,10 +123,12 @@ Task flow(Comm& comm, Position note, Called mine, Steps steps, Write write, Read
       moved = true;
     }
     if (moved) continue;
-    if (behind >= 0)
+    if (behind >= 0) {
+      board.await_all(chunks, first + step);
       co_await board.written(comm, chunks, behind, first + step);
-    else
+    } else {
       co_await Board::make_room(comm, chunks, first + wrote);
+    }
   }
 }
 

@@ -24,6 +24,7 @@ Task barrier_shared(Comm& comm) {
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   const Called called(Kind::barrier, 0);
   board.publish(notes, note, called);
+  board.await_all(notes, note);
   for (int distance = 1; distance < comm.size(); ++distance) {
     const int from = (comm.rank() + distance) % comm.size();
     co_await board.written(comm, notes, from, note);
@@ -109,6 +110,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
     turn.end();
     co_return;
   }
+  board.await_all(notes, note);
   for (int distance = 1; distance < n; ++distance) {
     const int from = (root + distance) % n;
     co_await board.written(comm, notes, from, note);
@@ -118,6 +120,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   board.pass(notes);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
     const Position at = chunks.position;
+    board.await_all(chunks, at);
     for (int distance = 1; distance < n; ++distance) {
       const int from = (root + distance) % n;
       co_await board.written(comm, chunks, from, at);
@@ -193,6 +196,7 @@ Task exchange_shared(Comm& comm, Called called, Steps steps, Write write, Read r
   if (steps.count == 0) write(0, board.data(notes, rank, note));
   board.publish(notes, note, called);
   if (steps.count == 0) {
+    board.await_all(notes, note);
     for (int distance = 1; distance < n; ++distance) {
       const int from = (rank + distance) % n;
       co_await board.written(comm, notes, from, note);
@@ -241,28 +245,31 @@ Task allgather_shared(Comm& comm, Blocks all) {
       });
 }
 
-// A part of each rank's block in every chunk. `out` and `in` may be the same memory: what is read
-// into a part of a block has been written from there before.
+// A part of each block for another rank in every chunk, in the order of ranks. `out` and `in` may be
+// the same memory: what is read into a part of a block has been written from there before.
 Task alltoall_shared(Comm& comm, Blocks out, Blocks in) {
-  const int n = comm.size();
+  const int others = comm.size() - 1;
   const std::size_t bytes = in[0].bytes();
-  if (bytes == 0) co_return;
-  const std::size_t total = bytes * static_cast<std::size_t>(n);
-  const Steps steps =
-      Steps::both_ways(total > comm.board->notes.room ? bytes : 0, room_for_each(*comm.board, n));
+  if (bytes == 0 || others == 0) co_return;
+  const std::size_t total = bytes * static_cast<std::size_t>(others);
+  const Steps steps = Steps::both_ways(total > comm.board->notes.room ? bytes : 0,
+                                       room_for_each(*comm.board, others));
   const std::size_t one = steps.count == 0 ? bytes : steps.each;
   const auto part = [=](std::uint32_t step) { return std::min(one, bytes - step * one); };
-  const auto own = static_cast<std::size_t>(comm.rank());
+  // Where the block for `rank` stands in what `from` has written.
+  const auto place = [=](int from, int rank) {
+    return static_cast<std::size_t>(rank < from ? rank : rank - 1) * one;
+  };
+  const int own = comm.rank();
   co_await exchange_shared(
       comm, {Kind::alltoall, bytes}, steps,
       [&](std::uint32_t step, std::byte* to) {
-        for (int rank = 0; rank < n; ++rank)
-          if (rank != comm.rank())
-            ByteStream(out[rank]).read(step * one, to + static_cast<std::size_t>(rank) * one,
-                                       part(step));
+        for (int rank = 0; rank <= others; ++rank)
+          if (rank != own)
+            ByteStream(out[rank]).read(step * one, to + place(own, rank), part(step));
       },
       [&](std::uint32_t step, int from, const std::byte* what) {
-        ByteStream(in[from]).write(step * one, what + own * one, part(step));
+        ByteStream(in[from]).write(step * one, what + place(from, own), part(step));
       });
 }
 

@@ -68,6 +68,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   }
   if (rank != root) board.publish_to(root, notes, note, called);
   if (rank == root) {
+    board.await_all(notes, note);
     for (int distance = 1; distance < n; ++distance) {
       const int from = (root + distance) % n;
       co_await board.written(comm, notes, from, note);
@@ -91,6 +92,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
     if (rank != root) {
       board.publish_to(root, chunks, at, called);
     } else {
+      board.await_all(chunks, at);
       for (int distance = 1; distance < n; ++distance)
         co_await board.written(comm, chunks, (root + distance) % n, at);
       fold(op, *mine.type, n, element(result, begin), count, [&](int from) -> const std::byte* {
@@ -178,12 +180,14 @@ Task allreduce_in_chunks(Comm& comm, Position note, Called called, Data mine, Da
       moved = true;
     }
     if (moved) continue;
-    if (uncombined >= 0)
+    if (uncombined >= 0) {
       co_await board.combined(comm, chunks, uncombined, first + step);
-    else if (unwritten >= 0)
+    } else if (unwritten >= 0) {
+      board.await_all(chunks, first + summed);
       co_await board.written(comm, chunks, unwritten, first + summed);
-    else
+    } else {
       co_await Board::make_room(comm, chunks, first + wrote);
+    }
   }
 }
 
@@ -232,6 +236,7 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
   board.publish(notes, note, called);
   if (steps.count == 0) {
+    board.await_all(notes, note);
     for (int distance = 1; distance < n; ++distance) {
       const int from = (rank + distance) % n;
       co_await board.written(comm, notes, from, note);
@@ -279,6 +284,7 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   if (is_short) base::copy(board.data(notes, rank, note), mine.address, bytes);
   board.publish(notes, note, called);
   if (is_short) {
+    board.await_all(notes, note);
     for (int distance = 1; distance < n; ++distance) {
       const int from = (rank + distance) % n;
       co_await board.written(comm, notes, from, note);

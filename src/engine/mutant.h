@@ -17,6 +17,7 @@ enum class Mutant : std::uint8_t {
   partition_too_early,   // a partition is sent before the receiver has begun the round
   board_one_late,        // of a board, a slot is written when not all have passed it
   board_unwritten,       // ... and one is read when all but one have written theirs
+  board_awaited_once,    // ... and one that has waited for all once is left asleep until all write
 };
 
 #ifdef MACADAM_MUTANT

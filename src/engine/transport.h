@@ -212,6 +212,8 @@ class Transport {
   // Ends the sleep of a peer that may wait for what this process has just stored in memory that
   // both have mapped: its poll() finds nothing, but what it looks at besides has changed.
   virtual void wake_peer(Link&) noexcept {}
+  // Whether it sleeps; if so, what it had stored before is there to be read.
+  [[nodiscard]] virtual bool peer_sleeps(Link&) noexcept { return false; }
 
   // As put() and get(). Writes to one peer land in the order in which they were posted if
   // Limits::orders_writes, and a read or atomic() finds what was written before it. `done` means

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/fence.h"
 #include "mpi/process.h"
 #include "mpi/report.h"
 
@@ -24,10 +25,8 @@ void Instance::write_hang_report() {
 }
 
 // Either this thread sees what others left before they found the lock taken, or they find it free.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"
 void Library::post_left_partitions() noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  base::full_fence();
   while (left_partitions.load() && lock.try_lock()) {
     if (running == this)
       running.load()->instance->engine->partitioned().post_left();
@@ -36,7 +35,6 @@ void Library::post_left_partitions() noexcept {
     lock.unlock();
   }
 }
-#pragma GCC diagnostic pop
 
 void Instance::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   // Another one may finish what this one sleeps for: look again soon.

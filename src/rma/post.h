@@ -2,32 +2,24 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/fence.h"
 #include "rma/window.h"
 
-#include <atomic>
 #include <utility>
 
 // What the files of Window share.
 namespace macadam::rma {
 
-// The thread sanitizer knows no fences; what these order lies between processes, which it does not
-// watch anyway.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"
-// What this process has stored is seen by others before what it loads later: between a flush and
-// what follows it, and around accesses to the window's memory by the program itself.
-inline void full_fence() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
+using base::full_fence;
 
-// The same, but only if something was stored; costs nothing otherwise.
+// A full fence, if something was stored; costs nothing otherwise. Between a flush and what follows
+// it, and around accesses to the window's memory by the program itself.
 inline void Window::land_stores() {
   if (std::exchange(stored_, false))
     full_fence();
   else
-    std::atomic_thread_fence(std::memory_order_acq_rel);
+    base::ordering_fence();
 }
-#pragma GCC diagnostic pop
 
 // Data written to the target are there before a word that is written behind them.
 inline bool Window::orders_writes(const Target& target) {

@@ -32,6 +32,17 @@ using test::World;
 constexpr coll::PanelShape small = {
     .note_bytes = 64 - coll::note_head, .chunk_bytes = 256, .notes = 4, .chunks = 4};
 
+// For ranks that sleep: one tells what it has passed every few collectives, or that would wake
+// them.
+coll::PanelShape shape_for(bool sleeps) {
+  coll::PanelShape shape = small;
+  if (sleeps) {
+    shape.notes = 32;
+    shape.chunks = 16;
+  }
+  return shape;
+}
+
 // A collective of so many integers of each rank's.
 struct Call {
   Kind kind = Kind::barrier;
@@ -48,6 +59,7 @@ struct Step {
 struct Program {
   std::vector<Call> calls;
   std::vector<std::vector<Step>> ranks;
+  bool sleeps = false; // a rank that finds nothing sleeps until it is woken
 };
 
 Program blocking(int ranks, const std::vector<Call>& calls) {
@@ -55,6 +67,11 @@ Program blocking(int ranks, const std::vector<Call>& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i)
     steps.push_back({Step::What::blocking, i});
   return {calls, std::vector<std::vector<Step>>(static_cast<std::size_t>(ranks), steps)};
+}
+Program sleeping(int ranks, const std::vector<Call>& calls) {
+  Program program = blocking(ranks, calls);
+  program.sleeps = true;
+  return program;
 }
 
 std::string text(const Program& program) {
@@ -184,9 +201,9 @@ class Part {
 // The ranks with boards for the tags that programs here use, cleared before each run.
 class Ranks {
  public:
-  explicit Ranks(int n) : world_(n, test::sharing(test::calm())) {
+  Ranks(int n, bool sleep) : shape_(shape_for(sleep)), world_(n, test::sharing(test::calm())) {
     for (int rank = 0; rank < n; ++rank)
-      world_.resources(rank).panels.shape = small;
+      world_.resources(rank).panels.shape = shape_;
     sequences_.resize(static_cast<std::size_t>(n));
     for (int i = 0; i < rounds; ++i) // a nonblocking tag has its board from its second turn on
       for (const bool blocks : {false, true})
@@ -195,12 +212,17 @@ class Ranks {
       for (int rank = 0; rank < n; ++rank) {
         std::byte* const panel = world_.boards(rank).find(tag)->own_panel();
         panels_[static_cast<std::size_t>(tag)].push_back(panel);
-        shared_.push_back({panel, small.bytes()});
+        shared_.push_back({panel, shape_.bytes()});
       }
     }
+    shared_.push_back({asleep_.data(), sizeof asleep_});
+    world_.network().sleeps = [this](engine::Rank rank) { return asleep_[rank].load() != 0; };
+    world_.network().wake = [this](engine::Rank rank) { asleep_[rank].store(0); };
   }
 
   World& world() { return world_; }
+  // 1 while a rank sleeps, or is about to.
+  engine::Word& asleep(int rank) { return asleep_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const std::vector<Machine::Shared>& shared() const { return shared_; }
   coll::Sequence& sequence(int rank) { return sequences_[static_cast<std::size_t>(rank)]; }
   // What a rank knows of a board between two collectives.
@@ -216,13 +238,15 @@ class Ranks {
       for (int rank = 0; rank < world_.size(); ++rank) {
         coll::Resources& resources = world_.resources(rank);
         std::byte* const panel = its[static_cast<std::size_t>(rank)];
-        std::fill_n(panel, small.bytes(), std::byte{0});
+        std::fill_n(panel, shape_.bytes(), std::byte{0});
         resources.panels.clear(panel);
         const coll::Comm comm(resources, world_.team(rank), tag);
         world_.boards(rank).put(tag, std::make_unique<Board>(comm, its));
       }
     }
     std::fill(sequences_.begin(), sequences_.end(), coll::Sequence());
+    for (engine::Word& its : asleep_)
+      its.store(0);
   }
 
  private:
@@ -244,11 +268,31 @@ class Ranks {
     }));
   }
 
+  static constexpr std::size_t most_ranks = 4;
+
+  const coll::PanelShape shape_;
   World world_;
   std::vector<coll::Sequence> sequences_;
+  std::array<engine::Word, most_ranks> asleep_;
   std::array<std::vector<std::byte*>, tags> panels_;
   std::vector<Machine::Shared> shared_;
 };
+
+// Looks until something has happened; one that sleeps looks once more when it has said so, and then
+// only when it was woken.
+void progress(Ranks& ranks, int rank, bool sleeps) {
+  Machine& machine = *Machine::now;
+  engine::Engine& engine = ranks.world().engine(rank);
+  if (!sleeps) return machine.look_until([&] { return engine.progress(); });
+  engine::Word& asleep = ranks.asleep(rank);
+  const std::uint64_t learnt = machine.learnt();
+  while (!engine.progress()) {
+    asleep.store(1);
+    if (engine.progress()) return asleep.store(0);
+    machine.wait([&] { return asleep.load() == 0; });
+    machine.forget_since(learnt);
+  }
+}
 
 // A rank's steps; what it finds wrong is the machine's failure.
 void go(Ranks& ranks, const Program& program, int rank, std::vector<std::size_t>& entered) {
@@ -279,7 +323,7 @@ void go(Ranks& ranks, const Program& program, int rank, std::vector<std::size_t>
     }
     const Operation& operation = *operations[step.call];
     while (!operation.complete())
-      machine.look_until([&] { return world.engine(rank).progress(); });
+      progress(ranks, rank, program.sleeps);
     const std::string error = test::what(operation.error());
     if (!error.empty()) machine.fail(error);
     if (!parts[step.call]->is_right())
@@ -312,8 +356,8 @@ void run(Machine& machine, Ranks& ranks, const Program& program, Machine::Order 
   machine.run(std::move(bodies), ranks.shared(), order);
   engine::word_step = nullptr;
 }
-std::unique_ptr<Ranks> make_ranks(std::size_t n) {
-  return std::make_unique<Ranks>(static_cast<int>(n));
+std::unique_ptr<Ranks> make_ranks(std::size_t n, bool sleep) {
+  return std::make_unique<Ranks>(static_cast<int>(n), sleep);
 }
 // Ranks of a program that went wrong, where operations wait for ever.
 void leave(std::unique_ptr<Ranks> ranks) {
@@ -323,7 +367,7 @@ void leave(std::unique_ptr<Ranks> ranks) {
 
 // Goes through every order of a program; returns what is wrong in one.
 std::string explore(const Program& program, Tally& tally) {
-  std::unique_ptr<Ranks> ranks = make_ranks(program.ranks.size());
+  std::unique_ptr<Ranks> ranks = make_ranks(program.ranks.size(), program.sleeps);
   Machine machine;
   do {
     run(machine, *ranks, program, Machine::Order::next_to_an_end);
@@ -415,19 +459,31 @@ TEST(BoardsInEveryOrder, Outstanding) {
   expect_right(programs);
 }
 
+// Ranks that sleep until the last of those that they wait for has written. What all give and all
+// take goes as a barrier does.
+TEST(BoardsInEveryOrder, ThreeSleepers) {
+  std::vector<Program> programs;
+  for (const Call& call : calls(3, 1))
+    if (call.count <= is_short && (call.count == 0 || has_root(call.kind)))
+      programs.push_back(sleeping(3, {call}));
+  expect_right(programs);
+}
+
 // Random programs in random orders, of up to four ranks, more chunks, and up to eight calls.
 TEST(Boards, InRandomOrders) {
   Machine machine;
   for (std::size_t n : {2, 3, 4}) {
-    std::unique_ptr<Ranks> ranks = make_ranks(n);
+    std::array ranks = {make_ranks(n, false), make_ranks(n, true)};
     const std::vector<Call> all = calls(static_cast<int>(n), 7);
     for (int i = 0; i < 3000; ++i) {
       std::vector<Call> some;
       for (std::size_t left = 1 + machine.random() % 8; left > 0; --left)
         some.push_back(all[machine.random() % all.size()]);
-      const Program program = blocking(static_cast<int>(n), some);
-      run(machine, *ranks, program, Machine::Order::random);
-      if (!machine.failure.empty()) leave(std::move(ranks));
+      Program program = blocking(static_cast<int>(n), some);
+      program.sleeps = i % 2 != 0;
+      std::unique_ptr<Ranks>& its = ranks[program.sleeps ? 1 : 0];
+      run(machine, *its, program, Machine::Order::random);
+      if (!machine.failure.empty()) leave(std::move(its));
       ASSERT_EQ(machine.failure, "") << "program " << i << ", " << text(program);
     }
   }
@@ -454,6 +510,10 @@ TEST_F(BoardMutants, SlotThatIsWrittenTooEarlyIsFound) {
 }
 TEST_F(BoardMutants, ChunkThatIsReadTooEarlyIsFound) {
   expect_found(Mutant::board_unwritten, blocking(2, {{Kind::allgather, 40}}));
+}
+TEST_F(BoardMutants, SleeperThatNobodyWakesIsFound) {
+  expect_found(Mutant::board_awaited_once,
+               sleeping(3, {{Kind::gather, is_short}, {Kind::bcast, is_short, 1}}));
 }
 
 } // namespace

@@ -120,6 +120,7 @@ class Transport : public engine::Transport {
   std::byte* mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) override;
   const char* why_not_direct(engine::Link& link) noexcept override;
   void wake_peer(engine::Link& link) noexcept override;
+  [[nodiscard]] bool peer_sleeps(engine::Link& link) noexcept override;
   Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                std::uint64_t cookie) noexcept override;
   Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,

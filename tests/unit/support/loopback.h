@@ -72,6 +72,10 @@ class LoopbackNetwork {
   [[nodiscard]] engine::Transport& transport(int rank) { return *nodes_[index(rank)]; }
   [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
 
+  // Who sleeps, and how one is woken; see Transport::wake_peer(). Without these nobody sleeps.
+  std::function<bool(engine::Rank)> sleeps;
+  std::function<void(engine::Rank)> wake;
+
   // Nothing is on its way: if no process can go on by itself now, none ever will.
   [[nodiscard]] bool quiet() const {
     for (const auto& node : nodes_) {
@@ -228,6 +232,13 @@ class LoopbackNetwork {
     }
     void free(void* memory) noexcept override {
       std::erase_if(allocated, [&](const auto& block) { return block.get() == memory; });
+    }
+
+    void wake_peer(engine::Link& link) noexcept override {
+      if (network_.wake) network_.wake(link.rank);
+    }
+    bool peer_sleeps(engine::Link& link) noexcept override {
+      return network_.sleeps && network_.sleeps(link.rank);
     }
 
     bool poll(engine::Sink& sink) noexcept override {

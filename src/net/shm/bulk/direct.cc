@@ -32,6 +32,10 @@ void Transport::wake_peer(engine::Link& link) noexcept {
     ++counters_.wakes;
 }
 
+bool Transport::peer_sleeps(engine::Link& link) noexcept {
+  return static_cast<Peer&>(link).header->asleep.load(std::memory_order_acquire) != 0;
+}
+
 Posted Transport::write(engine::Link& link, const void* local, RemoteMemory target,
                         std::size_t bytes, std::uint64_t cookie) noexcept {
   return access(static_cast<Peer&>(link), Direction::write, const_cast<void*>(local), target, bytes,
