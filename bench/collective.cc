@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Time of an 8-byte allreduce and of a barrier, in microseconds, on the ranks it is started with;
-// or of an alltoall, for each block given in bytes, whose data are written before it and read after
-// it, which the time includes.
+// or of an alltoall, for each block given in bytes (of four), whose data are written before it and
+// read after it, which the time includes.
 #include "bench.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const int bytes = std::atoi(argv[i]);
     const auto all = static_cast<std::size_t>(bytes) * static_cast<std::size_t>(bench::size);
-    std::vector<char> from(all, 1), to(all, 0);
-    int sum = 0;
+    std::vector<unsigned> from(all / sizeof(unsigned), 1), to(from);
+    unsigned sum = 0;
     const double alltoall = bench::seconds_per_iteration([&](int n) {
       for (int k = 0; k < n; ++k) {
-        std::fill(from.begin(), from.end(), static_cast<char>(sum));
+        std::fill(from.begin(), from.end(), sum);
         MPI_Alltoall(from.data(), bytes, MPI_BYTE, to.data(), bytes, MPI_BYTE, MPI_COMM_WORLD);
         sum = std::accumulate(to.begin(), to.end(), sum);
       }

@@ -245,8 +245,8 @@ Task allgather_shared(Comm& comm, Blocks all) {
       });
 }
 
-// A part of each block for another rank in every chunk, in the order of ranks. `out` and `in` may be
-// the same memory: what is read into a part of a block has been written from there before.
+// A part of each block for another rank in every chunk, in the order of ranks. `out` and `in` may
+// be the same memory: what is read into a part of a block has been written from there before.
 Task alltoall_shared(Comm& comm, Blocks out, Blocks in) {
   const int others = comm.size() - 1;
   const std::size_t bytes = in[0].bytes();
