@@ -160,6 +160,14 @@ std::string describe_patterns() {
   return page;
 }
 
+// Whether a word is an option that nobody knows, and not one of the program's.
+bool stands_before(char** argv, const std::string& word, const std::vector<std::string>& program) {
+  if (!word.starts_with('-')) return false;
+  while (*argv != nullptr && *argv != word && (program.empty() || *argv != program.front()))
+    ++argv;
+  return *argv != nullptr && *argv == word;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -201,8 +209,14 @@ int main(int argc, char** argv) {
                  "arguments");
   app.positionals_at_end()->prefix_command();
   CLI11_PARSE(app, argc, argv);
-  for (const std::string& word : app.remaining())
-    command.program.push_back(word);
+  const std::vector<std::string> others = app.remaining();
+  if (!others.empty() && stands_before(argv, others.front(), command.program)) {
+    fmt::print(stderr,
+               "macadam simulate: it takes no \"{}\"\nRun macadam simulate --help for more.\n",
+               others.front());
+    return 2;
+  }
+  command.program.insert(command.program.end(), others.begin(), others.end());
   watch_stacks();
   try {
     if (command.list_presets) std::fputs(describe_presets().c_str(), stdout);

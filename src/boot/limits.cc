@@ -19,18 +19,24 @@ std::string show(rlim_t limit) {
   return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
 }
 
+// `letter` and `name`: of ulimit and of docker.
+std::string command_for(char letter, const char* name, std::uint64_t enough, const rlimit& limit) {
+  return fmt::format(
+      ": raise it with \"ulimit -{} {}\"{}", letter, enough,
+      enough > limit.rlim_max
+          ? fmt::format(" as root, as the hard limit is {} (docker run --ulimit {}={})",
+                        show(limit.rlim_max), name, enough)
+          : "");
+}
+
 std::string explain_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   const std::uint64_t enough = needs.descriptors > limit.rlim_cur ? needs.descriptors : 4096;
   return fmt::format(
-      "; the limit of open files (nofile) is {}, needed are {}: raise it with \"ulimit -n {}\"{}",
-      show(limit.rlim_cur),
-      needs.descriptors > limit.rlim_cur ? std::to_string(needs.descriptors) : "more", enough,
-      enough > limit.rlim_max
-          ? fmt::format(" as root, as the hard limit is {} (docker run --ulimit nofile={})",
-                        show(limit.rlim_max), enough)
-          : "");
+      "; the limit of open files (nofile) is {}, needed are {}{}", show(limit.rlim_cur),
+      needs.descriptors > limit.rlim_cur ? std::to_string(needs.descriptors) : "more",
+      command_for('n', "nofile", enough, limit));
 }
 
 // Which of the limits of processes it was cannot be seen from the error, but from who has reached
@@ -48,10 +54,9 @@ std::string explain_processes() {
   getrlimit(RLIMIT_NPROC, &limit);
   const std::uint64_t own = processes_of_user();
   if (limit.rlim_cur != RLIM_INFINITY && own >= limit.rlim_cur)
-    return fmt::format("; this user may have {} processes (nproc) and has {}, {}: raise it with "
-                       "\"ulimit -u {}\"",
-                       limit.rlim_cur, own, needed,
-                       own + std::max<std::uint64_t>(needs.processes, 64));
+    return fmt::format(
+        "; this user may have {} processes (nproc) and has {}, {}{}", limit.rlim_cur, own, needed,
+        command_for('u', "nproc", own + std::max<std::uint64_t>(needs.processes, 64), limit));
   return fmt::format("; the machine has no room for more processes, {}: end others, or raise them "
                      "with \"sysctl kernel.pid_max=... kernel.threads-max=...\"",
                      needed);

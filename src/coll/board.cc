@@ -175,11 +175,12 @@ bool Board::is_left() const {
   return word(rank_, left).load() + 1 == peers_.size();
 }
 
-Turn::Turn(const Comm& comm) : board_(*comm.board) {
+Turn::Turn(const Comm& comm, Called& called) : board_(*comm.board) {
   if (board_.broken) [[unlikely]]
     base::fail(MPI_ERR_OTHER,
                "an earlier collective of the communicator failed on this rank, so no other can "
                "follow; make a new communicator");
+  called.follow(board_.history);
   ++comm.shared->panels.collectives;
 }
 

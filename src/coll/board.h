@@ -131,7 +131,8 @@ class Board {
 
   SlotRing notes;
   SlotRing chunks;
-  bool broken = false; // a collective ended in the middle: positions mean nothing any more
+  std::uint8_t history = 0; // digest of the collectives so far
+  bool broken = false;      // a collective ended in the middle: positions mean nothing any more
 
  private:
   struct Peer {
@@ -161,8 +162,8 @@ class Board {
 // A collective's turn on its board. One that ends before end() breaks the board.
 class Turn {
  public:
-  // Throws MPI_ERR_OTHER if the board is broken.
-  explicit Turn(const Comm& comm);
+  // Throws MPI_ERR_OTHER if the board is broken. `called` follows the collectives before.
+  Turn(const Comm& comm, Called& called);
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() { board_.broken = board_.broken || !ended_; }

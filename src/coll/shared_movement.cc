@@ -18,11 +18,11 @@ std::size_t room_for_each(const Board& board, int n) {
 // Every rank writes one word, and reads one of each other: one step.
 Task barrier_shared(Comm& comm) {
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::barrier, 0);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   const Position note = notes.position;
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-  const Called called(Kind::barrier, 0);
   board.publish(notes, note, called);
   board.await_all(notes, note);
   for (int distance = 1; distance < comm.size(); ++distance) {
@@ -39,12 +39,12 @@ Task bcast_shared(Comm& comm, Data data, int root) {
   const std::size_t bytes = data.bytes();
   if (bytes == 0) co_return;
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::bcast, bytes, root);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
   const Position note = notes.position;
   const bool gives = comm.rank() == root;
-  const Called called(Kind::bcast, bytes, root);
   ByteStream stream(data);
   if (gives) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
@@ -86,13 +86,13 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::gather, bytes, root);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
   const Position note = notes.position;
   const int n = comm.size();
   const bool takes = comm.rank() == root;
-  const Called called(Kind::gather, bytes, root);
   const Steps steps = Steps::one_way(bytes > notes.room ? bytes : 0, chunks.room, least_step);
   if (!takes) {
     ByteStream stream(mine);
@@ -137,14 +137,14 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::scatter, bytes, root);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
   const Position note = notes.position;
   const int n = comm.size();
   const auto own = static_cast<std::size_t>(comm.rank());
   const bool gives = comm.rank() == root;
-  const Called called(Kind::scatter, bytes, root);
   const std::size_t total = bytes * static_cast<std::size_t>(n);
   const Steps steps = Steps::one_way(total > notes.room ? bytes : 0, room_for_each(board, n),
                                      least_step / static_cast<std::size_t>(n));
@@ -187,7 +187,7 @@ namespace {
 template <class Write, class Read>
 Task exchange_shared(Comm& comm, Called called, Steps steps, Write write, Read read) {
   Board& board = *comm.board;
-  Turn turn(comm);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   const int n = comm.size();
   const int rank = comm.rank();

@@ -50,14 +50,14 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::reduce, bytes, root, &op);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
   const int n = comm.size();
   const int rank = comm.rank();
   const Position note = notes.position;
   const std::size_t size = size_of(mine);
-  const Called called(Kind::reduce, bytes, root, &op);
   const Steps steps = Steps::one_way(long_count(board, mine), chunks.room / size,
                                      std::max<std::size_t>(least_step / size, 1));
   // The root's own data are in its panel, too, where the result takes their place.
@@ -225,11 +225,11 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::allreduce, bytes, 0, &op);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   const int n = comm.size();
   const int rank = comm.rank();
-  const Called called(Kind::allreduce, bytes, 0, &op);
   const Position note = notes.position;
   const Steps steps = Steps::both_ways(long_count(board, mine), board.chunks.room / size_of(mine));
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
@@ -259,13 +259,13 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   Board& board = *comm.board;
-  Turn turn(comm);
+  Called called(Kind::reduce_scatter, bytes, 0, &op);
+  Turn turn(comm, called);
   SlotRing& notes = board.notes;
   SlotRing& chunks = board.chunks;
   const int n = comm.size();
   const int rank = comm.rank();
   const std::size_t size = size_of(mine);
-  const Called called(Kind::reduce_scatter, bytes, 0, &op);
   const Position note = notes.position;
   const Position first = chunks.position;
   const auto count_of = [&](int of) {

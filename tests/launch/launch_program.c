@@ -142,7 +142,10 @@ static void unequal(const char* how, int other) {
     MPI_Allreduce(in, out, 4, MPI_INT, other ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(how, "root") == 0)
     MPI_Reduce(in, out, 4, MPI_INT, MPI_SUM, other ? 1 : 0, MPI_COMM_WORLD);
-  else if (other)
+  else if (strcmp(how, "roots") == 0) { /* neither root waits for anybody */
+    MPI_Bcast(in, 4, MPI_INT, other ? size - 1 : 0, MPI_COMM_WORLD);
+    MPI_Allreduce(in, out, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  } else if (other)
     MPI_Barrier(MPI_COMM_WORLD);
   else
     MPI_Bcast(in, 4, MPI_INT, 2, MPI_COMM_WORLD);

@@ -373,7 +373,8 @@ class Limits(LaunchTest):
             resource.setrlimit(resource.RLIMIT_NPROC, (5, 5))
             os.setuid(54321)
         self.refused(limit, "starting a rank failed", "this user may have 5 processes (nproc) and has",
-                     'the job needs 65: raise it with "ulimit -u ')
+                     'the job needs 65: raise it with "ulimit -u ', '" as root, as the hard limit is 5 (docker run '
+                     "--ulimit nproc=")
 
     @unittest.skipUnless(os.access(PROCESS_GROUPS, os.W_OK), "no control group can be made here")
     def test_processes_of_a_control_group(self):

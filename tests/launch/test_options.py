@@ -246,6 +246,9 @@ class Mistakes(LaunchTest):
                  "bound to; none, core, l3cache, numa and socket are"),
                 (["-map-by", "ppr:2:socket", "true"],
                  '-map-by: "ppr:2:socket": ranks can be counted by node only, ppr:COUNT:node'),
+                (["-n", "2", "-n", "3", "true"], "-n is given twice"),
+                (["-c", "2", "-np", "3", "true"], "-np is given, and -c, which means the same"),
+                (["-wdir", "/", "-wd=/", "true"], "-wd is given, and -wdir, which means the same"),
                 (["-rank-by", "board", "true"],
                  '-rank-by: "board" is no order of ranks; "slot" and "node" are'),
                 (["-timeout", "0", "true"], '-timeout: "0" is no number of seconds above 0'),
@@ -344,16 +347,18 @@ class Habits(LaunchTest):
                          "mpiexec: -genvlist NO_SUCH: there is no such variable to pass on\n")
 
     def test_what_changes_nothing_is_said_when_asked(self):
-        habit = ["--tune", "file", "-bootstrap", "ssh", "--mca", "btl", "self", "--mca", "pml", "ob1", "--map-by", "core",
-                 "--oversubscribe", "-q", "-envall", "--rank-by", "slot", "-n", 1]
+        habit = ["--tune", "file", "-bootstrap", "ssh", "--mca", "btl", "self", "--mca", "pml", "ob1", "--map-by", "core:PE=2",
+                 "--map-by", ":OVERSUBSCRIBE", "--oversubscribe", "-q", "-l", "-l", "-envall", "--rank-by", "slot",
+                 "-x", "HOME", "-genvlist", "HOME,PATH", "-n", 1]
         result = self.mpiexec(*habit, "echo", "here")
-        self.assertEqual((result.stdout, result.stderr), ("here\n", ""))
+        self.assertEqual((result.stdout, result.stderr), ("[0] here\n", ""))
         result = self.mpiexec("-v", *habit, "echo", "here")
-        self.assertEqual(result.stdout, "here\n")
+        self.assertEqual(result.stdout, "[0] here\n")
         self.assertEqual([line.split(" changes nothing: ")[0] for line in result.stderr.splitlines()],
                          [f"mpiexec: {name}" for name in
                           ("--oversubscribe", "--mca", "--tune", "-envall", "-q", "-bootstrap",
-                           "--map-by core")])
+                           "--map-by core", "--map-by PE=2", "--map-by OVERSUBSCRIBE", "-x HOME",
+                           "-genvlist HOME", "-genvlist PATH")])
 
 
 class Help(LaunchTest):

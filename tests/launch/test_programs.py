@@ -162,6 +162,17 @@ class Hangs(LaunchTest):
                                  rf"(?:{one}, and rank 2 called {another}|{another}, and rank \d called {one}); all must "
                                  r".*; rank \d is in MPI_\w+ on communicator MPI_COMM_WORLD, number 2 there")
 
+    def test_a_broadcast_with_two_roots_is_named_by_the_next_collective(self):
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                result = self.mpiexec("-timeout", 20, "-n", ranks, PROGRAM, "unequal", "roots")
+                self.assertNotEqual(result.returncode, 124, result.stderr)
+                self.assertRegex(re.sub(r"\s+", " ", result.stderr),
+                                 r"MPI_ERR_ARG: ranks differ in a collective, 1 before this one \(those without data not "
+                                 r"counted\): rank 0 called MPI_Bcast \(root 0, 16 bytes\), and rank \d called MPI_Bcast "
+                                 rf"\(root {ranks - 1}, 16 bytes\); .*; rank \d is in MPI_Allreduce on communicator "
+                                 "MPI_COMM_WORLD, number 3 there")
+
     def test_a_lock_of_a_window(self):
         page = self.hang("-n", 3, PROGRAM, "lock")
         self.assertIn("    ranks 0, 2 wait for the lock of rank 0 on window temperatures; rank 1 "

@@ -168,7 +168,7 @@ class Report(LaunchTest):
             result = self.macadam(self.file)
             self.assertEqual(result.returncode, 1, text)
             self.assertEqual(result.stderr, f"macadam: {self.file} is no report; "
-                             f"MACADAM_REPORT={self.file} mpiexec ... writes one\n")
+                             "MACADAM_REPORT=NAME.json mpiexec ... writes one\n")
         self.file.write_text('{"macadam": 1, "ranks": [{"rank": 0, "time": {"run": "x"}}]}')
         self.assertRegex(self.macadam(self.file).stderr, r"^macadam: \S+ is damaged: ")
         self.file.write_text('{"macadam": "report", "ranks": []}')

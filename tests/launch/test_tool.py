@@ -111,6 +111,8 @@ class Info(Tool):
                              "Run macadam model --help for more.\n"),
                             (("model", "-n", "x"), "macadam model: -n: Value x not in range 1 to 1073741824\n"
                              "Run macadam model --help for more.\n"),
+                            (("simulate", "--rank", "5"), 'macadam simulate: it takes no "--rank"\n'
+                             "Run macadam simulate --help for more.\n"),
                             (("report",), "macadam report: FILE is required\n"
                              "Run macadam report --help for more.\n")):
             wrong = self.macadam(*words)

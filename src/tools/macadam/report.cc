@@ -35,8 +35,8 @@ std::vector<Json> ranks_in(const std::string& name) {
   const Json report = Json::parse(text, nullptr, false);
   if (!report.is_object() || !report.contains("macadam") || !report.contains("ranks") ||
       !report["ranks"].is_array())
-    throw std::runtime_error(name + " is no report; MACADAM_REPORT=" + name +
-                             " mpiexec ... writes one");
+    throw std::runtime_error(name +
+                             " is no report; MACADAM_REPORT=NAME.json mpiexec ... writes one");
   return report["ranks"];
 }
 

@@ -105,15 +105,20 @@ bool is_count(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The words of --map-by.
+// The words of --map-by: "node", "ppr:2:node", and what Open MPI takes behind them, ":PE=2", also
+// alone.
 struct MapBy {
   explicit MapBy(const std::string& text) {
     std::istringstream words(text);
     std::getline(words, first, ':');
-    std::getline(words, count, ':');
-    std::getline(words, object, ':');
+    if (first.empty() && !text.empty()) first = "slot";
+    if (first == "ppr") {
+      std::getline(words, count, ':');
+      std::getline(words, object, ':');
+    }
+    std::getline(words, modifiers);
   }
-  std::string first, count, object;
+  std::string first, count, object, modifiers;
 };
 
 std::string check_order(const std::string& text) {
@@ -126,15 +131,6 @@ std::string check_map_by(const std::string& text) {
   const bool good = is_count(words.count) && words.count.size() <= 4 &&
                     std::stoi(words.count) > 0 && words.object == "node";
   return good ? "" : "\"" + text + "\": ranks can be counted by node only, ppr:COUNT:node";
-}
-
-// -x NAME and -genvlist NAME pass on what ranks inherit in any case.
-void export_variable(Options& options, const char* option, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals != std::string::npos)
-    options.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  else if (std::getenv(text.c_str()) == nullptr)
-    std::cerr << "mpiexec: " << option << " " << text << ": there is no such variable to pass on\n";
 }
 
 // Options for the whole job stand beside those of one program, so every program's part of the
@@ -243,21 +239,34 @@ struct Parser {
         ->option_text("NAME VALUE")
         ->trigger_on_parse();
     app.add_option_function<std::string>(
-           "-x", [&options](const std::string& text) { export_variable(options, "-x", text); },
+           "-x",
+           [this, &options](const std::string& text) { export_variable(options, "-x", text); },
            "Set a variable for all ranks, or pass it on")
         ->option_text("NAME[=VALUE]")
         ->trigger_on_parse();
     for (const char* const option : {"--envlist", "--genvlist"})
       app.add_option_function<std::string>(
              option,
-             [&options, option](const std::string& list) {
+             [this, &options, option](const std::string& list) {
                std::istringstream names(list);
                for (std::string name; std::getline(names, name, ',');)
-                 export_variable(options, option + 1, name);
+                 export_variable(options, option, name);
              },
              "Pass these variables on, which is always done")
           ->option_text("NAME,...")
           ->trigger_on_parse();
+  }
+
+  // -x NAME and -genvlist NAME pass on what ranks inherit in any case.
+  void export_variable(Options& options, const std::string& option, const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos)
+      options.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    else if (std::getenv(text.c_str()) == nullptr)
+      std::cerr << "mpiexec: " << option.substr(option.starts_with("--") ? 1 : 0) << " " << text
+                << ": there is no such variable to pass on\n";
+    else
+      remarks.emplace_back(option, text + " changes nothing: all variables are always passed on");
   }
 
   void add_machines(Options& options, Program& program) {
@@ -304,7 +313,6 @@ struct Parser {
         ->check(check_seconds);
   }
 
-  // With what may stand behind it, ":PE=2,OVERSUBSCRIBE".
   void read_map_by(Program& program, const std::string& text) {
     const MapBy words(text);
     if (words.first == "ppr") {
@@ -313,6 +321,11 @@ struct Parser {
       program.map_by = *order_of(words.first);
       remark_on_part("--map-by", words.first);
     }
+    if (!words.modifiers.empty())
+      remarks.emplace_back("--map-by", words.modifiers + " changes nothing: there may always be "
+                                                         "more ranks than cores, and ranks run on "
+                                                         "any of them unless --bind-to says "
+                                                         "otherwise");
   }
 
   void remark_on_part(const char* option, const std::string& text) {
@@ -339,6 +352,11 @@ struct Parser {
   throw CLI::ValidationError("unknown option " + name + (alike ? "; there is " + near : ""));
 }
 
+bool may_be_repeated(const CLI::Option& option) {
+  return option.get_items_expected_max() == 0 || option.get_trigger_on_parse() ||
+         option.get_multi_option_policy() != CLI::MultiOptionPolicy::Throw;
+}
+
 // MPI launchers have always taken long options with one dash, which the parser reads as a cluster
 // of short ones. Gives them their second dash, up to the program's name. No clusters are taken: a
 // word that is no option must not be read as a part of one. Adds to `typed` how each option was
@@ -359,6 +377,12 @@ void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments,
     else
       option = name.size() == 2 ? app.get_option_no_throw(name) : nullptr;
     if (!option) refuse_unknown(app, name);
+    if (const auto earlier = typed.find(option->get_name());
+        earlier != typed.end() && !may_be_repeated(*option))
+      throw CLI::ValidationError(
+          name + (earlier->second == name
+                      ? " is given twice"
+                      : " is given, and " + earlier->second + ", which means the same"));
     typed.insert_or_assign(option->get_name(), name);
     if (!has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
   }

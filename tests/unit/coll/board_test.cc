@@ -180,6 +180,26 @@ TEST(Board, RanksThatDisagreeAboutTheLengthAreTold) {
   }
 }
 
+// Nobody reads what two roots of a broadcast have written; but notes tell what they follow.
+TEST(Board, TwoRootsOfABroadcastAreNamedByTheNextCollective) {
+  World world(3, sharing(calm()));
+  meet(world);
+  std::vector<std::byte> data(8);
+  const auto errors = world.run(&coll::bcast, [&](int rank) {
+    Arguments a;
+    a.receive = bytes_of(data);
+    a.root = rank == 1 ? 1 : 0;
+    return a;
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+  for (const std::string& error : world.run(&coll::barrier, [](int) { return Arguments(); }))
+    EXPECT_EQ(error,
+              "ranks differ in a collective, 1 before this one (those without data not counted): "
+              "rank 0 called MPI_Bcast (root 0, 8 bytes), and rank 1 called MPI_Bcast (root 1, 8 "
+              "bytes); all must make the same calls in the same order with data that match "
+              "(MACADAM_CHECK=1 names their types too)");
+}
+
 // A panel is others' to read until all of them have left.
 TEST(Board, MemoryGoesBackWhenAllHaveLeft) {
   World world(3, sharing(calm()));
