@@ -119,8 +119,8 @@ class Machine {
       yield();
     }
   }
-  // What the current task has learnt so far, to which it may go back where what it learnt since does
-  // not matter any more.
+  // What the current task has learnt so far, to which it may go back where what it learnt since
+  // does not matter any more.
   [[nodiscard]] std::uint64_t learnt() const { return current_->history; }
   void forget_since(std::uint64_t learnt) { current_->history = learnt; }
   void changed() { ++version_; }
