@@ -18,7 +18,6 @@ namespace {
 using Info = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t longest_file = 64 << 10; // bytes
-constexpr int most_ranks = 1 << 20;            // mpiexec has its own bound
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -101,6 +100,9 @@ SpawnProgram read_command(SpawnCommand command, std::string_view host,
   program.command.push_back(std::move(command.program));
   std::ranges::move(command.arguments, std::back_inserter(program.command));
   program.counts = std::move(command.counts);
+  // The request would be long with what cannot be started anyway.
+  while (program.counts.size() > 1 && program.counts.back() > most_ranks)
+    program.counts.pop_back();
   return program;
 }
 
@@ -174,7 +176,7 @@ std::vector<SpawnProgram> read_programs(PacketReader& packet) {
     program.folder = packet.text();
     program.path = texts();
     program.hosts = texts();
-    const auto bad = [](int count) { return count < 0 || count > most_ranks; };
+    const auto bad = [](int count) { return count < 0; };
     if (program.command.empty() || program.counts.empty() ||
         !std::ranges::is_sorted(program.counts) || std::ranges::any_of(program.counts, bad))
       base::fail(MPI_ERR_ARG, "a request to spawn names no program or no number of processes");
@@ -186,19 +188,16 @@ std::vector<SpawnProgram> read_programs(PacketReader& packet) {
 
 void write_spawned(PacketWriter& packet, const Spawned& spawned) {
   packet.value(spawned.job);
-  for (const auto* numbers : {&spawned.ranks, &spawned.error_codes}) {
-    packet.value(static_cast<std::uint32_t>(numbers->size()));
-    for (const int number : *numbers)
-      packet.value(number);
-  }
+  packet.value(static_cast<std::uint32_t>(spawned.ranks.size()));
+  for (const int ranks : spawned.ranks)
+    packet.value(ranks);
 }
 
 Spawned read_spawned(PacketReader& packet) {
   Spawned spawned;
   spawned.job = packet.value<JobTicket>();
-  for (auto* numbers : {&spawned.ranks, &spawned.error_codes})
-    for (auto left = packet.value<std::uint32_t>(); left > 0; --left)
-      numbers->push_back(packet.value<int>());
+  for (auto left = packet.value<std::uint32_t>(); left > 0; --left)
+    spawned.ranks.push_back(packet.value<int>());
   return spawned;
 }
 

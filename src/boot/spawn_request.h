@@ -10,6 +10,9 @@
 
 namespace macadam::boot {
 
+// Processes that mpiexec runs at a time on one machine.
+inline constexpr int most_ranks = 4096;
+
 // A command of MPI_Comm_spawn_multiple as mpiexec is asked for it: its info object read.
 struct SpawnProgram {
   std::vector<std::string> command; // the program and its arguments
