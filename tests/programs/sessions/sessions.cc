@@ -60,6 +60,7 @@ void queries() {
   OK(MPI_Session_get_info(session, &info));
   // Which level a session has that asks for none is the implementation's choice.
   if (check::is_macadam()) CHECK_EQUAL(value(info, "thread_level"), "MPI_THREAD_MULTIPLE");
+  CHECK_EQUAL(value(info, "mpi_memory_alloc_kinds"), "mpi,system");
   OK(MPI_Info_free(&info));
 
   MPI_Group world = group_of(session), self = group_of(session, "mpi://SELF"), lower, rest, all;
@@ -371,6 +372,10 @@ void buffers() {
   MPI_Session session = begin();
   MPI_Comm comm = comm_of(session, "buffers");
   std::vector<char> buffer(4096 + MPI_BSEND_OVERHEAD);
+  if (check::is_macadam()) {
+    FAILS(MPI_ERR_BUFFER, MPI_Bsend(buffer.data(), 1, MPI_BYTE, check::rank, 1, comm));
+    FAILS(MPI_ERR_BUFFER, MPI_Session_attach_buffer(session, nullptr, 100));
+  }
   OK(MPI_Session_attach_buffer(session, buffer.data(), static_cast<int>(buffer.size())));
   const int again = MPI_Session_attach_buffer(session, buffer.data(), 100);
   CHECK_EQUAL(check::error_class(again), check::is_macadam() ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
