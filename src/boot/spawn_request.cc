@@ -76,13 +76,7 @@ bool means(std::string_view name, std::string_view host) {
 
 SpawnProgram read_command(SpawnCommand command, std::string_view host,
                           const std::filesystem::path& here) {
-  // What the object itself says goes before what its file says.
-  for (std::size_t i = 0; i < command.info.size(); ++i)
-    if (command.info[i].first == "file") {
-      for (auto& each : read_file(command.info[i].second))
-        if (each.first != "file") command.info.push_back(std::move(each));
-      break;
-    }
+  add_file(command.info);
   const auto find = [&](std::string_view key) -> const std::string* {
     const auto found = std::ranges::find(
         command.info, key, [](const auto& each) { return std::string_view(each.first); });
@@ -107,6 +101,19 @@ SpawnProgram read_command(SpawnCommand command, std::string_view host,
 }
 
 } // namespace
+
+void add_file(std::vector<std::pair<std::string, std::string>>& info) {
+  const auto is = [](std::string_view key) {
+    return [key](const auto& each) { return std::string_view(each.first) == key; };
+  };
+  const auto file = std::ranges::find_if(info, is("file"));
+  if (file == info.end()) return;
+  Info more = read_file(file->second);
+  info.erase(file);
+  for (auto& each : more)
+    if (each.first != "file" && std::ranges::none_of(info, is(each.first)))
+      info.push_back(std::move(each));
+}
 
 std::vector<SpawnProgram> read_commands(std::vector<SpawnCommand> commands, std::string_view host) {
   std::error_code error;

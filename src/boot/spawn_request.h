@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macadam::boot {
@@ -21,6 +22,10 @@ struct SpawnProgram {
   std::vector<std::string> path;    // folders to look for the program in, before those of PATH
   std::vector<std::string> hosts;   // on any of which it may run; empty: on any
 };
+
+// In place of the key `file` of an info object what is in that file; what the object itself says
+// goes before that. Throws MPI_ERR_INFO_VALUE.
+void add_file(std::vector<std::pair<std::string, std::string>>& info);
 
 // Reads the info keys host, wdir, path and file; other keys are passed over. Throws MPI_ERR_SPAWN,
 // MPI_ERR_INFO_VALUE or MPI_ERR_ARG. `host` is this one's name, which localhost stands for.

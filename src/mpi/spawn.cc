@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs that this one starts.
+#include "boot/spawn_request.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/dynamic_info.h"
 #include "mpi/joint.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 namespace macadam::mpi {
@@ -53,6 +55,14 @@ boot::SpawnCommand command_of(const Order& order, int i) {
       made.info.emplace_back(key, value);
   }
   return made;
+}
+
+// An info object, or null, with what the file says that it names.
+Info& add_whole(std::deque<Info>& wholes, const Info* info) {
+  Info& whole = wholes.emplace_back();
+  if (info != nullptr) whole.entries = info->entries;
+  boot::add_file(whole.entries);
+  return whole;
 }
 
 // `counts` is for errors in what follows: nothing is started yet.
@@ -145,9 +155,11 @@ void comm_spawn(Process& self, const char* command, char* argv[], int maxprocs, 
                 int root, Communicator& comm, MPI_Comm* intercomm, int array_of_errcodes[]) {
   *intercomm = spawn(self, comm, root, array_of_errcodes,
                      [&](Patience& patience, std::vector<Count>& counts) {
-                       patience = Patience(self, info);
+                       std::deque<Info> whole;
+                       const Info* const read = &add_whole(whole, info);
+                       patience = Patience(self, read);
                        auto* program = const_cast<char*>(command);
-                       return commands_of({1, &program, &argv, &maxprocs, &info, true}, counts);
+                       return commands_of({1, &program, &argv, &maxprocs, &read, true}, counts);
                      });
 }
 
@@ -158,6 +170,7 @@ void comm_spawn_multiple(Process& self, int count, char* array_of_commands[],
   *intercomm = spawn(
       self, comm, root, array_of_errcodes, [&](Patience& patience, std::vector<Count>& counts) {
         std::vector<const Info*> infos;
+        std::deque<Info> wholes;
         for (int i = 0; i < count; ++i) {
           const MPI_Info handle = array_of_info != nullptr ? array_of_info[i] : MPI_INFO_NULL;
           const auto* const info = self.find<Info>(handle, base::ObjectKind::info);
@@ -167,8 +180,8 @@ void comm_spawn_multiple(Process& self, int count, char* array_of_commands[],
                 "array_of_info[{}] is no info object, or one that was freed; give MPI_INFO_NULL "
                 "or one that is there",
                 i);
-          if (i == 0) patience = Patience(self, info);
-          infos.push_back(info);
+          infos.push_back(&add_whole(wholes, info));
+          if (i == 0) patience = Patience(self, infos[0]);
         }
         return commands_of(
             {count, array_of_commands, array_of_argv, array_of_maxprocs, infos.data(), false},
