@@ -97,9 +97,10 @@ test-thread:
 
 # Every order of calls and packets of some hundred thousand small programs (docs/proof.md).
 prove: configure
-	@cmake --build --preset release -j $(JOBS) --target prove proof_boards_test proof_door_test
+	@cmake --build --preset release -j $(JOBS) --target prove proof_boards_test proof_door_test proof_meeting_test
 	$(release)/tests/prove/proof_boards_test --gtest_brief=1
 	$(release)/tests/prove/proof_door_test --gtest_brief=1
+	$(release)/tests/prove/proof_meeting_test --gtest_brief=1
 	$(release)/tests/prove/prove $(ARGS)
 
 # Ten thousand random programs in random orders, and as many over RDMA on devices that misbehave, of

@@ -209,8 +209,6 @@ Asked Exchange::spawn(Rank& rank, std::vector<boot::SpawnCommand> commands) {
                    command.counts.back(), command.program, left);
       left -= *fits;
       ranks.push_back(*fits);
-      for (int i = 0; i < command.counts.back(); ++i)
-        asked.spawned.error_codes.push_back(i < *fits ? MPI_SUCCESS : MPI_ERR_SPAWN);
     }
     const boot::Met parent{ticket_of(rank.job()), static_cast<std::uint32_t>(rank.number()), 0};
     asked.job = start_(commands, ranks, parent);

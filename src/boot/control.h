@@ -24,7 +24,7 @@ namespace macadam::boot {
 
 inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
 // The version of packets, tickets and ports.
-inline constexpr std::uint32_t control_version = 3;
+inline constexpr std::uint32_t control_version = 4;
 inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
 inline constexpr std::size_t longest_socket_name = 47;
 inline constexpr std::size_t longest_host_name = 63;

@@ -18,7 +18,6 @@ namespace {
 using Info = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t longest_file = 64 << 10; // bytes
-constexpr int most_ranks = 1 << 20;            // mpiexec has its own bound
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -77,13 +76,7 @@ bool means(std::string_view name, std::string_view host) {
 
 SpawnProgram read_command(SpawnCommand command, std::string_view host,
                           const std::filesystem::path& here) {
-  // What the object itself says goes before what its file says.
-  for (std::size_t i = 0; i < command.info.size(); ++i)
-    if (command.info[i].first == "file") {
-      for (auto& each : read_file(command.info[i].second))
-        if (each.first != "file") command.info.push_back(std::move(each));
-      break;
-    }
+  add_file(command.info);
   const auto find = [&](std::string_view key) -> const std::string* {
     const auto found = std::ranges::find(
         command.info, key, [](const auto& each) { return std::string_view(each.first); });
@@ -101,10 +94,26 @@ SpawnProgram read_command(SpawnCommand command, std::string_view host,
   program.command.push_back(std::move(command.program));
   std::ranges::move(command.arguments, std::back_inserter(program.command));
   program.counts = std::move(command.counts);
+  // The request would be long with what cannot be started anyway.
+  while (program.counts.size() > 1 && program.counts.back() > most_ranks)
+    program.counts.pop_back();
   return program;
 }
 
 } // namespace
+
+void add_file(std::vector<std::pair<std::string, std::string>>& info) {
+  const auto is = [](std::string_view key) {
+    return [key](const auto& each) { return std::string_view(each.first) == key; };
+  };
+  const auto file = std::ranges::find_if(info, is("file"));
+  if (file == info.end()) return;
+  Info more = read_file(file->second);
+  info.erase(file);
+  for (auto& each : more)
+    if (each.first != "file" && std::ranges::none_of(info, is(each.first)))
+      info.push_back(std::move(each));
+}
 
 std::vector<SpawnProgram> read_commands(std::vector<SpawnCommand> commands, std::string_view host) {
   std::error_code error;
@@ -174,7 +183,7 @@ std::vector<SpawnProgram> read_programs(PacketReader& packet) {
     program.folder = packet.text();
     program.path = texts();
     program.hosts = texts();
-    const auto bad = [](int count) { return count < 0 || count > most_ranks; };
+    const auto bad = [](int count) { return count < 0; };
     if (program.command.empty() || program.counts.empty() ||
         !std::ranges::is_sorted(program.counts) || std::ranges::any_of(program.counts, bad))
       base::fail(MPI_ERR_ARG, "a request to spawn names no program or no number of processes");
@@ -186,19 +195,16 @@ std::vector<SpawnProgram> read_programs(PacketReader& packet) {
 
 void write_spawned(PacketWriter& packet, const Spawned& spawned) {
   packet.value(spawned.job);
-  for (const auto* numbers : {&spawned.ranks, &spawned.error_codes}) {
-    packet.value(static_cast<std::uint32_t>(numbers->size()));
-    for (const int number : *numbers)
-      packet.value(number);
-  }
+  packet.value(static_cast<std::uint32_t>(spawned.ranks.size()));
+  for (const int ranks : spawned.ranks)
+    packet.value(ranks);
 }
 
 Spawned read_spawned(PacketReader& packet) {
   Spawned spawned;
   spawned.job = packet.value<JobTicket>();
-  for (auto* numbers : {&spawned.ranks, &spawned.error_codes})
-    for (auto left = packet.value<std::uint32_t>(); left > 0; --left)
-      numbers->push_back(packet.value<int>());
+  for (auto left = packet.value<std::uint32_t>(); left > 0; --left)
+    spawned.ranks.push_back(packet.value<int>());
   return spawned;
 }
 

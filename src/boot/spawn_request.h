@@ -6,9 +6,13 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macadam::boot {
+
+// Processes that mpiexec runs at a time on one machine.
+inline constexpr int most_ranks = 4096;
 
 // A command of MPI_Comm_spawn_multiple as mpiexec is asked for it: its info object read.
 struct SpawnProgram {
@@ -18,6 +22,10 @@ struct SpawnProgram {
   std::vector<std::string> path;    // folders to look for the program in, before those of PATH
   std::vector<std::string> hosts;   // on any of which it may run; empty: on any
 };
+
+// In place of the key `file` of an info object what is in that file; what the object itself says
+// goes before that. Throws MPI_ERR_INFO_VALUE.
+void add_file(std::vector<std::pair<std::string, std::string>>& info);
 
 // Reads the info keys host, wdir, path and file; other keys are passed over. Throws MPI_ERR_SPAWN,
 // MPI_ERR_INFO_VALUE or MPI_ERR_ARG. `host` is this one's name, which localhost stands for.

@@ -47,9 +47,8 @@ struct SpawnCommand {
 };
 
 struct Spawned {
-  JobTicket job;                // its processes are numbered command by command
-  std::vector<int> ranks;       // that were started, of each command
-  std::vector<int> error_codes; // of each process that was wanted: MPI_SUCCESS or MPI_ERR_SPAWN
+  JobTicket job;          // its processes are numbered command by command
+  std::vector<int> ranks; // that were started, of each command
 };
 
 // What the two sides of MPI_Comm_accept and MPI_Comm_connect learn of each other.

@@ -40,6 +40,12 @@ void BufferedSends::attach(Process& self, void* memory, std::size_t bytes) {
                "a buffer is attached already (address {}, {} bytes); detach it first", memory_,
                bytes_);
   }
+  if (memory == nullptr && bytes > 0)
+    base::fail(
+        MPI_ERR_BUFFER,
+        "buffer is a null pointer, and size {}; give memory, or MPI_BUFFER_AUTOMATIC for that "
+        "of the library",
+        bytes);
   process_ = &self;
   automatic_ = memory == MPI_BUFFER_AUTOMATIC;
   memory_ = memory;
@@ -58,6 +64,9 @@ void BufferedSends::detach(void** memory, MPI_Count* bytes) {
 
 void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
                          const engine::Data& data) {
+  if (!attached_) // perhaps never, and then there is no process
+    base::fail(MPI_ERR_BUFFER, "no buffer is attached for buffered sends; attach one with "
+                               "MPI_Buffer_attach (MPI_BUFFER_AUTOMATIC for one of the library)");
   const std::size_t note = note_bytes(*process_);
   const auto copy = reserve(note + data.bytes());
   engine::SendRequest* request;
@@ -91,14 +100,10 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
 
 // Room for a copy that is numbered as the next send.
 BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
-  auto copy = attached_ ? find_room(bytes) : copies_.end();
-  while (copy == copies_.end() && attached_ && process_->instance->engine->progress())
+  auto copy = find_room(bytes);
+  while (copy == copies_.end() && process_->instance->engine->progress())
     copy = find_room(bytes);
   if (copy != copies_.end()) return copy;
-  if (!attached_) {
-    base::fail(MPI_ERR_BUFFER, "no buffer is attached for buffered sends; attach one with "
-                               "MPI_Buffer_attach (MPI_BUFFER_AUTOMATIC for one of the library)");
-  }
   if (automatic_) {
     base::fail(MPI_ERR_BUFFER,
                "the automatic buffer has no room for {} bytes: {} of {} bytes hold "

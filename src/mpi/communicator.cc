@@ -161,7 +161,7 @@ void comm_set_info(Process&, Communicator& comm, Info* info) {
 }
 
 void comm_get_info(Process& self, Communicator& comm, MPI_Info* info_used) {
-  *info_used = make_info(self, comm.hints);
+  *info_used = make_info_used(self, comm.hints);
 }
 
 } // namespace macadam::mpi

@@ -111,6 +111,11 @@ MPI_Info make_info(Library& self, std::vector<std::pair<std::string, std::string
   return info->handle();
 }
 
+MPI_Info make_info_used(Library& self, std::vector<std::pair<std::string, std::string>> hints) {
+  hints.emplace_back("mpi_memory_alloc_kinds", "mpi,system");
+  return make_info(self, std::move(hints));
+}
+
 void fill_info_env(Library& self, int thread_level) {
   // The keys of section 10.4 that this process knows the answers to.
   const std::vector<std::string> words = command_line();

@@ -33,6 +33,10 @@ struct Info : base::Object {
 // A new info object with these entries, owned by whoever gets the handle.
 MPI_Info make_info(Library& self, std::vector<std::pair<std::string, std::string>> entries);
 
+// The same for what an object is used with: its hints, and the kinds of memory that may be given to
+// MPI with it. They are all that there are without accelerators, whatever is asked for.
+MPI_Info make_info_used(Library& self, std::vector<std::pair<std::string, std::string>> hints);
+
 // "MPI_THREAD_SINGLE" and so on.
 const char* level_name(int thread_level);
 

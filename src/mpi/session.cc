@@ -87,7 +87,7 @@ void session_finalize(Process& self, MPI_Session* session) {
 }
 
 void session_get_info(Library& self, Session&, MPI_Info* info_used) {
-  *info_used = make_info(self, {{"thread_level", level_name(self.thread_level)}});
+  *info_used = make_info_used(self, {{"thread_level", level_name(self.thread_level)}});
 }
 
 void session_get_num_psets(Library& self, Session&, Info*, int* npset_names) {

@@ -307,7 +307,7 @@ void win_set_info(Process&, Window& window, Info* info) {
 }
 
 void win_get_info(Process& self, Window& window, MPI_Info* info_used) {
-  *info_used = make_info(self, window.hints);
+  *info_used = make_info_used(self, window.hints);
 }
 
 void win_set_name(Process&, Window& window, const char* win_name) {

@@ -98,8 +98,7 @@ int& shared_word(const boot::SharedMemory& memory) {
 void spawn(const std::string& commands) {
   const boot::Spawned spawned = wait(universe().spawn(read_commands(commands)));
   tickets.push_back(spawned.job);
-  print(fmt::format("spawned {}, codes {}", fmt::join(spawned.ranks, "+"),
-                    fmt::join(spawned.error_codes, ",")));
+  print(fmt::format("spawned {}", fmt::join(spawned.ranks, "+")));
 }
 
 const boot::Job& last_met() {

@@ -10,6 +10,7 @@ import time
 import unittest
 
 from common import LaunchTest, marked_processes
+from universe import MPI_ERR_SPAWN, control_group
 
 PROGRAM = os.environ["LAUNCH_DYNAMIC"]
 SHELL = pathlib.Path(__file__).with_name("remote_shell.py")
@@ -111,6 +112,34 @@ class KillsTest(LaunchTest):
             self.kill(child)
             return self.random.choice(self.ranks_of(job)[0] or [child])  # unless that has ended all
         self.spawns(victim_of)
+
+    def tries(self, *command, **options):
+        """The spawn fails at both ranks, of which nobody ends, and the next one does not."""
+        result = self.mpiexec("-n", 2, PROGRAM, "try", *command, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(result.stdout.splitlines()), sorted(
+            f"rank {rank}: class {error}, codes {error} and {error}" for rank in (0, 1)
+            for error in (MPI_ERR_SPAWN, 0)))
+        return result.stderr
+
+    def test_children_that_fail_before_they_are_in_mpi(self):
+        for program, cause in (("/bin/false", "exited with status 1"), ("/bin/true", ""), ("/no/such", "")):
+            with self.subTest(program):
+                error = self.tries(program)
+                self.assertIn(cause and f"{cause}; it was being spawned, and the spawn fails", error)
+                self.assertEqual(len(error.splitlines()), 1 if cause else 0, error)
+
+    def test_children_for_whom_there_is_no_memory(self):
+        for limit in ("memory.max", "memory.limit_in_bytes"):
+            if folder := control_group("memory", limit, 256 << 20):
+                break
+        else:
+            self.skipTest("no control group with a limit of memory can be made here")
+        self.addCleanup(folder.rmdir)
+        error = self.tries(PROGRAM, "large",
+                           preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
+        self.assertIn("was killed by signal 9 (Killed), by the kernel, as the memory of the control group", error)
+        self.assertIn("the spawn fails", error)
 
     def test_mpiexec_of_one_that_meets(self):
         self.meets(lambda job: job.pid)

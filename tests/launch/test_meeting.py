@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from universe import (MPI_ERR_NAME, MPI_ERR_OTHER, MPI_ERR_PORT, MPI_ERR_SERVICE, OTHER_USER, UNIVERSE,
+from universe import (MPI_ERR_NAME, MPI_ERR_OTHER, MPI_ERR_PORT, MPI_ERR_SERVICE, OTHER_USER, UNIVERSE, VERSION,
                       UniverseTest, all_sockets, sockets_of, spawn)
 
 
@@ -67,7 +67,7 @@ class Meeting(UniverseTest):
         self.assert_failed_line(closed, MPI_ERR_PORT, "closed")
         port = closed.stdout.split()[1]
         for bad, parts in ((port, ["has ended"]), ("nonsense", ["no port's name"]), (port[:-1], ["cut"]),
-                           (port.replace(":3:", ":2:"), ["version", "2"]), (port[:-1] + "x", ["damaged"]),
+                           (port.replace(f":{VERSION}:", ":2:"), ["version", "2"]), (port[:-1] + "x", ["damaged"]),
                            (port + ":", ["cut or has more"])):
             with self.subTest(bad):
                 self.assert_failed_line(self.universe(1, f"fails=connect={bad}"), MPI_ERR_PORT, *parts)

@@ -16,14 +16,14 @@ class Spawning(UniverseTest):
     def test_a_job_of_its_own_numbers(self):
         result = self.universe(2, "who", "0/" + spawn(3, "who", "parent", "wait=50"), "0/meet", "wait=100")
         self.assert_ran(result, ["rank 0 of 2, app 0, no parent", "rank 1 of 2, app 0, no parent",
-                                 "spawned 3, codes 0,0,0", "met a job of 3",
+                                 "spawned 3", "met a job of 3",
                                  *[f"rank {i} of 3, app 0, spawned by rank 0" for i in range(3)],
                                  *["met rank 0 of 2"] * 3])
 
     def test_several_commands(self):
         commands = f"{spawn(1, 'who', 'parent')}&2,{UNIVERSE},who,parent"
         result = self.universe(1, commands, "wait=200")
-        self.assert_ran(result, ["spawned 1+2, codes 0,0,0", *["met rank 0 of 1"] * 3,
+        self.assert_ran(result, ["spawned 1+2", *["met rank 0 of 1"] * 3,
                                  "rank 0 of 3, app 0, spawned by rank 0",
                                  "rank 1 of 3, app 1, spawned by rank 0",
                                  "rank 2 of 3, app 1, spawned by rank 0"])
@@ -31,11 +31,11 @@ class Spawning(UniverseTest):
     def test_memory_is_shared_both_ways(self):
         for start in (self.universe, lambda _, *actions: self.alone(*actions)):
             result = start(1, "write=5", spawn(1, "write=7", "parent", "read", "wait=200"), "read", "wait=200")
-            self.assert_ran(result, ["spawned 1, codes 0", "met rank 0 of 1", "read 5", "read 7"])
+            self.assert_ran(result, ["spawned 1", "met rank 0 of 1", "read 5", "read 7"])
 
     def test_trees(self):
         result = self.universe(1, spawn(1, "tree=3", "wait=300"), "wait=300")
-        self.assert_ran(result, ["spawned 1, codes 0", "tree 3", *["tree 2"] * 2, *["tree 1"] * 4,
+        self.assert_ran(result, ["spawned 1", "tree 3", *["tree 2"] * 2, *["tree 1"] * 4,
                                  *["tree 0"] * 8])
 
     def test_many_one_after_the_other(self):
@@ -46,7 +46,7 @@ class Spawning(UniverseTest):
         counts = []
         for word in ("ten", "hundred"):
             while (line := process.stdout.readline().strip()) != word:
-                self.assertEqual(line, "spawned 1, codes 0")
+                self.assertEqual(line, "spawned 1")
             counts.append(len(os.listdir(f"/proc/{process.pid}/fd")))
             process.stdin.write("\n")
             process.stdin.flush()
@@ -63,12 +63,12 @@ class Spawning(UniverseTest):
                 if info.endswith("path:."):
                     name = UNIVERSE
                 result = self.universe(1, f"spawn=1,{name},folder{info}", "wait=100")
-                self.assert_ran(result, ["spawned 1, codes 0", os.path.realpath(folder)])
+                self.assert_ran(result, ["spawned 1", os.path.realpath(folder)])
 
     def test_environment_is_that_of_the_parent_program(self):
         result = self.mpiexec("-genv", "ALL", "1", "-n", "1", "-env", "SOME", "2", UNIVERSE,
                               spawn(1, "variable=ALL", "variable=SOME"), "wait=100")
-        self.assert_ran(result, ["spawned 1, codes 0", "ALL=1", "SOME=2"])
+        self.assert_ran(result, ["spawned 1", "ALL=1", "SOME=2"])
 
     def test_universe_size(self):
         self.assert_ran(self.mpiexec("-usize", "7", "-n", "1", UNIVERSE, "size"), ["universe 7"])
@@ -100,7 +100,7 @@ class Spawning(UniverseTest):
         result = self.universe(1, f"fails=spawn=2,{file.name}", spawn(1), "wait=50")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assert_failed_line(result, MPI_ERR_SPAWN, file.name)
-        self.assertIn("spawned 1, codes 0", result.stdout)
+        self.assertIn("spawned 1", result.stdout)
 
     def test_no_descriptors(self):
         """The memory of the job's descriptor is 64; of the next, 65; there is none for a third."""
@@ -129,8 +129,7 @@ class Spawning(UniverseTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assert_failed_line(result, MPI_ERR_SPAWN, "40 processes")
         self.assertNotIn("\nstarted", result.stdout)
-        codes = ",".join(["0"] * 2 + [str(MPI_ERR_SPAWN)] * 38)
-        self.assertIn(f"spawned 2, codes {codes}", result.stdout)
+        self.assertIn("spawned 2", result.stdout)
 
     def in_group(self, *actions, controller, limit, value):
         folder = control_group(controller, limit, value)
@@ -147,8 +146,7 @@ class Spawning(UniverseTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assert_failed_line(result, MPI_ERR_SPAWN, "40 processes")
         self.assertNotIn("\nstarted", result.stdout)
-        codes = ",".join(["0"] * 2 + [str(MPI_ERR_SPAWN)] * 38)
-        self.assertIn(f"spawned 2, codes {codes}", result.stdout)
+        self.assertIn("spawned 2", result.stdout)
 
     def test_no_file_of_that_size(self):
         """The memory of a job is a sparse file, of which the limit allows that of the first only."""
@@ -164,7 +162,7 @@ class Spawning(UniverseTest):
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
         out, error = process.communicate("\n", timeout=20)
         self.assertEqual((process.returncode, error), (0, ""))
-        self.assertEqual(sorted(out.splitlines()), ["rank 0 of 1, app 0, spawned by rank 0", "spawned 1, codes 0"])
+        self.assertEqual(sorted(out.splitlines()), ["rank 0 of 1, app 0, spawned by rank 0", "spawned 1"])
 
     def test_no_address_space(self):
         """mpiexec maps what it shares with the ranks of a job; a spawn that it has no room for fails alone."""
@@ -182,7 +180,7 @@ class Spawning(UniverseTest):
         resource.prlimit(process.pid, resource.RLIMIT_AS, before)
         out, error = process.communicate("\n", timeout=20)
         self.assertEqual((process.returncode, error), (0, ""))
-        self.assertEqual(sorted(out.splitlines()), ["rank 0 of 1, app 0, spawned by rank 0", "spawned 1, codes 0"])
+        self.assertEqual(sorted(out.splitlines()), ["rank 0 of 1, app 0, spawned by rank 0", "spawned 1"])
 
     def test_called_off(self):
         """A job whose parent does not want it any more is ended, and that is no failure."""
@@ -191,12 +189,12 @@ class Spawning(UniverseTest):
 
     def test_labels(self):
         result = self.mpiexec("-l", "-n", "1", UNIVERSE, spawn(2, "print=hello"), "wait=100")
-        self.assert_ran(result, ["[0] spawned 2, codes 0,0", "[2:0] hello", "[2:1] hello"])
+        self.assert_ran(result, ["[0] spawned 2", "[2:0] hello", "[2:1] hello"])
 
 
 class Ends(UniverseTest):
     def test_a_failure_ends_all_jobs(self):
-        result = self.universe(2, "0/" + spawn(2, "1/raise=9", "wait=30000"), "wait=30000")
+        result = self.universe(2, "0/" + spawn(2, "wait=200", "1/raise=9", "wait=30000"), "wait=30000")
         self.assert_fails(result, 137, f"mpiexec: rank 1 of job 2 (spawned by rank 0) on host {HOST} was killed "
                                        "by signal 9 (Killed); ending the other 3 ranks")
 
@@ -217,16 +215,16 @@ class Ends(UniverseTest):
                           f"mpiexec: rank 0 on host {HOST} was killed by signal 9 (Killed); ending the other rank")
 
     def test_an_abort_of_a_child(self):
-        result = self.universe(1, spawn(1, "abort=5"), "wait=30000")
+        result = self.universe(1, spawn(1, "wait=200", "abort=5"), "wait=30000")
         self.assert_fails(result, 5, f"mpiexec: rank 0 of job 2 (spawned by rank 0) on host {HOST} called "
                                      "MPI_Abort; ending the other rank")
 
     def test_a_child_that_ends_well_ends_nobody(self):
-        self.assert_ran(self.universe(1, spawn(1), "wait=200", "print=on"), ["spawned 1, codes 0", "on"])
+        self.assert_ran(self.universe(1, spawn(1), "wait=200", "print=on"), ["spawned 1", "on"])
 
     def test_a_parent_may_end_before_its_children(self):
         result = self.universe(1, spawn(1, "wait=300", "print=later"))
-        self.assert_ran(result, ["spawned 1, codes 0", "later"])
+        self.assert_ran(result, ["spawned 1", "later"])
 
     def test_mpiexec_killed(self):
         process = self.start("-n", 1, UNIVERSE, spawn(2, "wait=30000"), "wait=30000")
@@ -245,7 +243,7 @@ class Ends(UniverseTest):
 class Alone(UniverseTest):
     def test_spawns(self):
         result = self.alone(spawn(2, "parent"), "meet", "wait=100", "children")
-        self.assert_ran(result, ["spawned 2, codes 0,0", "met a job of 2", *["met rank 0 of 1"] * 2,
+        self.assert_ran(result, ["spawned 2", "met a job of 2", *["met rank 0 of 1"] * 2,
                                  "1", ""])  # the shell that counts: mpiexec is no child
 
     def test_killed(self):
@@ -255,7 +253,7 @@ class Alone(UniverseTest):
         self.assert_nothing_left(within=3.0)
 
     def test_a_child_fails(self):
-        result = self.alone(spawn(1, "raise=9"), "wait=30000")
+        result = self.alone(spawn(1, "wait=200", "raise=9"), "wait=30000")
         self.assertIn("rank 0 of job 2 (spawned by rank 0)", result.stderr)
         self.assertNotEqual(result.returncode, 0)
 

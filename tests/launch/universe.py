@@ -2,11 +2,14 @@
 """What is asked of mpiexec without MPI (launch_universe.cc)."""
 import os
 import pathlib
+import re
 
 from common import MPIEXEC, LaunchTest
 
 UNIVERSE = os.environ["LAUNCH_UNIVERSE"]
 OTHER_USER = 65534
+CONTROL = pathlib.Path(__file__).parents[2] / "src/boot/control.h"
+VERSION = int(re.search(r"control_version = (\d+);", CONTROL.read_text())[1])
 MPI_ERR_OTHER, MPI_ERR_SERVICE, MPI_ERR_NAME, MPI_ERR_PORT, MPI_ERR_SPAWN = 16, 51, 38, 43, 53
 
 

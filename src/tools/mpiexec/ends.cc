@@ -176,25 +176,40 @@ void Supervisor::look_for_absent_ranks(RunningJob& job) {
 
 void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int status,
                       bool ends_jobs) {
+  const std::string why = job.name(rank) + " " + cause;
+  if (ends_jobs && services_.is_unconfirmed(job.number())) {
+    failed_in_spawn_.emplace(job.number(), FailedInSpawn{why, status});
+    return job.abandon();
+  }
   // One that ends nobody, as a spawned rank's after MPI_Finalize, is told and decides the status;
   // but a later one may still end the jobs.
   if (failed_ && (ending_ || !ends_jobs)) return;
   const int others = alive() - (job.memory().is_local(rank) && job.pid(rank) != 0 ? 1 : 0);
   const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
-  const std::string why = job.name(rank) + " " + cause;
-  std::string sentence = why;
-  if (!std::exchange(failed_, true)) status_ = status;
+  const bool is_first = job.number() == 1;
+  const bool counts = !is_first && job.pid(rank) != 0;
+  fail({is_first ? rank : -1, why, status, ends_jobs, asked_for, counts}, others);
+}
+
+void Supervisor::fail(const Head::Failure& failure, int others) {
+  if (!std::exchange(failed_, true)) status_ = failure.status;
   if (head_ != nullptr) {
     exchange();
-    const bool is_first = job.number() == 1;
-    const bool counts = !is_first && job.pid(rank) != 0;
-    head_->tell({is_first ? rank : -1, why, status, ends_jobs, asked_for, counts});
-    if (ends_jobs) end_ranks();
-    return;
+    head_->tell(failure);
+  } else if (!failure.quiet) {
+    say(failure.ends_jobs ? failure.sentence + ending_others(others) : failure.sentence);
   }
-  if (ends_jobs) sentence += ending_others(others);
-  if (!asked_for) say(sentence);
-  if (ends_jobs) end_ranks();
+  if (failure.ends_jobs) end_ranks();
+}
+
+// What has failed in a spawn is an error of that if it fails, and else one like any other.
+void Supervisor::settle(int job, bool is_kept) {
+  const auto found = failed_in_spawn_.extract(job);
+  if (found.empty()) return;
+  const auto& [why, status] = found.mapped();
+  if (!is_kept) return say(why + "; it was being spawned, and the spawn fails");
+  const RunningJob* const its = find_job(job); // its ranks end already
+  if (!ending_) fail({-1, why, status, true, false}, alive() - (its != nullptr ? its->alive() : 0));
 }
 
 void Supervisor::end_ranks() {

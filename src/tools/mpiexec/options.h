@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/job_memory.h"
+#include "boot/spawn_request.h"
 #include "tools/mpiexec/hosts.h"
 
 #include <optional>
@@ -58,7 +59,7 @@ struct Options {
   [[nodiscard]] std::vector<boot::NamedRanks> process_sets() const;
 };
 
-inline constexpr int most_ranks = 4096; // on one machine
+using boot::most_ranks;
 inline constexpr int most_ranks_of_job = 1 << 20;
 
 // Reads the command line. Prints help, the version or what is wrong, and leaves the process, when

@@ -41,6 +41,8 @@ class Services final : private ControlServer::Desk {
   void on_end(const boot::Secret& job);
   // Tells other machines that a spawned job has.
   void tell_ended(const boot::Secret& job);
+  // The spawn of this job is not over: if a rank of it fails, that is an error of the spawn alone.
+  [[nodiscard]] bool is_unconfirmed(int job) const { return spawner_.is_unconfirmed(job); }
   // What another machine has said.
   void take(Frame frame);
   // Tells other machines what has changed in the memory of jobs, and asks for what is wanted there.

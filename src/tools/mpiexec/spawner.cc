@@ -134,7 +134,7 @@ Spawner::~Spawner() {
 void Spawner::begin(Id id, const SpawnParent& parent, int number,
                     const std::vector<boot::SpawnProgram>& programs) {
   std::vector<Program> made;
-  std::vector<int> wanted;
+  std::vector<int> counts;
   for (const boot::SpawnProgram& each : programs) {
     Program& program = made.emplace_back();
     program.command = each.command;
@@ -142,13 +142,13 @@ void Spawner::begin(Id id, const SpawnParent& parent, int number,
     program.folder = each.folder;
     program.path = each.path;
     check_program(program, launcher_.variable(program, "PATH"));
-    wanted.push_back(each.counts.back());
+    counts.push_back(each.counts.back());
   }
-  for (std::vector<int> counts = wanted;;) {
+  for (;;) {
     for (std::size_t i = 0; i < made.size(); ++i)
       made[i].ranks = counts[i];
     try {
-      return launch(id, parent, number, made, wanted);
+      return launch(id, parent, number, made);
     } catch (const std::exception& error) {
       if (reduce(counts, programs)) continue;
       base::fail(MPI_ERR_SPAWN, "{} processes cannot be started: {}",
@@ -158,7 +158,7 @@ void Spawner::begin(Id id, const SpawnParent& parent, int number,
 }
 
 void Spawner::launch(Id id, const SpawnParent& parent, int number,
-                     const std::vector<Program>& programs, std::vector<int> wanted) {
+                     const std::vector<Program>& programs) {
   Pipe gate, started;
   RunningJob& job = launcher_.launch(
       programs, parent, number, {gate.reading_end(), gate.writing_end(), started.writing_end()});
@@ -166,8 +166,7 @@ void Spawner::launch(Id id, const SpawnParent& parent, int number,
   for (const Program& program : programs)
     counts.push_back(program.ranks);
   job.is_starting = true;
-  starts_.push_back(
-      {id, job.number(), started.release_reading_end(), std::move(wanted), std::move(counts)});
+  starts_.push_back({id, job.number(), started.release_reading_end(), std::move(counts)});
 }
 
 void Spawner::list(std::vector<pollfd>& polled) {
@@ -187,7 +186,7 @@ void Spawner::finish(Start& start) {
   RunningJob* const job = launcher_.find_job(start.job);
   const Id id = start.id;
   if (job == nullptr || job->is_abandoned()) {
-    start.id = 0;
+    drop(start);
     server_.refuse(id, base::Error(MPI_ERR_SPAWN, "the job has ended before it was started"));
     return;
   }
@@ -197,7 +196,7 @@ void Spawner::finish(Start& start) {
     const boot::RankRow& row = job->memory().row(rank);
     if (row.start_error == 0) continue;
     job->abandon();
-    start.id = 0;
+    drop(start);
     server_.refuse(id,
                    base::Error(MPI_ERR_SPAWN, describe_start_failure(job->program_of(rank), row)));
     return;
@@ -207,19 +206,29 @@ void Spawner::finish(Start& start) {
   spawned.job =
       boot::make_ticket(header.secret, header.socket.data(), job->memory().own_node().host.data());
   spawned.ranks = start.counts;
-  for (std::size_t i = 0; i < start.wanted.size(); ++i)
-    for (int process = 0; process < start.wanted[i]; ++process)
-      spawned.error_codes.push_back(process < start.counts[i] ? MPI_SUCCESS : MPI_ERR_SPAWN);
   boot::PacketWriter packet;
   boot::write_spawned(packet, spawned);
   if (server_.answer(id, packet, job->memory().fd(), ControlServer::Then::await_confirmation))
     return;
   job->abandon();
+  drop(start);
+}
+
+void Spawner::drop(Start& start) {
   start.id = 0;
+  launcher_.settle(start.job, false);
 }
 
 void Spawner::on_confirmed(Id id) {
-  std::erase_if(starts_, [&](const Start& start) { return start.id == id; });
+  const auto found = std::ranges::find(starts_, id, &Start::id);
+  if (found == starts_.end()) return;
+  const int job = found->job;
+  starts_.erase(found);
+  launcher_.settle(job, true);
+}
+
+bool Spawner::is_unconfirmed(int job) const {
+  return std::ranges::find(starts_, job, &Start::job) != starts_.end();
 }
 
 bool Spawner::on_gone(Id id) {
@@ -227,7 +236,9 @@ bool Spawner::on_gone(Id id) {
   if (found == starts_.end()) return false;
   if (RunningJob* const job = launcher_.find_job(found->job); job != nullptr) job->abandon();
   if (found->pipe >= 0) close(found->pipe);
+  const int gone = found->job;
   starts_.erase(found);
+  launcher_.settle(gone, false);
   return true;
 }
 

@@ -37,6 +37,8 @@ class Spawner {
                                const Gate& gate) = 0;
     // Null: it is there no more.
     virtual RunningJob* find_job(int number) = 0;
+    // The spawn of the job is over: its caller has it, or it was called off.
+    virtual void settle(int job, bool is_kept) = 0;
     // The variable as ranks of this program have it; empty: they have none.
     [[nodiscard]] virtual std::string variable(const Program& program, const char* name) const = 0;
 
@@ -54,6 +56,8 @@ class Spawner {
   void begin(Id id, const SpawnParent& parent, int number,
              const std::vector<boot::SpawnProgram>& programs);
   void on_confirmed(Id id);
+  // The caller has asked for the job, and has not confirmed that it is there.
+  [[nodiscard]] bool is_unconfirmed(int job) const;
   // The caller has gone. False if it has not asked for a job.
   bool on_gone(Id id);
 
@@ -65,13 +69,13 @@ class Spawner {
   struct Start {
     Id id;
     int job;
-    int pipe; // at whose end all processes have started; -1 then
-    std::vector<int> wanted, counts;
+    int pipe;                // at whose end all processes have started; -1 then
+    std::vector<int> counts; // of processes, by programs
   };
 
-  void launch(Id id, const SpawnParent& parent, int number, const std::vector<Program>& programs,
-              std::vector<int> wanted);
+  void launch(Id id, const SpawnParent& parent, int number, const std::vector<Program>& programs);
   void finish(Start& start);
+  void drop(Start& start);
 
   ControlServer& server_;
   Launcher& launcher_;

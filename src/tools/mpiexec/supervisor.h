@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,7 @@ class Supervisor final : private Services::Directory {
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(RunningJob& job, int rank, const std::string& cause, int status, bool ends_jobs);
+  void fail(const Head::Failure& failure, int others); // that are alive
   // Lets those that wait in MPI flush their streams, for a moment; then the signals.
   void end_ranks();
   void terminate_ranks();
@@ -99,6 +101,7 @@ class Supervisor final : private Services::Directory {
                      const Gate& gate) override;
   RunningJob* find_job(int number) override;
   RunningJob* find_job(const boot::Secret& secret) override;
+  void settle(int job, bool is_kept) override;
   [[nodiscard]] std::string variable(const Program& program, const char* name) const override;
 
   const Options& options_;
@@ -125,6 +128,11 @@ class Supervisor final : private Services::Directory {
   bool lost_output_told_ = false;
   bool first_job_ended_ = false; // and its ports are closed
   std::optional<Follower> follower_;
+  struct FailedInSpawn {
+    std::string why;
+    int status;
+  };
+  std::map<int, FailedInSpawn> failed_in_spawn_; // by job: a rank of it, and the spawn is not over
   Deadline timeout_, terminate_, kill_, blame_, answer_until_;
   HangWatch hang_watch_;
 };

@@ -111,15 +111,45 @@ void in_another_folder() {
   OK(MPI_Comm_disconnect(&inter));
 }
 
+// Fewer than maxprocs, and an error code for each of these, command by command.
+void fewer() {
+  std::string words[] = {self, "child", "talk"};
+  char* commands[] = {words[0].data(), words[0].data()};
+  char* argv[] = {words[1].data(), words[2].data(), nullptr};
+  char** arguments[] = {argv, argv};
+  const int counts[] = {5, 3};
+  MPI_Info soft[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+  OK(MPI_Info_create(&soft[0]));
+  char file[] = "/tmp/macadam-spawn-XXXXXX"; // all keys may be in a file
+  const int written = mkstemp(file);
+  CHECK(written >= 0 && write(written, "soft = 1:2,9\n", 13) == 13 && close(written) == 0);
+  OK(MPI_Info_set(soft[0], "file", file));
+  MPI_Comm inter;
+  std::vector<int> codes(9, -1);
+  OK(MPI_Comm_spawn_multiple(2, commands, arguments, counts, soft, 0, MPI_COMM_WORLD, &inter,
+                             codes.data()));
+  OK(MPI_Info_free(&soft[0]));
+  CHECK(unlink(file) == 0);
+  CHECK_EQUAL(remote_size_of(inter), 5);
+  const int error = MPI_ERR_SPAWN;
+  CHECK(codes == std::vector<int>({0, 0, error, error, error, 0, 0, 0, -1}));
+  talk(inter);
+  OK(MPI_Comm_disconnect(&inter));
+}
+
 void not_startable() {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const int root = size - 1;
   MPI_Comm inter = MPI_COMM_WORLD;
-  FAILS(MPI_ERR_SPAWN, MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, root,
-                                      MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
+  std::vector<int> codes(3, -1);
+  FAILS(MPI_ERR_SPAWN, MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 2, MPI_INFO_NULL, root,
+                                      MPI_COMM_WORLD, &inter, codes.data()));
+  CHECK(codes == std::vector<int>({MPI_ERR_SPAWN, MPI_ERR_SPAWN, -1}));
   if (check::is_macadam()) { // programs without MPI: one ends, the other would outlive this job
+    codes.assign(3, -1);
     FAILS(MPI_ERR_SPAWN, MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 2, MPI_INFO_NULL, root,
-                                        MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE));
+                                        MPI_COMM_WORLD, &inter, codes.data()));
+    CHECK(codes == std::vector<int>({MPI_ERR_SPAWN, MPI_ERR_SPAWN, -1}));
     MPI_Info info;
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "timeout", "0.05"));
@@ -233,6 +263,7 @@ int main(int argc, char** argv) {
                      {"merged", merged},
                      {"three_jobs", three_jobs},
                      {"in_another_folder", in_another_folder},
+                     {"fewer", fewer},
                      {"not_startable", not_startable},
                      {"one_after_the_other", one_after_the_other},
                      {"never_disconnected", never_disconnected}});

@@ -7,40 +7,10 @@
 //   alone     each rank with itself, while others may be in MPI or not
 //
 // `again PART ROUNDS` does one of them, as often as said.
+#include "resources.h"
 #include "sessions/meeting.h"
 
-#include <dirent.h>
-#include <fstream>
-
 namespace {
-
-struct Resources {
-  int mappings = 0, descriptors = 0, threads = 0;
-  long resident_kib = 0;
-};
-
-int entries(const char* folder) {
-  int count = 0;
-  DIR* const open = opendir(folder);
-  CHECK(open != nullptr);
-  while (readdir(open) != nullptr)
-    ++count;
-  closedir(open);
-  return count;
-}
-
-Resources resources() {
-  Resources now;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    ++now.mappings;
-  now.descriptors = entries("/proc/self/fd");
-  now.threads = entries("/proc/self/task");
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (word == "VmRSS:") status >> now.resident_kib;
-  return now;
-}
 
 // What an instance holds (over RDMA the adapter's descriptors and threads too) is there at the
 // first look, and may be at the second; not so all receive buffers, and the simulator's one process
@@ -53,6 +23,8 @@ constexpr long few_kib = 1 << 20;
 constexpr int few_mappings = 4;
 constexpr long few_kib = 4096;
 #endif
+
+using check::Resources;
 
 void compare(const Resources& before, const Resources& after, int lives, const char* what) {
   std::ostringstream text;
@@ -73,7 +45,7 @@ void live(const char* set, Resources* within = nullptr) {
   MPI_Group group = sessions::group_of(session, set);
   MPI_Comm comm = sessions::comm_of(group, "again");
   sessions::exchange(comm);
-  if (within != nullptr) *within = resources();
+  if (within != nullptr) *within = check::resources();
   OK(MPI_Comm_disconnect(&comm));
   OK(MPI_Group_free(&group));
   sessions::end(session);
@@ -89,7 +61,7 @@ void repeat(const char* name, const char* set, sessions::Meeting* meeting) {
     live(set, round == rounds / 5 ? &before : nullptr); // by then all that is kept is there
   }
   if (meeting != nullptr) meeting->wait();
-  compare(before, resources(), rounds - rounds / 5, name);
+  compare(before, check::resources(), rounds - rounds / 5, name);
 }
 
 } // namespace

@@ -2,7 +2,9 @@
 // Sessions: their queries, groups, communicators and errors; before, during and after the world.
 #include "sessions/meeting.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <strings.h>
 
 namespace {
@@ -51,11 +53,14 @@ void queries() {
   int length = 3;
   OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, little.data()));
   CHECK_EQUAL(std::string(little.data()), "mp");
-  CHECK(little[3] == '?' && length > 10);
+  CHECK(little[3] == '?');
+  CHECK(length > 10 || !check::is_macadam()); // MPICH 5.0 leaves it at 3
 
   MPI_Info info = MPI_INFO_NULL;
   OK(MPI_Session_get_info(session, &info));
-  CHECK_EQUAL(value(info, "thread_level"), "MPI_THREAD_MULTIPLE");
+  // Which level a session has that asks for none is the implementation's choice.
+  if (check::is_macadam()) CHECK_EQUAL(value(info, "thread_level"), "MPI_THREAD_MULTIPLE");
+  CHECK_EQUAL(value(info, "mpi_memory_alloc_kinds"), "mpi,system");
   OK(MPI_Info_free(&info));
 
   MPI_Group world = group_of(session), self = group_of(session, "mpi://SELF"), lower, rest, all;
@@ -155,6 +160,8 @@ void errors_of_constructors() {
   check::part = "errors of constructors";
   MPI_Session session = begin();
   MPI_Group all = group_of(session), self = group_of(session, "mpi://SELF");
+  MPI_Group others = MPI_GROUP_NULL; // each call has one thing wrong, and the groups are disjoint
+  OK(MPI_Group_difference(all, self, &others));
   const std::string long_tag(MPI_MAX_STRINGTAG_LEN, 'x');
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL, got = MPI_ERRHANDLER_NULL;
@@ -174,18 +181,16 @@ void errors_of_constructors() {
                                             MPI_INFO_NULL, handler, &comm);
   };
   refused(MPI_ERR_ARG, create(all, long_tag.c_str()));
+  refused(MPI_ERR_ARG, create(all, nullptr));
   refused(MPI_ERR_GROUP, create(MPI_GROUP_NULL, "x"));
-  refused(MPI_ERR_ARG, connect(all, 0, self, 0, long_tag.c_str()));
+  refused(MPI_ERR_ARG, connect(self, 0, others, 0, long_tag.c_str()));
   refused(MPI_ERR_GROUP, connect(MPI_GROUP_NULL, 0, self, 0));
   refused(MPI_ERR_GROUP, connect(MPI_GROUP_EMPTY, 0, self, 0));
-  refused(MPI_ERR_RANK, connect(all, -1, self, 0));
-  refused(MPI_ERR_RANK, connect(all, check::size, self, 0));
-  refused(MPI_ERR_RANK, connect(self, 0, all, check::size)); // this process leads
-  refused(MPI_ERR_GROUP, connect(self, 0, self, 0));         // not disjoint
-  if (check::is_macadam()) {                                 // MPICH 5.0 crashes
-    refused(MPI_ERR_ARG, create(all, nullptr));
-    refused(MPI_ERR_GROUP, connect(all, 0, all, 0));
-  }
+  refused(MPI_ERR_RANK, connect(self, -1, others, 0));
+  refused(MPI_ERR_RANK, connect(self, 1, others, 0));
+  refused(MPI_ERR_RANK, connect(self, 0, others, check::size - 1)); // this process leads
+  refused(MPI_ERR_GROUP, connect(self, 0, self, 0));                // not disjoint
+  refused(MPI_ERR_GROUP, connect(all, 0, all, 0));
   // What was refused is out of the way of what follows.
   OK(MPI_Comm_create_from_group(all, "x", MPI_INFO_NULL, handler, &comm));
   OK(MPI_Comm_get_errhandler(comm, &got));
@@ -194,8 +199,8 @@ void errors_of_constructors() {
   OK(MPI_Comm_free(&comm));
   OK(MPI_Errhandler_free(&got));
   OK(MPI_Errhandler_free(&handler));
-  OK(MPI_Group_free(&all));
-  OK(MPI_Group_free(&self));
+  for (MPI_Group* group : {&all, &self, &others})
+    OK(MPI_Group_free(group));
   end(session);
 }
 
@@ -367,8 +372,13 @@ void buffers() {
   MPI_Session session = begin();
   MPI_Comm comm = comm_of(session, "buffers");
   std::vector<char> buffer(4096 + MPI_BSEND_OVERHEAD);
+  if (check::is_macadam()) {
+    FAILS(MPI_ERR_BUFFER, MPI_Bsend(buffer.data(), 1, MPI_BYTE, check::rank, 1, comm));
+    FAILS(MPI_ERR_BUFFER, MPI_Session_attach_buffer(session, nullptr, 100));
+  }
   OK(MPI_Session_attach_buffer(session, buffer.data(), static_cast<int>(buffer.size())));
-  FAILS(MPI_ERR_BUFFER, MPI_Session_attach_buffer(session, buffer.data(), 100));
+  const int again = MPI_Session_attach_buffer(session, buffer.data(), 100);
+  CHECK_EQUAL(check::error_class(again), check::is_macadam() ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
   const auto sent = check::message(4096, 5);
   OK(MPI_Bsend(sent.data(), 4096, MPI_BYTE, check::rank, 1, comm));
   std::vector<unsigned char> got(4096);
@@ -386,22 +396,38 @@ void buffers() {
   end(session);
 }
 
+struct Part {
+  const char* name;
+  void (*run)();
+};
+constexpr Part parts[] = {
+    {"errors", errors},
+    {"errors_of_constructors", errors_of_constructors},
+    {"errors_of_sessions", errors_of_sessions},
+    {"several", several},
+    {"intercommunicators", intercommunicators},
+    {"threads", threads},
+    {"threads_between_groups", threads_between_groups},
+    {"buffers", buffers},
+};
+
 void all() {
-  errors();
-  errors_of_constructors();
-  errors_of_sessions();
-  several();
-  intercommunicators();
-  threads();
-  threads_between_groups();
-  buffers();
+  for (const Part& each : parts)
+    each.run();
 }
 
-} // namespace
+// `sessions PART...`: these alone, for libraries that cannot do all.
+void only(int count, char** names) {
+  for (int i = 0; i < count; ++i) {
+    const auto* const found = std::find_if(std::begin(parts), std::end(parts), [&](const Part& p) {
+      return std::string(p.name) == names[i];
+    });
+    CHECK(found != std::end(parts));
+    found->run();
+  }
+}
 
-int main(int argc, char** argv) {
-  queries();
-  fixed_level();
+void around_the_world(int* argc, char*** argv) {
   all();
   // A session goes on across the world's beginning and end.
   check::part = "across the world";
@@ -409,7 +435,7 @@ int main(int argc, char** argv) {
   MPI_Comm comm = comm_of(session, "across");
   exchange(comm);
   int provided = -1;
-  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+  OK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
   CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
   exchange(MPI_COMM_WORLD);
   exchange(comm);
@@ -420,6 +446,17 @@ int main(int argc, char** argv) {
   OK(MPI_Comm_disconnect(&comm));
   end(session);
   all();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  queries();
+  fixed_level();
+  if (argc > 1)
+    only(argc - 1, argv + 1);
+  else
+    around_the_world(&argc, &argv);
   if (check::rank == 0) std::printf("%s: passed on %d ranks\n", argv[0], check::size);
   return 0;
 }
