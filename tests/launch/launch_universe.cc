@@ -229,6 +229,8 @@ void act(const std::string& action) {
     join(std::stoi(value));
   } else if (verb == "print") {
     print(value);
+  } else if (verb == "buffer") {
+    std::printf("%s\n", value.c_str()); // to be flushed by somebody
   } else if (verb == "folder") {
     char folder[4096];
     print(getcwd(folder, sizeof folder));

@@ -85,6 +85,9 @@ class Spawning(UniverseTest):
                                (spawn(1, info=";host:elsewhere"), ["elsewhere", HOST]),
                                (spawn(1, info=";wdir:/no/folder"), ["/no/folder"]),
                                (spawn(5000), ["4096"]),
+                               (spawn(2**31 - 1), ["2147483647", "4096"]),
+                               ("&".join([spawn(2**31 - 1)] + [f"{count},{UNIVERSE}" for count in (2**31 - 1, 4)]),
+                                [str(2**32 + 2), "4096"]),
                                (f"{spawn(1, 'print=started')}&1,/no/such", ["/no/such"])):
             with self.subTest(command):
                 result = self.universe(1, f"fails={command}", "wait=20")
@@ -218,6 +221,12 @@ class Ends(UniverseTest):
         result = self.universe(1, spawn(1, "wait=200", "abort=5"), "wait=30000")
         self.assert_fails(result, 5, f"mpiexec: rank 0 of job 2 (spawned by rank 0) on host {HOST} called "
                                      "MPI_Abort; ending the other rank")
+
+    def test_what_a_child_has_written_before_it_aborts(self):
+        """Also where the parent's spawn fails by it."""
+        for _ in range(10):
+            result = self.universe(1, spawn(1, "buffer=last words", "abort=5"), "wait=1000")
+            self.assertIn("last words", result.stdout)
 
     def test_a_child_that_ends_well_ends_nobody(self):
         self.assert_ran(self.universe(1, spawn(1), "wait=200", "print=on"), ["spawned 1", "on"])

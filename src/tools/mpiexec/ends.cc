@@ -22,7 +22,6 @@ using boot::RankState;
 
 namespace {
 
-constexpr auto time_to_flush = 200ms;       // before SIGTERM
 constexpr auto time_to_end = 500ms;         // between SIGTERM and SIGKILL
 constexpr auto time_to_blame = 250ms;       // for the end of a rank that others have noticed
 constexpr auto time_to_blame_afar = 1500ms; // ... if it may be on another machine
@@ -147,8 +146,9 @@ void Supervisor::fail_by_abort(RunningJob& job, int rank) {
 }
 
 void Supervisor::fail_by_follower() {
-  if (!follower_) return;
-  if (RunningJob* const job = find_job(follower_->job)) fail_by_abort(*job, follower_->rank);
+  const std::optional<Follower> follower = std::exchange(follower_, {});
+  RunningJob* const job = follower ? find_job(follower->job) : nullptr;
+  if (job != nullptr && !job->is_abandoned()) fail_by_abort(*job, follower->rank);
 }
 
 // A rank that has ended without MPI_Init, which is its right, while others are in MPI: they would
@@ -177,15 +177,19 @@ void Supervisor::look_for_absent_ranks(RunningJob& job) {
 void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int status,
                       bool ends_jobs) {
   const std::string why = job.name(rank) + " " + cause;
+  const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
   if (ends_jobs && services_.is_unconfirmed(job.number())) {
-    failed_in_spawn_.emplace(job.number(), FailedInSpawn{why, status});
+    failed_in_spawn_.emplace(job.number(), FailedInSpawn{why, status, asked_for});
+    if (follower_ && follower_->job == job.number()) { // of what is known now
+      follower_.reset();
+      blame_.reset();
+    }
     return job.abandon();
   }
   // One that ends nobody, as a spawned rank's after MPI_Finalize, is told and decides the status;
   // but a later one may still end the jobs.
   if (failed_ && (ending_ || !ends_jobs)) return;
   const int others = alive() - (job.memory().is_local(rank) && job.pid(rank) != 0 ? 1 : 0);
-  const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
   const bool is_first = job.number() == 1;
   const bool counts = !is_first && job.pid(rank) != 0;
   fail({is_first ? rank : -1, why, status, ends_jobs, asked_for, counts}, others);
@@ -205,11 +209,14 @@ void Supervisor::fail(const Head::Failure& failure, int others) {
 // What has failed in a spawn is an error of that if it fails, and else one like any other.
 void Supervisor::settle(int job, bool is_kept) {
   const auto found = failed_in_spawn_.extract(job);
-  if (found.empty()) return;
-  const auto& [why, status] = found.mapped();
-  if (!is_kept) return say(why + "; it was being spawned, and the spawn fails");
+  if (found.empty() || ending_) return; // it ended with the others
+  const auto& [why, status, asked_for] = found.mapped();
+  if (!is_kept) {
+    if (!asked_for) say(why + "; it was being spawned, and the spawn fails");
+    return;
+  }
   const RunningJob* const its = find_job(job); // its ranks end already
-  if (!ending_) fail({-1, why, status, true, false}, alive() - (its != nullptr ? its->alive() : 0));
+  fail({-1, why, status, true, asked_for}, alive() - (its != nullptr ? its->alive() : 0));
 }
 
 void Supervisor::end_ranks() {

@@ -77,11 +77,23 @@ void RunningJob::signal_all(int number) const {
 void RunningJob::abandon() {
   abandoned_ = true;
   is_starting = false;
+  for (int place = 0; place < started(); ++place) {
+    const int rank = rank_at(place);
+    if (memory_.row(rank).state.load(std::memory_order_acquire) != boot::RankState::aborted)
+      signal(rank, SIGKILL);
+    else if (!kill_at_ && pid(rank) != 0)
+      kill_at_ = Clock::now() + time_to_flush;
+  }
+}
+
+void RunningJob::kill_abandoned() {
+  kill_at_.reset();
   signal_all(SIGKILL);
 }
 
 void RunningJob::abandon_and_reap() {
   abandon();
+  kill_abandoned();
   for (pid_t& pid : pids_) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }

@@ -5,6 +5,7 @@
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/questioned.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,9 @@
 #include <vector>
 
 namespace macadam::tools {
+
+// What processes get for it before they are ended.
+inline constexpr std::chrono::milliseconds time_to_flush{200};
 
 // A job of this mpiexec: that of its command line, which is the first, or one that ranks have
 // spawned. Ranks are those of this machine.
@@ -70,10 +74,15 @@ class RunningJob final : public Questioned {
   [[nodiscard]] int process() const { return process_; }
   [[nodiscard]] bool is_lone() const { return process_ >= 0; }
 
-  // How its processes end is of no interest any more: the job was called off.
+  // How its processes end is of no interest any more: the job was called off. They are killed, but
+  // those that have called MPI_Abort may flush their streams before.
   [[nodiscard]] bool is_abandoned() const { return abandoned_; }
   void abandon();
-  // The same for processes that wait at a gate, and end at once: none is left.
+  // When these have had time for it; kill_abandoned() is due then.
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] std::optional<Clock::time_point> kill_at() const { return kill_at_; }
+  void kill_abandoned();
+  // As abandon() for processes that wait at a gate, and end at once: none is left.
   void abandon_and_reap();
   // It is not known of all processes yet whether they could be started.
   bool is_starting = false;
@@ -96,6 +105,7 @@ class RunningJob final : public Questioned {
   int alive_ = 0;
   int process_ = -1;
   bool abandoned_ = false;
+  std::optional<Clock::time_point> kill_at_;
 };
 
 using Jobs = std::vector<std::unique_ptr<RunningJob>>;

@@ -152,7 +152,7 @@ void Spawner::begin(Id id, const SpawnParent& parent, int number,
     } catch (const std::exception& error) {
       if (reduce(counts, programs)) continue;
       base::fail(MPI_ERR_SPAWN, "{} processes cannot be started: {}",
-                 std::accumulate(counts.begin(), counts.end(), 0), error.what());
+                 std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), error.what());
     }
   }
 }

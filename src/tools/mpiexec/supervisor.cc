@@ -198,7 +198,7 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core
 
 RunningJob& Supervisor::launch(std::vector<Program> programs, const SpawnParent& parent, int number,
                                const Gate& gate) {
-  int ranks = 0;
+  std::int64_t ranks = 0;
   for (const Program& program : programs)
     ranks += program.ranks;
   if (ending_) base::fail(MPI_ERR_SPAWN, "the job is being ended");
@@ -279,6 +279,8 @@ Supervisor::Clock::duration Supervisor::longest_wait() const {
   if (!hang_watch_.is_asking()) until(timeout_);
   for (const Deadline& deadline : {kill_, blame_, hang_watch_.look_again()})
     until(deadline);
+  for (const auto& job : jobs_)
+    until(job->kill_at());
   if (head_ != nullptr) until(head_->due());
   until(output_.due());
   until(services_.must_look_at());
@@ -369,6 +371,8 @@ void Supervisor::on_deadlines() {
     terminate_.reset();
     terminate_ranks();
   }
+  for (const auto& job : jobs_)
+    if (job->kill_at() && now >= *job->kill_at()) job->kill_abandoned();
   if (kill_ && now >= *kill_) {
     kill_.reset();
     watchdog_->signal_group(SIGKILL);

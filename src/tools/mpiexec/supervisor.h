@@ -131,6 +131,7 @@ class Supervisor final : private Services::Directory {
   struct FailedInSpawn {
     std::string why;
     int status;
+    bool asked_for; // by a signal that was passed on
   };
   std::map<int, FailedInSpawn> failed_in_spawn_; // by job: a rank of it, and the spawn is not over
   Deadline timeout_, terminate_, kill_, blame_, answer_until_;
