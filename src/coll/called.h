@@ -22,7 +22,7 @@ class Called {
 
   // It follows the collectives of this digest, which then is that of the next one's. So ranks also
   // find that they differed where neither has read what the other wrote, as two roots of a
-  // broadcast do not. No single difference is lost, and the next ones cannot make up for it soon.
+  // broadcast do not. No difference of roots alone, or of functions alone, is lost.
   void follow(std::uint8_t& before) {
     word_ |= std::uint64_t{before} << before_at;
     const std::uint64_t call = word_ >> kind_at;

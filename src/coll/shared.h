@@ -112,6 +112,7 @@ Task flow(Comm& comm, Position note, Called mine, Steps steps, Write write, Read
   };
   while (write_next()) {
   }
+  board.await_all(chunks, first); // behind the notes
   co_await pass_notes(comm, note, mine);
   for (std::uint32_t step = 0; step < steps.count;) {
     bool moved = write_next();

@@ -164,6 +164,7 @@ Task allreduce_in_chunks(Comm& comm, Position note, Called called, Data mine, Da
   std::uint32_t summed = 0;
   while (write(wrote))
     ++wrote;
+  board.await_all(chunks, first); // behind the notes
   co_await pass_notes(comm, note, called);
   for (std::uint32_t step = 0; step < steps.count;) {
     bool moved = write(wrote);
