@@ -48,8 +48,8 @@ struct Difference {
   Position ago;
 };
 
-// The first that is still to be seen of two notes that differ at one position before this rank's
-// present one. Of most that another rank's note is missing says nothing: not all ranks write one.
+// The first pair of notes that differ at one position before this rank's present one, as far as
+// they are still there. A note that is missing says nothing: not all ranks write one.
 std::optional<Difference> earlier_difference(const Comm& comm) {
   const Board& board = *comm.board;
   const Position now = board.notes.position;
