@@ -73,7 +73,8 @@ constexpr std::array table = {
     Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
-    // Two ranks whose blocks are too long for a note: a chunk behind it is looked at twice.
+    // A block that is too long for a note is in a chunk behind it: two words to wait for, where a
+    // message has one.
     Rule{Kind::alltoall, 2, 1 << 10, Algorithm::shared, sharing},
     Rule{Kind::alltoall, 2, 16 << 10, Algorithm::direct, sharing},
     Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs that start others or meet until they are killed: launch_dynamic spawn, accept, or connect
 // PORT. Each prints a line when it has done so once. Errors are fatal.
-//   launch_dynamic try PROGRAM [ARGUMENT]: spawns two of PROGRAM, says what has become of it, and
-//   then
+// launch_dynamic try PROGRAM [ARGUMENT] spawns two of PROGRAM, says what has become of it, and then
 // spawns two of its own. What is spawned with ARGUMENT "large" takes 1 GiB before it calls MPI.
 #include <mpi.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "boot/universe.h"
 #include "mpi/process.h"
 #include "sim/fiber.h"
+#include "support/choices.h"
 #include "support/null_transport.h"
 
 #include <gtest/gtest.h>
@@ -27,29 +28,7 @@ namespace macadam::prove {
 namespace {
 
 using engine::Rank;
-
-// What is chosen in a run: past what was taken the first alternative, which is written down.
-class Choices {
- public:
-  std::size_t choose(std::size_t of) {
-    if (of < 2) return 0;
-    if (at_ == taken_.size()) taken_.emplace_back(0, of);
-    return taken_[at_++].first;
-  }
-  // The next run; false: there is none.
-  bool advance() {
-    at_ = 0;
-    while (!taken_.empty() && taken_.back().first + 1 == taken_.back().second)
-      taken_.pop_back();
-    if (taken_.empty()) return false;
-    ++taken_.back().first;
-    return true;
-  }
-
- private:
-  std::vector<std::pair<std::size_t, std::size_t>> taken_; // which, of how many
-  std::size_t at_ = 0;
-};
+using test::Choices;
 
 constexpr const char* port = "port"; // of process 0
 
@@ -77,7 +56,7 @@ class World {
       if (!victim_)
         for (const int each : victims_)
           if (at(each).fiber && !at(each).over) possible.push_back({Event::What::death, each, -1});
-      happen(possible[choices_.choose(possible.size())]);
+      happen(possible[choices_.choose(static_cast<unsigned>(possible.size()))]);
       if (!wrong_.empty()) return wrong_;
     }
     for (const auto& process : all_)

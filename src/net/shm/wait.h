@@ -100,6 +100,10 @@ class Waiter {
     own_.waiting.store(waiting ? 1 + system_.core() : 0, std::memory_order_release);
   }
 
+  // What the process had stored before is there to be read then.
+  [[nodiscard]] static bool sleeps(const SegmentHeader& process) {
+    return process.asleep.load(std::memory_order_acquire) != 0;
+  }
   // After a message was written: wakes the receiver if it sleeps. True if it did.
   bool wake(SegmentHeader& receiver) const {
     if (receiver.asleep.load(std::memory_order_relaxed) == 0) [[likely]]

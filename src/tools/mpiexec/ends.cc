@@ -179,7 +179,7 @@ void Supervisor::fail(RunningJob& job, int rank, const std::string& cause, int s
   const std::string why = job.name(rank) + " " + cause;
   const bool asked_for = status > 128 && sigismember(&passed_on_, status - 128) == 1;
   if (ends_jobs && services_.is_unconfirmed(job.number())) {
-    failed_in_spawn_.emplace(job.number(), FailedInSpawn{why, status, asked_for});
+    failed_in_spawn_.emplace(job.number(), Head::Failure{-1, why, status, true, asked_for});
     if (follower_ && follower_->job == job.number()) { // of what is known now
       follower_.reset();
       blame_.reset();
@@ -210,13 +210,13 @@ void Supervisor::fail(const Head::Failure& failure, int others) {
 void Supervisor::settle(int job, bool is_kept) {
   const auto found = failed_in_spawn_.extract(job);
   if (found.empty() || ending_) return; // it ended with the others
-  const auto& [why, status, asked_for] = found.mapped();
-  if (!is_kept) {
-    if (!asked_for) say(why + "; it was being spawned, and the spawn fails");
-    return;
+  const Head::Failure& failure = found.mapped();
+  if (is_kept) {
+    const RunningJob* const its = find_job(job); // its ranks end already
+    fail(failure, alive() - (its != nullptr ? its->alive() : 0));
+  } else if (!failure.quiet) {
+    say(failure.sentence + "; it was being spawned, and the spawn fails");
   }
-  const RunningJob* const its = find_job(job); // its ranks end already
-  fail({-1, why, status, true, asked_for}, alive() - (its != nullptr ? its->alive() : 0));
 }
 
 void Supervisor::end_ranks() {

@@ -128,12 +128,7 @@ class Supervisor final : private Services::Directory {
   bool lost_output_told_ = false;
   bool first_job_ended_ = false; // and its ports are closed
   std::optional<Follower> follower_;
-  struct FailedInSpawn {
-    std::string why;
-    int status;
-    bool asked_for; // by a signal that was passed on
-  };
-  std::map<int, FailedInSpawn> failed_in_spawn_; // by job: a rank of it, and the spawn is not over
+  std::map<int, Head::Failure> failed_in_spawn_; // by job: a rank of it, and the spawn is not over
   Deadline timeout_, terminate_, kill_, blame_, answer_until_;
   HangWatch hang_watch_;
 };

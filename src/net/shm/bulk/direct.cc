@@ -33,7 +33,7 @@ void Transport::wake_peer(engine::Link& link) noexcept {
 }
 
 bool Transport::peer_sleeps(engine::Link& link) noexcept {
-  return static_cast<Peer&>(link).header->asleep.load(std::memory_order_acquire) != 0;
+  return Waiter::sleeps(*static_cast<Peer&>(link).header);
 }
 
 Posted Transport::write(engine::Link& link, const void* local, RemoteMemory target,
