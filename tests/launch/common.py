@@ -32,6 +32,25 @@ def marked_processes(mark: str) -> list[str]:
     return found
 
 
+class ControlGroup:
+    """One of its own, with a limit."""
+
+    def __init__(self, folder: pathlib.Path, limit: str, value: int):
+        folder.mkdir()
+        self.folder, self.limit = folder, folder / limit
+        try:
+            if not self.limit.exists():
+                raise FileNotFoundError(self.limit)
+            self.limit.write_text(str(value))
+        except OSError:
+            folder.rmdir()
+            raise
+
+    def enter(self):
+        """For what begins a child."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
 class LaunchTest(unittest.TestCase):
     """Every test gets a mark in the environment of what it starts; at its end no process may carry
     it any more and /dev/shm must be as it was."""
@@ -82,6 +101,23 @@ class LaunchTest(unittest.TestCase):
             self.fail(f"no end in {LONGEST} s; processes:\n{self.who_waits()}\n"
                       f"output: {so_far.stdout}\nerrors: {so_far.stderr}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+    def control_group(self, controller: str, *limits: str, value: int) -> ControlGroup:
+        """Below this process's own, of version 1 or 2; `limits`: what the file is called in either. Skips the
+        test where none can be had."""
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and controller not in controllers.split(","):
+                continue
+            parent = pathlib.Path("/sys/fs/cgroup", controller if controllers else "", path.lstrip("/"))
+            for limit in limits:
+                try:
+                    group = ControlGroup(parent / f"launch_test_{os.getpid()}", limit, value)
+                except OSError:  # not ours to change, or another version's
+                    continue
+                self.addCleanup(group.folder.rmdir)
+                return group
+        self.skipTest(f"no control group with {' or '.join(limits)} can be made here")
 
     def who_waits(self):
         """What each process of this test is in."""

@@ -312,22 +312,6 @@ SYSTEM_CALLS = {"x86_64": {"memfd_create": 319, "signalfd4": 289},
                 "aarch64": {"memfd_create": 279, "signalfd4": 74}}[os.uname().machine]
 
 
-# Of version 1, where any may have children.
-MEMORY_GROUPS, PROCESS_GROUPS = "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"
-
-
-def make_group(test, groups, limit, most):
-    group = os.path.join(groups, f"macadam-test-{os.getpid()}")
-    os.mkdir(group)
-    test.addCleanup(os.rmdir, group)
-    pathlib.Path(group, limit).write_text(str(most))
-    return group
-
-
-def join_group(group):
-    pathlib.Path(group, "cgroup.procs").write_text(str(os.getpid()))
-
-
 def forbid(name):
     """Makes a system call fail with EPERM, as a container's seccomp profile does."""
     class Instruction(ctypes.Structure):
@@ -376,22 +360,20 @@ class Limits(LaunchTest):
                      'the job needs 65: raise it with "ulimit -u ', '" as root, as the hard limit is 5 (docker run '
                      "--ulimit nproc=")
 
-    @unittest.skipUnless(os.access(PROCESS_GROUPS, os.W_OK), "no control group can be made here")
     def test_processes_of_a_control_group(self):
-        group = make_group(self, PROCESS_GROUPS, "pids.max", 20)
-        self.refused(lambda: join_group(group), "the control group may have 20 processes, the job needs 65: "
-                     f'raise it with "echo 85 >{group}/pids.max"')
+        group = self.control_group("pids", "pids.max", value=20)
+        self.refused(group.enter, "the control group may have 20 processes, the job needs 65: "
+                     f'raise it with "echo 85 >{group.limit}"')
 
-    @unittest.skipUnless(os.access(MEMORY_GROUPS, os.W_OK), "no control group can be made here")
     def test_memory_of_a_control_group(self):
-        group = make_group(self, MEMORY_GROUPS, "memory.limit_in_bytes", 64 << 20)
+        group = self.control_group("memory", "memory.max", "memory.limit_in_bytes", value=64 << 20)
         eat = "b = []\nwhile True: b.append(bytearray(1 << 20))"
         result = self.mpiexec("-n", 1, "sleep", 20, ":", "-n", 1, sys.executable, "-c", eat,
-                              preexec_fn=lambda: join_group(group))
+                              preexec_fn=group.enter)
         self.assertEqual(result.returncode, 137, result.stderr)
         self.assertIn("rank 1 on host", result.stderr)
         self.assertIn("by the kernel, as the memory of the control group, 64 MiB, was used up: run fewer ranks, or "
-                      f'raise it with "echo 128M >{group}/memory.limit_in_bytes"', result.stderr)
+                      f'raise it with "echo 128M >{group.limit}"', result.stderr)
 
     def test_forbidden_system_calls(self):
         self.refused(lambda: forbid("memfd_create"), "memfd_create for macadam-job", "seccomp")

@@ -10,7 +10,7 @@ import time
 import unittest
 
 from common import LaunchTest, marked_processes
-from universe import MPI_ERR_SPAWN, control_group
+from universe import MPI_ERR_SPAWN
 
 PROGRAM = os.environ["LAUNCH_DYNAMIC"]
 SHELL = pathlib.Path(__file__).with_name("remote_shell.py")
@@ -130,14 +130,8 @@ class KillsTest(LaunchTest):
                 self.assertEqual(len(error.splitlines()), 1 if cause else 0, error)
 
     def test_children_for_whom_there_is_no_memory(self):
-        for limit in ("memory.max", "memory.limit_in_bytes"):
-            if folder := control_group("memory", limit, 256 << 20):
-                break
-        else:
-            self.skipTest("no control group with a limit of memory can be made here")
-        self.addCleanup(folder.rmdir)
-        error = self.tries(PROGRAM, "large",
-                           preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
+        group = self.control_group("memory", "memory.max", "memory.limit_in_bytes", value=256 << 20)
+        error = self.tries(PROGRAM, "large", preexec_fn=group.enter)
         self.assertIn("was killed by signal 9 (Killed), by the kernel, as the memory of the control group", error)
         self.assertIn("the spawn fails", error)
 

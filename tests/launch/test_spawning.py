@@ -8,8 +8,7 @@ import tempfile
 import unittest
 
 from common import HOST, MPIEXEC
-from universe import (MPI_ERR_OTHER, MPI_ERR_SPAWN, OTHER_USER, UNIVERSE, UniverseTest, control_group,
-                      sockets_of, spawn)
+from universe import MPI_ERR_OTHER, MPI_ERR_SPAWN, OTHER_USER, UNIVERSE, UniverseTest, sockets_of, spawn
 
 
 class Spawning(UniverseTest):
@@ -134,18 +133,11 @@ class Spawning(UniverseTest):
         self.assertNotIn("\nstarted", result.stdout)
         self.assertIn("spawned 2", result.stdout)
 
-    def in_group(self, *actions, controller, limit, value):
-        folder = control_group(controller, limit, value)
-        if folder is None:
-            self.skipTest(f"no control group with {limit} can be made here")
-        self.addCleanup(folder.rmdir)
-        return self.universe(1, *actions,
-                             preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
-
     def test_a_control_group_that_is_full(self):
         """As with a limit on the processes of a user: mpiexec with its watchdog, the rank and two more have room."""
-        result = self.in_group("fails=" + spawn(40, "print=started"), spawn("1|2|40", "who"), "wait=300",
-                               controller="pids", limit="pids.max", value=5)
+        group = self.control_group("pids", "pids.max", value=5)
+        result = self.universe(1, "fails=" + spawn(40, "print=started"), spawn("1|2|40", "who"), "wait=300",
+                               preexec_fn=group.enter)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assert_failed_line(result, MPI_ERR_SPAWN, "40 processes")
         self.assertNotIn("\nstarted", result.stdout)

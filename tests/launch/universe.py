@@ -39,27 +39,6 @@ def sockets_of(process) -> set[str]:
     return {name for inode, name in all_sockets().items() if f"socket:[{inode}]" in links}
 
 
-def control_group(controller, limit, value) -> pathlib.Path | None:
-    """A new control group below this process's own, with a limit; or None, where none can be had."""
-    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            folder = pathlib.Path("/sys/fs/cgroup", controller, path.lstrip("/"), f"launch_test_{os.getpid()}")
-        elif not controllers:
-            folder = pathlib.Path("/sys/fs/cgroup", path.lstrip("/"), f"launch_test_{os.getpid()}")
-        else:
-            continue
-        try:
-            folder.mkdir()
-            if (folder / limit).exists():
-                (folder / limit).write_text(str(value))
-                return folder
-            folder.rmdir()
-        except OSError:
-            pass  # not ours to change, or another version's
-    return None
-
-
 class UniverseTest(LaunchTest):
     def setUp(self):
         super().setUp()

@@ -45,7 +45,7 @@ class Options:
         sixteenth of the time."""
         if self.icount:
             return "clocksource=tsc tsc=reliable"
-        return "clocksource=hpet init_on_alloc=0 lsm= cgroup_disable=memory cryptomgr.notests"
+        return "clocksource=hpet init_on_alloc=0 lsm= cryptomgr.notests"
 
 
 def share(path, tag, *more):
