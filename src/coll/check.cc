@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,11 @@ namespace {
 
 // One rank's call, as it travels.
 struct Call {
-  std::int32_t rank = -1; // none
-  std::int32_t group = 0; // of an intercommunicator; 1: the remote one
   std::uint64_t digest = 0;
-  std::array<char, 160> text = {};
+  std::int32_t rank = -1;            // none
+  std::int32_t group = 0;            // of an intercommunicator; 1: the remote one
+  std::int32_t root = MPI_PROC_NULL; // the rank that it names as the root
+  std::array<char, 156> text = {};
 
   [[nodiscard]] bool known() const { return rank >= 0; }
   [[nodiscard]] bool before(const Call& other) const {
@@ -60,34 +62,38 @@ Block block_of(const Data& data) {
 }
 
 // In step k a rank hears from the one 2^k before it, which knows of as many.
-Task tell_all(Comm& comm, Heard& heard) {
+Task tell_all(Comm& comm, std::span<Heard> heard) {
   const int n = comm.size();
   Batch batch(comm);
+  std::vector<Heard> told(heard.size()), news(heard.size());
   for (int distance = 1; distance < n; distance *= 2) {
-    const Heard told = heard;
-    Heard news;
-    batch.send((comm.rank() + distance) % n, comm.bytes(&told, sizeof told));
-    batch.receive((comm.rank() + n - distance) % n, comm.bytes(&news, sizeof news));
+    std::ranges::copy(heard, told.begin());
+    batch.send((comm.rank() + distance) % n, comm.bytes(told.data(), heard.size_bytes()));
+    batch.receive((comm.rank() + n - distance) % n, comm.bytes(news.data(), heard.size_bytes()));
     co_await batch;
-    heard.join(news);
+    for (std::size_t i = 0; i < heard.size(); ++i)
+      heard[i].join(news[i]);
   }
 }
 
 // The two groups of an intercommunicator: each among itself, the first of both with one another,
-// and each among itself again.
-Task tell_both_groups(Collective& self, Heard& heard) {
+// and each among itself again. What is said of the own group comes first, and for the other last.
+Task tell_both_groups(Collective& self, std::span<Heard> heard) {
   Comm inside(*self.shared, *self.arguments.inside, self.tag);
   co_await tell_all(inside, heard);
   if (self.rank() == 0) {
-    const Heard told = heard;
-    Heard news;
+    const std::vector<Heard> told(heard.begin(), heard.end());
+    std::vector<Heard> news(heard.size());
     Batch batch(self);
-    batch.send(0, self.bytes(&told, sizeof told));
-    batch.receive(0, self.bytes(&news, sizeof news));
+    batch.send(0, self.bytes(told.data(), heard.size_bytes()));
+    batch.receive(0, self.bytes(news.data(), heard.size_bytes()));
     co_await batch;
-    for (Call* call : {&news.first, &news.other})
-      call->group = 1;
-    heard.join(news);
+    std::ranges::reverse(news);
+    for (std::size_t i = 0; i < heard.size(); ++i) {
+      for (Call* call : {&news[i].first, &news[i].other})
+        call->group = 1;
+      heard[i].join(news[i]);
+    }
   }
   co_await tell_all(inside, heard);
 }
@@ -99,28 +105,31 @@ struct Partners {
 
 Partners partners_of(const Collective& self) {
   const Arguments& a = self.arguments;
+  const bool inter = a.inside != nullptr;
+  const int ranks = inter ? self.team->peers->size() : self.size();
   Partners result;
   const auto add = [](auto& list, int rank, const Data& data) {
     if (rank != MPI_PROC_NULL) list.emplace_back(rank, data);
   };
-  const bool root = self.rank() == a.root;
+  const bool root = a.root == (inter ? MPI_ROOT : self.rank());
+  const bool to_itself = !inter && !a.in_place;
   const bool gathers = a.check->run == &allgather;
   const bool spreads = a.check->run == &neighbor_allgather;
   switch (a.check->pairs) {
   case Pairs::none:
     break;
   case Pairs::to_root:
-    if (!root || !a.in_place) add(result.to, a.root, a.send[0]);
-    for (int rank = 0; root && rank < self.size(); ++rank)
-      if (rank != a.root || !a.in_place) add(result.from, rank, a.receive[rank]);
+    if (!root || to_itself) add(result.to, a.root, a.send[0]);
+    for (int rank = 0; root && rank < ranks; ++rank)
+      if (rank != a.root || to_itself) add(result.from, rank, a.receive[rank]);
     break;
   case Pairs::from_root:
-    for (int rank = 0; root && rank < self.size(); ++rank)
-      if (rank != a.root || !a.in_place) add(result.to, rank, a.send[rank]);
-    if (!root || !a.in_place) add(result.from, a.root, a.receive[0]);
+    for (int rank = 0; root && rank < ranks; ++rank)
+      if (rank != a.root || to_itself) add(result.to, rank, a.send[rank]);
+    if (!root || to_itself) add(result.from, a.root, a.receive[0]);
     break;
   case Pairs::all:
-    for (int rank = 0; rank < self.size(); ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
       add(result.to, rank, !a.in_place ? a.send[rank] : a.receive[gathers ? self.rank() : rank]);
       add(result.from, rank, a.receive[rank]);
     }
@@ -158,14 +167,16 @@ Task compare_blocks(Collective& self, std::string& difference) {
     const auto& [rank, data] = partners.from[i];
     const Block mine = block_of(data);
     if (mine == expected[i]) continue;
-    difference = fmt::format(" (rank {} sends it {} basic elements, it expects {} of {}{})", rank,
+    difference = fmt::format(" (rank {}{} sends it {} basic elements, it expects {} of {}{})", rank,
+                             self.arguments.inside == nullptr ? "" : " of the other group",
                              expected[i].elements, data.count, datatype::describe(*data.type),
                              expected[i].elements == mine.elements ? ", of other types" : "");
   }
 }
 
 Call call_of(const Collective& self, const std::string& text, std::uint64_t digest) {
-  Call call{self.rank(), 0, digest, {}};
+  const int root = self.arguments.root;
+  Call call{digest, self.rank(), 0, root == MPI_ROOT ? self.rank() : root, {}};
   const std::size_t length = std::min(text.size(), call.text.size() - 1);
   std::copy_n(text.begin(), length, call.text.begin());
   return call;
@@ -184,27 +195,59 @@ void refuse_difference(const Collective& self, const Heard& heard) {
                self.arguments.check->where, show(heard.first), show(heard.other));
 }
 
+// Fails on all ranks, those of both groups, if the calls that they know of differ.
+Task compare(Collective& self, std::span<Heard> heard) {
+  if (self.arguments.inside != nullptr)
+    co_await tell_both_groups(self, heard);
+  else
+    co_await tell_all(self, heard);
+  for (const Heard& one : heard)
+    refuse_difference(self, one);
+}
+
+// Fails on all ranks if one of them has found a difference.
+Task refuse_found(Collective& self, const std::string& difference) {
+  Heard heard;
+  heard.join(call_of(self, self.arguments.check->call + difference,
+                     difference.empty() ? 0 : static_cast<std::uint64_t>(self.rank()) + 1));
+  co_await compare(self, {&heard, 1});
+}
+
+// What a rank that gave MPI_PROC_NULL, as it is neither root nor in the group that names one, sees
+// in what others say of the root.
+const char* contradiction(const Collective& self, const Heard& ours, const Heard& theirs) {
+  if (self.arguments.root != MPI_PROC_NULL) return "";
+  if (theirs.first.known()) return " (the root is in the other group)";
+  const bool named = ours.first.known() && ours.first.root == self.rank();
+  return named ? " (the other group names this rank as the root)" : "";
+}
+
+// What the ranks of each group say of their own and of the other: data, or who is the root.
+Task compare_groups(Collective& self) {
+  const Check& check = *self.arguments.check;
+  std::array<Heard, 2> heard;
+  Heard &ours = heard[0], &theirs = heard[1];
+  if (check.ours != 0) ours.join(call_of(self, check.call, check.ours));
+  if (check.theirs != 0) theirs.join(call_of(self, check.call, check.theirs));
+  co_await compare(self, heard);
+  if (!check.rooted) co_return;
+  if (ours.first.known() && theirs.first.known())
+    refuse_difference(self, Heard{ours.first, theirs.first});
+  co_await refuse_found(self, contradiction(self, ours, theirs));
+}
+
 } // namespace
 
 Task checked(Collective& self) {
   const Check& check = *self.arguments.check;
   Heard heard;
   heard.join(call_of(self, check.call, check.digest));
-  if (self.arguments.inside != nullptr) {
-    co_await tell_both_groups(self, heard);
-    refuse_difference(self, heard);
-  } else {
-    co_await tell_all(self, heard);
-    refuse_difference(self, heard);
-    if (check.pairs != Pairs::none) {
-      std::string difference;
-      co_await compare_blocks(self, difference);
-      heard = Heard{};
-      heard.join(call_of(self, check.call + difference,
-                         difference.empty() ? 0 : static_cast<std::uint64_t>(self.rank()) + 1));
-      co_await tell_all(self, heard);
-      refuse_difference(self, heard);
-    }
+  co_await compare(self, {&heard, 1});
+  if (self.arguments.inside != nullptr) co_await compare_groups(self);
+  if (check.pairs != Pairs::none) {
+    std::string difference;
+    co_await compare_blocks(self, difference);
+    co_await refuse_found(self, difference);
   }
   co_await check.run(self);
 }

@@ -19,11 +19,16 @@ struct Check {
   std::string where;        // "MPI_COMM_WORLD, number 7 of its collectives"
   std::uint64_t digest = 0; // of what must be the same on all ranks
   Pairs pairs = Pairs::none;
+  // Of an intercommunicator's calls: digests of what the ranks of this group send or do as the
+  // root's group, and of the same for the other group. 0: this rank says nothing of it.
+  std::uint64_t ours = 0;
+  std::uint64_t theirs = 0;
+  bool rooted = false;
 };
 
 // Runs arguments.check->run once all ranks are known to have made the same call with data that
 // match. If not, it fails on all of them with MPI_ERR_ARG, and the text names two that differ.
-// Synchronises the ranks. Of an intercommunicator's calls, Check::pairs is not looked at.
+// Synchronises the ranks, those of both groups of an intercommunicator too.
 Task checked(Collective& self);
 
 } // namespace macadam::coll

@@ -5,6 +5,7 @@
 #include "coll/operations.h"
 #include "mpi/process.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -18,6 +19,7 @@ using coll::Pairs;
 class Digest {
  public:
   void add(std::uint64_t word) {
+    empty_ = false;
     // FNV-1a, by bytes.
     for (int byte = 0; byte < 8; ++byte, word >>= 8)
       hash_ = (hash_ ^ (word & 0xff)) * 0x100000001b3;
@@ -31,9 +33,11 @@ class Digest {
     add(static_cast<std::uint64_t>(signature.elements));
     if (signature.elements > 0) add(signature.hash);
   }
-  [[nodiscard]] std::uint64_t value() const { return hash_; }
+  // 0: of nothing.
+  [[nodiscard]] std::uint64_t value() const { return empty_ ? 0 : hash_; }
 
  private:
+  bool empty_ = true;
   std::uint64_t hash_ = 0xcbf29ce484222325;
 };
 
@@ -41,11 +45,12 @@ bool alike(const Data& a, const Data& b) {
   return a.count * a.type->signature() == b.count * b.type->signature();
 }
 
-// Which of the functions has a root, an operation, and data that all ranks describe.
+// Which of the functions has a root, and data that all ranks describe or only pairs of them.
 struct Rule {
   coll::Collective::Run run;
   enum class What { nothing, vector, to_root, from_root, all, counts, neighbors } what;
   bool rooted = false;
+  Pairs pairs = Pairs::none; // of a rooted one
 };
 
 constexpr std::array rules = {
@@ -56,9 +61,9 @@ constexpr std::array rules = {
     Rule{&coll::scan, Rule::What::vector},
     Rule{&coll::exscan, Rule::What::vector},
     Rule{&coll::gather, Rule::What::to_root, true},
-    Rule{&coll::gatherv, Rule::What::to_root, true},
+    Rule{&coll::gatherv, Rule::What::to_root, true, Pairs::to_root},
     Rule{&coll::scatter, Rule::What::from_root, true},
-    Rule{&coll::scatterv, Rule::What::from_root, true},
+    Rule{&coll::scatterv, Rule::What::from_root, true, Pairs::from_root},
     Rule{&coll::allgather, Rule::What::all},
     Rule{&coll::alltoall, Rule::What::all},
     Rule{&coll::alltoallv, Rule::What::all},
@@ -69,13 +74,14 @@ constexpr std::array rules = {
 
 // The check of one call as it grows.
 struct Draft {
-  Digest digest;
+  Digest all, ours, theirs; // as in coll::Check
+  Digest* digest = &all;    // the one that same() adds to
   std::string details;
   Pairs pairs = Pairs::none;
 
   void detail(const std::string& text) { details += (details.empty() ? " (" : ", ") + text; }
   void same(const Data& data) {
-    digest.add(data);
+    digest->add(data);
     detail(describe(data));
   }
   void by_pairs(Pairs which, std::string text) {
@@ -90,7 +96,7 @@ void add_all(Draft& draft, const Arguments& a, int rank) {
     draft.same(a.receive[0]);
     if (a.in_place || (a.send.regular() && alike(a.send[0], a.receive[0]))) return;
     draft.detail("sending " + describe(a.send[0]));
-    draft.digest.add(a.send[0]);
+    draft.all.add(a.send[0]);
     return;
   }
   draft.by_pairs(Pairs::all, a.in_place || !a.send.regular()
@@ -98,33 +104,76 @@ void add_all(Draft& draft, const Arguments& a, int rank) {
                                  : fmt::format("sending {}", describe(a.send[rank])));
 }
 
-void add_data(Draft& draft, const Rule& rule, const Arguments& a, int rank) {
+// The same between two groups, each of which sends blocks of its own kind.
+void add_all_between(Draft& draft, const Arguments& a) {
+  if (!a.receive.regular()) return draft.by_pairs(Pairs::all, "a block for each rank");
+  draft.ours.add(a.send[0]);
+  draft.theirs.add(a.receive[0]);
+  draft.detail("sending " + describe(a.send[0]));
+  draft.detail("receiving " + describe(a.receive[0]));
+}
+
+// Between two groups, each has counts of its own, of the same sum.
+void add_counts(Draft& draft, const Arguments& a, const Communicator& comm) {
+  draft.all.add(a.send.type->signature().hash);
+  Data sum = a.receive[0];
+  sum.count = 0;
+  for (int i = 0; i < comm.size(); ++i) {
+    const MPI_Count count = a.send.regular() ? a.send.count : a.send.counts[i];
+    (comm.inter() ? draft.ours : draft.all).add(static_cast<std::uint64_t>(count));
+    sum.count += count;
+  }
+  draft.all.add(sum);
+  if (a.send.regular()) return draft.detail(describe(a.receive[0]));
+  draft.detail(
+      fmt::format("{} to rank 0, ...", describe({nullptr, a.send.counts[0], a.send.type})));
+  if (comm.inter()) draft.detail(fmt::format("{} to all", sum.count));
+}
+
+void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm) {
   using enum Rule::What;
-  const bool root = rank == a.root;
+  const bool root = a.root == (comm.inter() ? MPI_ROOT : comm.rank());
   switch (rule.what) {
   case nothing:
     return;
   case vector:
     return draft.same(a.receive[0]);
-  case counts: {
-    draft.digest.add(a.receive.type->signature().hash);
-    if (a.send.regular()) return draft.same(a.receive[0]);
-    for (int i = 0; i < a.send.counts.length; ++i)
-      draft.digest.add(static_cast<std::uint64_t>(a.send.counts[i]));
-    return draft.detail(
-        fmt::format("{} to rank 0, ...", describe({nullptr, a.send.counts[0], a.send.type})));
-  }
+  case counts:
+    return add_counts(draft, a, comm);
   case to_root:
-    if (rule.run == &coll::gather) return draft.same(root ? a.receive[0] : a.send[0]);
-    return draft.by_pairs(Pairs::to_root, root ? "a block of each rank" : describe(a.send[0]));
+    if (rule.pairs == Pairs::none) return draft.same(root ? a.receive[0] : a.send[0]);
+    return draft.by_pairs(rule.pairs, root ? "a block of each rank" : describe(a.send[0]));
   case from_root:
-    if (rule.run == &coll::scatter) return draft.same(root ? a.send[0] : a.receive[0]);
-    return draft.by_pairs(Pairs::from_root,
-                          root ? "a block for each rank" : describe(a.receive[0]));
+    if (rule.pairs == Pairs::none) return draft.same(root ? a.send[0] : a.receive[0]);
+    return draft.by_pairs(rule.pairs, root ? "a block for each rank" : describe(a.receive[0]));
   case all:
-    return add_all(draft, a, rank);
+    return comm.inter() ? add_all_between(draft, a) : add_all(draft, a, comm.rank());
   case neighbors:
     return draft.by_pairs(Pairs::neighbors, "blocks of neighbours");
+  }
+}
+
+// Of an intercommunicator's call, root and data are the same for the ranks of one group and one
+// of the other, the root; of the rest of its group nothing but MPI_PROC_NULL is looked at.
+void add_root(Draft& draft, int root, const Communicator& comm) {
+  if (comm.inter() && root == MPI_PROC_NULL) return draft.detail("MPI_PROC_NULL");
+  const bool here = comm.inter() && root == MPI_ROOT;
+  if (comm.inter()) draft.digest = here ? &draft.ours : &draft.theirs;
+  draft.digest->add(static_cast<std::uint64_t>(here ? comm.rank() : root));
+  draft.detail(here ? "MPI_ROOT" : fmt::format("root {}", root));
+}
+
+void add_arguments(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm,
+                   bool with_data) {
+  if (rule.rooted) {
+    add_root(draft, a.root, comm);
+    if (with_data) draft.pairs = rule.pairs; // also of a rank that has no block
+    if (comm.inter() && a.root == MPI_PROC_NULL) return;
+  }
+  if (with_data) add_data(draft, rule, a, comm);
+  if (a.op != nullptr) {
+    draft.digest->add(a.op->name());
+    draft.detail(std::string(a.op->name()));
   }
 }
 
@@ -140,26 +189,18 @@ std::string_view function_of(const Process& self) {
 void add_check(Process& self, const Communicator& comm, CollectiveCall& call,
                std::uint32_t number) {
   const std::string_view function = function_of(self);
-  const Arguments& a = call.arguments;
   Draft draft;
-  draft.digest.add(function);
-  for (const Rule& rule : rules) {
-    if (rule.run != call.run) continue;
-    if (rule.rooted && !comm.inter()) {
-      draft.digest.add(static_cast<std::uint64_t>(a.root));
-      draft.detail(fmt::format("root {}", a.root));
-    }
-    if (!comm.inter() && number != 0) add_data(draft, rule, a, comm.rank());
-    if (a.op != nullptr && !(rule.rooted && comm.inter())) {
-      draft.digest.add(a.op->name());
-      draft.detail(std::string(a.op->name()));
-    }
-  }
+  draft.all.add(function);
+  draft.all.add(std::string_view(call.detail));
+  if (*call.detail != 0) draft.detail(call.detail);
+  const auto rule = std::ranges::find(rules, call.run, &Rule::run);
+  if (rule != rules.end()) add_arguments(draft, *rule, call.arguments, comm, number != 0);
   if (!draft.details.empty()) draft.details += ")";
   const std::string which =
       number == 0 ? describe(comm) : fmt::format("{}, number {} there", describe(comm), number);
   call.check = std::make_unique<coll::Check>(coll::Check{
-      call.run, std::string(function) + draft.details, which, draft.digest.value(), draft.pairs});
+      call.run, std::string(function) + draft.details, which, draft.all.value(), draft.pairs,
+      draft.ours.value(), draft.theirs.value(), rule != rules.end() && rule->rooted});
   call.arguments.check = call.check.get();
   call.run = &coll::checked;
 }

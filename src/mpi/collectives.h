@@ -32,6 +32,7 @@ struct CollectiveCall {
   coll::Arguments arguments;
   std::unique_ptr<Arrays> arrays;
   std::unique_ptr<coll::Check> check = nullptr; // if ranks compare what they call
+  const char* detail = "";                      // what more they compare
 };
 
 // The three forms.

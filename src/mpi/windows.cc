@@ -98,7 +98,7 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
     base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a window needs an intracommunicator",
                describe(comm));
   }
-  Communicator& own = duplicate_ranks(self, comm, "a window");
+  Communicator& own = duplicate_ranks(self, comm, "of a window");
   Window& window = *self.instance->windows.all.make(self, own, flavor);
   self.instance->windows.live.push_back(window);
   window.errhandler = &share(self, self.errors_are_fatal);
@@ -336,6 +336,15 @@ void check_asserts(int found, int allowed, const char* names) {
   }
 }
 
+// MACADAM_CHECK: all ranks are in a fence with the same of those assertions that all must make.
+void compare_fences(Process& self, Window& window, bool begins, bool ends) {
+  CollectiveCall call{"barrier", &coll::barrier, {}, nullptr};
+  constexpr std::array details = {"", "MPI_MODE_NOSUCCEED", "MPI_MODE_NOPRECEDE",
+                                  "MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED"};
+  call.detail = details[(begins ? 2 : 0) + (ends ? 1 : 0)];
+  run(self, *window.comm, std::move(call));
+}
+
 // The members of a group as ranks of the window.
 std::vector<int> ranks_of(const Window& window, const Group& group) {
   std::vector<int> ranks;
@@ -353,11 +362,13 @@ std::vector<int> ranks_of(const Window& window, const Group& group) {
 
 } // namespace
 
-void win_fence(Process&, int assert, Window& window) {
+void win_fence(Process& self, int assert, Window& window) {
   check_asserts(assert, fence_asserts,
                 "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE, MPI_MODE_NOSUCCEED");
   const bool begins = (assert& MPI_MODE_NOPRECEDE) != 0;
   const bool ends = (assert& MPI_MODE_NOSUCCEED) != 0;
+  if (self.settings.check) [[unlikely]]
+    compare_fences(self, window, begins, ends);
   window.rma.fence(begins && ends, !ends);
 }
 

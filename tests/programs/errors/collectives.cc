@@ -104,6 +104,130 @@ void neighbors() {
   OK(MPI_Comm_free(&ring));
 }
 
+void fences() {
+  MPI_Win win;
+  OK(MPI_Win_create(in, sizeof in, 1, MPI_INFO_NULL, world, &win));
+  OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+  differ({"rank 0 called MPI_Win_fence, and", "called MPI_Win_fence (MPI_MODE_NOPRECEDE)"},
+         [&] { return MPI_Win_fence(last() ? MPI_MODE_NOPRECEDE : 0, win); });
+  differ({"MPI_Win_fence", "MPI_Win_free"}, [&] {
+    MPI_Win freed = win;
+    return last() ? MPI_Win_free(&freed) : MPI_Win_fence(0, win);
+  });
+  OK(MPI_Win_fence(last() ? MPI_MODE_NOSTORE : MPI_MODE_NOPUT, win));
+  OK(MPI_Win_free(&win));
+}
+
+// The last rank alone is one group, the others are the other.
+struct TwoGroups {
+  MPI_Comm half = MPI_COMM_NULL, both = MPI_COMM_NULL;
+  TwoGroups() {
+    OK(MPI_Comm_split(world, last(), 0, &half));
+    OK(MPI_Intercomm_create(half, 0, world, last() ? 0 : check::size - 1, 1, &both));
+    text::return_errors(both);
+  }
+  ~TwoGroups() {
+    OK(MPI_Comm_free(&both));
+    OK(MPI_Comm_free(&half));
+  }
+  // Of a call whose root is rank 0 of the others, or the last rank.
+  [[nodiscard]] static int root_among_others() {
+    return last() ? 0 : check::rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  }
+  [[nodiscard]] static int root_is_last() { return last() ? MPI_ROOT : 0; }
+};
+
+void roots_of_groups() {
+  const TwoGroups two;
+  differ({"MPI_Bcast (root 0, 4 of MPI_INT)", "of the other group called MPI_Bcast (root 0, 4"},
+         [&] { return MPI_Bcast(in, 4, MPI_INT, 0, two.both); });
+  differ({"MPI_Bcast (MPI_PROC_NULL) (the other group names this rank as the root)"},
+         [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 0 : MPI_PROC_NULL, two.both); });
+  if (check::size < 3) return;
+  differ({"MPI_Bcast (root 1, 4 of MPI_INT)", "MPI_Bcast (MPI_ROOT, 4 of MPI_INT)"},
+         [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 1 : two.root_among_others(), two.both); });
+  differ({"MPI_Bcast (MPI_PROC_NULL) (the root is in the other group)"}, [&] {
+    const int root = check::rank == 1 ? MPI_PROC_NULL : two.root_is_last();
+    return MPI_Bcast(in, 4, MPI_INT, root, two.both);
+  });
+  differ({"rank 0", "rank 1", "MPI_ROOT"},
+         [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 0 : MPI_ROOT, two.both); });
+}
+
+void data_of_groups() {
+  const TwoGroups two;
+  differ({"MPI_Bcast (root 0, 5 of MPI_INT)", "MPI_Bcast (MPI_ROOT, 4 of MPI_INT)"},
+         [&] { return MPI_Bcast(in, last() ? 5 : 4, MPI_INT, two.root_among_others(), two.both); });
+  differ({"MPI_Reduce (MPI_ROOT, 4 of MPI_INT, MPI_MAX)",
+          "MPI_Reduce (root 0, 4 of MPI_INT, MPI_SUM)"},
+         [&] {
+           return MPI_Reduce(in, out, 4, MPI_INT, last() ? MPI_MAX : MPI_SUM, two.root_is_last(),
+                             two.both);
+         });
+  differ({"MPI_Gather (MPI_ROOT, 1 of MPI_INT)", "MPI_Gather (root 0, 2 of MPI_INT)"},
+         [&] { return MPI_Gather(in, 2, MPI_INT, out, 1, MPI_INT, two.root_is_last(), two.both); });
+  differ({"MPI_Allreduce (4 of MPI_INT, MPI_SUM)", "MPI_Allreduce (4 of MPI_FLOAT, MPI_SUM)"}, [&] {
+    return MPI_Allreduce(in, out, 4, last() ? MPI_FLOAT : MPI_INT, MPI_SUM, two.both);
+  });
+  differ(
+      {"sending 2 of MPI_INT, receiving 1 of MPI_INT", "sending 1 of MPI_INT, receiving 3"}, [&] {
+        return MPI_Allgather(in, last() ? 1 : 2, MPI_INT, out, last() ? 3 : 1, MPI_INT, two.both);
+      });
+  differ({"sending 1 of MPI_INT, receiving 1 of MPI_INT", "sending 1 of MPI_FLOAT"}, [&] {
+    return MPI_Alltoall(in, 1, last() ? MPI_FLOAT : MPI_INT, out, 1, MPI_INT, two.both);
+  });
+  // Of both groups' results together as much as of the one's.
+  differ(
+      {"MPI_Reduce_scatter (2 of MPI_INT to rank 0", "MPI_Reduce_scatter (12 of MPI_INT to rank 0"},
+      [&] {
+        for (int& count : counts)
+          count = last() ? 12 : 2;
+        return MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, two.both);
+      });
+}
+
+void blocks_of_groups() {
+  const TwoGroups two;
+  for (int i = 0; i < 64; ++i) {
+    counts[i] = 1;
+    places[i] = i;
+  }
+  differ({"rank 0 of the other group sends it 2 basic elements, it expects 1 of MPI_INT"}, [&] {
+    return MPI_Gatherv(in, 2, MPI_INT, out, counts, places, MPI_INT, two.root_is_last(), two.both);
+  });
+  differ({"rank 0 of the other group sends it 1 basic elements, it expects 2 of MPI_INT"}, [&] {
+    return MPI_Scatterv(in, counts, places, MPI_INT, out, 2, MPI_INT, two.root_is_last(), two.both);
+  });
+  differ({"rank 0 of the other group sends it 1 basic elements, it expects 1 of MPI_INT, of other "
+          "types"},
+         [&] {
+           return MPI_Alltoallv(in, counts, places, last() ? MPI_FLOAT : MPI_INT, out, counts,
+                                places, MPI_INT, two.both);
+         });
+}
+
+// What the two groups need not agree on.
+void matching_groups() {
+  const TwoGroups two;
+  // Of the group of the root, the others' data are not looked at.
+  OK(MPI_Bcast(in, check::rank == 1 && !last() ? 7 : 4, MPI_INT, two.root_among_others(),
+               two.both));
+  OK(MPI_Reduce(in, out, 4, MPI_INT, check::rank == 1 && !last() ? MPI_MAX : MPI_SUM,
+                two.root_among_others(), two.both));
+  OK(MPI_Allgather(in, last() ? 1 : 2, MPI_INT, out, last() ? 2 : 1, MPI_INT, two.both));
+  OK(MPI_Alltoall(in, last() ? 0 : 2, MPI_INT, out, last() ? 2 : 0, MPI_INT, two.both));
+  for (int& count : counts)
+    count = last() ? 2 * (check::size - 1) : 2;
+  OK(MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, two.both));
+  OK(MPI_Reduce_scatter_block(in, out, counts[0], MPI_INT, MPI_SUM, two.both));
+  for (int i = 0; i < 64; ++i) {
+    counts[i] = i;
+    places[i] = 8 * i;
+  }
+  OK(MPI_Gatherv(in, check::rank, MPI_INT, out, counts, places, MPI_INT, two.root_is_last(),
+                 two.both));
+}
+
 // Types that are made differently and hold the same.
 void matching() {
   MPI_Datatype four;
@@ -122,5 +246,10 @@ int main(int argc, char** argv) {
                      {"blocks", [] { text::return_errors(world), blocks(); }},
                      {"later", [] { text::return_errors(world), later(); }},
                      {"neighbors", [] { text::return_errors(world), neighbors(); }},
+                     {"fences", [] { text::return_errors(world), fences(); }},
+                     {"roots of groups", roots_of_groups},
+                     {"data of groups", data_of_groups},
+                     {"blocks of groups", blocks_of_groups},
+                     {"matching groups", matching_groups},
                      {"matching", [] { text::return_errors(world), matching(); }}});
 }
