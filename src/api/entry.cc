@@ -48,22 +48,23 @@ int tool_code(int error_class) {
 } // namespace
 
 void Entry::do_more(mpi::Library& self, const char* function) {
-  locked_ = self.thread_multiple;
-  if (locked_) self.lock.lock();
-  more_ = &self;
-  profile_ = self.profile.get();
-  if (profile_ != nullptr) profile_->enter(call_, function);
-  trace_ = self.trace.get();
-  if (trace_ != nullptr && trace_->rests()) trace_ = nullptr;
-  if (trace_ != nullptr) trace_->enter(traced_, function);
+  More& more = more_.emplace(self);
+  more.locked = self.thread_multiple;
+  if (more.locked) self.lock.lock();
+  more.profile = self.profile.get();
+  if (more.profile != nullptr) more.profile->enter(more.call, function);
+  more.trace = self.trace.get();
+  if (more.trace != nullptr && more.trace->rests()) more.trace = nullptr;
+  if (more.trace != nullptr) more.trace->enter(more.traced, function);
 }
 
 void Entry::undo_more() {
-  if (trace_ != nullptr) trace_->leave(traced_);
-  if (profile_ != nullptr) profile_->leave(call_);
-  if (!locked_) return;
-  more_->lock.unlock();
-  more_->post_left();
+  More& more = *more_;
+  if (more.trace != nullptr) more.trace->leave(more.traced);
+  if (more.profile != nullptr) more.profile->leave(more.call);
+  if (!more.locked) return;
+  more.self.lock.unlock();
+  more.self.post_left();
 }
 
 int failed(const char* function, const mpi::ErrorSource& source) {

@@ -5,6 +5,7 @@
 #include "mpi/process.h"
 
 #include <limits>
+#include <optional>
 
 namespace macadam::api {
 
@@ -21,7 +22,7 @@ class Entry {
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   [[gnu::always_inline]] ~Entry() {
-    if (more_ != nullptr) [[unlikely]]
+    if (more_.has_value()) [[unlikely]]
       undo_more();
   }
 
@@ -30,12 +31,16 @@ class Entry {
   void undo_more();
 
   // Not read from the library again: the call may change what is to be done.
-  mpi::Library* more_ = nullptr;
-  bool locked_;
-  mpi::Profile* profile_;
-  mpi::Profile::Call call_;
-  mpi::Trace* trace_;
-  mpi::Trace::Call traced_;
+  struct More {
+    explicit More(mpi::Library& of) : self(of) {}
+    mpi::Library& self;
+    bool locked;
+    mpi::Profile* profile;
+    mpi::Profile::Call call;
+    mpi::Trace* trace;
+    mpi::Trace::Call traced;
+  };
+  std::optional<More> more_; // most calls make none
 };
 
 // The same for the functions that may be called at any time, which MPI wants to be thread-safe at

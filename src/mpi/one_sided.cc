@@ -45,6 +45,19 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
   }
 }
 
+// The long ways are functions of their own, so that the short ones, copies, save no registers.
+[[gnu::noinline]] void put_in_parts(Process& self, const engine::Data& origin,
+                                    const rma::Place& place, Window& win) {
+  if (self.settings.check) check_access(origin.count, *origin.type, place.count, *place.type);
+  win.rma.put(origin, place, nullptr);
+}
+
+[[gnu::noinline]] void get_in_parts(Process& self, const engine::Data& origin,
+                                    const rma::Place& place, Window& win) {
+  if (self.settings.check) check_access(origin.count, *origin.type, place.count, *place.type);
+  win.rma.get(origin, place, nullptr);
+}
+
 // Begins an access whose request the user gets.
 template <class Begin>
 void with_request(Process& self, Window& win, MPI_Request* request, Begin&& begin) {
@@ -87,9 +100,8 @@ void put(Process& self, const void* origin, MPI_Count origin_count, const Type& 
       return;
     }
   }
-  if (self.settings.check) check_access(origin_count, origin_type, count, type);
-  win.rma.put(data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
-              nullptr);
+  put_in_parts(self, data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
+               win);
 }
 
 void get(Process& self, void* origin, MPI_Count origin_count, const Type& origin_type, int rank,
@@ -103,9 +115,8 @@ void get(Process& self, void* origin, MPI_Count origin_count, const Type& origin
       return;
     }
   }
-  if (self.settings.check) check_access(origin_count, origin_type, count, type);
-  win.rma.get(data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
-              nullptr);
+  get_in_parts(self, data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
+               win);
 }
 
 void rput(Process& self, const void* origin, MPI_Count origin_count, const Type& origin_type,

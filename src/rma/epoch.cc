@@ -19,6 +19,14 @@ namespace {
 
 constexpr std::size_t window_lock = offsetof(Control, window);
 
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_unlocked(const char* call, int rank) {
+  base::fail(
+      MPI_ERR_RMA_SYNC,
+      "{} of rank {}, which is not locked; it belongs between MPI_Win_lock (or lock_all) and "
+      "the unlock",
+      call, rank);
+}
+
 } // namespace
 
 Target& Window::opened(int rank) {
@@ -146,11 +154,7 @@ void Window::flush_touched() {
 
 void Window::check_passive(const Target& target, const char* call) const {
   if (access_ == Access::all_locked || (access_ == Access::locks && target.open)) return;
-  base::fail(
-      MPI_ERR_RMA_SYNC,
-      "{} of rank {}, which is not locked; it belongs between MPI_Win_lock (or lock_all) and "
-      "the unlock",
-      call, target.rank);
+  refuse_unlocked(call, target.rank);
 }
 
 void Window::check_passive(const char* call) const {

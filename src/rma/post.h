@@ -15,10 +15,9 @@ using base::full_fence;
 // A full fence, if something was stored; costs nothing otherwise. Between a flush and what follows
 // it, and around accesses to the window's memory by the program itself.
 inline void Window::land_stores() {
-  if (std::exchange(stored_, false))
-    full_fence();
-  else
-    base::ordering_fence();
+  if (!stored_) return base::ordering_fence();
+  stored_ = false;
+  full_fence();
 }
 
 // Data written to the target are there before a word that is written behind them.

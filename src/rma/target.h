@@ -129,37 +129,51 @@ struct Target final : Waiter {
   int rank = 0;
 };
 
-// Those that have been met, by rank: pages of pointers, so that others cost next to nothing.
+// Those that have been met, by rank: pages of pointers, so that others cost next to nothing. The
+// first one, which is the only one of most windows, is no step of its own on the way to a target.
 class Targets {
  public:
-  void grow(int ranks) {
-    pages_.resize((static_cast<std::size_t>(ranks) + page_targets - 1) / page_targets);
+  void grow(int ranks) { pages_.resize(static_cast<std::size_t>(ranks - 1) / page_targets); }
+  void clear() {
+    first_ = {};
+    pages_.clear();
   }
-  void clear() { pages_.clear(); }
 
   [[nodiscard]] Target* find(int rank) const {
-    const auto& page = pages_[static_cast<std::size_t>(rank) / page_targets];
-    return page != nullptr ? (*page)[static_cast<std::size_t>(rank) % page_targets].get() : nullptr;
+    const auto index = static_cast<std::size_t>(rank);
+    if (index < page_targets) [[likely]]
+      return first_[index].get();
+    const auto& page = pages_[index / page_targets - 1];
+    return page != nullptr ? (*page)[index % page_targets].get() : nullptr;
   }
   Target& add(std::unique_ptr<Target> target) {
-    const auto rank = static_cast<std::size_t>(target->rank);
-    auto& page = pages_[rank / page_targets];
-    if (page == nullptr) page = std::make_unique<Page>();
-    return *((*page)[rank % page_targets] = std::move(target));
+    const auto index = static_cast<std::size_t>(target->rank);
+    return *(page_of(index)[index % page_targets] = std::move(target));
   }
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const auto& page : pages_) {
-      if (page == nullptr) continue;
-      for (const auto& target : *page)
+    const auto visit_page = [&](const Page& page) {
+      for (const auto& target : page)
         if (target != nullptr) visit(*target);
-    }
+    };
+    visit_page(first_);
+    for (const auto& page : pages_)
+      if (page != nullptr) visit_page(*page);
   }
 
  private:
   static constexpr std::size_t page_targets = 64;
   using Page = std::array<std::unique_ptr<Target>, page_targets>;
-  std::vector<std::unique_ptr<Page>> pages_;
+
+  Page& page_of(std::size_t index) {
+    if (index < page_targets) return first_;
+    auto& page = pages_[index / page_targets - 1];
+    if (page == nullptr) page = std::make_unique<Page>();
+    return *page;
+  }
+
+  Page first_;
+  std::vector<std::unique_ptr<Page>> pages_; // behind it
 };
 
 } // namespace macadam::rma
