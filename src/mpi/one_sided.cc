@@ -45,17 +45,22 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
   }
 }
 
-// The long ways are functions of their own, so that the short ones, copies, save no registers.
-[[gnu::noinline]] void put_in_parts(Process& self, const engine::Data& origin,
-                                    const rma::Place& place, Window& win) {
-  if (self.settings.check) check_access(origin.count, *origin.type, place.count, *place.type);
-  win.rma.put(origin, place, nullptr);
+// The long ways are functions of their own, with the same arguments: so the short ones, copies,
+// save no registers.
+[[gnu::noinline]] void put_in_parts(Process& self, const void* origin, MPI_Count origin_count,
+                                    const Type& origin_type, int rank, MPI_Aint displacement,
+                                    MPI_Count count, const Type& type, Window& win) {
+  if (self.settings.check) check_access(origin_count, origin_type, count, type);
+  win.rma.put(data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
+              nullptr);
 }
 
-[[gnu::noinline]] void get_in_parts(Process& self, const engine::Data& origin,
-                                    const rma::Place& place, Window& win) {
-  if (self.settings.check) check_access(origin.count, *origin.type, place.count, *place.type);
-  win.rma.get(origin, place, nullptr);
+[[gnu::noinline]] void get_in_parts(Process& self, void* origin, MPI_Count origin_count,
+                                    const Type& origin_type, int rank, MPI_Aint displacement,
+                                    MPI_Count count, const Type& type, Window& win) {
+  if (self.settings.check) check_access(origin_count, origin_type, count, type);
+  win.rma.get(data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
+              nullptr);
 }
 
 // Begins an access whose request the user gets.
@@ -100,8 +105,7 @@ void put(Process& self, const void* origin, MPI_Count origin_count, const Type& 
       return;
     }
   }
-  put_in_parts(self, data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
-               win);
+  put_in_parts(self, origin, origin_count, origin_type, rank, displacement, count, type, win);
 }
 
 void get(Process& self, void* origin, MPI_Count origin_count, const Type& origin_type, int rank,
@@ -115,8 +119,7 @@ void get(Process& self, void* origin, MPI_Count origin_count, const Type& origin
       return;
     }
   }
-  get_in_parts(self, data_of(origin, origin_count, origin_type), {rank, displacement, count, &type},
-               win);
+  get_in_parts(self, origin, origin_count, origin_type, rank, displacement, count, type, win);
 }
 
 void rput(Process& self, const void* origin, MPI_Count origin_count, const Type& origin_type,

@@ -61,8 +61,9 @@ struct Reach {
 };
 
 // A rank of the window as an origin sees it, made at the first use. It counts what is under way to
-// it, so nothing is allocated for an operation.
-struct Target final : Waiter {
+// it, so nothing is allocated for an operation. Short accesses and flushes need only the first line
+// of the cache.
+struct alignas(64) Target final : Waiter {
   void on_posted() override { ++pending; }
   void on_done(bool ok) noexcept override {
     --pending;
@@ -94,6 +95,8 @@ struct Target final : Waiter {
   bool barred = false;       // nobody uses them on its elements any more
   Held held = Held::nothing;
   std::uint32_t pending = 0; // operations under way that use our memory
+  engine::Peer* peer = nullptr;
+
   // Notifications between it and us: how many we have sent, and how many of its own we have used
   // up.
   Counter posts_sent = 0;
@@ -102,8 +105,7 @@ struct Target final : Waiter {
   Counter completions_used = 0;
   std::uint64_t ticket = 0;     // of the lock held
   std::byte* base = nullptr;    // as `direct`, always; null: reached through the network
-  engine::Peer* peer = nullptr; // and the network that reaches it:
-  engine::Link* link = nullptr;
+  engine::Link* link = nullptr; // of `peer`: the network that reaches it
   engine::RemoteMemory data;
   engine::RemoteMemory control;
   std::byte* control_here = nullptr; // mapped
