@@ -52,6 +52,7 @@ Process& begin_to_stand() {
 }
 
 Library::Library() : info_env(MPI_INFO_ENV) {
+  predefined.fill(&no_object);
   for (std::uintptr_t code = 0; code < predefined.size(); ++code) {
     if (auto* type = types.find(reinterpret_cast<MPI_Datatype>(code))) predefined[code] = type;
     if (auto* op = ops.find(reinterpret_cast<MPI_Op>(code))) predefined[code] = op;

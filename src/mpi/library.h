@@ -58,8 +58,6 @@ class Library {
     base::Object* object;
     if (value < predefined.size()) {
       object = predefined[value];
-      if (object == nullptr) [[unlikely]]
-        return nullptr;
     } else {
       if (value % alignof(base::Object*) != 0) [[unlikely]]
         return nullptr;
@@ -105,8 +103,10 @@ class Library {
   std::atomic<int> users = 0;
 
   // Objects behind the constants of the ABI, by value; those of communicators exist while the world
-  // does.
-  std::array<base::Object*, 0x400> predefined = {};
+  // does. All other values are of an object that nobody looks for, so that it takes no look of its
+  // own to find that there is none.
+  std::array<base::Object*, 0x400> predefined;
+  base::Object no_object{base::ObjectKind::freed};
 
   datatype::PredefinedTypes types;
   datatype::PredefinedOps ops;

@@ -35,7 +35,7 @@ void make_communicators(Process& self) {
 
 void drop_communicators(Process& self) {
   for (Communicator** comm : {&self.world.all, &self.world.self}) {
-    self.predefined[reinterpret_cast<std::uintptr_t>((*comm)->constant)] = nullptr;
+    self.predefined[reinterpret_cast<std::uintptr_t>((*comm)->constant)] = &self.no_object;
     (*comm)->references = 1; // nobody waits any more
     release(self, **comm);
     *comm = nullptr;

@@ -164,19 +164,26 @@ void Window::check_passive(const char* call) const {
              call);
 }
 
+inline void Window::look_now_and_then() {
+  if (--flushes_before_look_ != 0) [[likely]]
+    return;
+  flushes_before_look_ = most_flushes_before_look;
+  waiting_.look();
+}
+
 void Window::flush(int rank) {
   Target& it = target(rank);
   check_passive(it, "MPI_Win_flush");
   if (it.pending != 0 || it.unlanded || it.atomics_unlanded) wait_landed(it);
   check_alive(it);
   land_stores();
-  if (++idle_flushes_ % flushes_before_look == 0) waiting_.look();
+  look_now_and_then();
 }
 
 void Window::flush_all() {
   check_passive("MPI_Win_flush_all");
   flush_touched();
-  if (++idle_flushes_ % flushes_before_look == 0) waiting_.look();
+  look_now_and_then();
 }
 
 void Window::flush_local(int rank) {

@@ -229,6 +229,7 @@ class Window {
   void wait_for_touched();
   void flush_touched();
   void land_stores();
+  void look_now_and_then();
   void check_passive(const Target& target, const char* call) const;
   void check_passive(const char* call) const;
   void check_no_access(const char* call) const;
@@ -329,7 +330,7 @@ class Window {
 
   // A program that only accesses memory and flushes still lets its process answer others, now and
   // then.
-  static constexpr unsigned flushes_before_look = 64;
+  static constexpr unsigned most_flushes_before_look = 64;
 
   engine::Engine& engine_;
   bool short_way_ = true;
@@ -348,7 +349,7 @@ class Window {
   bool unchecked_ = false; // MPI_MODE_NOCHECK of lock_all
   bool stored_ = false;    // to mapped memory, since the last full fence
   std::size_t locks_ = 0;  // held, in Access::locks
-  unsigned idle_flushes_ = 0;
+  unsigned flushes_before_look_ = most_flushes_before_look;
   std::uint32_t fences_ = 0;
   bool in_fence_ = false;
   int awaits_lock_of_ = -1;
