@@ -45,12 +45,13 @@ struct Launcher {
   std::vector<boot::Life> lives; // of ranks; empty: all run
   std::vector<Rank*> in_barrier;
   std::uint32_t barrier_round = 0;
+  std::vector<std::string> final_reports;
 };
 
 // How the ranks of all jobs of a world stand.
 struct Standing {
   struct Abort {
-    int rank;
+    std::string who;
     int code;
     std::string text;
   };
@@ -58,7 +59,6 @@ struct Standing {
   std::vector<Rank*> ended; // not destroyed yet
   int computing = 0;        // ranks
   std::optional<Abort> abort;
-  std::vector<std::string> final_reports;
 };
 
 } // namespace macadam::sim

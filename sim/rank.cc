@@ -15,15 +15,15 @@ namespace {
 
 Rank* current_rank = nullptr; // the simulator runs on one thread
 
-constexpr unsigned nap_us = 5000; // between two looks around in the launcher's barrier
+constexpr unsigned nap_us = 5000;           // between two looks around in the launcher's barrier
+constexpr unsigned descriptor_nap_us = 100; // ... at a descriptor
 
 } // namespace
 
 // The job as MPI sees it from inside the simulator.
 class Rank::Job final : public boot::LaunchedJob {
  public:
-  explicit Job(Rank& rank)
-      : rank_(rank), host_(fmt::format("node{}", rank.node_of(rank.number_))) {}
+  explicit Job(Rank& rank) : rank_(rank), host_(rank.host()) {}
 
   [[nodiscard]] int rank() const override { return rank_.number_; }
   [[nodiscard]] int size() const override { return rank_.environment_.size; }
@@ -76,14 +76,14 @@ class Rank::Job final : public boot::LaunchedJob {
   [[nodiscard]] bool report_wanted() const override { return false; }
   void write_report(std::string_view) const override {}
   void write_final_report(std::string_view json) override {
-    rank_.environment_.standing.final_reports.emplace_back(json);
+    launcher().final_reports.emplace_back(json);
   }
 
  private:
   void end_job(int code, std::string_view text, boot::Blame) override {
     auto& abort = rank_.environment_.standing.abort;
     const int status = code >= 1 && code <= 255 ? code : 1;
-    if (!abort) abort = {rank_.number_, status, std::string(text)};
+    if (!abort) abort = {rank_.name(), status, std::string(text)};
     rank_.exit(status);
   }
   [[nodiscard]] Launcher& launcher() const { return rank_.environment_.launcher; }
@@ -133,9 +133,11 @@ void Rank::RankFiber::switching_in() {
   current_rank = &rank_;
   mpi::running = rank_.running_;
   mpi::standing = rank_.process_.get();
+  rank_.folder_.go_there();
 }
 
 void Rank::RankFiber::switching_out() {
+  rank_.folder_.go_back();
   rank_.running_ = mpi::running.exchange(nullptr);
   mpi::standing = nullptr;
   current_rank = nullptr;
@@ -146,6 +148,16 @@ Rank::Rank(const Environment& environment, int number, int app_number, std::func
       processor_(environment.scheduler) {}
 
 Rank::~Rank() = default;
+
+std::string Rank::name() const {
+  return environment_.launchers.size() > 1
+             ? fmt::format("rank {} of job {}", number_, environment_.job + 1)
+             : fmt::format("rank {}", number_);
+}
+
+std::string Rank::host() const {
+  return fmt::format("node{}", environment_.launcher.first_node + node_of(number_));
+}
 
 Rank* Rank::current() {
   return current_rank;
@@ -162,11 +174,12 @@ void Rank::start() {
   fiber_ = std::make_unique<RankFiber>(*this, environment_.stack_bytes, [this] {
     int code = 0;
     if (environment_.compute_times != nullptr) computes_since_ = ComputeTimes::now();
+    end_if_killed();
     try {
       code = body_();
     } catch (const std::exception& error) {
       auto& abort = environment_.standing.abort;
-      if (!abort) abort = {number_, 1, fmt::format("threw an exception: {}", error.what())};
+      if (!abort) abort = {name(), 1, fmt::format("threw an exception: {}", error.what())};
       code = 1;
     }
     exit(code);
@@ -176,7 +189,9 @@ void Rank::start() {
 }
 
 void Rank::exit(int code) {
-  state_.exit_code = code;
+  // A spawned process that ends before it has come to MPI fails its spawn, and nothing else.
+  const bool has_come = !environment_.parent || device_ != nullptr;
+  state_.exit_code = has_come ? code : 0;
   state_.ended_at = processor_.now();
   state_.phase = RankState::Phase::ended;
   environment_.standing.ended.push_back(this);
@@ -203,7 +218,7 @@ void Rank::compute(Time duration) {
   const Faults& faults = environment_.fabric.faults();
   Random& random = environment_.fabric.random();
   double factor = 1 + faults.compute_jitter * random.fraction();
-  if (faults.slow_rank == number_) factor *= faults.slowness;
+  if (faults.slow_rank == environment_.first + number_) factor *= faults.slowness;
   const auto time = static_cast<Time>(static_cast<double>(duration) * factor);
   ++environment_.standing.computing;
   if (device_)
@@ -212,6 +227,7 @@ void Rank::compute(Time duration) {
     processor_.compute(time);
   --environment_.standing.computing;
   environment_.scheduler.touch();
+  end_if_killed();
 }
 
 void Rank::charge(Time cost) {
@@ -236,7 +252,7 @@ void Rank::leave_program(const void* place) {
   const Time measured =
       times->measures() ? std::max<Time>(ComputeTimes::now() - computes_since_ - cost, 0) : 0;
   const std::uint64_t from = std::exchange(place_, offset_of(place));
-  const Time took = times->between(number_, from, place_, measured);
+  const Time took = times->between(environment_.first + number_, from, place_, measured);
   if (took > 0) compute(static_cast<Time>(static_cast<double>(took) * model().compute_factor));
 }
 
@@ -262,6 +278,14 @@ void Rank::tick() {
     processor_.synchronize();
 }
 
+void Rank::nap() {
+  if (device_)
+    device_->wait(descriptor_nap_us);
+  else
+    processor_.compute(descriptor_nap_us * microsecond);
+  end_if_killed();
+}
+
 // ------------------------------------------------------------------ start-up and end
 
 std::unique_ptr<boot::LaunchedJob> Rank::join() {
@@ -271,7 +295,8 @@ std::unique_ptr<boot::LaunchedJob> Rank::join() {
                                index_on_node(number_) % environment_.ports, device_->lid());
   auto job = std::make_unique<Job>(*this);
   processes_.emplace(*job);
-  if (job->local_size() > 1) system_.emplace(node(), place_on_node(number_), *device_, processor_);
+  if (job->local_size() > 1 || environment_.one_node)
+    system_.emplace(node(), place_on_node(number_), *device_, processor_);
   return job;
 }
 
@@ -312,7 +337,8 @@ Rank::make_transports(const base::Settings& settings) {
     auto neighbors = std::make_unique<Charged<SimulatedNeighbors>>(*processes_, settings, *system_);
     neighbors_ = neighbors.get();
     transports.push_back(std::move(neighbors));
-    if (one_node) {
+    // A job on one node that may meet those of others is ready for them.
+    if (one_node && (environment_.one_node || !environment_.meets_others)) {
       processes_->job().publish({});
       return transports;
     }

@@ -8,6 +8,7 @@
 #include "sim/compute_times.h"
 #include "sim/device.h"
 #include "sim/fiber.h"
+#include "sim/folder.h"
 #include "sim/launcher.h"
 #include "sim/processor.h"
 #include "sim/universe.h"
@@ -42,12 +43,15 @@ class Rank final : mpi::Runtime {
     Exchange& exchange;
     const base::Settings* settings; // null: from the environment variables
     std::size_t stack_bytes;
+    int first; // of its ranks, in the world
     int size;
     int ranks_per_node;
     int ports;                       // of each node
     std::optional<boot::Met> parent; // of a job that was spawned
     ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
     bool dealt;                      // as in WorldOptions
+    bool one_node;                   // the same
+    bool meets_others;               // there are, or may be, other jobs
   };
   // `body` is the program; its result is the exit code.
   Rank(const Environment& environment, int number, int app_number, std::function<int()> body);
@@ -62,6 +66,9 @@ class Rank final : mpi::Runtime {
 
   [[nodiscard]] int number() const { return number_; } // in its job
   [[nodiscard]] int job() const { return environment_.job; }
+  // "rank 1", or "rank 1 of job 2" if there are several, counted as mpiexec counts them.
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string host() const;
   [[nodiscard]] int node_of(int rank) const;
   [[nodiscard]] int index_on_node(int rank) const;
   [[nodiscard]] const RankState& state() const { return state_; }
@@ -111,7 +118,13 @@ class Rank final : mpi::Runtime {
   }
   // Takes a moment of the processor's, as a look at the clock does, and lets others go on.
   void tick();
+  // Waits a little for something that is not of the simulated world, a descriptor.
+  void nap();
   [[noreturn]] void exit(int code);
+  // The file of its program, as the program asks for it; empty: it has none of its own.
+  std::string executable;
+  // As chdir(): the rank's folder alone.
+  bool enter_folder(const char* path) { return folder_.enter(path); }
 
  private:
   class Job;
@@ -155,6 +168,7 @@ class Rank final : mpi::Runtime {
   std::function<int()> body_;
   RankState state_;
   bool killed_ = false;
+  Folder folder_;
   Processor processor_;
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;

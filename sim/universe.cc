@@ -2,6 +2,7 @@
 #include "sim/universe.h"
 
 #include "base/error.h"
+#include "boot/joined_socket.h"
 #include "sim/rank.h"
 
 #include <algorithm>
@@ -68,7 +69,8 @@ class RankUniverse final : public boot::Universe {
   [[nodiscard]] std::optional<boot::Met> parent() const override { return parent_; }
 
   boot::PendingResult<boot::Spawned> spawn(std::vector<boot::SpawnCommand> commands) override {
-    return std::make_unique<SpawnAnswer>(exchange_, exchange_.spawn(rank_, std::move(commands)));
+    return std::make_unique<SpawnAnswer>(
+        exchange_, exchange_.spawn(rank_, boot::read_commands(std::move(commands), rank_.host())));
   }
   std::string open_port() override { return exchange_.open_port(rank_); }
   void close_port(std::string_view port) override {
@@ -83,7 +85,9 @@ class RankUniverse final : public boot::Universe {
     return met(exchange_.connect(rank_, std::string(port), longest));
   }
   boot::PendingResult<boot::Met> join(int socket) override {
-    return met(exchange_.join(rank_, socket));
+    return std::make_unique<boot::JoinedSocket>(
+        socket, boot::Met{own_ticket(), static_cast<std::uint32_t>(rank_.number()),
+                          exchange_.next_meeting()});
   }
   boot::PendingResult<bool> publish(std::string_view service, std::string_view port) override {
     return yes(exchange_.publish(rank_, std::string(service), std::string(port)));
@@ -195,23 +199,25 @@ void Exchange::time_out(const Asked& asked, std::optional<double> longest, const
 }
 
 // As many as are acceptable and have room.
-Asked Exchange::spawn(Rank& rank, std::vector<boot::SpawnCommand> commands) {
-  return later(rank, [this, &rank, commands = std::move(commands)](Question& asked) {
+Asked Exchange::spawn(Rank& rank, std::vector<boot::SpawnProgram> programs) {
+  return later(rank, [this, &rank, programs = std::move(programs)](Question& asked) {
     std::vector<int> ranks;
     int left = room - running;
-    for (const boot::SpawnCommand& command : commands) {
-      if (!knows(command.program))
-        base::fail(MPI_ERR_SPAWN, "there is no program {}", command.program);
-      const auto fits = std::ranges::find_if(command.counts.rbegin(), command.counts.rend(),
+    for (const boot::SpawnProgram& program : programs) {
+      if (!program.hosts.empty())
+        base::fail(MPI_ERR_SPAWN,
+                   "info key host: each simulated job has machines of its own, which "
+                   "are not to be chosen; leave the key out");
+      const auto fits = std::ranges::find_if(program.counts.rbegin(), program.counts.rend(),
                                              [&](int count) { return count <= left; });
-      if (fits == command.counts.rend())
+      if (fits == program.counts.rend())
         base::fail(MPI_ERR_SPAWN, "{} processes of {} are wanted, and there is room for {}",
-                   command.counts.back(), command.program, left);
+                   program.counts.back(), program.command.front(), left);
       left -= *fits;
       ranks.push_back(*fits);
     }
     const boot::Met parent{ticket_of(rank.job()), static_cast<std::uint32_t>(rank.number()), 0};
-    asked.job = start_(commands, ranks, parent);
+    asked.job = start_(programs, ranks, parent);
     asked.spawned.job = ticket_of(asked.job);
     asked.spawned.ranks = std::move(ranks);
   });
@@ -273,7 +279,7 @@ void Exchange::match(Port& port) {
 }
 
 void Exchange::introduce(const Asked& one, const Asked& other) {
-  const std::uint32_t meeting = ++last_meeting_;
+  const std::uint32_t meeting = next_meeting();
   const auto name = [meeting](const Rank& rank) {
     return boot::Met{ticket_of(rank.job()), static_cast<std::uint32_t>(rank.number()), meeting};
   };
@@ -281,20 +287,6 @@ void Exchange::introduce(const Asked& one, const Asked& other) {
   other->met = name(*one->rank);
   close(one);
   close(other);
-}
-
-Asked Exchange::join(Rank& rank, int socket) {
-  Asked asked = ask(rank);
-  asked->socket = socket;
-  std::erase_if(joining_, [](const Asked& each) { return !each->open; });
-  const auto other = std::ranges::find(joining_, socket, [](const Asked& a) { return a->socket; });
-  if (other == joining_.end()) {
-    joining_.push_back(asked);
-  } else {
-    introduce(*other, asked);
-    joining_.erase(other);
-  }
-  return asked;
 }
 
 Asked Exchange::publish(Rank& rank, const std::string& service, const std::string& port) {
@@ -330,7 +322,6 @@ void Exchange::end_of(const Rank& rank) {
     port = next;
   }
   std::erase_if(names_, [&](const auto& name) { return name.second.owner == &rank; });
-  std::erase_if(joining_, [&](const Asked& asked) { return asked->rank == &rank; });
 }
 
 } // namespace macadam::sim

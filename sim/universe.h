@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/spawn_request.h"
 #include "boot/universe.h"
+#include "sim/random.h"
 #include "sim/scheduler.h"
 
 #include <cstdint>
@@ -31,12 +33,12 @@ class Exchange {
     boot::Spawned spawned; // of a spawn
     int job = -1;          // the same; -1: it has started none
     std::string port;      // of a look at a name; or that it waits at
-    int socket = -1;       // of a join
   };
   using Asked = std::shared_ptr<Question>;
 
-  // Starts a job of commands; gives its number.
-  using Start = std::function<int(const std::vector<boot::SpawnCommand>& commands,
+  // Starts a job of programs, so many processes of each; gives its number. Throws base::Error, with
+  // nothing started, if there is no such program.
+  using Start = std::function<int(const std::vector<boot::SpawnProgram>& programs,
                                   const std::vector<int>& ranks, const boot::Met& parent)>;
   // Ends all its processes.
   using End = std::function<void(int job)>;
@@ -49,14 +51,14 @@ class Exchange {
 
   int room = 1 << 30;
   int running = 0; // processes, of all jobs
-  std::function<bool(const std::string& program)> knows;
 
-  Asked spawn(Rank& rank, std::vector<boot::SpawnCommand> commands);
+  Asked spawn(Rank& rank, std::vector<boot::SpawnProgram> programs);
   std::string open_port(Rank& rank);
   void close_port(const Rank& rank, const std::string& port);
   Asked accept(Rank& rank, const std::string& port, std::optional<double> longest);
   Asked connect(Rank& rank, const std::string& port, std::optional<double> longest);
-  Asked join(Rank& rank, int socket);
+  // Of one side of MPI_Comm_join, by which the two tell theirs from others.
+  std::uint32_t next_meeting() { return static_cast<std::uint32_t>(scramble(++last_meeting_)); }
   Asked publish(Rank& rank, const std::string& service, const std::string& port);
   Asked unpublish(Rank& rank, const std::string& service, const std::string& port);
   Asked look_up(Rank& rank, const std::string& service);
@@ -88,7 +90,6 @@ class Exchange {
   const Start start_;
   std::map<std::string, Port> ports_;
   std::map<std::string, Name> names_;
-  std::vector<Asked> joining_;
   std::uint64_t last_port_ = 0;
   std::uint32_t last_meeting_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace macadam::sim {
 namespace {
@@ -15,6 +16,21 @@ namespace {
 // A rank has so many ways to wait that a longer page would help nobody.
 constexpr std::size_t most_ranks_in_report = 64;
 constexpr unsigned turns_of_progress = 1 << 14;
+
+tools::RankStatus status_of(Rank& rank) {
+  using Status = tools::RankStatus;
+  mpi::Process* const process = rank.process();
+  Status status{Status::Kind::not_in_mpi, {}};
+  if (rank.state().phase == RankState::Phase::ended) {
+    status.kind = Status::Kind::ended;
+  } else if (process != nullptr && process->world.phase == mpi::World::Phase::finalized) {
+    status.kind = Status::Kind::finalized;
+  } else if (process != nullptr && process->instance) {
+    status.kind = Status::Kind::answered;
+    status.json = mpi::hang_report(*process);
+  }
+  return status;
+}
 
 } // namespace
 
@@ -26,14 +42,11 @@ World::World(WorldOptions options)
       secrets_(scramble(options_.seed)),
       exchange_(
           scheduler_, from_ns(options_.model.address_lookup_ns),
-          [this](const auto& commands, const auto& ranks, const boot::Met& parent) {
-            return spawn(commands, ranks, parent);
+          [this](const auto& programs, const auto& ranks, const boot::Met& parent) {
+            return spawn(programs, ranks, parent);
           },
           [this](int job) { end(job); }) {
   exchange_.room = options_.room;
-  exchange_.knows = [this](const std::string& program) {
-    return options_.programs.contains(program);
-  };
   if (options_.one_node) node_ = std::make_shared<Node>(0);
   for (int job = 0; job < options_.jobs; ++job)
     add_job(options_.ranks, std::nullopt);
@@ -41,6 +54,8 @@ World::World(WorldOptions options)
 
 int World::add_job(int ranks, std::optional<boot::Met> parent) {
   const auto job = static_cast<int>(launchers_.size());
+  const int first =
+      environments_.empty() ? 0 : environments_.back().first + environments_.back().size;
   const int per_node = options_.one_node ? ranks : options_.ranks_per_node;
   launchers_.push_back(options_.one_node ? std::make_unique<Launcher>(ranks, node_)
                                          : std::make_unique<Launcher>(ranks, per_node, nodes_));
@@ -50,8 +65,10 @@ int World::add_job(int ranks, std::optional<boot::Met> parent) {
     byte = static_cast<std::uint8_t>(secrets_.next());
   environments_.push_back({scheduler_, fabric_, launchers_, job, *launchers_.back(), standing_,
                            exchange_, options_.settings ? &*options_.settings : nullptr,
-                           options_.stack_bytes, ranks, per_node, options_.ports, std::move(parent),
-                           options_.compute_times, options_.dealt && !options_.one_node});
+                           options_.stack_bytes, first, ranks, per_node, options_.ports,
+                           std::move(parent), options_.compute_times,
+                           options_.dealt && !options_.one_node, options_.one_node,
+                           options_.jobs > 1 || options_.find_program});
   return job;
 }
 
@@ -65,19 +82,20 @@ void World::start(int job, int number, int app_number, std::function<int()> body
   scheduler_.at(scheduler_.now() + from_ns(late), [rank = ranks_.back().get()] { rank->start(); });
 }
 
-int World::spawn(const std::vector<boot::SpawnCommand>& commands, const std::vector<int>& ranks,
+int World::spawn(const std::vector<boot::SpawnProgram>& programs, const std::vector<int>& ranks,
                  const boot::Met& parent) {
-  int all = 0;
-  for (const int count : ranks)
-    all += count;
-  const int job = add_job(all, parent);
+  std::vector<Program> found; // before anything is started
+  for (const boot::SpawnProgram& program : programs) {
+    if (!options_.find_program)
+      base::fail(MPI_ERR_SPAWN, "there is no program {}", program.command.front());
+    found.push_back(options_.find_program(program));
+  }
+  const int job = add_job(std::accumulate(ranks.begin(), ranks.end(), 0), parent);
   int number = 0;
-  for (std::size_t i = 0; i < commands.size(); ++i) {
+  for (std::size_t i = 0; i < found.size(); ++i)
     for (const int end = number + ranks[i]; number < end; ++number)
       start(job, number, static_cast<int>(i),
-            [&program = options_.programs.at(commands[i].program), number,
-             arguments = commands[i].arguments] { return program(number, arguments); });
-  }
+            [program = found[i], number] { return program(number); });
   return job;
 }
 
@@ -109,26 +127,26 @@ void World::destroy_ended() {
   }
 }
 
+// A page for each job of which ranks are left.
 std::string World::hang_report() {
-  using Status = tools::RankStatus;
-  std::vector<Status> ranks;
+  std::vector<std::vector<tools::RankStatus>> jobs(launchers_.size());
+  std::size_t shown = 0, left = 0;
   for (const auto& rank : ranks_) {
-    if (ranks.size() == most_ranks_in_report) break;
-    Status& status = ranks.emplace_back(Status{Status::Kind::not_in_mpi, {}});
-    mpi::Process* process = rank->process();
-    if (rank->state().phase == RankState::Phase::ended) {
-      status.kind = Status::Kind::ended;
-    } else if (process != nullptr && process->world.phase == mpi::World::Phase::finalized) {
-      status.kind = Status::Kind::finalized;
-    } else if (process != nullptr && process->instance) {
-      status.kind = Status::Kind::answered;
-      status.json = mpi::hang_report(*process);
+    const auto job = static_cast<std::size_t>(rank->job());
+    if (launchers_[job]->running == 0) continue;
+    if (shown == most_ranks_in_report) {
+      ++left;
+      continue;
     }
+    jobs[job].push_back(status_of(*rank));
+    ++shown;
   }
-  // Nothing moves: a second look would show the same.
-  std::string page = tools::hang_report("simulated", ranks, ranks);
-  if (ranks.size() < ranks_.size())
-    page += fmt::format("\n  and {} ranks more\n", ranks_.size() - ranks.size());
+  std::string page;
+  for (std::size_t job = 0; job < jobs.size(); ++job)
+    if (!jobs[job].empty()) // nothing moves: a second look would show the same
+      page += tools::hang_report("simulated", jobs[job], jobs[job],
+                                 jobs.size() > 1 ? fmt::format(" of job {}", job + 1) : "");
+  if (left > 0) page += fmt::format("\n  and {} ranks more\n", left);
   return page;
 }
 
@@ -151,7 +169,7 @@ Outcome World::run(const Program& program) {
   if (standing_.abort) {
     outcome.end = Outcome::End::aborted;
     outcome.exit_code = standing_.abort->code;
-    outcome.text = fmt::format("rank {} {}", standing_.abort->rank, standing_.abort->text);
+    outcome.text = standing_.abort->who + ' ' + standing_.abort->text;
   }
   for (const auto& rank : ranks_) {
     outcome.time = std::max(outcome.time, rank->state().ended_at);

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +23,7 @@ struct WorldOptions {
   int ranks_per_node = 1;
   int ports = 1;         // of each node, which its ranks share in turn
   bool dealt = false;    // ranks to nodes one by one in turn, else node by node
-  bool one_node = false; // has all jobs, each of two ranks at least
+  bool one_node = false; // has all jobs; else each job has its own
   Model model;
   Faults faults;
   std::uint64_t seed = 1;
@@ -32,9 +31,9 @@ struct WorldOptions {
   std::size_t stack_bytes = 256 << 10;    // of each rank
   ComputeTimes* compute_times = nullptr;  // null: what a program computes takes no virtual time
   int room = 1 << 30;                     // processes that may run at a time, of all jobs
-  // What can be spawned, by name. Called with the rank and the arguments.
-  std::map<std::string, std::function<int(int rank, const std::vector<std::string>& arguments)>>
-      programs;
+  // The program that a spawned command names; throws base::Error (MPI_ERR_SPAWN) if there is none.
+  // Not given: there is none at all.
+  std::function<std::function<int(int rank)>(const boot::SpawnProgram&)> find_program;
   double quiet_s = 10; // virtual seconds without a message or computation until it counts as a hang
 };
 
@@ -69,9 +68,10 @@ class World {
   // Those of the first job come first.
   [[nodiscard]] Rank& rank(int number) { return *ranks_[static_cast<std::size_t>(number)]; }
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
-  // JSON texts of the ranks that ended with MACADAM_REPORT set.
-  [[nodiscard]] const std::vector<std::string>& final_reports() const {
-    return standing_.final_reports;
+  [[nodiscard]] int jobs() const { return static_cast<int>(launchers_.size()); }
+  // JSON texts of a job's ranks that ended with MACADAM_REPORT set.
+  [[nodiscard]] const std::vector<std::string>& final_reports(int job) const {
+    return launchers_[static_cast<std::size_t>(job)]->final_reports;
   }
 
   // Called for every rank when its program has ended and before its memory goes.
@@ -81,7 +81,7 @@ class World {
 
  private:
   int add_job(int ranks, std::optional<boot::Met> parent);
-  int spawn(const std::vector<boot::SpawnCommand>& commands, const std::vector<int>& ranks,
+  int spawn(const std::vector<boot::SpawnProgram>& programs, const std::vector<int>& ranks,
             const boot::Met& parent);
   void start(int job, int number, int app_number, std::function<int()> body);
   void end(int job);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/error.h"
 #include "sim/patterns/study.h"
-#include "sim/tool/module.h"
 #include "sim/tool/presets.h"
+#include "sim/tool/programs.h"
 #include "sim/world.h"
 
 #include <CLI/CLI.hpp>
@@ -34,6 +34,7 @@ struct Command {
   std::string measure; // files of compute times
   std::string repeat;
   std::size_t stack_kb = 256;
+  int universe_size = 0; // 0: nobody has said
   bool quiet = false;
   bool json = false;
   bool list_presets = false;
@@ -41,39 +42,23 @@ struct Command {
   std::vector<std::string> program;
 };
 
-// The arguments as one rank's main() gets them, its own to change.
-class Arguments {
- public:
-  explicit Arguments(const std::vector<std::string>& words) : words_(words) {
-    for (std::string& word : words_)
-      pointers_.push_back(word.data());
-    pointers_.push_back(nullptr);
-  }
-  [[nodiscard]] int count() const { return static_cast<int>(words_.size()); }
-  char** values() { return pointers_.data(); }
+constexpr std::string_view pattern_prefix = "pattern:";
 
- private:
-  std::vector<std::string> words_;
-  std::vector<char*> pointers_;
-};
+bool is_pattern(const Command& command) {
+  return command.program.front().starts_with(pattern_prefix);
+}
 
 // Runs what the command names in `world`.
-Outcome run(World& world, const Command& command) {
-  constexpr std::string_view prefix = "pattern:";
-  if (const std::string& first = command.program.front(); first.starts_with(prefix)) {
-    const Study study = run_pattern(world, find_pattern(first.substr(prefix.size())),
-                                    std::span(command.program).subspan(1));
+Outcome run(World& world, Programs& programs, const Command& command) {
+  if (is_pattern(command)) {
+    const std::string name = command.program.front().substr(pattern_prefix.size());
+    const Study study =
+        run_pattern(world, find_pattern(name), std::span(command.program).subspan(1));
     if (study.outcome.end == Outcome::End::finished)
       std::fputs((command.json ? as_json(study) : as_table(study)).c_str(), stdout);
     return study.outcome;
   }
-  Module module(command.program.front());
-  return world.run([&](int) {
-    // Loaded in the rank itself: its initialisers may ask for the time, or call MPI_Initialized.
-    Module::Main* const main = module.load();
-    const auto arguments = std::make_unique<Arguments>(command.program);
-    return main(arguments->count(), arguments->values(), environ);
-  });
+  return world.run(programs.first(command.program));
 }
 
 // A line now and then, the more seldom the longer it takes.
@@ -102,10 +87,18 @@ int simulate(const Command& command) {
   if (!command.repeat.empty()) times.emplace(command.repeat, options.ranks);
   if (times) options.compute_times = &*times;
 
+  Programs programs;
+  if (!is_pattern(command)) {
+    options.find_program = [&](const auto& asked) { return programs.find(asked); };
+    // As on one machine: what a job starts there is there too.
+    options.one_node = options.ranks_per_node > 1 && options.ranks <= options.ranks_per_node;
+  }
+  if (command.universe_size > 0) options.room = std::max(command.universe_size, options.ranks);
+
   World world(options);
   const auto began = std::chrono::steady_clock::now();
   if (!command.quiet && ::isatty(STDERR_FILENO) != 0) show_progress(world);
-  const Outcome outcome = run(world, command);
+  const Outcome outcome = run(world, programs, command);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::fflush(nullptr);
   print_reports(world);
@@ -118,11 +111,13 @@ int simulate(const Command& command) {
   if (outcome.end != Outcome::End::finished)
     fmt::print(stderr, "macadam simulate: {}{}\n",
                outcome.end == Outcome::End::hung ? "nothing moves any more\n" : "", outcome.text);
+  const int spawned = world.size() - options.ranks;
   if (!command.quiet)
     fmt::print(stderr,
-               "macadam simulate: {} ranks on {}, seed {}: {:.6f} s of virtual time in {:.2f} s, "
+               "macadam simulate: {} ranks{} on {}, seed {}: {:.6f} s of virtual time in {:.2f} s, "
                "{} events, trace {:016x}\n",
-               options.ranks, options.model.name, options.seed, seconds(outcome.time), took.count(),
+               options.ranks, spawned > 0 ? fmt::format(" and {} spawned", spawned) : "",
+               options.model.name, options.seed, seconds(outcome.time), took.count(),
                world.scheduler().events(), outcome.trace);
   return outcome.exit_code;
 }
@@ -185,6 +180,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--cyclic", command.world.dealt,
                "Ranks are dealt to machines one by one in turn, not machine by machine");
+  app.add_option("--usize", command.universe_size,
+                 "MPI_UNIVERSE_SIZE: as many processes may run at a time, with those that are "
+                 "spawned")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("-p,--preset", command.preset, "Hardware: a preset's name, or a JSON file")
       ->capture_default_str();
   app.add_option("-s,--seed", command.world.seed, "All that is random follows from it")

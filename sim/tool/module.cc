@@ -126,12 +126,12 @@ Module::Module(std::string path) : path_(std::move(path)) {
     make_symbols_ordinary(file_);
   else
     file_ = {};
-  if (path_.find('/') == std::string::npos) path_ = "./" + path_; // not a search for a library
+  loaded_ = fs::canonical(path_); // no search for a library, and from any folder
 }
 
 Module::Main* Module::load() {
   if (!has_variables_) {
-    if (shared_ == nullptr) shared_ = open_module(path_, path_);
+    if (shared_ == nullptr) shared_ = open_module(loaded_, path_);
     return shared_;
   }
   // The loader knows a file by its name and its identity: every rank gets a file of its own.

@@ -25,7 +25,8 @@ class Module {
 
  private:
   std::string path_;
-  std::string file_; // what is in it, as copies want it
+  std::string loaded_; // the same, as the loader wants it
+  std::string file_;   // what is in it, as copies want it
   bool has_variables_ = true;
   Main* shared_ = nullptr;
   int copies_ = 0;

@@ -64,8 +64,12 @@ std::string describe_presets() {
 }
 
 void print_reports(const World& world) {
-  if (!world.final_reports().empty())
-    std::fputs(boot::give_report(world.final_reports(), {}).c_str(), stderr);
+  for (int job = 0; job < world.jobs(); ++job)
+    if (const auto& reports = world.final_reports(job); !reports.empty())
+      std::fputs(boot::give_report(reports, job > 0 ? fmt::format("job-{}", job + 1) : "",
+                                   job > 0 ? fmt::format("job {}", job + 1) : "the job")
+                     .c_str(),
+                 stderr);
 }
 
 } // namespace macadam::sim

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`macadam simulate` from outside: what it prints, how it ends, what it refuses.
 
-Usage: test_simulate.py MACADAM PROGRAM MODULE COMPUTES. PROGRAM is an ordinary executable, MODULE the
-shared object of tests/programs/env/hello.c, COMPUTES that of computes.cc.
+Usage: test_simulate.py MACADAM PROGRAM MODULE COMPUTES SPAWNS. PROGRAM is an ordinary executable, MODULE
+the shared object of tests/programs/env/hello.c, COMPUTES and SPAWNS those of computes.cc and spawns.cc.
 """
 import json
 import os
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-MACADAM, PROGRAM, MODULE, COMPUTES = sys.argv[1:5]
+MACADAM, PROGRAM, MODULE, COMPUTES, SPAWNS = sys.argv[1:6]
 
 
 def simulate(*arguments, **variables):
@@ -147,6 +147,79 @@ class Computing(unittest.TestCase):
                       simulate("-n", "2", "--repeat", self.file, COMPUTES).stderr)
         self.assertIn("times has no times for", simulate("-n", "4", "--repeat", self.file,
                                                          MODULE).stderr)
+
+
+class Spawning(unittest.TestCase):
+    """Programs that ranks start: other ones too, and found as mpiexec finds them."""
+    STARTED = "class none, codes success: nothing is wrong"
+
+    def spawns(self, *arguments, options=(), **how):
+        result = subprocess.run([MACADAM, "simulate", "-n", "2", *options, SPAWNS, *arguments],
+                                capture_output=True, text=True, timeout=60, check=False, **how)
+        return result, result.stdout
+
+    def test_by_path_by_a_name_beside_the_first_and_by_PATH(self):
+        folder, name = os.path.split(MODULE)
+        with tempfile.TemporaryDirectory() as other:
+            os.symlink(MODULE, os.path.join(other, "elsewhere"))
+            path = {**os.environ, "PATH": other}
+            for program, how in ((MODULE, {}), (name, {}), ("./" + name, {"cwd": folder}),
+                                 ("elsewhere", {"env": path})):
+                result, text = self.spawns(program, **how)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn(self.STARTED, text)
+                self.assertIn("hello: 2 ranks\n", text)
+                self.assertIn("2 ranks and 2 spawned on ndr", result.stderr)
+
+    def test_what_cannot_be_started(self):
+        folder = os.path.dirname(SPAWNS)
+        for program, why in (("/no/such/program", "/no/such/program is no program that can be run"),
+                             ("no-such-program", "no program no-such-program is in PATH"),
+                             (PROGRAM, "is a whole program, which cannot be loaded"),
+                             (folder, "is no program that can be run")):
+            result, text = self.spawns(program)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("class spawn, codes spawn: ", text)
+            self.assertIn(why, text)
+            self.assertIn("2 ranks on ndr", result.stderr)
+
+    def test_universe_size(self):
+        """As many processes at a time, and never less than the ranks."""
+        for size, told, text in (("4", "4", self.STARTED), ("3", "3", "there is room for 1"),
+                                 ("1", "2", "there is room for 0")):
+            found = self.spawns(options=("--usize", size))[1]
+            self.assertIn(f"universe {told}, ", found)
+            self.assertIn(text, found)
+        self.assertIn("universe 2, ", self.spawns()[1])  # nobody has said
+
+    def test_an_end_names_the_job(self):
+        result = self.spawns(SPAWNS, "child", "waits")[0]
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("nothing moves any more", result.stderr)
+        self.assertIn("what 2 ranks of job 2 on simulated are waiting for", result.stderr)
+        self.assertIn("in MPI_Recv", result.stderr)
+
+    def test_the_same_seed_gives_the_same_run(self):
+        def run(*options):
+            result = self.spawns(options=("-f", "jitter=2,datagram_loss=0.3,shuffle", *options))[0]
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return re.sub("in [0-9.]+ s,", "", result.stderr)
+        self.assertEqual(run("-s", "7"), run("-s", "7"))
+        self.assertNotEqual(run("-s", "7"), run("-s", "8"))
+
+    def test_reports_are_of_each_job(self):
+        result = self.spawns(env={**os.environ, "MACADAM_REPORT": "1"})[0]
+        self.assertIn("what the job did: 2 ranks", result.stderr)
+        self.assertIn("what job 2 did: 2 ranks", result.stderr)
+
+    def test_a_run_from_times_repeats(self):
+        with tempfile.TemporaryDirectory() as folder:
+            times = os.path.join(folder, "times")
+            self.assertEqual(self.spawns(options=("--measure", times))[0].returncode, 0)
+            again = [re.sub("in [0-9.]+ s,", "", self.spawns(options=("--repeat", times))[0].stderr)
+                     for _ in range(2)]
+        self.assertEqual(*again)
+        self.assertNotIn("has no times", again[0])
 
 
 class Refusing(unittest.TestCase):

@@ -2,6 +2,7 @@
 #include "tools/mpiexec/spawner.h"
 
 #include "base/error.h"
+#include "tools/mpiexec/program_file.h"
 #include "tools/mpiexec/proxy_order.h"
 
 #include <algorithm>
@@ -10,8 +11,6 @@
 #include <fcntl.h>
 #include <numeric>
 #include <optional>
-#include <sstream>
-#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -38,54 +37,6 @@ class Pipe {
  private:
   int ends_[2];
 };
-
-// A shell, too, finds a program of this folder by its path only.
-std::string hint_for_path(const Program& program, int error) {
-  const std::string& name = program.command.front();
-  const bool by_path = name.find('/') != std::string::npos;
-  if (error != (by_path ? EACCES : ENOENT)) return {};
-  const std::string folder = program.folder.empty() ? "." : program.folder;
-  const std::string here = name.starts_with('/') ? name : folder + "/" + name;
-  struct stat about {};
-  if (stat(here.c_str(), &about) != 0) return {};
-  if (S_ISDIR(about.st_mode)) return by_path ? "; it is a folder" : "";
-  const bool runs = access(here.c_str(), X_OK) == 0;
-  if (by_path) return runs ? "" : "; it is not executable: chmod +x " + name;
-  return "; the folder has one of this name, which is " +
-         (runs ? "started as ./" + name : "not executable: chmod +x " + name);
-}
-
-bool is_program(const std::string& path) {
-  struct stat about {};
-  return stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
-         access(path.c_str(), X_OK) == 0;
-}
-
-// What keeps a program from being started, as far as files tell. The last word has exec.
-void check_program(const Program& program, const std::string& path) {
-  struct stat about {};
-  if (stat(program.folder.c_str(), &about) != 0 || !S_ISDIR(about.st_mode))
-    base::fail(MPI_ERR_SPAWN, "the folder {}, in which {} should run, cannot be entered",
-               program.folder, program.command.front());
-  const std::string& name = program.command.front();
-  const auto within = [&](const std::string& folder, const std::string& file) {
-    const std::string below = folder.empty() ? file : folder + "/" + file;
-    return below.starts_with('/') ? below : program.folder + "/" + below;
-  };
-  if (name.find('/') != std::string::npos) {
-    if (is_program(within("", name))) return;
-    base::fail(MPI_ERR_SPAWN, "{} is no program that can be run", within("", name));
-  }
-  std::vector<std::string> folders = program.path;
-  std::istringstream list(path);
-  for (std::string folder; std::getline(list, folder, ':');)
-    folders.push_back(folder);
-  if (std::ranges::none_of(folders,
-                           [&](const auto& folder) { return is_program(within(folder, name)); }))
-    base::fail(MPI_ERR_SPAWN, "no program {} is in {}{}{}", name,
-               program.path.empty() ? "" : "the folders of the info key path, or ", "PATH",
-               hint_for_path(program, ENOENT));
-}
 
 // The next smaller number of processes that is acceptable, of the last command that has one. False:
 // there is none.
@@ -141,7 +92,7 @@ void Spawner::begin(Id id, const SpawnParent& parent, int number,
     program.environment = parent.environment;
     program.folder = each.folder;
     program.path = each.path;
-    check_program(program, launcher_.variable(program, "PATH"));
+    static_cast<void>(find_program(program, launcher_.variable(program, "PATH")));
     counts.push_back(each.counts.back());
   }
   for (;;) {

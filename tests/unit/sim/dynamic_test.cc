@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs that start others, meet and part, over a simulated network.
+#include "base/error.h"
 #include "sim/world.h"
 
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::test {
@@ -35,6 +39,21 @@ WorldOptions rough(int ranks, std::uint64_t seed) {
   options.faults.split_writes = true;
   options.faults.shuffle = true;
   return options;
+}
+
+// What can be spawned, by name. Called with the rank and the arguments.
+using Programs = std::map<std::string, std::function<int(int rank, const Arguments& arguments)>>;
+
+auto programs(Programs all) {
+  return [all = std::move(all)](const boot::SpawnProgram& asked) -> World::Program {
+    const auto found = all.find(asked.command.front());
+    if (found == all.end())
+      base::fail(MPI_ERR_SPAWN, "there is no program {}", asked.command.front());
+    return [program = found->second,
+            arguments = Arguments(asked.command.begin() + 1, asked.command.end())](int rank) {
+      return program(rank, arguments);
+    };
+  };
 }
 
 void expect_finished(const Outcome& outcome) {
@@ -123,7 +142,7 @@ TEST(Spawn, makes_an_intercommunicator_of_parents_and_children) {
   for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     WorldOptions options = rough(3, seed);
-    options.programs["child"] = child;
+    options.find_program = programs({{"child", child}});
     expect_finished(World(options).run([](int) {
       MPI_Init(nullptr, nullptr);
       EXPECT_EQ(parent(), MPI_COMM_NULL);
@@ -140,12 +159,13 @@ TEST(Spawn, makes_an_intercommunicator_of_parents_and_children) {
 // Without MPI_Comm_disconnect, MPI_Finalize waits for all that are connected.
 TEST(Spawn, ends_by_finalize_of_all) {
   WorldOptions options = rough(2, 1);
-  options.programs["child"] = [](int, const Arguments&) {
+  const auto leave = [](int, const Arguments&) {
     MPI_Init(nullptr, nullptr);
     talk(parent());
     MPI_Finalize();
     return 0;
   };
+  options.find_program = programs({{"child", leave}});
   expect_finished(World(options).run([](int) {
     MPI_Init(nullptr, nullptr);
     talk(spawn("child", 3, MPI_COMM_WORLD));
@@ -157,7 +177,7 @@ TEST(Spawn, ends_by_finalize_of_all) {
 TEST(Spawn, refuses_at_all_ranks_what_cannot_be_started) {
   WorldOptions options = smooth(2);
   options.room = 5;
-  options.programs["child"] = child;
+  options.find_program = programs({{"child", child}});
   expect_finished(World(options).run([](int) {
     MPI_Init(nullptr, nullptr);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -172,6 +192,11 @@ TEST(Spawn, refuses_at_all_ranks_what_cannot_be_started) {
                 MPI_ERR_SPAWN);
     MPI_Info info;
     MPI_Info_create(&info);
+    MPI_Info_set(info, "host", "node0"); // each job has nodes of its own
+    EXPECT_EQ(class_of(MPI_Comm_spawn("child", MPI_ARGV_NULL, 1, info, 1, MPI_COMM_WORLD, &inter,
+                                      MPI_ERRCODES_IGNORE)),
+              MPI_ERR_SPAWN);
+    MPI_Info_delete(info, "host");
     MPI_Info_set(info, "soft", "1:9:2,8");
     std::vector<int> codes(8, -1);
     EXPECT_EQ(
@@ -204,8 +229,7 @@ TEST(Spawn, starts_several_programs_as_one_job) {
       return 0;
     };
   };
-  options.programs["one"] = program(0);
-  options.programs["two"] = program(1);
+  options.find_program = programs({{"one", program(0)}, {"two", program(1)}});
   expect_finished(World(options).run([](int rank) {
     MPI_Init(nullptr, nullptr);
     std::string names[] = {"one", "two", "x", "y"};
@@ -439,7 +463,7 @@ TEST(Spawn, ends_children_that_have_not_come_in_time) {
   for (double longest = 1e-6; longest < 1e-1; longest *= 1.3, ++rounds) {
     SCOPED_TRACE("time-out " + std::to_string(longest));
     WorldOptions options = smooth(2);
-    options.programs["child"] = child;
+    options.find_program = programs({{"child", child}});
     expect_finished(World(options).run([&](int rank) {
       MPI_Init(nullptr, nullptr);
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -472,8 +496,10 @@ TEST(Spawn, forgets_jobs_that_end_without_coming) {
   for (const bool one_node : {false, true}) {
     WorldOptions options = smooth(2);
     options.one_node = one_node;
-    options.programs["absent"] = [](int, const Arguments&) { return 0; };
-    options.programs["child"] = child;
+    const auto absent = [](int, const Arguments&) {
+      return 3;
+    }; // of nobody's concern but the spawn's
+    options.find_program = programs({{"absent", absent}, {"child", child}});
     expect_finished(World(options).run([](int) {
       MPI_Init(nullptr, nullptr);
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -510,7 +536,7 @@ TEST(Neighbors, forget_children_that_are_gone) {
   for (std::uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     WorldOptions options = crowded(2, seed);
-    options.programs["child"] = child;
+    options.find_program = programs({{"child", child}});
     expect_finished(World(options).run([](int) {
       MPI_Init(nullptr, nullptr);
       for (int round = 0; round < 8; ++round) {
@@ -558,7 +584,7 @@ TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
   for (int step = 0; step < 40 && !HasFailure(); ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     WorldOptions options = smooth(2);
-    options.programs["child"] = [](int, const Arguments&) {
+    const auto orphan = [](int, const Arguments&) {
       MPI_Init(nullptr, nullptr);
       MPI_Comm up = parent();
       int got = 0;
@@ -570,6 +596,7 @@ TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
       MPI_Finalize();
       return 0;
     };
+    options.find_program = programs({{"child", orphan}});
     World world(options);
     const Outcome outcome = world.run([&](int rank) {
       MPI_Init(nullptr, nullptr);
@@ -634,7 +661,7 @@ void check_sum(MPI_Comm comm, int ranks) {
 // The children of the second spawn meet those of the first, of whom only the parents knew.
 TEST(Jobs, of_which_two_have_never_met_get_a_communicator) {
   WorldOptions options = rough(2, 3);
-  options.programs["first"] = [](int, const Arguments&) {
+  const auto first_program = [](int, const Arguments&) {
     MPI_Init(nullptr, nullptr);
     MPI_Comm up = merged(parent(), 1);
     check_sum(up, 5);
@@ -648,7 +675,7 @@ TEST(Jobs, of_which_two_have_never_met_get_a_communicator) {
     MPI_Finalize();
     return 0;
   };
-  options.programs["second"] = [](int, const Arguments&) {
+  const auto second_program = [](int, const Arguments&) {
     MPI_Init(nullptr, nullptr);
     MPI_Comm all = merged(parent(), 1);
     check_sum(all, 7);
@@ -658,6 +685,7 @@ TEST(Jobs, of_which_two_have_never_met_get_a_communicator) {
     MPI_Finalize();
     return 0;
   };
+  options.find_program = programs({{"first", first_program}, {"second", second_program}});
   expect_finished(World(options).run([](int) {
     MPI_Init(nullptr, nullptr);
     MPI_Comm first = spawn("first", 3, MPI_COMM_WORLD);
@@ -684,7 +712,7 @@ TEST(Spawn, makes_a_tree_of_a_thousand_processes) {
     EXPECT_EQ(sum, 4);
     MPI_Comm_disconnect(&down);
   };
-  options.programs["node"] = [&](int, const Arguments& arguments) {
+  const auto node = [&](int, const Arguments& arguments) {
     MPI_Init(nullptr, nullptr);
     grow(std::stoi(arguments.at(0)));
     MPI_Comm up = parent();
@@ -694,6 +722,7 @@ TEST(Spawn, makes_a_tree_of_a_thousand_processes) {
     MPI_Finalize();
     return 0;
   };
+  options.find_program = programs({{"node", node}});
   World world(options);
   expect_finished(world.run([&](int) {
     MPI_Init(nullptr, nullptr);
@@ -707,7 +736,7 @@ TEST(Spawn, makes_a_tree_of_a_thousand_processes) {
 // One parent, many children one after the other.
 TEST(Spawn, leaves_nothing_of_jobs_that_are_gone) {
   WorldOptions options = smooth(1);
-  options.programs["child"] = child;
+  options.find_program = programs({{"child", child}});
   std::size_t bytes[2] = {};
   expect_finished(World(options).run([&](int) {
     MPI_Init(nullptr, nullptr);
