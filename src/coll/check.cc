@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,13 +22,14 @@ struct Call {
   std::int32_t rank = -1;            // none
   std::int32_t group = 0;            // of an intercommunicator; 1: the remote one
   std::int32_t root = MPI_PROC_NULL; // the rank that it names as the root
-  std::array<char, 156> text = {};
+  std::array<char, 156> text = {};   // "called ..."
 
   [[nodiscard]] bool known() const { return rank >= 0; }
   [[nodiscard]] bool before(const Call& other) const {
     return std::pair(group, rank) < std::pair(other.group, other.rank);
   }
 };
+static_assert(std::has_unique_object_representations_v<Call>, "all of it is sent");
 
 // What a rank has heard of: the first of all calls, and the first that differs from that. Two of
 // them joined in any order, any number of times, say the same.
@@ -77,7 +80,8 @@ Task tell_all(Comm& comm, std::span<Heard> heard) {
 }
 
 // The two groups of an intercommunicator: each among itself, the first of both with one another,
-// and each among itself again. What is said of the own group comes first, and for the other last.
+// and each among itself again. What ranks say of their own group comes first, of the other one
+// last.
 Task tell_both_groups(Collective& self, std::span<Heard> heard) {
   Comm inside(*self.shared, *self.arguments.inside, self.tag);
   co_await tell_all(inside, heard);
@@ -150,6 +154,11 @@ Partners partners_of(const Collective& self) {
   return result;
 }
 
+// What is said of a rank of the remote group where one of ours says it, as both groups read it.
+const char* opposite(const Collective& self) {
+  return self.arguments.inside == nullptr ? "" : " opposite";
+}
+
 // The blocks that each rank sends against those that the other expects. Ends with what this rank
 // has found; a neighbour may have found more.
 Task compare_blocks(Collective& self, std::string& difference) {
@@ -167,9 +176,9 @@ Task compare_blocks(Collective& self, std::string& difference) {
     const auto& [rank, data] = partners.from[i];
     const Block mine = block_of(data);
     if (mine == expected[i]) continue;
-    difference = fmt::format(" (rank {}{} sends it {} basic elements, it expects {} of {}{})", rank,
-                             self.arguments.inside == nullptr ? "" : " of the other group",
-                             expected[i].elements, data.count, datatype::describe(*data.type),
+    difference = fmt::format("rank {}{} sends it {} basic elements, it expects {} of {}{}", rank,
+                             opposite(self), expected[i].elements, data.count,
+                             datatype::describe(*data.type),
                              expected[i].elements == mine.elements ? ", of other types" : "");
   }
 }
@@ -177,77 +186,96 @@ Task compare_blocks(Collective& self, std::string& difference) {
 Call call_of(const Collective& self, const std::string& text, std::uint64_t digest) {
   const int root = self.arguments.root;
   Call call{digest, self.rank(), 0, root == MPI_ROOT ? self.rank() : root, {}};
-  const std::size_t length = std::min(text.size(), call.text.size() - 1);
-  std::copy_n(text.begin(), length, call.text.begin());
+  constexpr std::string_view cut = "...";
+  const std::size_t room = call.text.size() - 1;
+  const auto end = std::copy_n(text.begin(), std::min(text.size(), room), call.text.begin());
+  if (text.size() > room) std::ranges::copy(cut, end - cut.size());
   return call;
 }
 
 std::string show(const Call& call) {
-  return fmt::format("rank {}{} called {}", call.rank, call.group == 0 ? "" : " of the other group",
+  return fmt::format("rank {}{} {}", call.rank, call.group == 0 ? "" : " of the other group",
                      call.text.data());
+}
+
+constexpr const char* data_needed =
+    "all must make the same calls in the same order with data that match";
+constexpr const char* roots_needed =
+    "one rank of one group must give MPI_ROOT and the others of that group MPI_PROC_NULL, and the "
+    "other group names that rank";
+
+[[noreturn]] void refuse(const Collective& self, const std::string& difference,
+                         const char* needed) {
+  base::fail(MPI_ERR_ARG, "ranks differ in a collective on {}: {}; {}", self.arguments.check->where,
+             difference, needed);
 }
 
 void refuse_difference(const Collective& self, const Heard& heard) {
   if (heard.other.known())
-    base::fail(MPI_ERR_ARG,
-               "ranks differ in a collective on {}: {}, and {}; all must make the same "
-               "calls in the same order with data that match",
-               self.arguments.check->where, show(heard.first), show(heard.other));
+    refuse(self, show(heard.first) + ", and " + show(heard.other), data_needed);
 }
 
-// Fails on all ranks, those of both groups, if the calls that they know of differ.
-Task compare(Collective& self, std::span<Heard> heard) {
+Task tell(Collective& self, std::span<Heard> heard) {
   if (self.arguments.inside != nullptr)
     co_await tell_both_groups(self, heard);
   else
     co_await tell_all(self, heard);
-  for (const Heard& one : heard)
-    refuse_difference(self, one);
 }
 
-// Fails on all ranks if one of them has found a difference.
-Task refuse_found(Collective& self, const std::string& difference) {
+// Fails on all ranks if one of them has found a difference; the first of these is named.
+Task refuse_found(Collective& self, std::string difference, const char* needed) {
   Heard heard;
-  heard.join(call_of(self, self.arguments.check->call + difference,
-                     difference.empty() ? 0 : static_cast<std::uint64_t>(self.rank()) + 1));
-  co_await compare(self, {&heard, 1});
+  if (!difference.empty()) heard.join(call_of(self, difference, 0));
+  co_await tell(self, {&heard, 1});
+  if (heard.first.known()) refuse(self, show(heard.first), needed);
 }
 
-// What a rank that gave MPI_PROC_NULL, as it is neither root nor in the group that names one, sees
-// in what others say of the root.
-const char* contradiction(const Collective& self, const Heard& ours, const Heard& theirs) {
-  if (self.arguments.root != MPI_PROC_NULL) return "";
-  if (theirs.first.known()) return " (the root is in the other group)";
-  const bool named = ours.first.known() && ours.first.root == self.rank();
-  return named ? " (the other group names this rank as the root)" : "";
+// A rank that gives MPI_PROC_NULL is neither the root nor in the group that names one.
+std::string misses_root(const Collective& self, const Heard& ours, const Heard& theirs) {
+  const std::string& call = self.arguments.check->call;
+  if (self.arguments.root != MPI_PROC_NULL) return {};
+  if (theirs.first.known())
+    return fmt::format("called {}, and rank {} opposite is the root", call, theirs.first.root);
+  if (ours.first.known() && ours.first.root == self.rank())
+    return fmt::format("called {}, and the group opposite names it as the root", call);
+  return {};
 }
 
-// What the ranks of each group say of their own and of the other: data, or who is the root.
-Task compare_groups(Collective& self) {
-  const Check& check = *self.arguments.check;
-  std::array<Heard, 2> heard;
-  Heard &ours = heard[0], &theirs = heard[1];
-  if (check.ours != 0) ours.join(call_of(self, check.call, check.ours));
-  if (check.theirs != 0) theirs.join(call_of(self, check.call, check.theirs));
-  co_await compare(self, heard);
-  if (!check.rooted) co_return;
+// `ours`, `theirs`: who has said that the root is in this group, or in the other one.
+Task compare_roots(Collective& self, const Heard& ours, const Heard& theirs) {
   if (ours.first.known() && theirs.first.known())
-    refuse_difference(self, Heard{ours.first, theirs.first});
-  co_await refuse_found(self, contradiction(self, ours, theirs));
+    refuse(self, show(ours.first) + ", and " + show(theirs.first), roots_needed);
+  if (!ours.first.known() && !theirs.first.known())
+    refuse(self, "all ranks called " + self.arguments.check->call, roots_needed);
+  co_await refuse_found(self, misses_root(self, ours, theirs), roots_needed);
+}
+
+Task compare_calls(Collective& self) {
+  const Check& check = *self.arguments.check;
+  const bool inter = self.arguments.inside != nullptr;
+  std::array<Heard, 3> heard; // of their own group, of all ranks, and of the other group
+  Heard &ours = heard[0], &all = heard[1], &theirs = heard[2];
+  const std::string text = "called " + check.call;
+  all.join(call_of(self, text, check.digest));
+  if (check.ours != 0) ours.join(call_of(self, text, check.ours));
+  if (check.theirs != 0) theirs.join(call_of(self, text, check.theirs));
+  co_await tell(self, inter ? std::span<Heard>(heard) : std::span<Heard>(&all, 1));
+  for (const Heard* one : {&all, &ours, &theirs})
+    refuse_difference(self, *one);
+  if (inter && check.rooted) co_await compare_roots(self, ours, theirs);
 }
 
 } // namespace
 
 Task checked(Collective& self) {
   const Check& check = *self.arguments.check;
-  Heard heard;
-  heard.join(call_of(self, check.call, check.digest));
-  co_await compare(self, {&heard, 1});
-  if (self.arguments.inside != nullptr) co_await compare_groups(self);
+  co_await compare_calls(self);
   if (check.pairs != Pairs::none) {
     std::string difference;
     co_await compare_blocks(self, difference);
-    co_await refuse_found(self, difference);
+    if (!difference.empty())
+      difference = fmt::format("called {}, where {}", check.function, difference);
+    co_await refuse_found(self, difference, data_needed);
   }
   co_await check.run(self);
 }

@@ -15,15 +15,16 @@ enum class Pairs : std::uint8_t { none, to_root, from_root, all, neighbors };
 // the layer above; outlives the operation.
 struct Check {
   Collective::Run run;      // the collective itself
+  std::string function;     // "MPI_Bcast"
   std::string call;         // "MPI_Bcast (root 2, 8 of MPI_INT)", cut where too long
   std::string where;        // "MPI_COMM_WORLD, number 7 of its collectives"
   std::uint64_t digest = 0; // of what must be the same on all ranks
   Pairs pairs = Pairs::none;
-  // Of an intercommunicator's calls: digests of what the ranks of this group send or do as the
-  // root's group, and of the same for the other group. 0: this rank says nothing of it.
+  // Of an intercommunicator's calls: digests of what this rank says of its own group and of the
+  // other one, what it sends or which of its ranks is the root. 0: nothing.
   std::uint64_t ours = 0;
   std::uint64_t theirs = 0;
-  bool rooted = false;
+  bool rooted = false; // one rank is the root
 };
 
 // Runs arguments.check->run once all ranks are known to have made the same call with data that

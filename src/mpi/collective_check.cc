@@ -72,16 +72,21 @@ constexpr std::array rules = {
     Rule{&coll::neighbor_alltoall, Rule::What::neighbors},
 };
 
+constexpr std::size_t longest_detail = 48; // the rest would push others out of the text
+
 // The check of one call as it grows.
 struct Draft {
   Digest all, ours, theirs; // as in coll::Check
-  Digest* digest = &all;    // the one that same() adds to
   std::string details;
   Pairs pairs = Pairs::none;
 
-  void detail(const std::string& text) { details += (details.empty() ? " (" : ", ") + text; }
-  void same(const Data& data) {
-    digest->add(data);
+  void detail(std::string text) {
+    if (text.size() > longest_detail) text.replace(longest_detail - 3, std::string::npos, "...");
+    details += (details.empty() ? " (" : ", ") + text;
+  }
+  void same(const Data& data) { same(data, all); }
+  void same(const Data& data, Digest& digest) {
+    digest.add(data);
     detail(describe(data));
   }
   void by_pairs(Pairs which, std::string text) {
@@ -106,45 +111,55 @@ void add_all(Draft& draft, const Arguments& a, int rank) {
 
 // The same between two groups, each of which sends blocks of its own kind.
 void add_all_between(Draft& draft, const Arguments& a) {
-  if (!a.receive.regular()) return draft.by_pairs(Pairs::all, "a block for each rank");
+  if (!a.send.regular()) return draft.by_pairs(Pairs::all, "a block for each rank");
+  if (!a.receive.regular()) return draft.by_pairs(Pairs::all, "sending " + describe(a.send[0]));
   draft.ours.add(a.send[0]);
   draft.theirs.add(a.receive[0]);
   draft.detail("sending " + describe(a.send[0]));
   draft.detail("receiving " + describe(a.receive[0]));
 }
 
+// "1 + 2 + 2 of MPI_INT"
+std::string describe_counts(const coll::Blocks& blocks) {
+  constexpr int shown = 8;
+  std::string text;
+  for (int i = 0; i < std::min(blocks.counts.length, shown); ++i)
+    text += fmt::format("{}{}", i > 0 ? " + " : "", blocks.counts[i]);
+  if (blocks.counts.length > shown) text += " + ...";
+  return text + " of " + datatype::describe(*blocks.type);
+}
+
 // Between two groups, each has counts of its own, of the same sum.
 void add_counts(Draft& draft, const Arguments& a, const Communicator& comm) {
-  draft.all.add(a.send.type->signature().hash);
-  Data sum = a.receive[0];
-  sum.count = 0;
+  Data sum{nullptr, 0, a.send.type};
   for (int i = 0; i < comm.size(); ++i) {
     const MPI_Count count = a.send.regular() ? a.send.count : a.send.counts[i];
     (comm.inter() ? draft.ours : draft.all).add(static_cast<std::uint64_t>(count));
     sum.count += count;
   }
+  draft.all.add(a.send.type->signature().hash);
   draft.all.add(sum);
-  if (a.send.regular()) return draft.detail(describe(a.receive[0]));
-  draft.detail(
-      fmt::format("{} to rank 0, ...", describe({nullptr, a.send.counts[0], a.send.type})));
-  if (comm.inter()) draft.detail(fmt::format("{} to all", sum.count));
+  draft.detail(a.send.regular() ? describe(a.receive[0]) : describe_counts(a.send));
+  if (comm.inter()) draft.detail(fmt::format("{} to {} ranks", sum.count, comm.size()));
 }
 
-void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm) {
+// `compared`: by whom what the root and the others say is compared.
+void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm,
+              Digest& compared) {
   using enum Rule::What;
   const bool root = a.root == (comm.inter() ? MPI_ROOT : comm.rank());
   switch (rule.what) {
   case nothing:
     return;
   case vector:
-    return draft.same(a.receive[0]);
+    return draft.same(a.receive[0], compared);
   case counts:
     return add_counts(draft, a, comm);
   case to_root:
-    if (rule.pairs == Pairs::none) return draft.same(root ? a.receive[0] : a.send[0]);
+    if (rule.pairs == Pairs::none) return draft.same(root ? a.receive[0] : a.send[0], compared);
     return draft.by_pairs(rule.pairs, root ? "a block of each rank" : describe(a.send[0]));
   case from_root:
-    if (rule.pairs == Pairs::none) return draft.same(root ? a.send[0] : a.receive[0]);
+    if (rule.pairs == Pairs::none) return draft.same(root ? a.send[0] : a.receive[0], compared);
     return draft.by_pairs(rule.pairs, root ? "a block for each rank" : describe(a.receive[0]));
   case all:
     return comm.inter() ? add_all_between(draft, a) : add_all(draft, a, comm.rank());
@@ -153,26 +168,22 @@ void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communic
   }
 }
 
-// Of an intercommunicator's call, root and data are the same for the ranks of one group and one
-// of the other, the root; of the rest of its group nothing but MPI_PROC_NULL is looked at.
-void add_root(Draft& draft, int root, const Communicator& comm) {
-  if (comm.inter() && root == MPI_PROC_NULL) return draft.detail("MPI_PROC_NULL");
-  const bool here = comm.inter() && root == MPI_ROOT;
-  if (comm.inter()) draft.digest = here ? &draft.ours : &draft.theirs;
-  draft.digest->add(static_cast<std::uint64_t>(here ? comm.rank() : root));
-  draft.detail(here ? "MPI_ROOT" : fmt::format("root {}", root));
-}
-
+// Of an intercommunicator's call, root and data are compared between one rank of a group, the root,
+// and all of the other; the rest of its group says nothing but MPI_PROC_NULL.
 void add_arguments(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm,
                    bool with_data) {
+  const bool between = rule.rooted && comm.inter();
+  const bool here = between && a.root == MPI_ROOT;
+  Digest& compared = !between ? draft.all : here ? draft.ours : draft.theirs;
+  if (rule.rooted && with_data) draft.pairs = rule.pairs; // also of a rank that has no block
+  if (between && a.root == MPI_PROC_NULL) return draft.detail("MPI_PROC_NULL");
   if (rule.rooted) {
-    add_root(draft, a.root, comm);
-    if (with_data) draft.pairs = rule.pairs; // also of a rank that has no block
-    if (comm.inter() && a.root == MPI_PROC_NULL) return;
+    compared.add(static_cast<std::uint64_t>(here ? comm.rank() : a.root));
+    draft.detail(here ? "MPI_ROOT" : fmt::format("root {}", a.root));
   }
-  if (with_data) add_data(draft, rule, a, comm);
+  if (with_data) add_data(draft, rule, a, comm, compared);
   if (a.op != nullptr) {
-    draft.digest->add(a.op->name());
+    compared.add(a.op->name());
     draft.detail(std::string(a.op->name()));
   }
 }
@@ -196,11 +207,12 @@ void add_check(Process& self, const Communicator& comm, CollectiveCall& call,
   const auto rule = std::ranges::find(rules, call.run, &Rule::run);
   if (rule != rules.end()) add_arguments(draft, *rule, call.arguments, comm, number != 0);
   if (!draft.details.empty()) draft.details += ")";
-  const std::string which =
-      number == 0 ? describe(comm) : fmt::format("{}, number {} there", describe(comm), number);
-  call.check = std::make_unique<coll::Check>(coll::Check{
-      call.run, std::string(function) + draft.details, which, draft.all.value(), draft.pairs,
-      draft.ours.value(), draft.theirs.value(), rule != rules.end() && rule->rooted});
+  const std::string of = comm.name.empty() ? "a communicator without a name" : describe(comm);
+  const std::string which = number == 0 ? of : fmt::format("{}, number {} there", of, number);
+  const std::string name(function);
+  call.check = std::make_unique<coll::Check>(
+      coll::Check{call.run, name, name + draft.details, which, draft.all.value(), draft.pairs,
+                  draft.ours.value(), draft.theirs.value(), rule != rules.end() && rule->rooted});
   call.arguments.check = call.check.get();
   call.run = &coll::checked;
 }

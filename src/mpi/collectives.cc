@@ -90,7 +90,15 @@ void on_end(Collective& operation, void* argument) noexcept {
 
 void complete_call(Process& self, const Communicator& comm, CollectiveCall& call,
                    std::uint32_t number) {
-  if (comm.inter()) call.arguments.inside = &comm.inside;
+  if (comm.inter()) {
+    // Of the root's group what MPI_IN_PLACE stands for is not looked at.
+    if (call.arguments.in_place && call.arguments.root >= 0)
+      base::fail(MPI_ERR_BUFFER,
+                 "MPI_IN_PLACE on {}, an intercommunicator, where no rank has a block "
+                 "of its own; give a buffer",
+                 describe(comm));
+    call.arguments.inside = &comm.inside;
+  }
   if (self.settings.check) [[unlikely]]
     add_check(self, comm, call, number);
 }
@@ -184,6 +192,14 @@ CollectiveRequest::~CollectiveRequest() {
 
 void run(Process& self, Communicator& comm, CollectiveCall&& call) {
   run(self, comm, std::move(call), comm.sequence.count(self.function));
+}
+
+void compare_calls(Process& self, Communicator& comm, const char* detail) {
+  if (!self.settings.check) [[likely]]
+    return;
+  CollectiveCall call{"barrier", &coll::barrier, {}, nullptr};
+  call.detail = detail;
+  run(self, comm, std::move(call), uncounted);
 }
 
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {

@@ -32,7 +32,7 @@ struct CollectiveCall {
   coll::Arguments arguments;
   std::unique_ptr<Arrays> arrays;
   std::unique_ptr<coll::Check> check = nullptr; // if ranks compare what they call
-  const char* detail = "";                      // what more they compare
+  const char* detail = "";                      // what more they compare and name
 };
 
 // The three forms.
@@ -73,6 +73,10 @@ struct CollectiveRequest : LayerRequest {
 // The datatypes behind an array of handles. Those that go with a count of 0 may be anything.
 std::vector<const datatype::Type*> look_up(Process& self, int n, const MPI_Datatype* handles,
                                            CountArray counts);
+
+// MACADAM_CHECK: nothing but a comparison, for functions whose own messages carry none. `detail`:
+// of its arguments, what must be the same on all ranks.
+void compare_calls(Process& self, Communicator& comm, const char* detail = "");
 
 // Collectives on plain bytes, for making communicators and the like. Blocking; they take their turn
 // among the collectives of `comm`, or use `tag` among the ranks of `team`.

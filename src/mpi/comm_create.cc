@@ -237,6 +237,7 @@ Communicator* split(Process& self, Communicator& comm, int color, int key) {
                     color != MPI_UNDEFINED ? self.instance->new_context(is_joint(comm)) : 0};
   std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
   if (comm.inter()) {
+    compare_calls(self, comm);
     allgather_bytes(self, comm.inside, create_tag, &mine, sizeof mine, local.data());
   } else {
     allgather_bytes(self, comm, &mine, sizeof mine, local.data());

@@ -67,6 +67,7 @@ void intercomm_merge(Process& self, Communicator& intercomm, int high, MPI_Comm*
     base::fail(MPI_ERR_COMM, "{} is an intracommunicator; only an intercommunicator can be merged",
                describe(intercomm));
   }
+  compare_calls(self, intercomm);
   // The leader speaks for its group: all of a group pass the same `high`.
   ContextOffer mine{0, name_of(self, intercomm.local->ranks[0]), high != 0 ? 1 : 0};
   if (intercomm.rank() == 0) mine.context = self.instance->new_context(is_joint(intercomm));

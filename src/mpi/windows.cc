@@ -336,15 +336,6 @@ void check_asserts(int found, int allowed, const char* names) {
   }
 }
 
-// MACADAM_CHECK: all ranks are in a fence with the same of those assertions that all must make.
-void compare_fences(Process& self, Window& window, bool begins, bool ends) {
-  CollectiveCall call{"barrier", &coll::barrier, {}, nullptr};
-  constexpr std::array details = {"", "MPI_MODE_NOSUCCEED", "MPI_MODE_NOPRECEDE",
-                                  "MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED"};
-  call.detail = details[(begins ? 2 : 0) + (ends ? 1 : 0)];
-  run(self, *window.comm, std::move(call));
-}
-
 // The members of a group as ranks of the window.
 std::vector<int> ranks_of(const Window& window, const Group& group) {
   std::vector<int> ranks;
@@ -367,8 +358,10 @@ void win_fence(Process& self, int assert, Window& window) {
                 "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE, MPI_MODE_NOSUCCEED");
   const bool begins = (assert& MPI_MODE_NOPRECEDE) != 0;
   const bool ends = (assert& MPI_MODE_NOSUCCEED) != 0;
-  if (self.settings.check) [[unlikely]]
-    compare_fences(self, window, begins, ends);
+  // These two all ranks must give, or none.
+  constexpr std::array common = {"", "MPI_MODE_NOSUCCEED", "MPI_MODE_NOPRECEDE",
+                                 "MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED"};
+  compare_calls(self, *window.comm, common[(begins ? 2 : 0) + (ends ? 1 : 0)]);
   window.rma.fence(begins && ends, !ends);
 }
 

@@ -48,7 +48,7 @@ void arguments() {
     return MPI_Alltoall(in, 1, last() ? MPI_DOUBLE : MPI_INT, out, 1, last() ? MPI_DOUBLE : MPI_INT,
                         world);
   });
-  differ({"3 of MPI_INT to rank 0", "2 of MPI_INT to rank 0"}, [] {
+  differ({"3 + 3", "2 + 2"}, [] {
     for (int& count : counts)
       count = last() ? 3 : 2;
     return MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, world);
@@ -141,17 +141,51 @@ void roots_of_groups() {
   const TwoGroups two;
   differ({"MPI_Bcast (root 0, 4 of MPI_INT)", "of the other group called MPI_Bcast (root 0, 4"},
          [&] { return MPI_Bcast(in, 4, MPI_INT, 0, two.both); });
-  differ({"MPI_Bcast (MPI_PROC_NULL) (the other group names this rank as the root)"},
-         [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 0 : MPI_PROC_NULL, two.both); });
+  differ(
+      {"rank 0", "called MPI_Bcast (MPI_PROC_NULL), and the group opposite names it as the root"},
+      [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 0 : MPI_PROC_NULL, two.both); });
+  differ({"all ranks called MPI_Bcast (MPI_PROC_NULL)", "one rank of one group must give MPI_ROOT"},
+         [&] { return MPI_Bcast(in, 4, MPI_INT, MPI_PROC_NULL, two.both); });
   if (check::size < 3) return;
   differ({"MPI_Bcast (root 1, 4 of MPI_INT)", "MPI_Bcast (MPI_ROOT, 4 of MPI_INT)"},
          [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 1 : two.root_among_others(), two.both); });
-  differ({"MPI_Bcast (MPI_PROC_NULL) (the root is in the other group)"}, [&] {
+  differ({"called MPI_Bcast (MPI_PROC_NULL), and rank 0 opposite is the root"}, [&] {
     const int root = check::rank == 1 ? MPI_PROC_NULL : two.root_is_last();
     return MPI_Bcast(in, 4, MPI_INT, root, two.both);
   });
   differ({"rank 0", "rank 1", "MPI_ROOT"},
          [&] { return MPI_Bcast(in, 4, MPI_INT, last() ? 0 : MPI_ROOT, two.both); });
+}
+
+void functions_of_groups() {
+  const TwoGroups two;
+  MPI_Comm made;
+  differ({"MPI_Barrier", "MPI_Intercomm_merge"},
+         [&] { return last() ? MPI_Barrier(two.both) : MPI_Intercomm_merge(two.both, 0, &made); });
+  differ({"MPI_Comm_split", "MPI_Comm_dup"}, [&] {
+    return last() ? MPI_Comm_split(two.both, 0, 0, &made) : MPI_Comm_dup(two.both, &made);
+  });
+  OK(MPI_Comm_split(two.both, 0, 0, &made));
+  OK(MPI_Comm_free(&made));
+}
+
+// No rank has a block of its own there, with or without MACADAM_CHECK.
+void in_place() {
+  const TwoGroups two;
+  for (int i = 0; i < 64; ++i)
+    counts[i] = 1;
+  const auto refused = [](int code) {
+    CHECK_EQUAL(check::error_class(code), MPI_ERR_BUFFER);
+    if (check::error_text(code).find("MPI_IN_PLACE") == std::string::npos)
+      check::fail(__FILE__, __LINE__, check::error_text(code));
+  };
+  refused(MPI_Allreduce(MPI_IN_PLACE, out, 4, MPI_INT, MPI_SUM, two.both));
+  refused(MPI_Reduce_scatter(MPI_IN_PLACE, out, counts, MPI_INT, MPI_SUM, two.both));
+  refused(MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, out, 1, MPI_INT, two.both));
+  refused(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, out, 1, MPI_INT, two.both));
+  refused(
+      MPI_Alltoallv(MPI_IN_PLACE, counts, places, MPI_INT, out, counts, places, MPI_INT, two.both));
+  text::nothing_lost(world);
 }
 
 void data_of_groups() {
@@ -176,14 +210,11 @@ void data_of_groups() {
   differ({"sending 1 of MPI_INT, receiving 1 of MPI_INT", "sending 1 of MPI_FLOAT"}, [&] {
     return MPI_Alltoall(in, 1, last() ? MPI_FLOAT : MPI_INT, out, 1, MPI_INT, two.both);
   });
-  // Of both groups' results together as much as of the one's.
-  differ(
-      {"MPI_Reduce_scatter (2 of MPI_INT to rank 0", "MPI_Reduce_scatter (12 of MPI_INT to rank 0"},
-      [&] {
-        for (int& count : counts)
-          count = last() ? 12 : 2;
-        return MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, two.both);
-      });
+  differ({"MPI_Reduce_scatter (2", "MPI_Reduce_scatter (12 of MPI_INT, 12 to 1 ranks"}, [&] {
+    for (int& count : counts)
+      count = last() ? 12 : 2;
+    return MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, two.both);
+  });
 }
 
 void blocks_of_groups() {
@@ -192,13 +223,13 @@ void blocks_of_groups() {
     counts[i] = 1;
     places[i] = i;
   }
-  differ({"rank 0 of the other group sends it 2 basic elements, it expects 1 of MPI_INT"}, [&] {
+  differ({"rank 0 opposite sends it 2 basic elements, it expects 1 of MPI_INT"}, [&] {
     return MPI_Gatherv(in, 2, MPI_INT, out, counts, places, MPI_INT, two.root_is_last(), two.both);
   });
-  differ({"rank 0 of the other group sends it 1 basic elements, it expects 2 of MPI_INT"}, [&] {
+  differ({"rank 0 opposite sends it 1 basic elements, it expects 2 of MPI_INT"}, [&] {
     return MPI_Scatterv(in, counts, places, MPI_INT, out, 2, MPI_INT, two.root_is_last(), two.both);
   });
-  differ({"rank 0 of the other group sends it 1 basic elements, it expects 1 of MPI_INT, of other "
+  differ({"rank 0 opposite sends it 1 basic elements, it expects 1 of MPI_INT, of other "
           "types"},
          [&] {
            return MPI_Alltoallv(in, counts, places, last() ? MPI_FLOAT : MPI_INT, out, counts,
@@ -248,6 +279,8 @@ int main(int argc, char** argv) {
                      {"neighbors", [] { text::return_errors(world), neighbors(); }},
                      {"fences", [] { text::return_errors(world), fences(); }},
                      {"roots of groups", roots_of_groups},
+                     {"functions of groups", functions_of_groups},
+                     {"in place", in_place},
                      {"data of groups", data_of_groups},
                      {"blocks of groups", blocks_of_groups},
                      {"matching groups", matching_groups},
