@@ -1,105 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs that start others, meet and part, over a simulated network.
-#include "base/error.h"
-#include "sim/world.h"
-
-#include <gtest/gtest.h>
-#include <mpi.h>
+// Jobs that start others, over a simulated network.
+#include "dynamic.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace macadam::test {
 namespace {
-
-using sim::Outcome;
-using sim::World;
-using sim::WorldOptions;
-using Arguments = std::vector<std::string>;
-
-WorldOptions smooth(int ranks, std::uint64_t seed = 1) {
-  WorldOptions options;
-  options.ranks = ranks;
-  options.seed = seed;
-  options.settings.emplace();
-  return options;
-}
-
-WorldOptions rough(int ranks, std::uint64_t seed) {
-  WorldOptions options = smooth(ranks, seed);
-  options.faults.datagram_loss = 0.2;
-  options.faults.datagram_duplication = 0.2;
-  options.faults.datagram_reordering = 0.3;
-  options.faults.jitter = 3;
-  options.faults.progress_thread_jitter_ns = 20000;
-  options.faults.split_writes = true;
-  options.faults.shuffle = true;
-  return options;
-}
-
-// What can be spawned, by name. Called with the rank and the arguments.
-using Programs = std::map<std::string, std::function<int(int rank, const Arguments& arguments)>>;
-
-auto programs(Programs all) {
-  return [all = std::move(all)](const boot::SpawnProgram& asked) -> World::Program {
-    const auto found = all.find(asked.command.front());
-    if (found == all.end())
-      base::fail(MPI_ERR_SPAWN, "there is no program {}", asked.command.front());
-    return [program = found->second,
-            arguments = Arguments(asked.command.begin() + 1, asked.command.end())](int rank) {
-      return program(rank, arguments);
-    };
-  };
-}
-
-void expect_finished(const Outcome& outcome) {
-  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
-  EXPECT_EQ(outcome.exit_code, 0);
-}
-
-int class_of(int code) {
-  int its = MPI_SUCCESS;
-  MPI_Error_class(code, &its);
-  return its;
-}
-
-int size_of(MPI_Comm comm) {
-  int size = 0;
-  MPI_Comm_size(comm, &size);
-  return size;
-}
-int rank_of(MPI_Comm comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  return rank;
-}
-int remote_size_of(MPI_Comm comm) {
-  int size = 0;
-  MPI_Comm_remote_size(comm, &size);
-  return size;
-}
-
-// All of both groups hear from all: by messages, and by a collective.
-void talk(MPI_Comm inter) {
-  const int remote = remote_size_of(inter), mine = rank_of(inter);
-  std::vector<int> from(static_cast<std::size_t>(remote), -1);
-  std::vector<MPI_Request> requests;
-  for (int other = 0; other < remote; ++other) {
-    MPI_Irecv(&from[static_cast<std::size_t>(other)], 1, MPI_INT, other, 5, inter,
-              &requests.emplace_back());
-    MPI_Isend(&mine, 1, MPI_INT, other, 5, inter, &requests.emplace_back());
-  }
-  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
-  for (int other = 0; other < remote; ++other)
-    EXPECT_EQ(from[static_cast<std::size_t>(other)], other);
-  int sum = 0, one = 1;
-  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
-  EXPECT_EQ(sum, remote);
-}
 
 MPI_Comm spawn(const char* program, int count, MPI_Comm comm, Arguments arguments = {}) {
   std::vector<char*> argv;
@@ -252,211 +160,6 @@ TEST(Spawn, starts_several_programs_as_one_job) {
   }));
 }
 
-// --- Ports ---------------------------------------------------------------------------------------
-
-int job() {
-  return sim::Rank::current()->job();
-}
-
-WorldOptions jobs(int count, int ranks, WorldOptions options) {
-  options.jobs = count;
-  options.ranks = ranks;
-  return options;
-}
-
-// The first job opens a port and publishes it; the others look until they find it.
-std::string port_of_first(const char* service) {
-  char port[MPI_MAX_PORT_NAME];
-  if (job() == 0) {
-    if (rank_of(MPI_COMM_WORLD) == 0) {
-      MPI_Open_port(MPI_INFO_NULL, port);
-      EXPECT_EQ(MPI_Publish_name(service, MPI_INFO_NULL, port), MPI_SUCCESS);
-    }
-  } else {
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    while (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS)
-      sim::Rank::current()->compute(100 * sim::microsecond);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
-  }
-  return port;
-}
-
-MPI_Comm meet_at(const std::string& port, MPI_Comm comm = MPI_COMM_WORLD) {
-  MPI_Comm inter = MPI_COMM_NULL;
-  if (job() == 0)
-    MPI_Comm_accept(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
-  else
-    MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
-  return inter;
-}
-
-TEST(Ports, bring_two_jobs_together) {
-  for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    expect_finished(World(jobs(2, 3, rough(3, seed))).run([](int) {
-      MPI_Init(nullptr, nullptr);
-      const std::string port = port_of_first("here");
-      for (int round = 0; round < 3; ++round) {
-        MPI_Comm inter = meet_at(port);
-        EXPECT_EQ(remote_size_of(inter), 3);
-        talk(inter);
-        MPI_Comm_disconnect(&inter);
-      }
-      MPI_Finalize();
-      return 0;
-    }));
-  }
-}
-
-// Nothing of a job that was disconnected from stays: as often as one likes.
-TEST(Ports, connect_and_disconnect_ten_thousand_times_without_growth) {
-  std::size_t bytes[2] = {};
-  expect_finished(World(jobs(2, 1, smooth(1))).run([&](int) {
-    MPI_Init(nullptr, nullptr);
-    const std::string port = port_of_first("here");
-    sim::Rank& self = *sim::Rank::current();
-    for (int round = 0; round < 10'000; ++round) {
-      MPI_Comm inter = meet_at(port);
-      int mine = round, theirs = -1;
-      MPI_Sendrecv(&mine, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
-      EXPECT_EQ(theirs, round);
-      MPI_Comm_disconnect(&inter);
-      EXPECT_EQ(self.processes().others().size(), 0u);
-      EXPECT_EQ(self.processes().size(), 2u);
-      if (job() == 0 && (round == 99 || round == 9'999))
-        bytes[round == 99 ? 0 : 1] =
-            self.process()->instance->engine->memory_bytes() + self.transport()->memory_bytes();
-    }
-    MPI_Finalize();
-    return 0;
-  }));
-  EXPECT_EQ(bytes[1], bytes[0]);
-}
-
-// What nobody has received is called off, by whichever protocol it went; or else it would be waited
-// for.
-TEST(Ports, part_from_messages_that_were_never_received) {
-  for (const bool one_node : {false, true}) {
-    WorldOptions options = jobs(2, 2, smooth(2));
-    options.one_node = one_node;
-    expect_finished(World(options).run([](int) {
-      MPI_Init(nullptr, nullptr);
-      const std::string port = port_of_first("here");
-      std::vector<char> data(300'000);
-      MPI_Comm inter = meet_at(port);
-      for (const int bytes : {8, 20'000})
-        MPI_Send(data.data(), bytes, MPI_CHAR, 0, 3, inter);
-      MPI_Comm_disconnect(&inter);
-      EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
-
-      inter = meet_at(port);
-      talk(inter);
-      MPI_Request request = MPI_REQUEST_NULL;
-      MPI_Isend(data.data(), 300'000, MPI_CHAR, 0, 3, inter, &request);
-      MPI_Request_free(&request);
-      MPI_Comm_disconnect(&inter);
-      EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
-      MPI_Finalize();
-      return 0;
-    }));
-  }
-}
-
-// Each of two jobs accepts one and connects to the other at the same time.
-TEST(Ports, are_for_two_jobs_that_connect_to_each_other_at_once) {
-  for (std::uint64_t seed = 1; seed <= 4 && !HasFailure(); ++seed) {
-    expect_finished(World(jobs(2, 2, rough(2, seed))).run([](int rank) {
-      MPI_Init(nullptr, nullptr);
-      char port[MPI_MAX_PORT_NAME];
-      const char* const names[] = {"one", "two"};
-      MPI_Comm inter = MPI_COMM_NULL;
-      if (rank == 0) { // of either job: accepts
-        MPI_Open_port(MPI_INFO_NULL, port);
-        MPI_Publish_name(names[job()], MPI_INFO_NULL, port);
-        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
-      } else {
-        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-        while (MPI_Lookup_name(names[1 - job()], MPI_INFO_NULL, port) != MPI_SUCCESS)
-          sim::Rank::current()->compute(100 * sim::microsecond);
-        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
-      }
-      talk(inter);
-      MPI_Comm_disconnect(&inter);
-      MPI_Finalize();
-      return 0;
-    }));
-  }
-}
-
-// An error at all processes of the communicator.
-TEST(Ports, fail_in_time_where_nobody_comes) {
-  expect_finished(World(smooth(3)).run([](int rank) {
-    MPI_Init(nullptr, nullptr);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "timeout", "0.01");
-    char port[MPI_MAX_PORT_NAME] = "";
-    if (rank == 1) MPI_Open_port(MPI_INFO_NULL, port);
-    MPI_Comm inter = MPI_COMM_NULL;
-    const char* const name = rank == 1 ? port : nullptr;
-    EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_OTHER);
-    EXPECT_EQ(class_of(MPI_Comm_connect(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_OTHER);
-    EXPECT_EQ(class_of(MPI_Comm_connect("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
-    EXPECT_EQ(class_of(MPI_Comm_accept("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
-    MPI_Info_set(info, "timeout", "soon");
-    EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_INFO_VALUE);
-    MPI_Info_free(&info);
-    MPI_Finalize();
-    return 0;
-  }));
-}
-
-// Whenever one side gives up, also after the two have been brought together: the other one, which
-// would wait for ever, either hears of it or has not been met, and then they meet.
-TEST(Ports, tell_the_other_side_of_a_time_out) {
-  int told = 0;
-  for (const bool one_node : {false, true})
-    for (const int impatient : {0, 1})
-      for (double longest = 1e-6; longest < 2e-2; longest *= 1.3) {
-        SCOPED_TRACE("time-out " + std::to_string(longest));
-        WorldOptions options = jobs(2, 2, smooth(1));
-        options.one_node = one_node;
-        expect_finished(World(options).run([&](int rank) {
-          MPI_Init(nullptr, nullptr);
-          MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-          const std::string port = port_of_first("here");
-          // The one that is patient is there first.
-          if (job() == impatient) sim::Rank::current()->compute(1000 * sim::microsecond);
-          MPI_Info info = MPI_INFO_NULL;
-          if (job() == impatient) {
-            MPI_Info_create(&info);
-            MPI_Info_set(info, "timeout", std::to_string(longest).c_str());
-          }
-          MPI_Comm inter = MPI_COMM_NULL;
-          for (;;) {
-            const int code = job() == 0
-                                 ? MPI_Comm_accept(port.c_str(), info, 0, MPI_COMM_WORLD, &inter)
-                                 : MPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_WORLD, &inter);
-            if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-            if (code == MPI_SUCCESS) break;
-            char text[MPI_MAX_ERROR_STRING];
-            int length = 0;
-            MPI_Error_string(code, text, &length);
-            EXPECT_EQ(class_of(code), MPI_ERR_OTHER) << text;
-            if (job() != impatient && rank == 0) ++told;
-          }
-          talk(inter);
-          MPI_Comm_disconnect(&inter);
-          EXPECT_EQ(sim::Rank::current()->processes().others().size(), 0u);
-          MPI_Finalize();
-          return 0;
-        }));
-        if (HasFailure()) return;
-      }
-  EXPECT_GT(told, 0);
-}
-
 // The same of a spawn: children that were given up are ended, wherever they are.
 TEST(Spawn, ends_children_that_have_not_come_in_time) {
   int given_up = 0, rounds = 0;
@@ -517,20 +220,6 @@ TEST(Spawn, forgets_jobs_that_end_without_coming) {
   }
 }
 
-// --- Over shared memory --------------------------------------------------------------------------
-
-// All jobs on one machine, whose processes lose their cores now and then for longer than anything
-// else takes.
-WorldOptions crowded(int ranks, std::uint64_t seed) {
-  WorldOptions options = smooth(ranks, seed);
-  options.one_node = true;
-  options.faults.core_loss = 0.002;
-  options.faults.core_loss_ns = 60e6;
-  options.faults.shuffle = true;
-  options.settings->shm_ring_after = 8;
-  return options;
-}
-
 // Children end right after they have parted, and their memory goes.
 TEST(Neighbors, forget_children_that_are_gone) {
   for (std::uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
@@ -552,32 +241,6 @@ TEST(Neighbors, forget_children_that_are_gone) {
     }));
   }
 }
-
-TEST(Neighbors, meet_and_part_without_growth) {
-  std::size_t bytes[2] = {};
-  WorldOptions options = crowded(2, 1);
-  options.jobs = 2;
-  options.faults.core_loss = 0.0001;
-  expect_finished(World(options).run([&](int rank) {
-    MPI_Init(nullptr, nullptr);
-    const std::string port = port_of_first("here");
-    sim::Rank& self = *sim::Rank::current();
-    for (int round = 0; round < 1000; ++round) {
-      MPI_Comm inter = meet_at(port);
-      talk(inter);
-      MPI_Comm_disconnect(&inter);
-      EXPECT_EQ(self.processes().others().size(), 0u);
-      if (job() == 0 && rank == 0 && (round == 99 || round == 999))
-        bytes[round == 99 ? 0 : 1] =
-            self.process()->instance->engine->memory_bytes() + self.neighbors()->memory_bytes();
-    }
-    MPI_Finalize();
-    return 0;
-  }));
-  EXPECT_LE(bytes[1], bytes[0] + (std::size_t{64} << 10));
-}
-
-// --- Deaths --------------------------------------------------------------------------------------
 
 // A parent ends at some time while its children start: they are told, and nobody waits for ever.
 TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
@@ -613,37 +276,6 @@ TEST(Deaths, of_a_parent_end_the_wait_of_its_children) {
     EXPECT_NE(outcome.end, Outcome::End::hung) << outcome.text;
   }
 }
-
-TEST(Deaths, of_the_other_side_end_a_connect) {
-  for (const bool before : {true, false}) {
-    expect_finished(World(jobs(2, 1, smooth(1))).run([&](int) {
-      MPI_Init(nullptr, nullptr);
-      const std::string port = port_of_first("here");
-      if (job() == 0) {
-        if (before)
-          sim::Rank::current()->compute(3000 * sim::microsecond);
-        else
-          meet_at(port);
-        sim::Rank::current()->exit(0);
-      }
-      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-      MPI_Comm inter = MPI_COMM_NULL;
-      const int code = MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-      if (before) {
-        EXPECT_EQ(class_of(code), MPI_ERR_PORT);
-      } else if (code == MPI_SUCCESS) {
-        int got = 0;
-        EXPECT_EQ(class_of(MPI_Recv(&got, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE)),
-                  MPI_ERR_PROC_ABORTED);
-        MPI_Comm_disconnect(&inter);
-      }
-      MPI_Finalize();
-      return 0;
-    }));
-  }
-}
-
-// --- More than two jobs --------------------------------------------------------------------------
 
 MPI_Comm merged(MPI_Comm inter, int high) {
   MPI_Comm intra = MPI_COMM_NULL;
