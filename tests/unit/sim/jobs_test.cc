@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two jobs in one world, whose processes send to each other. MPI has no function for that yet, so
-// messages between them go by the engine; those within each job by MPI, at the same time and with
-// the same ranks and tags.
+// Two jobs in one world, whose processes send to each other: by the engine alone, as they have not
+// met by MPI; those of each job by MPI, at the same time and with the same ranks and tags.
+#include "jobs.h"
 #include "mpi/context.h"
-#include "sim/world.h"
-
-#include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <array>
@@ -19,26 +15,12 @@
 namespace macadam::test {
 namespace {
 
-using sim::Outcome;
-using sim::World;
-using sim::WorldOptions;
-
 constexpr int ranks = 3;
 constexpr std::array<std::size_t, 5> sizes = {0, 8, 3000, 20000, 200000}; // of all protocols
 
 WorldOptions two_jobs(std::uint64_t seed) {
-  WorldOptions options;
-  options.ranks = ranks;
+  WorldOptions options = rough(ranks, seed);
   options.jobs = 2;
-  options.seed = seed;
-  options.settings.emplace();
-  options.faults.datagram_loss = 0.2;
-  options.faults.datagram_duplication = 0.2;
-  options.faults.datagram_reordering = 0.3;
-  options.faults.jitter = 3;
-  options.faults.progress_thread_jitter_ns = 20000;
-  options.faults.split_writes = true;
-  options.faults.shuffle = true;
   return options;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs that start others, over a simulated network.
-#include "dynamic.h"
+#include "jobs.h"
 
 #include <algorithm>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of jobs that start others or meet share.
+// What the tests of several jobs in one world share.
 #pragma once
 
 #include "base/error.h"
