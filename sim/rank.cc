@@ -70,6 +70,8 @@ class Rank::Job final : public boot::LaunchedJob {
   [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
     return rank_.node().memory(rank_.place_on_node(rank));
   }
+  // What others are to see could not come into that memory later: it is here already.
+  [[nodiscard]] bool shares_memory() const override { return true; }
   [[nodiscard]] pid_t pid(int rank) const override { return Node::pid(rank_.place_on_node(rank)); }
   void barrier(const std::function<void()>& idle) override { rank_.barrier(idle); }
   void finalize() override {}

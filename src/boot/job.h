@@ -115,6 +115,8 @@ class Job {
   // system refuses.
   [[nodiscard]] virtual SharedMemory own_memory() { return {}; }
   [[nodiscard]] virtual SharedMemory memory_of(int /*rank*/) const { return {}; }
+  // Whether it is shared from the start: one alone on its machine shares it when it meets others.
+  [[nodiscard]] virtual bool shares_memory() const { return local_size() > 1; }
   // Promises this process memory of the machine, beside what all ranks here were promised and have
   // not touched yet. Empty, or the sentence that says why there is not as much, with the remedy.
   virtual std::string promise(std::uint64_t /*bytes*/) { return {}; }

@@ -88,8 +88,7 @@ void Mapping::discard() {
   madvise(base_, extent_.bytes, MADV_REMOVE);
 }
 
-Segment::Segment(boot::Job& job, std::uint64_t front)
-    : job_(job), shared_(job.local_size() > 1 || job.memory_of(job.rank()).here != nullptr) {
+Segment::Segment(boot::Job& job, std::uint64_t front) : job_(job), shared_(job.shares_memory()) {
   if (add(front) == nullptr)
     base::fail(
         MPI_ERR_NO_MEM,
