@@ -154,7 +154,7 @@ Partners partners_of(const Collective& self) {
   return result;
 }
 
-// What is said of a rank of the remote group where one of ours says it, as both groups read it.
+// Names a rank of the remote group in a text that both groups read, where "other" would mean two.
 const char* opposite(const Collective& self) {
   return self.arguments.inside == nullptr ? "" : " opposite";
 }

@@ -143,7 +143,7 @@ void add_counts(Draft& draft, const Arguments& a, const Communicator& comm) {
   if (comm.inter()) draft.detail(fmt::format("{} to {} ranks", sum.count, comm.size()));
 }
 
-// `compared`: by whom what the root and the others say is compared.
+// `compared`: the digest in which the root and the others must agree.
 void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm,
               Digest& compared) {
   using enum Rule::What;

@@ -197,9 +197,7 @@ void run(Process& self, Communicator& comm, CollectiveCall&& call) {
 void compare_calls(Process& self, Communicator& comm, const char* detail) {
   if (!self.settings.check) [[likely]]
     return;
-  CollectiveCall call{"barrier", &coll::barrier, {}, nullptr};
-  call.detail = detail;
-  run(self, comm, std::move(call), uncounted);
+  run(self, comm, {"barrier", &coll::barrier, {}, nullptr, nullptr, detail}, uncounted);
 }
 
 void launch(Process& self, Communicator& comm, CollectiveCall&& call, MPI_Request* request) {
