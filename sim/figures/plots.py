@@ -15,7 +15,7 @@ plt.rcParams.update({"savefig.dpi": 90, "font.size": 9, "axes.grid": True, "grid
                      "legend.frameon": False, "figure.constrained_layout.use": True})
 LINES = {"ring": ("C3", "o"), "credit": ("C1", "s"), "shared": ("C0", "^"),
          "serial": ("C3", "o"), "all": ("C1", "s"), "on-demand": ("C0", "^"),
-         "sender": ("C3", "o"), "customized": ("C0", "^")}
+         "sender": ("C3", "o"), "customized": ("C0", "^"), "mixed": ("C2", "D")}
 
 
 def line(axes, name, x, y, **more):
@@ -120,7 +120,7 @@ def wavefront(data):
         rows = [row for row in data["rows"]
                 if (row["ranks"], row["connections"]) == (ranks, connections_made)]
         computed = [row["compute_us"] for row in rows]
-        for name in ("ring", "credit, 10", "credit, 32"):
+        for name in ("ring", "mixed", "credit, 10", "credit, 32"):
             receive = name.split(",")[0]
             line(axes, receive, computed, [row[name] / row["shared"] for row in rows], label=name,
                  linestyle=":" if name.endswith("10") else "-")

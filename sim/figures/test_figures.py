@@ -85,7 +85,7 @@ class Figures(unittest.TestCase):
         self.assertLess(longest["second", 300]["total_us"], longest["second", 0]["total_us"])
 
     def test_credits_and_polled_rings_cost_what_a_shared_queue_does_not(self):
-        rows = measure.wavefront(self.programs, 64)["rows"]
+        rows = measure.wavefront(self.programs, 64, iterations=5)["rows"]
         self.assertEqual(len(rows), 12)
         for row in rows:
             for window in ("credit, 10", "credit, 32"):
@@ -93,6 +93,12 @@ class Figures(unittest.TestCase):
             # Looking at the rings of all who are connected costs; of four neighbours it does not.
             if row["ranks"] == 64:
                 self.assertEqual(row["ring"] < row["shared"], row["connections"] == "on-demand", row)
+
+    def test_rings_for_those_who_talk_most_are_faster_than_a_shared_queue_alone(self):
+        plane = {name: self.programs.simulate(16, "wavefront", "compute_us=0", "iterations=40",
+                                              preset="infinihost-2006", settings=settings)["rows"][0]["plane_us"]
+                 for name, settings in measure.WAVEFRONT.items() if name in ("shared", "mixed")}
+        self.assertLess(plane["mixed"], plane["shared"])
 
     def test_customized_protocols_overlap(self):
         for name, figure in self.measured("protocols")["figures"].items():

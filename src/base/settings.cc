@@ -22,7 +22,7 @@ constexpr const char* protocols = "customized|sender";
 constexpr const char* rendezvous = "read|write";
 constexpr const char* copy_paths = "automatic|cma|pipeline";
 constexpr const char* connect_modes = "on-demand|all|serial";
-constexpr const char* receive_modes = "shared|credit|ring";
+constexpr const char* receive_modes = "shared|credit|ring|mixed";
 constexpr const char* report_choices = "yes|no|file.json";
 
 constexpr std::array rows = {
@@ -51,8 +51,9 @@ constexpr std::array rows = {
                "RDMA: the adapter to use, its port and address: name[:port[:gid index]]"},
     SettingRow{"rdma_connections", &Settings::rdma_connections, connect_modes,
                "RDMA: connect at the first message, or all at start: at once, or in rank order"},
-    SettingRow{"rdma_receive", &Settings::rdma_receive, receive_modes,
-               "RDMA: receives of all connections together, or windows or rings per connection"},
+    SettingRow{
+        "rdma_receive", &Settings::rdma_receive, receive_modes,
+        "RDMA: receives of all connections together, windows or rings per connection, or both"},
     SettingRow{"rdma_eager", &Settings::rdma_eager, "bytes", "RDMA: longest message sent by EAGER"},
     SettingRow{"rdma_hybrid", &Settings::rdma_hybrid, "bytes",
                "RDMA: longest message sent by HYBRID; -1: by the adapter's speed"},

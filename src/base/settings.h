@@ -26,7 +26,7 @@ enum class CopyPath : std::int64_t { automatic, cma, pipeline };
 enum class ConnectMode : std::int64_t { on_demand, all, serial };
 // How messages find memory at their receiver over RDMA (Sur et al.): receives shared by all
 // connections, or per connection with a window, or a ring per connection written by RDMA.
-enum class ReceiveMode : std::int64_t { shared, credit, ring };
+enum class ReceiveMode : std::int64_t { shared, credit, ring, mixed };
 
 // Every setting of the library, declared once here and described once in settings.cc. A row gives
 // the MACADAM_* variable, the MPI_T control variable and the line in `macadam info`.

@@ -89,6 +89,10 @@ void set_order(Random& random, Network& network) {
   network.model.orders_writes = random.chance(50);
   network.model.orders_arrivals =
       network.settings.last_byte || network.model.orders_writes || random.chance(50);
+  // Last of all, so that seeds which found something are what they were.
+  if (network.settings.rdma_receive == ReceiveMode::shared && network.model.orders_writes &&
+      random.chance(60))
+    network.settings.rdma_receive = ReceiveMode::mixed;
 }
 
 std::string show(const Network& network) {

@@ -72,7 +72,12 @@ struct Headers {
   Header received = {};
 };
 
-// What an open connection has of receive buffers of its own (`credit`, `ring`).
+// `mixed`: how far the ring of a connection is that this process owns, and the one that it writes
+// to (mixed.h). What is `due` is to be told by a note.
+enum class OwnRing : std::uint8_t { none, offer_due, offered, withdraw_due, withdrawn };
+enum class PeerRing : std::uint8_t { none, begin_due, begun, end_due };
+
+// What an open connection has of receive buffers of its own (`credit`, `ring`, `mixed`).
 struct Window {
   std::uint32_t credits = 0;    // messages that we may still send
   std::uint32_t consumed = 0;   // messages read and not told to the peer
@@ -82,10 +87,22 @@ struct Window {
   std::unique_ptr<MemoryRegion> region;
   wire::Reception ours;    // what the peer must know of them
   wire::Reception theirs;  // where we write, and how much may be under way
-  std::uint32_t slot = 0;  // `ring`: next to write to
-  std::uint32_t read = 0;  // `ring`, if it is polled: next to be read
+  std::uint32_t slot = 0;  // of a ring: next to write to
+  std::uint32_t read = 0;  // of a ring that is polled: next to be read
   std::uint32_t noted = 0; // `ring`: notes that were written; each is sent from `notes`
   wire::Trailer* notes = nullptr;
+
+  // `mixed`
+  OwnRing own_ring = OwnRing::none;
+  PeerRing peer_ring = PeerRing::none;
+  bool begun = false;          // the peer writes to our ring
+  bool used = false;           // ... and has since others wanted one
+  bool queues = false;         // where no slot is free, messages go through the shared queue
+  std::uint32_t slot_most = 0; // longest message that is written to the peer's ring; 0: none is
+  std::uint16_t queued = 0;    // requests that took a receive since we began to write there
+  std::uint16_t received = 0;  // ... and since the peer began
+  std::uint32_t talk = 0;      // messages that would have fitted in a ring of ours
+  std::uint32_t enough = 0;    // ... for which it gets one
 };
 
 enum class ConnectState : std::uint8_t {
@@ -142,7 +159,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool close_sent = false;
   bool close_received = false;
   bool left = false;           // the peer needs nothing any more, and may be gone
-  bool owes_credits = false;   // is in the list of those to tell credits
+  bool owes = false;           // is in the list of those whose peer is to be told something
   std::uint32_t number = 0;    // of the queue pair, as known to the table of numbers
   std::uint32_t transfers = 0; // puts and gets under way
   std::uint64_t last_used = 0;
@@ -161,9 +178,17 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
     return state == ConnectState::requesting || state == ConnectState::accepted;
   }
   // Has the peer a receive for one more message? With shared receives the network sees to that.
-  [[nodiscard]] bool may_send() const { return window == nullptr || window->credits != 0; }
+  [[nodiscard]] bool may_send() const {
+    return window == nullptr || window->credits != 0 || window->queues;
+  }
   // Whatever is to arrive in order there is written to a slot, which ends with a trailer.
   [[nodiscard]] bool peer_polls() const { return window != nullptr && window->theirs.polled != 0; }
+  // So is a message of so many bytes.
+  [[nodiscard]] bool goes_to_slot(std::size_t bytes) const {
+    return window != nullptr &&
+           (window->theirs.polled != 0 ||
+            (window->slot_most >= bytes && window->slot_most != 0 && window->credits != 0));
+  }
 };
 
 // What is left of a closed connection: the record, and its row in the connector's table (key, two

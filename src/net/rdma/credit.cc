@@ -46,9 +46,9 @@ void CreditReceiver::close(Connection& connection) {
   connection.window.reset();
 }
 
-bool CreditReceiver::consumed(Connection* connection, const Completion& completion,
-                              const wire::Note& note) {
-  if (connection == nullptr) return false; // closed meanwhile: the buffer was given back
+Connection* CreditReceiver::consumed(Connection* connection, const Completion& completion,
+                                     const wire::Note& note) {
+  if (connection == nullptr) return nullptr; // closed meanwhile: the buffer was given back
   Buffer* const buffer = buffer_of(completion.id);
   if (wire::takes_credit(note.kind)) {
     connection->window->reposts.push_back(buffer);

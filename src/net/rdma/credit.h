@@ -23,8 +23,8 @@ class CreditReceiver final : public WindowedReceiver {
   std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
     return buffer_of(completion.id)->memory + model::receive_headroom;
   }
-  bool consumed(Connection* connection, const Completion& completion,
-                const wire::Note& note) override;
+  Connection* consumed(Connection* connection, const Completion& completion,
+                       const wire::Note& note) override;
   void list_counters(base::CounterList&) const override {}
   [[nodiscard]] std::size_t buffers() const override { return held_; }
   [[nodiscard]] std::size_t bytes() const override { return 0; }

@@ -109,6 +109,18 @@ struct SendWork {
   bool inlined = false;
 };
 
+inline std::size_t bytes_of(const SendWork& work) {
+  std::size_t bytes = 0;
+  for (const Segment& segment : work.segments)
+    bytes += segment.bytes;
+  return bytes;
+}
+
+// Whether it uses up a receive of its target.
+constexpr bool takes_receive(Operation operation) {
+  return operation <= Operation::send_immediate || operation == Operation::write_immediate;
+}
+
 enum class WorkStatus : std::uint8_t {
   ok,
   flushed,     // the queue pair is in error: not done

@@ -37,6 +37,19 @@ bool can_poll(const DeviceLimits& limits, bool sleeps_elsewhere,
   return false;
 }
 
+// Whether peers may be given rings beside the shared queue: their messages must be told from those
+// before and behind them, which are counted modulo 2^16.
+bool can_merge(const Shape& shape, const DeviceLimits& limits, std::vector<std::string>& lowered) {
+  const bool ordered = limits.orders_bytes && limits.orders_writes && limits.orders_arrivals;
+  const bool few = shape.most_receives + shape.send_depth < 1u << wire::Note::slot_bits;
+  if (ordered && few) return true;
+  lowered.push_back(fmt::format(
+      "rdma: no peer gets a ring: {}",
+      ordered ? "MACADAM_RDMA_BUFFERS and MACADAM_RDMA_SEND_DEPTH are 65536 or more together"
+              : "the adapter does not promise to place bytes and writes in order"));
+  return false;
+}
+
 // What the pool has made: a first arena with the spare buffers, the reserve, and smaller ones.
 struct Pool {
   std::size_t buffers = 0;
@@ -44,7 +57,7 @@ struct Pool {
 };
 
 Pool pool_of(const Shape& shape, const Use& use) {
-  const bool shared = shape.mode == base::ReceiveMode::shared;
+  const bool shared = shape.has_queue();
   std::size_t receives = 0;
   if (shared) receives = shape.shared;
   if (shape.mode == base::ReceiveMode::credit) receives = use.connections * shape.receive_depth();
@@ -156,7 +169,7 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                           ? limits.queue_pairs
                           : bound(settings.rdma_queue_pairs, limits.queue_pairs,
                                   "MACADAM_RDMA_QUEUE_PAIRS", "the adapter");
-  if (shape.mode == base::ReceiveMode::shared) {
+  if (shape.has_queue()) {
     const auto pool = static_cast<std::uint32_t>(settings.rdma_buffers);
     // An eighth of the pool is left for sends.
     shape.most_receives = bound(pool - std::max(pool / 8, 1u), limits.completion_depth,
@@ -167,6 +180,10 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
     // The progress thread is woken while something is left, but not by every message.
     shape.watermark = bound(settings.rdma_watermark, shape.shared - (shape.shared + 3) / 4,
                             "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED");
+    if (shape.mode == base::ReceiveMode::mixed) {
+      shape.window = static_cast<std::uint32_t>(settings.rdma_window);
+      shape.rings = can_merge(shape, limits, lowered) ? most_rings : 0;
+    }
   } else {
     shape.window = bound(settings.rdma_window,
                          limits.receive_depth - std::min(spare_window, limits.receive_depth),
@@ -182,7 +199,7 @@ std::size_t pinned_bytes(const Shape& shape, const Use& use) {
                     round_up(std::max<std::size_t>(use.connections, 1) * sizeof(Permits::Row),
                              PermitRows::arena_bytes);
   if (shape.mode == base::ReceiveMode::ring) sum += use.connections * ring_bytes(shape);
-  return sum;
+  return sum + use.rings * ring_bytes(shape.window);
 }
 
 std::size_t bytes(const Shape& shape, const Use& use) {
@@ -190,7 +207,7 @@ std::size_t bytes(const Shape& shape, const Use& use) {
   std::size_t sum = pinned_bytes(shape, use) + sizeof(RdmaTransport) +
                     static_cast<std::size_t>(shape.driver.datagrams) +
                     pool_of(shape, use).buffers * sizeof(Buffer);
-  if (shape.mode == base::ReceiveMode::shared)
+  if (shape.has_queue())
     sum += shape.driver.completion_bytes(shape.most_receives) +
            shape.driver.shared_bytes(shape.shared_depth);
   sum +=

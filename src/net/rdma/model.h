@@ -28,6 +28,11 @@ inline constexpr std::size_t repeated_header = 20; // bytes of the header that m
 inline constexpr std::size_t receive_headroom =
     32; // where messages land in their buffer: behind room for it
 inline constexpr std::size_t trailer_bytes = 8; // wire::Trailer
+// `mixed`: rings of a process, bytes of their slots, and of the longest message in one: behind it
+// are up to 7 bytes and the trailer, before it is room for a header that repeats.
+inline constexpr std::uint32_t most_rings = 8;
+inline constexpr std::size_t slot_bytes = 1024;
+inline constexpr std::size_t slot_most = slot_bytes - 7 - trailer_bytes - repeated_header;
 // Message buffers of sends whose completion was not asked for, in a process.
 inline constexpr std::uint32_t unsignalled_buffers = 7;
 inline constexpr std::uint32_t spare_window = 3;      // receives of a connection beyond its window
@@ -126,7 +131,8 @@ struct Shape {
   std::uint32_t watermark = 0;        // ... of which fewer wake the progress thread; 0: never
   std::uint32_t most_receives = 0;    // in the queue, or completed and not yet read
   std::uint32_t shared_depth = 0;     // of the shared queue
-  std::uint32_t window = 0;           // of a connection
+  std::uint32_t window = 0;           // of a connection; of a ring
+  std::uint32_t rings = 0;            // `mixed`: at most
   std::uint32_t send_depth = 0;       // of a connection
   std::uint32_t inline_bytes = 0;     // that a request carries in itself
   std::uint32_t segments = 0;         // of a gather list
@@ -135,8 +141,11 @@ struct Shape {
   bool polls_memory = false;          // `ring`: messages are looked for there
   Driver driver;
 
+  [[nodiscard]] bool has_queue() const { // of receives, for all connections
+    return mode == base::ReceiveMode::shared || mode == base::ReceiveMode::mixed;
+  }
   [[nodiscard]] std::uint32_t receive_depth() const { // of a connection's queue pair
-    if (mode == base::ReceiveMode::shared) return 0;
+    if (has_queue()) return 0;
     return polls_memory ? 1 : own_receives(window);
   }
   [[nodiscard]] std::uint32_t completions() const { // that a connection may need at any time
@@ -155,6 +164,11 @@ constexpr std::size_t ring_bytes(const Shape& shape) {
                   page);
 }
 
+// `mixed`: bytes of a ring of so many slots.
+constexpr std::size_t ring_bytes(std::uint32_t slots) {
+  return round_up(slots * slot_bytes, page);
+}
+
 // The longest message that goes by HYBRID if the receiver has not announced itself. Its copy may
 // take twice what a sender that makes none waits for a receiver that comes at once, which is a
 // round trip and the transfer: so the choice is never much the dearer one, and for a receiver that
@@ -171,6 +185,7 @@ struct Use {
   std::size_t connections = 0; // open
   std::size_t sends = 0;       // message buffers in use for sends at the busiest moment
   std::size_t buffers = 0;     // ... for sends and receives together, if that is known to be more
+  std::size_t rings = 0;       // `mixed`: given to peers
 };
 
 std::size_t bytes(const Shape& shape, const Use& use);

@@ -20,6 +20,20 @@ inline bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
   return true;
 }
 
+// To look at a ring costs a tenth of a look at a queue: where there are both, and something was
+// found in a ring, the queue is left for the next time, three times at most.
+inline bool RdmaTransport::poll_arrivals(Sink& sink) {
+  bool arrived = false;
+  if (polls_rings_ || !rings_.empty()) [[unlikely]] {
+    arrived = poll_rings(sink);
+    if (arrived && ++unqueued_polls_ < 4) return true;
+    unqueued_polls_ = 0;
+  }
+  if (arrivals_ != nullptr) [[likely]]
+    arrived |= poll_queue(*arrivals_, sink);
+  return arrived;
+}
+
 bool RdmaTransport::poll(Sink& sink) noexcept {
   return breakdown_.poll(sink, [&] { return look(sink); });
 }
@@ -29,8 +43,7 @@ inline bool RdmaTransport::look(Sink& sink) {
   if (chores_ || arm_wanted_.load(std::memory_order_relaxed) || connector_->needs_care())
       [[unlikely]]
     return poll_all(sink);
-  bool arrived =
-      arrivals_ != nullptr ? poll_queue(*arrivals_, sink) : polls_rings_ && poll_rings(sink);
+  bool arrived = poll_arrivals(sink);
   // Where messages do not arrive in the same queues, these tell of sends alone: now and then is
   // enough to learn of room and of failures, unless something waits for one.
   if (++unseen_polls_ >= unseen_limit_) [[unlikely]]
@@ -48,8 +61,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   bool moved = false;
   if (connector_->busy()) connector_->progress();
   if (connector_->has_state_events() || !state_events_.empty()) moved |= take_state_events(sink);
-  bool arrived =
-      arrivals_ != nullptr ? poll_queue(*arrivals_, sink) : polls_rings_ && poll_rings(sink);
+  bool arrived = poll_arrivals(sink);
   if (++unseen_polls_ >= unseen_limit_ || arming || awaits_sends()) arrived |= poll_queues(sink);
   if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!dead_.empty() && !arrived) {
@@ -84,18 +96,32 @@ bool RdmaTransport::poll_rings(Sink& sink) {
   device_.before_look(rings_.size());
   bool moved = false;
   for (std::size_t i = 0; i < rings_.size(); ++i) { // a message may close or open some
-    Connection& connection = *rings_[i];
-    Completion found;
-    while (connection.has_queue_pair() && receiver_->look(connection, found)) {
-      on_receive(connection, found, sink);
-      moved = true;
-    }
+    moved |= read_ring(*rings_[i], sink);
   }
   return moved;
 }
 
+bool RdmaTransport::read_ring(Connection& connection, Sink& sink) {
+  bool moved = false;
+  Completion found;
+  while (connection.has_queue_pair() && receiver_->look(connection, found)) {
+    on_receive(connection, found, sink);
+    moved = true;
+  }
+  return moved;
+}
+
+void RdmaTransport::on_ring_note(Connection& connection, const Completion& completion,
+                                 const wire::Note& note) {
+  owe(receiver_->on_note(connection, note.kind, receiver_->arrived(connection, completion, note)));
+  if (note.kind == wire::NoteKind::ring_begin) rings_.push_back(&connection);
+  if (note.kind == wire::NoteKind::ring_end) std::erase(rings_, &connection);
+}
+
 void RdmaTransport::arm_queues() {
   arm_wanted_.store(false, std::memory_order_relaxed);
+  for (Connection* const connection : rings_)
+    owe(receiver_->withdraw(*connection));
   cache_.collect(); // a wait is long enough to give back what the program has freed
   if (pool_.grown()) pool_.trim(device_.now());
   if (arrivals_ != nullptr) arrivals_->arm();
@@ -191,19 +217,23 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
       if (connection.phase == Phase::open) begin_close(connection);
     } else if (note.kind == wire::NoteKind::leave) {
       connection.left = connection.close_received = true;
+      std::erase(rings_, &connection);
+    } else if (note.kind >= wire::NoteKind::ring_offer) {
+      on_ring_note(connection, completion, note);
     }
   }
-  if (receiver_->consumed(&connection, completion, note)) [[unlikely]]
-    owe_credits(connection);
+  owe(receiver_->consumed(&connection, completion, note));
 }
 
 inline void RdmaTransport::on_completion(const Completion& completion, Sink& sink) {
   Connection* const connection = numbers_.find(completion.queue_pair);
   if (connection == nullptr || completion.status != WorkStatus::ok) [[unlikely]]
     return on_odd_completion(completion, connection, sink);
-  if (is_receive(completion.id)) [[likely]]
+  if (is_receive(completion.id)) [[likely]] {
+    if (merges_) [[unlikely]]
+      read_ring(*connection, sink); // what was written before
     on_receive(*connection, completion, sink);
-  else
+  } else
     retire(*connection, sequence_of(completion.id), sink);
 }
 
@@ -216,10 +246,24 @@ void RdmaTransport::deliver_batch(Sink& sink) {
     on_completion(batch_[batch_at_++], sink);
 }
 
-void RdmaTransport::owe_credits(Connection& connection) {
-  if (std::exchange(connection.owes_credits, true)) return;
-  owing_.push_back(&connection);
+inline void RdmaTransport::owe(Connection* connection) {
+  if (connection == nullptr || std::exchange(connection->owes, true)) [[likely]]
+    return;
+  owing_.push_back(connection);
   chores_ = true;
+}
+
+// Tells a peer what it is to be told. A message of ours may have done so meanwhile; a peer that
+// closes gets no more. False: there is no room now.
+bool RdmaTransport::pay(Connection& connection) {
+  while (connection.phase == Phase::open) {
+    const std::optional<Receiver::Due> due = receiver_->due(connection);
+    if (!due) break;
+    if (!post_note(connection, {.kind = due->kind}, due->payload)) return false;
+    receiver_->told(connection, due->kind);
+    if (due->kind == wire::NoteKind::credits) ++counters_.credit_notes;
+  }
+  return true;
 }
 
 // A request has completed, and with it all that were posted before.
@@ -237,16 +281,11 @@ void RdmaTransport::retire(Connection& connection, std::uint32_t sequence, Sink&
   }
 }
 
-// What was owed or asked for in this poll: credits, closing, room for others.
+// What was owed or asked for in this poll: notes, closing, room for others.
 bool RdmaTransport::settle() {
   for (std::size_t i = owing_.size(); i-- > 0;) {
-    Connection& connection = *owing_[i];
-    // A message of ours may have told them meanwhile; a peer that closes gets no more messages.
-    const bool due = connection.phase == Phase::open &&
-                     connection.window->consumed >= std::max(shape_.window / 2, 1u);
-    if (due && !post_note(connection, {.kind = wire::NoteKind::credits})) continue;
-    if (due) ++counters_.credit_notes;
-    connection.owes_credits = false;
+    if (!pay(*owing_[i])) continue;
+    owing_[i]->owes = false;
     owing_[i] = owing_.back();
     owing_.pop_back();
   }

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 namespace macadam::net::rdma {
 
@@ -27,7 +29,8 @@ class Receiver {
   // Completes the work and note of a message to be sent, or of a note alone: where it goes and what
   // it tells. For connections with a window.
   virtual wire::Note prepare(Connection& connection, SendWork& work, wire::Note note) = 0;
-  // Messages consumed that the peer is now to be told of. Their memory is posted again before.
+  // Messages consumed that the peer is to be told of with what is sent next. Their memory is posted
+  // again before.
   virtual std::uint32_t take_credits(Connection& connection) = 0;
   // The peer has consumed messages of ours.
   virtual void on_credits(Connection& connection, std::uint32_t credits) = 0;
@@ -39,12 +42,32 @@ class Receiver {
   // model::repeated_header bytes before it, which are the caller's, if it came without its header.
   virtual std::byte* arrived(Connection& connection, const Completion& completion,
                              const wire::Note& note) = 0;
-  // It was read, or nobody is there to read it (`connection` is null). True if the peer should be
-  // told by an explicit note, should no message of ours come first.
-  virtual bool consumed(Connection* connection, const Completion& completion,
-                        const wire::Note& note) = 0;
+  // It was read, or nobody is there to read it (`connection` is null). Returns a connection whose
+  // peer is to be told something by a note of its own, should no message come first; or null.
+  virtual Connection* consumed(Connection* connection, const Completion& completion,
+                               const wire::Note& note) = 0;
+  // That note, if it is still due, and what is sent with it, valid until the next call. told(): it
+  // was posted.
+  struct Due {
+    wire::NoteKind kind;
+    std::span<const std::byte> payload;
+  };
+  virtual std::optional<Due> due(Connection& /*connection*/) { return std::nullopt; }
+  virtual void told(Connection& /*connection*/, wire::NoteKind /*kind*/) {}
 
-  // Open connections are to be looked at in memory; nothing that arrives there ends a sleep.
+  // Messages of one connection come by more than one way: look() is to be asked before each receive
+  // of it is read, besides.
+  [[nodiscard]] virtual bool merges() const { return false; }
+  // A note about a ring has come. Returns as consumed() does.
+  virtual Connection* on_note(Connection& /*connection*/, wire::NoteKind /*kind*/,
+                              const std::byte* /*payload*/) {
+    return nullptr;
+  }
+  // The process is about to sleep: the peer should not write to its ring any more. Returns as
+  // consumed() does.
+  virtual Connection* withdraw(Connection& /*connection*/) { return nullptr; }
+
+  // All open connections are to be looked at in memory; nothing that arrives there ends a sleep.
   [[nodiscard]] virtual bool polls_memory() const { return false; }
   // Completion queue of receives that belong to no connection; null if there is none.
   virtual CompletionQueue* shared_completions() { return nullptr; }

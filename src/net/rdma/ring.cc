@@ -2,29 +2,14 @@
 #include "net/rdma/ring.h"
 
 #include "net/rdma/connection.h"
+#include "net/rdma/slots.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <span>
 #include <utility>
 
 namespace macadam::net::rdma {
-namespace {
-
-static_assert(std::endian::native == std::endian::little); // `full` is in the trailer's last byte
-constexpr std::size_t last_byte = sizeof(wire::Trailer) - 1;
-constexpr std::uint8_t full_bit = 0x80;
-
-std::size_t bytes_of(const SendWork& work) {
-  std::size_t bytes = 0;
-  for (const Segment& segment : work.segments)
-    bytes += segment.bytes;
-  return bytes;
-}
-
-} // namespace
 
 void RingReceiver::configure(QueuePairOptions& options) const {
   options.receive_depth = polled_ ? 1 : model::own_receives(window_); // for the immediates
@@ -78,17 +63,14 @@ wire::Note RingReceiver::prepare(Connection& connection, SendWork& work, wire::N
 }
 
 bool RingReceiver::look(Connection& connection, Completion& found) {
-  Window& window = *connection.window;
-  std::byte* const place = trailer_of(window, window.read);
-  std::atomic_ref<std::uint8_t> last(reinterpret_cast<std::uint8_t&>(place[last_byte]));
-  if ((last.load(std::memory_order_acquire) & full_bit) == 0) [[likely]]
+  const Window& window = *connection.window;
+  const std::optional<wire::Trailer> trailer = slots::look(end_of(window, window.read));
+  if (!trailer) [[likely]]
     return false;
-  wire::Trailer trailer;
-  std::memcpy(&trailer, place, sizeof trailer);
   found = {.id = receive_id(nullptr),
            .queue_pair = connection.number,
-           .bytes = trailer.bytes,
-           .immediate = trailer.note};
+           .bytes = trailer->bytes,
+           .immediate = trailer->note};
   return true;
 }
 
@@ -96,15 +78,15 @@ std::byte* RingReceiver::arrived(Connection& connection, const Completion& compl
                                  const wire::Note& note) {
   const Window& window = *connection.window;
   if (!polled_) return window.ring.get() + model::receive_headroom + note.slot * slot_bytes_;
-  return trailer_of(window, window.read) + sizeof(wire::Trailer) - completion.bytes -
-         wire::tail_bytes(completion.bytes);
+  return slots::message(end_of(window, window.read), completion.bytes);
 }
 
-bool RingReceiver::consumed(Connection* connection, const Completion&, const wire::Note& note) {
-  if (connection == nullptr) return false; // closed meanwhile, and its ring with it
+Connection* RingReceiver::consumed(Connection* connection, const Completion&,
+                                   const wire::Note& note) {
+  if (connection == nullptr) return nullptr; // closed meanwhile, and its ring with it
   if (polled_) {
     Window& window = *connection->window;
-    trailer_of(window, window.read)[last_byte] = {};
+    slots::empty(end_of(window, window.read));
     window.read = (window.read + 1) % slots_;
   } else if (!wire::takes_credit(note.kind)) {
     post(*connection, 1);

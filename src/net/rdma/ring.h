@@ -31,8 +31,8 @@ class RingReceiver final : public WindowedReceiver {
   bool look(Connection& connection, Completion& found) override;
   std::byte* arrived(Connection& connection, const Completion& completion,
                      const wire::Note& note) override;
-  bool consumed(Connection* connection, const Completion& completion,
-                const wire::Note& note) override;
+  Connection* consumed(Connection* connection, const Completion& completion,
+                       const wire::Note& note) override;
   [[nodiscard]] bool polls_memory() const override { return polled_; }
   void list_counters(base::CounterList&) const override {}
   [[nodiscard]] std::size_t buffers() const override { return 0; }
@@ -41,8 +41,8 @@ class RingReceiver final : public WindowedReceiver {
  private:
   void repost(Connection& connection) override;
   void post(Connection& connection, std::uint32_t count) const;
-  [[nodiscard]] std::byte* trailer_of(const Window& window, std::uint32_t slot) const {
-    return window.ring.get() + (slot + 1) * slot_bytes_ - sizeof(wire::Trailer);
+  [[nodiscard]] std::byte* end_of(const Window& window, std::uint32_t slot) const {
+    return window.ring.get() + (slot + 1) * slot_bytes_;
   }
 
   Device& device_;

@@ -111,7 +111,7 @@ std::size_t SharedReceiver::on_limit() noexcept {
   return posted;
 }
 
-bool SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {
+Connection* SharedReceiver::consumed(Connection*, const Completion& completion, const wire::Note&) {
   Buffer* const buffer = buffer_of(completion.id);
   // Above `kept_`, the progress thread has posted in between what the burst needed: back to the
   // pool.
@@ -122,7 +122,7 @@ bool SharedReceiver::consumed(Connection*, const Completion& completion, const w
     if (unposted_count_ >= batch_) [[unlikely]]
       repost();
   }
-  return false;
+  return nullptr;
 }
 
 void SharedReceiver::give_back(Buffer& buffer) {

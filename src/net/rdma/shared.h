@@ -19,7 +19,7 @@ namespace macadam::net::rdma {
 // Equation 5 gives it the time to wake up and to post, not to register memory: so the first
 // refill's is registered with the first connection. A sender that comes faster still is refused by
 // the network and tries again: nothing is lost.
-class SharedReceiver final : public Receiver {
+class SharedReceiver : public Receiver {
  public:
   // With a watermark of 0 the progress thread posts nothing (Figure 10, without flow control).
   // `async`, of the queue of completions, as in Device. Throws base::Error if the device has no
@@ -38,7 +38,7 @@ class SharedReceiver final : public Receiver {
   std::byte* arrived(Connection&, const Completion& completion, const wire::Note&) override {
     return buffer_of(completion.id)->memory + model::receive_headroom;
   }
-  bool consumed(Connection*, const Completion& completion, const wire::Note&) override;
+  Connection* consumed(Connection*, const Completion& completion, const wire::Note&) override;
   CompletionQueue* shared_completions() override { return completions_.get(); }
   std::size_t on_limit() noexcept override;
   void list_counters(base::CounterList& list) const override;

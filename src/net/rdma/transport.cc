@@ -6,6 +6,7 @@
 #include "base/try_push.h"
 #include "engine/wire.h"
 #include "net/rdma/credit.h"
+#include "net/rdma/mixed.h"
 #include "net/rdma/model.h"
 #include "net/rdma/ring.h"
 #include "net/rdma/shared.h"
@@ -75,6 +76,9 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
   case base::ReceiveMode::shared:
     receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_, sleeper != nullptr);
     break;
+  case base::ReceiveMode::mixed:
+    receiver_ = std::make_unique<MixedReceiver>(device, pool_, shape_, sleeper != nullptr);
+    break;
   case base::ReceiveMode::credit:
     receiver_ = std::make_unique<CreditReceiver>(pool_, shape_.window);
     break;
@@ -84,6 +88,7 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
   }
   arrivals_ = receiver_->shared_completions();
   polls_rings_ = receiver_->polls_memory();
+  merges_ = receiver_->merges();
   if (arrivals_ != nullptr || polls_rings_) unseen_limit_ = 8;
   const std::uint32_t most = shape_.queue_pairs;
   if (most < 2) {
@@ -190,8 +195,12 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     }
   }
   const std::size_t bytes = header_bytes + payload_bytes;
-  const std::size_t tail_bytes = connection.peer_polls() ? wire::tail_bytes(bytes) : 0;
   SendWork work;
+  std::size_t tail_bytes = 0;
+  if (connection.goes_to_slot(bytes)) [[unlikely]] {
+    tail_bytes = wire::tail_bytes(bytes);
+    work.operation = Operation::write;
+  }
   std::array<Segment, 3> segments;
   std::array<std::byte, wire::longest_tail> inline_tail;
   std::byte* tail = inline_tail.data();
@@ -265,7 +274,8 @@ void RdmaTransport::fail_full(const Connection& connection) {
 }
 
 // A message of the transport itself; false if the send queue is full.
-bool RdmaTransport::post_note(Connection& connection, wire::Note note) {
+bool RdmaTransport::post_note(Connection& connection, wire::Note note,
+                              std::span<const std::byte> payload) {
   if (connection.sends.room() == 0) return false;
   const bool signalled = note.kind != wire::NoteKind::credits;
   if (connection.peer_polls()) {
@@ -277,7 +287,18 @@ bool RdmaTransport::post_note(Connection& connection, wire::Note note) {
   work.operation = Operation::send_immediate;
   work.immediate = note.encode();
   work.signalled = signalled;
-  post(connection, work, nullptr, nullptr);
+  Segment segment{const_cast<std::byte*>(payload.data()),
+                  static_cast<std::uint32_t>(payload.size()), 0};
+  if (!payload.empty()) work.segments = {&segment, 1};
+  work.inlined = payload.size() <= shape_.inline_bytes;
+  Buffer* buffer = nullptr;
+  if (!work.inlined) {
+    buffer = copy_to_buffer(payload.data(), payload.size(), nullptr, 0);
+    if (buffer == nullptr) return false;
+    segment.memory = buffer->memory;
+    segment.local_key = buffer->local_key;
+  }
+  post(connection, work, buffer, nullptr);
   return true;
 }
 
@@ -343,11 +364,12 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
   return false;
 }
 
-// While a connection is being made, packets may have to be sent again; and what a burst needed is
-// given back a period later, or two.
+// While a connection is being made, packets may have to be sent again; rings that were withdrawn
+// may be written to until their peers know; and what a burst needed is given back a period later,
+// or two.
 unsigned RdmaTransport::longest_sleep_us() const {
   if (!sleeps()) return 0; // what comes ends no sleep, a neighbour's neither
-  if (connector_->busy()) return packet_interval_us;
+  if (connector_->busy() || !rings_.empty()) return packet_interval_us;
   return pool_.falling() ? static_cast<unsigned>(BufferPool::period * 1e6) : UINT_MAX;
 }
 
@@ -402,8 +424,10 @@ RdmaTransport::InUse RdmaTransport::in_use() const {
   now.transfers = transfer_slab_.live();
   now.registrations = cache_.in_use();
   for (const auto& [number, connection] : numbers_) {
-    if (const Window* const window = connection->window.get())
+    if (const Window* const window = connection->window.get()) {
       now.credits += window->credits + window->consumed;
+      now.windows += window->theirs.window;
+    }
     if (connection->left) now.transfers -= connection->transfers; // nobody answers any more
   }
   return now;

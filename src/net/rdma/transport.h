@@ -148,6 +148,7 @@ class RdmaTransport : public engine::Transport, EventSink {
     std::size_t transfers = 0;     // puts and gets, but to peers that have left
     std::size_t registrations = 0; // regions of user memory
     std::size_t credits = 0;       // of all connections: that we have, and that we owe to the peer
+    std::size_t windows = 0;       // ... that peers have given us
   };
   [[nodiscard]] InUse in_use() const;
 
@@ -173,7 +174,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   [[gnu::always_inline]] void post(Connection& connection, SendWork& work, Buffer* buffer,
                                    Transfer* transfer);
   [[noreturn, gnu::cold]] static void fail_full(const Connection& connection);
-  bool post_note(Connection& connection, wire::Note note);
+  bool post_note(Connection& connection, wire::Note note, std::span<const std::byte> payload = {});
   void write_note(Connection& connection, wire::Note note, std::size_t bytes, bool signalled);
   static void set_tail(std::byte* tail, std::size_t tail_bytes, wire::Note note,
                        std::size_t message_bytes);
@@ -183,10 +184,14 @@ class RdmaTransport : public engine::Transport, EventSink {
 
   // progress.cc: what completes and what follows from it
   [[gnu::always_inline]] bool look(Sink& sink);
+  [[gnu::always_inline]] bool poll_arrivals(Sink& sink);
   [[gnu::noinline]] bool poll_all(Sink& sink);
   [[gnu::noinline]] bool poll_queues(Sink& sink);
   [[gnu::always_inline]] bool poll_queue(CompletionQueue& queue, Sink& sink);
   [[gnu::noinline]] bool poll_rings(Sink& sink);
+  [[gnu::noinline]] bool read_ring(Connection& connection, Sink& sink);
+  [[gnu::cold]] void on_ring_note(Connection& connection, const Completion& completion,
+                                  const wire::Note& note);
   void deliver_batch(Sink& sink);
   [[gnu::always_inline]] void on_completion(const Completion& completion, Sink& sink);
   [[gnu::cold]] void on_odd_completion(const Completion& completion, Connection* connection,
@@ -197,7 +202,8 @@ class RdmaTransport : public engine::Transport, EventSink {
   void deliver(Connection& connection, std::byte* message, std::size_t bytes, wire::NoteKind kind,
                Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
-  void owe_credits(Connection& connection);
+  void owe(Connection* connection);
+  bool pay(Connection& connection);
   [[nodiscard]] bool owes() const {
     return !owing_.empty() || !closing_.empty() || connector_->waiting() != 0;
   }
@@ -270,6 +276,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   std::unique_ptr<Receiver> receiver_;
   CompletionQueue* arrivals_ = nullptr; // the receiver's; null: they complete with the sends
   bool polls_rings_ = false;            // ... or are found in memory
+  bool merges_ = false;                 // ... or both
   CompletionQueues queues_;
   base::Slab<Transfer> transfer_slab_; // before the connections, in whose lists its objects stand
   std::unique_ptr<Connector> connector_;
@@ -279,9 +286,9 @@ class RdmaTransport : public engine::Transport, EventSink {
   bool chores_ = false;
   std::deque<StateEvent> state_events_; // taken and not applied yet
   engine::SelfQueue to_self_;           // messages and notifications
-  std::vector<Connection*> owing_;      // credits
+  std::vector<Connection*> owing_;      // notes (Receiver::due())
   std::vector<Connection*> closing_;    // in Phase::closing
-  std::vector<Connection*> rings_;      // open ones, if rings are polled
+  std::vector<Connection*> rings_;      // open ones whose rings are polled
   std::vector<Connection*> dead_;       // failed queue pairs whose completions may still come
   std::uint64_t clock_ = 0;             // counts uses of connections
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> regions_; // by packed key
@@ -297,6 +304,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   engine::Breakdown breakdown_;
   unsigned unseen_polls_ = 0;            // since completions of sends were looked for
   unsigned unseen_limit_ = 1;            // ... at most
+  unsigned unqueued_polls_ = 0;          // one after the other in which only rings were looked at
   std::uint32_t unsignalled_ = 0;        // of all connections (SendQueue)
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
@@ -329,6 +337,8 @@ inline void RdmaTransport::post(Connection& connection, SendWork& work, Buffer* 
     ++queue.unsignalled;
     ++unsignalled_;
   }
+  if (merges_ && takes_receive(work.operation)) [[unlikely]]
+    ++connection.window->queued;
   if (buffer != nullptr || transfer != nullptr)
     queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
   ++queue.posted;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/windowed.h"
 
-#include <algorithm>
-
 namespace macadam::net::rdma {
 
 void WindowedReceiver::join(Connection& connection, const wire::Reception& theirs) {
@@ -27,9 +25,15 @@ std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
   return notified;
 }
 
-bool WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {
-  if (!wire::takes_credit(note.kind)) return false;
-  return ++connection.window->consumed >= std::max(window_ / 2, 1u);
+Connection* WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {
+  if (!wire::takes_credit(note.kind)) return nullptr;
+  ++connection.window->consumed;
+  return owes(connection) ? &connection : nullptr;
+}
+
+std::optional<Receiver::Due> WindowedReceiver::due(Connection& connection) {
+  if (!owes(connection)) return std::nullopt;
+  return Due{.kind = wire::NoteKind::credits, .payload = {}};
 }
 
 } // namespace macadam::net::rdma

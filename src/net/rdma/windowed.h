@@ -3,6 +3,8 @@
 
 #include "net/rdma/receiver.h"
 
+#include <algorithm>
+
 namespace macadam::net::rdma {
 
 // What `credit` and `ring` have in common: a window of messages that may be under way on a
@@ -22,14 +24,18 @@ class WindowedReceiver : public Receiver {
   void on_credits(Connection& connection, std::uint32_t credits) override {
     connection.window->credits += credits;
   }
+  std::optional<Due> due(Connection& connection) override;
 
  protected:
   // Receives of a connection that are posted with one doorbell.
   static constexpr std::uint32_t receive_batch = 64;
   // Posts receives for the messages consumed, all with one doorbell.
   virtual void repost(Connection& connection) = 0;
-  // A message was read: true if it is time for an explicit note.
-  bool count_consumed(Connection& connection, const wire::Note& note);
+  // A message was read: the connection, if it is time for an explicit note.
+  Connection* count_consumed(Connection& connection, const wire::Note& note);
+  [[nodiscard]] bool owes(const Connection& connection) const {
+    return connection.window->consumed >= std::max(window_ / 2, 1u);
+  }
 
   const std::uint32_t window_;
 };

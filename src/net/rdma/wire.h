@@ -32,9 +32,9 @@ inline QueuePairAddress address_of(const Endpoint& endpoint) {
 
 // What a sender must know of the receiver's buffers.
 struct Reception {
-  std::uint64_t address = 0; // `ring`: where its first slot begins
+  std::uint64_t address = 0; // of a ring: where its first slot begins
   std::uint32_t key = 0;     // ... and the key to write there
-  std::uint16_t window = 0;  // `credit`, `ring`: messages that may be under way
+  std::uint16_t window = 0;  // messages that may be under way, of a ring too
   std::uint16_t polled = 0;  // `ring`: 1 if it looks at the slots; then each ends with a Trailer
 };
 static_assert(sizeof(Reception) == 16);
@@ -80,6 +80,12 @@ enum class NoteKind : std::uint8_t {
   close,   // the last message of this side: the connection is being closed
   put,     // a put is complete; `slot` and `credits` together are the engine's notification
   leave,   // the last message of this process: it has all that it waited for, and ends
+  // `mixed`. Of the process that owns a ring:
+  ring_offer,    // here is one for you; a Reception follows
+  ring_withdraw, // write no more to it
+  // ... and of the peer that writes to it:
+  ring_begin, // what comes behind this may stand there
+  ring_end,   // nothing that comes behind this stands there
 };
 
 constexpr bool is_message(NoteKind kind) {
@@ -92,8 +98,10 @@ constexpr bool takes_credit(NoteKind kind) {
 
 struct Note {
   NoteKind kind = NoteKind::repeat;
-  std::uint16_t credits = 0; // `credit`, `ring`: messages consumed since the last such note
-  std::uint16_t slot = 0;    // `ring`, if it is not polled: where the message was written
+  std::uint16_t credits = 0; // messages consumed of a window or ring since the last such note
+  // `ring`, if it is not polled: where the message was written. `mixed`, in a ring: how many that
+  // took a receive have gone before since the ring was begun, modulo 2^16.
+  std::uint16_t slot = 0;
 
   static constexpr std::uint32_t credit_bits = 12;
   static constexpr std::uint32_t slot_bits = 16;

@@ -62,7 +62,7 @@ CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
       ->capture_default_str();
   model->add_option("-r,--receive", question.receive, "How messages find memory")
       ->delimiter(',')
-      ->check(CLI::IsMember({"ring", "credit", "shared"}))
+      ->check(CLI::IsMember({"ring", "credit", "shared", "mixed"}))
       ->capture_default_str();
   model
       ->add_option("--sends", question.sends,

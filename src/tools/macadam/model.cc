@@ -25,6 +25,7 @@ struct Column {
 
 base::ReceiveMode receive_mode(const std::string& name) {
   if (name == "ring") return base::ReceiveMode::ring;
+  if (name == "mixed") return base::ReceiveMode::mixed;
   return name == "credit" ? base::ReceiveMode::credit : base::ReceiveMode::shared;
 }
 
@@ -35,9 +36,11 @@ Column compute(const ModelQuestion& question, base::Settings settings, const std
   Column column{receive, model::shape_of(settings, question.adapter, lines), {}, {}};
   lowered.insert(lines.begin(), lines.end());
   for (const std::size_t ranks : question.ranks) {
-    const model::Use use = {.connections = std::max<std::size_t>(ranks, 1) - 1,
+    const std::size_t connections = std::max<std::size_t>(ranks, 1) - 1;
+    const model::Use use = {.connections = connections,
                             .sends = question.sends,
-                            .buffers = question.buffers};
+                            .buffers = question.buffers,
+                            .rings = std::min<std::size_t>(connections, column.shape.rings)};
     column.bytes.push_back(model::bytes(column.shape, use));
     column.pinned.push_back(model::pinned_bytes(column.shape, use));
   }

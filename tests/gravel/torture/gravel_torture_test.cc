@@ -103,8 +103,8 @@ TEST(GravelTorture, WhoDiedWithoutGivingBackCreditsIsMissed) {
 // Rank 0 has its data and ends, long before rank 1, which has posted a FIN to it and no reason to
 // know whether it was taken.
 TEST(GravelTorture, WhoEndsAsksNothingOfThoseWhoEndedBefore) {
-  for (const auto mode :
-       {base::ReceiveMode::shared, base::ReceiveMode::credit, base::ReceiveMode::ring}) {
+  for (const auto mode : {base::ReceiveMode::shared, base::ReceiveMode::credit,
+                          base::ReceiveMode::ring, base::ReceiveMode::mixed}) {
     auto setup = a_death(mode);
     setup.mortal = -1;
     setup.exchanges.push_back({Kind::consumer_write, 1, 1, 1, 10, 110, 130, {{0, 10, false}}});

@@ -66,9 +66,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{ReceiveMode::shared, 2, 3}, Case{ReceiveMode::shared, 2, 6},
                     Case{ReceiveMode::shared, 4, 9}, Case{ReceiveMode::credit, 2, 5},
                     Case{ReceiveMode::credit, 3, 7}, Case{ReceiveMode::ring, 2, 5},
-                    Case{ReceiveMode::ring, 4, 8}),
+                    Case{ReceiveMode::ring, 4, 8}, Case{ReceiveMode::mixed, 2, 5},
+                    Case{ReceiveMode::mixed, 4, 9}),
     [](const auto& at) {
       const char* const mode = at.param.mode == ReceiveMode::shared   ? "shared"
+                               : at.param.mode == ReceiveMode::mixed  ? "mixed"
                                : at.param.mode == ReceiveMode::credit ? "credit"
                                                                       : "ring";
       return mode + std::to_string(at.param.queue_pairs) + "of" + std::to_string(at.param.size);
@@ -225,7 +227,8 @@ TEST(Evict, a_rank_that_computes_for_long_lets_others_wait_and_does_not_lose_the
 }
 
 TEST(Evict, a_peer_that_is_closed_costs_its_record_only) {
-  for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+  for (const ReceiveMode mode :
+       {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring, ReceiveMode::mixed}) {
     Settings settings = small_settings(mode);
     settings.rdma_queue_pairs = 2; // one connection
     World world(9, settings);

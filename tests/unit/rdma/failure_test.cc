@@ -58,7 +58,8 @@ TEST(Failure, of_a_queue_pair_ends_what_was_under_way) {
 
 TEST(Failure, random_breaks_are_told_on_both_sides_and_hurt_no_other_pair) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
-    for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+    for (const ReceiveMode mode :
+         {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring, ReceiveMode::mixed}) {
       Faults faults;
       faults.queue_pair_break = 0.005;
       World world(4, small_settings(mode), {}, faults, seed);

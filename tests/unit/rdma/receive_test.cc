@@ -9,13 +9,16 @@ namespace macadam::test {
 namespace {
 
 const char* name_of(ReceiveMode mode) {
-  return mode == ReceiveMode::shared ? "shared" : mode == ReceiveMode::credit ? "credit" : "ring";
+  return mode == ReceiveMode::shared   ? "shared"
+         : mode == ReceiveMode::credit ? "credit"
+         : mode == ReceiveMode::ring   ? "ring"
+                                       : "mixed";
 }
 
 class Modes : public testing::TestWithParam<ReceiveMode> {};
 INSTANTIATE_TEST_SUITE_P(All, Modes,
                          testing::Values(ReceiveMode::shared, ReceiveMode::credit,
-                                         ReceiveMode::ring),
+                                         ReceiveMode::ring, ReceiveMode::mixed),
                          [](const auto& at) { return name_of(at.param); });
 
 TEST_P(Modes, a_burst_from_all_sides_arrives_in_order) {

@@ -95,7 +95,7 @@ TEST_P(Sleep, ends_when_a_connection_comes_up) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, Sleep,
                          testing::Values(ReceiveMode::shared, ReceiveMode::credit,
-                                         ReceiveMode::ring));
+                                         ReceiveMode::ring, ReceiveMode::mixed));
 
 } // namespace
 } // namespace macadam::test

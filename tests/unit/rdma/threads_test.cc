@@ -272,8 +272,8 @@ TEST_P(Threads, touch_nothing_without_a_lock) {
 INSTANTIATE_TEST_SUITE_P(All, Threads,
                          testing::Values(Case{ReceiveMode::shared, -1},
                                          Case{ReceiveMode::shared, 3},
-                                         Case{ReceiveMode::credit, -1},
-                                         Case{ReceiveMode::ring, 3}));
+                                         Case{ReceiveMode::credit, -1}, Case{ReceiveMode::ring, 3},
+                                         Case{ReceiveMode::mixed, -1}));
 
 } // namespace
 } // namespace macadam::test

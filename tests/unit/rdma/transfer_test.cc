@@ -271,7 +271,8 @@ TEST_P(Sizes, put_and_get_without_a_registration) {
 }
 
 TEST(Put, is_there_before_a_later_message) {
-  for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+  for (const ReceiveMode mode :
+       {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring, ReceiveMode::mixed}) {
     Faults faults;
     faults.split_writes = true;
     faults.jitter = 0.5;
@@ -304,7 +305,8 @@ TEST(Put, is_there_before_a_later_message) {
 
 // More of them than a window holds, between messages: told once each, in order with the messages.
 TEST(Put, with_a_notice_tells_its_target) {
-  for (const ReceiveMode mode : {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring}) {
+  for (const ReceiveMode mode :
+       {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring, ReceiveMode::mixed}) {
     World world(2, small_settings(mode));
     world.start();
     ASSERT_TRUE(world.until([&] { return world[0].up(1); }));

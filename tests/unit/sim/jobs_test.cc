@@ -142,8 +142,8 @@ TEST(Jobs, talk_to_each_other_over_a_rough_network) {
 }
 
 TEST(Jobs, share_few_queue_pairs) {
-  for (const base::ReceiveMode mode :
-       {base::ReceiveMode::shared, base::ReceiveMode::credit, base::ReceiveMode::ring}) {
+  for (const base::ReceiveMode mode : {base::ReceiveMode::shared, base::ReceiveMode::credit,
+                                       base::ReceiveMode::ring, base::ReceiveMode::mixed}) {
     WorldOptions options = two_jobs(7);
     options.settings->rdma_receive = mode;
     options.settings->rdma_queue_pairs = 4; // three connections to five peers

@@ -113,6 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(std::pair{base::ReceiveMode::shared, base::ConnectMode::on_demand},
                     std::pair{base::ReceiveMode::credit, base::ConnectMode::on_demand},
                     std::pair{base::ReceiveMode::ring, base::ConnectMode::on_demand},
+                    std::pair{base::ReceiveMode::mixed, base::ConnectMode::on_demand},
                     std::pair{base::ReceiveMode::shared, base::ConnectMode::all},
                     std::pair{base::ReceiveMode::ring, base::ConnectMode::serial}));
 
