@@ -246,6 +246,24 @@ class Failures(ClusterTest):
         self.assertTrue(page.endswith("the job has not ended within 0.5 s; ending 4 ranks\n"), page)
         self.assertEqual(result.returncode, 124)
 
+    def test_where_ranks_are_in_their_programs(self):
+        """Each machine asks its own gdb; one that takes longer than a machine may be silent ends no job."""
+        with tempfile.TemporaryDirectory() as folder:
+            gdb = pathlib.Path(folder, "gdb")
+            gdb.write_text("#!/bin/sh\n"
+                           'while [ "$1" != -p ]; do shift; done\n'
+                           "sleep 2.5\n"
+                           'echo "#0  0x1 in at_$2_on_$(hostname) () at ../a.c:7"\n', encoding="utf8")
+            gdb.chmod(0o755)
+            self.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+            result = self.mpiexec("-timeout", 0.5, *TWO, RANK, "join", "hang")
+        page = result.stderr
+        self.assertEqual(result.returncode, 124, page)
+        self.assertTrue(page.endswith("the job has not ended within 0.5 s; ending 4 ranks\n"), page)
+        for rank, host in enumerate(("one", "one", "two", "two")):
+            self.assertRegex(page, rf"\n  rank {rank} waits in MPI_Recv \(process (\d+) on host {host}\)\n"
+                                   rf" +at +at_\1_on_{host} \(a\.c:7\)\n")
+
     def test_page_on_request(self):
         job = self.start_job("0/compute", "hang")
         job.send_signal(signal.SIGUSR1)

@@ -201,7 +201,10 @@ void Cluster::on_deadlines() {
   const auto now = Clock::now();
   if (now >= *beat_) beat();
   Questioned* const self = this;
-  if (timeout_ && now >= *timeout_ && started_) hang_watch_.ask({&self, 1});
+  if (timeout_ && now >= *timeout_ && started_) {
+    hang_watch_.show_stacks();
+    hang_watch_.ask({&self, 1});
+  }
   take_look();
   const auto lose_all = [&](auto&& which, const std::string& why) {
     for (Machine machine = 0; machine < machines_.size(); ++machine)
@@ -366,12 +369,37 @@ void Cluster::ask_for_reports() {
                          {}});
   for (const auto& machine : machines_)
     machine->answered = false;
-  send_all(FrameKind::ask);
+  PacketWriter body;
+  body.value(hang_watch_.shows_stacks());
+  send_all(FrameKind::ask, body);
 }
 
 bool Cluster::all_have_answered() const {
   return std::ranges::all_of(machines_, [](const auto& machine) {
     return machine->answered || machine->done || machine->lost;
+  });
+}
+
+void Cluster::ask_for_stacks(const std::vector<int>& ranks) {
+  std::map<Machine, std::vector<int>> by_machine;
+  for (const int rank : ranks)
+    by_machine[placement_.machines[static_cast<std::size_t>(rank)]].push_back(rank);
+  for (const auto& [machine, those] : by_machine) {
+    RemoteMachine* const there = find(machine);
+    if (there == nullptr) continue;
+    PacketWriter body;
+    body.value(static_cast<std::uint32_t>(those.size()));
+    for (const int rank : those)
+      body.value(static_cast<std::uint32_t>(rank));
+    there->stream().send(FrameKind::locate, body);
+    there->stream().write_some();
+    there->locates = true;
+  }
+}
+
+bool Cluster::stacks_are_known() {
+  return std::ranges::none_of(machines_, [](const auto& machine) {
+    return machine->locates && !machine->done && !machine->lost;
   });
 }
 

@@ -77,6 +77,7 @@ class Cluster final : private Questioned {
   void on_output(Machine machine, boot::PacketReader& body);
   void on_failure(boot::PacketReader& body);
   void on_statuses(Machine machine, boot::PacketReader& body);
+  void on_stacks(Machine machine, boot::PacketReader& body);
   void look_for_absent_ranks();
 
   void on_request(Machine from, boot::PacketReader& body);
@@ -111,6 +112,9 @@ class Cluster final : private Questioned {
   void ask_for_reports() override;
   [[nodiscard]] bool all_have_answered() const override;
   [[nodiscard]] std::vector<RankStatus> look() const override { return statuses_; }
+  void ask_for_stacks(const std::vector<int>& ranks) override;
+  [[nodiscard]] bool stacks_are_known() override;
+  [[nodiscard]] std::map<int, std::string> stacks() const override { return stacks_; }
 
   const Options& options_;
   const Placement placement_;
@@ -145,6 +149,7 @@ class Cluster final : private Questioned {
   Deadline timeout_, start_, end_, beat_;
   HangWatch hang_watch_;
   std::vector<RankStatus> statuses_;   // answers, by rank
+  std::map<int, std::string> stacks_;  // by rank
   std::map<int, std::string> reports_; // by rank
 };
 

@@ -77,6 +77,9 @@ void Cluster::on_frame(Machine machine, Frame frame) {
   case FrameKind::statuses:
     on_statuses(machine, body);
     break;
+  case FrameKind::stacks:
+    on_stacks(machine, body);
+    break;
   case FrameKind::report: {
     const auto rank = static_cast<int>(body.value<std::uint32_t>());
     reports_[rank] = body.text();
@@ -254,8 +257,19 @@ void Cluster::on_statuses(Machine machine, PacketReader& body) {
     const auto rank = body.value<std::uint32_t>();
     RankStatus status;
     status.kind = static_cast<RankStatus::Kind>(body.value<std::uint8_t>());
+    status.process = body.value<std::int32_t>();
     status.json = body.text();
+    status.host = machines_[machine]->hello->host;
     if (rank < statuses_.size()) statuses_[rank] = std::move(status);
+  }
+}
+
+void Cluster::on_stacks(Machine machine, PacketReader& body) {
+  machines_[machine]->locates = false;
+  for (auto left = body.value<std::uint32_t>(); left > 0; --left) {
+    const auto rank = body.value<std::uint32_t>();
+    std::string stack = body.text();
+    if (rank < statuses_.size()) stacks_[static_cast<int>(rank)] = std::move(stack);
   }
 }
 

@@ -27,7 +27,8 @@ enum class FrameKind : std::uint8_t {
   failure, // rank, status (i32), ends_jobs, quiet (bool), text: what a rank did that is a failure
   output,  // stream (u8: 1 or 2), text: what ranks have printed
   input_taken, // bytes (u64) of input that rank 0 has been given
-  statuses,    // count (u32), then rank, kind (u8), text: answers to `ask`
+  statuses,    // count (u32), then rank, kind (u8), pid (i32), text: answers to `ask`
+  stacks,      // count (u32), then rank, text: answers to `locate`
   report,      // rank, text: its final report
   others,      // how many ranks of spawned jobs run here (u32)
   done,        // no rank is left here, and nothing more will be said; a `bye` is awaited
@@ -38,7 +39,8 @@ enum class FrameKind : std::uint8_t {
   end,          // the job ends
   bye,          // all has come, the proxy may end
   signal,       // number (i32): for the ranks here
-  ask,          // what do your ranks wait for
+  ask,          // what do your ranks wait for; whether `locate` will follow (bool)
+  locate,       // count (u32), ranks: where are these in their programs
   output_taken, // stream (u8), bytes (u64) that have been written
   input,        // text: for rank 0
   input_end,

@@ -52,6 +52,7 @@ class RemoteMachine {
   bool heard = false;              // its ranks are started, and it is heard
   int silent_beats = 0;
   bool answered = false; // has told what its ranks wait for, since they were asked
+  bool locates = false;  // ... is asked where ranks are in their programs, and has not told
 
  private:
   [[nodiscard]] std::vector<std::string> command() const;
