@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -115,6 +116,14 @@ class LocalJob final : public LaunchedJob {
     return memory_.header().nodes > 1 || !other_host().empty();
   }
   void wait_for_all_nodes(const std::function<void()>& idle);
+  // Whether rank 0 prints the reports of all machines, as no mpiexec does.
+  [[nodiscard]] bool merges_reports() const {
+    return client_ && memory_.header().merges_reports != 0;
+  }
+  // Takes part in that: all ranks do.
+  void merge_reports();
+  [[nodiscard]] std::map<int, std::string> reports_here() const;
+  [[nodiscard]] std::map<int, std::string> reports_of(std::uint32_t node);
   void print_reports() const;
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;
