@@ -24,9 +24,10 @@
 namespace macadam::tools {
 
 // A job on several machines, in the mpiexec that the user has started: connects with a proxy on
-// each machine (this one too, if it has ranks), tells it what to start, passes on what they have to
-// know of each other, and is to the user what a Supervisor is for one machine: one thread, one
-// poll(), one exit status, one line about the first failure.
+// each machine (this one too, if it has ranks), of many machines with most through others, tells it
+// what to start, passes on what they have to know of each other, and is to the user what a
+// Supervisor is for one machine: one thread, one poll(), one exit status, one line about the first
+// failure.
 class Cluster final : private Questioned {
  public:
   // `options` outlives it. Throws std::runtime_error.
@@ -54,6 +55,9 @@ class Cluster final : private Questioned {
     return std::chrono::duration<double>(options_.silence_seconds);
   }
   void connect();
+  void connect_with(std::vector<Machine> those);
+  void connect_around_branches();
+  [[nodiscard]] std::vector<Machine> reached_by(const Link& link) const;
   void start_ranks();
   void check_machines() const;
   [[nodiscard]] Options options_for(Machine machine) const;
@@ -67,7 +71,9 @@ class Cluster final : private Questioned {
   void on_signal(int number);
   void reap();
 
-  void take(Machine machine);
+  void take(Link& link);
+  void hear(Machine machine, Frame frame);
+  void hear_branch(Link& link, Frame frame);
   void on_frame(Machine machine, Frame frame);
   void let_go(Machine machine);
   void on_row(boot::PacketReader& body);
@@ -91,7 +97,8 @@ class Cluster final : private Questioned {
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(const std::string& sentence, int status);
-  void lose(Machine machine, const std::string& why);
+  void lose(const std::vector<Machine>& those, const std::string& why);
+  void lose_silent(Machine machine);
   void end_all();
   void send_all(FrameKind kind, const boot::PacketWriter& body = {});
   [[nodiscard]] bool is_alive(std::size_t rank) const;
@@ -123,6 +130,8 @@ class Cluster final : private Questioned {
   int signals_ = -1; // signalfd
   Outlet out_{1}, error_{2};
 
+  RemoteShell shell_;
+  std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::unique_ptr<RemoteMachine>> machines_; // as in placement_
   std::vector<Account> accounts_;                        // by machine
   bool started_ = false;
@@ -146,7 +155,7 @@ class Cluster final : private Questioned {
   bool ending_ = false;
   int status_ = 0;
   int interrupts_ = 0;
-  Deadline timeout_, start_, end_, beat_;
+  Deadline timeout_, start_, direct_, end_, beat_;
   HangWatch hang_watch_;
   std::vector<RankStatus> statuses_;   // answers, by rank
   std::map<int, std::string> stacks_;  // by rank

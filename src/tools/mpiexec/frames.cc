@@ -31,6 +31,16 @@ std::string own_version() {
 
 } // namespace
 
+int take_stream(int fd) {
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (own < 0 || nothing < 0)
+    throw std::runtime_error(std::string("taking mpiexec's streams: ") + std::strerror(errno));
+  dup2(nothing, fd);
+  close(nothing);
+  return own;
+}
+
 FrameStream::FrameStream(int in, int out) : in_(in), out_(out) {
   for (const int fd : {in_, out_}) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

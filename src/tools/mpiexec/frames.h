@@ -33,6 +33,9 @@ enum class FrameKind : std::uint8_t {
   others,      // how many ranks of spawned jobs run here (u32)
   done,        // no rank is left here, and nothing more will be said; a `bye` is awaited
 
+  // From a branch (branch.h), which is no proxy.
+  lost, // place (u32), text: the connection with this proxy is over, if that had to say more
+
   // To a proxy.
   start,        // ProxyOrder
   open_barrier, // all machines have arrived in this round (u32)
@@ -45,8 +48,13 @@ enum class FrameKind : std::uint8_t {
   input,        // text: for rank 0
   input_end,
 
+  // To a branch, before all: whether a shell reads the command (bool), count (u32) and words that
+  // start it on a host, then count (u32) and hosts, this one first.
+  connect,
+
   // Both ways.
   want,    // rank: whose address is wanted
+  via,     // to and from a branch: place (u32), then kind and body of a frame to or from that proxy
   address, // rank, whether there is one (bool; it has ended if not), used (u32), bytes
 
   // From one proxy to another: first the machine (u32) that it is for; as it arrives, that it is
@@ -73,6 +81,10 @@ class Misunderstood : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// A copy of a standard stream that programs do not find, and nothing in its place. Throws
+// std::runtime_error.
+int take_stream(int fd);
 
 // Frames over two descriptors, for one poll() loop: never waits. Each side first sends a line with
 // its version; what comes before that line (greetings of a login shell) is skipped.
