@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -100,6 +101,20 @@ class WithPlugin:
             began = time.monotonic()
             result = self.srun(self.plugin, "--kill-on-bad-exit", *options, RANK, *MEET, "3/raise=9", "compute")
             self.assert_ended(result, began)
+
+    def test_killed_alone_on_its_machine_while_others_wait(self):
+        """Slurm tells nobody of it, and it has no neighbour to notice: the others ask, over their network."""
+        program = f"""if [ $SLURM_PROCID = 2 ]; then
+                          {PROGRAM} ring 20 & sleep 1.5; date +killed-%s.%N >&2; kill -9 $!; wait $!; exit 1
+                      fi
+                      exec {PROGRAM} ring 20"""
+        result = self.srun(self.plugin, "sh", "-c", program, ranks=3)
+        ended = time.time()
+        self.assertNotEqual(result.returncode, 0)
+        killed = float(re.search(r"killed-(\S+)", result.stderr).group(1))
+        self.assertLess(ended - killed, 4)  # of which Slurm has its part, and a busy machine
+        self.assertRegex(result.stderr, r"macadam: rank [01] on host node0 failed in MPI_(Recv|Send): .* has ended\n")
+        self.assert_nothing_runs()
 
     def test_cancelled(self):
         job = self.start("-N", 2, "-n", 4, "--job-name", "mine", self.plugin, RANK, *MEET, "compute",
