@@ -48,7 +48,7 @@ enum class RankState : std::uint32_t {
 };
 
 // The version of its layout: mpiexec and library must agree.
-inline constexpr std::uint32_t job_memory_version = 11;
+inline constexpr std::uint32_t job_memory_version = 12;
 
 struct JobHeader {
   std::uint64_t magic;
@@ -78,7 +78,9 @@ struct JobHeader {
   // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent; // ranks that ended without having joined
-  // Final reports of this node's ranks, where no mpiexec gathers them.
+  // Where no mpiexec gathers final reports: whether rank 0 prints those of all machines, and the
+  // ranks of this node that have left theirs.
+  std::uint32_t merges_reports;
   std::atomic<std::uint32_t> reported;
   // Ranks of this node that are `dead`, and those that have given up.
   std::atomic<std::uint32_t> failed;

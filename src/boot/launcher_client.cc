@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/launcher_client.h"
 
+#include "base/settings.h"
 #include "boot/machine.h"
 #include "boot/pmi2/client.h"
 #include "boot/pmix/client.h"
@@ -36,6 +37,12 @@ JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uin
   memory.header().universe =
       static_cast<std::int32_t>(std::max(static_cast<std::uint32_t>(machines.size()), universe));
   return memory;
+}
+
+bool is_report_asked_for() {
+  base::Settings settings;
+  base::read_environment(settings, environ, {});
+  return base::is_report_wanted(settings);
 }
 
 bool note_end(const JobMemory& memory, int rank) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macadam::boot {
@@ -42,6 +43,11 @@ class LauncherClient {
   // Begins to wait until all ranks of the job are here.
   virtual void begin_fence() = 0;
   [[nodiscard]] virtual bool fence_is_over() = 0;
+
+  // What rank 0 wants of the first rank of another machine once: put before a fence, and there
+  // behind it. Throw MPI_ERR_OTHER.
+  virtual void put_reports(std::string_view texts) = 0;
+  virtual std::string get_reports(int rank) = 0;
   // Ends the job: may not return if the launcher takes it.
   virtual void abort(int code, const std::string& text) = 0;
 };
@@ -56,6 +62,15 @@ std::unique_ptr<LauncherClient> connect_with_launcher();
 JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uint32_t>& machines,
                              int rank, std::uint32_t universe,
                              const std::vector<NamedRanks>& sets = {});
+
+// What rank 0 tells the first ranks of the machines.
+struct JobWord {
+  Secret secret;
+  std::uint32_t report; // whether one is asked for
+};
+
+// Whether MACADAM_REPORT asks for a report: on rank 0, for the job.
+bool is_report_asked_for();
 
 // A rank of this machine has ended before its time. False if that was noted before.
 bool note_end(const JobMemory& memory, int rank);

@@ -8,6 +8,7 @@
 #include "boot/launcher_client.h"
 #include "boot/local_universe.h"
 #include "boot/machine.h"
+#include "boot/packet.h"
 #include "boot/streams.h"
 
 #include <algorithm>
@@ -100,6 +101,13 @@ std::vector<JobMemory> jobs_above() {
              "environment, and no process above this one is a rank that mpiexec has started; pass "
              "the variable on, or set {}={} to run this program alone",
              job_variable, job_variable, alone_word);
+}
+
+std::vector<std::string> values_of(const std::map<int, std::string>& reports) {
+  std::vector<std::string> texts;
+  for (const auto& [rank, text] : reports)
+    texts.push_back(text);
+  return texts;
 }
 
 } // namespace
@@ -312,6 +320,7 @@ void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
 void LocalJob::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
   if (universe_) universe_->rest();
+  if (merges_reports() && parted_) merge_reports();
   if (client_) client_->leave();
 }
 
@@ -359,19 +368,78 @@ void LocalJob::put_report(ReportKind kind, std::string_view json) const {
 void LocalJob::write_final_report(std::string_view json) {
   put_report(ReportKind::final, json);
   if (alone()) std::fputs(give_report({std::string(json)}, {}).c_str(), stderr);
-  if (client_) print_reports();
+  if (client_ && !merges_reports()) print_reports();
 }
 
 // The last rank of this machine prints the reports of all here.
 void LocalJob::print_reports() const {
   if (memory_.header().reported.fetch_add(1) + 1 != memory_.own_node().ranks) return;
-  std::vector<std::string> texts;
-  for (const std::uint32_t rank : memory_.members()) {
-    const ReportArea& area = memory_.report(static_cast<int>(rank));
-    texts.emplace_back(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size()));
-  }
+  const std::vector<std::string> texts = values_of(reports_here());
   const bool is_part = memory_.header().nodes > 1;
   std::fputs(give_report(texts, is_part ? std::string(host()) : "").c_str(), stderr);
+}
+
+std::map<int, std::string> LocalJob::reports_here() const {
+  std::map<int, std::string> reports;
+  for (const std::uint32_t member : memory_.members()) {
+    const auto rank = static_cast<int>(member);
+    const ReportArea& area = memory_.report(rank);
+    if (area.kind == static_cast<std::uint32_t>(ReportKind::final))
+      reports.emplace(
+          rank, std::string(area.text.data(), std::min<std::size_t>(area.bytes, area.text.size())));
+  }
+  return reports;
+}
+
+// Those of a machine that cannot be had leave a text that says why.
+std::map<int, std::string> LocalJob::reports_of(std::uint32_t node) {
+  const auto first = static_cast<int>(memory_.members(node).front());
+  std::map<int, std::string> reports;
+  try {
+    const std::string texts = client_->get_reports(first);
+    const auto bytes = std::as_bytes(std::span(texts));
+    PacketReader packet({bytes.begin(), bytes.end()});
+    for (auto left = packet.value<std::uint32_t>(); left > 0; --left) {
+      const auto rank = packet.value<std::int32_t>();
+      reports[rank] = packet.text();
+    }
+  } catch (const base::Error& error) {
+    reports[first] = fmt::format("of host {}: {}", host_of(first), error.text);
+  }
+  return reports;
+}
+
+// The first rank of each machine hands over what the ranks there have left, behind a fence; behind
+// a second one rank 0 has it, and the servers of other machines may end.
+void LocalJob::merge_reports() {
+  JobHeader& header = memory_.header();
+  const NodeRow& here = memory_.own_node();
+  header.reported.fetch_add(1, std::memory_order_acq_rel);
+  if (local_rank() == 0) {
+    while (header.reported.load(std::memory_order_acquire) < here.ranks) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      client_->look_for_ended(memory_);
+    }
+    PacketWriter packet;
+    const std::map<int, std::string> reports = reports_here();
+    packet.value(static_cast<std::uint32_t>(reports.size()));
+    for (const auto& [rank, text] : reports) {
+      packet.value(std::int32_t{rank});
+      packet.text(text);
+    }
+    if (rank_ != 0)
+      client_->put_reports(
+          {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()});
+  }
+  wait_for_all_nodes({});
+  std::map<int, std::string> all;
+  if (rank_ == 0) {
+    all = reports_here();
+    for (std::uint32_t node = 0; node < header.nodes; ++node)
+      if (node != header.node) all.merge(reports_of(node));
+  }
+  wait_for_all_nodes({});
+  if (!all.empty()) std::fputs(give_report(values_of(all), "").c_str(), stderr);
 }
 
 } // namespace macadam::boot

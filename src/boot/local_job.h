@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,8 +83,12 @@ class LocalJob final : public LaunchedJob {
   void withdraw(std::uint64_t bytes) override { memory_.header().promised.fetch_sub(bytes); }
   [[nodiscard]] pid_t pid(int rank) const override { return memory_.row(rank).pid; }
 
-  // As far as mpiexec has seen, and the rank has said itself.
-  [[nodiscard]] Life life(int rank) const override { return memory_.life(rank, generation_); }
+  // As far as mpiexec has seen, and the rank has said itself. Another launcher does not always tell
+  // of ranks of other machines.
+  [[nodiscard]] Life life(int rank) const override {
+    const Life seen = memory_.life(rank, generation_);
+    return client_ && seen == Life::running && !is_local(rank) ? Life::unknown : seen;
+  }
   [[nodiscard]] unsigned failures() const override;
   void give_up() override;
 
@@ -97,6 +102,7 @@ class LocalJob final : public LaunchedJob {
   }
   void write_report(std::string_view json) const override { put_report(ReportKind::hang, json); }
   void write_final_report(std::string_view json) override;
+  [[nodiscard]] bool names_ended() const override { return !client_; }
   [[nodiscard]] bool is_ending() const override {
     return memory_.header().ending.load(std::memory_order_relaxed) != 0;
   }
@@ -115,6 +121,14 @@ class LocalJob final : public LaunchedJob {
     return memory_.header().nodes > 1 || !other_host().empty();
   }
   void wait_for_all_nodes(const std::function<void()>& idle);
+  // Whether rank 0 prints the reports of all machines, as no mpiexec does.
+  [[nodiscard]] bool merges_reports() const {
+    return client_ && memory_.header().merges_reports != 0;
+  }
+  // Takes part in that: all ranks do.
+  void merge_reports();
+  [[nodiscard]] std::map<int, std::string> reports_here() const;
+  [[nodiscard]] std::map<int, std::string> reports_of(std::uint32_t node);
   void print_reports() const;
   void put_report(ReportKind kind, std::string_view json) const;
   void report_waiting(std::string_view function, std::string_view what) const;

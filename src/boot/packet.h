@@ -57,6 +57,10 @@ class PacketReader {
     const auto length = value<std::uint32_t>();
     return {reinterpret_cast<const char*>(next(length)), length};
   }
+  // What has not been read.
+  [[nodiscard]] std::string_view rest() const {
+    return {reinterpret_cast<const char*>(bytes_.data()) + read_, bytes_.size() - read_};
+  }
 
  private:
   const std::byte* next(std::size_t count) {

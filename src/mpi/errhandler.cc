@@ -76,7 +76,9 @@ std::string code_name(Library& self, int code) {
                     way));
   }
   const int exit_code = code > 0 && code < 256 ? code : 1;
-  end_job(self, exit_code, fmt::format("failed in {}: {}", function, name),
+  const bool names_ended = self.job == nullptr || self.job->names_ended();
+  end_job(self, exit_code,
+          fmt::format("failed in {}: {}", function, follows && !names_ended ? text : name),
           follows ? boot::Blame::peer : boot::Blame::self);
 }
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs that Slurm starts on two machines, with its plugins for PMIx and PMI-2. Runs on the cluster."""
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +56,29 @@ class WithPlugin:
         result = self.srun(self.plugin, PROGRAM, "work", 1)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_one_report(self):
+        """Rank 0 prints it or writes its file; the others leave when that has theirs, and it is longer than
+        what a server takes at once."""
+        self.environment["MACADAM_REPORT"] = "1"
+        result = self.srun(self.plugin, PROGRAM, "work", 0.2)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("macadam: what the job did"), 1, result.stderr)
+        self.assertIn("what the job did: 4 ranks, 2 on host node0, 2 on host node1\n", result.stderr)
+        with tempfile.TemporaryDirectory(dir="/mnt") as folder:
+            file = pathlib.Path(folder, "all.json")
+            self.environment["MACADAM_REPORT"] = str(file)
+            result = self.srun(self.plugin, "--distribution=cyclic", PROGRAM, "work", 0.2)
+            self.assertEqual(os.listdir(folder), ["all.json"], result.stderr)
+            report = json.loads(file.read_text(encoding="utf8"))
+        self.assertEqual([(rank["rank"], rank["host"]) for rank in report["ranks"]],
+                         [(0, "node0"), (1, "node1"), (2, "node0"), (3, "node1")])
+
+    def test_reports_where_not_all_ranks_have_one(self):
+        self.environment["MACADAM_REPORT"] = "1"
+        result = self.srun(self.plugin, RANK, "join", "meet", "2/report", "3/report", "barrier", "finalize")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("what the job did: 2 ranks on host node1\n", result.stderr)
+
     def test_two_jobs_at_once(self):
         both = [self.start("--quiet", self.plugin, "-N", 2, "-n", 4, PROGRAM, "work", 1, launcher="srun") for _ in range(2)]
         for job in both:
@@ -76,6 +101,20 @@ class WithPlugin:
             began = time.monotonic()
             result = self.srun(self.plugin, "--kill-on-bad-exit", *options, RANK, *MEET, "3/raise=9", "compute")
             self.assert_ended(result, began)
+
+    def test_killed_alone_on_its_machine_while_others_wait(self):
+        """Slurm tells nobody of it, and it has no neighbour to notice: the others ask, over their network."""
+        program = f"""if [ $SLURM_PROCID = 2 ]; then
+                          {PROGRAM} ring 20 & sleep 1.5; date +killed-%s.%N >&2; kill -9 $!; wait $!; exit 1
+                      fi
+                      exec {PROGRAM} ring 20"""
+        result = self.srun(self.plugin, "sh", "-c", program, ranks=3)
+        ended = time.time()
+        self.assertNotEqual(result.returncode, 0)
+        killed = float(re.search(r"killed-(\S+)", result.stderr).group(1))
+        self.assertLess(ended - killed, 4)  # of which Slurm has its part, and a busy machine
+        self.assertRegex(result.stderr, r"macadam: rank [01] on host node0 failed in MPI_(Recv|Send): .* has ended\n")
+        self.assert_nothing_runs()
 
     def test_cancelled(self):
         job = self.start("-N", 2, "-n", 4, "--job-name", "mine", self.plugin, RANK, *MEET, "compute",

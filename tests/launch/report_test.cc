@@ -227,6 +227,11 @@ TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
       contains(hang_report("host a", {rank}), "  rank 0 waits in MPI_Recv (process 1234)\n"));
   EXPECT_TRUE(contains(hang_report("host a", {rank, rank}),
                        "  ranks 0, 1 wait in MPI_Recv (process 1234 is rank 0)\n"));
+  rank.host = "b";
+  EXPECT_TRUE(contains(hang_report("2 hosts", {rank}),
+                       "  rank 0 waits in MPI_Recv (process 1234 on host b)\n"));
+  EXPECT_TRUE(contains(hang_report("2 hosts", {{Kind::stopped, "", 1234, "", "b"}}),
+                       "(kill -CONT 1234 on host b lets it go on)\n"));
 }
 
 TEST(Stacks, AreReadFromGdb) {

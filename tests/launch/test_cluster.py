@@ -246,6 +246,24 @@ class Failures(ClusterTest):
         self.assertTrue(page.endswith("the job has not ended within 0.5 s; ending 4 ranks\n"), page)
         self.assertEqual(result.returncode, 124)
 
+    def test_where_ranks_are_in_their_programs(self):
+        """Each machine asks its own gdb; one that takes longer than a machine may be silent ends no job."""
+        with tempfile.TemporaryDirectory() as folder:
+            gdb = pathlib.Path(folder, "gdb")
+            gdb.write_text("#!/bin/sh\n"
+                           'while [ "$1" != -p ]; do shift; done\n'
+                           "sleep 2.5\n"
+                           'echo "#0  0x1 in at_$2_on_$(hostname) () at ../a.c:7"\n', encoding="utf8")
+            gdb.chmod(0o755)
+            self.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+            result = self.mpiexec("-timeout", 0.5, *TWO, RANK, "join", "hang")
+        page = result.stderr
+        self.assertEqual(result.returncode, 124, page)
+        self.assertTrue(page.endswith("the job has not ended within 0.5 s; ending 4 ranks\n"), page)
+        for rank, host in enumerate(("one", "one", "two", "two")):
+            self.assertRegex(page, rf"\n  rank {rank} waits in MPI_Recv \(process (\d+) on host {host}\)\n"
+                                   rf" +at +at_\1_on_{host} \(a\.c:7\)\n")
+
     def test_page_on_request(self):
         job = self.start_job("0/compute", "hang")
         job.send_signal(signal.SIGUSR1)
@@ -307,6 +325,114 @@ class Failures(ClusterTest):
         os.kill(wire, signal.SIGCONT)
         out, error = job.communicate(timeout=20)
         self.assertEqual((job.returncode, error), (0, ""))
+
+
+class Branches(ClusterTest):
+    """Many machines, most of them reached through others: five through each of four."""
+    HOSTS = [f"10.99.7.{number}" for number in range(10, 30)]  # which nobody needs to resolve
+    LEAD, OTHER = HOSTS[5], HOSTS[8]  # reached through it
+    MANY = ("-host", ",".join(HOSTS))
+
+    def start_job(self, *actions):
+        return super().start_job(*actions, hosts=self.MANY, lines=len(self.HOSTS))
+
+    def ends(self, job, sentence):
+        """Soon, with this line alone, and nothing is left."""
+        _, error = self.finish(job, SOON + 1)  # the last second is for what does not answer
+        self.assertRegex(error, rf"\A(Killed\n)?mpiexec: {sentence}\n\Z")
+        self.assertEqual(job.returncode, 1)
+        self.assert_nothing_left(SOON)
+
+    def test_everybody_meets_everybody(self):
+        job = self.start_job("barrier", "report", "0/sleep_ms=500", "finalize")
+        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text(encoding="utf8").split()
+        self.assertEqual(len(children), 4)
+        out, error = job.communicate(timeout=30)
+        self.assertEqual(job.returncode, 0, error)
+        self.assertIn("what the job did: 20 ranks, 1 on host 10.99.7.10, 1 on host 10.99.7.11, ", error)
+
+    def test_output_input_and_status(self):
+        text = "".join(f"{number}\n" for number in range(50_000))
+        result = self.mpiexec(*self.MANY, "cat", stdin=text)
+        self.assertEqual((result.returncode, result.stderr, result.stdout), (0, "", text))
+        result = self.mpiexec(*self.MANY, "sh", "-c", "seq 5000; hostname")
+        self.assertEqual(sorted(result.stdout.splitlines()),
+                         sorted([*map(str, range(1, 5001))] * 20 + self.HOSTS))
+        result = self.mpiexec(*self.MANY, RANK, "join", "barrier", "finalize", "8/exit=4")
+        self.assert_fails(result, 4, f"mpiexec: rank 8 on host {self.OTHER} exited with status 4")
+
+    def test_page(self):
+        page = self.mpiexec("-timeout", 1, *self.MANY, RANK, "join", "hang").stderr
+        self.assertTrue(page.startswith("mpiexec: what 20 ranks on 20 hosts are waiting for\n"), page)
+        self.assertTrue(page.endswith("the job has not ended within 1 s; ending 20 ranks\n"), page)
+
+    def test_a_rank_is_killed(self):
+        job = self.start_job("8/raise=9", "compute")
+        _, error = self.finish(job)
+        self.assertEqual(error, f"mpiexec: rank 8 on host {self.OTHER} was killed by signal 9 (Killed); ending "
+                                "the other 19 ranks\n")
+        self.assert_nothing_left(SOON)
+
+    def test_mpiexec_is_killed(self):
+        job = self.start_job("compute")
+        job.kill()
+        self.assert_nothing_left(SOON)
+
+    def test_a_connection_in_the_middle_is_killed(self):
+        job = self.start_job("compute")
+        os.kill(self.connection(self.LEAD), signal.SIGKILL)
+        self.ends(job, rf"the connection to host {self.LEAD} is lost: \S+ was killed by signal 9, and with it the way "
+                       "to 4 other hosts; ending the other 15 ranks")
+
+    def test_an_mpiexec_in_the_middle_is_killed(self):
+        job = self.start_job("compute")
+        branches = [pid for pid in self.processes("--branch")
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf8") == "mpiexec\n"]
+        self.assertEqual(len(branches), 4)
+        os.kill(branches[0], signal.SIGKILL)
+        self.ends(job, r"the connection to host 10\.99\.7\.[12][05] is lost: .*, and with it the way to 4 other hosts; "
+                       "ending the other 15 ranks")
+
+    def test_a_connection_of_another_is_killed(self):
+        job = self.start_job("compute")
+        os.kill(self.connection(self.OTHER), signal.SIGKILL)
+        self.ends(job, rf"the connection to host {self.OTHER} is lost: \S+ was killed by signal 9; ending the other 19 "
+                       "ranks")
+
+    def test_silence(self):
+        for host, sentence in ((self.LEAD, f"host {self.LEAD}, and with it 4 other hosts that are reached through it, "
+                                           "has said nothing for 1.75 s; ending the other 15 ranks"),
+                               (self.OTHER, f"host {self.OTHER} has said nothing for 1.75 s; ending the other 19 "
+                                            "ranks")):
+            job = self.start_job("compute")
+            os.kill(self.connection(host), signal.SIGSTOP)
+            _, error = self.finish(job, 2 * SOON + 1)
+            self.assertEqual(error, f"mpiexec: {sentence}\n")
+            self.wait_for(lambda: not self.processes("launch_rank"), SOON)
+
+    def test_what_a_branch_cannot_reach(self):
+        """We try ourselves: at once where it is refused, and after a while where nobody answers."""
+        refused = self.HOSTS[7]
+        with tempfile.TemporaryDirectory() as folder:
+            shell = pathlib.Path(folder, "shell")
+            shell.write_text(f"""#!/bin/sh
+                if [ "$(hostname)" != {HOST} ]; then
+                    [ "$1" = {refused} ] && exit 255
+                    [ "$1" = {self.OTHER} ] && exec sleep 60
+                fi
+                exec {sys.executable} -SE {SHELL} "$@"\n""", encoding="utf8")
+            shell.chmod(0o755)
+            self.environment["MACADAM_SSH"] = str(shell)
+            begin = time.monotonic()
+            self.assert_ran(self.mpiexec(*self.MANY, "hostname"), self.HOSTS)
+            self.assertLess(time.monotonic() - begin, 15)
+            self.assert_nothing_left(SOON)
+            shell.write_text(f"""#!/bin/sh
+                [ "$1" = {refused} ] && exit 255
+                exec {sys.executable} -SE {SHELL} "$@"\n""", encoding="utf8")
+            self.assert_fails(self.mpiexec(*self.MANY, "hostname"), 1,
+                              f'mpiexec: host {refused} cannot be reached: {shell} ended with status 255; "{shell} '
+                              f'{refused} true" has to work without a question')
 
 
 class Signals(ClusterTest):

@@ -167,6 +167,15 @@ class Machines(PmixTest):
                          sorted(["one", "one", "two", "two"] +
                                 [f"rank {rank} of 4, app 0, launched" for rank in range(4)]))
 
+    def test_one_report(self):
+        """Rank 0 prints it: the ranks of all machines, in their order, once."""
+        self.environment["MACADAM_REPORT"] = "1"
+        result = self.on_two("join", "meet", "3/sleep_ms=200", "report", "barrier", "0/sleep_ms=200", "finalize")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("macadam: what the job did"), 1, result.stderr)
+        self.assertIn("what the job did: 4 ranks, 2 on host one, 2 on host two\n", result.stderr)
+        self.assertRegex(result.stderr, r"eager_sent +100 +10 +40 ")
+
     def test_abort(self):
         result = self.on_two("join", "meet", "barrier", "3/abort=3", "compute")
         self.assertIn("rank 3 on host two called MPI_Abort(MPI_COMM_WORLD, 3)\n", result.stderr)

@@ -26,10 +26,13 @@ namespace macadam::boot::pmi2 {
 namespace {
 
 // Keys that ranks put. A value is of hexadecimal digits or a name: servers differ about ';' in it.
-constexpr const char* secret_key = "macadam.secret"; // of rank 0
+constexpr const char* word_key = "macadam.job";      // of rank 0
 constexpr const char* memory_key = "macadam.memory"; // of the first rank of a machine: a socket
 std::string address_key(int rank) {
   return fmt::format("macadam.address.{}", rank);
+}
+std::string reports_key(int rank, std::size_t part) { // of the first rank of a machine
+  return fmt::format("macadam.reports.{}.{}", rank, part);
 }
 std::string host_key(std::uint32_t machine) {
   return fmt::format("macadam.host.{}", machine);
@@ -38,6 +41,7 @@ std::string host_key(std::uint32_t machine) {
 // In the environment of a rank.
 constexpr const char* variables[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"};
 
+constexpr std::size_t longest_part = 500;       // bytes, of a value: the protocol has 1023 digits
 constexpr std::chrono::milliseconds pause{100}; // between two looks for processes that have ended
 
 // The end of this process is no failure: it is not in MPI, and is not about to be.
@@ -162,7 +166,7 @@ JobMemory Client::make_memory() {
   for (const std::uint32_t machine : machines)
     ++nodes[machine].ranks;
   const bool is_first = std::ranges::find(machines, own) - machines.begin() == rank_;
-  const Secret secret = agree_on_secret(nodes, own, is_first);
+  const JobWord word = agree_on_word(nodes, own, is_first);
   JobMemory memory = [&] {
     if (!is_first) {
       Fields answer = connection_.ask("info-getnodeattr", {{"key", memory_key}, {"wait", "TRUE"}});
@@ -171,7 +175,8 @@ JobMemory Client::make_memory() {
     const int universe = number_of(find_attribute("universeSize").c_str());
     JobMemory made = create_for_machine(nodes, machines, rank_,
                                         static_cast<std::uint32_t>(std::max(0, universe)));
-    made.header().secret = secret;
+    made.header().secret = word.secret;
+    made.header().merges_reports = word.report;
     if (nodes[own].ranks > 1) {
       server_ = std::make_unique<MemoryServer>(made, nodes[own].ranks - 1);
       connection_.ask("info-putnodeattr", {{"key", memory_key}, {"value", server_->name()}});
@@ -183,22 +188,23 @@ JobMemory Client::make_memory() {
   return memory;
 }
 
-// Rank 0 tells the secret, and the first rank of each machine its name. All ranks take part if
+// Rank 0 tells its word, and the first rank of each machine its name. All ranks take part if
 // there are several machines; the others learn neither.
-Secret Client::agree_on_secret(std::vector<Node>& nodes, std::uint32_t own, bool is_first) {
-  Secret secret = random_secret();
-  if (nodes.size() == 1) return secret;
-  if (rank_ == 0) put(secret_key, show_bytes(std::as_bytes(std::span(secret))));
+JobWord Client::agree_on_word(std::vector<Node>& nodes, std::uint32_t own, bool is_first) {
+  JobWord word{random_secret(), 0};
+  if (nodes.size() == 1) return word;
+  word.report = is_report_asked_for();
+  if (rank_ == 0) put(word_key, show_bytes(std::as_bytes(std::span(&word, 1))));
   if (is_first) put(host_key(own), host_name());
   connection_.ask("kvs-fence", {});
-  if (!is_first) return secret;
+  if (!is_first) return word;
   for (std::uint32_t machine = 0; machine < nodes.size(); ++machine)
     nodes[machine].host = get(host_key(machine));
-  const std::string text = get(secret_key);
-  if (text.size() != 2 * secret.size() ||
-      !read_bytes(text, std::as_writable_bytes(std::span(secret))))
+  const std::string text = get(word_key);
+  if (text.size() != 2 * sizeof word ||
+      !read_bytes(text, std::as_writable_bytes(std::span(&word, 1))))
     base::fail(MPI_ERR_OTHER, "the PMI-2 server has lost what rank 0 has put; start the job anew");
-  return secret;
+  return word;
 }
 
 void Client::enter(const JobMemory&) {
@@ -272,6 +278,31 @@ bool Client::advance_fences() {
     end_with_launcher();
   }
   return true;
+}
+
+// In parts that every server takes; the first is their number.
+void Client::put_reports(std::string_view texts) {
+  const std::lock_guard lock(mutex_);
+  std::size_t parts = 0;
+  for (std::string_view left = texts; !left.empty();
+       left.remove_prefix(std::min(left.size(), longest_part)))
+    put(reports_key(rank_, ++parts),
+        show_bytes(std::as_bytes(std::span(left.substr(0, longest_part)))));
+  put(reports_key(rank_, 0), std::to_string(parts));
+}
+
+std::string Client::get_reports(int rank) {
+  const std::lock_guard lock(mutex_);
+  std::string texts;
+  const int parts = number_of(get(reports_key(rank, 0)).c_str());
+  for (int part = 1; part <= parts; ++part) {
+    const std::string digits = get(reports_key(rank, static_cast<std::size_t>(part)));
+    std::string bytes(digits.size() / 2, 0);
+    if (!read_bytes(digits, std::as_writable_bytes(std::span(bytes))))
+      base::fail(MPI_ERR_OTHER, "the PMI-2 server has changed what rank {} has put", rank);
+    texts += bytes;
+  }
+  return texts;
 }
 
 void Client::abort(int code, const std::string& text) {

@@ -25,8 +25,8 @@ namespace pmi2 {
 bool is_started_by_server();
 
 // A client of the PMI-2 server of its machine. What a rank puts others get only behind a fence, so
-// a job on several machines has three: for the secret, waited for at the start, for the addresses,
-// which nobody waits for, and for the end.
+// a job on several machines has three: for rank 0's word, waited for at the start, for the
+// addresses, which nobody waits for, and for the end; with a report two more.
 //
 // The server tells nobody of a rank that has failed. So a rank that exits within MPI ends the job
 // itself, and those that wait look whether all others of their machine are there, and end it too.
@@ -47,13 +47,15 @@ class Client final : public LauncherClient {
   void fetch(const JobMemory& memory, int rank) override;
   void begin_fence() override;
   [[nodiscard]] bool fence_is_over() override;
+  void put_reports(std::string_view texts) override;
+  std::string get_reports(int rank) override;
   void abort(int code, const std::string& text) override;
 
  private:
   void put(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
   std::string find_attribute(std::string_view key);
-  Secret agree_on_secret(std::vector<Node>& nodes, std::uint32_t own, bool is_first);
+  JobWord agree_on_word(std::vector<Node>& nodes, std::uint32_t own, bool is_first);
   bool advance_fences();
 
   std::mutex mutex_; // of what follows, once make_memory() has returned

@@ -26,8 +26,9 @@ namespace {
 
 // Keys that ranks put.
 constexpr const char* address_key = "macadam.address";
-constexpr const char* secret_key = "macadam.secret"; // of rank 0
-constexpr const char* memory_key = "macadam.memory"; // of the first rank of a machine: a socket
+constexpr const char* word_key = "macadam.job";        // of rank 0
+constexpr const char* reports_key = "macadam.reports"; // of the first rank of a machine
+constexpr const char* memory_key = "macadam.memory";   // of the first rank of a machine: a socket
 
 constexpr std::chrono::milliseconds nap{2}; // before it is asked again
 
@@ -245,13 +246,16 @@ JobMemory Client::create_memory() {
       std::move(nodes), machines, rank_,
       find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0), sets_of(job, size));
   JobHeader& header = memory.header();
+  JobWord word{header.secret, is_report_asked_for()};
   if (rank_ == 0) { // before anybody waits for more of it
-    put(PMIX_GLOBAL, secret_key, std::as_bytes(std::span(header.secret)));
+    put(PMIX_GLOBAL, word_key, std::as_bytes(std::span(&word, 1)));
   } else {
-    const std::string secret = await(job, 0, secret_key);
-    if (secret.size() != header.secret.size()) fail(secret_key, PMIX_ERR_NOT_FOUND);
-    std::memcpy(header.secret.data(), secret.data(), secret.size());
+    const std::string bytes = await(job, 0, word_key);
+    if (bytes.size() != sizeof word) fail(word_key, PMIX_ERR_NOT_FOUND);
+    std::memcpy(&word, bytes.data(), sizeof word);
   }
+  header.secret = word.secret;
+  header.merges_reports = header.nodes > 1 ? word.report : 0;
   if (const std::uint32_t others = memory.own_node().ranks - 1; others > 0) {
     server_ = std::make_unique<MemoryServer>(memory, others);
     put(PMIX_LOCAL, memory_key, std::as_bytes(std::span(server_->name())));
@@ -292,6 +296,15 @@ void Client::begin_fence() {
   };
   if (library().fence_nb(nullptr, 0, nullptr, 0, over, &fence_) != PMIX_SUCCESS)
     fence_.store(Fence::over);
+}
+
+void Client::put_reports(std::string_view texts) {
+  put(PMIX_GLOBAL, reports_key, std::as_bytes(std::span(texts)));
+  commit();
+}
+
+std::string Client::get_reports(int rank) {
+  return await(name_->proc.nspace, static_cast<pmix_rank_t>(rank), reports_key);
 }
 
 void Client::abort(int code, const std::string& text) {

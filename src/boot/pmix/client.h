@@ -39,6 +39,8 @@ class Client final : public LauncherClient {
   void fetch(const JobMemory& memory, int rank) override;
   void begin_fence() override;
   [[nodiscard]] bool fence_is_over() override { return fence_.load() != Fence::waits; }
+  void put_reports(std::string_view texts) override;
+  std::string get_reports(int rank) override;
   void abort(int code, const std::string& text) override;
 
  private:

@@ -36,8 +36,10 @@ constexpr std::size_t packet_bytes = 4096;
 // say.
 constexpr double default_spin = 1e-3;
 constexpr double default_spin_oversubscribed = 20e-6;
-// Seconds in which a lost connection may come back.
+// Seconds in which a lost connection may come back; and one to a peer of which only the network can
+// tell whether it is there.
 constexpr double longest_refusal = 5;
+constexpr double longest_refusal_unwatched = 1;
 constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
 // How long a sleep lasts: while something is to be tried again, or the provider cannot wake us; and
 // else, as a peer that ends is not always told by the network.
@@ -248,9 +250,12 @@ bool OfiTransport::is_taken(long result, Operation& operation) {
 void OfiTransport::note_refusal(Route& route) {
   const double time = now();
   if (route.refused_since == 0) route.refused_since = time;
-  if (time - route.refused_since > longest_refusal)
-    note_failure(route, fmt::format("its connection was lost, and there is no other in {} s",
-                                    longest_refusal));
+  const double longest = processes_.life(route.rank) == boot::Life::unknown
+                             ? longest_refusal_unwatched
+                             : longest_refusal;
+  if (time - route.refused_since > longest)
+    note_failure(route,
+                 fmt::format("its connection was lost, and there is no other in {} s", longest));
 }
 
 // A short message is copied by the provider, a longer one to a buffer. Each has a completion, as

@@ -33,6 +33,7 @@ namespace {
 
 constexpr int timeout_status = 124;         // as timeout(1) has it
 constexpr auto time_to_start = 30s;         // until all machines have answered, beside a silence
+constexpr auto time_to_branch = 10s;        // ... those that are not connected with us directly
 constexpr auto time_to_end = 3s;            // for the ranks of all machines, once they are told
 constexpr auto time_to_write = 500ms;       // what nobody reads, at the end of a job that failed
 constexpr auto pause_between_polls = 10ms;  // while answers come in
@@ -75,6 +76,8 @@ int Cluster::run() {
   const std::chrono::duration<double> longest = time_to_start + silence();
   start_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(longest);
   beat_ = Clock::now() + Head::beat_interval;
+  direct_ = Clock::now() + time_to_branch;
+  shell_ = choose_shell(options_.starter);
   connect();
   while (goes_on()) {
     wait_for_events();
@@ -87,21 +90,14 @@ int Cluster::run() {
   print_report();
   flush();
   if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
-  machines_.clear();
+  links_.clear();
   return status_;
-}
-
-void Cluster::connect() {
-  const RemoteShell shell = choose_shell(options_.starter);
-  for (const std::string& host : placement_.hosts)
-    machines_.push_back(
-        std::make_unique<RemoteMachine>(host, host == boot::host_name(), shell, original_mask_));
 }
 
 // A job that has failed before all its ranks were started leaves those behind that were not.
 bool Cluster::goes_on() const {
   return std::ranges::any_of(machines_, [&](const auto& machine) {
-    return !machine->done && !machine->lost && !(ending_ && !machine->started);
+    return machine->is_there() && !(ending_ && !machine->started);
   });
 }
 
@@ -125,8 +121,7 @@ void Cluster::start_ranks() {
     order.options = options_for(machine);
     PacketWriter body;
     write(body, order);
-    machines_[machine]->stream().send(FrameKind::start, body);
-    machines_[machine]->stream().write_some();
+    machines_[machine]->send(FrameKind::start, body);
     machines_[machine]->started = true;
   }
   started_ = true;
@@ -136,10 +131,10 @@ void Cluster::start_ranks() {
 void Cluster::check_machines() const {
   std::map<std::string, std::string> names;
   for (const auto& machine : machines_) {
-    const auto [known, is_new] = names.emplace(machine->hello->machine, machine->name());
+    const auto [known, is_new] = names.emplace(machine->hello->machine, machine->name);
     if (!is_new)
       throw std::runtime_error(fmt::format("{} and {} are one machine, {}: name it by one name",
-                                           known->second, machine->name(), machine->hello->host));
+                                           known->second, machine->name, machine->hello->host));
   }
 }
 
@@ -167,7 +162,7 @@ Cluster::Clock::duration Cluster::longest_wait() const {
     if (deadline) longest = std::min(longest, *deadline - now);
   };
   if (!hang_watch_.is_asking()) until(timeout_);
-  for (const Deadline& deadline : {start_, end_, hang_watch_.look_again()})
+  for (const Deadline& deadline : {start_, direct_, end_, hang_watch_.look_again()})
     until(deadline);
   if (hang_watch_.awaits_answers())
     longest = std::min<Clock::duration>(longest, pause_between_polls);
@@ -180,9 +175,10 @@ void Cluster::wait_for_events() {
                              error_.polled(),
                              {may_read_input() ? 0 : -1, POLLIN, 0}};
   const std::size_t first = polled.size();
-  for (const auto& machine : machines_) {
-    machine->stream().list(polled);
-    if (machine->done || machine->lost) polled[polled.size() - 2].fd = -1;
+  const std::size_t links = links_.size(); // others may come
+  for (const auto& link : links_) {
+    link->connection.stream().list(polled);
+    if (reached_by(*link).empty()) polled[polled.size() - 2].fd = -1;
   }
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest_wait()).count();
   if (poll(polled.data(), polled.size(), static_cast<int>(ms)) < 0) return;
@@ -191,9 +187,9 @@ void Cluster::wait_for_events() {
   confirm_output();
   if (polled[0].revents != 0) take_signals();
   if (polled[3].revents != 0) pass_input();
-  for (Machine machine = 0; machine < machines_.size(); ++machine) {
-    machines_[machine]->stream().write_some();
-    if (polled[first + 2 * machine].revents != 0) take(machine);
+  for (std::size_t i = 0; i < links; ++i) {
+    links_[i]->connection.stream().write_some();
+    if (polled[first + 2 * i].revents != 0) take(*links_[i]);
   }
 }
 
@@ -201,13 +197,20 @@ void Cluster::on_deadlines() {
   const auto now = Clock::now();
   if (now >= *beat_) beat();
   Questioned* const self = this;
-  if (timeout_ && now >= *timeout_ && started_) hang_watch_.ask({&self, 1});
+  if (timeout_ && now >= *timeout_ && started_) {
+    hang_watch_.show_stacks();
+    hang_watch_.ask({&self, 1});
+  }
   take_look();
   const auto lose_all = [&](auto&& which, const std::string& why) {
     for (Machine machine = 0; machine < machines_.size(); ++machine)
       if (which(*machines_[machine]))
-        lose(machine, fmt::format(fmt::runtime(why), machines_[machine]->name()));
+        lose({machine}, fmt::format(fmt::runtime(why), machines_[machine]->name));
   };
+  if (direct_ && now >= *direct_) {
+    direct_.reset();
+    if (!ending_) connect_around_branches();
+  }
   if (start_ && now >= *start_) {
     start_.reset();
     // Those that have answered wait for the others.
@@ -222,21 +225,6 @@ void Cluster::on_deadlines() {
     end_.reset();
     lose_all([](const RemoteMachine& machine) { return !machine.done; },
              "the ranks of host {} have not ended");
-  }
-}
-
-// Silence is counted in beats of our own: if this process did not run for a while, it has not
-// listened either.
-void Cluster::beat() {
-  beat_ = Clock::now() + Head::beat_interval;
-  for (Machine machine = 0; machine < machines_.size(); ++machine) {
-    RemoteMachine& each = *machines_[machine];
-    if (!each.started || each.done || each.lost) continue;
-    each.stream().send(FrameKind::beat);
-    each.stream().write_some();
-    if (each.heard && ++each.silent_beats > most_silent_beats_)
-      lose(machine,
-           fmt::format("host {} has said nothing for {} s", each.name(), options_.silence_seconds));
   }
 }
 
@@ -272,8 +260,8 @@ void Cluster::on_signal(int number) {
 void Cluster::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-    for (const auto& machine : machines_)
-      if (machine->connection() == pid) machine->note_end(status);
+    for (const auto& link : links_)
+      if (link->connection.process() == pid) link->connection.note_end(status);
 }
 
 void Cluster::fail(const std::string& sentence, int status) {
@@ -281,18 +269,6 @@ void Cluster::fail(const std::string& sentence, int status) {
   failed_ = true;
   status_ = status;
   say(sentence);
-}
-
-void Cluster::lose(Machine machine, const std::string& why) {
-  if (machines_[machine]->lost || machines_[machine]->done) return;
-  machines_[machine]->lost = true;
-  int others = 0;
-  for (std::size_t rank = 0; started_ && rank < states_.size(); ++rank)
-    if (placement_.machines[rank] != machine && is_alive(rank)) ++others;
-  for (Machine other = 0; other < accounts_.size(); ++other)
-    if (other != machine) others += static_cast<int>(accounts_[other].others);
-  fail(why + ending_others(others), 1);
-  end_all();
 }
 
 bool Cluster::is_alive(std::size_t rank) const {
@@ -308,9 +284,8 @@ void Cluster::end_all() {
 
 void Cluster::send_all(FrameKind kind, const PacketWriter& body) {
   for (const auto& machine : machines_) {
-    if (!machine->started || machine->done || machine->lost) continue;
-    machine->stream().send(kind, body);
-    machine->stream().write_some();
+    if (!machine->started || !machine->is_there()) continue;
+    machine->send(kind, body);
   }
 }
 
@@ -324,17 +299,16 @@ void Cluster::pass_input() {
   std::array<char, 1 << 14> buffer;
   const ssize_t bytes = read(0, buffer.data(), std::min(buffer.size(), input_room_));
   if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  FrameStream& stream = machines_[placement_.machines[0]]->stream();
+  const RemoteMachine& reader = *machines_[placement_.machines[0]];
   if (bytes <= 0) {
     input_ended_ = true;
-    stream.send(FrameKind::input_end);
+    reader.send(FrameKind::input_end);
   } else {
     input_room_ -= static_cast<std::size_t>(bytes);
     PacketWriter body;
     body.text({buffer.data(), static_cast<std::size_t>(bytes)});
-    stream.send(FrameKind::input, body);
+    reader.send(FrameKind::input, body);
   }
-  stream.write_some();
 }
 
 void Cluster::take_look() {
@@ -366,13 +340,35 @@ void Cluster::ask_for_reports() {
                          {}});
   for (const auto& machine : machines_)
     machine->answered = false;
-  send_all(FrameKind::ask);
+  PacketWriter body;
+  body.value(hang_watch_.shows_stacks());
+  send_all(FrameKind::ask, body);
 }
 
 bool Cluster::all_have_answered() const {
-  return std::ranges::all_of(machines_, [](const auto& machine) {
-    return machine->answered || machine->done || machine->lost;
-  });
+  return std::ranges::all_of(
+      machines_, [](const auto& machine) { return machine->answered || !machine->is_there(); });
+}
+
+void Cluster::ask_for_stacks(const std::vector<int>& ranks) {
+  std::map<Machine, std::vector<int>> by_machine;
+  for (const int rank : ranks)
+    by_machine[placement_.machines[static_cast<std::size_t>(rank)]].push_back(rank);
+  for (const auto& [machine, those] : by_machine) {
+    RemoteMachine* const there = find(machine);
+    if (there == nullptr) continue;
+    PacketWriter body;
+    body.value(static_cast<std::uint32_t>(those.size()));
+    for (const int rank : those)
+      body.value(static_cast<std::uint32_t>(rank));
+    there->send(FrameKind::locate, body);
+    there->locates = true;
+  }
+}
+
+bool Cluster::stacks_are_known() {
+  return std::ranges::none_of(
+      machines_, [](const auto& machine) { return machine->locates && machine->is_there(); });
 }
 
 void Cluster::print_report() {

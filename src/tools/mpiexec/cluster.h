@@ -24,9 +24,10 @@
 namespace macadam::tools {
 
 // A job on several machines, in the mpiexec that the user has started: connects with a proxy on
-// each machine (this one too, if it has ranks), tells it what to start, passes on what they have to
-// know of each other, and is to the user what a Supervisor is for one machine: one thread, one
-// poll(), one exit status, one line about the first failure.
+// each machine (this one too, if it has ranks), of many machines with most through others, tells it
+// what to start, passes on what they have to know of each other, and is to the user what a
+// Supervisor is for one machine: one thread, one poll(), one exit status, one line about the first
+// failure.
 class Cluster final : private Questioned {
  public:
   // `options` outlives it. Throws std::runtime_error.
@@ -54,6 +55,9 @@ class Cluster final : private Questioned {
     return std::chrono::duration<double>(options_.silence_seconds);
   }
   void connect();
+  void connect_with(std::vector<Machine> those);
+  void connect_around_branches();
+  [[nodiscard]] std::vector<Machine> reached_by(const Link& link) const;
   void start_ranks();
   void check_machines() const;
   [[nodiscard]] Options options_for(Machine machine) const;
@@ -67,7 +71,9 @@ class Cluster final : private Questioned {
   void on_signal(int number);
   void reap();
 
-  void take(Machine machine);
+  void take(Link& link);
+  void hear(Machine machine, Frame frame);
+  void hear_branch(Link& link, Frame frame);
   void on_frame(Machine machine, Frame frame);
   void let_go(Machine machine);
   void on_row(boot::PacketReader& body);
@@ -77,6 +83,7 @@ class Cluster final : private Questioned {
   void on_output(Machine machine, boot::PacketReader& body);
   void on_failure(boot::PacketReader& body);
   void on_statuses(Machine machine, boot::PacketReader& body);
+  void on_stacks(Machine machine, boot::PacketReader& body);
   void look_for_absent_ranks();
 
   void on_request(Machine from, boot::PacketReader& body);
@@ -90,7 +97,8 @@ class Cluster final : private Questioned {
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(const std::string& sentence, int status);
-  void lose(Machine machine, const std::string& why);
+  void lose(const std::vector<Machine>& those, const std::string& why);
+  void lose_silent(Machine machine);
   void end_all();
   void send_all(FrameKind kind, const boot::PacketWriter& body = {});
   [[nodiscard]] bool is_alive(std::size_t rank) const;
@@ -111,6 +119,9 @@ class Cluster final : private Questioned {
   void ask_for_reports() override;
   [[nodiscard]] bool all_have_answered() const override;
   [[nodiscard]] std::vector<RankStatus> look() const override { return statuses_; }
+  void ask_for_stacks(const std::vector<int>& ranks) override;
+  [[nodiscard]] bool stacks_are_known() override;
+  [[nodiscard]] std::map<int, std::string> stacks() const override { return stacks_; }
 
   const Options& options_;
   const Placement placement_;
@@ -119,6 +130,8 @@ class Cluster final : private Questioned {
   int signals_ = -1; // signalfd
   Outlet out_{1}, error_{2};
 
+  RemoteShell shell_;
+  std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::unique_ptr<RemoteMachine>> machines_; // as in placement_
   std::vector<Account> accounts_;                        // by machine
   bool started_ = false;
@@ -142,9 +155,10 @@ class Cluster final : private Questioned {
   bool ending_ = false;
   int status_ = 0;
   int interrupts_ = 0;
-  Deadline timeout_, start_, end_, beat_;
+  Deadline timeout_, start_, direct_, end_, beat_;
   HangWatch hang_watch_;
   std::vector<RankStatus> statuses_;   // answers, by rank
+  std::map<int, std::string> stacks_;  // by rank
   std::map<int, std::string> reports_; // by rank
 };
 

@@ -2,7 +2,6 @@
 // What proxies say, and what is passed on of it.
 #include "tools/mpiexec/cluster.h"
 
-#include "base/error.h"
 #include "tools/mpiexec/head.h"
 #include "tools/mpiexec/words.h"
 
@@ -18,24 +17,6 @@ using boot::PacketReader;
 using boot::PacketWriter;
 using boot::RankState;
 
-void Cluster::take(Machine machine) {
-  RemoteMachine& from = *machines_[machine];
-  const bool goes_on = from.stream().read_some();
-  try {
-    while (std::optional<Frame> frame = from.stream().next()) {
-      from.silent_beats = 0;
-      from.heard = from.started; // starting many ranks takes a while
-      on_frame(machine, std::move(*frame));
-    }
-  } catch (const Misunderstood& error) {
-    return lose(machine, fmt::format("host {} {}", from.name(), error.what()));
-  } catch (const base::Error& error) {
-    return lose(machine,
-                fmt::format("what host {} says ends too early: {}", from.name(), error.text));
-  }
-  if (!goes_on && !from.done) lose(machine, from.explain_loss());
-}
-
 void Cluster::on_frame(Machine machine, Frame frame) {
   RemoteMachine& from = *machines_[machine];
   PacketReader& body = frame.body;
@@ -50,7 +31,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
     break;
   case FrameKind::refused:
     let_go(machine);
-    fail(fmt::format("host {}: {}", from.name(), body.text()), 2);
+    fail(fmt::format("host {}: {}", from.name, body.text()), 2);
     end_all();
     break;
   case FrameKind::row:
@@ -76,6 +57,9 @@ void Cluster::on_frame(Machine machine, Frame frame) {
     break;
   case FrameKind::statuses:
     on_statuses(machine, body);
+    break;
+  case FrameKind::stacks:
+    on_stacks(machine, body);
     break;
   case FrameKind::report: {
     const auto rank = static_cast<int>(body.value<std::uint32_t>());
@@ -108,8 +92,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
 void Cluster::let_go(Machine machine) {
   machines_[machine]->done = true;
   refuse_all(machine);
-  machines_[machine]->stream().send(FrameKind::bye);
-  machines_[machine]->stream().write_some();
+  machines_[machine]->send(FrameKind::bye);
 }
 
 void Cluster::on_row(PacketReader& body) {
@@ -164,8 +147,7 @@ void Cluster::on_arrival(Machine machine, std::uint32_t round) {
 void Cluster::on_want(Machine machine, std::uint32_t rank) {
   if (rank >= states_.size()) throw Misunderstood("names a rank that there is not");
   if (const auto known = addresses_.find(rank); known != addresses_.end()) {
-    machines_[machine]->stream().send(FrameKind::address, known->second);
-    machines_[machine]->stream().write_some();
+    machines_[machine]->send(FrameKind::address, known->second);
     return;
   }
   auto& askers = wanted_by_[rank];
@@ -180,8 +162,7 @@ void Cluster::on_want(Machine machine, std::uint32_t rank) {
     PacketReader answer(body.bytes());
     on_address(answer);
   } else if (askers.size() == 1) {
-    owner.stream().send(FrameKind::want, body);
-    owner.stream().write_some();
+    owner.send(FrameKind::want, body);
   }
 }
 
@@ -193,8 +174,7 @@ void Cluster::on_address(PacketReader& body) {
   known.value(body.value<std::uint32_t>());
   known.value(body.value<std::array<std::byte, boot::endpoint_address_bytes>>());
   for (const Machine machine : wanted_by_[rank]) {
-    machines_[machine]->stream().send(FrameKind::address, known);
-    machines_[machine]->stream().write_some();
+    machines_[machine]->send(FrameKind::address, known);
   }
   wanted_by_.erase(rank);
 }
@@ -217,8 +197,7 @@ void Cluster::confirm_output() {
       PacketWriter body;
       body.value(stream);
       body.value(std::uint64_t{bytes});
-      machines_[machine]->stream().send(FrameKind::output_taken, body);
-      machines_[machine]->stream().write_some();
+      machines_[machine]->send(FrameKind::output_taken, body);
       bytes = 0;
     }
   }
@@ -254,8 +233,19 @@ void Cluster::on_statuses(Machine machine, PacketReader& body) {
     const auto rank = body.value<std::uint32_t>();
     RankStatus status;
     status.kind = static_cast<RankStatus::Kind>(body.value<std::uint8_t>());
+    status.process = body.value<std::int32_t>();
     status.json = body.text();
+    status.host = machines_[machine]->hello->host;
     if (rank < statuses_.size()) statuses_[rank] = std::move(status);
+  }
+}
+
+void Cluster::on_stacks(Machine machine, PacketReader& body) {
+  machines_[machine]->locates = false;
+  for (auto left = body.value<std::uint32_t>(); left > 0; --left) {
+    const auto rank = body.value<std::uint32_t>();
+    std::string stack = body.text();
+    if (rank < statuses_.size()) stacks_[static_cast<int>(rank)] = std::move(stack);
   }
 }
 

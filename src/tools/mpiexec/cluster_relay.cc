@@ -16,7 +16,7 @@ using boot::PacketWriter;
 RemoteMachine* Cluster::find(Machine machine) const {
   if (machine >= machines_.size()) throw Misunderstood("names a machine that there is not");
   RemoteMachine& found = *machines_[machine];
-  return found.started && !found.done && !found.lost ? &found : nullptr;
+  return found.started && found.is_there() ? &found : nullptr;
 }
 
 std::uint32_t Cluster::running_on(Machine machine) const {
@@ -55,8 +55,7 @@ void Cluster::on_request(Machine from, PacketReader& body) {
   out.value(id);
   out.value(number);
   out.text(packet);
-  there->stream().send(FrameKind::request, out);
-  there->stream().write_some();
+  there->send(FrameKind::request, out);
 }
 
 void Cluster::refuse(Machine from, std::uint64_t id, Machine to) {
@@ -66,14 +65,13 @@ void Cluster::refuse(Machine from, std::uint64_t id, Machine to) {
   refusal.value(boot::AnswerHead{.error_class = boot::nobody_there});
   refusal.text(fmt::format("the last rank on host {} has ended, and mpiexec with it: nothing is "
                            "started or met there any more",
-                           machines_[to]->name()));
+                           machines_[to]->name));
   PacketWriter out;
   out.value(to);
   out.value(id);
   out.value(false);
   out.text({reinterpret_cast<const char*>(refusal.bytes().data()), refusal.bytes().size()});
-  there->stream().send(FrameKind::answer, out);
-  there->stream().write_some();
+  there->send(FrameKind::answer, out);
 }
 
 // What has reached a machine after it had said its last word.
@@ -99,8 +97,7 @@ void Cluster::pass_on(Machine from, FrameKind kind, PacketReader& body) {
     out.value(body.value<bool>());
     out.text(body.text());
   }
-  there->stream().send(kind, out);
-  there->stream().write_some();
+  there->send(kind, out);
 }
 
 void Cluster::on_ended(Machine from, PacketReader& body) {
@@ -111,8 +108,7 @@ void Cluster::on_ended(Machine from, PacketReader& body) {
     PacketWriter out;
     out.value(from);
     out.value(job);
-    there->stream().send(FrameKind::ended, out);
-    there->stream().write_some();
+    there->send(FrameKind::ended, out);
   }
 }
 

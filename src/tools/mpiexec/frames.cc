@@ -16,7 +16,7 @@ namespace macadam::tools {
 namespace {
 
 constexpr std::string_view greeting = "\nmacadam mpiexec proxy, version ";
-constexpr int frames_version = 2;
+constexpr int frames_version = 3;
 constexpr std::size_t longest_noise = 64 << 10; // before the greeting
 constexpr std::uint32_t longest_frame = 256 << 20;
 
@@ -30,6 +30,16 @@ std::string own_version() {
 }
 
 } // namespace
+
+int take_stream(int fd) {
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (own < 0 || nothing < 0)
+    throw std::runtime_error(std::string("taking mpiexec's streams: ") + std::strerror(errno));
+  dup2(nothing, fd);
+  close(nothing);
+  return own;
+}
 
 FrameStream::FrameStream(int in, int out) : in_(in), out_(out) {
   for (const int fd : {in_, out_}) {

@@ -27,10 +27,14 @@ enum class FrameKind : std::uint8_t {
   failure, // rank, status (i32), ends_jobs, quiet (bool), text: what a rank did that is a failure
   output,  // stream (u8: 1 or 2), text: what ranks have printed
   input_taken, // bytes (u64) of input that rank 0 has been given
-  statuses,    // count (u32), then rank, kind (u8), text: answers to `ask`
+  statuses,    // count (u32), then rank, kind (u8), pid (i32), text: answers to `ask`
+  stacks,      // count (u32), then rank, text: answers to `locate`
   report,      // rank, text: its final report
   others,      // how many ranks of spawned jobs run here (u32)
   done,        // no rank is left here, and nothing more will be said; a `bye` is awaited
+
+  // From a branch (branch.h), which is no proxy.
+  lost, // place (u32), text: the connection with this proxy is over, if that had to say more
 
   // To a proxy.
   start,        // ProxyOrder
@@ -38,13 +42,19 @@ enum class FrameKind : std::uint8_t {
   end,          // the job ends
   bye,          // all has come, the proxy may end
   signal,       // number (i32): for the ranks here
-  ask,          // what do your ranks wait for
+  ask,          // what do your ranks wait for; whether `locate` will follow (bool)
+  locate,       // count (u32), ranks: where are these in their programs
   output_taken, // stream (u8), bytes (u64) that have been written
   input,        // text: for rank 0
   input_end,
 
+  // To a branch, before all: whether a shell reads the command (bool), count (u32) and words that
+  // start it on a host, then count (u32) and hosts, this one first.
+  connect,
+
   // Both ways.
   want,    // rank: whose address is wanted
+  via,     // to and from a branch: place (u32), then kind and body of a frame to or from that proxy
   address, // rank, whether there is one (bool; it has ended if not), used (u32), bytes
 
   // From one proxy to another: first the machine (u32) that it is for; as it arrives, that it is
@@ -71,6 +81,10 @@ class Misunderstood : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// A copy of a standard stream that programs do not find, and nothing in its place. Throws
+// std::runtime_error.
+int take_stream(int fd);
 
 // Frames over two descriptors, for one poll() loop: never waits. Each side first sends a line with
 // its version; what comes before that line (greetings of a login shell) is skipped.

@@ -113,6 +113,11 @@ std::string show_ranks(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
+// "42", "42 on host b".
+std::string show_process(const RankStatus& rank) {
+  return fmt::format("{}{}{}", rank.process, rank.host.empty() ? "" : " on host ", rank.host);
+}
+
 // What a rank does, or several (`many`) do.
 std::string show_state(const RankStatus& rank, const Waiting& waiting, bool many) {
   const char* const has = many ? "have" : "has";
@@ -125,7 +130,8 @@ std::string show_state(const RankStatus& rank, const Waiting& waiting, bool many
     return fmt::format("{} outside MPI (no answer within 1 s)", many ? "compute" : "computes");
   case Kind::stopped:
     return fmt::format("{} stopped, by SIGSTOP or a debugger{}", many ? "are" : "is",
-                       many ? "" : fmt::format(" (kill -CONT {} lets it go on)", rank.process));
+                       many ? ""
+                            : fmt::format(" (kill -CONT {} lets it go on)", show_process(rank)));
   case Kind::not_in_mpi:
     return fmt::format("{} not called MPI_Init", has);
   case Kind::finalized:
@@ -509,7 +515,7 @@ void print_ranks(std::string& page, const std::vector<RankStatus>& ranks,
     const std::string process =
         ranks[first].process == 0 || (ranks[first].kind == Kind::stopped && part.ranks.size() == 1)
             ? ""
-            : fmt::format(" (process {}{})", ranks[first].process,
+            : fmt::format(" (process {}{})", show_process(ranks[first]),
                           part.ranks.size() == 1 ? ""
                                                  : fmt::format(" is rank {}", part.ranks.front()));
     if (!too_many || &part == &parts.front()) page += "\n";

@@ -21,8 +21,9 @@ struct RankStatus {
     elsewhere
   } kind;
   std::string json;       // of one that has answered; of one elsewhere: its host
-  int process = 0;        // of one that runs on this machine, stopped ones too
+  int process = 0;        // of one that runs and is seen, stopped ones too
   std::string stack = {}; // where it is in its program (stacks.h), if that is known
+  std::string host = {};  // where that is, of ranks on several machines
 };
 
 // The page about a job that does not go on. First why, as far as can be told: who is missing in a

@@ -30,6 +30,11 @@ std::optional<std::string> HangWatch::on_time(Jobs jobs) {
     look_again_.reset();
     look(jobs);
   }
+  if (awaits_stacks_) {
+    const auto is_known = [](Questioned* job) { return job->stacks_are_known(); };
+    if (!std::ranges::all_of(jobs, is_known)) return std::nullopt;
+    return pages(jobs);
+  }
   const auto has_answered = [](const Questioned* job) { return job->all_have_answered(); };
   if (!answers_until_ || (now < *answers_until_ && !std::ranges::all_of(jobs, has_answered)))
     return std::nullopt;
@@ -38,7 +43,19 @@ std::optional<std::string> HangWatch::on_time(Jobs jobs) {
     look_again_ = now + time_between_looks;
     return std::nullopt;
   }
+  if (shows_stacks_) {
+    see(jobs);
+    for (Questioned* const job : jobs)
+      job->ask_for_stacks(ranks_to_show(seen_[job->number()]));
+    awaits_stacks_ = true;
+    return std::nullopt;
+  }
   return pages(jobs);
+}
+
+void HangWatch::see(Jobs jobs) {
+  for (Questioned* const job : jobs)
+    seen_.try_emplace(job->number(), job->look());
 }
 
 // Ranks that seem to wait in a circle are looked at twice.
@@ -56,10 +73,17 @@ bool HangWatch::needs_second_look(Jobs jobs) {
 
 std::string HangWatch::pages(Jobs jobs) {
   std::string pages;
-  for (Questioned* const job : jobs)
-    pages += hang_report(job->where(), shows_stacks_ ? job->look_with_stacks() : job->look(),
-                         earlier_[job->number()], job->of_job());
+  see(jobs);
+  for (Questioned* const job : jobs) {
+    std::vector<RankStatus>& ranks = seen_[job->number()];
+    if (awaits_stacks_)
+      for (auto& [rank, stack] : job->stacks())
+        ranks.at(static_cast<std::size_t>(rank)).stack = stack;
+    pages += hang_report(job->where(), ranks, earlier_[job->number()], job->of_job());
+  }
   earlier_.clear();
+  seen_.clear();
+  awaits_stacks_ = false;
   answers_until_.reset();
   look_again_.reset();
   return pages;

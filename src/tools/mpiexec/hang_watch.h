@@ -20,12 +20,13 @@ class HangWatch {
 
   // Begins, unless that is under way.
   void ask(Jobs jobs);
-  // From now on the pages say where ranks are in their programs, too. It takes seconds, in which
-  // mpiexec does nothing else, and stops the ranks: for jobs that end anyway.
+  // From now on the pages say where ranks are in their programs, too. It takes seconds and stops
+  // the ranks: for jobs that end anyway.
   void show_stacks() { shows_stacks_ = true; }
-  [[nodiscard]] bool is_asking() const { return answers_until_ || look_again_; }
+  [[nodiscard]] bool shows_stacks() const { return shows_stacks_; }
+  [[nodiscard]] bool is_asking() const { return answers_until_ || look_again_ || awaits_stacks_; }
   // Answers are looked for now and then.
-  [[nodiscard]] bool awaits_answers() const { return answers_until_.has_value(); }
+  [[nodiscard]] bool awaits_answers() const { return answers_until_ || awaits_stacks_; }
   // When on_time() has something to do at the latest.
   [[nodiscard]] std::optional<Clock::time_point> look_again() const { return look_again_; }
 
@@ -36,12 +37,15 @@ class HangWatch {
 
  private:
   void look(Jobs jobs);
+  void see(Jobs jobs);
   [[nodiscard]] bool needs_second_look(Jobs jobs);
 
   bool shows_stacks_ = false;
+  bool awaits_stacks_ = false;
   std::optional<Clock::time_point> answers_until_;
   std::optional<Clock::time_point> look_again_;    // when they will be asked a second time
   std::map<int, std::vector<RankStatus>> earlier_; // the first of two looks, by job
+  std::map<int, std::vector<RankStatus>> seen_;    // what the pages will show, by job
 };
 
 } // namespace macadam::tools

@@ -67,8 +67,16 @@ void Head::on_frame(Frame frame, boot::JobMemory& memory) {
     break;
   }
   case FrameKind::ask:
-    orders_.push_back({Order::Kind::ask});
+    orders_.push_back({.kind = Order::Kind::ask, .with_stacks = body.value<bool>()});
     break;
+  case FrameKind::locate: {
+    Order order{Order::Kind::locate};
+    for (auto left = body.value<std::uint32_t>(); left > 0; --left)
+      if (const auto rank = body.value<std::uint32_t>(); rank < memory.header().size)
+        order.ranks.push_back(static_cast<int>(rank));
+    orders_.push_back(std::move(order));
+    break;
+  }
   case FrameKind::output_taken: {
     std::size_t& room = room_of(body.value<std::uint8_t>());
     room += body.value<std::uint64_t>();
@@ -215,9 +223,21 @@ void Head::tell(const boot::JobMemory& memory, const std::vector<RankStatus>& st
   for (const std::uint32_t rank : memory.members()) {
     body.value(rank);
     body.value(static_cast<std::uint8_t>(statuses[rank].kind));
+    body.value(static_cast<std::int32_t>(statuses[rank].process));
     body.text(statuses[rank].json);
   }
   stream_.send(FrameKind::statuses, body);
+}
+
+void Head::tell(const std::map<int, std::string>& stacks) {
+  PacketWriter body;
+  body.value(static_cast<std::uint32_t>(stacks.size()));
+  for (const auto& [rank, stack] : stacks) {
+    body.value(static_cast<std::uint32_t>(rank));
+    body.text(stack);
+  }
+  stream_.send(FrameKind::stacks, body);
+  stream_.write_some();
 }
 
 void Head::tell_report(int rank, std::string_view text) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <poll.h>
 #include <string>
@@ -30,8 +31,10 @@ class Head {
 
   // What the proxy has to do.
   struct Order {
-    enum class Kind { signal, ask, end } kind;
+    enum class Kind { signal, ask, locate, end } kind;
     int signal = 0;
+    bool with_stacks = false; // of `ask`
+    std::vector<int> ranks{}; // to locate
   };
 
   explicit Head(FrameStream& stream) : stream_(stream) {}
@@ -67,6 +70,8 @@ class Head {
   std::optional<Frame> next_relayed();
   void tell(const Failure& failure);
   void tell(const boot::JobMemory& memory, const std::vector<RankStatus>& statuses);
+  // Where ranks are in their programs.
+  void tell(const std::map<int, std::string>& stacks);
   void tell_report(int rank, std::string_view text);
 
   // What ranks have printed: so much can be taken now.

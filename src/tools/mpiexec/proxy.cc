@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdexcept>
 #include <string_view>
@@ -29,17 +28,6 @@ bool is_own(std::string_view entry) {
   for (const char* name : own_variables)
     if (entry.starts_with(name)) return true;
   return false;
-}
-
-// A copy of a standard stream that programs do not find, and nothing in its place.
-int take_stream(int fd) {
-  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (own < 0 || nothing < 0)
-    throw std::runtime_error(std::string("taking mpiexec's streams: ") + std::strerror(errno));
-  dup2(nothing, fd);
-  close(nothing);
-  return own;
 }
 
 // Nothing if the other side has ended before.

@@ -3,6 +3,7 @@
 
 #include "tools/mpiexec/hang_report.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,13 @@ class Questioned {
   [[nodiscard]] virtual bool all_have_answered() const = 0;
   // All ranks of the job, as they have answered or stand now.
   [[nodiscard]] virtual std::vector<RankStatus> look() const = 0;
-  // ... and where those that are shown are in their programs, if that can be had. Takes seconds.
-  [[nodiscard]] virtual std::vector<RankStatus> look_with_stacks() const { return look(); }
+
+  // Where these are in their programs (stacks.h): takes seconds, in which ranks are stopped.
+  virtual void ask_for_stacks(const std::vector<int>& ranks) = 0;
+  // No more will come.
+  [[nodiscard]] virtual bool stacks_are_known() = 0;
+  // By rank, those that could be had.
+  [[nodiscard]] virtual std::map<int, std::string> stacks() const = 0;
 
  protected:
   ~Questioned() = default;

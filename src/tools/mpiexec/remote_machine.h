@@ -1,49 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "tools/mpiexec/frames.h"
+#include "tools/mpiexec/connection.h"
 #include "tools/mpiexec/proxy_order.h"
 
 #include <csignal>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <poll.h>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 namespace macadam::tools {
 
-// How a command is started on another machine.
-struct RemoteShell {
-  std::vector<std::string> words; // before the host's name
-  bool is_shell = true;           // the command behind it goes through a shell there
+// A connection of the first mpiexec: with the proxy of a machine, or with a branch (branch.h),
+// which has those with the proxies of several.
+struct Link {
+  // A branch if there are several machines.
+  Link(const std::string& host, bool is_here, const RemoteShell& shell, const sigset_t& signal_mask,
+       std::vector<std::uint32_t> those);
+
+  Connection connection;
+  std::vector<std::uint32_t> machines; // by their places there
+
+  [[nodiscard]] bool is_branch() const { return machines.size() > 1; }
+  void send(std::uint32_t place, FrameKind kind, const boot::PacketWriter& body);
 };
-// MACADAM_SSH; else the batch system's `starter`, if there is one; else ssh. Throws
-// std::runtime_error.
-RemoteShell choose_shell(const std::vector<std::string>& starter);
 
-// A machine of a job as the first mpiexec sees it: the process that connects it with the proxy
-// there (ssh, or the proxy itself on this machine), and what is known of the machine.
-class RemoteMachine {
- public:
-  // Starts the proxy. `is_here`: without ssh. Throws std::runtime_error.
-  RemoteMachine(std::string name, bool is_here, RemoteShell shell, const sigset_t& signal_mask);
-  RemoteMachine(const RemoteMachine&) = delete;
-  RemoteMachine& operator=(const RemoteMachine&) = delete;
-  // Ends the connection, and with it the proxy.
-  ~RemoteMachine();
-
-  [[nodiscard]] const std::string& name() const { return name_; } // as the user has it
-  FrameStream& stream() { return *stream_; }
-  [[nodiscard]] pid_t connection() const { return connection_; }
-  // The process of the connection has ended, with this status of waitpid().
-  void note_end(int status) { ended_ = status; }
-  // Its stream is over before its time: the sentence about that. Waits a moment for the process to
-  // end, for its status.
-  [[nodiscard]] std::string explain_loss();
+// A machine of a job as the first mpiexec sees it.
+struct RemoteMachine {
+  std::string name; // as the user has it
+  Link* link = nullptr;
+  std::uint32_t place = 0; // in the link
 
   std::optional<ProxyHello> hello; // once it has come
   bool started = false;            // has its order
@@ -52,16 +39,13 @@ class RemoteMachine {
   bool heard = false;              // its ranks are started, and it is heard
   int silent_beats = 0;
   bool answered = false; // has told what its ranks wait for, since they were asked
+  bool locates = false;  // ... is asked where ranks are in their programs, and has not told
 
- private:
-  [[nodiscard]] std::vector<std::string> command() const;
-
-  std::string name_;
-  bool is_here_;
-  RemoteShell shell_;
-  pid_t connection_ = -1;
-  std::optional<int> ended_;
-  std::unique_ptr<FrameStream> stream_;
+  void send(FrameKind kind, const boot::PacketWriter& body = {}) const {
+    link->send(place, kind, body);
+  }
+  // Something may come from it.
+  [[nodiscard]] bool is_there() const { return !done && !lost; }
 };
 
 } // namespace macadam::tools

@@ -2,7 +2,6 @@
 #include "tools/mpiexec/running_job.h"
 
 #include "boot/job_report.h"
-#include "tools/mpiexec/stacks.h"
 
 #include <fmt/format.h>
 
@@ -117,17 +116,22 @@ bool RunningJob::all_have_answered() const {
   return true;
 }
 
-std::vector<RankStatus> RunningJob::look_with_stacks() const {
-  std::vector<RankStatus> ranks = look();
-  std::map<pid_t, int> processes;
-  std::vector<pid_t> list;
-  for (const int rank : ranks_to_show(ranks)) {
-    const pid_t process = memory_.row(rank).pid;
-    if (process > 0 && processes.emplace(process, rank).second) list.push_back(process);
-  }
-  for (auto& [process, stack] : stacks_of(list))
-    ranks[static_cast<std::size_t>(processes.at(process))].stack = stack;
-  return ranks;
+void RunningJob::ask_for_stacks(const std::vector<int>& ranks) {
+  std::vector<pid_t> processes;
+  for (const int rank : ranks)
+    if (memory_.is_local(rank) && memory_.row(rank).pid > 0)
+      processes.push_back(memory_.row(rank).pid);
+  stacks_.emplace(processes);
+}
+
+std::map<int, std::string> RunningJob::stacks() const {
+  std::map<int, std::string> stacks;
+  if (!stacks_) return stacks;
+  for (auto& [process, stack] : stacks_->by_process())
+    for (const std::uint32_t rank : memory_.members())
+      if (memory_.row(static_cast<int>(rank)).pid == process)
+        stacks.emplace(static_cast<int>(rank), stack);
+  return stacks;
 }
 
 std::map<int, std::string> RunningJob::final_reports() const {

@@ -4,6 +4,7 @@
 #include "boot/job_memory.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/questioned.h"
+#include "tools/mpiexec/stacks.h"
 
 #include <chrono>
 #include <map>
@@ -90,7 +91,9 @@ class RunningJob final : public Questioned {
   void ask_for_reports() override;
   [[nodiscard]] bool all_have_answered() const override;
   [[nodiscard]] std::vector<RankStatus> look() const override { return look_at(memory_); }
-  [[nodiscard]] std::vector<RankStatus> look_with_stacks() const override;
+  void ask_for_stacks(const std::vector<int>& ranks) override;
+  [[nodiscard]] bool stacks_are_known() override { return !stacks_ || stacks_->are_known(); }
+  [[nodiscard]] std::map<int, std::string> stacks() const override;
   // What its ranks have left at their ends.
   [[nodiscard]] std::map<int, std::string> final_reports() const;
   // The page about what it did (boot/job_report.h); empty if no rank has left anything.
@@ -106,6 +109,7 @@ class RunningJob final : public Questioned {
   int process_ = -1;
   bool abandoned_ = false;
   std::optional<Clock::time_point> kill_at_;
+  std::optional<Stacks> stacks_;
 };
 
 using Jobs = std::vector<std::unique_ptr<RunningJob>>;

@@ -3,24 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <fcntl.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sstream>
 #include <string_view>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr auto longest = std::chrono::seconds(15); // for all of them
 constexpr std::size_t most_frames = 8;
 
 // What stands in place of all stacks.
@@ -29,70 +26,6 @@ constexpr const char* too_late = "not known, as gdb has not told within 15 s";
 constexpr const char* forbidden =
     "not known, as gdb may not look into it (docker run --cap-add SYS_PTRACE; sysctl "
     "kernel.yama.ptrace_scope=0)";
-
-// gdb on one process.
-struct Debugger {
-  pid_t process = 0;
-  pid_t pid = -1;
-  int output = -1;
-  std::string text;
-};
-
-bool start(Debugger& debugger) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  const std::string process = std::to_string(debugger.process);
-  const std::array<const char*, 16> words = {"gdb",  "-nx",
-                                             "-q",   "-batch",
-                                             "-iex", "set auto-load off",
-                                             "-iex", "set debuginfod enabled off",
-                                             "-p",   process.c_str(),
-                                             "-ex",  "set width 0",
-                                             "-ex",  "set print frame-arguments none",
-                                             "-ex",  "bt 40"};
-  std::array<char*, words.size() + 1> arguments = {};
-  for (std::size_t i = 0; i < words.size(); ++i)
-    arguments[i] = const_cast<char*>(words[i]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  const int error =
-      posix_spawnp(&debugger.pid, "gdb", &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  debugger.output = ends[0];
-  if (error == 0) return true;
-  close(ends[0]);
-  return false;
-}
-
-// What it prints until `end`; then it is ended.
-void finish(Debugger& debugger, Clock::time_point end) {
-  std::array<char, 4096> part;
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    pollfd ready{debugger.output, POLLIN, 0};
-    const int found = left > 0 ? poll(&ready, 1, static_cast<int>(left)) : 0;
-    if (found < 0 && errno == EINTR) continue;
-    const ssize_t bytes = found > 0 ? read(debugger.output, part.data(), part.size()) : 0;
-    if (bytes <= 0) break;
-    debugger.text.append(part.data(), static_cast<std::size_t>(bytes));
-  }
-  close(debugger.output);
-  if (Clock::now() >= end) kill(debugger.pid, SIGKILL);
-  while (waitpid(debugger.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
 
 // "exchange (halo.c:40)" of "#1  0x00005 in exchange (...) at ../src/halo.c:40"; "poll
 // (libc.so.6)".
@@ -132,25 +65,94 @@ std::string read_stack(const std::string& backtrace) {
   return fmt::format("{}", fmt::join(frames, ", "));
 }
 
-std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes) {
-  std::vector<Debugger> debuggers;
-  for (const pid_t process : processes) {
+Stacks::Stacks(const std::vector<pid_t>& processes) : processes_(processes) {
+  for (const pid_t process : processes_) {
     Debugger debugger;
     debugger.process = process;
     if (!start(debugger)) break;
-    debuggers.push_back(std::move(debugger));
+    debuggers_.push_back(std::move(debugger));
   }
-  const auto end = Clock::now() + longest;
+}
+
+Stacks::~Stacks() {
+  for (Debugger& debugger : debuggers_)
+    if (debugger.output >= 0) end(debugger);
+}
+
+bool Stacks::start(Debugger& debugger) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  const std::string process = std::to_string(debugger.process);
+  const std::array<const char*, 16> words = {"gdb",  "-nx",
+                                             "-q",   "-batch",
+                                             "-iex", "set auto-load off",
+                                             "-iex", "set debuginfod enabled off",
+                                             "-p",   process.c_str(),
+                                             "-ex",  "set width 0",
+                                             "-ex",  "set print frame-arguments none",
+                                             "-ex",  "bt 40"};
+  std::array<char*, words.size() + 1> arguments = {};
+  for (std::size_t i = 0; i < words.size(); ++i)
+    arguments[i] = const_cast<char*>(words[i]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error =
+      posix_spawnp(&debugger.pid, "gdb", &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  if (error != 0) close(ends[0]);
+  if (error == 0) debugger.output = ends[0];
+  return error == 0;
+}
+
+void Stacks::take(Debugger& debugger) {
+  std::array<char, 4096> part;
+  ssize_t bytes = 0;
+  while ((bytes = read(debugger.output, part.data(), part.size())) > 0)
+    debugger.text.append(part.data(), static_cast<std::size_t>(bytes));
+  if (bytes == 0) end(debugger);
+}
+
+// Its child may have been waited for already, where all children are.
+void Stacks::end(Debugger& debugger) {
+  close(std::exchange(debugger.output, -1));
+  if (waitpid(debugger.pid, nullptr, WNOHANG) != 0) return;
+  kill(debugger.pid, SIGKILL);
+  while (waitpid(debugger.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+bool Stacks::are_known() {
+  too_late_ = too_late_ || Clock::now() >= end_;
+  bool known = true;
+  for (Debugger& debugger : debuggers_) {
+    if (debugger.output >= 0) take(debugger);
+    if (debugger.output >= 0 && too_late_) end(debugger);
+    known = known && debugger.output < 0;
+  }
+  return known;
+}
+
+std::map<pid_t, std::string> Stacks::by_process() const {
   std::map<pid_t, std::string> stacks;
-  for (Debugger& debugger : debuggers) {
-    finish(debugger, end);
+  for (const Debugger& debugger : debuggers_)
     if (std::string stack = read_stack(debugger.text); !stack.empty())
       stacks[debugger.process] = std::move(stack);
-  }
-  if (stacks.empty() && !processes.empty())
-    stacks[processes.front()] = debuggers.empty()     ? without_gdb
-                                : Clock::now() >= end ? too_late
-                                                      : forbidden;
+  if (stacks.empty() && !processes_.empty())
+    stacks[processes_.front()] = debuggers_.empty() ? without_gdb
+                                 : too_late_        ? too_late
+                                                    : forbidden;
   return stacks;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <sys/types.h>
@@ -10,9 +11,43 @@ namespace macadam::tools {
 
 // Where processes are in their programs, "exchange (halo.c:40), main (halo.c:71)", from the
 // function of MPI outwards, by gdb, which is run on all of them at once and stops each for a
-// moment. Those of which gdb cannot tell within some seconds are left out; if it can tell of none,
-// or there is no gdb, the first has the reason in place of a stack.
-std::map<pid_t, std::string> stacks_of(const std::vector<pid_t>& processes);
+// moment. What gdb prints is taken whenever somebody looks, so nobody waits for it.
+class Stacks {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Stacks(const std::vector<pid_t>& processes);
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+  // Ends those gdbs that still run, and lets their processes go.
+  ~Stacks();
+
+  // Takes what is there. True if no more will come: all gdbs have ended, or have had their time.
+  bool are_known();
+  // Processes of which gdb has not told are left out; if it has told of none, or there is no gdb,
+  // the first has the reason in place of a stack.
+  [[nodiscard]] std::map<pid_t, std::string> by_process() const;
+
+  static constexpr std::chrono::seconds longest{15}; // for all of them
+
+ private:
+  // gdb on one process.
+  struct Debugger {
+    pid_t process = 0;
+    pid_t pid = -1;
+    int output = -1; // -1: it has ended
+    std::string text;
+  };
+
+  static bool start(Debugger& debugger);
+  static void take(Debugger& debugger);
+  static void end(Debugger& debugger);
+
+  std::vector<pid_t> processes_;
+  std::vector<Debugger> debuggers_;
+  Clock::time_point end_ = Clock::now() + longest;
+  bool too_late_ = false;
+};
 
 // What gdb's `bt` prints, as above; empty if there is no frame in it.
 std::string read_stack(const std::string& backtrace);

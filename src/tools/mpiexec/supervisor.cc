@@ -284,7 +284,7 @@ Supervisor::Clock::duration Supervisor::longest_wait() const {
   if (head_ != nullptr) until(head_->due());
   until(output_.due());
   until(services_.must_look_at());
-  if (hang_watch_.awaits_answers() || answer_until_ || terminate_)
+  if (hang_watch_.awaits_answers() || answer_until_ || locating_ || terminate_)
     longest = std::min<Clock::duration>(longest, pause_between_polls);
   if (input_.must_look_again()) longest = std::min<Clock::duration>(longest, pause_in_background);
   return std::max<Clock::duration>(longest, 0s);
@@ -332,7 +332,12 @@ void Supervisor::take_orders(const pollfd* polled) {
     case Head::Order::Kind::ask:
       first_job().ask_for_reports();
       answer_until_ = Clock::now() + time_to_answer;
+      if (order->with_stacks) hang_watch_.show_stacks();
       if (jobs_.size() > 1) hang_watch_.ask(questioned());
+      break;
+    case Head::Order::Kind::locate:
+      first_job().ask_for_stacks(order->ranks);
+      locating_ = true;
       break;
     case Head::Order::Kind::end:
       end_for_head();
@@ -464,6 +469,10 @@ void Supervisor::take_look() {
   if (answer_until_ && (Clock::now() >= *answer_until_ || first_job().all_have_answered())) {
     answer_until_.reset();
     head_->tell(first_job().memory(), first_job().look());
+  }
+  if (locating_ && first_job().stacks_are_known()) {
+    locating_ = false;
+    head_->tell(first_job().stacks());
   }
   const std::optional<std::string> pages = hang_watch_.on_time(questioned());
   if (!pages) return;

@@ -131,6 +131,7 @@ class Supervisor final : private Services::Directory {
   std::map<int, Head::Failure> failed_in_spawn_; // by job: a rank of it, and the spawn is not over
   Deadline timeout_, terminate_, kill_, blame_, answer_until_;
   HangWatch hang_watch_;
+  bool locating_ = false; // ranks, for the head
 };
 
 } // namespace macadam::tools

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/mpiexec/remote_machine.h"
+#include "tools/mpiexec/connection.h"
 
 #include "boot/limits.h"
-#include "tools/mpiexec/proxy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -98,55 +97,55 @@ RemoteShell choose_shell(const std::vector<std::string>& starter) {
   return shell;
 }
 
-std::vector<std::string> RemoteMachine::command() const {
-  if (is_here_) return {own_path(), proxy_word};
+std::vector<std::string> Connection::command(const char* word) const {
+  if (is_here_) return {own_path(), word};
   std::vector<std::string> words = shell_.words;
-  words.push_back(name_);
+  words.push_back(host_);
   words.push_back(shell_.is_shell ? quoted(own_path()) : own_path());
-  words.emplace_back(proxy_word);
+  words.emplace_back(word);
   return words;
 }
 
-RemoteMachine::RemoteMachine(std::string name, bool is_here, RemoteShell shell,
-                             const sigset_t& signal_mask)
-    : name_(std::move(name)), is_here_(is_here), shell_(std::move(shell)) {
-  std::vector<std::string> words = command();
+Connection::Connection(std::string host, bool is_here, RemoteShell shell, const char* word,
+                       const sigset_t& signal_mask)
+    : host_(std::move(host)), is_here_(is_here), shell_(std::move(shell)) {
+  std::vector<std::string> words = command(word);
   std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
+  for (std::string& each : words)
+    pointers.push_back(each.data());
   pointers.push_back(nullptr);
 
   Pipe in, out, trouble;
   const pid_t parent = getpid();
-  connection_ = fork();
-  if (connection_ < 0) throw std::runtime_error(boot::explain_failure("starting a process", errno));
-  if (connection_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
+  process_ = fork();
+  if (process_ < 0) throw std::runtime_error(boot::explain_failure("starting a process", errno));
+  if (process_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
   close(trouble.take(1));
   int error = 0;
   if (read(trouble.ends[0], &error, sizeof error) == ssize_t{sizeof error}) {
-    waitpid(connection_, nullptr, 0);
+    waitpid(process_, nullptr, 0);
     throw std::runtime_error(fmt::format(
         "{}, which is to start ranks on host {}, cannot be run: {}; MACADAM_SSH names another "
         "program, to be called with a host and a command",
-        words[0], name_, std::strerror(error)));
+        words[0], host_, std::strerror(error)));
   }
   stream_ = std::make_unique<FrameStream>(out.take(0), in.take(1));
 }
 
-RemoteMachine::~RemoteMachine() {
+Connection::~Connection() {
   stream_.reset();
-  if (connection_ <= 0 || ended_) return;
+  if (process_ <= 0 || ended_) return;
   // The proxy has said that it is done, or does not answer. One on this machine ends by itself.
-  if (!is_here_) kill(connection_, SIGKILL);
+  if (!is_here_) kill(process_, SIGKILL);
   const auto until = std::chrono::steady_clock::now() + 1s;
-  while (waitpid(connection_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < until)
+  while (waitpid(process_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);
 }
 
-std::string RemoteMachine::explain_loss() {
+std::string Connection::explain_loss(bool answered) {
   const auto until = std::chrono::steady_clock::now() + time_to_end;
   for (int status = 0; !ended_ && std::chrono::steady_clock::now() < until;)
-    if (waitpid(connection_, &status, WNOHANG) == connection_)
+    if (waitpid(process_, &status, WNOHANG) == process_)
       ended_ = status;
     else
       std::this_thread::sleep_for(1ms);
@@ -156,15 +155,15 @@ std::string RemoteMachine::explain_loss() {
     how = fmt::format("was killed by signal {}", WTERMSIG(*ended_));
   else if (ended_)
     how = fmt::format("ended with status {}", WEXITSTATUS(*ended_));
-  if (hello) return fmt::format("the connection to host {} is lost: {} {}", name_, shell, how);
+  if (answered) return fmt::format("the connection to host {} is lost: {} {}", host_, shell, how);
   const int status = ended_ && WIFEXITED(*ended_) ? WEXITSTATUS(*ended_) : 0;
   if (status == 126 || status == 127)
     return fmt::format("{} cannot be run on host {} ({} {}): Macadam is at the same path on all "
                        "machines of a job",
-                       own_path(), name_, shell, how);
+                       own_path(), host_, shell, how);
   return fmt::format("host {} cannot be reached: {} {}; \"{} {} true\" has to work without a "
                      "question",
-                     name_, shell, how, fmt::format("{}", fmt::join(shell_.words, " ")), name_);
+                     host_, shell, how, fmt::format("{}", fmt::join(shell_.words, " ")), host_);
 }
 
 } // namespace macadam::tools
