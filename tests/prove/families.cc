@@ -239,7 +239,7 @@ std::span<const Family> families() {
        .about = "receives cancelled, posted and announced anew while permits are revoked",
        .conditions = "{read write} {at_once blocking}",
        .ranks = {{1, 2, "send 1 0 {4 12 20}"}, {3, 4, "recv 0 0 {8 24};cancel {0 1}"}},
-       .quick = true},
+       .quick = false},
       {.name = "uncounted",
        .about = "receives that announce themselves and are cancelled, for messages that the sender "
                 "does not count",
