@@ -79,7 +79,7 @@ enum class PeerRing : std::uint8_t { none, begin_due, begun, end_due };
 
 // What an open connection has of receive buffers of its own (`credit`, `ring`, `mixed`).
 struct Window {
-  std::uint32_t credits = 0;    // messages that we may still send
+  std::uint32_t credits = 0;    // messages that we may still send, or write to the peer's ring
   std::uint32_t consumed = 0;   // messages read and not told to the peer
   std::vector<Buffer*> reposts; // `credit`: their buffers
   std::vector<Buffer*> buffers; // `credit`: all of this connection
@@ -92,17 +92,18 @@ struct Window {
   std::uint32_t noted = 0; // `ring`: notes that were written; each is sent from `notes`
   wire::Trailer* notes = nullptr;
 
-  // `mixed`
-  OwnRing own_ring = OwnRing::none;
+  // `mixed`: what the peer reads, whose free slots are `credits`.
   PeerRing peer_ring = PeerRing::none;
-  bool begun = false;          // the peer writes to our ring
-  bool used = false;           // ... and has since others wanted one
-  bool queues = false;         // where no slot is free, messages go through the shared queue
-  std::uint32_t slot_most = 0; // longest message that is written to the peer's ring; 0: none is
-  std::uint16_t queued = 0;    // requests that took a receive since we began to write there
-  std::uint16_t received = 0;  // ... and since the peer began
-  std::uint32_t talk = 0;      // messages that would have fitted in a ring of ours
-  std::uint32_t enough = 0;    // ... for which it gets one
+  bool may_queue = false;           // where no slot is free, messages go through the shared queue
+  std::uint32_t writes_up_to = 0;   // bytes: the longest message that goes there; 0: none does
+  std::uint16_t receives_taken = 0; // by what we have sent since we began to write there
+  // ... and what we read.
+  OwnRing own_ring = OwnRing::none;
+  bool ring_begun = false;          // the peer writes there
+  bool ring_used = false;           // ... and has since other peers wanted one
+  std::uint16_t receives_read = 0;  // since it began
+  std::uint32_t short_messages = 0; // that would fit there; if there is one: that stood there
+  std::uint32_t ring_after = 0;     // so many of them
 };
 
 enum class ConnectState : std::uint8_t {
@@ -179,7 +180,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   }
   // Has the peer a receive for one more message? With shared receives the network sees to that.
   [[nodiscard]] bool may_send() const {
-    return window == nullptr || window->credits != 0 || window->queues;
+    return window == nullptr || window->credits != 0 || window->may_queue;
   }
   // Whatever is to arrive in order there is written to a slot, which ends with a trailer.
   [[nodiscard]] bool peer_polls() const { return window != nullptr && window->theirs.polled != 0; }
@@ -187,7 +188,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   [[nodiscard]] bool goes_to_slot(std::size_t bytes) const {
     return window != nullptr &&
            (window->theirs.polled != 0 ||
-            (window->slot_most >= bytes && window->slot_most != 0 && window->credits != 0));
+            (window->writes_up_to >= bytes && window->writes_up_to != 0 && window->credits != 0));
   }
 };
 

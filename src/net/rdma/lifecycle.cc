@@ -58,7 +58,7 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   if (connection.sends.pending == nullptr)
     connection.sends.pending = std::make_unique<PendingSend[]>(shape_.send_depth);
   connection.headers = std::make_unique<Headers>();
-  if (polls_rings_) rings_.push_back(&connection);
+  if (polls_rings_) begin_to_look(connection);
   connection.phase = Phase::open; // from here on nothing needs memory
   connection.close_sent = connection.close_received = false;
   connection.messages = 0;
@@ -96,7 +96,7 @@ bool RdmaTransport::continue_close(Connection& connection) {
     return false;
   }
   numbers_.erase(connection.number);
-  std::erase(rings_, &connection);
+  end_to_look(connection);
   connection.number = 0;
   connection.phase = Phase::down;
   connection.sends.pending.reset();
@@ -181,7 +181,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
   const bool has_queue_pair = connection.number != 0;
   std::erase(closing_, &connection);
   std::erase(owing_, &connection);
-  std::erase(rings_, &connection);
+  end_to_look(connection);
   connection.phase = Phase::breaking;
   ++counters_.broken;
   fallbacks_.push_back(
@@ -234,6 +234,7 @@ void RdmaTransport::abandon(Sink& sink) noexcept {
   device_.set_event_sink(nullptr);
   connector_->abandon();
   rings_.clear();
+  has_rings_.store(false, std::memory_order_relaxed);
   dead_.clear();
   const auto is_left = [](const Connection& connection) {
     return connection.phase != Phase::broken;

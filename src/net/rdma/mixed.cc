@@ -10,13 +10,19 @@
 namespace macadam::net::rdma {
 namespace {
 
-// Short messages for which a peer gets a ring: so many rings full of them, and twice as many after
-// each ring that was withdrawn, so that they do not come and go.
-constexpr std::uint32_t enough_rings = 2;
-constexpr std::uint32_t most_enough = 1 << 20;
+// Short messages for which a peer gets a ring: so many rings full of them. Twice as many after each
+// ring in which fewer came, so that rings do not come and go for nothing.
+constexpr std::uint32_t full_rings = 2;
+constexpr std::uint32_t most_ring_after = 1 << 20;
 
 std::byte* end_of(const Window& window, std::uint32_t slot) {
   return window.ring.get() + (slot + 1) * model::slot_bytes;
+}
+
+void forget_peer_ring(Window& window) {
+  window.peer_ring = PeerRing::none;
+  window.theirs = {};
+  window.credits = window.writes_up_to = 0;
 }
 
 // A message in a ring was in no buffer.
@@ -36,8 +42,8 @@ MixedReceiver::MixedReceiver(Device& device, BufferPool& pool, const model::Shap
 void MixedReceiver::open(Connection& connection) {
   SharedReceiver::open(connection);
   connection.window = std::make_unique<Window>();
-  connection.window->queues = true;
-  connection.window->enough = enough_rings * slots_;
+  connection.window->may_queue = true;
+  connection.window->ring_after = full_rings * slots_;
 }
 
 void MixedReceiver::close(Connection& connection) {
@@ -53,7 +59,7 @@ wire::Note MixedReceiver::prepare(Connection& connection, SendWork& work, wire::
   if (work.operation != Operation::write) return note;
   Window& window = *connection.window;
   --window.credits;
-  note.slot = window.queued;
+  note.slot = window.receives_taken;
   work.remote_key = window.theirs.key;
   work.remote_address =
       window.theirs.address + (window.slot + 1) * model::slot_bytes - bytes_of(work);
@@ -61,6 +67,7 @@ wire::Note MixedReceiver::prepare(Connection& connection, SendWork& work, wire::
   return note;
 }
 
+// In lumps, as WindowedReceiver does: less than a quarter waits for more.
 std::uint32_t MixedReceiver::take_credits(Connection& connection) {
   std::uint32_t& consumed = connection.window->consumed;
   return consumed < std::max(slots_ / 4, 1u) ? 0 : std::exchange(consumed, 0);
@@ -74,9 +81,9 @@ void MixedReceiver::on_credits(Connection& connection, std::uint32_t credits) {
 
 bool MixedReceiver::look(Connection& connection, Completion& found) {
   Window& window = *connection.window;
-  if (!window.begun) return false;
+  if (!window.ring_begun) return false;
   const std::optional<wire::Trailer> trailer = slots::look(end_of(window, window.read));
-  if (!trailer || wire::Note::decode(trailer->note).slot != window.received) [[likely]]
+  if (!trailer || wire::Note::decode(trailer->note).slot != window.receives_read) [[likely]]
     return false;
   found = {.id = receive_id(nullptr),
            .queue_pair = connection.number,
@@ -98,26 +105,30 @@ Connection* MixedReceiver::consumed(Connection* connection, const Completion& co
     SharedReceiver::consumed(connection, completion, note);
     if (connection == nullptr) return nullptr;
     Window& window = *connection->window;
-    if (window.begun && note.kind != wire::NoteKind::ring_begin) ++window.received;
+    // Both sides count from behind `ring_begin` (told()).
+    if (window.ring_begun && note.kind != wire::NoteKind::ring_begin) ++window.receives_read;
     const bool fits = is_message(note.kind) && completion.bytes <= model::slot_most;
-    return fits && window.own_ring == OwnRing::none && ++window.talk >= window.enough
-               ? want_ring(*connection)
-               : nullptr;
+    if (!fits || window.own_ring != OwnRing::none || ++window.short_messages < window.ring_after)
+      return nullptr;
+    return want_ring(*connection);
   }
   if (connection == nullptr) return nullptr; // closed meanwhile, and its ring with it
   Window& window = *connection->window;
   slots::empty(end_of(window, window.read));
   window.read = (window.read + 1) % slots_;
-  window.used = true;
+  window.ring_used = true;
+  ++window.short_messages;
   ++read_;
   return ++window.consumed >= std::max(slots_ / 2, 1u) ? connection : nullptr;
 }
 
 // ---- Rings given and withdrawn
 
-// Returns whose peer is to be told: the one that gets a ring, or another that loses its own.
+// Returns whose peer is to be told: this one, which gets a ring, or another that loses its own.
+// While one is coming free no other is withdrawn.
 Connection* MixedReceiver::want_ring(Connection& connection) {
-  connection.window->talk = 0;
+  connection.window->short_messages = 0;
+  if (rings_ == 0 || connection.phase != Phase::open || connection.left) return nullptr;
   if (given_.size() < rings_) {
     given_.push_back(&connection);
     connection.window->own_ring = OwnRing::offer_due;
@@ -125,7 +136,10 @@ Connection* MixedReceiver::want_ring(Connection& connection) {
   }
   Connection* idle = nullptr;
   for (Connection* const other : given_) {
-    if (!std::exchange(other->window->used, false) && other->window->begun) idle = other;
+    Window& window = *other->window;
+    if (window.own_ring == OwnRing::withdraw_due || window.own_ring == OwnRing::withdrawn)
+      return nullptr;
+    if (!std::exchange(window.ring_used, false) && window.ring_begun) idle = other;
   }
   return idle != nullptr ? withdraw(*idle) : nullptr;
 }
@@ -134,7 +148,8 @@ Connection* MixedReceiver::withdraw(Connection& connection) {
   Window& window = *connection.window;
   if (window.own_ring != OwnRing::offered) return nullptr;
   window.own_ring = OwnRing::withdraw_due;
-  window.enough = std::min(2 * window.enough, most_enough);
+  if (window.short_messages < window.ring_after)
+    window.ring_after = std::min(2 * window.ring_after, most_ring_after);
   return &connection;
 }
 
@@ -144,14 +159,12 @@ bool MixedReceiver::make_ring(Window& window) {
   try {
     window.ring = mem::allocate_pages(bytes, "the ring of a peer");
     window.region = device_.register_memory(window.ring.get(), bytes, Access::remote);
-  } catch (const base::Error&) {
-    window.enough = most_enough;
+  } catch (...) { // of whatever kind: nothing depends on a ring
+    window.ring.reset();
+    window.ring_after = most_ring_after;
     return false;
   }
   bytes_ += bytes;
-  window.ours = {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()),
-                 .key = static_cast<std::uint32_t>(window.region->remote_key),
-                 .window = static_cast<std::uint16_t>(slots_)};
   return true;
 }
 
@@ -161,8 +174,9 @@ void MixedReceiver::drop_ring(Connection& connection) {
   window.region.reset();
   window.ring.reset();
   window.own_ring = OwnRing::none;
-  window.begun = false;
-  window.read = window.consumed = window.talk = 0;
+  window.ring_begun = false;
+  window.ring_used = false;
+  window.read = window.consumed = window.short_messages = 0;
   std::erase(given_, &connection);
 }
 
@@ -173,9 +187,13 @@ std::optional<Receiver::Due> MixedReceiver::due(Connection& connection) {
   if (window.peer_ring == PeerRing::end_due) return plain(wire::NoteKind::ring_end);
   if (window.own_ring == OwnRing::withdraw_due) return plain(wire::NoteKind::ring_withdraw);
   if (window.own_ring == OwnRing::offer_due) {
-    if (window.ring != nullptr || make_ring(window))
+    if (window.ring != nullptr || make_ring(window)) {
+      offer_ = {.address = reinterpret_cast<std::uintptr_t>(window.ring.get()),
+                .key = static_cast<std::uint32_t>(window.region->remote_key),
+                .window = static_cast<std::uint16_t>(slots_)};
       return Due{.kind = wire::NoteKind::ring_offer,
-                 .payload = std::as_bytes(std::span(&window.ours, 1))};
+                 .payload = std::as_bytes(std::span(&offer_, 1))};
+    }
     drop_ring(connection);
   }
   if (window.consumed >= std::max(slots_ / 2, 1u)) return plain(wire::NoteKind::credits);
@@ -193,16 +211,15 @@ void MixedReceiver::told(Connection& connection, wire::NoteKind kind) {
     window.own_ring = OwnRing::withdrawn;
     ++withdrawn_;
     break;
-  case wire::NoteKind::ring_begin:
+  case wire::NoteKind::ring_begin: // counted from behind it, as consumed() does
     window.peer_ring = PeerRing::begun;
     window.credits = window.theirs.window;
-    window.slot_most = model::slot_most;
-    window.slot = window.queued = 0;
+    window.writes_up_to = model::slot_most;
+    window.slot = 0;
+    window.receives_taken = 0;
     break;
   case wire::NoteKind::ring_end:
-    window.peer_ring = PeerRing::none;
-    window.theirs = {};
-    window.credits = 0;
+    forget_peer_ring(window);
     break;
   default:
     break;
@@ -219,14 +236,18 @@ Connection* MixedReceiver::on_note(Connection& connection, wire::NoteKind kind,
     return &connection;
   case wire::NoteKind::ring_withdraw:
     window.peer_ring = PeerRing::end_due;
-    window.slot_most = 0;
+    window.writes_up_to = 0;
     return &connection;
   case wire::NoteKind::ring_begin:
-    window.begun = window.used = true;
-    window.received = 0;
+    window.ring_begun = window.ring_used = true;
+    window.receives_read = 0;
     return nullptr;
   case wire::NoteKind::ring_end:
     drop_ring(connection);
+    return nullptr;
+  case wire::NoteKind::leave: // all that it has written was read before, and it reads nothing more
+    if (window.own_ring != OwnRing::none) drop_ring(connection);
+    forget_peer_ring(window);
     return nullptr;
   default:
     return nullptr;

@@ -49,14 +49,15 @@ class MixedReceiver final : public SharedReceiver {
   [[nodiscard]] std::size_t bytes() const override;
 
  private:
-  Connection* want_ring(Connection& connection);
+  [[nodiscard]] Connection* want_ring(Connection& connection);
   bool make_ring(Window& window);
   void drop_ring(Connection& connection);
 
   Device& device_;
   const std::uint32_t rings_;          // at most
   const std::uint32_t slots_;          // of each
-  std::vector<Connection*> given_;     // have a ring of ours, or soon
+  std::vector<Connection*> given_;     // have a ring of ours, or soon; the application thread's
+  wire::Reception offer_;              // what is told to the next of them
   std::atomic<std::size_t> bytes_ = 0; // of all rings
   std::uint64_t offered_ = 0;
   std::uint64_t withdrawn_ = 0;

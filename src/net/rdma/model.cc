@@ -37,16 +37,17 @@ bool can_poll(const DeviceLimits& limits, bool sleeps_elsewhere,
   return false;
 }
 
-// Whether peers may be given rings beside the shared queue: their messages must be told from those
-// before and behind them, which are counted modulo 2^16.
+// Whether peers may be given rings beside the shared queue. What takes a receive is counted modulo
+// 2^16: more must not be under way from a peer, which has our settings, or wait here to be read.
 bool can_merge(const Shape& shape, const DeviceLimits& limits, std::vector<std::string>& lowered) {
   const bool ordered = limits.orders_bytes && limits.orders_writes && limits.orders_arrivals;
   const bool few = shape.most_receives + shape.send_depth < 1u << wire::Note::slot_bits;
   if (ordered && few) return true;
-  lowered.push_back(fmt::format(
-      "rdma: no peer gets a ring: {}",
-      ordered ? "MACADAM_RDMA_BUFFERS and MACADAM_RDMA_SEND_DEPTH are 65536 or more together"
-              : "the adapter does not promise to place bytes and writes in order"));
+  lowered.push_back(
+      fmt::format("rdma: no peer gets a ring: {}",
+                  ordered ? "MACADAM_RDMA_SEND_DEPTH and the receives that "
+                            "MACADAM_RDMA_BUFFERS allows are 65536 or more together"
+                          : "the adapter does not promise to place bytes and writes in order"));
   return false;
 }
 
@@ -181,7 +182,8 @@ Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
     shape.watermark = bound(settings.rdma_watermark, shape.shared - (shape.shared + 3) / 4,
                             "MACADAM_RDMA_WATERMARK", "MACADAM_RDMA_SHARED");
     if (shape.mode == base::ReceiveMode::mixed) {
-      shape.window = static_cast<std::uint32_t>(settings.rdma_window);
+      shape.window =
+          static_cast<std::uint32_t>(std::min<std::int64_t>(settings.rdma_window, most_slots));
       shape.rings = can_merge(shape, limits, lowered) ? most_rings : 0;
     }
   } else {

@@ -28,9 +28,10 @@ inline constexpr std::size_t repeated_header = 20; // bytes of the header that m
 inline constexpr std::size_t receive_headroom =
     32; // where messages land in their buffer: behind room for it
 inline constexpr std::size_t trailer_bytes = 8; // wire::Trailer
-// `mixed`: rings of a process, bytes of their slots, and of the longest message in one: behind it
-// are up to 7 bytes and the trailer, before it is room for a header that repeats.
+// `mixed`: rings of a process, their slots, bytes of a slot, and of the longest message in one:
+// behind it are up to 7 bytes and the trailer, before it is room for a header that repeats.
 inline constexpr std::uint32_t most_rings = 8;
+inline constexpr std::uint32_t most_slots = 64;
 inline constexpr std::size_t slot_bytes = 1024;
 inline constexpr std::size_t slot_most = slot_bytes - 7 - trailer_bytes - repeated_header;
 // Message buffers of sends whose completion was not asked for, in a process.

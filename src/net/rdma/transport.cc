@@ -282,10 +282,8 @@ bool RdmaTransport::post_note(Connection& connection, wire::Note note,
     write_note(connection, note, 0, signalled);
     return true;
   }
-  note.credits = static_cast<std::uint16_t>(receiver_->take_credits(connection));
   SendWork work;
   work.operation = Operation::send_immediate;
-  work.immediate = note.encode();
   work.signalled = signalled;
   Segment segment{const_cast<std::byte*>(payload.data()),
                   static_cast<std::uint32_t>(payload.size()), 0};
@@ -298,6 +296,8 @@ bool RdmaTransport::post_note(Connection& connection, wire::Note note,
     segment.memory = buffer->memory;
     segment.local_key = buffer->local_key;
   }
+  note.credits = static_cast<std::uint16_t>(receiver_->take_credits(connection));
+  work.immediate = note.encode();
   post(connection, work, buffer, nullptr);
   return true;
 }
@@ -369,7 +369,7 @@ bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
 // or two.
 unsigned RdmaTransport::longest_sleep_us() const {
   if (!sleeps()) return 0; // what comes ends no sleep, a neighbour's neither
-  if (connector_->busy() || !rings_.empty()) return packet_interval_us;
+  if (connector_->busy() || has_rings_.load(std::memory_order_relaxed)) return packet_interval_us;
   return pool_.falling() ? static_cast<unsigned>(BufferPool::period * 1e6) : UINT_MAX;
 }
 

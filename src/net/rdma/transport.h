@@ -189,7 +189,9 @@ class RdmaTransport : public engine::Transport, EventSink {
   [[gnu::noinline]] bool poll_queues(Sink& sink);
   [[gnu::always_inline]] bool poll_queue(CompletionQueue& queue, Sink& sink);
   [[gnu::noinline]] bool poll_rings(Sink& sink);
-  [[gnu::noinline]] bool read_ring(Connection& connection, Sink& sink);
+  [[gnu::noinline]] bool read_ring(Connection& connection, std::uint32_t most, Sink& sink);
+  void begin_to_look(Connection& connection);
+  void end_to_look(Connection& connection);
   [[gnu::cold]] void on_ring_note(Connection& connection, const Completion& completion,
                                   const wire::Note& note);
   void deliver_batch(Sink& sink);
@@ -288,7 +290,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   engine::SelfQueue to_self_;           // messages and notifications
   std::vector<Connection*> owing_;      // notes (Receiver::due())
   std::vector<Connection*> closing_;    // in Phase::closing
-  std::vector<Connection*> rings_;      // open ones whose rings are polled
+  std::vector<Connection*> rings_;      // open ones whose rings are looked at
   std::vector<Connection*> dead_;       // failed queue pairs whose completions may still come
   std::uint64_t clock_ = 0;             // counts uses of connections
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> regions_; // by packed key
@@ -308,6 +310,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   std::uint32_t unsignalled_ = 0;        // of all connections (SendQueue)
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
+  std::atomic<bool> has_rings_ = false;  // some are looked at
   std::atomic<double> idle_since_ = 0;
   Counters counters_;
 
@@ -338,7 +341,7 @@ inline void RdmaTransport::post(Connection& connection, SendWork& work, Buffer* 
     ++unsignalled_;
   }
   if (merges_ && takes_receive(work.operation)) [[unlikely]]
-    ++connection.window->queued;
+    ++connection.window->receives_taken;
   if (buffer != nullptr || transfer != nullptr)
     queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
   ++queue.posted;

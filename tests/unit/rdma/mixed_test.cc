@@ -83,11 +83,37 @@ TEST_F(Mixed, a_process_that_sleeps_has_no_rings) {
   ASSERT_TRUE(world.until([&] { return world[1].transport->longest_sleep_us() == UINT_MAX; }));
   EXPECT_EQ(world[1].counter("rings_withdrawn"), 1u);
   EXPECT_EQ(world[1].transport->memory_bytes(), before);
+  // As much was read there as it took to get it, so it takes no more for the next. In that nothing
+  // is read.
+  let_talk(world, 0, 1, talk);
+  ASSERT_TRUE(world.until([&] { return world[1].counter("rings_offered") == 2; }));
+  world.run(20);
+  world[1].transport->arm();
+  ASSERT_TRUE(world.until([&] { return world[1].transport->longest_sleep_us() == UINT_MAX; }));
   const std::uint64_t read = world[1].counter("read_in_rings");
-  let_talk(world, 0, 1, 2 * talk - 1); // twice as many as for the first
+  let_talk(world, 0, 1, 2 * talk - 1);
+  EXPECT_EQ(world[1].counter("rings_offered"), 2u);
   EXPECT_EQ(world[1].counter("read_in_rings"), read);
   let_talk(world, 0, 1);
+  EXPECT_EQ(world[1].counter("rings_offered"), 3u);
   EXPECT_GT(world[1].counter("read_in_rings"), read);
+}
+
+// It says so in its last message: its place is another's, and it is sent nothing more.
+TEST_F(Mixed, the_ring_of_a_peer_that_leaves_is_given_back) {
+  world.start();
+  let_talk(world, 0, 1, talk - 1);
+  const std::size_t before = world[1].transport->memory_bytes();
+  let_talk(world, 0, 1);
+  let_talk(world, 1, 0);
+  ASSERT_TRUE(world.until([&] { return world[0].transport->leave(); }));
+  world[0].transport.reset();
+  world.run(200);
+  world[1].transport->arm();
+  world.run(5000);
+  EXPECT_EQ(world[1].transport->memory_bytes(), before);
+  EXPECT_EQ(world[1].transport->longest_sleep_us(), UINT_MAX);
+  EXPECT_EQ(world[1].counter("broken"), 0u);
 }
 
 // The sender writes on for a while as it has not looked: all of that is read, in order.
