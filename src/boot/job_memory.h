@@ -25,10 +25,10 @@ namespace macadam::boot {
 //   nodes      NodeRow[nodes]       the machines of the job, usually this one only
 //   sets       SetRow[sets]         process sets that were named when the job was started
 //   members    uint32_t[size]       ranks, machine by machine
-//   wanted     uint64_t[size / 64]  a bit for each rank whose address the ranks of this machine
-//   want rows       RankRow[size]        of all ranks; those of other nodes mpiexec keeps up to
-//   date reports    ReportArea[local]    of this node's ranks; sparse: a page exists once it was
-//   written segments   segment[local]       sparse, for the transport; not mapped here
+//   wanted     uint64_t[size / 64]  a bit for each rank whose address is wanted here
+//   rows       RankRow[size]        of all ranks; mpiexec keeps up to date those of other nodes
+//   reports    ReportArea[local]    of this node's ranks; sparse: a page exists once written
+//   segments   segment[local]       sparse, for the transport; not mapped here
 //
 // The segments are ranges of the same file, rather than a memfd for each rank: a rank then reaches
 // any peer's memory with the one descriptor it has. Opening /proc/PID/fd/N of a peer instead would

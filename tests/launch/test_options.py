@@ -224,6 +224,10 @@ class Mistakes(LaunchTest):
                  "-configfile /no/such: No such file or directory"),
                 (["-configfile"], "-configfile needs FILE"),
                 (["--mca", "btl"], "--mca needs NAME VALUE"),
+                (["--mca", "btl", "self", "--gmca", "btl_tcp_if_include", "eth1", "true"], "parameter "
+                 "btl_tcp_if_include of Open MPI is not here; instead: MACADAM_NET_INTERFACE=NAME"),
+                (["-mca", "plm_rsh_agent", "rsh", "true"], "parameter plm_rsh_agent of Open MPI is not here; "
+                 "instead: MACADAM_SSH=PROGRAM"),
                 (["-n", 2, "-configfile", "jobs"], "no option -configfile here; instead: alone and "
                  "in front, mpiexec -configfile FILE"),
                 (["-rr", "true"], "no option -rr here; instead: --map-by node"),

@@ -15,11 +15,13 @@ struct Idle {
   const char* why;
 };
 
+constexpr const char* parameter_options = "--mca,--gmca,--pmca,--omca,--prtemca,--pmixmca";
+
 constexpr std::array idle{
     Idle{"--oversubscribe,--nooversubscribe,--overcommit,-O,--overlap,--exact", 0,
          "there may always be more ranks than cores"},
     Idle{"--allow-run-as-root", 0, "root may always"},
-    Idle{"--mca,--gmca,--pmca,--omca,--prtemca,--pmixmca", 2,
+    Idle{parameter_options, 2,
          "parameters of Open MPI mean nothing to Macadam; \"macadam info\" lists its settings"},
     Idle{
         "--am,--tune", 1,
@@ -112,6 +114,30 @@ constexpr std::array remedies{
     Remedy{"--info ", "macadam info"},
 };
 
+// Parameters of Open MPI and PRRTE that say what a setting or an option here does, and without
+// which a job would do something else; most of the others are about parts that are not there.
+constexpr std::array parameters{
+    Remedy{"plm_rsh_agent plm_ssh_agent pls_rsh_agent orte_rsh_agent ", "MACADAM_SSH=PROGRAM"},
+    Remedy{"btl_tcp_if_include oob_tcp_if_include prte_if_include if_include ",
+           "MACADAM_NET_INTERFACE=NAME"},
+    Remedy{"btl_openib_if_include ", "MACADAM_RDMA_DEVICE=NAME"},
+    Remedy{"rmaps_base_mapping_policy rmaps_default_mapping_policy ", "--map-by"},
+    Remedy{"rmaps_base_ranking_policy rmaps_default_ranking_policy ", "--rank-by"},
+    Remedy{"hwloc_base_binding_policy hwloc_default_binding_policy ", "--bind-to"},
+    Remedy{"orte_tag_output iof_base_tag_output ", "-l"},
+    Remedy{"orte_default_hostfile prte_default_hostfile ", "-hostfile FILE"},
+};
+
+template <class Remedies>
+std::string_view find_remedy(const Remedies& table, std::string_view name) {
+  const std::string word = std::string(name) + " ";
+  for (const Remedy& remedy : table)
+    if (const std::size_t at = remedy.names.find(word);
+        at != std::string_view::npos && (at == 0 || remedy.names[at - 1] == ' '))
+      return remedy.text;
+  return {};
+}
+
 } // namespace
 
 void add_foreign_options(CLI::App& app) {
@@ -127,11 +153,15 @@ void add_foreign_options(CLI::App& app) {
 }
 
 std::string_view remedy_for(std::string_view option) {
-  const std::string word = std::string(option) + " ";
-  for (const Remedy& remedy : remedies)
-    if (const std::size_t at = remedy.names.find(word);
-        at != std::string_view::npos && (at == 0 || remedy.names[at - 1] == ' '))
-      return remedy.text;
+  return find_remedy(remedies, option);
+}
+
+std::string find_missed_parameter(const CLI::App& app) {
+  const CLI::Option* const option = app.get_option("--mca");
+  const std::vector<std::string> words = option->results(); // NAME VALUE ...
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2)
+    if (const std::string_view remedy = find_remedy(parameters, words[i]); !remedy.empty())
+      return "parameter " + words[i] + " of Open MPI is not here; instead: " + std::string(remedy);
   return {};
 }
 

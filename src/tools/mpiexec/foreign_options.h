@@ -23,4 +23,8 @@ std::string_view remedy_for(std::string_view option);
 // were written, by their first names.
 void explain_foreign_options(const CLI::App& app, const std::map<std::string, std::string>& typed);
 
+// A parameter of Open MPI (--mca) that a job would be missing here: what to use instead, by name;
+// else empty.
+std::string find_missed_parameter(const CLI::App& app);
+
 } // namespace macadam::tools

@@ -429,6 +429,8 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
     if (!program.command.empty() && program.command.front() == "--")
       program.command.erase(program.command.begin());
     if (program.command.empty()) throw CLI::ValidationError("no program to run was given");
+    if (const std::string missed = find_missed_parameter(parser.app); !missed.empty())
+      throw CLI::ValidationError(missed);
     for (const auto* variables : {&program.environment, &options.environment})
       for (const Variable& variable : *variables)
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
