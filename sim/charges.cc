@@ -12,6 +12,7 @@ namespace macadam::base {
 void copy_many(void* to, const void* from, std::size_t bytes) {
   std::memmove(to, from, bytes);
   touched(bytes);
+  if (sim::Rank* const rank = sim::Rank::current()) rank->copied_to(to);
 }
 
 void touched(std::size_t bytes) {

@@ -155,11 +155,15 @@ double SimulatedDevice::now() const {
   return seconds(time());
 }
 
+void SimulatedDevice::let_catch_up(Time distance) {
+  if (in_progress_thread_) return;
+  if (processor_.now() - fabric_.scheduler().now() >= distance) processor_.synchronize();
+}
+
 void SimulatedDevice::enter_poll(bool may_run_progress_thread) {
   if (in_progress_thread_) return;
-  // Every poll could let the others catch up, and most would find nothing: a quarter of the
-  // network's latency later is soon enough.
-  if (processor_.now() - fabric_.scheduler().now() >= glance_) processor_.synchronize();
+  // Most would find nothing: a quarter of the network's latency later is soon enough.
+  let_catch_up(glance_);
   if (may_run_progress_thread) run_progress_thread();
   activity_ = false;
 }

@@ -107,6 +107,8 @@ class SimulatedDevice final : public net::rdma::Device {
   // What it takes to post so many receives at once.
   void spend_posting(std::size_t receives) const;
   void enter_poll(bool may_run_progress_thread);
+  // If the process is so far ahead of the others, lets them catch up.
+  void let_catch_up(Time distance);
   void release_places(std::uint32_t queue_pair, std::uint32_t places);
   // Throws if memory of a receive is not registered.
   void check_receives(std::span<const net::rdma::ReceiveWork> work) const;

@@ -191,19 +191,29 @@ Model read_model(const std::string& json, const std::string& where) {
   return model;
 }
 
-Faults read_faults(const std::string& text) {
-  Faults result;
+// "name=value,name": what has no value is "yes".
+template <class Result, class Keys>
+static void set_all(Result& result, Keys keys, const std::string& text, const char* where) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view item = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     const std::size_t equals = item.find('=');
     const std::string name(item.substr(0, equals));
-    const Key<FaultValue>& key = find_key(fault_keys(), name, "faults");
+    const auto& key = find_key(keys, name, where);
     const std::string value =
         equals == std::string_view::npos ? "yes" : std::string(item.substr(equals + 1));
-    set(result, key, as_json(value), "faults");
+    set(result, key, as_json(value), where);
   }
+}
+
+void change_model(Model& model, const std::string& text) {
+  set_all(model, model_keys(), text, "change");
+}
+
+Faults read_faults(const std::string& text) {
+  Faults result;
+  set_all(result, fault_keys(), text, "faults");
   return result;
 }
 

@@ -116,6 +116,9 @@ std::span<const Key<FaultValue>> fault_keys();
 // key with the nearest one.
 Model read_model(const std::string& json, const std::string& where);
 
+// Changes some of a model: "copy_mb_per_s=9000,latency_ns=1200". Throws as read_model() does.
+void change_model(Model& model, const std::string& text);
+
 // "datagram_loss=0.1,shuffle=yes": throws as read_model() does.
 Faults read_faults(const std::string& text);
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace macadam::sim {
 namespace {
@@ -16,9 +17,6 @@ namespace {
 using engine::Link;
 using engine::Posted;
 using engine::RemoteMemory;
-
-// How long a process that has a core for itself looks at memory before others get on: a few polls.
-constexpr Time relax_time = 500 * nanosecond;
 
 std::size_t bytes_of(std::span<const iovec> blocks) {
   std::size_t bytes = 0;
@@ -82,6 +80,13 @@ boot::SharedMemory Node::memory(int process) {
   return {.fd = -1, .offset = 0, .capacity = capacity, .here = group.of(process)};
 }
 
+const std::byte* Node::memory_of(int process) const {
+  for (const Group& group : groups_)
+    if (process < group.first + group.processes)
+      return group.memory != nullptr ? group.of(process) : nullptr;
+  return nullptr;
+}
+
 void Node::clear(int process) {
   const Group& group = group_of(process);
   if (group.memory != nullptr) madvise(group.of(process), capacity, MADV_REMOVE);
@@ -116,32 +121,67 @@ void SimulatedSystem::enter(Time cost) {
   give_way();
 }
 
-void SimulatedSystem::stir() {
+void SimulatedSystem::look(Time cost) {
+  processor_.spend(cost);
+  if (device_.fabric().faults().core_loss > 0) give_way();
+  device_.enter_poll(false);
+  stirred_ = false;
+}
+
+void SimulatedSystem::look_again() {
+  stirred_ = true;
+  device_.on_activity();
+}
+
+void SimulatedSystem::stir(pid_t process) {
   processor_.scheduler().trace(device_.lid());
-  for (SimulatedSystem* const system : node_.systems_) {
-    if (system == nullptr || system == this) continue;
-    system->stirred_ = true;
-    system->device_.on_activity();
-  }
+  if (SimulatedSystem* const other = neighbor(process)) other->look_again();
+}
+
+void SimulatedSystem::stir_all() {
+  processor_.scheduler().trace(device_.lid());
+  for (SimulatedSystem* const system : node_.systems_)
+    if (system != nullptr && system != this) system->look_again();
+}
+
+void SimulatedSystem::stir_dependents() {
+  processor_.scheduler().trace(device_.lid());
+  for (SimulatedSystem* const system : node_.systems_)
+    if (system != nullptr && system != this && system->depends_) system->look_again();
+}
+
+bool SimulatedSystem::touch(pid_t process) {
+  SimulatedSystem* const other = neighbor(process);
+  if (other == nullptr) return false;
+  other->stirred_ = true;
+  return other->spins_;
+}
+
+void SimulatedSystem::tell(pid_t process) {
+  if (SimulatedSystem* const other = neighbor(process)) other->told_ = other->spins_;
+  stir(process);
 }
 
 double SimulatedSystem::now() noexcept {
-  const double time = device_.now();
-  give_way();
-  return time;
+  return device_.now();
 }
 
-void SimulatedSystem::spin(Time longest) {
+// Until something has changed for it: what others do to its memory, they tell (stir(), tell()).
+void SimulatedSystem::spin() {
   give_way();
-  if (!stirred_) device_.spin(longest);
+  if (stirred_) return;
+  spins_ = true;
+  device_.spin(from_ns(model().spin_ns));
+  spins_ = false;
+  if (std::exchange(told_, false)) processor_.spend(from_ns(model().line_ns));
 }
 
 void SimulatedSystem::relax() noexcept {
-  spin(relax_time);
+  spin();
 }
 
 void SimulatedSystem::yield() noexcept {
-  spin(from_ns(model().spin_ns));
+  spin();
 }
 
 void SimulatedSystem::sleep(std::atomic<std::uint32_t>& word, std::uint32_t value,
@@ -191,37 +231,45 @@ ssize_t SimulatedSystem::copy(net::shm::Direction direction, pid_t process,
 
 // ------------------------------------------------------------------ the transport
 
-// One operation, which takes its time and tells neighbours that spin if it has written something.
+// One operation, which takes its time and tells the neighbours that it may concern, `only` one or
+// all, if it has written something.
 template <class Operation>
-auto SimulatedNeighbors::turn(Operation&& operation) {
+auto SimulatedNeighbors::turn(Operation&& operation, const Link* only) {
   simulated_.enter(from_ns(simulated_.model().line_ns));
   const auto result = operation();
   bool wrote = true;
   if constexpr (std::is_same_v<decltype(operation()), Posted>) wrote = result != Posted::busy;
-  if (wrote) simulated_.stir();
+  simulated_.depend(simulated_.depends() || !wrote || is_unfinished());
+  if (!wrote) return result;
+  if (only != nullptr)
+    simulated_.stir(static_cast<const net::shm::Peer*>(only)->pid);
+  else
+    simulated_.stir_all();
   return result;
 }
 
 Posted SimulatedNeighbors::send(Link& link, const void* header, std::size_t header_bytes,
                                 const void* payload, std::size_t payload_bytes) noexcept {
-  return turn([&] { return Transport::send(link, header, header_bytes, payload, payload_bytes); });
+  return turn([&] { return Transport::send(link, header, header_bytes, payload, payload_bytes); },
+              &link);
 }
 
 Posted SimulatedNeighbors::put(Link& link, const void* local, RemoteMemory target,
                                std::size_t bytes, std::uint64_t cookie) noexcept {
-  return turn([&] { return Transport::put(link, local, target, bytes, cookie); });
+  return turn([&] { return Transport::put(link, local, target, bytes, cookie); }, &link);
 }
 
 Posted SimulatedNeighbors::put_notified(Link& link, const void* local, RemoteMemory target,
                                         std::size_t bytes, std::uint64_t cookie,
                                         std::uint32_t notification) noexcept {
   return turn(
-      [&] { return Transport::put_notified(link, local, target, bytes, cookie, notification); });
+      [&] { return Transport::put_notified(link, local, target, bytes, cookie, notification); },
+      &link);
 }
 
 Posted SimulatedNeighbors::get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
                                std::uint64_t cookie) noexcept {
-  return turn([&] { return Transport::get(link, local, target, bytes, cookie); });
+  return turn([&] { return Transport::get(link, local, target, bytes, cookie); }, &link);
 }
 
 bool SimulatedNeighbors::use(Link& issuer, std::uint64_t permit) noexcept {
@@ -248,11 +296,22 @@ Posted SimulatedNeighbors::atomic(Link& link, const engine::Atomic& what, Remote
 }
 
 bool SimulatedNeighbors::poll(engine::Sink& sink) noexcept {
-  simulated_.enter(from_ns(simulated_.model().poll_ns));
-  simulated_.look();
+  simulated_.look(from_ns(simulated_.model().poll_ns));
   const bool moved = Transport::poll(sink);
-  if (moved) simulated_.stir();
+  simulated_.depend(is_unfinished());
+  if (moved) simulated_.stir_dependents();
   return moved;
+}
+
+void SimulatedNeighbors::wake_peer(Link& link) noexcept {
+  simulated_.tell(static_cast<const net::shm::Peer&>(link).pid);
+  Transport::wake_peer(link);
+}
+
+// One that spins is told of words as one that sleeps.
+bool SimulatedNeighbors::peer_sleeps(Link& link) noexcept {
+  return simulated_.touch(static_cast<const net::shm::Peer&>(link).pid) ||
+         Transport::peer_sleeps(link);
 }
 
 } // namespace macadam::sim

@@ -17,7 +17,8 @@
 // Shared memory among the simulated processes of a node: the library's own transport (net/shm) over
 // memory of the one real process, and a system whose clock, waits and copies by the kernel are the
 // simulator's. Processes give way to each other where they enter the transport and where it calls
-// the system, never between two stores: races of that kind are for `make prove`.
+// the system, and where they have copied for a while (charges.h), never between two stores: races
+// of that kind are for `make prove`.
 namespace macadam::sim {
 
 class SimulatedSystem;
@@ -39,6 +40,8 @@ class Node {
   // Of a process by its place here. All zero at first, and after clear().
   [[nodiscard]] boot::SharedMemory memory(int process);
   void clear(int process);
+  // Where it is; null: nowhere.
+  [[nodiscard]] const std::byte* memory_of(int process) const;
   // Processes are called 1, 2, ... in the order of their places.
   [[nodiscard]] static pid_t pid(int process) { return process + 1; }
 
@@ -104,13 +107,25 @@ class SimulatedSystem final : public net::shm::System {
   // The process is about to use shared memory: what happens before its time happens first. That
   // takes so long.
   void enter(Time cost);
-  // It looks at all that others have written.
-  void look() {
-    device_.enter_poll(false);
-    stirred_ = false;
+  // It looks at all that others have written. That it finds a little later what they have, harms
+  // nobody, so a poll lets them go on before only if it is far ahead.
+  void look(Time cost);
+  // It has written something for a neighbour, or maybe for any: those that spin look at once.
+  void stir(pid_t process);
+  void stir_all();
+  // It has polled and so made room, or a step of long data, which concerns those that wait for it.
+  void stir_dependents();
+  void depend(bool on_polls) { depends_ = on_polls; }
+  [[nodiscard]] bool depends() const { return depends_; }
+  // Whether that is in the memory that this process shares.
+  [[nodiscard]] bool shares(const void* place) const {
+    const auto* const own = node_.memory_of(process_);
+    return place >= own && place < own + Node::capacity;
   }
-  // It may have written something: neighbours that spin look at once.
-  void stir();
+  // It has stored a word that a neighbour may wait for. Whether that one spins, and has to be told.
+  [[nodiscard]] bool touch(pid_t process);
+  // The neighbour looks at its words; one that spins sees a line of memory change so much later.
+  void tell(pid_t process);
   // The kernel refuses this process's copies from now on.
   void forbid_copies() { may_copy_ = false; }
 
@@ -118,7 +133,12 @@ class SimulatedSystem final : public net::shm::System {
 
  private:
   void give_way();
-  void spin(Time longest);
+  void spin();
+  void look_again();
+  // Null: it has ended, or never was.
+  [[nodiscard]] SimulatedSystem* neighbor(pid_t process) const {
+    return process > 0 ? node_.systems_[Node::index(process - 1)] : nullptr;
+  }
 
   Node& node_;
   const int process_;
@@ -126,6 +146,9 @@ class SimulatedSystem final : public net::shm::System {
   Processor& processor_;
   const std::atomic<std::uint32_t>* sleeps_on_ = nullptr;
   bool stirred_ = false; // since it looked
+  bool spins_ = false;
+  bool depends_ = false; // waits for what neighbours do in their polls
+  bool told_ = false;    // by tell(), while it spun
   bool may_copy_ = true;
 };
 
@@ -154,10 +177,12 @@ class SimulatedNeighbors : public net::shm::Transport {
   engine::Posted atomic(engine::Link& link, const engine::Atomic& what, engine::RemoteMemory target,
                         std::uint64_t* result, std::uint64_t cookie) noexcept override;
   bool poll(engine::Sink& sink) noexcept override;
+  void wake_peer(engine::Link& link) noexcept override;
+  [[nodiscard]] bool peer_sleeps(engine::Link& link) noexcept override;
 
  private:
   template <class Operation>
-  auto turn(Operation&& operation);
+  auto turn(Operation&& operation, const engine::Link* only = nullptr);
   SimulatedSystem& simulated_;
 };
 

@@ -239,6 +239,11 @@ void Rank::charge(Time cost) {
     processor_.spend(cost);
 }
 
+void Rank::copied_to(const void* place) {
+  if (system_ && system_->shares(place) && Fiber::current() != nullptr)
+    device_->let_catch_up(from_ns(model().latency_ns));
+}
+
 // Where it is in its file: each rank may have a copy of its own.
 static std::uint64_t offset_of(const void* place) {
   Dl_info info;

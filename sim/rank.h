@@ -91,6 +91,9 @@ class Rank final : mpi::Runtime {
   void compute(Time duration);
   // The library's own work took so long.
   void charge(Time cost);
+  // It has copied something there. What neighbours map they see when the next word is stored: not
+  // before it was copied, by their clocks too.
+  void copied_to(const void* place);
   // The program calls a function of the process's from this place, and comes back from it.
   void leave_program(const void* place);
   void enter_program();

@@ -8,12 +8,12 @@
 #include "sim/patterns/pattern.h"
 #include "sim/rank.h"
 
+#include <fmt/format.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,19 +22,9 @@ namespace macadam::sim {
 namespace {
 
 // The rules without those for several machines.
-const coll::Rules& one_level() {
-  static std::array<std::vector<coll::Rule>, coll::kinds> tables;
-  static const coll::Rules rules = [] {
-    coll::Rules of;
-    for (std::size_t kind = 0; kind < of.size(); ++kind) {
-      std::ranges::copy_if(
-          coll::default_rules()[kind], std::back_inserter(tables[kind]),
-          [](const coll::Rule& rule) { return rule.among != coll::Among::machines; });
-      of[kind] = tables[kind];
-    }
-    return of;
-  }();
-  return rules;
+coll::Rules one_level() {
+  static const coll::RuleTable table("none");
+  return table.rules();
 }
 
 struct Case {
@@ -119,12 +109,12 @@ void calm() {
   Rank::current()->compute(2000 * microsecond);
 }
 
-Measure measure(const Context& context, const Case& one, const coll::Rules& rules,
-                std::vector<std::byte>& out, std::vector<std::byte>& in) {
+template <class Call>
+Measure measure(const Context& context, const Call& call, const coll::Rules& rules) {
   static Measure all;
   Rank& rank = *Rank::current();
-  rank.process()->instance->coll->rules = rules;
-  const auto call = [&] { one.call(static_cast<int>(one.bytes), out.data(), in.data()); };
+  coll::Resources& resources = *rank.process()->instance->coll;
+  resources.rules = rules;
   call(); // connects, and makes the boards
   MPI_Barrier(MPI_COMM_WORLD);
   calm();
@@ -140,6 +130,7 @@ Measure measure(const Context& context, const Case& one, const coll::Rules& rule
   Measure found = all;
   found.us = seconds(found.last - found.first) * 1e6;
   found.between = after - before;
+  resources.rules = resources.table.rules();
   calm();
   return found;
 }
@@ -165,14 +156,16 @@ void levels(Context& context) {
                       static_cast<std::size_t>(is_alltoall(one) ? context.size : 1);
     out.resize(std::max(out.size(), room));
     in.resize(std::max(in.size(), room));
+    const auto call = [&] { one.call(static_cast<int>(one.bytes), out.data(), in.data()); };
     const Bound bound = bound_us(one, context.size, *Rank::current());
     Row row{one.what, {{"bound_us", bound.network}, {"bound_with_memory_us", bound.memory}}};
     if (without.find(one.name) == std::string::npos) {
-      const Measure flat = measure(context, one, one_level(), out, in);
+      const Measure flat = measure(context, call, one_level());
       row.values["one_level_us"] = flat.us;
       row.values["one_level_bytes_between"] = flat.between;
     }
-    const Measure two = measure(context, one, coll::default_rules(), out, in);
+    const coll::Rules own = Rank::current()->process()->instance->coll->table.rules();
+    const Measure two = measure(context, call, own);
     row.values["two_levels_us"] = two.us;
     row.values["two_levels_bytes_between"] = two.between;
     row.values["two_levels_by_bound"] = two.us / bound.network;
@@ -186,11 +179,82 @@ void levels(Context& context) {
                only);
 }
 
+// What rules for several machines choose between.
+struct Choice {
+  coll::Kind kind;
+  std::vector<int> bytes; // as rules count them
+  void (*call)(int bytes, std::byte* out, std::byte* in);
+  bool blocks = false; // of so many bytes, for each rank
+};
+
+const std::vector<Choice>& choices() {
+  using enum coll::Kind;
+  static const std::vector<int> vectors = {8,        256,       1 << 10, 4 << 10, 16 << 10,
+                                           64 << 10, 256 << 10, 1 << 20, 4 << 20};
+  static const std::vector<int> short_blocks = {8, 64, 256, 1 << 10, 4 << 10, 16 << 10};
+  static const std::vector<Choice> all = {
+      {barrier, {0}, [](int, std::byte*, std::byte*) { MPI_Barrier(MPI_COMM_WORLD); }},
+      {bcast, vectors,
+       [](int bytes, std::byte*, std::byte* in) {
+         MPI_Bcast(in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+       }},
+      {reduce, vectors,
+       [](int bytes, std::byte* out, std::byte* in) {
+         MPI_Reduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+       }},
+      {allreduce, vectors,
+       [](int bytes, std::byte* out, std::byte* in) {
+         MPI_Allreduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+       }},
+      {allgather, short_blocks,
+       [](int bytes, std::byte* out, std::byte* in) {
+         MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+       },
+       true},
+      {alltoall, short_blocks,
+       [](int bytes, std::byte* out, std::byte* in) {
+         MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+       },
+       true},
+  };
+  return all;
+}
+
+// Each collective on one level and by each of its algorithms on two: for `macadam tune`.
+void rules(Context& context) {
+  const std::string only = context.parameters.text("only", "");
+  static std::vector<std::byte> out;
+  static std::vector<std::byte> in;
+  for (const Choice& choice : choices()) {
+    if (!only.empty() && only != name(choice.kind)) continue;
+    for (const int bytes : choice.bytes) {
+      const auto room = static_cast<std::size_t>(bytes) *
+                        static_cast<std::size_t>(choice.blocks ? context.size : 1);
+      out.resize(std::max(out.size(), room));
+      in.resize(std::max(in.size(), room));
+      const auto call = [&] { choice.call(bytes, out.data(), in.data()); };
+      Row row{name(choice.kind), {{"bytes", bytes}}};
+      row.values["one_level_us"] = measure(context, call, one_level()).us;
+      for (const coll::Algorithm algorithm : algorithms_of(choice.kind)) {
+        if (!is_on_levels(algorithm)) continue;
+        const coll::RuleTable table(fmt::format("{} {} any 2", name(choice.kind), name(algorithm)));
+        row.values[fmt::format("{}_us", name(algorithm))] =
+            measure(context, call, table.rules()).us;
+      }
+      if (context.rank == 0) context.rows.push_back(row);
+    }
+  }
+}
+
 constexpr std::array all = {
     Pattern{"levels",
             "Collectives on one level and on two: give --ranks-per-node (only=CASE, "
             "two_levels_only=CASE:CASE)",
             levels},
+    Pattern{
+        "rules",
+        "Collectives on one level and by each algorithm on two: give --ranks-per-node (only=NAME)",
+        rules},
 };
 
 } // namespace

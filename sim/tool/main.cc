@@ -30,6 +30,7 @@ using namespace std::chrono_literals;
 struct Command {
   WorldOptions world;
   std::string preset = "ndr";
+  std::string change; // of the preset
   std::string faults;
   std::string measure; // files of compute times
   std::string repeat;
@@ -79,6 +80,7 @@ void show_progress(World& world) {
 int simulate(const Command& command) {
   WorldOptions options = command.world;
   options.model = load_preset(command.preset);
+  change_model(options.model, command.change);
   options.faults = read_faults(command.faults);
   options.stack_bytes = command.stack_kb << 10;
 
@@ -186,6 +188,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("-p,--preset", command.preset, "Hardware: a preset's name, or a JSON file")
       ->capture_default_str();
+  app.add_option("--change", command.change,
+                 "Other values than the preset's, for example copy_mb_per_s=9000,latency_ns=1200");
   app.add_option("-s,--seed", command.world.seed, "All that is random follows from it")
       ->capture_default_str();
   app.add_option("-f,--faults", command.faults, "For example datagram_loss=0.1,jitter=2,shuffle");

@@ -54,7 +54,8 @@ struct Settings {
   std::int64_t rdma_send_depth = 64;  // requests in the send queue of a connection
   std::int64_t rdma_cache = 1 << 30;  // bytes that stay registered after their use
   std::string rdma_driver;            // bytes that the driver holds (net/rdma/model.h)
-  std::int64_t tags_per_peer = 128;   // ordinals kept per peer
+  std::string levels; // rules of collectives for several machines (coll/level_rules.h)
+  std::int64_t tags_per_peer = 128;         // ordinals kept per peer
   std::int64_t unexpected_limit = 64 << 20; // bytes of unexpected eager data in a process
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
   std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends

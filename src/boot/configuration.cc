@@ -53,6 +53,11 @@ void parse_line(base::Settings& settings, std::string_view line, int number) {
   if (equals == std::string_view::npos)
     base::fail(MPI_ERR_ARG, "line {}: found '{}', needed 'name = value'", number, line);
   const std::string_view name = trimmed(line.substr(0, equals));
+  const std::string value(trimmed(line.substr(equals + 1)));
+  if (name == "levels") { // no setting of users': too long for a variable
+    settings.levels = value;
+    return;
+  }
   const auto rows = base::setting_rows();
   const auto row =
       std::ranges::find_if(rows, [&](const base::SettingRow& each) { return each.name == name; });
@@ -64,7 +69,7 @@ void parse_line(base::Settings& settings, std::string_view line, int number) {
                meant.name);
   }
   try {
-    base::set(settings, *row, std::string(trimmed(line.substr(equals + 1))));
+    base::set(settings, *row, value);
   } catch (const base::Error& error) {
     base::fail(MPI_ERR_ARG, "line {}: {}", number, error.text);
   }

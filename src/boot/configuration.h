@@ -30,7 +30,8 @@ std::string tuned_file();
 // once and as a whole. Throws base::Error if it cannot be written or belongs to another user.
 void write_tuned_file(const std::string& path, const std::string& text);
 
-// Sets what the lines of a tuned file say: `name = value`, `#` begins a comment. Throws base::Error
+// Sets what the lines of a tuned file say: `name = value`, `#` begins a comment. Beside settings
+// there is `levels`, which is read where it is used (coll/level_rules.h). Throws base::Error
 // for the first line that is neither, with its number; then `settings` is as before.
 void parse_tuned(base::Settings& settings, const std::string& text);
 

@@ -20,6 +20,10 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
+  // This rank goes on to wait for others, so its sends need not be free early: they leave no copy
+  // behind.
+  void stay() { receives_ = stays_ = true; }
+
   // Starts one. An error of the start is thrown by co_await as well.
   void send(int to, const Data& data) noexcept;
   void receive(int from, const Data& data) noexcept;
@@ -31,7 +35,7 @@ class Batch {
   bool await_ready() const noexcept { return active_ == 0; }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
   void await_resume() {
-    receives_ = false;
+    receives_ = stays_;
     if (error_) [[unlikely]]
       throw_error();
   }
@@ -44,7 +48,8 @@ class Batch {
 
   const Comm& comm_;
   int active_ = 0;
-  bool receives_ = false; // since the last co_await
+  bool stays_ = false;
+  bool receives_ = false; // since the last co_await, or will
   std::coroutine_handle<> waiting_;
   std::optional<base::Error> error_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "coll/frame_pool.h"
+#include "coll/level_rules.h"
 #include "coll/panels.h"
 #include "coll/selection.h"
 #include "datatype/type.h"
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace macadam::coll {
 
@@ -23,8 +25,8 @@ class Machines;
 // Bytes by which long collectives on two levels go, so that both levels work at once (levels.cc).
 // The same in all processes.
 struct Segments {
-  std::size_t slice = 32 << 10;  // at least, of what each rank of a machine carries of a reduction
-  std::size_t bcast = 128 << 10; // of what a leader passes on
+  std::size_t slice = 32 << 10; // at least, of what each rank of a machine carries of a reduction
+  std::size_t bcast = 64 << 10; // of what a leader passes on
   std::size_t alltoall = 64 << 10; // of what a rank gets for all on its machine
 };
 
@@ -40,15 +42,17 @@ class WaitObserver {
 
 // What the collectives of one process share. `engine` and `byte` (MPI_BYTE) outlive it.
 struct Resources {
-  Resources(engine::Engine& e, const datatype::Type& byte_type)
-      : engine(e), byte(byte_type), panels(e) {}
+  // `levels`: see RuleTable. Throws as that does.
+  Resources(engine::Engine& e, const datatype::Type& byte_type, const std::string& levels = {})
+      : engine(e), byte(byte_type), panels(e), table(levels) {}
 
   engine::Engine& engine;
   const datatype::Type& byte;
   mem::Buffers scratch;
   FramePool frames;
   Panels panels;
-  Rules rules = default_rules(); // which algorithm is taken when
+  const RuleTable table;
+  Rules rules = table.rules(); // which algorithm is taken when
   Segments segments;
   WaitObserver* observer = nullptr; // null: nobody
   // The machine of a rank of the job, by a number that no other has. Empty: all are on one.

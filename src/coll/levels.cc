@@ -8,8 +8,10 @@
 #include "coll/batch.h"
 #include "coll/machines.h"
 #include "coll/reduction.h"
+#include "datatype/constructors.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <coroutine>
 #include <exception>
@@ -227,18 +229,96 @@ Task reduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op, i
 
 namespace {
 
-// Segments down a binary tree of machines: one comes in while one that has come goes to the
-// children. 2m bytes leave a machine, where the root of a binomial tree sends log2(n) m. Data of no
-// bytes: there is none.
-Task pass_on(Comm& across, int root, Data in, Data out) {
-  const int n = across.size();
-  const int place = (across.rank() - root + n) % n;
-  Batch batch(across);
-  if (place != 0 && in.bytes() > 0) batch.receive(((place - 1) / 2 + root) % n, in);
-  for (int child = 2 * place + 1; child <= 2 * place + 2; ++child) {
-    if (child < n && out.bytes() > 0) batch.send((child + root) % n, out);
+// Segments down a binary tree of machines, of which a leader takes in some ahead of the one that it
+// passes on. 2m bytes leave a machine, where the root of a binomial tree sends log2(n) m.
+class Tree {
+ public:
+  Tree(Comm& across, int root)
+      : across_(across), root_(root),
+        place_((across.rank() - root + across.size()) % across.size()),
+        coming_{Batch(across), Batch(across), Batch(across)}, leaving_{Batch(across),
+                                                                       Batch(across)} {
+    for (Batch& batch : leaving_)
+      batch.stay(); // for what is coming, or for this machine's ranks
   }
+
+  static constexpr std::int64_t ahead = 3;
+  static constexpr std::int64_t behind = 2; // whose sends may be under way
+  // Asks the parent for a segment; of no bytes: there is none.
+  void ask(std::int64_t number, const Data& segment) {
+    if (place_ != 0 && segment.bytes() > 0) coming(number).receive(rank((place_ - 1) / 2), segment);
+  }
+  void pass_on(std::int64_t number, const Data& segment) {
+    for (int child = 2 * place_ + 1; child <= 2 * place_ + 2; ++child)
+      if (child < across_.size()) leaving(number).send(rank(child), segment);
+  }
+  Batch& coming(std::int64_t number) { return coming_[static_cast<std::size_t>(number % ahead)]; }
+  Batch& leaving(std::int64_t number) {
+    return leaving_[static_cast<std::size_t>(number % behind)];
+  }
+
+ private:
+  [[nodiscard]] int rank(int place) const { return (place + root_) % across_.size(); }
+
+  Comm& across_;
+  int root_;
+  int place_;
+  std::array<Batch, ahead> coming_;
+  std::array<Batch, behind> leaving_;
+};
+
+Task finish(Comm& /*memory*/, Batch& batch) {
   co_await batch;
+}
+
+// Nothing of it is under way any more.
+Task finish(Comm& memory, Tree& tree) {
+  std::exception_ptr error;
+  for (std::int64_t i = 0; i < Tree::ahead + Tree::behind; ++i) {
+    Task rest = finish(memory, i < Tree::ahead ? tree.coming(i) : tree.leaving(i - Tree::ahead));
+    co_await Ended{rest};
+    if (rest.error()) error = rest.error();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+// What a bcast is cut in.
+struct Cuts {
+  const Packed& data;
+  std::size_t each;
+  [[nodiscard]] std::int64_t count() const {
+    return static_cast<std::int64_t>((data.size() + each - 1) / each);
+  }
+  // Of no bytes beyond the last.
+  [[nodiscard]] Data operator[](std::int64_t number) const {
+    const std::size_t first = std::min(data.size(), static_cast<std::size_t>(number) * each);
+    return data.bytes(first, std::min(each, data.size() - first));
+  }
+};
+
+// A segment is here, or comes, and goes on.
+Task relay(Comm& memory, Tree& tree, const Cuts& cuts, std::int64_t number) {
+  co_await finish(memory, tree.coming(number));
+  tree.ask(number + Tree::ahead, cuts[number + Tree::ahead]);
+  co_await finish(memory, tree.leaving(number));
+  tree.pass_on(number, cuts[number]);
+}
+
+// `giver` writes to the others of its machine what `tree` brings, if this rank leads: one segment
+// while the next one comes. The leader at home reads it first if another one gives.
+Task bcast_segments(Comm& inside, Tree* tree, const Cuts& cuts, int giver) {
+  const int behind = giver != 0 ? 1 : 0;
+  const std::int64_t count = cuts.count();
+  for (std::int64_t number = 0; tree != nullptr && number < std::min(Tree::ahead, count); ++number)
+    tree->ask(number, cuts[number]);
+  for (std::int64_t step = -1; step < count + behind; ++step) {
+    const std::int64_t relayed = step + 1 - 2 * behind;
+    Task between = tree != nullptr && relayed >= 0 && relayed < count
+                       ? relay(inside, *tree, cuts, relayed)
+                       : nothing(inside);
+    Task within = step >= 0 && step < count ? bcast_on(inside, cuts[step], giver) : nothing(inside);
+    co_await both(inside, between, within);
+  }
 }
 
 } // namespace
@@ -253,33 +333,30 @@ Task bcast_leaders(Comm& comm, Data data, int root) {
   Comm across = machines.across(comm);
   const int home = machines.machine_of(comm, root);
   const bool at_home = machines.own() == home;
-  if (data.bytes() <= comm.shared->segments.bcast) {
-    if (at_home) co_await bcast_on(inside, data, machines.index_of(comm, root));
+  const int giver = at_home ? machines.index_of(comm, root) : 0;
+  // A few segments at least, so that both levels work at once.
+  const std::size_t longest = comm.shared->segments.bcast;
+  constexpr std::size_t least_parts = 4;
+  const std::size_t shortest = std::max<std::size_t>(longest / least_parts, 1);
+  if (data.bytes() <= shortest) {
+    if (at_home) co_await bcast_on(inside, data, giver);
     if (machines.leads()) co_await bcast_on(across, data, home);
     if (!at_home) co_await bcast_on(inside, data, 0);
     co_return;
   }
-  const bool is_root = comm.rank() == root;
-  const int giver = at_home ? machines.index_of(comm, root) : 0;
   Packed packed(comm, data);
-  if (is_root) packed.pack();
-  const auto segment = [&](std::int64_t number) {
-    const std::size_t total = packed.size();
-    const auto each = static_cast<std::int64_t>(comm.shared->segments.bcast);
-    const std::size_t first =
-        number < 0 ? total : std::min(total, static_cast<std::size_t>(number * each));
-    return packed.bytes(first, std::min(static_cast<std::size_t>(each), total - first));
-  };
-  // The leader at home reads a segment before it can pass it on.
-  const int behind = at_home && !is_root ? 1 : 0;
-  for (std::int64_t step = -1; step < 1 || segment(step - 1).bytes() > 0; ++step) {
-    Task between = machines.leads()
-                       ? pass_on(across, home, segment(step + 1), segment(step - behind))
-                       : nothing(comm);
-    Task within = bcast_on(inside, segment(step), giver);
-    co_await both(comm, between, within);
+  if (comm.rank() == root) packed.pack();
+  const Cuts cuts{packed, std::clamp(packed.size() / least_parts, shortest, longest)};
+  if (machines.leads()) {
+    Tree tree(across, home);
+    Task work = bcast_segments(inside, &tree, cuts, giver);
+    co_await Ended{work};
+    Task end = finish(comm, tree);
+    co_await both(comm, work, end);
+  } else {
+    co_await bcast_segments(inside, nullptr, cuts, giver);
   }
-  if (!is_root) packed.unpack();
+  if (comm.rank() != root) packed.unpack();
 }
 
 // Each rank gathers the blocks of those with its index, then all of the machine from each other.
@@ -370,26 +447,38 @@ Task exchange_rows(Comm& across, const Rows& of, int group, std::byte* received)
   co_await batch;
 }
 
-// Each gives the blocks that it has got to whom they are for.
+// The blocks of a group for one rank of the machine, in the rows that were received.
+datatype::TypeRef column(const Rows& of, int n) {
+  const datatype::TypeRef cells = datatype::hvector(n, of.block, of.block * of.width, of.byte);
+  datatype::TypeRef type = datatype::resized(*cells, 0, of.block);
+  type->commit();
+  return type;
+}
+
+// Where those of a group from one rank of this machine belong.
+datatype::TypeRef places(const Comm& comm, const Rows& of, int group, int n) {
+  const MPI_Count each = of.in.count * of.in.type->extent();
+  Scratch memory(comm, static_cast<std::size_t>(n) * sizeof(MPI_Count));
+  auto* const displacements = reinterpret_cast<MPI_Count*>(memory.bytes());
+  for (int i = 0; i < n; ++i)
+    displacements[i] = of.machines.rank_at(of.from(group * of.each + i), 0) * each;
+  const datatype::TypeRef cells = datatype::hindexed_block(
+      of.in.count, {displacements, static_cast<std::size_t>(n)}, *of.in.type);
+  datatype::TypeRef type = datatype::resized(*cells, 0, of.machines.rank_at(0, 1) * each);
+  type->commit();
+  return type;
+}
+
+// Each gives the blocks that it has got to whom they are for: straight from where they came to
+// where they belong.
 Task deal_rows(Comm& inside, const Rows& of, int group, std::byte* received) {
   const int n = of.machines_of(group);
-  const int first = group * of.each;
-  Scratch leaving(inside, of.bytes(1));
-  Scratch coming(inside, of.bytes(1));
-  const Blocks cells = of.blocks(leaving.bytes(), 1);
-  for (int index = 0; index < of.width; ++index) {
-    for (int i = 0; i < n; ++i)
-      copy(of.blocks(received, 1)[i * of.width + index], cells[index * n + i]);
-  }
-  const Blocks out = of.blocks(leaving.bytes(), n);
-  const Blocks in = of.blocks(coming.bytes(), n);
+  const datatype::TypeRef leaving = column(of, n);
+  const datatype::TypeRef coming = places(inside, of, group, n);
+  const Blocks out{received, 1, &*leaving, {}, {}, nullptr};
+  const Blocks in{of.in.address, 1, &*coming, {}, {}, nullptr};
   copy(out[of.machines.index()], in[of.machines.index()]);
   co_await alltoall_on(inside, out, in);
-  for (int index = 0; index < of.width; ++index) {
-    for (int i = 0; i < n; ++i)
-      copy(of.blocks(coming.bytes(), 1)[index * n + i],
-           of.in[of.machines.rank_at(of.from(first + i), index)]);
-  }
 }
 
 } // namespace

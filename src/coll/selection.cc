@@ -23,8 +23,8 @@ constexpr Among near = Among::connected;
 constexpr Among often = Among::frequent;
 constexpr Among sharing = Among::sharing;
 // On two levels, messages between machines are fewer by the ranks of a machine; with few of them
-// the steps inside cost more than those that are saved (docs/tuning.md). `macadam simulate
-// pattern:levels` shows where.
+// the steps inside cost more than those that are saved (docs/tuning.md). These are as `macadam tune
+// --network ndr` finds them, where nobody has run that for another network.
 constexpr Among machines = Among::machines;
 constexpr std::array table = {
     Rule{Kind::barrier, 64, all, Algorithm::shared, sharing},
@@ -42,16 +42,18 @@ constexpr std::array table = {
     Rule{Kind::bcast, any, all, Algorithm::chain},
 
     Rule{Kind::reduce, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::reduce, any, 16 << 10, Algorithm::leaders, machines},
-    Rule{Kind::reduce, any, all, Algorithm::slices, machines},
+    Rule{Kind::reduce, any, 256, Algorithm::leaders, machines},
+    Rule{Kind::reduce, any, 64 << 10, Algorithm::slices, machines},
+    Rule{Kind::reduce, any, all, Algorithm::slices, machines, 16},
     Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
     Rule{Kind::reduce, any, 64 << 10, Algorithm::binomial},
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
     Rule{Kind::allreduce, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::allreduce, any, 4 << 10, Algorithm::leaders, machines, 4},
-    Rule{Kind::allreduce, any, all, Algorithm::slices, machines},
+    Rule{Kind::allreduce, any, 256, Algorithm::leaders, machines},
+    Rule{Kind::allreduce, any, 64 << 10, Algorithm::slices, machines},
+    Rule{Kind::allreduce, any, all, Algorithm::slices, machines, 4},
     Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, often},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
@@ -67,7 +69,8 @@ constexpr std::array table = {
     Rule{Kind::scatter, any, all, Algorithm::direct},
 
     Rule{Kind::allgather, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::allgather, any, 4 << 10, Algorithm::slices, machines},
+    Rule{Kind::allgather, any, 256, Algorithm::slices, machines},
+    Rule{Kind::allgather, any, 4 << 10, Algorithm::slices, machines, 4},
     Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, often},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},

@@ -79,6 +79,10 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 // The algorithms that a collective has, for tests and tuning.
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);
+// Whether it is one of levels.cc.
+[[nodiscard]] constexpr bool is_on_levels(Algorithm algorithm) {
+  return algorithm == Algorithm::leaders || algorithm == Algorithm::slices;
+}
 // False for algorithms that combine ranks out of order.
 [[nodiscard]] bool keeps_order(Kind kind, Algorithm algorithm);
 

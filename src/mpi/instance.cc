@@ -60,7 +60,8 @@ Instance::Instance(Process& process, std::uint32_t entered)
       std::make_unique<engine::Engine>(networks_of(transports), process.runtime->processes().size(),
                                        process.settings, observers_.observer());
   engine->know(process.runtime->processes().size());
-  coll = std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE]);
+  coll =
+      std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE], process.settings.levels);
   coll->observer = process.profile.get();
   coll->node_of = [&process](engine::Rank rank) {
     return process.job->node(static_cast<int>(rank));

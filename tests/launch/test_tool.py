@@ -205,6 +205,29 @@ class Tune(Tool):
         self.assert_page(self.tune("--print"))
         self.assertFalse(self.file.exists())
 
+    def test_levels_of_a_network(self):
+        result = self.tune("--network", "ndr")
+        self.assert_page(result)
+        self.assertIn("8 machines of ndr, copy_mb_per_s=", result.stdout)
+        levels = re.search(r"(?m)^levels = (.*)$", self.file.read_text())[1]
+        self.assertRegex(levels, r"^(none|barrier leaders any [24])$")  # --quick knows no more
+        self.assertEqual(self.macadam("info").stdout.count("on several machines of"),
+                         0 if levels == "none" else 1)
+
+    def test_levels_decide(self):
+        self.tuned("levels = allreduce leaders 1K 7\n")
+        page = self.macadam("info").stdout
+        self.assertRegex(page, r"up to 1024 +leaders \(on several machines of 7 ranks or more\)")
+        self.assertEqual(page.count("on several machines of"), 1)
+
+    def test_levels_that_are_none(self):
+        self.tuned("levels = allreduce leaders lots 7\n")
+        result = self.macadam("info")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("levels in the file of 'macadam tune': found 'allreduce leaders lots 7', needed "
+                      "a number of bytes",
+                      result.stderr)
+
     def test_another_file(self):
         self.assert_page(self.tune("--output", self.home / "mine"))
         self.assertFalse(self.file.exists())

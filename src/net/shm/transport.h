@@ -160,6 +160,10 @@ class Transport : public engine::Transport {
   };
   [[nodiscard]] InUse in_use() const;
 
+ protected:
+  // Something waits for what peers do in their polls: long data under way, room to ask for.
+  [[nodiscard]] bool is_unfinished() const { return unfinished_.load(std::memory_order_relaxed); }
+
  private:
   enum class Copied : std::uint8_t { yes, refused, failed };
 

@@ -4,7 +4,7 @@
 #include "base/settings.h"
 #include "boot/configuration.h"
 #include "boot/machine.h"
-#include "coll/selection.h"
+#include "coll/level_rules.h"
 #include "net/shm/bulk/copy.h"
 #include "tools/macadam/adapters.h"
 
@@ -113,12 +113,12 @@ std::string protocols_section(const base::Settings& settings) {
   return text + row("larger", late, "RECV_RNDV", "RECV_RNDV");
 }
 
-std::string collectives_section() {
+std::string collectives_section(const base::Settings& settings) {
   return fmt::format(
       "collectives: the first line that fits is taken (bytes of the vector for bcast "
       "and reductions,\nof one rank's block for the others)\n"
       "  {:<16}{:<12}{:<16}{}\n{}",
-      "", "ranks", "bytes", "algorithm", coll::describe(coll::default_rules()));
+      "", "ranks", "bytes", "algorithm", coll::describe(coll::RuleTable(settings.levels).rules()));
 }
 
 } // namespace
@@ -141,7 +141,7 @@ std::string info_page(const Installation& installation) {
                      "  host      {}, {} hardware threads for ranks\n\n{}\n{}\n{}\n{}{}",
                      MACADAM_VERSION, library_line(installation.library), boot::host_name(),
                      boot::usable_cores(), transports_section(settings),
-                     protocols_section(settings), collectives_section(),
+                     protocols_section(settings), collectives_section(settings),
                      settings_section(configuration), warnings.empty() ? "" : "\n" + warnings);
 }
 

@@ -94,6 +94,10 @@ CLI::App* add_tune(CLI::App& app, TuneQuestion& question) {
                    "The file, if not " + macadam::boot::tuned_file());
   tune->add_flag("--print", question.only_print, "Write no file");
   tune->add_flag("--quick", question.quick, "Measure less, and less exactly");
+  tune->add_option(
+      "--network", question.network,
+      "Also simulate collectives on several machines, on this network: a preset (macadam "
+      "simulate --presets), or a JSON file");
   tune->add_flag("--despite-load", question.despite_load,
                  "Write the file even if other programs use this machine");
   return tune;

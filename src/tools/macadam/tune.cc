@@ -6,6 +6,7 @@
 #include "net/rdma/ibverbs/device.h"
 #include "net/rdma/measure.h"
 #include "tools/macadam/command.h"
+#include "tools/macadam/level_tuning.h"
 #include "tools/macadam/load.h"
 #include "tools/macadam/model.h"
 
@@ -211,6 +212,34 @@ void measure_adapter(bool quick, Result& result) {
   measure_thresholds(adapters, quick, result);
 }
 
+// The preset's values that are known better here: how fast memory is copied and, where there is an
+// adapter, its bandwidth.
+void measure_network(const TuneQuestion& question, Result& result) {
+  if (question.network.empty()) return;
+  std::string change = fmt::format("copy_mb_per_s={:.0f}", copy_mb_per_s());
+  const base::Settings settings = boot::read_configuration().settings;
+  if (net::rdma::ibverbs::survey(settings.rdma_device).trouble.empty()) {
+    const auto device = net::rdma::ibverbs::open_device(settings.rdma_device);
+    change += fmt::format(",bandwidth_mb_per_s={:.0f}", device->limits().bytes_per_s / 1e6);
+  }
+  const std::vector<LevelTimes> times = measure_levels(question.network, change, question.quick);
+  result.page +=
+      fmt::format("\nlevels\n  8 machines of {}, {}, simulated\n  {:<12}{:>8}{:>10}{:>16}"
+                  "{:>16}{:>16}\n",
+                  question.network, change, "", "ranks", "bytes", "one level", "leaders", "slices");
+  for (const LevelTimes& each : times) {
+    result.page += fmt::format("  {:<12}{:>8}{:>10}{:>13.2f} us", each.collective, each.per_machine,
+                               each.bytes, each.one_level);
+    for (const char* const algorithm : {"leaders", "slices"}) {
+      const auto found = each.two_levels.find(algorithm);
+      result.page += found != each.two_levels.end() ? fmt::format("{:>13.2f} us", found->second)
+                                                    : fmt::format("{:>16}", "");
+    }
+    result.page += '\n';
+  }
+  result.file += fmt::format("levels = {}\n", choose_levels(times));
+}
+
 // Figures of a machine that does something else meanwhile are worth nothing. Says so; empty if it
 // does not.
 std::string trouble_by(const Load& load) {
@@ -260,6 +289,7 @@ TuneAnswer tune(const TuneQuestion& question) {
   measure_thresholds(shared_memory, question.quick, result);
   const std::string trouble = trouble_by(meanwhile); // what an adapter's driver uses is no trouble
   measure_adapter(question.quick, result);
+  measure_network(question, result);
   if (!trouble.empty()) result.page += "\nMeanwhile " + trouble + ".\n";
   if (question.only_print) return {result.page + "\n" + result.file, {}};
   if (must_be_idle && !trouble.empty())

@@ -14,6 +14,8 @@ struct TuneQuestion {
   bool only_print = false;
   bool quick = false; // less exact: for tests
   bool despite_load = false;
+  std::string
+      network; // for the rules of several machines: a preset of the simulator's, or its file
 };
 
 struct TuneAnswer {

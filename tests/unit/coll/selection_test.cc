@@ -2,6 +2,8 @@
 // What the choice of an algorithm costs in connections, counted in the network.
 #include "coll/selection.h"
 
+#include "coll/level_rules.h"
+
 #include "world.h"
 
 #include <gtest/gtest.h>
@@ -109,6 +111,62 @@ TEST(Selection, WhoCallsOftenIsConnectedToAFewMore) {
       }
     }
   }
+}
+
+using coll::Algorithm, coll::Kind, coll::RuleTable;
+
+Algorithm chosen(const std::string& levels, Kind kind, int per_machine, std::uint64_t bytes) {
+  const RuleTable table(levels);
+  return coll::select(table.rules(), kind, 1024, coll::Among::all, per_machine, bytes);
+}
+
+TEST(LevelRules, decide_by_bytes_and_ranks_of_a_machine) {
+  const std::string text = "allreduce leaders 4K 4, allreduce slices any 8,barrier leaders any 2";
+  EXPECT_EQ(chosen(text, Kind::allreduce, 4, 4096), Algorithm::leaders);
+  EXPECT_EQ(chosen(text, Kind::allreduce, 3, 4096), Algorithm::recursive_doubling);
+  EXPECT_EQ(chosen(text, Kind::allreduce, 7, 4097), Algorithm::recursive_doubling);
+  EXPECT_EQ(chosen(text, Kind::allreduce, 8, 4097), Algorithm::slices);
+  EXPECT_EQ(chosen(text, Kind::barrier, 2, 0), Algorithm::leaders);
+  EXPECT_EQ(chosen(text, Kind::bcast, 64, 1 << 20), Algorithm::scatter_allgather); // not named
+  EXPECT_EQ(chosen("none", Kind::barrier, 64, 0), Algorithm::recursive_doubling);
+  EXPECT_EQ(chosen("", Kind::barrier, 64, 0), Algorithm::leaders);
+}
+
+TEST(LevelRules, leave_all_others_as_they_are) {
+  const RuleTable table(
+      "barrier leaders any 4, bcast leaders any 4, reduce leaders 256 2, reduce slices 64K 2, "
+      "reduce "
+      "slices any 16, allreduce leaders 256 2, allreduce slices 64K 2, allreduce slices any 4, "
+      "allgather slices 256 2, allgather slices 4K 4, alltoall slices 1K 2");
+  EXPECT_EQ(describe(table.rules()), describe(coll::default_rules()));
+}
+
+TEST(LevelRules, say_what_is_wrong) {
+  const auto error = [](const std::string& text) {
+    try {
+      const RuleTable table(text);
+    } catch (const base::Error& found) {
+      EXPECT_TRUE(found.text.starts_with("levels in the file of 'macadam tune': ")) << found.text;
+      return found.text.substr(found.text.find("found"));
+    }
+    return std::string();
+  };
+  const std::string remedy = "; correct it, remove it or run 'macadam tune --network' again";
+  EXPECT_EQ(error("barier leaders any 4"),
+            "found 'barier leaders any 4', needed one of barrier, bcast, reduce, "
+            "allreduce, allgather, alltoall" +
+                remedy);
+  EXPECT_EQ(error("barrier leaders any 4, bcast slices any 4"),
+            "found ' bcast slices any 4', needed leaders for bcast" + remedy);
+  EXPECT_EQ(error("reduce ring any 4"),
+            "found 'reduce ring any 4', needed leaders or slices for reduce" + remedy);
+  for (const char* const line :
+       {"reduce slices many 4", "reduce slices 4X 4", "reduce slices -1 4"})
+    EXPECT_NE(error(line).find("needed a number of bytes"), std::string::npos) << line;
+  for (const char* const line :
+       {"reduce slices any", "reduce slices any 1", "reduce slices any x", "reduce slices any 4 4"})
+    EXPECT_NE(error(line).find("needed a number of ranks of a machine"), std::string::npos) << line;
+  EXPECT_NE(error("gather leaders any 4"), "");
 }
 
 } // namespace

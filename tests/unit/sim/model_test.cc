@@ -41,6 +41,16 @@ TEST(Model, what_is_wrong_is_told_with_file_key_and_need) {
   EXPECT_NE(text("{").find("x.json: this is no JSON"), std::string::npos);
 }
 
+TEST(Model, is_changed_by_a_list) {
+  sim::Model model;
+  sim::change_model(model, "copy_mb_per_s=9000,atomics=no");
+  EXPECT_EQ(model.copy_mb_per_s, 9000);
+  EXPECT_FALSE(model.atomics);
+  EXPECT_EQ(model.latency_ns, sim::Model().latency_ns);
+  EXPECT_EQ(error_of([&] { sim::change_model(model, "copy_mb_per=1"); }),
+            "change: there is no key \"copy_mb_per\"; the nearest is \"copy_mb_per_s\"");
+}
+
 TEST(Faults, are_read_from_a_list) {
   const Faults faults = read_faults("datagram_loss=0.25,shuffle,slow_rank=3,split_writes=no");
   EXPECT_EQ(faults.datagram_loss, 0.25);

@@ -92,6 +92,28 @@ TEST(Patterns, two_levels_are_no_slower_than_one) {
   }
 }
 
+// The rules of the settings are those that the library takes.
+TEST(Patterns, levels_are_as_the_settings_say) {
+  const auto between = [](const std::string& levels) {
+    sim::WorldOptions options;
+    options.ranks = 32;
+    options.ranks_per_node = 8;
+    options.settings.emplace().levels = levels;
+    sim::World world(options);
+    const std::vector<std::string> parameters{"only=barrier"};
+    const Study study = run_pattern(world, sim::find_pattern("levels"), parameters);
+    EXPECT_EQ(study.rows.size(), 1u) << study.outcome.text;
+    return std::pair(study.rows.at(0).values.at("one_level_bytes_between"),
+                     study.rows.at(0).values.at("two_levels_bytes_between"));
+  };
+  const auto by_default = between("");
+  EXPECT_LT(2 * by_default.second, by_default.first);
+  const auto none = between("none");
+  EXPECT_EQ(none.second, none.first);
+  EXPECT_EQ(between("barrier leaders any 9").second, none.first);
+  EXPECT_EQ(between("barrier leaders any 8").second, by_default.second);
+}
+
 TEST(Patterns, refuse_what_they_cannot_run_on) {
   EXPECT_NE(study("cg", 12).outcome.text.find("a power of two of ranks, not on 12"),
             std::string::npos);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "coll/selection.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace macadam::coll {
+
+// The rules of the library, of which those for several machines may be others: as a text says,
+// which `macadam tune` writes for a network.
+class RuleTable {
+ public:
+  // "allreduce leaders 4K 4, allreduce slices any 2, barrier leaders any 4": collective, algorithm,
+  // up to so many bytes, from so many ranks of a machine on, in the order of choice. What is not
+  // named has one level. "none": all have; empty: the library's rules. Throws base::Error
+  // (MPI_ERR_ARG) with the words that were found and what is needed.
+  explicit RuleTable(const std::string& levels = {});
+
+  [[nodiscard]] Rules rules() const;
+
+ private:
+  std::array<std::vector<Rule>, kinds> own_; // empty: as by default
+};
+
+} // namespace macadam::coll
