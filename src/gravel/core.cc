@@ -44,6 +44,8 @@ Core::Core(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of
 Core::~Core() {
   while (!buffers_.empty())
     buffer_slab_.free(&buffers_.pop_front());
+  for (const auto& [name, promise] : promises_)
+    free_ring(*promise);
   // Peers do not know that this is the end, and may still write.
   for (std::size_t i = 0; i < network_list_.size(); ++i)
     network_list_[i]->deregister_region(ledger_regions_[i]);
@@ -114,6 +116,10 @@ void Core::fail_peer(Peer& gone) {
   for (Peer::In& in : gone.in) {
     while (!in.untaken.empty())
       erase(in.untaken.front());
+  }
+  for (Promise& promise : gone.promises) {
+    for (Promise::Place& place : promise.places)
+      place.posted = nullptr;
   }
   while (!gone.unposted.empty())
     end(gone.unposted.front(), false);
@@ -213,6 +219,13 @@ RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::siz
   const bool written = kind == EntryKind::receive_buffer;
   check_tag(tag, false);
   Region* const region = memory_.find(memory, bytes);
+  Promise* const promise = written ? promise_of(to, tag) : nullptr;
+  if (promise != nullptr && promise->bytes != bytes)
+    fail(Code::argument,
+         "{} bytes with tag {} for rank {}; {} receive buffers of {} bytes were promised", bytes,
+         tag, to, promise->unposted, promise->bytes);
+  if (promise != nullptr && promise->has_place())
+    return post_to_place(*promise, region, const_cast<void*>(memory));
   Peer& with = reach(to, written ? "producer" : "consumer");
   Request& made = make_request(written ? RequestKind::receive_buffer : RequestKind::send_buffer,
                                with, bytes, tag, region);
@@ -222,8 +235,10 @@ RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::siz
   entry.request = made.id;
   entry.tag = tag;
   entry.kind = kind;
+  const RequestId id = made.id;
   announce(with, written ? Ledger::receive_info : Ledger::send_info, entry, nullptr, nullptr);
-  return made.id;
+  if (promise != nullptr) note_posted(*promise);
+  return id;
 }
 
 RequestId Core::post_send_request(int consumer, std::size_t bytes, int tag) {
@@ -321,6 +336,9 @@ void Core::list_counters(base::CounterList& list) const {
   };
   add("entries", "entries written into peers' ledgers", counters_.entries);
   add("filled", "buffers whose last fragment told of the end", counters_.filled);
+  add("promised", "promised buffers that were announced before they were posted",
+      counters_.promised);
+  add("copied", "promised buffers whose data were copied", counters_.copied);
   add("joined", "fragments that moved with the one before", counters_.joined);
   add("credits", "times room in a ledger was credited without an entry", counters_.credits);
   add("ledger_full", "entries that found their ledger full", counters_.ledger_full);

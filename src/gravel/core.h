@@ -12,11 +12,13 @@
 #include "gravel/coverage.h"
 #include "gravel/error.h"
 #include "gravel/memory.h"
+#include "gravel/promise.h"
 #include "gravel/wire.h"
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +59,7 @@ struct Request : base::ListNode<> {
   Region* region = nullptr;
   Request* joined = nullptr;  // of an earlier fragment that moves with this one
   Buffer* buffer = nullptr;   // of a fin
+  void* memory = nullptr;     // of a receive_buffer that was promised
   std::uint32_t position = 0; // of its entry in the ledger: receive_buffer
   std::size_t bytes = 0;
   RequestId id = 0;
@@ -81,8 +84,9 @@ struct Buffer : base::ListNode<> {
   std::int32_t tag = 0;
   RemoteMemory memory;
   std::size_t bytes = 0;
-  std::uint64_t request = 0;  // the peer's
+  std::uint64_t request = 0;  // the peer's, or the name of its place
   std::uint32_t position = 0; // of its entry in the ledger
+  bool promised = false;      // it is a place of a ring (promise.h)
   Coverage put;
   std::uint32_t unposted = 0;   // transfers that the network has not accepted yet
   std::uint32_t unfinished = 0; // these and those under way
@@ -100,6 +104,7 @@ struct OfLedger;
 struct Arrived : base::ListNode<OfPeer>, base::ListNode<OfLedger> {
   Peer* peer = nullptr;
   std::uint32_t position = 0;
+  std::uint32_t taken = 0; // of its uses, if it has several
 };
 
 // An entry on its way into a ledger of a peer, while there is no room.
@@ -136,6 +141,7 @@ struct Peer {
   std::unique_ptr<Slot[]> written; // our entries in the peer's ledgers, and the credits before them
   base::List<Transfer> unposted;
   base::List<Request> requests; // not complete
+  base::List<Promise> promises; // to this peer
 };
 
 // What a producer said about data to come.
@@ -148,6 +154,8 @@ struct SendRequest {
 struct CoreCounters {
   std::uint64_t entries = 0;
   std::uint64_t filled = 0;
+  std::uint64_t promised = 0;
+  std::uint64_t copied = 0;
   std::uint64_t joined = 0;
   std::uint64_t credits = 0;
   std::uint64_t ledger_full = 0;
@@ -183,6 +191,10 @@ class Core final : engine::Sink {
   RequestId post_send_buffer(int consumer, const void* memory, std::size_t bytes, int tag);
   // Tells that data will come; complete when it has left.
   RequestId post_send_request(int consumer, std::size_t bytes, int tag);
+
+  // The next `count` receive buffers that will be posted to this producer with this tag have so many
+  // bytes: it may be told of them before, and their data be copied.
+  void promise_receive_buffers(int producer, std::size_t bytes, int tag, std::uint64_t count);
 
   // ---- The process that moves the data.
 
@@ -292,12 +304,25 @@ class Core final : engine::Sink {
   std::optional<Taken> take(Ledger ledger, EntryKind kind, int source, int tag);
   std::optional<BufferId> take_buffer(Ledger ledger, EntryKind kind, int source, int tag);
 
+  // promises.cc
+  void make_ring(Promise& promise);
+  static void free_ring(const Promise& promise) noexcept;
+  [[nodiscard]] std::uint32_t free_names(std::size_t places) const;
+  [[nodiscard]] Promise* promise_of(int producer, int tag) const;
+  void announce_places(Promise& promise);
+  RequestId post_to_place(Promise& promise, Region* region, void* memory);
+  void note_posted(Promise& promise);
+  void end_place(Peer& from, std::uint32_t name, bool failed);
+  void deliver(Promise& promise, Promise::Place& place);
+  void settle(Promise& promise);
+
   // transfers.cc
   RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset);
   [[nodiscard]] static bool is_full(const Buffer& buffer);
   [[nodiscard]] static std::uint32_t filling_notification(const Transfer& transfer);
   [[nodiscard]] bool joins_held(const Buffer& buffer, const Region* region, const void* memory,
                                 std::size_t bytes, std::size_t offset) const;
+  [[nodiscard]] static std::size_t joined_bytes(const Buffer& buffer);
   [[nodiscard]] static bool may_wait(const Transfer& transfer);
   bool release_held();
   bool post(Transfer& transfer);
@@ -326,6 +351,7 @@ class Core final : engine::Sink {
   base::List<Buffer> buffers_; // all: what they hold is freed with the core
 
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
+  std::map<std::uint32_t, std::unique_ptr<Promise>> promises_; // by name, if not fulfilled
   std::vector<Peer*> busy_; // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
   Transfer* held_ =

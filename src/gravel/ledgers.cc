@@ -77,7 +77,7 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
   if (to.transport->put_notified(*to.link, &own, target, sizeof own, 0, notification) ==
       engine::Posted::busy)
     return false;
-  if (ledger == Ledger::receive_info) {
+  if (ledger == Ledger::receive_info && entry.uses == 0) {
     if (Request* const its = request_ids_.find(entry.request)) its->position = out.written;
   }
   ++out.written;
@@ -92,18 +92,22 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept
   Peer& from = peer(source);
   if (from.failed) return;
   if ((notification & filled_bit) != 0) return end_filled(from, notification & ~filled_bit);
+  if (notification >= filled_place) return end_place(from, notification - filled_place, false);
   if (notification == credit_notification)
     return learn(from, ledgers_[layout_.credits(source)].consumed);
   const auto ledger = static_cast<Ledger>(notification - 1);
   Peer::In& in = from.in[index(ledger)];
-  if (notification > credit_notification || in.arrived - consumed(from, ledger) >= layout_.slots)
+  if (in.arrived - consumed(from, ledger) >= layout_.slots)
     fail(Code::system, "rank {} has written where it must not (notification {})", source,
          notification);
   const Entry& entry = ledgers_[layout_.slot(source, ledger, in.arrived)].entry;
   const std::uint32_t position = in.arrived++;
   learn(from, entry.consumed);
   if (ledger == Ledger::fin) {
-    end_exchange(from, request_ids_.find(entry.request), entry.failed != 0);
+    if (entry.uses != 0)
+      end_place(from, static_cast<std::uint32_t>(entry.request), entry.failed != 0);
+    else
+      end_exchange(from, request_ids_.find(entry.request), entry.failed != 0);
   } else {
     Arrived& arrived = *arrived_slab_.make();
     arrived.peer = &from;
@@ -254,8 +258,10 @@ std::optional<Core::Taken> Core::take(Ledger ledger, EntryKind kind, int source,
   }
   if (found == nullptr) return {};
   Peer& its = *found->peer;
-  const Taken taken{entry_of(*found, ledger), its.rank, found->position};
-  erase(*found);
+  Taken taken{entry_of(*found, ledger), its.rank, found->position};
+  Entry& entry = taken.entry;
+  if (entry.uses != 0) entry.place = (entry.place + found->taken) % entry.places;
+  if (++found->taken >= entry.uses) erase(*found);
   if (owes_credits(its)) {
     queue(its);
     flush(its);
@@ -276,6 +282,10 @@ std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int sou
   made.bytes = entry.bytes;
   made.request = entry.request;
   made.position = taken->position;
+  if (entry.uses == 0) return made.id;
+  made.promised = true;
+  made.memory.address += entry.place * entry.bytes;
+  made.request += entry.place;
   return made.id;
 }
 

@@ -87,12 +87,18 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   return request;
 }
 
+// Bytes of fragments that are better moved together: a packet of the network; or all of what is so
+// short that its consumer rather copies it than says where it goes.
+std::size_t Core::joined_bytes(const Buffer& buffer) {
+  return buffer.promised ? buffer.bytes : buffer.peer->transport->limits().packet;
+}
+
 // Whether a put may wait for the next fragment: if both fit into a packet of the network, strips of
 // a loop are better moved together, and nobody misses one before the buffer is full. It leaves with
 // whatever is called next: a fragment that does not follow it, or anything that waits.
 bool Core::may_wait(const Transfer& put) {
   return !put.is_get && put.bytes != 0 && !is_full(*put.buffer) &&
-         put.bytes < put.buffer->peer->transport->limits().packet;
+         put.bytes < joined_bytes(*put.buffer);
 }
 
 // Whether a fragment lies behind the one that waits, on both sides.
@@ -101,7 +107,7 @@ bool Core::joins_held(const Buffer& buffer, const Region* region, const void* me
   return held_ != nullptr && held_->buffer == &buffer && held_->region == region && bytes != 0 &&
          static_cast<const std::byte*>(held_->local) + held_->bytes == memory &&
          held_->remote.address + held_->bytes == buffer.memory.address + offset &&
-         held_->bytes + bytes <= buffer.peer->transport->limits().packet;
+         held_->bytes + bytes <= joined_bytes(buffer);
 }
 
 bool Core::release_held() {
@@ -125,6 +131,7 @@ std::uint32_t Core::filling_notification(const Transfer& transfer) {
   if (transfer.is_get || !last || buffer.failed || !is_full(buffer) || transfer.bytes == 0 ||
       transfer.bytes > limits.notified_put)
     return 0;
+  if (buffer.promised) return filled_place + static_cast<std::uint32_t>(buffer.request);
   const std::uint32_t name = base::short_id(buffer.request);
   return name == 0 ? 0 : filled_bit | name;
 }
@@ -153,7 +160,8 @@ bool Core::post(Transfer& transfer) {
   if (notification != 0 && posted != engine::Posted::refused) {
     buffer.fin_queued = buffer.fin_left = true;
     Peer::In& in = buffer.peer->in[static_cast<std::size_t>(Ledger::receive_info)];
-    if (buffer.position == in.credited) ++in.credited; // as Core::end_filled() does
+    if (!buffer.promised && buffer.position == in.credited)
+      ++in.credited; // as Core::end_filled() does
     ++counters_.filled;
   }
   if (posted != engine::Posted::pending) {
@@ -236,6 +244,7 @@ void Core::advance_fin(Buffer& buffer) {
   entry.request = buffer.request;
   entry.tag = buffer.tag;
   entry.kind = EntryKind::fin;
+  entry.uses = buffer.promised ? 1 : 0;
   announce(with, Ledger::fin, entry, nullptr, &buffer);
 }
 

@@ -147,6 +147,13 @@ int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int t
   });
 }
 
+int gravel_promise_recv_buffers(int producer, size_t bytes, int tag, size_t count) {
+  return call("gravel_promise_recv_buffers", [&](Driver& driver, Core& core) {
+    core.promise_receive_buffers(producer, bytes, tag, count);
+    driver.push();
+  });
+}
+
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag) {
   return call("gravel_test_recv_buffer", [&](Driver&, Core& core) {
     need(buffer, "buffer");
