@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "boot/processes.h"
 #include "gravel/driver.h"
+#include "net/rdma/measure.h"
 #include "net/rdma/transport.h"
 #include "sim/charges.h"
 #include "sim/patterns/pattern.h"
@@ -73,8 +74,10 @@ class Gravel final {
   explicit Gravel(const Context& context)
       : adapter(Rank::current()->make_adapter()), settings_(Rank::current()->process()->settings),
         job_(context), processes_(job_) {
+    const double message_s = net::rdma::measure_message(*adapter);
     transport_ = std::make_unique<Charged<net::rdma::RdmaTransport>>(
         *adapter, processes_, settings_, nullptr, nullptr, false);
+    transport_->set_message_cost(message_s);
     driver_.emplace(
         engine::Networks(*transport_), job_,
         [this](gravel::Rank peer) { return job_.ledgers(peer); }, slots);
@@ -103,9 +106,8 @@ class Gravel final {
     return driver_->wait_for(producer, [&] { return core().take_send_buffer(producer, tag); });
   }
   // A fragment whose request is the FIN's.
-  void moved(gravel::RequestId request) {
+  void moved(gravel::RequestId) {
     const Call call(__builtin_return_address(0));
-    core().release(request);
     driver_->push();
   }
   void wait(std::vector<gravel::RequestId>& requests) {
@@ -217,7 +219,7 @@ class Exchange {
       for (std::size_t at = 0; at < bytes_; at += strip) {
         compute(strip);
         const gravel::BufferId buffer = gravel_.wait_for_receive_buffer(of_.to[j]);
-        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, 0));
+        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, 0, gravel::Core::Asked::no));
         fin(buffer);
       }
     }
@@ -235,7 +237,7 @@ class Exchange {
       for (std::size_t at = 0; at < bytes_; at += strip) {
         compute(strip);
         if (at == 0) buffer = gravel_.wait_for_receive_buffer(of_.to[j]);
-        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, at));
+        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, at, gravel::Core::Asked::no));
       }
       fin(buffer);
     }
@@ -252,7 +254,7 @@ class Exchange {
     }
     for (std::size_t j = 0; j < of_.from.size(); ++j) {
       const gravel::BufferId buffer = gravel_.wait_for_send_buffer(of_.from[j]);
-      gravel_.moved(gravel_.core().get(buffer, in(j, 0), bytes_, 0));
+      gravel_.moved(gravel_.core().get(buffer, in(j, 0), bytes_, 0, gravel::Core::Asked::no));
       fin(buffer);
     }
     finish();

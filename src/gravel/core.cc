@@ -44,8 +44,10 @@ Core::Core(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of
 Core::~Core() {
   while (!buffers_.empty())
     buffer_slab_.free(&buffers_.pop_front());
-  for (const auto& [name, promise] : promises_)
+  for (const auto& [name, promise] : promises_) {
     free_ring(*promise);
+    base::List<Promise>::erase(*promise);
+  }
   // Peers do not know that this is the end, and may still write.
   for (std::size_t i = 0; i < network_list_.size(); ++i)
     network_list_[i]->deregister_region(ledger_regions_[i]);
@@ -58,8 +60,9 @@ std::size_t Core::ledger_bytes() const {
 // ---------------------------------------------------------------- peers
 
 Peer& Core::peer(Rank rank) {
+  if (recent_ != nullptr && recent_->rank == rank) return *recent_;
   std::unique_ptr<Peer>& known = peers_[rank];
-  if (known != nullptr) return *known;
+  if (known != nullptr) return *(recent_ = known.get());
   auto made = std::make_unique<Peer>();
   made->rank = rank;
   made->transport = &networks_.reaching(rank);
@@ -78,9 +81,13 @@ Peer& Core::reach(int rank, const char* role) {
     fail(Code::argument, "the {} is rank {}, the ranks of gravel_init's communicator are 0 to {}",
          role, rank, size_ - 1);
   Peer& found = peer(static_cast<Rank>(rank));
-  connect(found);
-  if (found.failed) fail(Code::peer, "rank {} is gone", rank);
+  reach(found);
   return found;
+}
+
+void Core::reach(Peer& peer) {
+  connect(peer);
+  if (peer.failed) fail(Code::peer, "rank {} is gone", peer.rank);
 }
 
 void Core::connect(Peer& to) {

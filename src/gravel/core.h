@@ -68,7 +68,7 @@ struct Request : base::ListNode<> {
 // A put or get that a user has begun.
 struct Transfer : base::ListNode<> {
   Buffer* buffer = nullptr;
-  Request* request = nullptr;
+  Request* request = nullptr; // if it has one
   Region* region = nullptr;
   void* local = nullptr;
   RemoteMemory remote;
@@ -204,9 +204,13 @@ class Core final : engine::Sink {
   std::optional<BufferId> take_send_buffer(int producer, int tag);
   std::optional<SendRequest> take_send_request(int producer, int tag);
 
-  // Moves a fragment: `offset` bytes into the announced buffer.
-  RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset);
-  RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset);
+  // Moves a fragment: `offset` bytes into the announced buffer. Without a request of its own (then 0
+  // is returned) that of the FIN stands for it.
+  enum class Asked : bool { no, yes };
+  RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset,
+                Asked request = Asked::yes);
+  RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset,
+                Asked request = Asked::yes);
   // No more fragments: the peer is told once all are there, or was told by the put that filled the
   // buffer. It must not be used any more. For puts every byte of it must have been put.
   RequestId send_fin(BufferId buffer);
@@ -265,6 +269,7 @@ class Core final : engine::Sink {
   // core.cc: peers and requests
   Peer& peer(Rank rank);
   Peer& reach(int rank, const char* role);
+  void reach(Peer& peer);
   void connect(Peer& peer);
   void check_tag(int tag, bool may_be_any) const;
   [[nodiscard]] Request& request(RequestId id) const;
@@ -317,7 +322,8 @@ class Core final : engine::Sink {
   void settle(Promise& promise);
 
   // transfers.cc
-  RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset);
+  RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset,
+                  Asked asked);
   [[nodiscard]] static bool is_full(const Buffer& buffer);
   [[nodiscard]] static std::uint32_t filling_notification(const Transfer& transfer);
   [[nodiscard]] bool joins_held(const Buffer& buffer, const Region* region, const void* memory,
@@ -351,6 +357,7 @@ class Core final : engine::Sink {
   base::List<Buffer> buffers_; // all: what they hold is freed with the core
 
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
+  Peer* recent_ = nullptr; // that was asked for last
   std::map<std::uint32_t, std::unique_ptr<Promise>> promises_; // by name, if not fulfilled
   std::vector<Peer*> busy_; // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;

@@ -34,8 +34,8 @@ void Core::announce(Peer& to, Ledger ledger, const Entry& entry, Request* leaves
   Peer::Out& out = to.out[index(ledger)];
   if (!has_room(out)) ++counters_.ledger_full;
   out.waiting.push_back(outgoing);
-  queue(to);
   if (to.connected) write_waiting(to);
+  if (!out.waiting.empty()) queue(to);
 }
 
 bool Core::has_room(const Peer::Out& out) const {
@@ -263,8 +263,8 @@ std::optional<Core::Taken> Core::take(Ledger ledger, EntryKind kind, int source,
   if (entry.uses != 0) entry.place = (entry.place + found->taken) % entry.places;
   if (++found->taken >= entry.uses) erase(*found);
   if (owes_credits(its)) {
-    queue(its);
     flush(its);
+    if (has_work(its)) queue(its);
   }
   return taken;
 }

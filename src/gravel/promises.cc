@@ -10,7 +10,7 @@ namespace {
 
 // Of one ring. It has more places than a ledger has entries only so that the producer does not
 // wait while half of them are announced again.
-constexpr std::size_t ring_bytes = 256 << 10;
+constexpr std::size_t ring_bytes = 1 << 20;
 
 } // namespace
 
@@ -36,21 +36,20 @@ void Core::promise_receive_buffers(int producer, std::size_t bytes, int tag, std
   announce_places(promise);
 }
 
-// If there is memory for it: else the buffers are announced when they are posted.
+// As long as there is memory for: if there is none, the buffers are announced when they are posted.
 void Core::make_ring(Promise& promise) {
   engine::Transport& network = *promise.peer->transport;
-  const std::uint64_t places =
-      std::min({std::uint64_t{2} * layout_.slots, promise.unannounced,
+  std::uint64_t places =
+      std::min({std::uint64_t{8} * layout_.slots, promise.unannounced,
                 std::uint64_t{std::max<std::size_t>(ring_bytes / promise.bytes, 2)}});
-  promise.places.resize(places);
-  promise.memory = static_cast<std::byte*>(network.allocate(places * promise.bytes));
-  if (promise.memory == nullptr) {
-    promise.places.clear();
-    return;
-  }
+  do {
+    promise.memory = static_cast<std::byte*>(network.allocate(places * promise.bytes));
+  } while (promise.memory == nullptr && (places /= 2) != 0);
+  if (promise.memory == nullptr) return;
   try {
+    promise.places.resize(places);
     promise.remote = network.register_cached(promise.memory, places * promise.bytes);
-  } catch (const base::Error&) {
+  } catch (const std::exception&) {
     network.free(std::exchange(promise.memory, nullptr));
     promise.places.clear();
   }
@@ -75,9 +74,14 @@ std::uint32_t Core::free_names(std::size_t places) const {
 
 // What the next receive buffer for this producer with this tag fulfils.
 Promise* Core::promise_of(int producer, int tag) const {
-  const auto found = peers_.find(static_cast<Rank>(producer));
-  if (found == peers_.end()) return nullptr;
-  for (Promise& promise : found->second->promises) {
+  if (promises_.empty()) return nullptr;
+  Peer* its = recent_;
+  if (its == nullptr || its->rank != static_cast<Rank>(producer)) {
+    const auto found = peers_.find(static_cast<Rank>(producer));
+    if (found == peers_.end()) return nullptr;
+    its = found->second.get();
+  }
+  for (Promise& promise : its->promises) {
     if (promise.tag == tag && promise.unposted != 0) return &promise;
   }
   return nullptr;
@@ -111,7 +115,7 @@ RequestId Core::post_to_place(Promise& promise, Region* region, void* memory) {
   Promise::Place& place = promise.place(promise.bound);
   const bool come = place.state != Promise::State::announced;
   Peer& with = *promise.peer;
-  if (!come) reach(static_cast<int>(with.rank), "producer");
+  if (!come) reach(with);
   Request& made =
       make_request(RequestKind::receive_buffer, with, promise.bytes, promise.tag, region);
   const RequestId id = made.id;
@@ -147,8 +151,10 @@ void Core::deliver(Promise& promise, Promise::Place& place) {
   Request& over = *std::exchange(place.posted, nullptr);
   const bool filled = place.state == Promise::State::filled;
   const auto index = static_cast<std::size_t>(&place - promise.places.data());
-  if (filled) base::copy(over.memory, promise.memory + index * promise.bytes, promise.bytes);
-  ++counters_.copied;
+  if (filled) {
+    base::copy(over.memory, promise.memory + index * promise.bytes, promise.bytes);
+    ++counters_.copied;
+  }
   place.state = Promise::State::over;
   complete(over, filled ? Code::success : Code::transfer);
   while (promise.freed != promise.announced &&

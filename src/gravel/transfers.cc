@@ -15,16 +15,18 @@ const Buffer& Core::buffer(BufferId id) const {
   return find_buffer(id);
 }
 
-RequestId Core::put(BufferId id, const void* memory, std::size_t bytes, std::size_t offset) {
-  return begin(id, false, const_cast<void*>(memory), bytes, offset);
+RequestId Core::put(BufferId id, const void* memory, std::size_t bytes, std::size_t offset,
+                    Asked request) {
+  return begin(id, false, const_cast<void*>(memory), bytes, offset, request);
 }
 
-RequestId Core::get(BufferId id, void* memory, std::size_t bytes, std::size_t offset) {
-  return begin(id, true, memory, bytes, offset);
+RequestId Core::get(BufferId id, void* memory, std::size_t bytes, std::size_t offset,
+                    Asked request) {
+  return begin(id, true, memory, bytes, offset, request);
 }
 
-RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
-                      std::size_t offset) {
+RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset,
+                      Asked asked) {
   Buffer& into = find_buffer(id);
   const bool sent = into.kind == EntryKind::send_buffer;
   if (sent != is_get)
@@ -40,29 +42,35 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
          "a fragment of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has "
          "announced were put: it may be using them",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
-  Region* const region = memory_.find(memory, bytes);
+  // Usually the rest of the same array is next.
+  Region* const region = held_ != nullptr && held_->region->holds(memory, bytes)
+                             ? held_->region
+                             : memory_.find(memory, bytes);
   const auto kind = is_get ? RequestKind::get : RequestKind::put;
+  Peer& with = *into.peer;
   if (into.fin_left) { // of nothing; the peer may be gone
-    Request& nothing = make_request(kind, *into.peer, bytes, into.tag, nullptr);
+    if (asked == Asked::no) return 0;
+    Request& nothing = make_request(kind, with, bytes, into.tag, nullptr);
     const RequestId request = nothing.id;
     complete(nothing, Code::success);
     return request;
   }
-  Peer& with = reach(static_cast<int>(into.peer->rank), "peer");
+  reach(with);
 
   const bool joins = !is_get && joins_held(into, region, memory, bytes, offset);
   if (!joins) release_held();
 
-  Request& made = make_request(kind, with, bytes, into.tag, nullptr);
-  const RequestId request = made.id;
+  Request* const made =
+      asked == Asked::yes ? &make_request(kind, with, bytes, into.tag, nullptr) : nullptr;
+  const RequestId request = made != nullptr ? made->id : 0;
   if (joins) {
-    made.joined = std::exchange(held_->request, &made);
+    if (made != nullptr) made->joined = std::exchange(held_->request, made);
     held_->bytes += bytes;
     ++counters_.joined;
   } else {
     Transfer& transfer = base::make(transfer_slab_, transfer_ids_);
     transfer.buffer = &into;
-    transfer.request = &made;
+    transfer.request = made;
     transfer.region = region;
     transfer.local = memory;
     transfer.remote = {into.memory.address + offset, into.memory.key};
@@ -81,7 +89,7 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   try {
     release_held();
   } catch (...) {
-    this->release(request);
+    if (request != 0) release(request);
     throw;
   }
   return request;
@@ -112,9 +120,11 @@ bool Core::joins_held(const Buffer& buffer, const Region* region, const void* me
 
 bool Core::release_held() {
   if (held_ == nullptr) return false;
-  Peer& with = *std::exchange(held_, nullptr)->buffer->peer;
+  Transfer& next = *std::exchange(held_, nullptr);
+  Peer& with = *next.buffer->peer;
+  if (with.connected && &with.unposted.front() == &next && post(next)) return true;
   queue(with);
-  return flush(with);
+  return false;
 }
 
 // Every byte of it was put.

@@ -40,8 +40,6 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           // A message must not pass a write whose end its target looks for.
           .orders_bytes = device.orders_bytes && device.orders_arrivals,
           .packet = device.mtu,
-          .cheap_copy = std::min(
-              eager, static_cast<std::size_t>(device.copy_bytes_per_s * device.round_trip_s / 2)),
           .notified_put = longest_fragment(device),
           .orders_puts = device.orders_arrivals,
           .orders_writes = device.orders_writes,

@@ -50,7 +50,8 @@ class StateHash {
     mix(static_cast<std::uint64_t>(entry.kind) << 32 | static_cast<std::uint32_t>(entry.tag));
     mix(entry.bytes);
     mix(entry.failed);
-    mix(name_of(process(owner), entry.request));
+    mix(entry.uses != 0 ? entry.request : name_of(process(owner), entry.request));
+    mix(std::uint64_t{entry.uses} << 40 | std::uint64_t{entry.place} << 20 | entry.places);
     mix(execution_.network_.place(owner, entry.memory));
     for (const std::uint32_t count : entry.consumed)
       mix(count);
@@ -77,6 +78,7 @@ class StateHash {
       mix(static_cast<std::uint64_t>(announced.source) << 8 | announced.notification);
       mix_entry(announced.source, process.number,
                 *reinterpret_cast<const Entry*>(announced.address));
+      mix(announced.uses);
     }
     for (const auto& awaited : process.awaited)
       mix_request(process, awaited);
@@ -108,6 +110,7 @@ class StateHash {
     mix(buffer.unposted | std::uint64_t{buffer.unfinished} << 8 | (buffer.failed ? 1u << 16 : 0u) |
         (buffer.fin_queued ? 1u << 17 : 0u) | (buffer.fin_left ? 1u << 18 : 0u));
     mix(buffer.position);
+    mix(buffer.promised ? 1 + buffer.request : 0);
     mix(buffer.put.bytes());
     mix(buffer.put.gap());
   }
@@ -118,8 +121,10 @@ class StateHash {
       mix(1000 + busy->rank);
     for (const auto& list : core.arrived_) {
       for (const Arrived& arrived : list)
-        mix(std::uint64_t{arrived.peer->rank} << 32 | arrived.position);
+        mix(std::uint64_t{arrived.peer->rank} << 32 | arrived.position << 8 | arrived.taken);
     }
+    for (const auto& [name, promise] : core.promises_)
+      mix_promise(process, *promise);
     for (Rank rank = 0; rank < core.size_; ++rank) {
       const auto found = core.peers_.find(rank);
       if (found == core.peers_.end())
@@ -127,6 +132,17 @@ class StateHash {
       else
         mix_peer(process, *found->second);
     }
+  }
+
+  void mix_promise(const Process& process, const Promise& promise) {
+    mix(std::uint64_t{promise.name} << 32 | static_cast<std::uint32_t>(promise.tag));
+    mix(promise.unposted << 32 | promise.unannounced);
+    mix(promise.announced << 40 | promise.bound << 20 | promise.freed);
+    for (const Promise::Place& place : promise.places)
+      mix(static_cast<std::uint64_t>(place.state) << 8 |
+          (place.posted != nullptr ? name_of(process, place.posted->id) : 77));
+    for (std::size_t i = 0; i < promise.places.size() * promise.bytes; ++i)
+      mix(static_cast<std::uint64_t>(promise.memory[i]));
   }
 
   void mix_peer(const Process& process, const Peer& peer) {
