@@ -105,6 +105,10 @@ struct Arrived : base::ListNode<OfPeer>, base::ListNode<OfLedger> {
   Peer* peer = nullptr;
   std::uint32_t position = 0;
   std::uint32_t taken = 0; // of its uses, if it has several
+  // Promised buffers may be taken much later than what comes after them: their entry leaves its
+  // ledger at once, and is here.
+  bool kept = false;
+  Entry entry;
 };
 
 // An entry on its way into a ledger of a peer, while there is no room.
@@ -296,7 +300,7 @@ class Core final : engine::Sink {
   void learn(Peer& peer, const Consumed& credits);
   [[nodiscard]] bool owes_credits(const Peer& peer) const;
   bool tell_credits(Peer& peer);
-  const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
+  [[nodiscard]] const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
   void erase(Arrived& arrived);
   template <class List>
   Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);

@@ -112,6 +112,8 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept
     Arrived& arrived = *arrived_slab_.make();
     arrived.peer = &from;
     arrived.position = position;
+    arrived.kept = entry.uses != 0;
+    if (arrived.kept) arrived.entry = entry;
     in.untaken.push_back(arrived);
     arrived_[index(ledger)].push_back(arrived);
   }
@@ -145,7 +147,9 @@ void Core::end_filled(Peer& from, std::uint32_t name) {
 std::uint32_t Core::consumed(const Peer& of, Ledger ledger) const {
   const Peer::In& in = of.in[index(ledger)];
   // In the order of the ring: an entry that was taken out before an older one gives no room yet.
-  return in.untaken.empty() ? in.arrived : in.untaken.front().position;
+  for (const Arrived& oldest : in.untaken)
+    if (!oldest.kept) return oldest.position;
+  return in.arrived;
 }
 
 Consumed Core::all_consumed(const Peer& of) const {
@@ -226,6 +230,7 @@ void Core::on_complete(std::uint64_t cookie, bool ok) noexcept try {
 // ---------------------------------------------------------------- taking entries out
 
 const Entry& Core::entry_of(const Arrived& arrived, Ledger ledger) const {
+  if (arrived.kept) return arrived.entry;
   return ledgers_[layout_.slot(arrived.peer->rank, ledger, arrived.position)].entry;
 }
 

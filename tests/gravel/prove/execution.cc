@@ -56,7 +56,8 @@ Execution::Execution(const Program& program, Decider& decider)
     else
       processes_[index(rank)]->announced.push_back(
           {notification, source, entry.kind, entry.tag, entry.bytes, address,
-           std::max(entry.uses, 1u)});
+           std::max(entry.uses, 1u), entry.uses != 0});
+    if (entry.uses != 0) network_.vacate(rank, address);
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     processes_.push_back(std::make_unique<Process>(*this, static_cast<int>(rank)));
@@ -141,7 +142,7 @@ void Execution::happen(const Event& event) {
 // What a peer that is gone has announced is gone too.
 void Execution::forget(Process& process, int peer) {
   for (const Announced& announced : process.announced) {
-    if (announced.source == peer) network_.vacate(process.number, announced.address);
+    if (announced.source == peer && !announced.kept) network_.vacate(process.number, announced.address);
   }
   std::erase_if(process.announced, [&](const Announced& a) { return a.source == peer; });
 }
@@ -268,7 +269,7 @@ void Execution::take(Process& process, const Step& step) {
   }
   const std::ptrdiff_t which = expected - process.announced.data();
   if (--process.announced[static_cast<std::size_t>(which)].uses != 0) return;
-  network_.vacate(process.number, expected->address);
+  if (!expected->kept) network_.vacate(process.number, expected->address);
   process.announced.erase(process.announced.begin() + which);
 }
 

@@ -65,6 +65,7 @@ class Execution {
     std::size_t bytes;
     std::uint64_t address; // of the slot
     std::uint32_t uses;    // that are not taken: several of promised buffers
+    bool kept;             // outside of its slot
   };
   struct Awaited {
     std::uint64_t request = 0;

@@ -242,6 +242,10 @@ std::vector<Program> all_programs() {
       for (const int rank : {0, 1})
         add(program, {.slots = slots, .ends = Ends::later, .mortal = rank}, "a process ends");
     }
+    // Where each promised buffer is announced by itself.
+    for (const Program& program : {promised_writes(3), promised_writes_in_flight(),
+                                   promised_writes_between_others(), promised_strips()})
+      add(program, {.slots = slots, .copies = false}, "no copies");
     add(ring_of_three(), {.slots = slots}, "at once"); // the others have too many orders
     for (const Program& program : threes()) {
       add(program, {.slots = slots}, "at once");

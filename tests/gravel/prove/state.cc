@@ -76,9 +76,11 @@ class StateHash {
           (process.known[at] ? 256 | static_cast<std::uint64_t>(process.expected[at]) << 9 : 0));
     for (const auto& announced : process.announced) {
       mix(static_cast<std::uint64_t>(announced.source) << 8 | announced.notification);
+      mix(announced.uses);
+      mix(static_cast<std::uint64_t>(announced.tag) << 32 | announced.bytes);
+      if (announced.kept) continue;
       mix_entry(announced.source, process.number,
                 *reinterpret_cast<const Entry*>(announced.address));
-      mix(announced.uses);
     }
     for (const auto& awaited : process.awaited)
       mix_request(process, awaited);
@@ -120,8 +122,11 @@ class StateHash {
     for (const Peer* const busy : core.busy_)
       mix(1000 + busy->rank);
     for (const auto& list : core.arrived_) {
-      for (const Arrived& arrived : list)
+      for (const Arrived& arrived : list) {
+        if (arrived.kept)
+          mix_entry(static_cast<int>(arrived.peer->rank), process.number, arrived.entry);
         mix(std::uint64_t{arrived.peer->rank} << 32 | arrived.position << 8 | arrived.taken);
+      }
     }
     for (const auto& [name, promise] : core.promises_)
       mix_promise(process, *promise);
