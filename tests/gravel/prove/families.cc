@@ -121,6 +121,15 @@ Program promised_writes_between_others() {
             wait(1), wait(2)}}};
 }
 
+// What comes after a promise need not wait until it is fulfilled, however short the ledger.
+Program promise_that_is_passed() {
+  return {"a promise that is passed",
+          {},
+          {{promise(1, 2, 4, 1), receive(1, 0, 4, 2, 0), wait(0), receive(1, 8, 4, 1, 1), wait(1)},
+           {take_receive(0, 2, 0), put(0, 0, 4, 0), fin(0, 0), take_receive(0, 1, 1),
+            put(1, 8, 4, 0), fin(1, 1), wait(0), wait(1)}}};
+}
+
 // Fragments of a promised buffer: some move together, one does not follow the others.
 Program promised_strips() {
   return {"fragments of promised buffers",
@@ -159,8 +168,9 @@ std::vector<Program> pairs() {
   std::vector<Program> all{consumer_write(1), consumer_write(3),    consumer_writes_in_flight(),
                            producer_write(),  producer_read(),      pipeline(),
                            strips(),          early_fin_of_a_read(),
-                           promised_writes(3), promised_writes_in_flight(),
-                           promised_writes_between_others(), promised_strips()};
+                           promised_writes(4), promised_writes_in_flight(),
+                           promised_writes_between_others(), promised_strips(),
+                           promise_that_is_passed()};
   all.push_back(both_ways("promised writes, one each way",
                           {promise(1, 1, 4, 1), receive(1, 0, 4, 1, 0), take_receive(1, 1, 1),
                            put(1, 8, 4, 0), fin(1, 2), wait(0), wait(2)},
@@ -243,7 +253,7 @@ std::vector<Program> all_programs() {
         add(program, {.slots = slots, .ends = Ends::later, .mortal = rank}, "a process ends");
     }
     // Where each promised buffer is announced by itself.
-    for (const Program& program : {promised_writes(3), promised_writes_in_flight(),
+    for (const Program& program : {promised_writes(4), promised_writes_in_flight(),
                                    promised_writes_between_others(), promised_strips()})
       add(program, {.slots = slots, .copies = false}, "no copies");
     add(ring_of_three(), {.slots = slots}, "at once"); // the others have too many orders
