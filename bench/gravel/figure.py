@@ -30,7 +30,7 @@ SECONDS = 600  # for one program on this machine
 VM_SECONDS = 1800  # for one library in the virtual one
 PRESET = "ddr-2009"  # the paper does not name its InfiniBand; this is the next year's
 BARS = [("traditional", "traditional MPI"), ("mpi", "MPI"), ("gravel", "Gravel, write"),
-        ("gravel_read", "Gravel, read"), ("traditional_strips", "traditional MPI, strips"),
+        ("gravel_announced", "Gravel, write, announced each"), ("gravel_read", "Gravel, read"), ("traditional_strips", "traditional MPI, strips"),
         ("mpi_strips", "MPI, strips"), ("gravel_strips", "Gravel, strips"),
         ("gravel_one", "Gravel, strips, one handshake")]
 # The MPI of the paper: the sender asks, and writes when it is answered. Ours by other settings.

@@ -2,8 +2,8 @@
 !
 ! The micro-benchmarks of Danalis et al. 2008, section 3: a 1-D ring and a 2-D wavefront, whose
 ! computation is a copy into and out of the message. Plain, strip-mined, and strip-mined with one
-! handshake; on MPI and on Gravel; and without communication, which is what the others are divided
-! by. Prints one line for each: pattern, variant, bytes of a message, seconds of an iteration (the
+! handshake; on MPI and on Gravel, to which the receivers promise their buffers, except in
+! gravel_announced; and without communication, which is what the others are divided by. Prints one line for each: pattern, variant, bytes of a message, seconds of an iteration (the
 ! best of several rounds). Arguments: ring or wavefront for one of them; then by how much fewer
 ! iterations (1); then how the names of the variants begin (all).
 program patterns
@@ -13,8 +13,8 @@ program patterns
   integer, parameter :: sizes(3) = [1024, 16384, 262144] ! doubles: 8 KiB, 128 KiB, 2 MiB
   integer, parameter :: largest = 262144, strips = 4, rounds = 7, most = 2 ! neighbours each way
   character(len=9), parameter :: names(2) = ['ring     ', 'wavefront']
-  character(len=16), parameter :: variants(7) = [character(len=16) :: 'none', 'mpi', 'gravel', &
-      'gravel_read', 'mpi_strips', 'gravel_strips', 'gravel_one']
+  character(len=16), parameter :: variants(8) = [character(len=16) :: 'none', 'mpi', 'gravel', &
+      'gravel_announced', 'gravel_read', 'mpi_strips', 'gravel_strips', 'gravel_one']
 
   double precision, asynchronous :: outgoing(largest, most), incoming(largest, most)
   double precision :: source(128), sink(128)
@@ -94,6 +94,7 @@ contains
     integer :: round, i, iterations
     iterations = max(2, 32000000 / (8 * n) / fewer)
     best = huge(best)
+    call promise(variant, n, rounds * iterations)
     do round = 1, rounds
       call MPI_Barrier(MPI_COMM_WORLD, ierror)
       begin = now()
@@ -108,6 +109,25 @@ contains
     call check(variant, n)
     if (rank == 0) print '(3a,1x,i0,1x,es12.5)', trim(names(which)), &
         ' ', variant, 8 * n, best
+  end subroutine
+
+  ! Tells Gravel how many buffers of which size will be posted.
+  subroutine promise(variant, n, iterations)
+    character(len=*), intent(in) :: variant
+    integer, intent(in) :: n, iterations
+    integer :: j, pieces
+    select case (variant)
+    case ('gravel', 'gravel_one')
+      pieces = 1
+    case ('gravel_strips')
+      pieces = strips
+    case default
+      return
+    end select
+    do j = 1, froms
+      call gravel_promise_recv_buffers(from(j), 8_gravel_size_kind * n / pieces, 1, &
+                                       int(pieces, gravel_size_kind) * iterations)
+    end do
   end subroutine
 
   ! Seconds by the machine's clock, which is one for all ranks.
@@ -127,7 +147,7 @@ contains
       call on_mpi(n, n)
     case ('mpi_strips')
       call on_mpi(n, n / strips)
-    case ('gravel')
+    case ('gravel', 'gravel_announced')
       call on_gravel(n, n)
     case ('gravel_strips')
       call on_gravel(n, n / strips)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The micro-benchmarks of Danalis et al. 2008 (section 3, Figure 4), as bench/gravel/patterns.f90:
 // a 1-D ring and a 2-D wavefront whose computation is a copy into and out of the message. On MPI,
-// and on Gravel over an adapter of its own; plain, in strips, and in strips with one handshake.
+// and on Gravel over an adapter of its own, to which the receivers promise their buffers, except
+// where these are announced each; plain, in strips, and in strips with one handshake.
 #include "base/error.h"
 #include "boot/processes.h"
 #include "gravel/driver.h"
+#include "net/rdma/measure.h"
 #include "net/rdma/transport.h"
 #include "sim/charges.h"
 #include "sim/patterns/pattern.h"
@@ -72,8 +74,10 @@ class Gravel final {
   explicit Gravel(const Context& context)
       : adapter(Rank::current()->make_adapter()), settings_(Rank::current()->process()->settings),
         job_(context), processes_(job_) {
+    const double message_s = net::rdma::measure_message(*adapter);
     transport_ = std::make_unique<Charged<net::rdma::RdmaTransport>>(
         *adapter, processes_, settings_, nullptr, nullptr, false);
+    transport_->set_message_cost(message_s);
     driver_.emplace(
         engine::Networks(*transport_), job_,
         [this](gravel::Rank peer) { return job_.ledgers(peer); }, slots);
@@ -102,9 +106,8 @@ class Gravel final {
     return driver_->wait_for(producer, [&] { return core().take_send_buffer(producer, tag); });
   }
   // A fragment whose request is the FIN's.
-  void moved(gravel::RequestId request) {
+  void moved(gravel::RequestId) {
     const Call call(__builtin_return_address(0));
-    core().release(request);
     driver_->push();
   }
   void wait(std::vector<gravel::RequestId>& requests) {
@@ -197,6 +200,13 @@ class Exchange {
     use();
   }
 
+  // So many iterations of one of the next two will follow.
+  void promise(std::size_t fragments, std::int64_t iterations) {
+    for (const int producer : of_.from)
+      gravel_.core().promise_receive_buffers(producer, bytes_ / fragments, Gravel::tag,
+                                             fragments * static_cast<std::uint64_t>(iterations));
+  }
+
   // Consumer-initiated writes, a handshake for each strip.
   void writes(std::size_t fragments) {
     on_mpi_ = false;
@@ -209,7 +219,7 @@ class Exchange {
       for (std::size_t at = 0; at < bytes_; at += strip) {
         compute(strip);
         const gravel::BufferId buffer = gravel_.wait_for_receive_buffer(of_.to[j]);
-        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, 0));
+        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, 0, gravel::Core::Asked::no));
         fin(buffer);
       }
     }
@@ -227,7 +237,7 @@ class Exchange {
       for (std::size_t at = 0; at < bytes_; at += strip) {
         compute(strip);
         if (at == 0) buffer = gravel_.wait_for_receive_buffer(of_.to[j]);
-        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, at));
+        gravel_.moved(gravel_.core().put(buffer, out(j, at), strip, at, gravel::Core::Asked::no));
       }
       fin(buffer);
     }
@@ -244,7 +254,7 @@ class Exchange {
     }
     for (std::size_t j = 0; j < of_.from.size(); ++j) {
       const gravel::BufferId buffer = gravel_.wait_for_send_buffer(of_.from[j]);
-      gravel_.moved(gravel_.core().get(buffer, in(j, 0), bytes_, 0));
+      gravel_.moved(gravel_.core().get(buffer, in(j, 0), bytes_, 0, gravel::Core::Asked::no));
       fin(buffer);
     }
     finish();
@@ -285,9 +295,10 @@ class Exchange {
   bool on_mpi_ = true;
 };
 
+constexpr int warm_up = 3; // iterations
+
 // Microseconds of the slowest rank for one iteration.
 double us_per_iteration(std::int64_t iterations, const std::function<void()>& iteration) {
-  constexpr int warm_up = 3;
   Time start = 0;
   for (std::int64_t i = -warm_up; i < iterations; ++i) {
     if (i == 0) {
@@ -325,8 +336,12 @@ void danalis(Context& context) {
     row.values["none_us"] = measure([&] { exchange.nothing(); });
     row.values["mpi_us"] = measure([&] { exchange.mpi(1); });
     row.values["mpi_strips_us"] = measure([&] { exchange.mpi(strips); });
+    row.values["gravel_announced_us"] = measure([&] { exchange.writes(1); });
+    exchange.promise(1, warm_up + iterations);
     row.values["gravel_us"] = measure([&] { exchange.writes(1); });
+    exchange.promise(strips, warm_up + iterations);
     row.values["gravel_strips_us"] = measure([&] { exchange.writes(strips); });
+    exchange.promise(1, warm_up + iterations);
     row.values["gravel_one_us"] = measure([&] { exchange.one_handshake(); });
     row.values["gravel_read_us"] = measure([&] { exchange.reads(); });
     if (context.rank == 0) context.rows.push_back(std::move(row));

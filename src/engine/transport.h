@@ -76,6 +76,8 @@ struct Limits {
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes that the network moves at once: what is shorter costs about as much.
   std::size_t packet = 0;
+  // Bytes that a receiver copies in less time than it takes to tell the sender where they go.
+  std::size_t cheap_copy = 0;
   // Bytes up to which a put can tell its target that it is there (put_notified); 0: none can.
   std::size_t notified_put = 0;
   // A put is there before the notification of a later one to the same peer (orders_puts), and

@@ -44,6 +44,10 @@ Core::Core(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of
 Core::~Core() {
   while (!buffers_.empty())
     buffer_slab_.free(&buffers_.pop_front());
+  for (const auto& [name, promise] : promises_) {
+    free_ring(*promise);
+    base::List<Promise>::erase(*promise);
+  }
   // Peers do not know that this is the end, and may still write.
   for (std::size_t i = 0; i < network_list_.size(); ++i)
     network_list_[i]->deregister_region(ledger_regions_[i]);
@@ -56,8 +60,9 @@ std::size_t Core::ledger_bytes() const {
 // ---------------------------------------------------------------- peers
 
 Peer& Core::peer(Rank rank) {
+  if (recent_ != nullptr && recent_->rank == rank) return *recent_;
   std::unique_ptr<Peer>& known = peers_[rank];
-  if (known != nullptr) return *known;
+  if (known != nullptr) return *(recent_ = known.get());
   auto made = std::make_unique<Peer>();
   made->rank = rank;
   made->transport = &networks_.reaching(rank);
@@ -76,9 +81,13 @@ Peer& Core::reach(int rank, const char* role) {
     fail(Code::argument, "the {} is rank {}, the ranks of gravel_init's communicator are 0 to {}",
          role, rank, size_ - 1);
   Peer& found = peer(static_cast<Rank>(rank));
-  connect(found);
-  if (found.failed) fail(Code::peer, "rank {} is gone", rank);
+  reach(found);
   return found;
+}
+
+void Core::reach(Peer& peer) {
+  connect(peer);
+  if (peer.failed) fail(Code::peer, "rank {} is gone", peer.rank);
 }
 
 void Core::connect(Peer& to) {
@@ -114,6 +123,10 @@ void Core::fail_peer(Peer& gone) {
   for (Peer::In& in : gone.in) {
     while (!in.untaken.empty())
       erase(in.untaken.front());
+  }
+  for (Promise& promise : gone.promises) {
+    for (Promise::Place& place : promise.places)
+      place.posted = nullptr;
   }
   while (!gone.unposted.empty())
     end(gone.unposted.front(), false);
@@ -213,6 +226,13 @@ RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::siz
   const bool written = kind == EntryKind::receive_buffer;
   check_tag(tag, false);
   Region* const region = memory_.find(memory, bytes);
+  Promise* const promise = written ? promise_of(to, tag) : nullptr;
+  if (promise != nullptr && promise->bytes != bytes)
+    fail(Code::argument,
+         "{} bytes with tag {} for rank {}; {} receive buffers of {} bytes were promised", bytes,
+         tag, to, promise->unposted, promise->bytes);
+  if (promise != nullptr && promise->has_place())
+    return post_to_place(*promise, region, const_cast<void*>(memory));
   Peer& with = reach(to, written ? "producer" : "consumer");
   Request& made = make_request(written ? RequestKind::receive_buffer : RequestKind::send_buffer,
                                with, bytes, tag, region);
@@ -222,8 +242,10 @@ RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::siz
   entry.request = made.id;
   entry.tag = tag;
   entry.kind = kind;
+  const RequestId id = made.id;
   announce(with, written ? Ledger::receive_info : Ledger::send_info, entry, nullptr, nullptr);
-  return made.id;
+  if (promise != nullptr) note_posted(*promise);
+  return id;
 }
 
 RequestId Core::post_send_request(int consumer, std::size_t bytes, int tag) {
@@ -321,6 +343,9 @@ void Core::list_counters(base::CounterList& list) const {
   };
   add("entries", "entries written into peers' ledgers", counters_.entries);
   add("filled", "buffers whose last fragment told of the end", counters_.filled);
+  add("promised", "promised buffers that were announced before they were posted",
+      counters_.promised);
+  add("copied", "promised buffers whose data were copied", counters_.copied);
   add("joined", "fragments that moved with the one before", counters_.joined);
   add("credits", "times room in a ledger was credited without an entry", counters_.credits);
   add("ledger_full", "entries that found their ledger full", counters_.ledger_full);

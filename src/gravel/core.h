@@ -12,11 +12,13 @@
 #include "gravel/coverage.h"
 #include "gravel/error.h"
 #include "gravel/memory.h"
+#include "gravel/promise.h"
 #include "gravel/wire.h"
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +59,7 @@ struct Request : base::ListNode<> {
   Region* region = nullptr;
   Request* joined = nullptr;  // of an earlier fragment that moves with this one
   Buffer* buffer = nullptr;   // of a fin
+  void* memory = nullptr;     // of a receive_buffer that was promised
   std::uint32_t position = 0; // of its entry in the ledger: receive_buffer
   std::size_t bytes = 0;
   RequestId id = 0;
@@ -65,7 +68,7 @@ struct Request : base::ListNode<> {
 // A put or get that a user has begun.
 struct Transfer : base::ListNode<> {
   Buffer* buffer = nullptr;
-  Request* request = nullptr;
+  Request* request = nullptr; // if it has one
   Region* region = nullptr;
   void* local = nullptr;
   RemoteMemory remote;
@@ -81,8 +84,9 @@ struct Buffer : base::ListNode<> {
   std::int32_t tag = 0;
   RemoteMemory memory;
   std::size_t bytes = 0;
-  std::uint64_t request = 0;  // the peer's
+  std::uint64_t request = 0;  // the peer's, or the name of its place
   std::uint32_t position = 0; // of its entry in the ledger
+  bool promised = false;      // it is a place of a ring (promise.h)
   Coverage put;
   std::uint32_t unposted = 0;   // transfers that the network has not accepted yet
   std::uint32_t unfinished = 0; // these and those under way
@@ -100,6 +104,11 @@ struct OfLedger;
 struct Arrived : base::ListNode<OfPeer>, base::ListNode<OfLedger> {
   Peer* peer = nullptr;
   std::uint32_t position = 0;
+  std::uint32_t taken = 0; // of its uses, if it has several
+  // Promised buffers may be taken much later than what comes after them: their entry leaves its
+  // ledger at once, and is here.
+  bool kept = false;
+  Entry entry;
 };
 
 // An entry on its way into a ledger of a peer, while there is no room.
@@ -136,6 +145,7 @@ struct Peer {
   std::unique_ptr<Slot[]> written; // our entries in the peer's ledgers, and the credits before them
   base::List<Transfer> unposted;
   base::List<Request> requests; // not complete
+  base::List<Promise> promises; // to this peer
 };
 
 // What a producer said about data to come.
@@ -148,6 +158,8 @@ struct SendRequest {
 struct CoreCounters {
   std::uint64_t entries = 0;
   std::uint64_t filled = 0;
+  std::uint64_t promised = 0;
+  std::uint64_t copied = 0;
   std::uint64_t joined = 0;
   std::uint64_t credits = 0;
   std::uint64_t ledger_full = 0;
@@ -184,6 +196,10 @@ class Core final : engine::Sink {
   // Tells that data will come; complete when it has left.
   RequestId post_send_request(int consumer, std::size_t bytes, int tag);
 
+  // The next `count` receive buffers that will be posted to this producer with this tag have so many
+  // bytes: it may be told of them before, and their data be copied.
+  void promise_receive_buffers(int producer, std::size_t bytes, int tag, std::uint64_t count);
+
   // ---- The process that moves the data.
 
   // Takes the oldest announcement of that kind, source and tag out of its ledger; nothing if there
@@ -192,9 +208,13 @@ class Core final : engine::Sink {
   std::optional<BufferId> take_send_buffer(int producer, int tag);
   std::optional<SendRequest> take_send_request(int producer, int tag);
 
-  // Moves a fragment: `offset` bytes into the announced buffer.
-  RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset);
-  RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset);
+  // Moves a fragment: `offset` bytes into the announced buffer. Without a request of its own (then 0
+  // is returned) that of the FIN stands for it.
+  enum class Asked : bool { no, yes };
+  RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset,
+                Asked request = Asked::yes);
+  RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset,
+                Asked request = Asked::yes);
   // No more fragments: the peer is told once all are there, or was told by the put that filled the
   // buffer. It must not be used any more. For puts every byte of it must have been put.
   RequestId send_fin(BufferId buffer);
@@ -253,6 +273,7 @@ class Core final : engine::Sink {
   // core.cc: peers and requests
   Peer& peer(Rank rank);
   Peer& reach(int rank, const char* role);
+  void reach(Peer& peer);
   void connect(Peer& peer);
   void check_tag(int tag, bool may_be_any) const;
   [[nodiscard]] Request& request(RequestId id) const;
@@ -279,7 +300,7 @@ class Core final : engine::Sink {
   void learn(Peer& peer, const Consumed& credits);
   [[nodiscard]] bool owes_credits(const Peer& peer) const;
   bool tell_credits(Peer& peer);
-  const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
+  [[nodiscard]] const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
   void erase(Arrived& arrived);
   template <class List>
   Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);
@@ -292,12 +313,26 @@ class Core final : engine::Sink {
   std::optional<Taken> take(Ledger ledger, EntryKind kind, int source, int tag);
   std::optional<BufferId> take_buffer(Ledger ledger, EntryKind kind, int source, int tag);
 
+  // promises.cc
+  void make_ring(Promise& promise);
+  static void free_ring(const Promise& promise) noexcept;
+  [[nodiscard]] std::uint32_t free_names(std::size_t places) const;
+  [[nodiscard]] Promise* promise_of(int producer, int tag) const;
+  void announce_places(Promise& promise);
+  RequestId post_to_place(Promise& promise, Region* region, void* memory);
+  void note_posted(Promise& promise);
+  void end_place(Peer& from, std::uint32_t name, bool failed);
+  void deliver(Promise& promise, Promise::Place& place);
+  void settle(Promise& promise);
+
   // transfers.cc
-  RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset);
+  RequestId begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset,
+                  Asked asked);
   [[nodiscard]] static bool is_full(const Buffer& buffer);
   [[nodiscard]] static std::uint32_t filling_notification(const Transfer& transfer);
   [[nodiscard]] bool joins_held(const Buffer& buffer, const Region* region, const void* memory,
                                 std::size_t bytes, std::size_t offset) const;
+  [[nodiscard]] static std::size_t joined_bytes(const Buffer& buffer);
   [[nodiscard]] static bool may_wait(const Transfer& transfer);
   bool release_held();
   bool post(Transfer& transfer);
@@ -326,6 +361,8 @@ class Core final : engine::Sink {
   base::List<Buffer> buffers_; // all: what they hold is freed with the core
 
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
+  Peer* recent_ = nullptr; // that was asked for last
+  std::map<std::uint32_t, std::unique_ptr<Promise>> promises_; // by name, if not fulfilled
   std::vector<Peer*> busy_; // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
   Transfer* held_ =

@@ -34,8 +34,8 @@ void Core::announce(Peer& to, Ledger ledger, const Entry& entry, Request* leaves
   Peer::Out& out = to.out[index(ledger)];
   if (!has_room(out)) ++counters_.ledger_full;
   out.waiting.push_back(outgoing);
-  queue(to);
   if (to.connected) write_waiting(to);
+  if (!out.waiting.empty()) queue(to);
 }
 
 bool Core::has_room(const Peer::Out& out) const {
@@ -77,7 +77,7 @@ bool Core::write(Peer& to, Ledger ledger, const Entry& entry) {
   if (to.transport->put_notified(*to.link, &own, target, sizeof own, 0, notification) ==
       engine::Posted::busy)
     return false;
-  if (ledger == Ledger::receive_info) {
+  if (ledger == Ledger::receive_info && entry.uses == 0) {
     if (Request* const its = request_ids_.find(entry.request)) its->position = out.written;
   }
   ++out.written;
@@ -92,22 +92,28 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept
   Peer& from = peer(source);
   if (from.failed) return;
   if ((notification & filled_bit) != 0) return end_filled(from, notification & ~filled_bit);
+  if (notification >= filled_place) return end_place(from, notification - filled_place, false);
   if (notification == credit_notification)
     return learn(from, ledgers_[layout_.credits(source)].consumed);
   const auto ledger = static_cast<Ledger>(notification - 1);
   Peer::In& in = from.in[index(ledger)];
-  if (notification > credit_notification || in.arrived - consumed(from, ledger) >= layout_.slots)
+  if (in.arrived - consumed(from, ledger) >= layout_.slots)
     fail(Code::system, "rank {} has written where it must not (notification {})", source,
          notification);
   const Entry& entry = ledgers_[layout_.slot(source, ledger, in.arrived)].entry;
   const std::uint32_t position = in.arrived++;
   learn(from, entry.consumed);
   if (ledger == Ledger::fin) {
-    end_exchange(from, request_ids_.find(entry.request), entry.failed != 0);
+    if (entry.uses != 0)
+      end_place(from, static_cast<std::uint32_t>(entry.request), entry.failed != 0);
+    else
+      end_exchange(from, request_ids_.find(entry.request), entry.failed != 0);
   } else {
     Arrived& arrived = *arrived_slab_.make();
     arrived.peer = &from;
     arrived.position = position;
+    arrived.kept = entry.uses != 0;
+    if (arrived.kept) arrived.entry = entry;
     in.untaken.push_back(arrived);
     arrived_[index(ledger)].push_back(arrived);
   }
@@ -141,7 +147,9 @@ void Core::end_filled(Peer& from, std::uint32_t name) {
 std::uint32_t Core::consumed(const Peer& of, Ledger ledger) const {
   const Peer::In& in = of.in[index(ledger)];
   // In the order of the ring: an entry that was taken out before an older one gives no room yet.
-  return in.untaken.empty() ? in.arrived : in.untaken.front().position;
+  for (const Arrived& oldest : in.untaken)
+    if (!oldest.kept) return oldest.position;
+  return in.arrived;
 }
 
 Consumed Core::all_consumed(const Peer& of) const {
@@ -222,6 +230,7 @@ void Core::on_complete(std::uint64_t cookie, bool ok) noexcept try {
 // ---------------------------------------------------------------- taking entries out
 
 const Entry& Core::entry_of(const Arrived& arrived, Ledger ledger) const {
+  if (arrived.kept) return arrived.entry;
   return ledgers_[layout_.slot(arrived.peer->rank, ledger, arrived.position)].entry;
 }
 
@@ -254,11 +263,13 @@ std::optional<Core::Taken> Core::take(Ledger ledger, EntryKind kind, int source,
   }
   if (found == nullptr) return {};
   Peer& its = *found->peer;
-  const Taken taken{entry_of(*found, ledger), its.rank, found->position};
-  erase(*found);
+  Taken taken{entry_of(*found, ledger), its.rank, found->position};
+  Entry& entry = taken.entry;
+  if (entry.uses != 0) entry.place = (entry.place + found->taken) % entry.places;
+  if (++found->taken >= entry.uses) erase(*found);
   if (owes_credits(its)) {
-    queue(its);
     flush(its);
+    if (has_work(its)) queue(its);
   }
   return taken;
 }
@@ -276,6 +287,10 @@ std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int sou
   made.bytes = entry.bytes;
   made.request = entry.request;
   made.position = taken->position;
+  if (entry.uses == 0) return made.id;
+  made.promised = true;
+  made.memory.address += entry.place * entry.bytes;
+  made.request += entry.place;
   return made.id;
 }
 

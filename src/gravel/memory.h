@@ -17,6 +17,10 @@ struct Region {
   std::vector<RemoteMemory> remote_memory; // by network
   std::uint32_t uses = 0;                  // requests and transfers under way
 
+  [[nodiscard]] bool holds(const void* memory, std::size_t length) const {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(memory) - begin;
+    return length != 0 && offset < bytes && length <= bytes - offset;
+  }
   // What peers of a network call a part of it.
   [[nodiscard]] RemoteMemory part(const void* memory, std::size_t network) const {
     RemoteMemory name = remote_memory[network];

@@ -15,16 +15,18 @@ const Buffer& Core::buffer(BufferId id) const {
   return find_buffer(id);
 }
 
-RequestId Core::put(BufferId id, const void* memory, std::size_t bytes, std::size_t offset) {
-  return begin(id, false, const_cast<void*>(memory), bytes, offset);
+RequestId Core::put(BufferId id, const void* memory, std::size_t bytes, std::size_t offset,
+                    Asked request) {
+  return begin(id, false, const_cast<void*>(memory), bytes, offset, request);
 }
 
-RequestId Core::get(BufferId id, void* memory, std::size_t bytes, std::size_t offset) {
-  return begin(id, true, memory, bytes, offset);
+RequestId Core::get(BufferId id, void* memory, std::size_t bytes, std::size_t offset,
+                    Asked request) {
+  return begin(id, true, memory, bytes, offset, request);
 }
 
-RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
-                      std::size_t offset) {
+RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes, std::size_t offset,
+                      Asked asked) {
   Buffer& into = find_buffer(id);
   const bool sent = into.kind == EntryKind::send_buffer;
   if (sent != is_get)
@@ -40,29 +42,35 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
          "a fragment of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has "
          "announced were put: it may be using them",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
-  Region* const region = memory_.find(memory, bytes);
+  // Usually the rest of the same array is next.
+  Region* const region = held_ != nullptr && held_->region->holds(memory, bytes)
+                             ? held_->region
+                             : memory_.find(memory, bytes);
   const auto kind = is_get ? RequestKind::get : RequestKind::put;
+  Peer& with = *into.peer;
   if (into.fin_left) { // of nothing; the peer may be gone
-    Request& nothing = make_request(kind, *into.peer, bytes, into.tag, nullptr);
+    if (asked == Asked::no) return 0;
+    Request& nothing = make_request(kind, with, bytes, into.tag, nullptr);
     const RequestId request = nothing.id;
     complete(nothing, Code::success);
     return request;
   }
-  Peer& with = reach(static_cast<int>(into.peer->rank), "peer");
+  reach(with);
 
   const bool joins = !is_get && joins_held(into, region, memory, bytes, offset);
   if (!joins) release_held();
 
-  Request& made = make_request(kind, with, bytes, into.tag, nullptr);
-  const RequestId request = made.id;
+  Request* const made =
+      asked == Asked::yes ? &make_request(kind, with, bytes, into.tag, nullptr) : nullptr;
+  const RequestId request = made != nullptr ? made->id : 0;
   if (joins) {
-    made.joined = std::exchange(held_->request, &made);
+    if (made != nullptr) made->joined = std::exchange(held_->request, made);
     held_->bytes += bytes;
     ++counters_.joined;
   } else {
     Transfer& transfer = base::make(transfer_slab_, transfer_ids_);
     transfer.buffer = &into;
-    transfer.request = &made;
+    transfer.request = made;
     transfer.region = region;
     transfer.local = memory;
     transfer.remote = {into.memory.address + offset, into.memory.key};
@@ -81,10 +89,16 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   try {
     release_held();
   } catch (...) {
-    this->release(request);
+    if (request != 0) release(request);
     throw;
   }
   return request;
+}
+
+// Bytes of fragments that are better moved together: a packet of the network; or all of what is so
+// short that its consumer rather copies it than says where it goes.
+std::size_t Core::joined_bytes(const Buffer& buffer) {
+  return buffer.promised ? buffer.bytes : buffer.peer->transport->limits().packet;
 }
 
 // Whether a put may wait for the next fragment: if both fit into a packet of the network, strips of
@@ -92,7 +106,7 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
 // whatever is called next: a fragment that does not follow it, or anything that waits.
 bool Core::may_wait(const Transfer& put) {
   return !put.is_get && put.bytes != 0 && !is_full(*put.buffer) &&
-         put.bytes < put.buffer->peer->transport->limits().packet;
+         put.bytes < joined_bytes(*put.buffer);
 }
 
 // Whether a fragment lies behind the one that waits, on both sides.
@@ -101,14 +115,16 @@ bool Core::joins_held(const Buffer& buffer, const Region* region, const void* me
   return held_ != nullptr && held_->buffer == &buffer && held_->region == region && bytes != 0 &&
          static_cast<const std::byte*>(held_->local) + held_->bytes == memory &&
          held_->remote.address + held_->bytes == buffer.memory.address + offset &&
-         held_->bytes + bytes <= buffer.peer->transport->limits().packet;
+         held_->bytes + bytes <= joined_bytes(buffer);
 }
 
 bool Core::release_held() {
   if (held_ == nullptr) return false;
-  Peer& with = *std::exchange(held_, nullptr)->buffer->peer;
+  Transfer& next = *std::exchange(held_, nullptr);
+  Peer& with = *next.buffer->peer;
+  if (with.connected && &with.unposted.front() == &next && post(next)) return true;
   queue(with);
-  return flush(with);
+  return false;
 }
 
 // Every byte of it was put.
@@ -125,6 +141,7 @@ std::uint32_t Core::filling_notification(const Transfer& transfer) {
   if (transfer.is_get || !last || buffer.failed || !is_full(buffer) || transfer.bytes == 0 ||
       transfer.bytes > limits.notified_put)
     return 0;
+  if (buffer.promised) return filled_place + static_cast<std::uint32_t>(buffer.request);
   const std::uint32_t name = base::short_id(buffer.request);
   return name == 0 ? 0 : filled_bit | name;
 }
@@ -153,7 +170,8 @@ bool Core::post(Transfer& transfer) {
   if (notification != 0 && posted != engine::Posted::refused) {
     buffer.fin_queued = buffer.fin_left = true;
     Peer::In& in = buffer.peer->in[static_cast<std::size_t>(Ledger::receive_info)];
-    if (buffer.position == in.credited) ++in.credited; // as Core::end_filled() does
+    if (!buffer.promised && buffer.position == in.credited)
+      ++in.credited; // as Core::end_filled() does
     ++counters_.filled;
   }
   if (posted != engine::Posted::pending) {
@@ -236,6 +254,7 @@ void Core::advance_fin(Buffer& buffer) {
   entry.request = buffer.request;
   entry.tag = buffer.tag;
   entry.kind = EntryKind::fin;
+  entry.uses = buffer.promised ? 1 : 0;
   announce(with, Ledger::fin, entry, nullptr, &buffer);
 }
 

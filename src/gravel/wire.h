@@ -23,7 +23,7 @@ enum class Ledger : std::uint8_t {
 inline constexpr std::size_t ledger_count = 3;
 
 enum class EntryKind : std::uint16_t {
-  receive_buffer = 1, // receive_info: put to `memory`
+  receive_buffer = 1, // receive_info: put to `memory`, once or as often as `uses` says
   send_buffer,        // send_info: get from `memory`
   send_request,       // send_info: post a receive buffer; no memory yet
   fin,
@@ -41,7 +41,12 @@ struct Entry {
   EntryKind kind = EntryKind::fin;
   std::uint16_t failed = 0; // FIN: not all data are there
   Consumed consumed = {};   // of the ledgers that the reader of this entry writes
-  std::array<std::uint32_t, 3> reserved = {};
+  // receive_buffer, promised: so many buffers of `bytes` each, one after the other in a ring of
+  // `places` at `memory`, from `place` on; `request` is the name of the ring's first place. FIN: 1,
+  // for one of them, and `request` is the name of its place.
+  std::uint32_t uses = 0;
+  std::uint32_t place = 0;
+  std::uint32_t places = 0;
 };
 static_assert(sizeof(Entry) == 64);
 
@@ -69,7 +74,10 @@ struct Layout {
 inline constexpr std::uint32_t credit_notification = 1 + ledger_count;
 
 // The notification of the put that fills a receive buffer: this bit and the short id of its
-// request. It ends the exchange as a FIN does.
+// request; or for a promised one, whose name is shorter, this and the name of its place. It ends
+// the exchange as a FIN does.
 inline constexpr std::uint32_t filled_bit = 1u << (engine::notification_bits - 1);
+inline constexpr std::uint32_t filled_place = credit_notification + 1;
+inline constexpr std::uint32_t most_places = filled_bit - filled_place;
 
 } // namespace macadam::gravel

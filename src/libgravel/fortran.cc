@@ -63,6 +63,13 @@ void FORTRAN(gravel_post_recv_buffer_rdma)(const int* producer, void* memory,
          ierror);
 }
 
+void FORTRAN(gravel_promise_recv_buffers)(const int* producer, const std::int64_t* bytes,
+                                          const int* tag, const std::int64_t* count, int* ierror) {
+  report(gravel_promise_recv_buffers(*producer, static_cast<std::size_t>(*bytes), *tag,
+                                     static_cast<std::size_t>(*count)),
+         ierror);
+}
+
 void FORTRAN(gravel_wait_recv_buffer)(const int* consumer, const int* tag, gravel_buffer* buffer,
                                       int* ierror) {
   report(gravel_wait_recv_buffer(*consumer, *tag, buffer), ierror);

@@ -86,12 +86,13 @@ void hand_out(Driver& driver, std::uint64_t id, gravel_request* request) {
   *request = static_cast<gravel_request>(id);
 }
 
-// Hands the request of a fragment out; without a place for it, the FIN stands for it.
+// Without a place for its request, that of the FIN stands for a fragment.
+Core::Asked asked(const gravel_request* request) {
+  return request == nullptr ? Core::Asked::no : Core::Asked::yes;
+}
+
 void hand_out_fragment(Driver& driver, std::uint64_t id, gravel_request* request) {
-  if (request == nullptr)
-    driver.core().release(id);
-  else
-    *request = static_cast<gravel_request>(id);
+  tell(request, id);
   driver.push();
 }
 
@@ -147,6 +148,13 @@ int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int t
   });
 }
 
+int gravel_promise_recv_buffers(int producer, size_t bytes, int tag, size_t count) {
+  return call("gravel_promise_recv_buffers", [&](Driver& driver, Core& core) {
+    core.promise_receive_buffers(producer, bytes, tag, count);
+    driver.push();
+  });
+}
+
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag) {
   return call("gravel_test_recv_buffer", [&](Driver&, Core& core) {
     need(buffer, "buffer");
@@ -167,14 +175,16 @@ int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer) {
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
   return call("gravel_post_os_put", [&](Driver& driver, Core& core) {
-    hand_out_fragment(driver, core.put(id_of(buffer), memory, bytes, offset), request);
+    hand_out_fragment(driver, core.put(id_of(buffer), memory, bytes, offset, asked(request)),
+                      request);
   });
 }
 
 int gravel_post_os_get(gravel_buffer buffer, void* memory, size_t bytes, size_t offset,
                        gravel_request* request) {
   return call("gravel_post_os_get", [&](Driver& driver, Core& core) {
-    hand_out_fragment(driver, core.get(id_of(buffer), memory, bytes, offset), request);
+    hand_out_fragment(driver, core.get(id_of(buffer), memory, bytes, offset, asked(request)),
+                      request);
   });
 }
 
@@ -250,8 +260,9 @@ int gravel_wait(gravel_request* request) {
     need(request, "request");
     if (*request == GRAVEL_REQUEST_NULL) return;
     const std::uint64_t id = id_of(*request);
-    static_cast<void>(driver.core().is_complete(id)); // a wrong one stays as it is
+    const bool complete = driver.core().is_complete(id); // a wrong one stays as it is
     *request = GRAVEL_REQUEST_NULL;
+    if (complete) return driver.core().finish(id);
     driver.finish(id);
   });
 }

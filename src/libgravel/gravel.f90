@@ -31,6 +31,7 @@ module gravel
 
   public :: gravel_init, gravel_finalize, gravel_error_message, gravel_register, gravel_unregister
   public :: gravel_post_recv_buffer_rdma, gravel_wait_recv_buffer, gravel_test_recv_buffer
+  public :: gravel_promise_recv_buffers
   public :: gravel_post_os_put, gravel_post_os_get, gravel_send_fin
   public :: gravel_post_send_request_rdma, gravel_wait_send_request, gravel_test_send_request
   public :: gravel_post_send_buffer_rdma, gravel_wait_send_buffer, gravel_test_send_buffer
@@ -69,6 +70,13 @@ module gravel
       type(*), dimension(*), asynchronous :: memory
       integer(gravel_size_kind), intent(in) :: bytes
       integer(gravel_handle_kind), intent(out) :: request
+      integer, optional, intent(out) :: ierror
+    end subroutine
+
+    subroutine gravel_promise_recv_buffers(producer, bytes, tag, count, ierror)
+      import :: gravel_size_kind
+      integer, intent(in) :: producer, tag
+      integer(gravel_size_kind), intent(in) :: bytes, count
       integer, optional, intent(out) :: ierror
     end subroutine
 

@@ -64,6 +64,13 @@ int gravel_unregister(void* memory);
  * the request is complete, which it is when the producer's FIN has come. */
 int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int tag,
                                  gravel_request* request);
+/* The consumer promises that it will post `count` receive buffers (one or more) of `bytes` bytes to
+ * this producer with this tag, before any other with that tag. So the producer can be told of them
+ * before they are posted, where a copy of their data costs less than to announce each of them: it
+ * need not wait for the consumer then, and only the data travel. A promise is not collective, and
+ * ends when all of it has been posted; it need not be kept to the end. GRAVEL_ERR_ARGUMENT if one
+ * with this producer and tag has not ended. */
+int gravel_promise_recv_buffers(int producer, size_t bytes, int tag, size_t count);
 /* The producer waits for (or tests) the next such announcement of the consumer (or
  * GRAVEL_ANY_SOURCE) with this tag (or GRAVEL_ANY_TAG). */
 int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer);

@@ -4,6 +4,7 @@
 #include "boot/configuration.h"
 #include "net/ofi/transport.h"
 #include "net/rdma/ibverbs/device.h"
+#include "net/rdma/measure.h"
 #include "net/rdma/transport.h"
 
 #include <sys/random.h>
@@ -111,8 +112,10 @@ void Library::make_far_network() {
 // Registration is explicit, so nothing watches the program's memory.
 void Library::open_rdma() {
   device_ = net::rdma::ibverbs::open_device(settings_.rdma_device);
+  const double message_s = net::rdma::measure_message(*device_);
   auto transport = std::make_unique<net::rdma::RdmaTransport>(*device_, *processes_, settings_,
                                                               nullptr, shm_.get(), false);
+  transport->set_message_cost(message_s);
   const net::rdma::wire::Endpoint own = transport->endpoint();
   job_->publish(std::as_bytes(std::span(&own, 1)));
   far_ = std::move(transport);

@@ -64,6 +64,7 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .hybrid = settings.rdma_hybrid >= 0 ? static_cast<std::size_t>(settings.rdma_hybrid)
                                               : std::max(eager, hybrid_bytes),
           .packet = packet_bytes,
+          .cheap_copy = eager,
           .notified_put = SIZE_MAX,
           .orders_puts = provider.ordered,
           .orders_writes = provider.ordered,

@@ -23,6 +23,11 @@ ProgressThreadFigures measure_progress_thread(Device& device);
 // The watermark that follows: the messages that can arrive while the progress thread wakes up.
 std::uint32_t measured_watermark(const ProgressThreadFigures& figures);
 
+// Seconds that a short message costs, sender and receiver together, where many are under way: on a
+// device that nobody uses, which sends some to itself. Takes about as long as two connections.
+// Throws base::Error.
+double measure_message(Device& device);
+
 // The bytes that the driver holds for queues, on a device that nobody uses: makes some of each kind
 // as the transport would for these shapes (a shared one, and `credit` or `ring`), and asks the
 // kernel what the process has more. Throws base::Error if the device gives no more.

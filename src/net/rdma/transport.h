@@ -81,6 +81,13 @@ class RdmaTransport : public engine::Transport, EventSink {
   // What has not arrived (see drain()) is lost.
   ~RdmaTransport() override;
 
+  // Before anything else, where it is used: what a short message costs (measure.h), against which
+  // copies are weighed (Limits::cheap_copy). Without, no copy is cheap.
+  void set_message_cost(double seconds) {
+    const auto copied = static_cast<std::size_t>(device_.limits().copy_bytes_per_s * seconds);
+    limits_.cheap_copy = std::min(limits_.eager, copied);
+  }
+
   // To be published, so that peers find us.
   [[nodiscard]] wire::Endpoint endpoint() const { return connector_->endpoint(); }
 
@@ -269,7 +276,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   Rank at_start_ = 0;   // where connect_at_start() goes on
   std::vector<std::string> fallbacks_;
   const model::Shape shape_;
-  const engine::Limits limits_;
+  engine::Limits limits_;
   const double spin_seconds_; // before a wait sleeps
 
   BufferPool pool_;

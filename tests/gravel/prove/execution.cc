@@ -36,8 +36,9 @@ EntryKind kind_taken(What what) {
 }
 
 const char* name_of(What what) {
-  constexpr const char* names[] = {"receive",      "send", "request", "take_receive", "take_send",
-                                   "take_request", "put",  "get",     "fin",          "wait"};
+  constexpr const char* names[] = {"promise",      "receive",   "send",         "request",
+                                   "take_receive", "take_send", "take_request", "put",
+                                   "get",          "fin",       "wait"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -48,13 +49,15 @@ Execution::Execution(const Program& program, Decider& decider)
       network_(static_cast<int>(program.ranks.size()), program.conditions, decider) {
   network_.on_notification = [this](int rank, int source, std::uint32_t notification,
                                     std::uint64_t address) {
-    if (notification == credit_notification || (notification & filled_bit) != 0) return;
+    if (notification >= credit_notification) return;
     const Entry& entry = *reinterpret_cast<const Entry*>(address);
     if (entry.kind == EntryKind::fin)
       network_.vacate(rank, address);
     else
       processes_[index(rank)]->announced.push_back(
-          {notification, source, entry.kind, entry.tag, entry.bytes, address});
+          {notification, source, entry.kind, entry.tag, entry.bytes, address,
+           std::max(entry.uses, 1u), entry.uses != 0});
+    if (entry.uses != 0) network_.vacate(rank, address);
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     processes_.push_back(std::make_unique<Process>(*this, static_cast<int>(rank)));
@@ -139,7 +142,7 @@ void Execution::happen(const Event& event) {
 // What a peer that is gone has announced is gone too.
 void Execution::forget(Process& process, int peer) {
   for (const Announced& announced : process.announced) {
-    if (announced.source == peer) network_.vacate(process.number, announced.address);
+    if (announced.source == peer && !announced.kept) network_.vacate(process.number, announced.address);
   }
   std::erase_if(process.announced, [&](const Announced& a) { return a.source == peer; });
 }
@@ -184,13 +187,15 @@ void Execution::perform(Process& process, const Step& step) {
   std::byte* const at = process.memory.data() + step.at;
   Awaited* const made = step.as >= 0 ? &process.awaited[index(step.as)] : nullptr;
   switch (step.what) {
+  case What::promise_receive_buffers:
+    return core.promise_receive_buffers(step.peer, step.bytes, step.tag, step.at);
   case What::post_receive_buffer: {
     const int producer = step.of >= 0 ? process.found[index(step.of)] : step.peer;
     *made = {0, &step, producer};
     if (producer < 0) return; // was not found
     std::fill_n(process.known.begin() + static_cast<std::ptrdiff_t>(step.at), step.bytes, false);
     made->request = core.post_receive_buffer(producer, at, step.bytes, step.tag);
-    return;
+    return note_posted(process, producer, step);
   }
   case What::post_send_buffer:
     *made = {0, &step, step.peer};
@@ -219,12 +224,23 @@ void Execution::perform(Process& process, const Step& step) {
   }
 }
 
+// What was put before belongs there.
+void Execution::note_posted(Process& process, int producer, const Step& step) {
+  auto& posted = process.posted[{producer, step.tag}];
+  for (const auto& [which, value] : process.early[{producer, step.tag}]) {
+    if (which.first != posted.size()) continue;
+    process.known[step.at + which.second] = true;
+    process.expected[step.at + which.second] = value;
+  }
+  posted.push_back(step.at);
+}
+
 void Execution::take(Process& process, const Step& step) {
   Core& core = *process.core;
   if (step.what == What::take_send_request)
     process.found[index(step.as)] = -1;
   else
-    process.taken[index(step.as)] = {0, step.peer, 0, {}, {}};
+    process.taken[index(step.as)] = {0, step.peer, 0, 0, {}, {}};
   const Announced* const expected = oldest(process, step);
   if (step.what == What::take_send_request) {
     const auto found = core.take_send_request(step.peer, step.tag);
@@ -242,14 +258,19 @@ void Execution::take(Process& process, const Step& step) {
         buffer.bytes != expected->bytes)
       return say(process, "takes another buffer than the oldest that fits");
     Taken& taken = process.taken[index(step.as)];
-    taken = {*found, expected->source, buffer.memory.address, {}, {}};
+    taken = {*found, expected->source, buffer.memory.address, 0, {}, {}};
+    if (step.what == What::take_receive_buffer)
+      taken.ordinal = process.takes[{expected->source, buffer.tag}]++;
+    taken.tag = buffer.tag;
     if (step.what == What::take_send_buffer) {
       const auto* const content = reinterpret_cast<const std::byte*>(buffer.memory.address);
       taken.content.assign(content, content + buffer.bytes);
     }
   }
-  network_.vacate(process.number, expected->address);
-  process.announced.erase(process.announced.begin() + (expected - process.announced.data()));
+  const std::ptrdiff_t which = expected - process.announced.data();
+  if (--process.announced[static_cast<std::size_t>(which)].uses != 0) return;
+  if (!expected->kept) network_.vacate(process.number, expected->address);
+  process.announced.erase(process.announced.begin() + which);
 }
 
 void Execution::move(Process& process, const Step& step) {
@@ -257,26 +278,31 @@ void Execution::move(Process& process, const Step& step) {
   if (step.as >= 0) process.awaited[index(step.as)] = {0, &step, taken.peer};
   if (taken.buffer == 0) return;
   std::byte* const at = process.memory.data() + step.at;
+  const auto asked = step.as >= 0 ? Core::Asked::yes : Core::Asked::no;
   std::uint64_t request = 0;
   if (step.what == What::put) {
-    request = process.core->put(taken.buffer, at, step.bytes, step.offset);
+    request = process.core->put(taken.buffer, at, step.bytes, step.offset, asked);
     Process& target = *processes_[index(taken.peer)];
-    const std::size_t there = offset_of(target, taken.memory) + step.offset;
+    const std::pair flow(process.number, taken.tag);
+    const auto& posted = target.posted[flow];
     for (std::size_t i = 0; i < step.bytes; ++i) {
-      target.known[there + i] = true;
-      target.expected[there + i] = process.memory[step.at + i];
+      const std::byte value = process.memory[step.at + i];
+      if (taken.ordinal >= posted.size()) {
+        target.early[flow][{taken.ordinal, step.offset + i}] = value;
+        continue;
+      }
+      const std::size_t there = posted[taken.ordinal] + step.offset + i;
+      target.known[there] = true;
+      target.expected[there] = value;
     }
   } else {
-    request = process.core->get(taken.buffer, at, step.bytes, step.offset);
+    request = process.core->get(taken.buffer, at, step.bytes, step.offset, asked);
     std::fill_n(process.known.begin() + static_cast<std::ptrdiff_t>(step.at), step.bytes, true);
     std::copy_n(taken.content.begin() + static_cast<std::ptrdiff_t>(step.offset), step.bytes,
                 process.expected.begin() + static_cast<std::ptrdiff_t>(step.at));
   }
   taken.fragments.push_back(&step);
-  if (step.as >= 0)
-    process.awaited[index(step.as)].request = request;
-  else
-    process.core->release(request);
+  if (step.as >= 0) process.awaited[index(step.as)].request = request;
 }
 
 // The data of a request that is complete are there.

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::gravel {
@@ -62,6 +64,8 @@ class Execution {
     int tag;
     std::size_t bytes;
     std::uint64_t address; // of the slot
+    std::uint32_t uses;    // that are not taken: several of promised buffers
+    bool kept;             // outside of its slot
   };
   struct Awaited {
     std::uint64_t request = 0;
@@ -72,8 +76,10 @@ class Execution {
     std::uint64_t buffer = 0;
     int peer = -1;
     std::uint64_t memory = 0;
+    std::size_t ordinal = 0; // among the buffers of the same consumer and tag
     std::vector<const Step*> fragments;
     std::vector<std::byte> content; // of a send buffer, when it was announced
+    int tag = 0;
   };
   struct Process final : boot::Job {
     Process(Execution& e, int r) : execution(e), number(r) {}
@@ -97,6 +103,11 @@ class Execution {
     std::array<Taken, 16> taken{};
     std::array<int, 16> found{};
     std::vector<Announced> announced;
+    // By peer and tag: where the buffers were posted; how many were taken; and by ordinal, byte and
+    // value, what was put into buffers that were promised and not posted yet.
+    std::map<std::pair<int, int>, std::vector<std::size_t>> posted;
+    std::map<std::pair<int, int>, std::size_t> takes;
+    std::map<std::pair<int, int>, std::map<std::pair<std::size_t, std::size_t>, std::byte>> early;
     bool dead = false;
   };
 
@@ -107,15 +118,13 @@ class Execution {
   static void lose_sight(Process& process, const Step& made);
   void call(Process& process);
   void perform(Process& process, const Step& step);
+  static void note_posted(Process& process, int producer, const Step& step);
   void take(Process& process, const Step& step);
   void move(Process& process, const Step& step);
   void wait(Process& process, const Step& step);
   void check_received(Process& process, const Step& made);
   void scribble(Process& process, std::size_t at, std::size_t bytes, std::byte with);
   void say(const Process& process, const std::string& what);
-  static std::size_t offset_of(const Process& process, std::uint64_t address) {
-    return address - reinterpret_cast<std::uint64_t>(process.memory.data());
-  }
 
   const Program& program_;
   Network network_;

@@ -90,6 +90,56 @@ Program pipeline() {
             wait(1)}}};
 }
 
+// The consumer posts what it has promised when it gets to it.
+Program promised_writes(int rounds) {
+  Program program = consumer_write(rounds);
+  program.name = "promised writes";
+  auto& consumer = program.ranks[0];
+  consumer.insert(consumer.begin(), promise(1, static_cast<std::size_t>(rounds), 4, 1));
+  return program;
+}
+
+// More posted, and taken before any is filled, than the ring has places; filled in another order.
+Program promised_writes_in_flight() {
+  return {"promised writes in flight",
+          {},
+          {{promise(1, 3, 4, 1), receive(1, 0, 4, 1, 0), receive(1, 8, 4, 1, 1),
+            receive(1, 16, 4, 1, 2), wait(2), wait(0), wait(1)},
+           {take_receive(0, 1, 0), take_receive(0, 1, 1), take_receive(0, any_tag, 2),
+            put(1, 8, 4, 0), fin(1, 1), put(2, 16, 4, 0), fin(2, 2), put(0, 0, 4, 0), fin(0, 0),
+            wait(0), wait(1), wait(2)}}};
+}
+
+// Beside buffers that were not promised, with the same tag, before and after.
+Program promised_writes_between_others() {
+  return {"promised writes between others",
+          {},
+          {{receive(1, 0, 4, 1, 0), promise(1, 1, 4, 1), receive(1, 8, 4, 1, 1),
+            receive(1, 16, 4, 1, 2), wait(0), wait(1), wait(2)},
+           {take_receive(any_source, 1, 0), put(0, 0, 4, 0), fin(0, 0), take_receive(0, 1, 1),
+            put(1, 8, 4, 0), fin(1, 1), take_receive(0, 1, 2), put(2, 16, 4, 0), fin(2, 2), wait(0),
+            wait(1), wait(2)}}};
+}
+
+// What comes after a promise need not wait until it is fulfilled, however short the ledger.
+Program promise_that_is_passed() {
+  return {"a promise that is passed",
+          {},
+          {{promise(1, 2, 4, 1), receive(1, 0, 4, 2, 0), wait(0), receive(1, 8, 4, 1, 1), wait(1)},
+           {take_receive(0, 2, 0), put(0, 0, 4, 0), fin(0, 0), take_receive(0, 1, 1),
+            put(1, 8, 4, 0), fin(1, 1), wait(0), wait(1)}}};
+}
+
+// Fragments of a promised buffer: some move together, one does not follow the others.
+Program promised_strips() {
+  return {"fragments of promised buffers",
+          {},
+          {{promise(1, 2, 9, 1), receive(1, 0, 9, 1, 0), wait(0), receive(1, 16, 9, 1, 1), wait(1)},
+           {take_receive(0, 1, 0), put(0, 0, 2, 0), put(0, 2, 4, 2, 2), put(0, 6, 3, 6), fin(0, 0),
+            wait(2), wait(0), take_receive(0, 1, 1), put(1, 19, 6, 3), put(1, 16, 3, 0), fin(1, 1),
+            wait(1)}}};
+}
+
 // Short fragments in their order: some move together, the last of them tells.
 Program strips() {
   return {"short fragments that follow each other",
@@ -117,7 +167,15 @@ Program both_ways(const char* name, const Steps& first, const Steps& second) {
 std::vector<Program> pairs() {
   std::vector<Program> all{consumer_write(1), consumer_write(3),    consumer_writes_in_flight(),
                            producer_write(),  producer_read(),      pipeline(),
-                           strips(),          early_fin_of_a_read()};
+                           strips(),          early_fin_of_a_read(),
+                           promised_writes(4), promised_writes_in_flight(),
+                           promised_writes_between_others(), promised_strips(),
+                           promise_that_is_passed()};
+  all.push_back(both_ways("promised writes, one each way",
+                          {promise(1, 1, 4, 1), receive(1, 0, 4, 1, 0), take_receive(1, 1, 1),
+                           put(1, 8, 4, 0), fin(1, 2), wait(0), wait(2)},
+                          {promise(0, 1, 4, 1), take_receive(0, 1, 1), put(1, 8, 4, 0), fin(1, 2),
+                           receive(0, 0, 4, 1, 0), wait(0), wait(2)}));
   all.push_back(both_ways(
       "two consumer-initiated writes, one each way",
       {receive(1, 0, 4, 1, 0), take_receive(1, 1, 1), put(1, 8, 4, 0), fin(1, 2), wait(0), wait(2)},
@@ -194,6 +252,10 @@ std::vector<Program> all_programs() {
       for (const int rank : {0, 1})
         add(program, {.slots = slots, .ends = Ends::later, .mortal = rank}, "a process ends");
     }
+    // Where each promised buffer is announced by itself.
+    for (const Program& program : {promised_writes(4), promised_writes_in_flight(),
+                                   promised_writes_between_others(), promised_strips()})
+      add(program, {.slots = slots, .copies = false}, "no copies");
     add(ring_of_three(), {.slots = slots}, "at once"); // the others have too many orders
     for (const Program& program : threes()) {
       add(program, {.slots = slots}, "at once");

@@ -17,6 +17,7 @@ Program consumer_writes_in_flight();
 Program producer_write();
 Program producer_read();
 Program pipeline();
+Program promised_writes(int rounds);
 Program strips();
 
 } // namespace macadam::gravel::prove

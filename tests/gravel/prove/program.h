@@ -14,7 +14,8 @@ inline constexpr std::size_t memory_bytes = 96; // that every process has, regis
 // `of` what it uses.
 struct Step {
   enum class What : std::uint8_t {
-    post_receive_buffer, // `bytes` at `at`, to `peer` (or the producer found as `of`)
+    promise_receive_buffers, // as many as `at` says, of `bytes`, to `peer`
+    post_receive_buffer,     // `bytes` at `at`, to `peer` (or the producer found as `of`)
     post_send_buffer,
     post_send_request,
     take_receive_buffer, // these wait, from `peer` or any source
@@ -47,6 +48,8 @@ struct Conditions {
   unsigned refusals = 0;    // operations for which there is no room at first
   bool late = false;        // connections take a while
   int mortal = -1;          // this process may end at any time
+  // The network has memory for the places of promised buffers, and copies are cheap.
+  bool copies = true;
 };
 
 struct Program {
@@ -63,6 +66,9 @@ namespace words {
 using What = Step::What;
 inline Step receive(int producer, std::size_t at, std::size_t bytes, int tag, int as) {
   return {What::post_receive_buffer, producer, tag, -1, as, at, bytes, 0};
+}
+inline Step promise(int producer, std::size_t count, std::size_t bytes, int tag) {
+  return {What::promise_receive_buffers, producer, tag, -1, -1, count, bytes, 0};
 }
 // From the producer that take_request() has found as `found`.
 inline Step answer(int found, std::size_t at, std::size_t bytes, int tag, int as) {

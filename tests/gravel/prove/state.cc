@@ -50,7 +50,8 @@ class StateHash {
     mix(static_cast<std::uint64_t>(entry.kind) << 32 | static_cast<std::uint32_t>(entry.tag));
     mix(entry.bytes);
     mix(entry.failed);
-    mix(name_of(process(owner), entry.request));
+    mix(entry.uses != 0 ? entry.request : name_of(process(owner), entry.request));
+    mix(std::uint64_t{entry.uses} << 40 | std::uint64_t{entry.place} << 20 | entry.places);
     mix(execution_.network_.place(owner, entry.memory));
     for (const std::uint32_t count : entry.consumed)
       mix(count);
@@ -75,6 +76,9 @@ class StateHash {
           (process.known[at] ? 256 | static_cast<std::uint64_t>(process.expected[at]) << 9 : 0));
     for (const auto& announced : process.announced) {
       mix(static_cast<std::uint64_t>(announced.source) << 8 | announced.notification);
+      mix(announced.uses);
+      mix(static_cast<std::uint64_t>(announced.tag) << 32 | announced.bytes);
+      if (announced.kept) continue;
       mix_entry(announced.source, process.number,
                 *reinterpret_cast<const Entry*>(announced.address));
     }
@@ -108,6 +112,7 @@ class StateHash {
     mix(buffer.unposted | std::uint64_t{buffer.unfinished} << 8 | (buffer.failed ? 1u << 16 : 0u) |
         (buffer.fin_queued ? 1u << 17 : 0u) | (buffer.fin_left ? 1u << 18 : 0u));
     mix(buffer.position);
+    mix(buffer.promised ? 1 + buffer.request : 0);
     mix(buffer.put.bytes());
     mix(buffer.put.gap());
   }
@@ -117,9 +122,14 @@ class StateHash {
     for (const Peer* const busy : core.busy_)
       mix(1000 + busy->rank);
     for (const auto& list : core.arrived_) {
-      for (const Arrived& arrived : list)
-        mix(std::uint64_t{arrived.peer->rank} << 32 | arrived.position);
+      for (const Arrived& arrived : list) {
+        if (arrived.kept)
+          mix_entry(static_cast<int>(arrived.peer->rank), process.number, arrived.entry);
+        mix(std::uint64_t{arrived.peer->rank} << 32 | arrived.position << 8 | arrived.taken);
+      }
     }
+    for (const auto& [name, promise] : core.promises_)
+      mix_promise(process, *promise);
     for (Rank rank = 0; rank < core.size_; ++rank) {
       const auto found = core.peers_.find(rank);
       if (found == core.peers_.end())
@@ -127,6 +137,17 @@ class StateHash {
       else
         mix_peer(process, *found->second);
     }
+  }
+
+  void mix_promise(const Process& process, const Promise& promise) {
+    mix(std::uint64_t{promise.name} << 32 | static_cast<std::uint32_t>(promise.tag));
+    mix(promise.unposted << 32 | promise.unannounced);
+    mix(promise.announced << 40 | promise.bound << 20 | promise.freed);
+    for (const Promise::Place& place : promise.places)
+      mix(static_cast<std::uint64_t>(place.state) << 8 |
+          (place.posted != nullptr ? name_of(process, place.posted->id) : 77));
+    for (std::size_t i = 0; i < promise.places.size() * promise.bytes; ++i)
+      mix(static_cast<std::uint64_t>(promise.memory[i]));
   }
 
   void mix_peer(const Process& process, const Peer& peer) {

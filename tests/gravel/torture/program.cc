@@ -31,6 +31,7 @@ struct Posted {
 struct Ring {
   std::vector<Posted> untaken; // in the order of posting
   int posted = 0;
+  bool promised = false; // some, which may come before older ones
 };
 
 class Author {
@@ -48,6 +49,8 @@ class Author {
           (open_.empty() || random_.chance(40))) {
         if (any_source_ && !gathering() && random_.chance(15))
           begun += begin_gather();
+        else if (promises_ && random_.chance(20))
+          begun += begin_promised();
         else
           begun += begin_one();
       } else {
@@ -56,7 +59,7 @@ class Author {
     }
   }
 
-  bool any_source_ = true;
+  bool any_source_ = true, promises_ = true;
 
  private:
   // An exchange, or several to one consumer that takes them as they come, of which some calls are
@@ -72,9 +75,12 @@ class Author {
   }
   int random_rank() { return random_.pick(static_cast<int>(setup_.ranks.size())); }
 
-  int make(Kind kind, int producer, int consumer, int tag) {
-    Exchange made{kind, producer, consumer, tag, 0, 0, 0, {}};
-    made.bytes = one_of<std::size_t>(random_, {0, 1, 3, 64, 100, 1000, 5000, 20000, 70000});
+  std::size_t random_bytes() {
+    return one_of<std::size_t>(random_, {0, 1, 3, 64, 100, 1000, 5000, 20000, 70000});
+  }
+
+  int make(Kind kind, int producer, int consumer, int tag, std::size_t bytes) {
+    Exchange made{kind, producer, consumer, tag, bytes, 0, 0, {}};
     const auto place = [&](int rank) {
       std::size_t& end = setup_.memory_bytes[index(rank)];
       const std::size_t at = end + random_.choose(9);
@@ -125,7 +131,29 @@ class Author {
     const Kind kind =
         one_of(random_, {Kind::consumer_write, Kind::producer_write, Kind::producer_read});
     const int producer = random_rank(), consumer = random_rank();
-    const int e = make(kind, producer, consumer, random_.pick(3));
+    const int tag = random_.pick(3);
+    return begin(make(kind, producer, consumer, tag, random_bytes()));
+  }
+
+  // Writes with one size and tag, to buffers that the consumer promises. The producer may take them
+  // long before they are posted.
+  int begin_promised() {
+    const int producer = random_rank(), consumer = random_rank(), tag = 200 + promised_++;
+    const std::size_t bytes = random_bytes();
+    const int count = 1 + random_.pick(12);
+    rings_[{consumer, producer, true}].promised = true;
+    for (int i = 0; i < count; ++i) {
+      const int e = make(Kind::consumer_write, producer, consumer, tag, bytes);
+      if (i == 0) setup_.ranks[index(consumer)].push_back({What::promise, e, count});
+      begin(e);
+    }
+    return count;
+  }
+
+  int begin(int e) {
+    const Kind kind = setup_.exchanges[index(e)].kind;
+    const int producer = setup_.exchanges[index(e)].producer;
+    const int consumer = setup_.exchanges[index(e)].consumer;
     Open open;
     const bool read = kind == Kind::producer_read;
     if (kind == Kind::producer_write) {
@@ -154,7 +182,7 @@ class Author {
     std::vector<int> members;
     for (int producer = 0; producer < static_cast<int>(setup_.ranks.size()); ++producer) {
       if (random_.chance(30)) continue;
-      const int e = make(Kind::producer_write, producer, consumer, tag);
+      const int e = make(Kind::producer_write, producer, consumer, tag, random_bytes());
       members.push_back(e);
       open.calls.push_back({producer, {What::post_request, e}});
     }
@@ -207,7 +235,8 @@ class Author {
       // The oldest of its kind is what comes, if any tag will do.
       const bool oldest = std::none_of(ring.untaken.begin(), found,
                                        [&](const Posted& p) { return p.kind == found->kind; });
-      step.any_tag = oldest && step.what != What::take_any && random_.chance(20);
+      step.any_tag =
+          oldest && !ring.promised && step.what != What::take_any && random_.chance(20);
       ring.untaken.erase(found);
     }
     setup_.ranks[index(rank)].push_back(step);
@@ -255,19 +284,19 @@ class Author {
   Random& random_;
   Setup& setup_;
   std::vector<Open> open_;
-  int gathers_ = 0;
+  int gathers_ = 0, promised_ = 0;
   std::map<std::tuple<int, int, bool>, Ring> rings_; // by writer, reader, whether receive-info
 };
 
-constexpr std::array what_names{"post_request", "take_request", "take_any",  "post_receive",
-                                "take_receive", "post_send",    "take_send", "move",
-                                "fin",          "wait_moved",   "wait_fin",  "wait_request",
-                                "wait_posted"};
+constexpr std::array what_names{
+    "post_request", "take_request", "take_any",  "promise", "post_receive", "take_receive",
+    "post_send",    "take_send",    "move",      "fin",     "wait_moved",   "wait_fin",
+    "wait_request", "wait_posted"};
 constexpr std::array kind_names{"consumer_write", "producer_write", "producer_read"};
 
 } // namespace
 
-Setup random_setup(std::uint64_t seed) {
+Setup random_setup(std::uint64_t seed, bool promises) {
   Random random(seed);
   Setup setup;
   const int ranks = 1 + random.pick(6);
@@ -276,8 +305,10 @@ Setup random_setup(std::uint64_t seed) {
   setup.scarce = macadam::torture::set_device(random, setup);
   macadam::torture::set_faults(random, ranks, setup);
   setup.slots = one_of(random, {1u, 2u, 4u, 16u});
+  if (promises) setup.copies = random.chance(75);
   Author author(random, setup, ranks);
   const bool dies = ranks > 1 && random.chance(20);
+  author.promises_ = promises;
   // A wait for any source ends with an error only if all are gone.
   author.any_source_ = !dies && !setup.breaks;
   author.write(5 + random.pick(40));
@@ -303,8 +334,8 @@ std::string show(const Setup& setup, const Step& step) {
 
 std::string show(const Setup& setup) {
   std::string text = macadam::torture::show(static_cast<const Network&>(setup));
-  text += fmt::format("slots: {}, scarce: {}, mortal: {} at step {}\n", setup.slots, setup.scarce,
-                      setup.mortal, setup.dies_at);
+  text += fmt::format("slots: {}, copies: {}, scarce: {}, mortal: {} at step {}\n", setup.slots,
+                      setup.copies, setup.scarce, setup.mortal, setup.dies_at);
   for (std::size_t rank = 0; rank < setup.ranks.size(); ++rank) {
     text += fmt::format("rank {}:\n", rank);
     for (std::size_t i = 0; i < setup.ranks[rank].size(); ++i)

@@ -34,6 +34,7 @@ struct Step {
     post_request, // producer: data will come
     take_request,
     take_any,     // from any source: which exchange it is for is found then
+    promise,      // consumer: `fragment` receive buffers like this one will be posted
     post_receive, // consumer: here is memory
     take_receive,
     post_send, // producer: here are data
@@ -53,6 +54,7 @@ struct Step {
 // A random program and the network it runs on: everything follows from the seed.
 struct Setup : Network {
   std::uint32_t slots = 2;
+  bool copies = false; // promised buffers are copied, if they are short
   bool scarce = false; // registrations may be refused
   int mortal = -1;     // this rank ends before its step `dies_at`
   std::size_t dies_at = 0;
@@ -61,7 +63,8 @@ struct Setup : Network {
   std::vector<std::size_t> memory_bytes; // of each rank
 };
 
-Setup random_setup(std::uint64_t seed);
+// Without `promises`: as it was before there were any, for seeds that have a name.
+Setup random_setup(std::uint64_t seed, bool promises = true);
 std::string show(const Setup& setup);
 // "take_receive of 3 (consumer_write, 1 to 0, tag 2, 100 bytes)"
 std::string show(const Setup& setup, const Step& step);

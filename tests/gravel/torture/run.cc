@@ -120,6 +120,7 @@ class Run::Rank final : public boot::Job {
     processes_.emplace(*this);
     transport_ = std::make_unique<RdmaTransport>(*device_, *processes_, run_.setup_.settings,
                                                  nullptr, nullptr, false);
+    transport_->set_message_cost(run_.setup_.copies ? 1 : 0);
     publish({});
     const auto ledgers_of = [this](gravel::Rank peer) { return run_.ranks_[peer]->ledgers_; };
     driver_.emplace(engine::Networks(*transport_), *this, ledgers_of, run_.setup_.slots);
@@ -145,6 +146,7 @@ class Run::Rank final : public boot::Job {
     core.list_counters(counters);
     for (const base::Counter& counter : counters.rows()) {
       if (std::string_view(counter.name) == "ledger_full") run_.seen_.ledger_full += *counter.value;
+      if (std::string_view(counter.name) == "copied") run_.seen_.copied += *counter.value;
     }
     driver_.reset();
     compute(random_.pick(50)); // others may still write to the ledgers, which are gone
@@ -245,6 +247,10 @@ class Run::Rank final : public boot::Job {
     switch (step.what) {
     case What::post_request:
       side.asked = core.post_send_request(e.consumer, e.bytes, e.tag);
+      return driver_->push();
+    case What::promise:
+      core.promise_receive_buffers(e.producer, e.bytes, e.tag,
+                                   static_cast<std::uint64_t>(step.fragment));
       return driver_->push();
     case What::post_receive:
       side.posted = core.post_receive_buffer(e.producer, at(e.to), e.bytes, e.tag);
@@ -370,13 +376,13 @@ class Run::Rank final : public boot::Job {
     if (side.buffer == 0) return;
     Core& core = driver_->core();
     const bool get = e.kind == Kind::producer_read;
+    const auto asked = fragment.own_request ? Core::Asked::yes : Core::Asked::no;
     const std::uint64_t request =
-        get ? core.get(side.buffer, at(e.to + fragment.offset), fragment.bytes, fragment.offset)
-            : core.put(side.buffer, at(e.from + fragment.offset), fragment.bytes, fragment.offset);
-    if (fragment.own_request)
-      side.moved[which] = request;
-    else
-      core.release(request);
+        get ? core.get(side.buffer, at(e.to + fragment.offset), fragment.bytes, fragment.offset,
+                       asked)
+            : core.put(side.buffer, at(e.from + fragment.offset), fragment.bytes, fragment.offset,
+                       asked);
+    if (fragment.own_request) side.moved[which] = request;
     driver_->push();
   }
 

@@ -33,6 +33,7 @@ class Run {
     std::uint64_t failures = 0;    // calls that failed because the peer was gone
     std::uint64_t refused = 0;     // registrations
     std::uint64_t ledger_full = 0; // entries that had to wait
+    std::uint64_t copied = 0;      // promised buffers
     std::uint64_t finished = 0;    // exchanges whose data have arrived
     std::uint64_t given_up = 0;    // connections to those who had ended, when their rank ended
   };
