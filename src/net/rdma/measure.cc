@@ -26,7 +26,8 @@ constexpr double patience = 1.0;          // seconds until something counts as l
 class Loop final : EventSink {
  public:
   Loop(Device& device, bool hears_events)
-      : device_(device), hears_events_(hears_events), sends_(device.make_completion_queue(2 * depth, false)),
+      : device_(device), hears_events_(hears_events),
+        sends_(device.make_completion_queue(2 * depth, false)),
         receives_(device.make_completion_queue(2 * depth, false)),
         queue_(device.make_shared_receive_queue(depth)),
         region_(device.register_memory(memory_.get(), room, Access::local)) {
