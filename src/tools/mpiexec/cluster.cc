@@ -112,6 +112,7 @@ void Cluster::start_ranks() {
   order.machines = placement_.machines;
   order.sets = options_.process_sets();
   order.secret = boot::random_secret();
+  order.mpiexec = boot::random_socket_name();
   order.environment = environment_of_ranks();
   std::array<char, PATH_MAX> folder{};
   if (getcwd(folder.data(), folder.size()) == nullptr)
@@ -273,7 +274,7 @@ void Cluster::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
     for (const auto& machine : machines_)
-      if (machine->connection() == pid) machine->note_end(status);
+      if (machine->proxy.connection() == pid) machine->proxy.note_end(status);
 }
 
 void Cluster::fail(const std::string& sentence, int status) {

@@ -16,7 +16,7 @@ namespace macadam::tools {
 namespace {
 
 constexpr std::string_view greeting = "\nmacadam mpiexec proxy, version ";
-constexpr int frames_version = 2;
+constexpr int frames_version = 3;
 constexpr std::size_t longest_noise = 64 << 10; // before the greeting
 constexpr std::uint32_t longest_frame = 256 << 20;
 
@@ -31,12 +31,13 @@ std::string own_version() {
 
 } // namespace
 
-FrameStream::FrameStream(int in, int out) : in_(in), out_(out) {
+FrameStream::FrameStream(int in, int out, std::string first)
+    : in_(in), out_(out), out_bytes_(std::move(first)) {
   for (const int fd : {in_, out_}) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  out_bytes_ = std::string(greeting) + own_version() + "\n";
+  out_bytes_ += std::string(greeting) + own_version() + "\n";
 }
 
 FrameStream::~FrameStream() {
@@ -110,7 +111,7 @@ std::optional<Frame> FrameStream::next() {
   const char* const first = in_bytes_.data() + taken_;
   if (left < sizeof head) return std::nullopt;
   std::memcpy(&head, first, sizeof head);
-  if (head.bytes > longest_frame || head.kind > FrameKind::ended)
+  if (head.bytes > longest_frame || head.kind > FrameKind::unlinked)
     throw Misunderstood("mixes other output into what mpiexec says");
   if (left < sizeof head + head.bytes) return std::nullopt;
   std::vector<std::byte> body(head.bytes);

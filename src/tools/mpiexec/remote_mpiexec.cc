@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/mpiexec/remote_machine.h"
+#include "tools/mpiexec/remote_mpiexec.h"
 
 #include "boot/limits.h"
-#include "tools/mpiexec/proxy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -98,18 +97,18 @@ RemoteShell choose_shell(const std::vector<std::string>& starter) {
   return shell;
 }
 
-std::vector<std::string> RemoteMachine::command() const {
-  if (is_here_) return {own_path(), proxy_word};
+std::vector<std::string> RemoteMpiexec::command() const {
+  if (task_.is_here) return {own_path(), task_.word};
   std::vector<std::string> words = shell_.words;
   words.push_back(name_);
   words.push_back(shell_.is_shell ? quoted(own_path()) : own_path());
-  words.emplace_back(proxy_word);
+  words.emplace_back(task_.word);
   return words;
 }
 
-RemoteMachine::RemoteMachine(std::string name, bool is_here, RemoteShell shell,
+RemoteMpiexec::RemoteMpiexec(std::string host, Task task, RemoteShell shell,
                              const sigset_t& signal_mask)
-    : name_(std::move(name)), is_here_(is_here), shell_(std::move(shell)) {
+    : name_(std::move(host)), task_(std::move(task)), shell_(std::move(shell)) {
   std::vector<std::string> words = command();
   std::vector<char*> pointers;
   for (std::string& word : words)
@@ -120,43 +119,52 @@ RemoteMachine::RemoteMachine(std::string name, bool is_here, RemoteShell shell,
   const pid_t parent = getpid();
   connection_ = fork();
   if (connection_ < 0) throw std::runtime_error(boot::explain_failure("starting a process", errno));
-  if (connection_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
+  if (connection_ == 0)
+    become(pointers.data(), signal_mask, in, out, trouble, !task_.is_here, parent);
   close(trouble.take(1));
   int error = 0;
   if (read(trouble.ends[0], &error, sizeof error) == ssize_t{sizeof error}) {
     waitpid(connection_, nullptr, 0);
     throw std::runtime_error(fmt::format(
-        "{}, which is to start ranks on host {}, cannot be run: {}; MACADAM_SSH names another "
+        "{}, which is to start {} on host {}, cannot be run: {}; MACADAM_SSH names another "
         "program, to be called with a host and a command",
-        words[0], name_, std::strerror(error)));
+        words[0], task_.what, name_, std::strerror(error)));
   }
-  stream_ = std::make_unique<FrameStream>(out.take(0), in.take(1));
+  stream_ = std::make_unique<FrameStream>(out.take(0), in.take(1), task_.first);
 }
 
-RemoteMachine::~RemoteMachine() {
+RemoteMpiexec::~RemoteMpiexec() {
   stream_.reset();
   if (connection_ <= 0 || ended_) return;
   // The proxy has said that it is done, or does not answer. One on this machine ends by itself.
-  if (!is_here_) kill(connection_, SIGKILL);
+  if (!task_.is_here) kill(connection_, SIGKILL);
   const auto until = std::chrono::steady_clock::now() + 1s;
   while (waitpid(connection_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);
 }
 
-std::string RemoteMachine::explain_loss() {
-  const auto until = std::chrono::steady_clock::now() + time_to_end;
+void RemoteMpiexec::wait_for_end(std::chrono::steady_clock::time_point until) {
   for (int status = 0; !ended_ && std::chrono::steady_clock::now() < until;)
     if (waitpid(connection_, &status, WNOHANG) == connection_)
       ended_ = status;
     else
       std::this_thread::sleep_for(1ms);
-  const std::string shell = is_here_ ? "mpiexec's proxy" : shell_.words[0];
+}
+
+void RemoteMpiexec::finish(std::chrono::steady_clock::time_point until) {
+  stream_.reset();
+  wait_for_end(until);
+}
+
+std::string RemoteMpiexec::explain_loss(bool talked) {
+  wait_for_end(std::chrono::steady_clock::now() + time_to_end);
+  const std::string shell = task_.is_here ? "mpiexec" : shell_.words[0];
   std::string how = "has closed its output";
   if (ended_ && WIFSIGNALED(*ended_))
     how = fmt::format("was killed by signal {}", WTERMSIG(*ended_));
   else if (ended_)
     how = fmt::format("ended with status {}", WEXITSTATUS(*ended_));
-  if (hello) return fmt::format("the connection to host {} is lost: {} {}", name_, shell, how);
+  if (talked) return fmt::format("the connection to host {} is lost: {} {}", name_, shell, how);
   const int status = ended_ && WIFEXITED(*ended_) ? WEXITSTATUS(*ended_) : 0;
   if (status == 126 || status == 127)
     return fmt::format("{} cannot be run on host {} ({} {}): Macadam is at the same path on all "
