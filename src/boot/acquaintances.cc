@@ -41,8 +41,9 @@ void Acquaintances::part(const Job& job) {
   if (found == known_.end()) return;
   found->parted = true;
   known_.splice(known_.end(), known_, found);
-  std::erase_if(known_,
-                [](const Acquaintance& each) { return each.parted && each.job->has_ended(); });
+  std::erase_if(known_, [](const Acquaintance& each) {
+    return each.parted && (each.job->is_far() || each.job->has_ended());
+  });
   auto kept = std::ranges::count(known_, true, &Acquaintance::parted);
   std::erase_if(known_, [&](const Acquaintance& each) {
     return each.parted && kept-- > static_cast<std::ptrdiff_t>(most_kept);

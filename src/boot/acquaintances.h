@@ -14,7 +14,8 @@
 namespace macadam::boot {
 
 // The other jobs that a process has met. A few that it has parted from stay, with what is mapped of
-// them, as programs that meet tend to meet again.
+// them, as programs that meet tend to meet again; but none of another machine, which mpiexec would
+// stay connected with.
 class Acquaintances {
  public:
   // Of the jobs that nobody knows any more.

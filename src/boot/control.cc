@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@ namespace macadam::boot {
 namespace {
 
 constexpr std::string_view port_prefix = "macadam-port";
+constexpr std::string_view socket_prefix = "macadam-";
 constexpr int backlog = 128;
 
 std::string show_hex(std::span<const std::uint8_t> bytes) {
@@ -136,7 +138,19 @@ std::uint32_t random_meeting() {
 }
 
 std::string random_socket_name() {
-  return "macadam-" + show_hex(random_secret());
+  return std::string(socket_prefix) + show_hex(random_secret());
+}
+
+std::string part_of(std::string_view mpiexec, std::uint32_t machine) {
+  return fmt::format("{}-{}", mpiexec, machine);
+}
+
+Part read_part(std::string_view socket) {
+  const std::size_t dash = socket.find('-', std::min(socket.size(), socket_prefix.size()));
+  Part part{std::string(socket.substr(0, dash))};
+  if (dash != std::string_view::npos)
+    std::from_chars(socket.data() + dash + 1, socket.data() + socket.size(), part.machine);
+  return part;
 }
 
 std::string socket_name_of(std::string_view service) {

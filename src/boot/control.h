@@ -24,7 +24,7 @@ namespace macadam::boot {
 
 inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
 // The version of packets, tickets and ports.
-inline constexpr std::uint32_t control_version = 4;
+inline constexpr std::uint32_t control_version = 5;
 inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
 inline constexpr std::size_t longest_socket_name = 47;
 inline constexpr std::size_t longest_host_name = 63;
@@ -39,19 +39,22 @@ enum class Request : std::uint32_t {
   publish,    // service and port, texts
   unpublish,  // the same
   look_up,    // service: service and port, texts. To the name's own socket
-  meet,       // host, text: none, with the descriptor of the job's memory
-  relay,      // Where, host and another request, texts: what that is answered with. Of an mpiexec
-              // on several machines: for its part on another one
+  meet,       // host and socket of the job's ticket, texts: none, with the descriptor of the job's
+              // memory; or the socket, text, of who has that on this machine
+  relay,      // Where, host, socket and another request, texts: what that is answered with. For a
+              // part of this mpiexec or of another one on another machine
 
-  // Asked by one part of an mpiexec of another.
+  // Asked by one part of an mpiexec of another, or by another mpiexec.
   start,    // SpawnParent and commands: as spawn
-  describe, // none: how many ranks the job has, all on the machine that is asked
-  address,  // rank: Address
+  describe, // none: generation, machines and their ranks (JobDescription)
+  address,  // generation and rank: address
+  watch,    // none: none, once the job has ended
+  link,     // none, with a descriptor: none. It is a stream from another mpiexec (links.h)
 };
 
 // Which part of an mpiexec on several machines a request is for.
 enum class Where : std::uint8_t {
-  named, // that of the named host
+  named, // who listens at the named socket of the named host
   first, // that of the first machine, where names are published
 };
 
@@ -101,6 +104,15 @@ Port read_port(std::string_view text);
 // Random bytes of the system. Throws MPI_ERR_OTHER.
 Secret random_secret();
 std::string random_socket_name();
+// The parts of an mpiexec on several machines listen at its name and the number of the machine.
+std::string part_of(std::string_view mpiexec, std::uint32_t machine);
+struct Part {
+  std::string mpiexec;
+  std::uint32_t machine = 0;
+  bool operator==(const Part&) const = default;
+};
+// Whose name of a socket this is.
+Part read_part(std::string_view socket);
 std::uint32_t random_meeting();
 // The name of the socket at which a service of this user can be looked up.
 std::string socket_name_of(std::string_view service);

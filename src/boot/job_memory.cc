@@ -54,6 +54,15 @@ int make_file(const JobLayout& layout) {
   return fd;
 }
 
+// On the second byte; the first is that of mpiexec's.
+struct flock use_lock(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_start = 1;
+  lock.l_len = 1;
+  return lock;
+}
+
 std::uint32_t count_ranks(const std::vector<Node>& nodes) {
   std::uint32_t sum = 0;
   for (const Node& node : nodes)
@@ -271,7 +280,8 @@ std::optional<std::span<const std::byte>> JobMemory::fetch(int rank,
                                                            std::uint32_t generation) const {
   const RankRow& row = this->row(rank);
   if (row.published.load(std::memory_order_acquire) < generation) return std::nullopt;
-  return std::span(row.endpoint_address.data(), row.endpoint_address_used);
+  return std::span(row.endpoint_address.data(),
+                   row.endpoint_address_used.load(std::memory_order_acquire));
 }
 
 Life JobMemory::life(int rank, std::uint32_t generation) const {
@@ -316,6 +326,26 @@ bool JobMemory::is_held() const {
   lock.l_type = F_WRLCK;
   lock.l_len = 1;
   return fcntl(fd(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+// A lock of an open file, which others of this process do not touch: it is opened for that.
+int JobMemory::use() const {
+  const std::string path = fmt::format("/proc/self/fd/{}", fd());
+  const int low = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int own =
+      low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor + job_descriptors);
+  const int error = errno;
+  if (low >= 0) close(low);
+  struct flock lock = use_lock(F_RDLCK);
+  if (own >= 0 && fcntl(own, F_OFD_SETLK, &lock) == 0) return own;
+  if (own >= 0) close(own);
+  base::fail(MPI_ERR_OTHER, "the memory of a job on another machine cannot be kept: opening {}: {}",
+             path, std::strerror(error));
+}
+
+bool JobMemory::is_used() const {
+  struct flock lock = use_lock(F_WRLCK);
+  return fcntl(fd(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 void JobMemory::open_barrier() const {

@@ -120,7 +120,7 @@ struct RankRow {
   StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
   std::atomic<std::uint32_t> given_up;        // 1 + the generation in which it did
-  std::uint32_t endpoint_address_used;
+  std::atomic<std::uint32_t> endpoint_address_used; // bytes; 0: has opened no network, until now
   std::array<std::byte, endpoint_address_bytes>
       endpoint_address;       // what the transport wants peers to know
   std::array<char, 136> text; // of MPI_Abort, null-terminated
@@ -264,6 +264,10 @@ class JobMemory {
   // mpiexec was killed. Lost if this process closes any descriptor of the memory.
   void hold() const;
   [[nodiscard]] bool is_held() const;
+  // By a process for as long as it knows the job: a descriptor that it closes then. Another one may
+  // ask whether somebody does. Throws MPI_ERR_OTHER.
+  [[nodiscard]] int use() const;
+  [[nodiscard]] bool is_used() const;
 
   // Ends a round of the barrier: all ranks have arrived.
   void open_barrier() const;

@@ -231,9 +231,13 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
                endpoint_address.size(), endpoint_address_bytes);
   RankRow& row = own_row();
   std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
-  row.endpoint_address_used = static_cast<std::uint32_t>(endpoint_address.size());
+  row.endpoint_address_used.store(static_cast<std::uint32_t>(endpoint_address.size()),
+                                  std::memory_order_release);
   row.published.store(generation_, std::memory_order_release);
-  if (has_other_machines()) client_ ? client_->publish(endpoint_address) : memory_.tell_launcher();
+  if (client_)
+    client_->publish(endpoint_address);
+  else if (has_other_machines() || !endpoint_address.empty())
+    memory_.tell_launcher();
 }
 
 std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {

@@ -77,18 +77,13 @@ PacketWriter LocalUniverse::begin(Request request) const {
   return packet;
 }
 
-LocalUniverse::Letter LocalUniverse::letter_to(std::string_view host, Call::Whom there,
-                                               PacketWriter request) {
-  if (job_.other_host().empty() || host == job_.host())
-    return {std::move(there), std::move(request)};
-  return relayed(Where::named, host, request, there.error_class);
-}
-
 LocalUniverse::Letter LocalUniverse::relayed(Where where, std::string_view host,
-                                             const PacketWriter& request, int gone) {
+                                             std::string_view socket, const PacketWriter& request,
+                                             int gone) {
   PacketWriter outer = begin(Request::relay);
   outer.value(where);
   outer.text(host);
+  outer.text(socket);
   outer.text(as_text(request));
   return {launcher(gone), std::move(outer)};
 }
@@ -160,15 +155,11 @@ PendingResult<Met> LocalUniverse::ask_to_connect(const Port& port, std::optional
     PacketWriter request = begin(Request::connect);
     request.value(port.key);
     request.value(own);
-    Letter letter = letter_to(
-        port.host,
-        {port.socket, MPI_ERR_PORT,
-         port.host == job_.host()
-             ? "the job that opened this port has ended"
-             : fmt::format("the job that opened this port is on host {}, this one on host {}: jobs "
-                           "of different machines can be connected if one mpiexec has started both",
-                           port.host, job_.host())},
-        std::move(request));
+    Letter letter =
+        port.host == job_.host()
+            ? Letter{{port.socket, MPI_ERR_PORT, "the job that opened this port has ended"},
+                     std::move(request)}
+            : relayed(Where::named, port.host, port.socket, request, MPI_ERR_PORT);
     return std::make_unique<Called<Met>>(std::move(letter.whom), std::move(letter.request), longest,
                                          [this, key = port.key](Call& call, PacketReader answer) {
                                            Met met = take_met(call, answer);
@@ -199,8 +190,9 @@ PendingResult<bool> LocalUniverse::change_name(Request change, std::string_view 
     PacketWriter request = begin(change);
     request.text(service);
     request.text(port);
-    Letter letter = job_.other_host().empty() ? Letter{launcher(), std::move(request)}
-                                              : relayed(Where::first, {}, request, MPI_ERR_SERVICE);
+    Letter letter = job_.other_host().empty()
+                        ? Letter{launcher(), std::move(request)}
+                        : relayed(Where::first, {}, {}, request, MPI_ERR_SERVICE);
     return std::make_unique<Called<bool>>(std::move(letter.whom), std::move(letter.request),
                                           std::nullopt, [](Call&, PacketReader) { return true; });
   });
@@ -215,7 +207,7 @@ PendingResult<std::string> LocalUniverse::look_up(std::string_view service) {
     const auto read = [](Call&, PacketReader answer) { return answer.text(); };
     PendingResult<std::string> elsewhere;
     if (!job_.other_host().empty()) {
-      Letter letter = relayed(Where::first, {}, request, MPI_ERR_NAME);
+      Letter letter = relayed(Where::first, {}, {}, request, MPI_ERR_NAME);
       elsewhere = std::make_unique<Called<std::string>>(
           std::move(letter.whom), std::move(letter.request), std::nullopt, read);
     }
@@ -227,6 +219,10 @@ PendingResult<std::string> LocalUniverse::look_up(std::string_view service) {
     if (!elsewhere) return here;
     return std::make_unique<EitherName>(std::move(here), std::move(elsewhere));
   });
+}
+
+Call::Whom LocalUniverse::here(std::string socket) const {
+  return {std::move(socket), MPI_ERR_OTHER, fmt::format("a job on host {} has ended", job_.host())};
 }
 
 JobTicket LocalUniverse::own_ticket() {
@@ -242,15 +238,25 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
     PacketWriter request;
     request.value(RequestHead{.request = Request::meet, .job = content.job});
     request.text(content.host.data());
-    Call::Whom whom{content.socket.data(), MPI_ERR_OTHER,
-                    fmt::format("a job on host {} has ended, or is not on this machine ({})",
-                                content.host.data(), job_.host())};
-    // This machine's part of mpiexec has the memory of its jobs on all others, too.
-    if (!job_.other_host().empty() && content.host.data() != job_.host()) whom = launcher();
+    request.text(content.socket.data());
+    // Of jobs on other machines this job's mpiexec has a memory.
     return std::make_unique<Called<const Job*>>(
-        std::move(whom), std::move(request), std::nullopt,
-        [this, content](Call& call, PacketReader) { return know(content, call); });
+        content.host.data() == job_.host() ? here(content.socket.data()) : launcher(),
+        std::move(request), std::nullopt, [this, content](Call& call, PacketReader answer) {
+          return call.has_descriptor() ? know(content, call) : find_here(content, answer.text());
+        });
   });
+}
+
+// The job has ranks on this machine, too, whose mpiexec listens at `socket`.
+const Job* LocalUniverse::find_here(const Ticket& ticket, const std::string& socket) {
+  PacketWriter request;
+  request.value(RequestHead{.request = Request::meet, .job = ticket.job});
+  request.text(job_.host());
+  request.text(socket);
+  Call call(here(socket), std::move(request));
+  call.wait();
+  return know(ticket, call);
 }
 
 // The job whose memory has come with an answer.

@@ -39,20 +39,22 @@ class LocalUniverse final : public Universe {
   // This job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER. `gone` is the error
   // if the part of it that is asked has ended.
   Call::Whom launcher(int gone = MPI_ERR_OTHER);
+  // Another's on this machine.
+  [[nodiscard]] Call::Whom here(std::string socket) const;
   [[nodiscard]] PacketWriter begin(Request request) const;
   // A request, and which mpiexec it is sent to.
   struct Letter {
     Call::Whom whom;
     PacketWriter request;
   };
-  // For an mpiexec on another machine, through this one's; or for `there`, if that is here or there
-  // are no others.
-  Letter letter_to(std::string_view host, Call::Whom there, PacketWriter request);
-  Letter relayed(Where where, std::string_view host, const PacketWriter& request, int gone);
+  // For who listens at a socket of another machine, through this job's mpiexec.
+  Letter relayed(Where where, std::string_view host, std::string_view socket,
+                 const PacketWriter& request, int gone);
   Met take_met(Call& call, PacketReader& answer);
   PendingResult<Met> ask_to_accept(std::string_view port, std::optional<double> longest);
   PendingResult<Met> ask_to_connect(const Port& port, std::optional<double> longest);
   const Job* know(const Ticket& ticket, Call& call);
+  const Job* find_here(const Ticket& ticket, const std::string& socket);
   void know_early(const JobTicket& ticket, Call& call);
   PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 

@@ -16,7 +16,11 @@ namespace macadam::boot {
 // it has none here, what mpiexec has made to tell of those on another one.
 class MetJob final : public Job {
  public:
-  explicit MetJob(JobMemory memory) : memory_(std::move(memory)) {}
+  // Throws MPI_ERR_OTHER.
+  explicit MetJob(JobMemory memory);
+  MetJob(const MetJob&) = delete;
+  MetJob& operator=(const MetJob&) = delete;
+  ~MetJob() override;
 
   [[nodiscard]] int rank() const override { return -1; } // this process has none there
   [[nodiscard]] int size() const override { return memory_.size(); }
@@ -55,11 +59,14 @@ class MetJob final : public Job {
   }
   // Where a rank is met that runs, on this machine; null if it does not.
   [[nodiscard]] Door* door(std::uint32_t rank) const;
+  // It has no rank on this machine: what is known of it comes over the network.
+  [[nodiscard]] bool is_far() const { return local_size() == 0; }
   // No rank runs any more.
   [[nodiscard]] bool has_ended() const;
 
  private:
   JobMemory memory_;
+  int use_; // descriptor: tells mpiexec that this process knows a far job; -1: it is not far
   mutable std::atomic<std::int64_t> looked_{0}; // when life() asked the system last, in ns
 };
 

@@ -7,6 +7,7 @@
 #include "boot/universe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <arpa/inet.h>
 #include <chrono>
@@ -14,6 +15,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <netinet/in.h>
@@ -191,6 +194,30 @@ void act(const std::string& action) {
       std::this_thread::sleep_for(1ms);
     print(fmt::format("address {} of host {}, {}", std::to_integer<int>(found->front()),
                       other.host_of(0), other.is_local(0) ? "local" : "not local"));
+  } else if (verb == "addresses") { // of all ranks of the last job
+    const boot::Job& other = last_met();
+    std::vector<std::string> hosts, local;
+    for (int rank = 0; rank < other.size(); ++rank) {
+      while (!other.fetch(rank))
+        std::this_thread::sleep_for(1ms);
+      hosts.emplace_back(other.host_of(rank));
+      if (other.is_local(rank)) local.push_back(std::to_string(rank));
+    }
+    print(
+        fmt::format("ranks on {}, {}", fmt::join(hosts, "+"),
+                    local.empty() ? "none local" : fmt::format("local {}", fmt::join(local, "+"))));
+  } else if (verb == "forget") { // the last job
+    universe().forget(last_met());
+    tickets.pop_back();
+  } else if (verb == "give_ticket") { // of the last job, to other ranks: in a file of this name
+    std::ofstream(value + ".new", std::ios::binary)
+        .write(reinterpret_cast<const char*>(tickets.back().data()), sizeof(boot::JobTicket));
+    std::filesystem::rename(value + ".new", value);
+  } else if (verb == "take_ticket") {
+    while (!std::filesystem::exists(value))
+      std::this_thread::sleep_for(1ms);
+    std::ifstream(value, std::ios::binary)
+        .read(reinterpret_cast<char*>(tickets.emplace_back().data()), sizeof(boot::JobTicket));
   } else if (verb == "life") { // until rank 0 of the last job has ended
     const boot::Job& other = last_met();
     boot::Life life = boot::Life::running;

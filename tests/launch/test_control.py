@@ -58,15 +58,37 @@ class Abuse(UniverseTest):
             self.assertEqual(client.recv(1000), b"")
         self.assert_it_serves()
 
+    @staticmethod
+    def head(version=VERSION, request=0):
+        magic = 0x6d61636374726c
+        return (magic.to_bytes(8, "little") + version.to_bytes(4, "little") + request.to_bytes(4, "little")
+                + os.urandom(16) + (0).to_bytes(4, "little") + bytes(4))
+
+    def test_links_of_strangers(self):
+        """They say nothing, something else, or go at once."""
+        for said in (b"", b"x" * 100000, b"\nmacadam mpiexec proxy, version 0\n", None):
+            client = self.connect()
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                client.sendmsg([self.head(request=14)],
+                               [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs.fileno()]))])
+                self.assertNotIn(b"link", client.recv(1000))
+                theirs.close()
+                if said is not None:
+                    ours.sendall(said)
+                    self.assertIn(b"macadam mpiexec proxy, version", ours.recv(1000))
+                if said:
+                    while ours.recv(1000):  # until it is let go
+                        pass
+        self.assert_it_serves()
+
     def test_wrong_secret_and_version(self):
-        def head(version=VERSION, request=0):
-            magic = 0x6d61636374726c
-            return (magic.to_bytes(8, "little") + version.to_bytes(4, "little") + request.to_bytes(4, "little")
-                    + os.urandom(16) + (0).to_bytes(4, "little") + bytes(4))
+        head = self.head
         for packet, part in ((head(version=VERSION + 1), f"version {VERSION + 1}".encode()), (head(), b"no job of the process"),
-                             (head(request=8) + bytes(4), b"has ended"),
+                             (head(request=8) + bytes(8), b"has ended"),
                              # What a part of mpiexec on another machine may ask, and nobody else.
-                             *[(head(request=request), b"no job of the process") for request in (9, 10, 11, 12)],
+                             *[(head(request=request), b"no job of the process") for request in range(9, 14)],
+                             (head(request=14), b"a link needs a stream"),
                              (head(request=77), b"no job of the process")):
             client = self.connect()
             client.send(packet)

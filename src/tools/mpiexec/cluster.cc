@@ -108,6 +108,7 @@ void Cluster::start_ranks() {
   order.machines = placement_.machines;
   order.sets = options_.process_sets();
   order.secret = boot::random_secret();
+  order.mpiexec = boot::random_socket_name();
   order.environment = environment_of_ranks();
   std::array<char, PATH_MAX> folder{};
   if (getcwd(folder.data(), folder.size()) == nullptr)

@@ -87,10 +87,16 @@ class Cluster final : private Questioned {
   void look_for_absent_ranks();
 
   void on_request(Machine from, boot::PacketReader& body);
+  void request(Machine from, std::uint64_t id, Machine to, std::uint32_t number,
+               const std::string& packet);
   void pass_on(Machine from, FrameKind kind, boot::PacketReader& body);
   void refuse(Machine from, std::uint64_t id, Machine to);
   void refuse_all(Machine to);
   void on_ended(Machine from, boot::PacketReader& body);
+  void on_outside(Machine from, boot::PacketReader& body);
+  void on_linked(Machine from, boot::PacketReader& body, bool linked);
+  [[nodiscard]] Machine choose_link(Machine asker, const std::string& mpiexec,
+                                    const std::string& host) const;
   [[nodiscard]] Machine roomiest(Machine first) const;
   [[nodiscard]] std::uint32_t running_on(Machine machine) const;
   [[nodiscard]] RemoteMachine* find(Machine machine) const;
@@ -140,6 +146,7 @@ class Cluster final : private Questioned {
   std::uint32_t last_number_ = 1; // of a job
   // Requests from one machine, by that and id, to another one that has not answered.
   std::map<std::pair<Machine, std::uint64_t>, Machine> unanswered_;
+  std::map<std::string, Machine> links_; // by other mpiexecs: who is linked with them
 
   std::vector<boot::RankState> states_; // by rank,
   std::vector<bool> joined_;            // ... and whether a process has taken it

@@ -80,6 +80,13 @@ void Cluster::on_frame(Machine machine, Frame frame) {
   case FrameKind::ended:
     on_ended(machine, body);
     break;
+  case FrameKind::outside:
+    on_outside(machine, body);
+    break;
+  case FrameKind::linked:
+  case FrameKind::unlinked:
+    on_linked(machine, body, frame.kind == FrameKind::linked);
+    break;
   case FrameKind::done:
     let_go(machine);
     break;
@@ -91,6 +98,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
 // All that the proxy had to say has come.
 void Cluster::let_go(Machine machine) {
   machines_[machine]->done = true;
+  std::erase_if(links_, [machine](const auto& each) { return each.second == machine; });
   refuse_all(machine);
   machines_[machine]->send(FrameKind::bye);
 }

@@ -27,7 +27,7 @@ constexpr std::size_t least_for_branches = 16; // machines
 
 Link::Link(const std::string& host, bool is_here, const RemoteShell& shell,
            const sigset_t& signal_mask, std::vector<std::uint32_t> those)
-    : connection(host, is_here, shell, those.size() > 1 ? branch_word : proxy_word, signal_mask),
+    : connection(host, {those.size() > 1 ? branch_word : proxy_word, is_here}, shell, signal_mask),
       machines(std::move(those)) {}
 
 void Link::send(std::uint32_t place, FrameKind kind, const PacketWriter& body) {

@@ -47,8 +47,13 @@ void Cluster::on_request(Machine from, PacketReader& body) {
   const std::string packet = body.text();
   if (number == wanted_number) number = ++last_number_;
   if (to == any_machine) to = roomiest(from);
+  if (find(to) == nullptr) return refuse(from, id, to);
+  request(from, id, to, number, packet);
+}
+
+void Cluster::request(Machine from, std::uint64_t id, Machine to, std::uint32_t number,
+                      const std::string& packet) {
   RemoteMachine* const there = find(to);
-  if (there == nullptr) return refuse(from, id, to);
   unanswered_[{from, id}] = to;
   PacketWriter out;
   out.value(from);
@@ -83,10 +88,40 @@ void Cluster::refuse_all(Machine to) {
   });
 }
 
+// The part that has a link with that mpiexec; or is beside it, and needs no remote shell; or asks.
+Cluster::Machine Cluster::choose_link(Machine asker, const std::string& mpiexec,
+                                      const std::string& host) const {
+  if (const auto known = links_.find(mpiexec); known != links_.end()) return known->second;
+  for (Machine machine = 0; machine < machines_.size(); ++machine)
+    if (machines_[machine]->hello->host == host && find(machine) != nullptr) return machine;
+  return asker;
+}
+
+void Cluster::on_outside(Machine from, PacketReader& body) {
+  const auto id = body.value<std::uint64_t>();
+  const std::string mpiexec = body.text();
+  const std::string host = body.text();
+  const Machine to = choose_link(from, mpiexec, host);
+  if (find(to) == nullptr) return; // who asks has ended meanwhile
+  links_[mpiexec] = to;
+  request(from, id, to, 0, body.text());
+}
+
+void Cluster::on_linked(Machine from, PacketReader& body, bool linked) {
+  const std::string mpiexec = body.text();
+  const auto known = links_.try_emplace(mpiexec, from).first;
+  if (!linked && known->second == from) links_.erase(known);
+}
+
 // To a machine that has ended nothing needs to be said.
 void Cluster::pass_on(Machine from, FrameKind kind, PacketReader& body) {
-  const auto to = body.value<Machine>();
+  auto to = body.value<Machine>();
   const auto id = body.value<std::uint64_t>();
+  // Who calls off may not know yet who was asked.
+  if (const auto asked = unanswered_.find({from, id});
+      to == any_machine && asked != unanswered_.end())
+    to = asked->second;
+  if (to == any_machine) return;
   unanswered_.erase(kind == FrameKind::answer ? std::pair{to, id} : std::pair{from, id});
   RemoteMachine* const there = find(to);
   if (there == nullptr) return;

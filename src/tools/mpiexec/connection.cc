@@ -97,19 +97,18 @@ RemoteShell choose_shell(const std::vector<std::string>& starter) {
   return shell;
 }
 
-std::vector<std::string> Connection::command(const char* word) const {
-  if (is_here_) return {own_path(), word};
+std::vector<std::string> Connection::command() const {
+  if (task_.is_here) return {own_path(), task_.word};
   std::vector<std::string> words = shell_.words;
   words.push_back(host_);
   words.push_back(shell_.is_shell ? quoted(own_path()) : own_path());
-  words.emplace_back(word);
+  words.emplace_back(task_.word);
   return words;
 }
 
-Connection::Connection(std::string host, bool is_here, RemoteShell shell, const char* word,
-                       const sigset_t& signal_mask)
-    : host_(std::move(host)), is_here_(is_here), shell_(std::move(shell)) {
-  std::vector<std::string> words = command(word);
+Connection::Connection(std::string host, Task task, RemoteShell shell, const sigset_t& signal_mask)
+    : host_(std::move(host)), task_(std::move(task)), shell_(std::move(shell)) {
+  std::vector<std::string> words = command();
   std::vector<char*> pointers;
   for (std::string& each : words)
     pointers.push_back(each.data());
@@ -119,37 +118,45 @@ Connection::Connection(std::string host, bool is_here, RemoteShell shell, const 
   const pid_t parent = getpid();
   process_ = fork();
   if (process_ < 0) throw std::runtime_error(boot::explain_failure("starting a process", errno));
-  if (process_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !is_here_, parent);
+  if (process_ == 0) become(pointers.data(), signal_mask, in, out, trouble, !task_.is_here, parent);
   close(trouble.take(1));
   int error = 0;
   if (read(trouble.ends[0], &error, sizeof error) == ssize_t{sizeof error}) {
     waitpid(process_, nullptr, 0);
     throw std::runtime_error(fmt::format(
-        "{}, which is to start ranks on host {}, cannot be run: {}; MACADAM_SSH names another "
+        "{}, which is to start {} on host {}, cannot be run: {}; MACADAM_SSH names another "
         "program, to be called with a host and a command",
-        words[0], host_, std::strerror(error)));
+        words[0], task_.what, host_, std::strerror(error)));
   }
-  stream_ = std::make_unique<FrameStream>(out.take(0), in.take(1));
+  stream_ = std::make_unique<FrameStream>(out.take(0), in.take(1), task_.first);
 }
 
 Connection::~Connection() {
   stream_.reset();
   if (process_ <= 0 || ended_) return;
   // The proxy has said that it is done, or does not answer. One on this machine ends by itself.
-  if (!is_here_) kill(process_, SIGKILL);
+  if (!task_.is_here) kill(process_, SIGKILL);
   const auto until = std::chrono::steady_clock::now() + 1s;
   while (waitpid(process_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);
 }
 
-std::string Connection::explain_loss(bool answered) {
-  const auto until = std::chrono::steady_clock::now() + time_to_end;
+void Connection::wait_for_end(std::chrono::steady_clock::time_point until) {
   for (int status = 0; !ended_ && std::chrono::steady_clock::now() < until;)
     if (waitpid(process_, &status, WNOHANG) == process_)
       ended_ = status;
     else
       std::this_thread::sleep_for(1ms);
-  const std::string shell = is_here_ ? "mpiexec's proxy" : shell_.words[0];
+}
+
+void Connection::finish(std::chrono::steady_clock::time_point until) {
+  stream_.reset();
+  wait_for_end(until);
+}
+
+std::string Connection::explain_loss(bool answered) {
+  wait_for_end(std::chrono::steady_clock::now() + time_to_end);
+  const std::string shell = task_.is_here ? "mpiexec" : shell_.words[0];
   std::string how = "has closed its output";
   if (ended_ && WIFSIGNALED(*ended_))
     how = fmt::format("was killed by signal {}", WTERMSIG(*ended_));

@@ -3,6 +3,7 @@
 
 #include "tools/mpiexec/frames.h"
 
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -25,10 +26,15 @@ RemoteShell choose_shell(const std::vector<std::string>& starter);
 // and what is said to that and by it.
 class Connection {
  public:
-  // Starts mpiexec with this `word` on a machine. `is_here`: without a shell. Throws
-  // std::runtime_error.
-  Connection(std::string host, bool is_here, RemoteShell shell, const char* word,
-             const sigset_t& signal_mask);
+  // What mpiexec is started for there.
+  struct Task {
+    const char* word;           // its one argument
+    bool is_here = false;       // without a shell
+    std::string first;          // that it is told, before the frames
+    std::string what = "ranks"; // is started
+  };
+  // Starts it. Throws std::runtime_error.
+  Connection(std::string host, Task task, RemoteShell shell, const sigset_t& signal_mask);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   // Ends it, and with it what is at its other end.
@@ -46,13 +52,16 @@ class Connection {
   // Its stream is over before its time: the sentence about that. `answered`: something had come.
   // Waits a moment for the process to end, for its status.
   [[nodiscard]] std::string explain_loss(bool answered);
+  // Nothing more is said. Gives what was said until then time to arrive.
+  void finish(std::chrono::steady_clock::time_point until);
 
  private:
-  [[nodiscard]] std::vector<std::string> command(const char* word) const;
+  [[nodiscard]] std::vector<std::string> command() const;
+  void wait_for_end(std::chrono::steady_clock::time_point until);
 
-  std::string host_;
-  bool is_here_;
-  RemoteShell shell_;
+  const std::string host_;
+  const Task task_;
+  const RemoteShell shell_;
   pid_t process_ = -1;
   std::optional<int> ended_;
   std::unique_ptr<FrameStream> stream_;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::tools {
 namespace {
@@ -27,15 +28,17 @@ std::size_t bound_on_connections() {
 
 } // namespace
 
-ControlServer::ControlServer(Desk& desk) : desk_(desk), most_(bound_on_connections()) {
-  if (std::string name = boot::random_socket_name(); listen(name)) name_ = std::move(name);
+ControlServer::ControlServer(Desk& desk, std::string name)
+    : desk_(desk), most_(bound_on_connections()) {
+  if (name.empty()) name = boot::random_socket_name();
+  if (listen(name)) name_ = std::move(name);
 }
 
 ControlServer::~ControlServer() {
   for (const auto& [name, socket] : listeners_)
     close(socket);
-  for (const auto& [id, connection] : connections_)
-    if (!connection.origin) close(connection.socket);
+  while (!connections_.empty())
+    drop(connections_.begin()->first);
 }
 
 bool ControlServer::listen(const std::string& name) {
@@ -103,7 +106,7 @@ void ControlServer::accept_all(int listener) {
       continue;
     }
     connections_.emplace(++last_id_,
-                         Connection{socket, {}, Stage::silent, Clock::now() + longest_silence});
+                         Connection{socket, {}, Stage::silent, Clock::now() + longest_silence, -1});
   }
 }
 
@@ -116,8 +119,9 @@ void ControlServer::receive(Id id) {
 }
 
 void ControlServer::on_packet(Id id, boot::Packet packet) {
-  if (packet.descriptor >= 0) close(packet.descriptor); // of no use here
   Connection& connection = connections_.at(id);
+  if (connection.descriptor >= 0) close(connection.descriptor);
+  connection.descriptor = packet.descriptor;
   if (connection.stage == Stage::answered) {
     drop(id);
     return desk_.on_confirmed(id);
@@ -139,6 +143,7 @@ void ControlServer::read_request(Id id, std::vector<std::byte> bytes) {
                  "use one Macadam for both",
                  boot::control_version, head.version);
     desk_.on_request(id, head, std::move(reader));
+    if (const int left = take_descriptor(id); left >= 0) close(left); // of no use here
   } catch (...) {
     refuse(id, base::caught("for a request to mpiexec"));
   }
@@ -156,22 +161,22 @@ bool ControlServer::answer(Id id, const boot::PacketWriter& rest, int descriptor
   boot::PacketWriter packet;
   packet.value(boot::AnswerHead{});
   packet.append(rest);
-  return send(id, packet, descriptor, then);
+  return send(id, packet.bytes(), descriptor, then);
 }
 
 bool ControlServer::refuse(Id id, const base::Error& error) {
   boot::PacketWriter packet;
   packet.value(boot::AnswerHead{.error_class = error.error_class});
   packet.text(error.text);
-  return send(id, packet, -1, Then::close);
+  return send(id, packet.bytes(), -1, Then::close);
 }
 
-bool ControlServer::send(Id id, const boot::PacketWriter& packet, int descriptor, Then then) {
+bool ControlServer::send(Id id, const std::vector<std::byte>& packet, int descriptor, Then then) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return false;
   const std::optional<Origin> origin = found->second.origin;
   if (origin) desk_.send(*origin, packet, then);
-  const bool sent = origin || boot::send_packet(found->second.socket, packet.bytes(), descriptor);
+  const bool sent = origin || boot::send_packet(found->second.socket, packet, descriptor);
   if (sent && then == Then::await_confirmation)
     found->second.stage = Stage::answered;
   else
@@ -183,11 +188,12 @@ void ControlServer::drop(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   if (!found->second.origin) close(found->second.socket);
+  if (found->second.descriptor >= 0) close(found->second.descriptor);
   connections_.erase(found);
 }
 
 void ControlServer::receive(const Origin& origin, std::vector<std::byte> request) {
-  connections_.emplace(++last_id_, Connection{-1, origin, Stage::asked, {}});
+  connections_.emplace(++last_id_, Connection{-1, origin, Stage::asked, {}, -1});
   read_request(last_id_, std::move(request));
 }
 
@@ -209,18 +215,26 @@ void ControlServer::call_off(const Origin& origin) {
   if (const Id id = find(origin); id != 0) send_away(id);
 }
 
-bool ControlServer::is_far(Id id) const {
+void ControlServer::call_off_all(std::uint32_t machine) {
+  std::vector<Id> gone;
+  for (const auto& [id, connection] : connections_)
+    if (connection.origin && connection.origin->machine == machine) gone.push_back(id);
+  for (const Id id : gone)
+    if (connections_.contains(id)) send_away(id);
+}
+
+std::optional<ControlServer::Origin> ControlServer::origin(Id id) const {
   const auto found = connections_.find(id);
-  return found != connections_.end() && found->second.origin.has_value();
+  return found == connections_.end() ? std::nullopt : found->second.origin;
+}
+
+int ControlServer::take_descriptor(Id id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? -1 : std::exchange(found->second.descriptor, -1);
 }
 
 void ControlServer::pass_on(Id id, const std::vector<std::byte>& answer, Then then) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  if (boot::send_packet(found->second.socket, answer) && then == Then::await_confirmation)
-    found->second.stage = Stage::answered;
-  else
-    drop(id);
+  send(id, answer, -1, then);
 }
 
 void ControlServer::send_away(Id id) {

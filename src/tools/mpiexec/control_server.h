@@ -23,8 +23,11 @@ class ControlServer {
   // Of a connection; none is used twice.
   using Id = std::uint64_t;
 
-  // Of a request that has come from another machine: whose it is, and its id there.
+  // Of a request that has come from another machine: of which of this mpiexec, or over which link
+  // to another one (links.h), and its id there.
   struct Origin {
+    static constexpr std::uint32_t link_bit = std::uint32_t{1} << 31;
+    [[nodiscard]] bool is_link() const { return (machine & link_bit) != 0; }
     std::uint32_t machine = 0;
     std::uint64_t id = 0;
     auto operator<=>(const Origin&) const = default;
@@ -41,14 +44,15 @@ class ControlServer {
     // The client has called off what is not answered, or not confirmed, or has ended.
     virtual void on_gone(Id id) = 0;
     // An answer for another machine.
-    virtual void send(const Origin& origin, const boot::PacketWriter& packet, Then then) = 0;
+    virtual void send(const Origin& origin, const std::vector<std::byte>& packet, Then then) = 0;
 
    protected:
     ~Desk() = default;
   };
 
-  // `desk` outlives the server. Does without a socket if the system refuses one.
-  explicit ControlServer(Desk& desk);
+  // `desk` outlives the server. Does without a socket if the system refuses one. Its name is random
+  // if none is given.
+  explicit ControlServer(Desk& desk, std::string name = {});
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
   ~ControlServer();
@@ -76,7 +80,12 @@ class ControlServer {
   void receive(const Origin& origin, std::vector<std::byte> request);
   void confirm(const Origin& origin);
   void call_off(const Origin& origin);
-  [[nodiscard]] bool is_far(Id id) const;
+  // All that has come from there.
+  void call_off_all(std::uint32_t machine);
+  // Where a client is, if it is on another machine.
+  [[nodiscard]] std::optional<Origin> origin(Id id) const;
+  // What came with a client's request, for the caller to close; -1: nothing.
+  int take_descriptor(Id id);
   // Another machine's answer to a client's request.
   void pass_on(Id id, const std::vector<std::byte>& answer, Then then);
 
@@ -87,6 +96,7 @@ class ControlServer {
     std::optional<Origin> origin;
     Stage stage = Stage::silent;
     Clock::time_point until; // how long it may be silent
+    int descriptor = -1;     // that came with its request
   };
 
   void accept_all(int listener);
@@ -94,7 +104,7 @@ class ControlServer {
   void on_packet(Id id, boot::Packet packet);
   void read_request(Id id, std::vector<std::byte> bytes);
   [[nodiscard]] Id find(const Origin& origin) const;
-  bool send(Id id, const boot::PacketWriter& packet, int descriptor, Then then);
+  bool send(Id id, const std::vector<std::byte>& packet, int descriptor, Then then);
   // Forgets a connection.
   void drop(Id id);
   void send_away(Id id);

@@ -52,10 +52,12 @@ std::string Supervisor::hint_for_memory(int signal) const {
 void Supervisor::reap() {
   std::vector<std::tuple<RunningJob*, int, int>> ended; // job, rank, status
   int status = 0;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (services_.note_end(pid, status)) continue;
     for (const auto& job : jobs_) // or the watchdog, or a child from before mpiexec was executed
       if (const auto rank = job->is_lone() ? std::nullopt : job->note_end(pid))
         ended.emplace_back(job.get(), *rank, status);
+  }
   // If several are seen at once, one that a signal killed is a cause rather than a consequence.
   std::ranges::stable_partition(ended, [](const auto& end) {
     const int how = std::get<2>(end);
@@ -107,18 +109,18 @@ void Supervisor::on_end_of_lone_program() {
   RunningJob& job = first_job();
   job.note_end(job.pid(0));
   RankRow& row = job.memory().row(0);
-  services_.on_end(job.memory().header().secret);
-  switch (row.state.load(std::memory_order_acquire)) {
-  case RankState::finalized:
-    row.state.store(RankState::gone, std::memory_order_release);
-    return;
-  case RankState::aborted: // and has said so
-    failed_ = true;
-    return end_ranks();
-  default:
+  const RankState state = row.state.load(std::memory_order_acquire);
+  if (state == RankState::finalized) row.state.store(RankState::gone, std::memory_order_release);
+  if (state == RankState::running || state == RankState::starting) {
     row.state.store(RankState::dead, std::memory_order_release);
     job.memory().header().failed.fetch_add(1, std::memory_order_release);
-    if (alive() > 0) fail(job, 0, "has ended without calling MPI_Finalize", 1, true);
+  }
+  services_.on_end(job.memory());
+  if (state == RankState::aborted) { // and has said so
+    failed_ = true;
+    end_ranks();
+  } else if (row.state.load() == RankState::dead && alive() > 0) {
+    fail(job, 0, "has ended without calling MPI_Finalize", 1, true);
   }
 }
 

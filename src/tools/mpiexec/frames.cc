@@ -41,12 +41,13 @@ int take_stream(int fd) {
   return own;
 }
 
-FrameStream::FrameStream(int in, int out) : in_(in), out_(out) {
+FrameStream::FrameStream(int in, int out, std::string first)
+    : in_(in), out_(out), out_bytes_(std::move(first)) {
   for (const int fd : {in_, out_}) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  out_bytes_ = std::string(greeting) + own_version() + "\n";
+  out_bytes_ += std::string(greeting) + own_version() + "\n";
 }
 
 FrameStream::~FrameStream() {
@@ -120,7 +121,7 @@ std::optional<Frame> FrameStream::next() {
   const char* const first = in_bytes_.data() + taken_;
   if (left < sizeof head) return std::nullopt;
   std::memcpy(&head, first, sizeof head);
-  if (head.bytes > longest_frame || head.kind > FrameKind::ended)
+  if (head.bytes > longest_frame || head.kind > FrameKind::unlinked)
     throw Misunderstood("mixes other output into what mpiexec says");
   if (left < sizeof head + head.bytes) return std::nullopt;
   std::vector<std::byte> body(head.bytes);

@@ -64,6 +64,15 @@ enum class FrameKind : std::uint8_t {
   confirmed,  // id
   called_off, // id
   ended,      // a spawned job (Secret): to all others
+
+  // For another mpiexec (links.h): the head says which proxy is to ask it, by a `request`.
+  outside,  // id (u64), mpiexec, host, packet (texts)
+  linked,   // mpiexec (text): this proxy is connected with it
+  unlinked, // mpiexec (text): ... not any more
+
+  // Between two mpiexecs, over a link, besides `beat`, `hello` (mpiexec's name and host),
+  // `refused`, `request` (id, text), `answer` (id, text), `called_off` (id), `signal` (number) of
+  // one that stops or goes on, `done` and `bye`.
 };
 
 // In place of a machine: the one that has most room for ranks.
@@ -91,7 +100,8 @@ int take_stream(int fd);
 class FrameStream {
  public:
   // Takes the descriptors over.
-  FrameStream(int in, int out);
+  // `first` goes before all else, for whoever connects the two sides.
+  FrameStream(int in, int out, std::string first = {});
   FrameStream(const FrameStream&) = delete;
   FrameStream& operator=(const FrameStream&) = delete;
   ~FrameStream();

@@ -198,7 +198,7 @@ void Head::answer_wants(const boot::JobMemory& memory) {
     PacketWriter body;
     body.value(rank);
     body.value(published);
-    body.value(row.endpoint_address_used);
+    body.value(row.endpoint_address_used.load());
     body.value(row.endpoint_address);
     stream_.send(FrameKind::address, body);
     return true;

@@ -4,6 +4,7 @@
 #include "boot/machine.h"
 #include "tools/mpiexec/branch.h"
 #include "tools/mpiexec/cluster.h"
+#include "tools/mpiexec/links.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/placement.h"
 #include "tools/mpiexec/proxy.h"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
     if (argc == 3 && std::string_view(argv[1]) == serve_word) return serve_lone_program(argv[2]);
     if (argc == 2 && std::string_view(argv[1]) == proxy_word) return run_proxy();
     if (argc == 2 && std::string_view(argv[1]) == branch_word) return run_branch();
+    if (argc == 2 && std::string_view(argv[1]) == link_word) return run_link();
     const Options options = read_options(argc, argv);
     Placement placement = place(options);
     if (options.display_map) std::fputs(placement.map().c_str(), stderr);

@@ -83,7 +83,8 @@ int run_proxy() {
     boot::JobMemory memory = boot::JobMemory::create(order->nodes, order->own, boot::usable_cores(),
                                                      order->sets, order->machines);
     memory.header().secret = order->secret;
-    Supervisor(order->options, std::move(memory), &head).run();
+    Supervisor(order->options, std::move(memory), &head, boot::part_of(order->mpiexec, order->own))
+        .run();
     return 0;
   } catch (const std::exception& error) {
     head.refuse(error.what());

@@ -100,6 +100,7 @@ void write(PacketWriter& packet, const ProxyOrder& order) {
     packet.value(set.ranks);
   });
   packet.value(order.secret);
+  packet.text(order.mpiexec);
   const Options& options = order.options;
   write_all(packet, options.programs, [&](const Program& program) { write(packet, program); });
   tools::write(packet, options.environment);
@@ -130,6 +131,7 @@ ProxyOrder read_order(PacketReader& packet) {
     return set;
   });
   order.secret = packet.value<boot::Secret>();
+  order.mpiexec = packet.text();
   Options& options = order.options;
   options.programs = read_all(packet, [&] { return read_program(packet); });
   options.environment = read_variables(packet);

@@ -25,7 +25,8 @@ struct ProxyOrder {
   std::vector<std::uint32_t> machines; // by rank
   std::vector<boot::NamedRanks> sets;
   boot::Secret secret{};
-  Options options; // `ranks` of a program are those here; of all others what a proxy needs
+  std::string mpiexec; // its name (boot::part_of())
+  Options options;     // `ranks` of a program are those here; of all others what a proxy needs
   std::string folder;
   std::vector<std::string> environment; // of the ranks, "NAME=VALUE"
 };

@@ -33,10 +33,10 @@ std::vector<std::string> Relay::hosts() const {
 Relay::Machine Relay::find(std::string_view host, int error_class) const {
   for (Machine machine = 0; machine < first_.header().nodes; ++machine)
     if (first_.node(machine).host.data() == host) return machine;
-  base::fail(error_class,
-             "host {} is none of the machines that this mpiexec has ranks on ({}): jobs of "
-             "different machines can be connected if one mpiexec has started both",
-             host, fmt::join(hosts(), ", "));
+  base::fail(
+      error_class,
+      "host {} is none of the machines that this mpiexec has ranks on ({}); name one of them", host,
+      fmt::join(hosts(), ", "));
 }
 
 void Relay::send(Id id, Machine machine, std::string_view request, std::uint32_t number) {
@@ -48,34 +48,73 @@ void Relay::send(Id id, Machine machine, std::string_view request, std::uint32_t
   head_.send(FrameKind::request, body);
 }
 
+void Relay::send_outside(Id id, const Place& place, std::string_view request) {
+  PacketWriter body;
+  body.value(std::uint64_t{id});
+  body.text(boot::read_part(place.socket).mpiexec);
+  body.text(place.host);
+  body.text(request);
+  head_.send(FrameKind::outside, body);
+}
+
+void Relay::pass_outside(Id client, const Place& place, const PacketWriter& request) {
+  passed_on_[client] = any_machine;
+  send_outside(client, place, as_text(request));
+}
+
 void Relay::pass_on(Id client, Machine machine, const PacketWriter& request, std::uint32_t number) {
   passed_on_[client] = machine;
   send(client, machine, as_text(request), number);
 }
 
-void Relay::ask(Machine machine, const PacketWriter& request, OnAnswer on_answer) {
-  asked_.emplace(++last_asked_, std::move(on_answer));
+std::uint64_t Relay::ask(Machine machine, const PacketWriter& request, OnPacket on_answer) {
+  asked_[++last_asked_] = {machine, std::move(on_answer)};
   send(last_asked_, machine, as_text(request), 0);
+  return last_asked_;
+}
+
+std::uint64_t Relay::ask_outside(const Place& place, const PacketWriter& request,
+                                 OnPacket on_answer) {
+  asked_[++last_asked_] = {any_machine, std::move(on_answer)};
+  send_outside(last_asked_, place, as_text(request));
+  return last_asked_;
+}
+
+void Relay::call_off(std::uint64_t asked) {
+  const auto found = asked_.find(asked);
+  if (found == asked_.end()) return;
+  send_end(asked, found->second.machine, FrameKind::called_off);
+  asked_.erase(found);
+}
+
+void Relay::tell_linked(const std::string& mpiexec, bool linked) {
+  PacketWriter body;
+  body.text(mpiexec);
+  head_.send(linked ? FrameKind::linked : FrameKind::unlinked, body);
+}
+
+void Relay::send_end(Id id, Machine machine, FrameKind how) {
+  PacketWriter body;
+  body.value(machine);
+  body.value(std::uint64_t{id});
+  head_.send(how, body);
 }
 
 bool Relay::end(Id client, FrameKind how) {
   const auto found = passed_on_.find(client);
   if (found == passed_on_.end()) return false;
-  PacketWriter body;
-  body.value(found->second);
-  body.value(std::uint64_t{client});
-  head_.send(how, body);
+  send_end(client, found->second, how);
   passed_on_.erase(found);
   return true;
 }
 
-void Relay::answer(const ControlServer::Origin& origin, const PacketWriter& packet,
+void Relay::answer(const ControlServer::Origin& origin, const std::vector<std::byte>& packet,
                    ControlServer::Then then) {
   PacketWriter body;
   body.value(origin.machine);
   body.value(origin.id);
   body.value(then == ControlServer::Then::await_confirmation);
-  body.text(as_text(packet));
+  body.text({reinterpret_cast<const char*>(packet.data()), packet.size()});
   head_.send(FrameKind::answer, body);
 }
 
@@ -109,14 +148,9 @@ void Relay::take(Frame frame, const std::function<void(const boot::Secret&)>& on
 
 void Relay::on_answer(std::uint64_t id, bool awaits, const std::string& packet) {
   if (const auto own = asked_.find(id); own != asked_.end()) {
-    const OnAnswer on_answer = std::move(own->second);
+    const OnPacket on_answer = std::move(own->second.on_answer);
     asked_.erase(own);
-    PacketReader reader(as_bytes(packet));
-    const auto head = reader.value<boot::AnswerHead>();
-    if (head.error_class == MPI_SUCCESS) return on_answer(&reader, nullptr);
-    const bool is_gone = head.error_class == boot::nobody_there;
-    const base::Error error(is_gone ? MPI_ERR_OTHER : head.error_class, reader.text());
-    return on_answer(nullptr, &error);
+    return on_answer(as_bytes(packet));
   }
   if (!passed_on_.contains(id)) return; // it has been called off meanwhile
   if (!awaits) passed_on_.erase(id);

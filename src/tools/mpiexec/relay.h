@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "boot/job_memory.h"
+#include "tools/mpiexec/afar.h"
 #include "tools/mpiexec/control_server.h"
 #include "tools/mpiexec/head.h"
 
@@ -23,9 +24,6 @@ class Relay {
  public:
   using Id = ControlServer::Id;
   using Machine = std::uint32_t; // index
-  // Ends a request of this part's own: what follows the answer's head, or what has failed.
-  using OnAnswer = std::function<void(boot::PacketReader* answer, const base::Error* error)>;
-
   // All outlive the object; `first` is the memory of the first job.
   Relay(ControlServer& server, Head& head, const boot::JobMemory& first)
       : server_(server), head_(head), first_(first) {}
@@ -38,11 +36,19 @@ class Relay {
   // Passes on what a client has asked for. A new job gets a `number` on the way, if it is wanted.
   void pass_on(Id client, Machine machine, const boot::PacketWriter& request,
                std::uint32_t number = 0);
-  void ask(Machine machine, const boot::PacketWriter& request, OnAnswer on_answer);
+  // The same for another mpiexec; the head says which part is to ask it.
+  void pass_outside(Id client, const Place& place, const boot::PacketWriter& request);
+  // Requests of this part's own.
+  std::uint64_t ask(Machine machine, const boot::PacketWriter& request, OnPacket on_answer);
+  std::uint64_t ask_outside(const Place& place, const boot::PacketWriter& request,
+                            OnPacket on_answer);
+  void call_off(std::uint64_t asked);
+  // This part has a link with another mpiexec, or has it no more.
+  void tell_linked(const std::string& mpiexec, bool linked);
   // A client has confirmed an answer, or has gone. False if nothing of its was passed on.
   bool on_confirmed(Id client) { return end(client, FrameKind::confirmed); }
   bool on_gone(Id client) { return end(client, FrameKind::called_off); }
-  void answer(const ControlServer::Origin& origin, const boot::PacketWriter& packet,
+  void answer(const ControlServer::Origin& origin, const std::vector<std::byte>& packet,
               ControlServer::Then then);
   void tell_ended(const boot::Secret& job);
 
@@ -53,6 +59,8 @@ class Relay {
 
  private:
   void send(Id id, Machine machine, std::string_view request, std::uint32_t number);
+  void send_outside(Id id, const Place& place, std::string_view request);
+  void send_end(Id id, Machine machine, FrameKind how);
   bool end(Id client, FrameKind how);
   void on_answer(std::uint64_t id, bool awaits, const std::string& packet);
 
@@ -60,7 +68,11 @@ class Relay {
   Head& head_;
   const boot::JobMemory& first_;
   std::map<Id, Machine> passed_on_; // clients whose answers are awaited, or to be confirmed
-  std::map<std::uint64_t, OnAnswer> asked_;
+  struct Asked {
+    Machine machine;
+    OnPacket on_answer;
+  };
+  std::map<std::uint64_t, Asked> asked_;
   std::uint64_t last_asked_ = std::uint64_t{1} << 63; // above all ids of clients
   std::uint32_t number_ = 0;
 };

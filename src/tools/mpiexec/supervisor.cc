@@ -58,15 +58,17 @@ class Descriptor {
 
 } // namespace
 
-Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Head* head)
-    : options_(options), head_(head), out_(make_outlet(1)), error_(make_outlet(2)) {
+Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Head* head,
+                       const std::string& socket)
+    : options_(options), head_(head), out_(make_outlet(1)), error_(make_outlet(2)),
+      services_(*this, socket) {
   jobs_.push_back(std::make_unique<RunningJob>(1, options.programs, std::move(memory)));
   if (head_ != nullptr) services_.join(*head_, first_job().memory());
   begin();
 }
 
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process)
-    : options_(options), head_(nullptr), out_(1), error_(2) {
+    : options_(options), head_(nullptr), out_(1), error_(2), services_(*this, {}) {
   jobs_.push_back(std::make_unique<RunningJob>(std::move(memory), pid, process));
   begin();
 }
@@ -131,6 +133,7 @@ int Supervisor::run() {
   }
   fail_by_follower();
   exchange();
+  services_.finish();
   watchdog_.reset();  // ends what ranks have left running,
   descendants_.end(); // and what of it has left the group
   output_.drain();
@@ -256,14 +259,18 @@ std::string Supervisor::variable(const Program& program, const char* name) const
   return inherited != nullptr ? inherited : "";
 }
 
+Links::Own Supervisor::link_settings() const {
+  return {first_job().memory().own_node().host.data(), options_.silence_seconds, original_mask_};
+}
+
 // Jobs that were spawned, so that their number is not bounded.
 void Supervisor::forget_ended_jobs() {
   if (first_job().alive() == 0 && !std::exchange(first_job_ended_, true))
-    services_.on_end(first_job().memory().header().secret);
+    services_.on_end(first_job().memory());
   for (std::size_t i = 1; i < jobs_.size(); ++i) {
     const RunningJob& job = *jobs_[i];
     if (job.alive() > 0 || job.is_starting) continue;
-    services_.on_end(job.memory().header().secret);
+    services_.on_end(job.memory());
     services_.tell_ended(job.memory().header().secret);
     reports_ += job.report();
     jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i--));
@@ -322,6 +329,7 @@ void Supervisor::wait_for_events() {
 // What the head has said; or that it says nothing any more, which ends the ranks here.
 void Supervisor::take_orders(const pollfd* polled) {
   head_->take(polled, first_job().memory());
+  services_.exchange(); // addresses may have come
   while (std::optional<Frame> frame = head_->next_relayed())
     services_.take(std::move(*frame));
   while (const std::optional<Head::Order> order = head_->next_order()) {
@@ -410,6 +418,7 @@ void Supervisor::on_signal(int number) {
   if (watchdog_) watchdog_->signal_group(number);
   if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
     end_signal_ = number;
+  if (number == SIGCONT || (number == SIGTSTP && head_ == nullptr)) services_.tell_signal(number);
   if (number == SIGTSTP && head_ == nullptr) raise(SIGSTOP); // and our shell sees the job stopped
   // A user that asks twice will not wait for programs that do not heed the first time.
   if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
@@ -421,10 +430,10 @@ void Supervisor::on_signal(int number) {
 
 // Tells the head what has changed here.
 void Supervisor::exchange() {
+  services_.exchange();
   if (head_ == nullptr) return;
   head_->exchange(first_job().memory());
   head_->tell_others(static_cast<std::uint32_t>(alive_spawned()));
-  services_.exchange();
 }
 
 void Supervisor::say(const std::string& sentence) {

@@ -29,9 +29,11 @@ namespace macadam::tools {
 // mpiexec's exit status.
 class Supervisor final : private Services::Directory {
  public:
-  // `memory` is for the ranks of `options`; the rest outlives the supervisor. Throws
+  // `memory` is for the ranks of `options`, `socket` the name at which it is asked
+  // (boot/control.h), a random one if none is given; the rest outlives the supervisor. Throws
   // std::system_error when the system refuses what is needed.
-  Supervisor(const Options& options, boot::JobMemory memory, Head* head = nullptr);
+  Supervisor(const Options& options, boot::JobMemory memory, Head* head = nullptr,
+             const std::string& socket = {});
   // Serves a program that was started alone (RunningJob).
   Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process);
   Supervisor(const Supervisor&) = delete;
@@ -103,6 +105,7 @@ class Supervisor final : private Services::Directory {
   RunningJob* find_job(const boot::Secret& secret) override;
   void settle(int job, bool is_kept) override;
   [[nodiscard]] std::string variable(const Program& program, const char* name) const override;
+  [[nodiscard]] Links::Own link_settings() const override;
 
   const Options& options_;
   Head* const head_; // null: the job is on this machine only
@@ -118,7 +121,7 @@ class Supervisor final : private Services::Directory {
   Jobs jobs_; // the first one first; others until they have ended
   int last_number_ = 1;
   std::string reports_; // of jobs that have ended
-  Services services_{*this};
+  Services services_;
   bool failed_ = false;
   bool ending_ = false;
   int status_ = 0;
