@@ -88,7 +88,8 @@ class Branch {
       std::string host = body.text();
       try {
         children_[place].connection = std::make_unique<Connection>(
-            std::move(host), Connection::Task{proxy_word, place == 0}, shell, original_mask_);
+            std::move(host), Connection::Task{proxy_word, place == 0, {}, "ranks"}, shell,
+            original_mask_);
       } catch (const std::exception& error) {
         tell_lost(place, error.what());
       }

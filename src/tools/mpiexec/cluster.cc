@@ -90,7 +90,7 @@ int Cluster::run() {
   print_report();
   flush();
   if (status_ == 0 && (out_.error() != 0 || error_.error() != 0)) status_ = 1;
-  links_.clear();
+  paths_.clear();
   return status_;
 }
 
@@ -176,10 +176,10 @@ void Cluster::wait_for_events() {
                              error_.polled(),
                              {may_read_input() ? 0 : -1, POLLIN, 0}};
   const std::size_t first = polled.size();
-  const std::size_t links = links_.size(); // others may come
-  for (const auto& link : links_) {
-    link->connection.stream().list(polled);
-    if (reached_by(*link).empty()) polled[polled.size() - 2].fd = -1;
+  const std::size_t paths = paths_.size(); // others may come
+  for (const auto& path : paths_) {
+    path->connection.stream().list(polled);
+    if (reached_by(*path).empty()) polled[polled.size() - 2].fd = -1;
   }
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest_wait()).count();
   if (poll(polled.data(), polled.size(), static_cast<int>(ms)) < 0) return;
@@ -188,9 +188,9 @@ void Cluster::wait_for_events() {
   confirm_output();
   if (polled[0].revents != 0) take_signals();
   if (polled[3].revents != 0) pass_input();
-  for (std::size_t i = 0; i < links; ++i) {
-    links_[i]->connection.stream().write_some();
-    if (polled[first + 2 * i].revents != 0) take(*links_[i]);
+  for (std::size_t i = 0; i < paths; ++i) {
+    paths_[i]->connection.stream().write_some();
+    if (polled[first + 2 * i].revents != 0) take(*paths_[i]);
   }
 }
 
@@ -261,8 +261,8 @@ void Cluster::on_signal(int number) {
 void Cluster::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-    for (const auto& link : links_)
-      if (link->connection.process() == pid) link->connection.note_end(status);
+    for (const auto& path : paths_)
+      if (path->connection.process() == pid) path->connection.note_end(status);
 }
 
 void Cluster::fail(const std::string& sentence, int status) {

@@ -57,7 +57,7 @@ class Cluster final : private Questioned {
   void connect();
   void connect_with(std::vector<Machine> those);
   void connect_around_branches();
-  [[nodiscard]] std::vector<Machine> reached_by(const Link& link) const;
+  [[nodiscard]] std::vector<Machine> reached_by(const Path& path) const;
   void start_ranks();
   void check_machines() const;
   [[nodiscard]] Options options_for(Machine machine) const;
@@ -71,9 +71,9 @@ class Cluster final : private Questioned {
   void on_signal(int number);
   void reap();
 
-  void take(Link& link);
+  void take(Path& path);
   void hear(Machine machine, Frame frame);
-  void hear_branch(Link& link, Frame frame);
+  void hear_branch(Path& path, Frame frame);
   void on_frame(Machine machine, Frame frame);
   void let_go(Machine machine);
   void on_row(boot::PacketReader& body);
@@ -137,7 +137,7 @@ class Cluster final : private Questioned {
   Outlet out_{1}, error_{2};
 
   RemoteShell shell_;
-  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Path>> paths_;
   std::vector<std::unique_ptr<RemoteMachine>> machines_; // as in placement_
   std::vector<Account> accounts_;                        // by machine
   bool started_ = false;

@@ -28,10 +28,10 @@ class Connection {
  public:
   // What mpiexec is started for there.
   struct Task {
-    const char* word;           // its one argument
-    bool is_here = false;       // without a shell
-    std::string first;          // that it is told, before the frames
-    std::string what = "ranks"; // is started
+    const char* word;     // its one argument
+    bool is_here = false; // without a shell
+    std::string first;    // that it is told, before the frames
+    std::string what;     // is started: "ranks"
   };
   // Starts it. Throws std::runtime_error.
   Connection(std::string host, Task task, RemoteShell shell, const sigset_t& signal_mask);

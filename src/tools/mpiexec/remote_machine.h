@@ -14,9 +14,9 @@ namespace macadam::tools {
 
 // A connection of the first mpiexec: with the proxy of a machine, or with a branch (branch.h),
 // which has those with the proxies of several.
-struct Link {
+struct Path {
   // A branch if there are several machines.
-  Link(const std::string& host, bool is_here, const RemoteShell& shell, const sigset_t& signal_mask,
+  Path(const std::string& host, bool is_here, const RemoteShell& shell, const sigset_t& signal_mask,
        std::vector<std::uint32_t> those);
 
   Connection connection;
@@ -29,8 +29,8 @@ struct Link {
 // A machine of a job as the first mpiexec sees it.
 struct RemoteMachine {
   std::string name; // as the user has it
-  Link* link = nullptr;
-  std::uint32_t place = 0; // in the link
+  Path* path = nullptr;
+  std::uint32_t place = 0; // in the path
 
   std::optional<ProxyHello> hello; // once it has come
   bool started = false;            // has its order
@@ -42,7 +42,7 @@ struct RemoteMachine {
   bool locates = false;  // ... is asked where ranks are in their programs, and has not told
 
   void send(FrameKind kind, const boot::PacketWriter& body = {}) const {
-    link->send(place, kind, body);
+    path->send(place, kind, body);
   }
   // Something may come from it.
   [[nodiscard]] bool is_there() const { return !done && !lost; }

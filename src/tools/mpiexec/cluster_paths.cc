@@ -25,12 +25,13 @@ constexpr std::size_t least_for_branches = 16; // machines
 
 } // namespace
 
-Link::Link(const std::string& host, bool is_here, const RemoteShell& shell,
+Path::Path(const std::string& host, bool is_here, const RemoteShell& shell,
            const sigset_t& signal_mask, std::vector<std::uint32_t> those)
-    : connection(host, {those.size() > 1 ? branch_word : proxy_word, is_here}, shell, signal_mask),
+    : connection(host, {those.size() > 1 ? branch_word : proxy_word, is_here, {}, "ranks"}, shell,
+                 signal_mask),
       machines(std::move(those)) {}
 
-void Link::send(std::uint32_t place, FrameKind kind, const PacketWriter& body) {
+void Path::send(std::uint32_t place, FrameKind kind, const PacketWriter& body) {
   if (!is_branch()) return connection.send(kind, body);
   PacketWriter whole;
   whole.value(place);
@@ -65,22 +66,22 @@ void Cluster::connect() {
 
 void Cluster::connect_with(std::vector<Machine> those) {
   const std::string& host = machines_[those.front()]->name;
-  Link& link = *links_.emplace_back(std::make_unique<Link>(host, host == boot::host_name(), shell_,
+  Path& path = *paths_.emplace_back(std::make_unique<Path>(host, host == boot::host_name(), shell_,
                                                            original_mask_, std::move(those)));
-  for (std::uint32_t place = 0; place < link.machines.size(); ++place) {
-    machines_[link.machines[place]]->link = &link;
-    machines_[link.machines[place]]->place = place;
+  for (std::uint32_t place = 0; place < path.machines.size(); ++place) {
+    machines_[path.machines[place]]->path = &path;
+    machines_[path.machines[place]]->place = place;
   }
-  if (!link.is_branch()) return;
+  if (!path.is_branch()) return;
   PacketWriter body;
   body.value(shell_.is_shell);
   body.value(static_cast<std::uint32_t>(shell_.words.size()));
   for (const std::string& word : shell_.words)
     body.text(word);
-  body.value(static_cast<std::uint32_t>(link.machines.size()));
-  for (const Machine machine : link.machines)
+  body.value(static_cast<std::uint32_t>(path.machines.size()));
+  for (const Machine machine : path.machines)
     body.text(machines_[machine]->name);
-  link.connection.send(FrameKind::connect, body);
+  path.connection.send(FrameKind::connect, body);
 }
 
 // Machines that a branch has not reached for a while we try to reach ourselves: not everywhere does
@@ -92,36 +93,36 @@ void Cluster::connect_around_branches() {
   }
 }
 
-std::vector<Cluster::Machine> Cluster::reached_by(const Link& link) const {
+std::vector<Cluster::Machine> Cluster::reached_by(const Path& path) const {
   std::vector<Machine> those;
-  for (const Machine machine : link.machines)
-    if (machines_[machine]->link == &link && machines_[machine]->is_there())
+  for (const Machine machine : path.machines)
+    if (machines_[machine]->path == &path && machines_[machine]->is_there())
       those.push_back(machine);
   return those;
 }
 
-void Cluster::take(Link& link) {
-  const bool goes_on = link.connection.stream().read_some();
-  const std::string& host = link.connection.host();
+void Cluster::take(Path& path) {
+  const bool goes_on = path.connection.stream().read_some();
+  const std::string& host = path.connection.host();
   try {
-    while (std::optional<Frame> frame = link.connection.stream().next()) {
-      if (link.is_branch())
-        hear_branch(link, std::move(*frame));
+    while (std::optional<Frame> frame = path.connection.stream().next()) {
+      if (path.is_branch())
+        hear_branch(path, std::move(*frame));
       else
-        hear(link.machines.front(), std::move(*frame));
+        hear(path.machines.front(), std::move(*frame));
     }
   } catch (const Misunderstood& error) {
-    return lose(reached_by(link), fmt::format("host {} {}", host, error.what()));
+    return lose(reached_by(path), fmt::format("host {} {}", host, error.what()));
   } catch (const base::Error& error) {
-    return lose(reached_by(link),
+    return lose(reached_by(path),
                 fmt::format("what host {} says ends too early: {}", host, error.text));
   }
   if (goes_on) return;
-  const std::vector<Machine> those = reached_by(link);
+  const std::vector<Machine> those = reached_by(path);
   if (those.empty()) return;
   const bool answered = std::ranges::any_of(
       those, [&](Machine machine) { return machines_[machine]->hello.has_value(); });
-  std::string why = link.connection.explain_loss(answered);
+  std::string why = path.connection.explain_loss(answered);
   if (those.size() > 1)
     why += ", and with it the way to " + plural(static_cast<int>(those.size()) - 1, "other host");
   lose(those, why);
@@ -134,12 +135,12 @@ void Cluster::hear(Machine machine, Frame frame) {
   on_frame(machine, std::move(frame));
 }
 
-void Cluster::hear_branch(Link& link, Frame frame) {
+void Cluster::hear_branch(Path& path, Frame frame) {
   const auto place = frame.body.value<std::uint32_t>();
-  if (place >= link.machines.size()) throw Misunderstood("names a machine that there is not");
-  const Machine machine = link.machines[place];
+  if (place >= path.machines.size()) throw Misunderstood("names a machine that there is not");
+  const Machine machine = path.machines[place];
   const RemoteMachine& from = *machines_[machine];
-  if (from.link != &link) return; // was too late
+  if (from.path != &path) return; // was too late
   switch (frame.kind) {
   case FrameKind::via: {
     const auto kind = frame.body.value<FrameKind>();
@@ -171,8 +172,8 @@ void Cluster::beat() {
 
 // If all are silent that are reached through one machine, it is that one.
 void Cluster::lose_silent(Machine machine) {
-  const Link& link = *machines_[machine]->link;
-  const std::vector<Machine> those = reached_by(link);
+  const Path& path = *machines_[machine]->path;
+  const std::vector<Machine> those = reached_by(path);
   const bool all = std::ranges::all_of(
       those, [&](Machine other) { return machines_[other]->silent_beats >= most_silent_beats_; });
   if (those.size() == 1 || !all)
@@ -181,7 +182,7 @@ void Cluster::lose_silent(Machine machine) {
   lose(those,
        fmt::format("host {}, and with it {} that are reached through it, has said nothing "
                    "for {} s",
-                   link.connection.host(), plural(static_cast<int>(those.size()) - 1, "other host"),
+                   path.connection.host(), plural(static_cast<int>(those.size()) - 1, "other host"),
                    options_.silence_seconds));
 }
 
