@@ -118,7 +118,7 @@ class Rank::OtherJob final : public boot::Job {
   }
   void publish(std::span<const std::byte>) override {}
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
-    return rank_.fetch(launcher_, rank);
+    return rank_.fetch(launcher_, rank, !is_local(rank));
   }
   [[nodiscard]] boot::Life life(int rank) const override {
     const auto& lives = launcher_.lives;
@@ -344,19 +344,27 @@ Rank::make_transports(const base::Settings& settings) {
     auto neighbors = std::make_unique<Charged<SimulatedNeighbors>>(*processes_, settings, *system_);
     neighbors_ = neighbors.get();
     transports.push_back(std::move(neighbors));
-    // A job on one node that may meet those of others is ready for them.
-    if (one_node && (environment_.one_node || !environment_.meets_others)) {
+    if (one_node) {
       processes_->job().publish({});
       return transports;
     }
   }
+  transports.push_back(make_network(settings));
+  return transports;
+}
+
+std::unique_ptr<engine::Transport> Rank::make_network(const base::Settings& settings) {
   auto transport = std::make_unique<Charged<net::rdma::RdmaTransport>>(
       *device_, *processes_, settings, &invalidation_, neighbors_);
   transport_ = transport.get();
   const net::rdma::wire::Endpoint own = transport->endpoint();
   processes_->job().publish(std::as_bytes(std::span(&own, 1)));
-  transports.push_back(std::move(transport));
-  return transports;
+  return transport;
+}
+
+std::unique_ptr<engine::Transport> Rank::open_network(const base::Settings& settings,
+                                                      engine::Transport&, const boot::Job&) {
+  return transport_ == nullptr ? make_network(settings) : nullptr;
 }
 
 void Rank::close() {
@@ -371,10 +379,11 @@ void Rank::publish(std::span<const std::byte> address) {
     if (waiting->device_) waiting->device_->wake();
 }
 
-// A rank that finds nothing is woken once there is something.
-std::optional<std::span<const std::byte>> Rank::fetch(Launcher& launcher, int rank) {
+// A rank that finds nothing is woken once there is something: an adapter's address for one on
+// another node.
+std::optional<std::span<const std::byte>> Rank::fetch(Launcher& launcher, int rank, bool is_far) {
   Launcher::Address& its = launcher.addresses.at(static_cast<std::size_t>(rank));
-  if (!its.published) {
+  if (!its.published || (is_far && its.bytes.empty())) {
     if (std::ranges::find(its.waiting, this) == its.waiting.end()) its.waiting.push_back(this);
     return std::nullopt;
   }
@@ -409,6 +418,7 @@ void Rank::wake() {
 }
 
 engine::Rank Rank::meet(int job) {
+  process_->instance->reach(look_at(job));
   const engine::Rank first = processes_->add(look_at(job));
   process_->instance->engine->know(processes_->size());
   return first;

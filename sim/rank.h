@@ -51,7 +51,6 @@ class Rank final : mpi::Runtime {
     ComputeTimes* compute_times;     // null: what a program computes takes no virtual time
     bool dealt;                      // as in WorldOptions
     bool one_node;                   // the same
-    bool meets_others;               // there are, or may be, other jobs
   };
   // `body` is the program; its result is the exit code.
   Rank(const Environment& environment, int number, int app_number, std::function<int()> body);
@@ -156,13 +155,18 @@ class Rank final : mpi::Runtime {
   std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) override;
 
+  std::unique_ptr<engine::Transport> open_network(const base::Settings& settings,
+                                                  engine::Transport& nearest,
+                                                  const boot::Job& job) override;
+  std::unique_ptr<engine::Transport> make_network(const base::Settings& settings);
   void close() override;
   [[nodiscard]] bool has_real_time() const override { return false; }
   [[nodiscard]] Node& node() const;
   [[nodiscard]] int place_on_node(int rank) const;
 
   void publish(std::span<const std::byte> address);
-  std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank);
+  std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank,
+                                                  bool is_far = false);
   void barrier(const std::function<void()>& idle);
 
   const Environment& environment_;

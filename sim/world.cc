@@ -67,8 +67,7 @@ int World::add_job(int ranks, std::optional<boot::Met> parent) {
                            exchange_, options_.settings ? &*options_.settings : nullptr,
                            options_.stack_bytes, first, ranks, per_node, options_.ports,
                            std::move(parent), options_.compute_times,
-                           options_.dealt && !options_.one_node, options_.one_node,
-                           options_.jobs > 1 || options_.find_program});
+                           options_.dealt && !options_.one_node, options_.one_node});
   return job;
 }
 

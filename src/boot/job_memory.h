@@ -120,10 +120,13 @@ struct RankRow {
   StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
   std::atomic<std::uint32_t> given_up;        // 1 + the generation in which it did
-  std::atomic<std::uint32_t> endpoint_address_used; // bytes; 0: has opened no network, until now
+  // Bytes; 0: has opened no network, until now.
+  std::atomic<std::uint32_t> endpoint_address_used;
   std::array<std::byte, endpoint_address_bytes>
-      endpoint_address;       // what the transport wants peers to know
-  std::array<char, 136> text; // of MPI_Abort, null-terminated
+      endpoint_address; // what the transport wants peers to know
+  // The generation in which no process of another machine reaches it, nor will.
+  std::atomic<std::uint32_t> refuses_strangers;
+  std::array<char, 132> text; // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 

@@ -50,6 +50,10 @@ class LaunchedJob : public Job {
   // Whether all have left a generation.
   [[nodiscard]] virtual bool is_over(std::uint32_t generation) const = 0;
 
+  // No process of another machine reaches this one, whatever it has published: those that wait for
+  // its address are told so. Until it publishes again.
+  virtual void refuse_strangers() {}
+
   // The wait in MPI_Finalize, until all ranks have called it as often as this one. Answers
   // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds.
   virtual void barrier(const std::function<void()>& idle) = 0;

@@ -230,6 +230,7 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
     base::fail(MPI_ERR_INTERN, "an endpoint address of {} bytes does not fit into {}",
                endpoint_address.size(), endpoint_address_bytes);
   RankRow& row = own_row();
+  row.refuses_strangers.store(0);
   std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
   row.endpoint_address_used.store(static_cast<std::uint32_t>(endpoint_address.size()),
                                   std::memory_order_release);
@@ -238,6 +239,11 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
     client_->publish(endpoint_address);
   else if (has_other_machines() || !endpoint_address.empty())
     memory_.tell_launcher();
+}
+
+void LocalJob::refuse_strangers() {
+  own_row().refuses_strangers.store(generation_, std::memory_order_release);
+  memory_.tell_launcher();
 }
 
 std::optional<std::span<const std::byte>> LocalJob::fetch(int rank) const {

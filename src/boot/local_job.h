@@ -65,6 +65,7 @@ class LocalJob final : public LaunchedJob {
   [[nodiscard]] int cores() const override { return static_cast<int>(memory_.header().cores); }
 
   void publish(std::span<const std::byte> endpoint_address) override;
+  void refuse_strangers() override;
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
 
   [[nodiscard]] int local_size() const override {

@@ -92,12 +92,18 @@ std::optional<Processes::Index> Processes::find(const ProcessName& name) const {
   return std::nullopt;
 }
 
+std::optional<std::span<const std::byte>> Processes::endpoint(Index process) const {
+  const auto address = fetch(process);
+  const bool may_come = process >= own_job_.count;
+  return may_come && address && address->empty() ? std::nullopt : address;
+}
+
 std::optional<std::string> Processes::why_never(Index process) const {
   const Life now = life(process);
   // It may have published between the two looks, and then ended.
-  if (now == Life::unknown || now == Life::running || fetch(process)) return std::nullopt;
-  return fmt::format("rank {} on host {} has ended and can not be reached", name(process).rank,
-                     host_of(process));
+  if (now == Life::unknown || now == Life::running || endpoint(process)) return std::nullopt;
+  return fmt::format("rank {} on host {} has ended, or has no network, and can not be reached",
+                     name(process).rank, host_of(process));
 }
 
 } // namespace macadam::boot

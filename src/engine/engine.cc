@@ -12,13 +12,21 @@ Engine::Engine(Networks networks, Rank job_size, const base::Settings& settings,
     : networks_(std::move(networks)), settings_(settings), observer_(observer),
       observes_short_(observer != nullptr),
       short_kind_(observer == nullptr ? wire::Kind::eager : wire::Kind{0}), peers_(job_size) {
-  for (const Transport* const network : networks_) {
-    if (!settings.last_byte || network->limits().orders_bytes) continue;
-    base::fail(MPI_ERR_ARG,
-               "MACADAM_LAST_BYTE=yes needs a network that places the last byte of a write last, "
-               "and {} does not promise that; leave it at no",
-               network->limits().name);
-  }
+  for (const Transport* const network : networks_)
+    check(*network);
+}
+
+void Engine::check(const Transport& network) const {
+  if (!settings_.last_byte || network.limits().orders_bytes) return;
+  base::fail(MPI_ERR_ARG,
+             "MACADAM_LAST_BYTE=yes needs a network that places the last byte of a write last, "
+             "and {} does not promise that; leave it at no",
+             network.limits().name);
+}
+
+void Engine::add_network(Transport& farthest) {
+  check(farthest);
+  networks_.add(farthest);
 }
 
 // What is still in flight belongs to nobody any more.

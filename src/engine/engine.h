@@ -194,6 +194,9 @@ class Engine final : public Sink {
   [[nodiscard]] PartitionedTable& partitioned() { return partitioned_; }
   [[nodiscard]] const PartitionedTable& partitioned() const { return partitioned_; }
   [[nodiscard]] const Networks& networks() const { return networks_; }
+  // One more network, for peers that those which there are do not reach; it outlives the engine.
+  // Throws base::Error.
+  void add_network(Transport& farthest);
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
   void list_counters(base::CounterList& list) const;
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -527,6 +530,7 @@ class Engine final : public Sink {
   }
   bool register_destination(ReceiveRequest& receive) noexcept;
   void finish_receive(ReceiveRequest& receive, std::uint64_t bytes, std::int32_t error) noexcept;
+  void check(const Transport& network) const;
   Message* keep_unexpected(Peer& peer, const Envelope& envelope, std::size_t bytes) noexcept;
   void free_message(Message& message) noexcept;
   // Memory that an unexpected message with data takes.
@@ -550,7 +554,7 @@ class Engine final : public Sink {
     Engine& engine;
   };
 
-  const Networks networks_;
+  Networks networks_;
   const base::Settings& settings_;
   Observer* const observer_;
   bool observes_short_;

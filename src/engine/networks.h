@@ -4,29 +4,40 @@
 #include "engine/team.h"
 #include "engine/transport.h"
 
-#include <utility>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <initializer_list>
 #include <vector>
 
 namespace macadam::engine {
 
-// The networks of one process, nearest first; usually one. A peer is talked to over the first that
-// reaches it, and over no other, so what a transport promises about order holds for the peer.
+// The networks of one process, nearest first; usually one, at most two. A peer is talked to over
+// the first that reaches it, and over no other, so what a transport promises about order holds for
+// the peer.
 //
 // A list for the engine, rather than one more Transport that forwards: what is best for a message
 // (Limits), and which network registers its memory, depends on the peer.
 class Networks {
  public:
   // The transports outlive the object and its copies.
-  Networks(Transport& only) : list_{&only} {}
-  explicit Networks(std::vector<Transport*> nearest_first) : list_(std::move(nearest_first)) {}
+  Networks(Transport& only) : list_{&only, nullptr}, size_(1), from_start_(1) {}
+  explicit Networks(const std::vector<Transport*>& nearest_first);
+  Networks(const Networks& other);
+  Networks& operator=(const Networks&) = delete;
+
+  // One more, for processes that the one which there is does not reach. Other threads may be in
+  // idle().
+  void add(Transport& farthest);
 
   [[nodiscard]] Transport& nearest() const { return *list_.front(); }
-  // Connects any two ranks of the job, neighbours too.
-  [[nodiscard]] Transport& farthest() const { return *list_.back(); }
+  // Connects any two of a group, neighbours too. The same at all of the group, of whom some may
+  // have added a network for the sake of others.
+  [[nodiscard]] Transport& farthest(const RankMap& group) const;
   // Throws MPI_ERR_OTHER if no network reaches the rank.
   [[nodiscard]] Transport& reaching(Rank rank) const;
-  [[nodiscard]] auto begin() const { return list_.begin(); }
-  [[nodiscard]] auto end() const { return list_.end(); }
+  [[nodiscard]] Transport* const* begin() const { return list_.data(); }
+  [[nodiscard]] Transport* const* end() const { return list_.data() + size(); }
 
   // Whether none of a group, of which rank `own` is this process, has to be connected before it is
   // talked to.
@@ -37,10 +48,10 @@ class Networks {
 
   // As in Transport, for all of them.
   bool poll(Sink& sink) const {
-    if (list_.size() == 1) [[likely]]
+    if (size() == 1) [[likely]]
       return nearest().poll(sink);
     bool moved = false;
-    for (Transport* const network : list_)
+    for (Transport* const network : *this)
       moved = network->poll(sink) || moved;
     return moved;
   }
@@ -49,7 +60,7 @@ class Networks {
   [[nodiscard]] bool leave() const;
   // The nearest waits for all; before it sleeps the others are armed.
   void idle(unsigned fruitless, unsigned longest_us) const {
-    if (list_.size() == 1)
+    if (size() == 1)
       nearest().idle(fruitless, longest_us);
     else
       idle_with_others(fruitless, longest_us);
@@ -60,7 +71,11 @@ class Networks {
  private:
   void idle_with_others(unsigned fruitless, unsigned longest_us) const;
 
-  std::vector<Transport*> list_;
+  [[nodiscard]] std::size_t size() const { return size_.load(std::memory_order_acquire); }
+
+  std::array<Transport*, 2> list_{};
+  std::atomic<std::size_t> size_;
+  std::size_t from_start_; // so many have not been added
 };
 
 } // namespace macadam::engine

@@ -82,6 +82,26 @@ Instance::~Instance() {
   freeze_counters(process_);
 }
 
+// If it fails, who waits for this process's address is told that there will be none.
+void Instance::reach(const boot::Job& job) {
+  bool all_here = true;
+  for (int rank = 0; rank < job.size(); ++rank)
+    all_here = all_here && job.is_local(rank);
+  if (all_here) return;
+  try {
+    std::unique_ptr<engine::Transport> opened =
+        process_.runtime->open_network(process_.settings, nearest(), job);
+    if (!opened) return;
+    engine::Transport& network = transports.add(std::move(opened));
+    engine->add_network(network);
+    engine->know(process_.runtime->processes().size());
+    network.list_counters(process_.counters);
+  } catch (...) {
+    process_.job->refuse_strangers();
+    throw;
+  }
+}
+
 std::uint64_t Instance::new_context(bool joint) {
   const auto rank = static_cast<std::uint32_t>(process_.job->rank());
   if (joint) {

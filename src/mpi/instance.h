@@ -35,6 +35,14 @@ class Runtime {
   // may need the earlier, so they go in the other order. `settings` live as long as the process.
   virtual std::vector<std::unique_ptr<engine::Transport>>
   make_transports(const base::Settings& settings) = 0;
+  // One more network, for one of those instances, which reaches the processes of a job that are on
+  // other machines; null: those that there are do, or others see to it. `nearest` is the
+  // instance's. Throws base::Error.
+  virtual std::unique_ptr<engine::Transport> open_network(const base::Settings& /*settings*/,
+                                                          engine::Transport& /*nearest*/,
+                                                          const boot::Job& /*job*/) {
+    return nullptr;
+  }
   // Those that this process knows. After join().
   [[nodiscard]] virtual boot::Processes& processes() = 0;
   // The transports are gone, and what they stood on goes too.
@@ -57,6 +65,9 @@ class Transports {
   }
   [[nodiscard]] auto begin() const { return list_.begin(); }
   [[nodiscard]] auto end() const { return list_.end(); }
+  engine::Transport& add(std::unique_ptr<engine::Transport> farthest) {
+    return *list_.emplace_back(std::move(farthest));
+  }
 
  private:
   Runtime& runtime_;
@@ -134,6 +145,10 @@ class Instance {
       engine->networks().resume();
     }
   }
+
+  // Opens the network that the processes of another job need, unless it is open. Throws
+  // base::Error.
+  void reach(const boot::Job& job);
 
   // Keeps the time, and has the memory that MPI_Alloc_mem gives out.
   [[nodiscard]] engine::Transport& nearest() const { return **transports.begin(); }

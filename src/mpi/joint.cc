@@ -345,7 +345,14 @@ const boot::Job& meet(Process& self, const boot::JobTicket& ticket) {
   const boot::Job* const job = await(self, universe_of(self, MPI_ERR_OTHER).meet(ticket));
   if (job->number() == self.job->number() || self.jobs.find(job->number()) != nullptr) return *job;
   boot::Processes& processes = self.runtime->processes();
-  const Rank first = processes.add(*job);
+  Rank first = 0;
+  try {
+    self.instance->reach(*job);
+    first = processes.add(*job);
+  } catch (...) {
+    universe_of(self, MPI_ERR_OTHER).forget(*job);
+    throw;
+  }
   self.instance->engine->know(processes.size());
   self.jobs.add({job, ticket, first, static_cast<std::uint32_t>(job->size()), 0});
   return *job;

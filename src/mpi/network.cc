@@ -45,20 +45,43 @@ class RealRuntime final : public Runtime {
     const bool talks = job_->size() > 1 || job_->universe() != nullptr;
     const bool nothing_else = talks && (settings.network == base::NetworkChoice::rdma ||
                                         settings.network == base::NetworkChoice::ofi);
-    // A job on one machine that may meet those of others is ready for them.
-    const bool far = talks && !shm_only && !job_->other_host().empty();
-    const bool use_network = nothing_else || !one_host || far;
+    const bool use_network = nothing_else || !one_host;
     const bool use_shm = !nothing_else && (one_host || job_->local_size() > 1);
     List made;
     if (use_shm) made.push_back(std::make_unique<net::shm::Transport>(*processes_, settings));
     if (use_network)
-      made.push_back(make_network(settings, use_shm ? made.front().get() : nullptr));
+      made.push_back(make_network(settings, use_shm ? made.front().get() : nullptr,
+                                  std::string(job_->other_host())));
     else
       job_->publish({});
     return made;
   }
 
+  std::unique_ptr<engine::Transport> open_network(const base::Settings& settings,
+                                                  engine::Transport& nearest,
+                                                  const boot::Job& job) override {
+    int far = 0;
+    while (job.is_local(far))
+      ++far;
+    const std::string host(job.host_of(far));
+    if (settings.network == base::NetworkChoice::shm)
+      base::fail(MPI_ERR_OTHER,
+                 "MACADAM_NETWORK=shm, but rank {} of the other job is on host {}, which shared "
+                 "memory does not reach; leave MACADAM_NETWORK at automatic",
+                 far, host);
+    if (scope_ == Scope::this_machine)
+      base::fail(
+          MPI_ERR_OTHER,
+          "the network that MACADAM_NETWORK=ofi has opened is for this machine alone, as the "
+          "job is on no other, and rank {} of the other job is on host {}; leave "
+          "MACADAM_NETWORK at automatic, or name an interface in MACADAM_NET_INTERFACE",
+          far, host);
+    if (scope_ == Scope::all_machines) return nullptr;
+    return make_network(settings, &nearest, host);
+  }
+
   void close() override {
+    scope_ = Scope::none;
     changes_.reset();
     device_.reset();
     job_->clear_memory();
@@ -67,11 +90,15 @@ class RealRuntime final : public Runtime {
   [[nodiscard]] boot::Processes& processes() override { return *processes_; }
 
  private:
+  // Whom the network reaches that is open besides shared memory.
+  enum class Scope { none, this_machine, all_machines };
+
   // `beside`: the network of this host's ranks, where the process sleeps; null if there is none.
-  std::unique_ptr<engine::Transport> make_network(const base::Settings& settings,
-                                                  engine::Transport* beside) {
+  // `host` is another one that is to be reached, beside those of the job; empty: there is none.
+  std::unique_ptr<engine::Transport>
+  make_network(const base::Settings& settings, engine::Transport* beside, const std::string& host) {
     if (settings.network == base::NetworkChoice::rdma) return make_rdma(settings, beside);
-    if (settings.network == base::NetworkChoice::ofi) return make_ofi(settings, beside, {});
+    if (settings.network == base::NetworkChoice::ofi) return make_ofi(settings, beside, host, {});
     std::string no_rdma;
     try {
       return make_rdma(settings, beside);
@@ -80,20 +107,25 @@ class RealRuntime final : public Runtime {
       device_.reset();
     }
     try {
-      return make_ofi(settings, beside, no_rdma);
+      return make_ofi(settings, beside, host, no_rdma);
     } catch (const base::Error& error) {
       base::fail(error.error_class, "no network reaches the other hosts: {}; {}", no_rdma,
                  error.text);
     }
   }
 
-  std::unique_ptr<engine::Transport>
-  make_ofi(const base::Settings& settings, engine::Transport* beside, const std::string& no_rdma) {
+  std::unique_ptr<engine::Transport> make_ofi(const base::Settings& settings,
+                                              engine::Transport* beside, const std::string& host,
+                                              const std::string& no_rdma) {
     changes_.emplace();
-    auto transport = std::make_unique<net::ofi::OfiTransport>(
-        *processes_, settings, net::ofi::wish_of(*job_, settings), &*changes_, beside);
+    const net::ofi::Wish wish = net::ofi::wish_of(*job_, settings, host);
+    auto transport =
+        std::make_unique<net::ofi::OfiTransport>(*processes_, settings, wish, &*changes_, beside);
+    const bool is_narrow = wish.one_machine && wish.interface.empty();
     if (!no_rdma.empty()) transport->add_note("ofi: no RDMA adapter is used: " + no_rdma);
     job_->publish(std::as_bytes(std::span(&transport->endpoint(), 1)));
+    if (is_narrow) job_->refuse_strangers();
+    scope_ = is_narrow ? Scope::this_machine : Scope::all_machines;
     return transport;
   }
 
@@ -103,6 +135,7 @@ class RealRuntime final : public Runtime {
     changes_.emplace();
     auto transport =
         std::make_unique<rdma::RdmaTransport>(*device_, *processes_, settings, &*changes_, beside);
+    scope_ = Scope::all_machines;
     const rdma::wire::Endpoint own = transport->endpoint();
     job_->publish(std::as_bytes(std::span(&own, 1)));
     return transport;
@@ -112,6 +145,7 @@ class RealRuntime final : public Runtime {
   std::unique_ptr<boot::Processes> processes_;
   std::unique_ptr<rdma::Device> device_;
   std::optional<mem::Userfault> changes_; // of the program's memory
+  Scope scope_ = Scope::none;
 };
 
 } // namespace

@@ -59,7 +59,7 @@ void Window::publish_attached(auto&& change) {
 void Window::reserve_attached(std::size_t count) {
   if (count <= attached_room_) return;
   Transport& near = engine_.networks().nearest();
-  Transport& far = engine_.networks().farthest();
+  Transport& far = far_;
   const std::size_t room = std::max(first_room, 2 * attached_room_);
   const std::size_t bytes = room * sizeof(Attached);
   void* const memory = near.allocate(bytes);
@@ -99,7 +99,7 @@ void Window::attach(void* memory, std::uint64_t bytes) {
   if (next != own_attached_.begin()) check_apart(*(next - 1));
   reserve_attached(own_attached_.size() + 1);
   Transport& near = engine_.networks().nearest();
-  Transport& far = engine_.networks().farthest();
+  Transport& far = far_;
   Attached added{address, bytes, near.register_region(memory, bytes), {}};
   added.far = &far == &near ? added.near : far.register_region(memory, bytes);
   publish_attached([&] { own_attached_.insert(next, added); });
@@ -119,7 +119,7 @@ void Window::detach(const void* memory) {
   const Attached gone = *found;
   publish_attached([&] { own_attached_.erase(found); });
   Transport& near = engine_.networks().nearest();
-  Transport& far = engine_.networks().farthest();
+  Transport& far = far_;
   if (&far != &near) far.deregister_region(gone.far);
   near.deregister_region(gone.near);
 }

@@ -32,14 +32,15 @@ void Counters::list(base::CounterList& list) const {
 
 Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
                const datatype::Type& byte, bool by_messages, Counters& counters)
-    : engine_(engine), waiting_(waiting), team_(team), layout_(team.size()), byte_(byte),
-      prefers_messages_(by_messages), counters_(counters) {}
+    : engine_(engine), far_(engine.networks().farthest(*team.local)), waiting_(waiting),
+      team_(team), layout_(team.size()), byte_(byte), prefers_messages_(by_messages),
+      counters_(counters) {}
 
 Window::~Window() = default;
 
 Exposure Window::register_window(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   Transport& near = engine_.networks().nearest();
-  Transport& far = engine_.networks().farthest();
+  Transport& far = far_;
   own_ = {};
   own_.shares = near.limits().maps;
   for (int rank = 0; rank < size(); ++rank)
@@ -94,7 +95,7 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   data_by_processor_ = atomics_by_processor_ && memory != Memory::attached &&
                        (memory == Memory::together ||
                         every([](const Exposure& e) { return e.mapped || e.bytes == 0; }));
-  const Transport& far = engine_.networks().farthest();
+  const Transport& far = far_;
   if (!atomics_by_processor_ && !far.limits().atomics) {
     base::fail(MPI_ERR_UNSUPPORTED_OPERATION,
                "the ranks of the window share no memory, and the adapter of {} has no atomic "
@@ -147,7 +148,7 @@ Target& Window::meet(int rank) {
 
 void Window::find_memory(Target& target, const Exposure& exposure) {
   Transport& network = *target.peer->transport;
-  Transport& far = engine_.networks().farthest();
+  Transport& far = far_;
   target.is_near = &network != &far;
   target.data = target.is_near ? exposure.near_data : exposure.far_data;
   target.control = target.is_near ? exposure.near_control : exposure.far_control;
@@ -204,7 +205,7 @@ void Window::leave() {
 void Window::deregister_window() {
   messages_.reset();
   Transport& near = engine_.networks().nearest();
-  Transport& far = engine_.networks().farthest();
+  Transport& far = far_;
   const auto revoke = [&](RemoteMemory& here, RemoteMemory& there) {
     if (&far != &near) far.deregister_region(there);
     near.deregister_region(here);

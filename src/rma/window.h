@@ -333,6 +333,7 @@ class Window {
   static constexpr unsigned most_flushes_before_look = 64;
 
   engine::Engine& engine_;
+  engine::Transport& far_; // connects any two ranks of the window
   bool short_way_ = true;
   Waiting& waiting_;
   const engine::Team& team_;

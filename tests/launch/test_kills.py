@@ -165,7 +165,7 @@ class OnTwoMachines(KillsTest):
     def ranks_of(self, job):
         return self.sort(line.split(":")[0] for line in marked_processes(self.mark))
 
-    # Two mpiexecs on several machines do not meet.
+    # Two mpiexecs on different machines: test_distant.py.
     test_mpiexec_of_one_that_meets = test_a_rank_of_one_that_meets = test_no_socket_is_left = None
 
 

@@ -48,16 +48,16 @@ bool fits(const Offer& offer, const Wish& wish) {
 
 } // namespace
 
-Wish wish_of(const boot::Job& job, const base::Settings& settings) {
+Wish wish_of(const boot::Job& job, const base::Settings& settings, const std::string& other_host) {
   Wish wish = {.one_machine = true, .interface = settings.net_interface, .source = {}};
   for (int rank = 0; rank < job.size() && wish.one_machine; ++rank) {
     if (job.is_local(rank)) continue;
     wish.one_machine = false;
     wish.source = source_address(std::string(job.host_of(rank)));
   }
-  if (wish.one_machine && !job.other_host().empty()) {
+  if (wish.one_machine && !other_host.empty()) {
     wish.one_machine = false;
-    wish.source = source_address(std::string(job.other_host()));
+    wish.source = source_address(other_host);
   }
   return wish;
 }

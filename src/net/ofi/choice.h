@@ -25,8 +25,10 @@ struct Wish {
   std::string source;
 };
 
-// That of a job's processes, under these settings.
-[[nodiscard]] Wish wish_of(const boot::Job& job, const base::Settings& settings);
+// That of a job's processes, under these settings. `other_host` is one besides that is to be
+// reached; empty: there is none.
+[[nodiscard]] Wish wish_of(const boot::Job& job, const base::Settings& settings,
+                           const std::string& other_host = {});
 
 // The place of the best offer: the fastest provider, on the interface that the others can reach, or
 // on loopback if there are none. Throws base::Error (MPI_ERR_OTHER), with all offers, if none does.

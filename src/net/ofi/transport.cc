@@ -167,7 +167,7 @@ engine::Link& OfiTransport::connect(Rank peer, engine::PeerState& state) {
 // If its address is published. Throws base::Error if it is none, or never will be.
 void OfiTransport::open(Route& route) {
   route.state = Route::State::waiting;
-  const auto published = processes_.fetch(route.rank);
+  const auto published = processes_.endpoint(route.rank);
   if (!published) {
     if (const auto why = processes_.why_never(route.rank))
       base::fail(MPI_ERR_OTHER, "libfabric: rank {} cannot be reached: {}", route.rank, *why);

@@ -15,7 +15,7 @@ using wire::PacketKind;
 // False if the peer has not published it yet.
 bool Connector::find_address(Connection& connection) {
   if (connection.to != nullptr) return true;
-  const auto published = processes_.fetch(connection.rank);
+  const auto published = processes_.endpoint(connection.rank);
   if (!published) return false;
   wire::Endpoint endpoint;
   if (published->size() != sizeof endpoint) {

@@ -231,6 +231,10 @@ void Services::answer_address_requests() {
     const RunningJob* const job = directory_.find_job(each.job);
     const boot::RankRow* const row = job != nullptr ? &job->memory().row(each.rank) : nullptr;
     const std::uint32_t used = row != nullptr ? row->endpoint_address_used.load() : 0;
+    if (row != nullptr && row->refuses_strangers.load() == each.generation) {
+      server_.refuse(each.id, base::Error(MPI_ERR_OTHER, "no network reaches the process"));
+      return true;
+    }
     if (used != 0 && row->published.load(std::memory_order_acquire) == each.generation) {
       boot::PacketWriter answer;
       answer.value(used);
