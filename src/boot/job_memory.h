@@ -48,7 +48,7 @@ enum class RankState : std::uint32_t {
 };
 
 // The version of its layout: mpiexec and library must agree.
-inline constexpr std::uint32_t job_memory_version = 12;
+inline constexpr std::uint32_t job_memory_version = 13;
 
 struct JobHeader {
   std::uint64_t magic;
