@@ -34,8 +34,8 @@ void Core::announce(Peer& to, Ledger ledger, const Entry& entry, Request* leaves
   Peer::Out& out = to.out[index(ledger)];
   if (!has_room(out)) ++counters_.ledger_full;
   out.waiting.push_back(outgoing);
+  queue(to);
   if (to.connected) write_waiting(to);
-  if (!out.waiting.empty()) queue(to);
 }
 
 bool Core::has_room(const Peer::Out& out) const {

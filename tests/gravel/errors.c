@@ -49,6 +49,10 @@ static void of_arguments(int peer) {
           gravel_post_recv_buffer_rdma(peer, memory + 1, bytes, 0, &request));
   REFUSED(GRAVEL_ERR_MEMORY, "not registered",
           gravel_post_send_buffer_rdma(peer, unknown, bytes, 0, &request));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "no receive buffers", gravel_promise_recv_buffers(peer, 8, 6, 0));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "tag is -1", gravel_promise_recv_buffers(peer, 8, -1, 1));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "ranks of gravel_init's communicator are 0 to",
+          gravel_promise_recv_buffers(ranks, 8, 6, 1));
   request = 12345;
   REFUSED(GRAVEL_ERR_REQUEST, "no request", gravel_wait(&request));
   REFUSED(GRAVEL_ERR_REQUEST, "no request", gravel_test(&request, &flag));
@@ -102,6 +106,42 @@ static void of_the_consumer(int producer) {
     EXPECT(memory[i] == 'a');
 }
 
+/* Two buffers, of which the second comes in time too when the first was posted wrongly. */
+static void of_promises(int peer) {
+  gravel_request received[2], request;
+  gravel_buffer buffer;
+  if (rank == 0) {
+    OK(gravel_promise_recv_buffers(peer, 10, 6, 2));
+    REFUSED(GRAVEL_ERR_ARGUMENT, "2 receive buffers of 10 bytes with tag 6 are promised",
+            gravel_promise_recv_buffers(peer, 20, 6, 1));
+    REFUSED(GRAVEL_ERR_ARGUMENT, "11 bytes with tag 6",
+            gravel_post_recv_buffer_rdma(peer, memory, 11, 6, &request));
+    REFUSED(GRAVEL_ERR_MEMORY, "not registered",
+            gravel_post_recv_buffer_rdma(peer, unknown, 10, 6, &request));
+    OK(gravel_post_recv_buffer_rdma(peer, memory, 10, 6, &received[0]));
+    OK(gravel_post_recv_buffer_rdma(peer, memory + 10, 10, 6, &received[1]));
+    OK(gravel_waitall(2, received));
+    for (int i = 0; i < 20; ++i)
+      EXPECT(memory[i] == i / 10);
+    return;
+  }
+  for (int n = 0; n < 2; ++n) {
+    size_t told;
+    OK(gravel_wait_recv_buffer(peer, 6, &buffer));
+    OK(gravel_get_buffer(buffer, NULL, NULL, &told));
+    EXPECT(told == 10);
+    memset(other, n, 10);
+    REFUSED(GRAVEL_ERR_RANGE, "outside of the 10 bytes",
+            gravel_post_os_put(buffer, other, 11, 0, &request));
+    OK(gravel_post_os_put(buffer, other, 4, 0, NULL));
+    REFUSED(GRAVEL_ERR_INCOMPLETE, "4 of the 10 bytes", gravel_send_fin(buffer, &request));
+    OK(gravel_post_os_put(buffer, other, 6, 4, NULL));
+    REFUSED(GRAVEL_ERR_RANGE, "after all 10 bytes",
+            gravel_post_os_put(buffer, other, 1, 0, &request));
+    OK(gravel_send_fin(buffer, NULL));
+  }
+}
+
 static void of_reads(int peer) {
   gravel_request sent, request;
   gravel_buffer buffer;
@@ -135,6 +175,7 @@ int main(int argc, char** argv) {
     of_the_producer(peer);
   else
     of_the_consumer(peer);
+  of_promises(peer);
   of_reads(peer);
   OK(gravel_unregister(memory));
   OK(gravel_unregister(other));

@@ -114,6 +114,41 @@ static void any_source_writes(size_t bytes) {
   }
 }
 
+/* Everyone promises to everyone. In every other round rank 0 posts only when it has filled those of
+ * the others. */
+static void promised(size_t bytes, int fragments) {
+  for (int peer = 0; peer < ranks; ++peer)
+    OK(gravel_promise_recv_buffers(peer, bytes, 7, in_flight));
+  memset(to, 0xEE, (size_t)ranks * (largest + 1));
+  for (int n = 0; n < in_flight; ++n) {
+    gravel_request received[most_ranks], sent[most_ranks];
+    for (int late = 0; late < 2; ++late) {
+      for (int peer = 0; peer < ranks; ++peer) {
+        const int waits = rank == 0 && peer != rank && n % 2 == 1;
+        if (late == waits)
+          OK(gravel_post_recv_buffer_rdma(peer, to + (size_t)peer * (largest + 1), bytes, 7,
+                                          &received[peer]));
+      }
+      for (int peer = 0; late == 0 && peer < ranks; ++peer) {
+        unsigned char* const block = from + (size_t)peer * (largest + 1);
+        gravel_buffer buffer;
+        fill(block, bytes, peer, n);
+        OK(gravel_wait_recv_buffer(peer, 7, &buffer));
+        for (int fragment = 0; fragment < fragments; ++fragment) {
+          const size_t begin = bytes * (size_t)fragment / (size_t)fragments;
+          const size_t stop = bytes * (size_t)(fragment + 1) / (size_t)fragments;
+          OK(gravel_post_os_put(buffer, block + begin, stop - begin, begin, NULL));
+        }
+        OK(gravel_send_fin(buffer, &sent[peer]));
+      }
+    }
+    OK(gravel_waitall(ranks, received));
+    OK(gravel_waitall(ranks, sent));
+    for (int peer = 0; peer < ranks; ++peer)
+      expect(to + (size_t)peer * (largest + 1), bytes, peer, n);
+  }
+}
+
 /* Everyone announces ready data to everyone, and gets what the others have, from any source. */
 static void producer_reads(size_t bytes, int fragments) {
   gravel_request sent[most_ranks];
@@ -156,6 +191,8 @@ int main(int argc, char** argv) {
     consumer_writes(size_of[i], 1);
     consumer_writes(size_of[i], 5);
     any_source_writes(size_of[i]);
+    promised(size_of[i], 1);
+    promised(size_of[i], 3);
     producer_reads(size_of[i], 1);
     producer_reads(size_of[i], 3);
   }
