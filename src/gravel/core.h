@@ -330,8 +330,9 @@ class Core final : engine::Sink {
                   Asked asked);
   [[nodiscard]] static bool is_full(const Buffer& buffer);
   [[nodiscard]] static std::uint32_t filling_notification(const Transfer& transfer);
-  [[nodiscard]] bool joins_held(const Buffer& buffer, const Region* region, const void* memory,
-                                std::size_t bytes, std::size_t offset) const;
+  [[nodiscard]] bool joins_held(BufferId buffer, const void* memory, std::size_t bytes,
+                                std::size_t offset) const;
+  void extend_held(std::size_t bytes, std::size_t offset);
   [[nodiscard]] static std::size_t joined_bytes(const Buffer& buffer);
   [[nodiscard]] static bool may_wait(const Transfer& transfer);
   bool release_held();

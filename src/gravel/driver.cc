@@ -14,7 +14,8 @@ void Driver::finish(RequestId id) {
 }
 
 void Driver::push() {
-  if (core_.must_progress()) core_.progress();
+  if (!core_.must_progress()) return;
+  core_.progress();
   if (core_.is_connecting()) wait(any_source, [this] { return !core_.is_connecting(); });
 }
 

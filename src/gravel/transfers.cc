@@ -17,6 +17,11 @@ const Buffer& Core::buffer(BufferId id) const {
 
 RequestId Core::put(BufferId id, const void* memory, std::size_t bytes, std::size_t offset,
                     Asked request) {
+  if (request == Asked::no && joins_held(id, memory, bytes, offset)) {
+    extend_held(bytes, offset);
+    if (!may_wait(*held_)) release_held();
+    return 0;
+  }
   return begin(id, false, const_cast<void*>(memory), bytes, offset, request);
 }
 
@@ -42,10 +47,7 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
          "a fragment of {} bytes at offset {} after all {} bytes (tag {}) that rank {} has "
          "announced were put: it may be using them",
          bytes, offset, into.bytes, into.tag, into.peer->rank);
-  // Usually the rest of the same array is next.
-  Region* const region = held_ != nullptr && held_->region->holds(memory, bytes)
-                             ? held_->region
-                             : memory_.find(memory, bytes);
+  Region* const region = memory_.find(memory, bytes);
   const auto kind = is_get ? RequestKind::get : RequestKind::put;
   Peer& with = *into.peer;
   if (into.fin_left) { // of nothing; the peer may be gone
@@ -57,16 +59,15 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
   }
   reach(with);
 
-  const bool joins = !is_get && joins_held(into, region, memory, bytes, offset);
+  const bool joins = !is_get && joins_held(id, memory, bytes, offset);
   if (!joins) release_held();
 
   Request* const made =
       asked == Asked::yes ? &make_request(kind, with, bytes, into.tag, nullptr) : nullptr;
   const RequestId request = made != nullptr ? made->id : 0;
   if (joins) {
-    if (made != nullptr) made->joined = std::exchange(held_->request, made);
-    held_->bytes += bytes;
-    ++counters_.joined;
+    made->joined = std::exchange(held_->request, made);
+    extend_held(bytes, offset);
   } else {
     Transfer& transfer = base::make(transfer_slab_, transfer_ids_);
     transfer.buffer = &into;
@@ -81,10 +82,10 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
     ++into.unfinished;
     with.unposted.push_back(transfer);
     held_ = &transfer;
+    if (!is_get) into.put.add(offset, offset + bytes);
+    ++(is_get ? counters_.gets : counters_.puts);
+    (is_get ? counters_.bytes_got : counters_.bytes_put) += bytes;
   }
-  if (!is_get) into.put.add(offset, offset + bytes);
-  ++(is_get ? counters_.gets : counters_.puts);
-  (is_get ? counters_.bytes_got : counters_.bytes_put) += bytes;
   if (may_wait(*held_)) return request;
   try {
     release_held();
@@ -110,12 +111,23 @@ bool Core::may_wait(const Transfer& put) {
 }
 
 // Whether a fragment lies behind the one that waits, on both sides.
-bool Core::joins_held(const Buffer& buffer, const Region* region, const void* memory,
-                      std::size_t bytes, std::size_t offset) const {
-  return held_ != nullptr && held_->buffer == &buffer && held_->region == region && bytes != 0 &&
-         static_cast<const std::byte*>(held_->local) + held_->bytes == memory &&
+bool Core::joins_held(BufferId id, const void* memory, std::size_t bytes,
+                      std::size_t offset) const {
+  if (held_ == nullptr || held_->buffer->id != id || bytes == 0) return false;
+  const Buffer& buffer = *held_->buffer;
+  return static_cast<const std::byte*>(held_->local) + held_->bytes == memory &&
          held_->remote.address + held_->bytes == buffer.memory.address + offset &&
-         held_->bytes + bytes <= joined_bytes(buffer);
+         bytes <= buffer.bytes - offset && held_->bytes + bytes <= joined_bytes(buffer) &&
+         held_->region->holds(memory, bytes);
+}
+
+// By such a fragment.
+void Core::extend_held(std::size_t bytes, std::size_t offset) {
+  held_->bytes += bytes;
+  held_->buffer->put.add(offset, offset + bytes);
+  ++counters_.joined;
+  ++counters_.puts;
+  counters_.bytes_put += bytes;
 }
 
 bool Core::release_held() {

@@ -84,6 +84,9 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
   const MemoryRegion* const region = heap_.find(local);
   if (region == nullptr) {
     const bool small = bytes <= pool_.buffer_bytes();
+    if (bytes <= copied_put_ && notification != 0 && !may_pass &&
+        put_small(connection, local, remote, bytes, notification))
+      return Posted::done;
     registration = small ? cache_.find(local, bytes) : cache_.acquire(local, bytes);
     if (registration == nullptr) {
       if (small && !is_get && !may_pass &&
