@@ -235,10 +235,11 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
   row.endpoint_address_used.store(static_cast<std::uint32_t>(endpoint_address.size()),
                                   std::memory_order_release);
   row.published.store(generation_, std::memory_order_release);
-  if (client_)
-    client_->publish(endpoint_address);
-  else if (has_other_machines() || !endpoint_address.empty())
+  if (client_) {
+    if (has_other_machines()) client_->publish(endpoint_address);
+  } else if (has_other_machines() || !endpoint_address.empty()) {
     memory_.tell_launcher();
+  }
 }
 
 void LocalJob::refuse_strangers() {
