@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two jobs that meet and do a little of everything: launch_distant COMM ROUNDS [PORT]. Without a
 // port the job opens one and prints it. COMM is `world`, or `self`: then rank 0 meets the other job
-// alone. With 0 rounds it meets once, says so, and waits for a message that does not come.
+// alone. With 0 rounds it meets once, says so, and waits for a message that does not come; with -1 it
+// stays for a moment if it cannot meet.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { long_bytes = 1 << 20 };
 
@@ -70,6 +72,16 @@ static void wait_in_vain(MPI_Comm inter) {
   MPI_Comm_free(&inter);
 }
 
+// Not before the other side knows why, too.
+static void fail_later(int code) {
+  int length;
+  char text[MPI_MAX_ERROR_STRING];
+  MPI_Error_string(code, text, &length);
+  fprintf(stderr, "%s\n", text);
+  sleep(2);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank;
@@ -86,10 +98,10 @@ int main(int argc, char** argv) {
   for (int round = 0; round < (rounds > 0 ? rounds : 1); ++round) {
     if (!alone || rank == 0) {
       MPI_Comm inter;
-      if (accepts)
-        MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, &inter);
-      else
-        MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, &inter);
+      if (rounds < 0) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+      const int code = accepts ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, &inter)
+                               : MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, &inter);
+      if (code != MPI_SUCCESS) fail_later(code);
       if (rounds == 0) {
         wait_in_vain(inter);
         continue;

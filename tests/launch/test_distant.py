@@ -77,7 +77,7 @@ class Meeting(DistantTest):
             with self.subTest(f"{first} {second}"):
                 begin = time.monotonic()
                 pair = self.start_both(("a", "-genv", "MACADAM_NETWORK", first, "-n", 2),
-                                       ("b", "-genv", "MACADAM_NETWORK", second, "-n", 1))
+                                       ("b", "-genv", "MACADAM_NETWORK", second, "-n", 1), rounds=-1)
                 for process, network in zip(pair, (first, second)):
                     _, error = process.communicate(timeout=30)
                     self.assertNotEqual(process.returncode, 0)

@@ -192,7 +192,7 @@ class Ends(MachinesTest):
     def test_the_hang_page_has_all_jobs(self):
         process = self.start("-timeout", 1, "-host", "one,two", UNIVERSE,
                              "0/" + spawn(2, "wait=30000", host="two"), "wait=30000")
-        _, error = process.communicate(timeout=20)
+        _, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 124)
         self.assertIn("what 2 ranks on 2 hosts are waiting for", error)
         self.assertIn("what 2 ranks of job 2 (spawned by rank 0) on host two are waiting for", error)

@@ -355,6 +355,8 @@ void Cluster::ask_for_stacks(const std::vector<int>& ranks) {
   std::map<Machine, std::vector<int>> by_machine;
   for (const int rank : ranks)
     by_machine[placement_.machines[static_cast<std::size_t>(rank)]].push_back(rank);
+  for (Machine machine = 0; machine < accounts_.size(); ++machine) // answers behind its own pages
+    if (accounts_[machine].others != 0) by_machine.try_emplace(machine);
   for (const auto& [machine, those] : by_machine) {
     RemoteMachine* const there = find(machine);
     if (there == nullptr) continue;

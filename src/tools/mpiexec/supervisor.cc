@@ -479,13 +479,17 @@ void Supervisor::take_look() {
     answer_until_.reset();
     head_->tell(first_job().memory(), first_job().look());
   }
-  if (locating_ && first_job().stacks_are_known()) {
+  const std::optional<std::string> pages = hang_watch_.on_time(questioned());
+  if (pages) {
+    error_.append(*pages);
+    error_.write_some();
+  }
+  // Behind the pages about other jobs here: the head may end all then.
+  if (locating_ && first_job().stacks_are_known() && !hang_watch_.is_asking()) {
     locating_ = false;
     head_->tell(first_job().stacks());
   }
-  const std::optional<std::string> pages = hang_watch_.on_time(questioned());
   if (!pages) return;
-  error_.append(*pages);
   if (!timeout_ || Clock::now() < *timeout_) return;
   timeout_.reset();
   const std::string cause =
