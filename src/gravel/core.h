@@ -196,8 +196,8 @@ class Core final : engine::Sink {
   // Tells that data will come; complete when it has left.
   RequestId post_send_request(int consumer, std::size_t bytes, int tag);
 
-  // The next `count` receive buffers that will be posted to this producer with this tag have so many
-  // bytes: it may be told of them before, and their data be copied.
+  // The next `count` receive buffers that will be posted to this producer with this tag have so
+  // many bytes: it may be told of them before, and their data be copied.
   void promise_receive_buffers(int producer, std::size_t bytes, int tag, std::uint64_t count);
 
   // ---- The process that moves the data.
@@ -208,8 +208,8 @@ class Core final : engine::Sink {
   std::optional<BufferId> take_send_buffer(int producer, int tag);
   std::optional<SendRequest> take_send_request(int producer, int tag);
 
-  // Moves a fragment: `offset` bytes into the announced buffer. Without a request of its own (then 0
-  // is returned) that of the FIN stands for it.
+  // Moves a fragment: `offset` bytes into the announced buffer. Without a request of its own (then
+  // 0 is returned) that of the FIN stands for it.
   enum class Asked : bool { no, yes };
   RequestId put(BufferId buffer, const void* memory, std::size_t bytes, std::size_t offset,
                 Asked request = Asked::yes);
@@ -362,9 +362,9 @@ class Core final : engine::Sink {
   base::List<Buffer> buffers_; // all: what they hold is freed with the core
 
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
-  Peer* recent_ = nullptr; // that was asked for last
+  Peer* recent_ = nullptr;                                     // that was asked for last
   std::map<std::uint32_t, std::unique_ptr<Promise>> promises_; // by name, if not fulfilled
-  std::vector<Peer*> busy_; // have something that found no room
+  std::vector<Peer*> busy_;                                    // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
   Transfer* held_ =
       nullptr;    // a short fragment that waits for the next one, in its peer's `unposted`

@@ -36,8 +36,9 @@ class Coverage {
 
   void add_apart(Range added) {
     if (ranges_.empty()) ranges_.push_back(only_);
-    auto first = std::lower_bound(ranges_.begin(), ranges_.end(), added.begin,
-                                  [](const Range& range, std::size_t at) { return range.end < at; });
+    auto first =
+        std::lower_bound(ranges_.begin(), ranges_.end(), added.begin,
+                         [](const Range& range, std::size_t at) { return range.end < at; });
     auto last = first;
     for (; last != ranges_.end() && last->begin <= added.end; ++last) {
       added.begin = std::min(added.begin, last->begin);

@@ -41,9 +41,8 @@ void Core::promise_receive_buffers(int producer, std::size_t bytes, int tag, std
 void Core::make_ring(Promise& promise) {
   engine::Transport& network = *promise.peer->transport;
   const std::size_t most = network.limits().maps ? mapped_ring_bytes : ring_bytes;
-  std::uint64_t places =
-      std::min({std::uint64_t{8} * layout_.slots, promise.unannounced,
-                std::uint64_t{std::max<std::size_t>(most / promise.bytes, 2)}});
+  std::uint64_t places = std::min({std::uint64_t{8} * layout_.slots, promise.unannounced,
+                                   std::uint64_t{std::max<std::size_t>(most / promise.bytes, 2)}});
   do {
     promise.memory = static_cast<std::byte*>(network.allocate(places * promise.bytes));
   } while (promise.memory == nullptr && (places /= 2) != 0);

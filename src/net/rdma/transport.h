@@ -82,8 +82,8 @@ class RdmaTransport : public engine::Transport, EventSink {
   ~RdmaTransport() override;
 
   // Before anything else, where it is used: what a short message costs (measure.h), against which
-  // copies are weighed (Limits::cheap_copy). A put with a notification is copied too, and its memory
-  // free at once, if both copies cost less than that. Without, no copy is cheap.
+  // copies are weighed (Limits::cheap_copy). A put with a notification is copied too, and its
+  // memory free at once, if both copies cost less than that. Without, no copy is cheap.
   void set_message_cost(double seconds) {
     const auto copied = static_cast<std::size_t>(device_.limits().copy_bytes_per_s * seconds);
     limits_.cheap_copy = std::min(limits_.eager, copied);
@@ -272,7 +272,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   const model::Shape shape_;
   engine::Limits limits_;
   std::size_t copied_put_ = 0; // bytes
-  const double spin_seconds_; // before a wait sleeps
+  const double spin_seconds_;  // before a wait sleeps
 
   BufferPool pool_;
   mem::Heap heap_;

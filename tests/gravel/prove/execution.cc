@@ -54,9 +54,9 @@ Execution::Execution(const Program& program, Decider& decider)
     if (entry.kind == EntryKind::fin)
       network_.vacate(rank, address);
     else
-      processes_[index(rank)]->announced.push_back(
-          {notification, source, entry.kind, entry.tag, entry.bytes, address,
-           std::max(entry.uses, 1u), entry.uses != 0});
+      processes_[index(rank)]->announced.push_back({notification, source, entry.kind, entry.tag,
+                                                    entry.bytes, address, std::max(entry.uses, 1u),
+                                                    entry.uses != 0});
     if (entry.uses != 0) network_.vacate(rank, address);
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
@@ -142,7 +142,8 @@ void Execution::happen(const Event& event) {
 // What a peer that is gone has announced is gone too.
 void Execution::forget(Process& process, int peer) {
   for (const Announced& announced : process.announced) {
-    if (announced.source == peer && !announced.kept) network_.vacate(process.number, announced.address);
+    if (announced.source == peer && !announced.kept)
+      network_.vacate(process.number, announced.address);
   }
   std::erase_if(process.announced, [&](const Announced& a) { return a.source == peer; });
 }

@@ -165,11 +165,18 @@ Program both_ways(const char* name, const Steps& first, const Steps& second) {
 }
 
 std::vector<Program> pairs() {
-  std::vector<Program> all{consumer_write(1), consumer_write(3),    consumer_writes_in_flight(),
-                           producer_write(),  producer_read(),      pipeline(),
-                           strips(),          early_fin_of_a_read(),
-                           promised_writes(4), promised_writes_in_flight(),
-                           promised_writes_between_others(), promised_strips(),
+  std::vector<Program> all{consumer_write(1),
+                           consumer_write(3),
+                           consumer_writes_in_flight(),
+                           producer_write(),
+                           producer_read(),
+                           pipeline(),
+                           strips(),
+                           early_fin_of_a_read(),
+                           promised_writes(4),
+                           promised_writes_in_flight(),
+                           promised_writes_between_others(),
+                           promised_strips(),
                            promise_that_is_passed()};
   all.push_back(both_ways("promised writes, one each way",
                           {promise(1, 1, 4, 1), receive(1, 0, 4, 1, 0), take_receive(1, 1, 1),

@@ -30,8 +30,8 @@ TEST(GravelProof, EveryOrderOfEveryProgram) {
 // the interleavings.
 TEST(GravelProof, KeysStandForExactlyTheRunsThatTheySave) {
   for (const Ends ends : {Ends::at_once, Ends::later}) {
-    for (Program program : {consumer_write(1), producer_write(), producer_read(), pipeline(),
-                            promised_writes(1)}) {
+    for (Program program :
+         {consumer_write(1), producer_write(), producer_read(), pipeline(), promised_writes(1)}) {
       program.conditions.ends = ends;
       Explorer with_keys, without(false);
       ASSERT_FALSE(with_keys.explore(program));

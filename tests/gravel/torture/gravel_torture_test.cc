@@ -143,8 +143,14 @@ Setup an_early_producer() {
   setup.ranks.resize(2);
   setup.ranks[0] = {{What::promise, 0, 3}, {What::post_receive, 3}, {What::wait_posted, 3}};
   for (int e = 0; e < 3; ++e) { // the third is not posted
-    setup.exchanges.push_back({Kind::consumer_write, 1, 0, 1, 100, 110u * static_cast<unsigned>(e),
-                               110u * static_cast<unsigned>(e), {{0, 100, false}}});
+    setup.exchanges.push_back({Kind::consumer_write,
+                               1,
+                               0,
+                               1,
+                               100,
+                               110u * static_cast<unsigned>(e),
+                               110u * static_cast<unsigned>(e),
+                               {{0, 100, false}}});
     for (const What what : {What::take_receive, What::move, What::fin, What::wait_fin})
       setup.ranks[1].push_back({what, e});
   }

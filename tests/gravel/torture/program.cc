@@ -235,8 +235,7 @@ class Author {
       // The oldest of its kind is what comes, if any tag will do.
       const bool oldest = std::none_of(ring.untaken.begin(), found,
                                        [&](const Posted& p) { return p.kind == found->kind; });
-      step.any_tag =
-          oldest && !ring.promised && step.what != What::take_any && random_.chance(20);
+      step.any_tag = oldest && !ring.promised && step.what != What::take_any && random_.chance(20);
       ring.untaken.erase(found);
     }
     setup_.ranks[index(rank)].push_back(step);
@@ -288,10 +287,10 @@ class Author {
   std::map<std::tuple<int, int, bool>, Ring> rings_; // by writer, reader, whether receive-info
 };
 
-constexpr std::array what_names{
-    "post_request", "take_request", "take_any",  "promise", "post_receive", "take_receive",
-    "post_send",    "take_send",    "move",      "fin",     "wait_moved",   "wait_fin",
-    "wait_request", "wait_posted"};
+constexpr std::array what_names{"post_request", "take_request", "take_any",   "promise",
+                                "post_receive", "take_receive", "post_send",  "take_send",
+                                "move",         "fin",          "wait_moved", "wait_fin",
+                                "wait_request", "wait_posted"};
 constexpr std::array kind_names{"consumer_write", "producer_write", "producer_read"};
 
 } // namespace

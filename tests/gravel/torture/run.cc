@@ -377,11 +377,10 @@ class Run::Rank final : public boot::Job {
     Core& core = driver_->core();
     const bool get = e.kind == Kind::producer_read;
     const auto asked = fragment.own_request ? Core::Asked::yes : Core::Asked::no;
-    const std::uint64_t request =
-        get ? core.get(side.buffer, at(e.to + fragment.offset), fragment.bytes, fragment.offset,
-                       asked)
-            : core.put(side.buffer, at(e.from + fragment.offset), fragment.bytes, fragment.offset,
-                       asked);
+    const std::uint64_t request = get ? core.get(side.buffer, at(e.to + fragment.offset),
+                                                 fragment.bytes, fragment.offset, asked)
+                                      : core.put(side.buffer, at(e.from + fragment.offset),
+                                                 fragment.bytes, fragment.offset, asked);
     if (fragment.own_request) side.moved[which] = request;
     driver_->push();
   }
