@@ -189,7 +189,7 @@ def draw(data, path):
                          [times.get(variant, 0) / times["none"] for times in sizes.values()], 0.09,
                          label=label, color=f"C{i}")
             axes.axhline(1, color="k", linewidth=0.8)
-            axes.set(xticks=[x + 0.35 for x in range(len(sizes))],
+            axes.set(xticks=[x + 0.4 for x in range(len(sizes))],
                      xticklabels=map(text_of, sizes),
                      title=f"{pattern}, {network}, {data[network]['ranks'][pattern]} ranks, "
                            f"beside {NAMES[library]}")

@@ -2,7 +2,8 @@
  *
  * Gravel: explicit rendezvous beside any MPI with the standard ABI (Danalis et al. 2008). A message
  * is taken apart into calls of its own: announce memory, wait for an announcement, move data, tell
- * the end. Metadata and data are separate, and data are never copied. See docs/gravel.md.
+ * the end. Metadata and data are separate, and data are not copied, but for short ones that were
+ * promised (gravel_promise_recv_buffers). See docs/gravel.md.
  *
  * Every function returns GRAVEL_SUCCESS or an error code; what was wrong is told by
  * gravel_error_message(), and then nothing has been changed. One thread at a time may be in Gravel.
@@ -72,7 +73,8 @@ int gravel_post_recv_buffer_rdma(int producer, void* memory, size_t bytes, int t
  * with this producer and tag has not ended. */
 int gravel_promise_recv_buffers(int producer, size_t bytes, int tag, size_t count);
 /* The producer waits for (or tests) the next such announcement of the consumer (or
- * GRAVEL_ANY_SOURCE) with this tag (or GRAVEL_ANY_TAG). */
+ * GRAVEL_ANY_SOURCE) with this tag (or GRAVEL_ANY_TAG). One that was promised may be found before
+ * it is posted. */
 int gravel_wait_recv_buffer(int consumer, int tag, gravel_buffer* buffer);
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag);
 /* ... puts a fragment, `offset` bytes into the buffer. Complete when `memory` may be changed. As

@@ -23,6 +23,20 @@ using gravel::Code;
 using gravel::fail;
 using gravel::Rank;
 
+namespace {
+
+// Seconds; 0 if it cannot be measured, and then promised buffers are announced when they are
+// posted.
+double message_cost(net::rdma::Device& device) {
+  try {
+    return net::rdma::measure_message(device);
+  } catch (const base::Error&) {
+    return 0;
+  }
+}
+
+} // namespace
+
 Library::Library(MPI_Comm comm) : exchange_(comm) {
   Greeting own;
   keep_trouble(own.trouble, [&] {
@@ -112,7 +126,7 @@ void Library::make_far_network() {
 // Registration is explicit, so nothing watches the program's memory.
 void Library::open_rdma() {
   device_ = net::rdma::ibverbs::open_device(settings_.rdma_device);
-  const double message_s = net::rdma::measure_message(*device_);
+  const double message_s = message_cost(*device_);
   auto transport = std::make_unique<net::rdma::RdmaTransport>(*device_, *processes_, settings_,
                                                               nullptr, shm_.get(), false);
   transport->set_message_cost(message_s);

@@ -178,15 +178,16 @@ class Loop final : EventSink {
   std::atomic<double> notified_ = 0; // when the progress thread was woken
 };
 
+void require_shared_queue(const Device& device, const char* consequence) {
+  if (device.limits().shared_depth >= depth) return;
+  base::fail(MPI_ERR_OTHER, "RDMA: {} has no shared receive queues of {} receives, {}",
+             device.name(), depth, consequence);
+}
+
 } // namespace
 
 ProgressThreadFigures measure_progress_thread(Device& device) {
-  if (device.limits().shared_depth < depth) {
-    base::fail(MPI_ERR_OTHER,
-               "RDMA: {} has no shared receive queues of {} receives, so nothing wakes the "
-               "progress thread",
-               device.name(), depth);
-  }
+  require_shared_queue(device, "so nothing wakes the progress thread");
   Loop loop(device, true);
   ProgressThreadFigures figures;
   figures.wake_up = loop.wake_up();
@@ -195,6 +196,7 @@ ProgressThreadFigures measure_progress_thread(Device& device) {
 }
 
 double measure_message(Device& device) {
+  require_shared_queue(device, "with which messages are measured");
   return Loop(device, false).message_cost();
 }
 

@@ -25,7 +25,7 @@ std::uint32_t measured_watermark(const ProgressThreadFigures& figures);
 
 // Seconds that a short message costs, sender and receiver together, where many are under way: on a
 // device that nobody uses, which sends some to itself. Takes about as long as two connections.
-// Throws base::Error.
+// Throws base::Error if it lacks shared receive queues, or sends nothing to itself.
 double measure_message(Device& device);
 
 // The bytes that the driver holds for queues, on a device that nobody uses: makes some of each kind

@@ -30,6 +30,23 @@ TEST(Measure, finds_what_the_model_says) {
   EXPECT_NEAR(measured_watermark(figures), 24, 4);
 }
 
+// What the processors do for a message, or what is between two on the way, whichever is longer.
+TEST(Measure, finds_what_a_message_costs) {
+  sim::Model model;
+  model.message_gap_ns = 0;
+  model.post_ns = 3000;
+  model.receive_ns = 2000;
+  model.completion_ns = 1000;
+  Measured busy(model);
+  const double cost = measure_message(busy.device);
+  EXPECT_GT(cost, 4e-6);
+  EXPECT_LT(cost, 10e-6);
+  model.post_ns = model.receive_ns = model.completion_ns = 10;
+  model.message_gap_ns = 20'000;
+  Measured slow(model);
+  EXPECT_NEAR(measure_message(slow.device), 20e-6, 2e-6);
+}
+
 TEST(Measure, follows_the_progress_thread) {
   sim::Model model;
   model.progress_thread_ns = 50'000;
@@ -57,6 +74,7 @@ TEST(Measure, needs_shared_receive_queues) {
   } catch (const base::Error& error) {
     EXPECT_NE(error.text.find("no shared receive queues"), std::string::npos) << error.text;
   }
+  EXPECT_THROW(measure_message(measured.device), base::Error);
 }
 
 TEST(Measure, a_watermark_is_never_0) {
