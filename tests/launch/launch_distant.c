@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two jobs that meet and do a little of everything: launch_distant COMM ROUNDS [PORT]. Without a
 // port the job opens one and prints it. COMM is `world`, or `self`: then rank 0 meets the other job
-// alone. With 0 rounds it meets once, says so, and waits for a message that does not come; with -1 it
-// stays for a moment if it cannot meet.
+// alone. With 0 rounds it meets once, says so, and waits for a message that does not come; with -1
+// it stays for a moment if it cannot meet.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
