@@ -430,10 +430,11 @@ void Supervisor::on_signal(int number) {
 
 // Tells the head what has changed here.
 void Supervisor::exchange() {
+  if (head_ != nullptr) {
+    head_->exchange(first_job().memory());
+    head_->tell_others(static_cast<std::uint32_t>(alive_spawned())); // before it hears of a spawn
+  }
   services_.exchange();
-  if (head_ == nullptr) return;
-  head_->exchange(first_job().memory());
-  head_->tell_others(static_cast<std::uint32_t>(alive_spawned()));
 }
 
 void Supervisor::say(const std::string& sentence) {
