@@ -3,6 +3,7 @@
 import unittest
 
 import goals
+import measure
 
 
 def times(total, in_mpi=1.0):
@@ -28,8 +29,7 @@ def data(bt=1.0, bt_in_mpi=1.0, ring=1.0, credit=1.0, demand=1.0, simulated=1.0,
                              "sender, write": times(1.5)}},
         "receives": {"lu": {"shared": times(1.0), "ring, 32": times(ring), "credit, 10": times(credit)}},
         "connections": {"cg": {"on demand": times(demand), "all": times(1.0)}},
-        "wavefront": [{"ranks": 16, "connections": "all", "compute_us": 0, "shared": 1.0, "ring": 1.0,
-                       "credit, 10": 1.0, "credit, 32": 1.0}],
+        "wavefront": [{"ranks": 16, "connections": "all", "compute_us": 0, **dict.fromkeys(measure.WAVEFRONT, 1.0)}],
         "barriers": barriers,
         "allreduces": collective("allreduce_us", summed),
     }
