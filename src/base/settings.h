@@ -25,7 +25,8 @@ enum class CopyPath : std::int64_t { automatic, cma, pipeline };
 // once or one after the other in the order of ranks (what that paper compares with).
 enum class ConnectMode : std::int64_t { on_demand, all, serial };
 // How messages find memory at their receiver over RDMA (Sur et al.): receives shared by all
-// connections, or per connection with a window, or a ring per connection written by RDMA.
+// connections, or per connection with a window, or a ring per connection written by RDMA; or mixed:
+// shared, with rings for the peers that talk most.
 enum class ReceiveMode : std::int64_t { shared, credit, ring, mixed };
 
 // Every setting of the library, declared once here and described once in settings.cc. A row gives

@@ -54,11 +54,13 @@ int make_file(const JobLayout& layout) {
   return fd;
 }
 
-// On the second byte; the first is that of mpiexec's.
-struct flock use_lock(short type) {
+// The bytes of the file that are locked: by mpiexec, and by others that use the memory.
+constexpr off_t held_byte = 0, used_byte = 1;
+
+struct flock lock_on(off_t byte, short type) {
   struct flock lock {};
   lock.l_type = type;
-  lock.l_start = 1;
+  lock.l_start = byte;
   lock.l_len = 1;
   return lock;
 }
@@ -315,16 +317,12 @@ void JobMemory::tell_launcher() const {
 
 // A lock of a process ends with it, and forked children do not inherit it.
 void JobMemory::hold() const {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_len = 1;
+  struct flock lock = lock_on(held_byte, F_WRLCK);
   fcntl(fd(), F_SETLK, &lock);
 }
 
 bool JobMemory::is_held() const {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_len = 1;
+  struct flock lock = lock_on(held_byte, F_WRLCK);
   return fcntl(fd(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
@@ -336,7 +334,7 @@ int JobMemory::use() const {
       low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor + job_descriptors);
   const int error = errno;
   if (low >= 0) close(low);
-  struct flock lock = use_lock(F_RDLCK);
+  struct flock lock = lock_on(used_byte, F_RDLCK);
   if (own >= 0 && fcntl(own, F_OFD_SETLK, &lock) == 0) return own;
   if (own >= 0) close(own);
   base::fail(MPI_ERR_OTHER, "the memory of a job on another machine cannot be kept: opening {}: {}",
@@ -344,7 +342,7 @@ int JobMemory::use() const {
 }
 
 bool JobMemory::is_used() const {
-  struct flock lock = use_lock(F_WRLCK);
+  struct flock lock = lock_on(used_byte, F_WRLCK);
   return fcntl(fd(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 

@@ -18,6 +18,7 @@ Deferred* Engine::defer(Peer& peer, Deferred::Type type) noexcept {
   // A peer whose backlog has just run empty may still be linked: a send finished by flush() was
   // followed by another.
   if (base::ListNode<Backlogged>& node = peer; !node.linked()) backlogged_.push_back(peer);
+  aside_ = true;
   peer.backlog.push_back(*waiting);
   ++counters_.backlogged;
   update_short_limit(peer);

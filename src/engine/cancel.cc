@@ -20,6 +20,7 @@ void Engine::cancel(ReceiveRequest& receive) {
   Channel* const counting = receive.channel;
   if (counting == nullptr) return cancel_pending(receive);
   if (!counting->revoking) revoking_.push_back({receive.peer, counting, 0});
+  aside_ = true;
   receive.cancelling = true;
   if (std::exchange(counting->revoking, true)) return; // goes on with what is under way
   continue_cancel(revoking_.size() - 1);

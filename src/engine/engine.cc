@@ -144,10 +144,7 @@ void Engine::update_short_limit(Peer& peer) {
                          : -1;
 }
 
-// The peer, for what comes from it. Null if there is none: then nobody can hear of it.
-Peer* Engine::known(Rank rank) noexcept {
-  if (Peer* const peer = peers_.find(rank)) [[likely]]
-    return peer;
+Peer* Engine::meet_sender(Rank rank) noexcept {
   try {
     return &meet(rank);
   } catch (...) {
@@ -241,6 +238,18 @@ void Engine::drop_context(std::uint64_t context) {
   dropped_.add(context);
   peers_.for_each([&](Peer& peer) { peer.channels.drop(context); });
   partitioned_.drop_context(context);
+}
+
+bool Engine::look_aside() noexcept {
+  bool moved = false;
+  if (!revoking_.empty()) moved = continue_cancels();
+  if (!backlogged_.empty()) moved = flush_backlogs() || moved;
+  if (partitioned_.any_left()) {
+    partitioned_.post_left();
+    moved = true;
+  }
+  aside_ = !revoking_.empty() || !backlogged_.empty();
+  return moved;
 }
 
 void Engine::on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept {

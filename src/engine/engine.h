@@ -146,15 +146,9 @@ class Engine final : public Sink {
     if (stands_) [[unlikely]]
       return end_after_failure();
     const Progressing guard(*this);
-    bool moved = !settings_.last_byte ? networks_.poll(*this) : poll_and_look();
-    if (!revoking_.empty()) [[unlikely]]
-      moved = continue_cancels() || moved;
-    if (!backlogged_.empty()) [[unlikely]]
-      moved = flush_backlogs() || moved;
-    if (partitioned_.any_left()) [[unlikely]] {
-      partitioned_.post_left();
-      moved = true;
-    }
+    bool moved = !looks_at_last_bytes_ ? networks_.poll(*this) : poll_and_look();
+    if (aside_ || partitioned_.any_left()) [[unlikely]]
+      moved = look_aside() || moved;
     if (!word_waits_.empty()) moved = look_at_words() || moved;
     moves_ += moved ? 1 : 0;
     return moved;
@@ -164,9 +158,7 @@ class Engine final : public Sink {
   bool progress() noexcept { return deliver() || (may_copy() && copy_when_idle(true)); }
   // The same in two parts, of a process that waits: where deliver() has found nothing `fruitless`
   // times, it copies, but lets the peers know before that it waits, as two copy faster together.
-  [[nodiscard]] bool may_copy() const {
-    return (partitioned_.any_offered() || !unread_.empty() || !unwritten_.empty()) && !stands_;
-  }
+  [[nodiscard]] bool may_copy() noexcept { return copies_ && find_copies(); }
   bool copy_in_wait(unsigned fruitless) noexcept;
   // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process
   // communicates no more.
@@ -251,7 +243,12 @@ class Engine final : public Sink {
  private:
   // engine.cc: peers, completion, memory of requests
   Peer& meet(Rank rank);
-  Peer* known(Rank rank) noexcept;
+  // The peer, for what comes from it. Null if there is none: then nobody can hear of it.
+  Peer* known(Rank rank) noexcept {
+    Peer* const peer = peers_.find(rank);
+    return peer != nullptr ? peer : meet_sender(rank);
+  }
+  Peer* meet_sender(Rank rank) noexcept;
   void stand() noexcept;
   bool end_after_failure() noexcept;
   // The error of operations with a peer that is gone, or, after a failure of this process, of all.
@@ -407,6 +404,7 @@ class Engine final : public Sink {
   void write_when_idle(SendRequest& send, const Announcement& target) noexcept;
   bool write_unwritten() noexcept;
   bool read_unread(bool leaves_to_sender) noexcept;
+  bool find_copies() noexcept;
   bool copy_when_idle(bool leaves_to_sender) noexcept;
   bool take_permit_back(SendRequest& send) noexcept;
   void read_alone(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
@@ -462,6 +460,9 @@ class Engine final : public Sink {
   void finish_written_before(std::uint32_t notification) noexcept;
   void finish_written_before(Channel* channel, const ReceiveRequest* its,
                              const std::uint32_t* offered) noexcept;
+
+  // What the networks and other threads have left to do.
+  bool look_aside() noexcept;
 
   // word_wait.cc
   bool look_at_words() noexcept;
@@ -593,6 +594,9 @@ class Engine final : public Sink {
   mem::Buffers buffers_;
   PartitionedTable partitioned_{*this};
   std::size_t unexpected_bytes_ = 0;
+  const bool looks_at_last_bytes_ = settings_.last_byte;
+  bool copies_ = false; // there may be data that either side may copy
+  bool aside_ = false;  // there may be cancels or backlogs
   bool stands_ = false; // no progress: some is being made, or none is possible any more
   bool progressing_ = false;
   bool ended_ = false; // everything, after a failure

@@ -25,6 +25,7 @@ bool Engine::is_shared(const SendRequest& send) const noexcept {
 // A receive that has answered such an offer reads when nothing else is to be done.
 void Engine::await_idle(ReceiveRequest& receive, const Message& message) noexcept {
   if (!base::try_push(unread_, &receive)) return; // then the sender writes
+  copies_ = true;
   receive.readable = message.memory;
   receive.sender_permit = message.permit;
 }
@@ -68,6 +69,7 @@ void Engine::offer_announced(SendRequest& send, const Announcement& target) noex
 
 void Engine::write_when_idle(SendRequest& send, const Announcement& target) noexcept {
   send.stage = SendStage::unwritten;
+  copies_ = true;
   if (!base::try_push(unwritten_, {&send, target}) && take_permit_back(send))
     write_to(send, target);
 }
@@ -80,6 +82,11 @@ bool Engine::write_unwritten() noexcept {
   if (!take_permit_back(*next.send)) return false;
   write_to(*next.send, next.target);
   return true;
+}
+
+bool Engine::find_copies() noexcept {
+  copies_ = partitioned_.any_offered() || !unread_.empty() || !unwritten_.empty();
+  return copies_ && !stands_;
 }
 
 bool Engine::copy_when_idle(bool leaves_to_sender) noexcept {

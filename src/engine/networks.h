@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <initializer_list>
 #include <vector>
 
 namespace macadam::engine {

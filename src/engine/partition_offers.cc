@@ -24,6 +24,7 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send,
     peer.transport->revoke(*peer.link, send.permit);
     return false;
   }
+  engine_.copies_ = true;
   send.stage = SendStage::announced;
   send.ordinal = partition;
   const wire::PartitionOffer offer{.partition = partition,
@@ -47,6 +48,7 @@ bool PartitionedTable::take_back() noexcept {
 
 void PartitionedTable::on_offer(Peer& peer, const wire::PartitionOffer& offer) noexcept {
   (void)base::try_push(readable_, {&peer, offer}); // or else the sender writes
+  engine_.copies_ = true;
 }
 
 // False if the senders take all of them back, or are left to, as they wait.

@@ -127,25 +127,26 @@ struct ReceiveRequest : Request,
                         base::ListNode<Held>,
                         base::ListNode<Watched> {
   ReceiveRequest() : Request(Role::receive) {}
-  Peer* peer = nullptr; // null until known, for MPI_ANY_SOURCE
-  Envelope envelope;    // as asked, wildcards included
+  // What every receive has stands first, so that the rest is cleared as one block.
+  Envelope envelope; // as asked, wildcards included
   Data data;
-  datatype::TypeRef noncontiguous; // the type, if its data are not one block
-  std::size_t capacity = 0;        // bytes
-  std::byte* bounce = nullptr;     // bounce buffer for such data
-  RemoteMemory registered;         // what the sender may write
-  std::uint64_t id = 0;            // its name on the wire, 0: none
-  std::uint64_t sequence = 0;      // order of posting
-  std::uint64_t permit = 0;        // of its announcement, 0: none
-  Channel* channel = nullptr;      // where it counts as pending
-  std::uint64_t sender_id = 0;     // the send it answers, while reading
+  std::size_t capacity = 0;   // bytes
+  std::uint64_t sequence = 0; // order of posting
+  std::uint8_t granule = 1;   // the type's: a message of another multiple ends inside an element
   ReceiveStage stage = ReceiveStage::posted;
   bool announced = false;  // RECEIVER_READY sent with an ordinal
   bool cancelling = false; // waits until permits are revoked
   bool revoking = false;   // it is not known yet whether the sender has used its permit
   bool is_registered = false;
-  std::uint8_t granule = 1;   // the type's: a message of another multiple ends inside an element
-  std::uint8_t last_byte = 0; // of the destination, when the sender was told of it
+  std::uint8_t last_byte = 0;        // of the destination, when the sender was told of it
+  Peer* peer = nullptr;              // null until known, for MPI_ANY_SOURCE
+  Channel* channel = nullptr;        // where it counts as pending
+  datatype::TypeRef noncontiguous;   // the type, if its data are not one block
+  std::byte* bounce = nullptr;       // bounce buffer for such data
+  RemoteMemory registered;           // what the sender may write
+  std::uint64_t id = 0;              // its name on the wire, 0: none
+  std::uint64_t permit = 0;          // of its announcement, 0: none
+  std::uint64_t sender_id = 0;       // the send it answers, while reading
   struct Message* offered = nullptr; // what it matched while that was not known
   RemoteMemory readable;             // where the data are, if the sender may write them too
   std::uint64_t sender_permit = 0; // decides who moves them; 0: the sender, or they are being read

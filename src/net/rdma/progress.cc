@@ -25,7 +25,7 @@ inline bool RdmaTransport::poll_queue(CompletionQueue& queue, Sink& sink) {
 // times at most.
 inline bool RdmaTransport::poll_arrivals(Sink& sink) {
   bool arrived = false;
-  if (polls_rings_ || !rings_.empty()) [[unlikely]] {
+  if (has_rings_.load(std::memory_order_relaxed)) [[unlikely]] {
     arrived = poll_rings(sink);
     if (arrived && ++unqueued_polls_ < 4) return true;
     unqueued_polls_ = 0;
