@@ -47,7 +47,7 @@ inline bool RdmaTransport::look(Sink& sink) {
   bool arrived = poll_arrivals(sink);
   // Where messages do not arrive in the same queues, these tell of sends alone: now and then is
   // enough to learn of room and of failures, unless something waits for one.
-  if (++unseen_polls_ >= unseen_limit_) [[unlikely]]
+  if (--unseen_left_ <= 0) [[unlikely]]
     arrived |= poll_queues(sink);
   if (arrived && sleeper_ != nullptr) [[unlikely]]
     sleeper_->wake(); // another thread of ours should look again
@@ -63,7 +63,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   if (connector_->busy()) connector_->progress();
   if (connector_->has_state_events() || !state_events_.empty()) moved |= take_state_events(sink);
   bool arrived = poll_arrivals(sink);
-  if (++unseen_polls_ >= unseen_limit_ || arming || awaits_sends()) arrived |= poll_queues(sink);
+  if (--unseen_left_ <= 0 || arming || awaits_sends()) arrived |= poll_queues(sink);
   if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
@@ -85,7 +85,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
 }
 
 bool RdmaTransport::poll_queues(Sink& sink) {
-  unseen_polls_ = 0;
+  unseen_left_ = unseen_limit_;
   bool moved = false;
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     moved |= poll_queue(queues_[i], sink);

@@ -89,7 +89,7 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
   arrivals_ = receiver_->shared_completions();
   polls_rings_ = receiver_->polls_memory();
   merges_ = receiver_->merges();
-  if (arrivals_ != nullptr || polls_rings_) unseen_limit_ = 8;
+  if (arrivals_ != nullptr || polls_rings_) unseen_left_ = unseen_limit_ = 8;
   const std::uint32_t most = shape_.queue_pairs;
   if (most < 2) {
     base::fail(MPI_ERR_OTHER,
@@ -148,7 +148,7 @@ engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
 Posted RdmaTransport::refuse(Connection& connection) {
   if (connection.phase == Phase::broken) return Posted::done;
   ++counters_.busy;
-  unseen_polls_ = UINT_MAX / 2; // the next poll looks for room
+  unseen_left_ = 0; // the next poll looks for room
   if (connection.phase == Phase::down) connector_->reopen(connection);
   return Posted::busy;
 }

@@ -314,8 +314,8 @@ class RdmaTransport : public engine::Transport, EventSink {
   engine::Link self_;
 
   engine::Breakdown breakdown_;
-  unsigned unseen_polls_ = 0;            // since completions of sends were looked for
-  unsigned unseen_limit_ = 1;            // ... at most
+  int unseen_limit_ = 1;                 // polls without a look for completions of sends
+  int unseen_left_ = 1;                  // ... until the next look
   unsigned unqueued_polls_ = 0;          // one after the other in which only rings were looked at
   std::uint32_t unsignalled_ = 0;        // of all connections (SendQueue)
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
