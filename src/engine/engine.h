@@ -142,7 +142,7 @@ class Engine final : public Sink {
   // Delivers what has arrived and moves what waited. True if anything happened. For calls that have
   // more to do; those that wait call progress().
   // Does nothing when called from a continuation, inside progress, or after a failure().
-  bool deliver() noexcept {
+  [[gnu::always_inline]] bool deliver() noexcept {
     if (stands_) [[unlikely]]
       return end_after_failure();
     const Progressing guard(*this);
