@@ -83,7 +83,7 @@ class Head {
 
   // The end: wait until all has been taken, or nobody takes it.
   void finish();
-  // ... as the ranks cannot be started.
+  // ... as what was wanted of this side cannot be had.
   void refuse(const std::string& why);
 
  private:
@@ -121,6 +121,8 @@ class Head {
   static constexpr std::size_t output_window = 256 << 10; // not yet written, of each stream
   static constexpr std::size_t input_window = 64 << 10;   // not yet given to rank 0
   static constexpr std::chrono::milliseconds beat_interval{250};
+  // A side that has been silent for more beats than these is gone.
+  static int beats_within(double silence_seconds);
 };
 
 } // namespace macadam::tools
