@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/hang/hang_report.h"
 #include "boot/job_memory.h"
 #include "tools/mpiexec/frames.h"
-#include "tools/mpiexec/hang_report.h"
 #include "tools/mpiexec/input.h"
 
 #include <array>
@@ -19,6 +19,8 @@
 #include <vector>
 
 namespace macadam::tools {
+
+using boot::RankStatus;
 
 // The mpiexec that the user has started, as the proxy on a machine sees it. Here go what the ranks
 // of this machine do and print, and from here come news of the others and orders.
