@@ -2,8 +2,8 @@
 #include "sim/world.h"
 
 #include "base/error.h"
+#include "boot/hang/hang_report.h"
 #include "mpi/report.h"
-#include "tools/mpiexec/hang_report.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t most_ranks_in_report = 64;
 constexpr unsigned turns_of_progress = 1 << 14;
 
-tools::RankStatus status_of(Rank& rank) {
-  using Status = tools::RankStatus;
+boot::RankStatus status_of(Rank& rank) {
+  using Status = boot::RankStatus;
   mpi::Process* const process = rank.process();
   Status status{Status::Kind::not_in_mpi, {}};
   if (rank.state().phase == RankState::Phase::ended) {
@@ -128,7 +128,7 @@ void World::destroy_ended() {
 
 // A page for each job of which ranks are left.
 std::string World::hang_report() {
-  std::vector<std::vector<tools::RankStatus>> jobs(launchers_.size());
+  std::vector<std::vector<boot::RankStatus>> jobs(launchers_.size());
   std::size_t shown = 0, left = 0;
   for (const auto& rank : ranks_) {
     const auto job = static_cast<std::size_t>(rank->job());
@@ -143,8 +143,8 @@ std::string World::hang_report() {
   std::string page;
   for (std::size_t job = 0; job < jobs.size(); ++job)
     if (!jobs[job].empty()) // nothing moves: a second look would show the same
-      page += tools::hang_report("simulated", jobs[job], jobs[job],
-                                 jobs.size() > 1 ? fmt::format(" of job {}", job + 1) : "");
+      page += boot::hang_report("simulated", jobs[job], jobs[job],
+                                jobs.size() > 1 ? fmt::format(" of job {}", job + 1) : "");
   if (left > 0) page += fmt::format("\n  and {} ranks more\n", left);
   return page;
 }

@@ -48,7 +48,7 @@ enum class RankState : std::uint32_t {
 };
 
 // The version of its layout: mpiexec and library must agree.
-inline constexpr std::uint32_t job_memory_version = 13;
+inline constexpr std::uint32_t job_memory_version = 14;
 
 struct JobHeader {
   std::uint64_t magic;
@@ -81,6 +81,8 @@ struct JobHeader {
   // Where no mpiexec gathers final reports: whether rank 0 prints those of all machines, and the
   // ranks of this node that have left theirs.
   std::uint32_t merges_reports;
+  // Where no mpiexec does: after how long the first ranks of the machines end the job; 0: never.
+  std::uint32_t timeout_ms;
   std::atomic<std::uint32_t> reported;
   // Ranks of this node that are `dead`, and those that have given up.
   std::atomic<std::uint32_t> failed;

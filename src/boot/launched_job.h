@@ -77,7 +77,7 @@ class LaunchedJob : public Job {
   [[nodiscard]] virtual bool is_ending() const { return false; }
   // True if mpiexec waits for a report of this rank. Cheap enough for an idle loop.
   [[nodiscard]] virtual bool report_wanted() const = 0;
-  // Answers report_wanted(). `json` as in tools/mpiexec/hang_report.h, longest 256 KiB.
+  // Answers report_wanted(). `json` as in boot/hang/hang_report.h, longest 256 KiB.
   virtual void write_report(std::string_view json) const = 0;
   // What the rank did, for the page that is printed at the end. `json` as in job_report.h. Call it
   // before finalize(). A program started alone prints the page itself.

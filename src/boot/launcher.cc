@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/launcher.h"
 
+#include "base/error.h"
+
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -40,6 +42,20 @@ constexpr Sign signs[] = {
 };
 
 } // namespace
+
+std::string check_seconds(const std::string& text) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  return *end == 0 && seconds > 0 ? "" : "\"" + text + "\" is no number of seconds above 0";
+}
+
+double timeout_of_environment() {
+  const char* const text = std::getenv(timeout_variable);
+  if (text == nullptr || *text == 0) return 0;
+  if (const std::string trouble = check_seconds(text); !trouble.empty())
+    base::fail(MPI_ERR_ARG, "{}: {}", timeout_variable, trouble);
+  return std::strtod(text, nullptr);
+}
 
 std::string refuse_foreign_launcher() {
   for (const Sign& sign : signs) {

@@ -2,11 +2,13 @@
 #include "boot/launcher_client.h"
 
 #include "base/settings.h"
+#include "boot/launcher.h"
 #include "boot/machine.h"
 #include "boot/pmi2/client.h"
 #include "boot/pmix/client.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unistd.h>
 
 namespace macadam::boot {
@@ -39,10 +41,17 @@ JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uin
   return memory;
 }
 
-bool is_report_asked_for() {
+JobWord make_word(const Secret& secret) {
   base::Settings settings;
   base::read_environment(settings, environ, {});
-  return base::is_report_wanted(settings);
+  return {secret, base::is_report_wanted(settings),
+          static_cast<std::uint32_t>(std::ceil(timeout_of_environment() * 1e3))};
+}
+
+void take_word(JobHeader& header, const JobWord& word) {
+  header.secret = word.secret;
+  header.merges_reports = header.nodes > 1 ? word.report : 0;
+  header.timeout_ms = word.timeout_ms;
 }
 
 bool note_end(const JobMemory& memory, int rank) {

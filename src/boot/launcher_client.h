@@ -3,6 +3,7 @@
 
 #include "boot/job_memory.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,10 @@ class LauncherClient {
   // behind it. Throw MPI_ERR_OTHER.
   virtual void put_reports(std::string_view texts) = 0;
   virtual std::string get_reports(int rank) = 0;
+  // For rank 0, once, whatever the ranks do meanwhile: nobody has to take part. There it is waited
+  // for; empty if it has not come by then. By a thread of its own. Throw MPI_ERR_OTHER.
+  virtual void leave_word(std::string_view text) = 0;
+  virtual std::string await_word(int rank, std::chrono::steady_clock::time_point until) = 0;
   // Ends the job: may not return if the launcher takes it.
   virtual void abort(int code, const std::string& text) = 0;
 };
@@ -66,11 +71,13 @@ JobMemory create_for_machine(std::vector<Node> nodes, const std::vector<std::uin
 // What rank 0 tells the first ranks of the machines.
 struct JobWord {
   Secret secret;
-  std::uint32_t report; // whether one is asked for
+  std::uint32_t report;     // whether MACADAM_REPORT asks for one
+  std::uint32_t timeout_ms; // as JobHeader::timeout_ms
 };
 
-// Whether MACADAM_REPORT asks for a report: on rank 0, for the job.
-bool is_report_asked_for();
+// By the environment of this process. Throws MPI_ERR_ARG.
+JobWord make_word(const Secret& secret);
+void take_word(JobHeader& header, const JobWord& word);
 
 // A rank of this machine has ended before its time. False if that was noted before.
 bool note_end(const JobMemory& memory, int rank);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "boot/futex.h"
+#include "boot/hang/time_limit.h"
 #include "boot/job_report.h"
 #include "boot/launcher.h"
 #include "boot/launcher_client.h"
@@ -193,6 +194,8 @@ std::vector<ProcessSet> LocalJob::process_sets() const {
 std::uint32_t LocalJob::enter() {
   JobHeader& header = memory_.header();
   if (client_) client_->enter(memory_);
+  if (client_ && header.timeout_ms != 0 && local_rank() == 0)
+    time_limit_ = std::make_unique<TimeLimit>(memory_, *client_, start_);
   if (has_other_machines()) {
     if (parted_)
       base::fail(MPI_ERR_OTHER,
@@ -331,6 +334,7 @@ void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
 void LocalJob::finalize() {
   own_row().state.store(RankState::finalized, std::memory_order_release);
   if (universe_) universe_->rest();
+  time_limit_.reset();
   if (merges_reports() && parted_) merge_reports();
   if (client_) client_->leave();
 }

@@ -4,6 +4,7 @@
 #include "boot/job_memory.h"
 #include "boot/launched_job.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@ namespace macadam::boot {
 
 class LauncherClient;
 class LocalUniverse;
+class TimeLimit;
 
 // The environment variable by which mpiexec tells a rank who it is: "FD:RANK", the descriptor of
 // the job's memory and the rank. A user may set it to "alone".
@@ -137,9 +139,11 @@ class LocalJob final : public LaunchedJob {
   JobMemory memory_;
   int rank_;
   bool alone_;
-  std::uint32_t generation_ = 1;            // that this process has entered last
-  bool parted_ = false;                     // has left barrier()
-  std::unique_ptr<LauncherClient> client_;  // of a launcher that is not mpiexec
+  std::uint32_t generation_ = 1;           // that this process has entered last
+  bool parted_ = false;                    // has left barrier()
+  std::unique_ptr<LauncherClient> client_; // of a launcher that is not mpiexec
+  std::chrono::steady_clock::time_point start_{std::chrono::steady_clock::now()};
+  std::unique_ptr<TimeLimit> time_limit_;   // with such a launcher, while it is in MPI
   std::unique_ptr<LocalUniverse> universe_; // once it was asked for
 };
 

@@ -12,7 +12,7 @@ class Process;
 // on all ranks.
 std::string name_of(const Process& self, std::uint64_t context);
 
-// What this rank waits for, as boot/hang_report.h describes it (JSON).
+// What this rank waits for, as boot/hang/hang_report.h describes it (JSON).
 std::string hang_report(Process& self);
 
 // The same of one that waits for the others in MPI_Finalize.

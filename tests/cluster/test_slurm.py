@@ -47,6 +47,14 @@ class WithPlugin:
                                "0/sleep_ms=200", "barrier", "barrier", "finalize")
             self.assert_ran(result, [f"rank {rank} of 4, app 0, launched" for rank in range(4)])
 
+    def test_all_leave_together(self):
+        """In MPI_Finalize, those of other machines too."""
+        result = self.srun(self.plugin, "sh", "-c",
+                           f"{RANK} join meet 0/sleep_ms=3000 barrier finalize && date +%s.%N")
+        times = sorted(float(line) for line in result.stdout.split())
+        self.assertEqual(len(times), 4, result.stderr)
+        self.assertLess(times[-1] - times[0], 2)
+
     def test_the_secret_is_one(self):
         secrets = self.srun(self.plugin, RANK, "join", "secret", "barrier", "finalize").stdout.split()
         self.assertEqual((len(secrets), len(set(secrets))), (4, 1))

@@ -66,12 +66,12 @@ void meet(Job& job) {
   require(job.pid(me) == getpid(), "pids are known");
 }
 
-std::string hang_json(const Job& job) {
+std::string hang_json(const Job& job, int moves) {
   return fmt::format(
-      R"({{"waiting_in": "MPI_Recv", "posted": [{{"comm": "MPI_COMM_WORLD", "source": {0}, )"
+      R"({{"waiting_in": "MPI_Recv", "moves": {1}, "posted": [{{"comm": "MPI_COMM_WORLD", "source": {0}, )"
       R"("tag": 5, "bytes": 8}}], "unexpected": [{{"comm": "MPI_COMM_WORLD", "source": {0}, )"
       R"("tag": 6, "bytes": 8}}]}})",
-      (job.rank() + 1) % job.size());
+      (job.rank() + 1) % job.size(), moves);
 }
 
 std::string final_json(const Job& job) {
@@ -81,10 +81,10 @@ std::string final_json(const Job& job) {
       job.rank(), job.host(), 10 * (job.rank() + 1));
 }
 
-// As a rank that waits inside MPI for ever.
-[[noreturn]] void hang(Job& job) {
-  for (;;) {
-    if (job.report_wanted()) job.write_report(hang_json(job));
+// As a rank that waits inside MPI for ever, or passes things on meanwhile.
+[[noreturn]] void hang(Job& job, bool moving) {
+  for (int moves = 0;; moves += moving ? 1 : 0) {
+    if (job.report_wanted()) job.write_report(hang_json(job, moves));
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
@@ -113,7 +113,9 @@ void act(std::optional<Job>& job, const std::string& action) {
   } else if (verb == "barrier") {
     job->barrier();
   } else if (verb == "hang") {
-    hang(*job);
+    hang(*job, false);
+  } else if (verb == "hang-moving") {
+    hang(*job, true);
   } else if (verb == "compute") {
     for (;;)
       std::this_thread::sleep_for(std::chrono::seconds(1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The two pages that mpiexec prints, from the texts of the ranks.
+#include "boot/hang/hang_report.h"
+#include "boot/hang/stacks.h"
 #include "boot/job_report.h"
-#include "tools/mpiexec/hang_report.h"
-#include "tools/mpiexec/stacks.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,9 +16,9 @@
 namespace {
 
 using macadam::boot::give_report;
+using macadam::boot::hang_report;
 using macadam::boot::job_report;
-using macadam::tools::hang_report;
-using macadam::tools::RankStatus;
+using macadam::boot::RankStatus;
 using Kind = RankStatus::Kind;
 
 std::vector<RankStatus> look_at(std::vector<std::string> ranks) {
@@ -219,9 +219,9 @@ TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
   RankStatus other = rank;
   other.stack.clear();
   EXPECT_TRUE(contains(hang_report("host a", {rank, other}), "      at (rank 0)   main (a.c:7)\n"));
-  EXPECT_EQ(macadam::tools::ranks_to_show({rank, {Kind::ended, ""}, other, {Kind::silent, ""}}),
+  EXPECT_EQ(macadam::boot::ranks_to_show({rank, {Kind::ended, ""}, other, {Kind::silent, ""}}),
             (std::vector{0, 3}));
-  EXPECT_EQ(macadam::tools::ranks_to_show({{Kind::stopped, "", 1234}}), std::vector{0});
+  EXPECT_EQ(macadam::boot::ranks_to_show({{Kind::stopped, "", 1234}}), std::vector{0});
   rank.process = 1234;
   EXPECT_TRUE(
       contains(hang_report("host a", {rank}), "  rank 0 waits in MPI_Recv (process 1234)\n"));
@@ -235,7 +235,7 @@ TEST(HangReport, SaysWhereRanksAreInTheirPrograms) {
 }
 
 TEST(Stacks, AreReadFromGdb) {
-  EXPECT_EQ(macadam::tools::read_stack(
+  EXPECT_EQ(macadam::boot::read_stack(
                 "[New LWP 4]\n0x0007 in poll () from /lib/libc.so.6\n"
                 "#0  0x00007 in poll () from /lib/x86_64-linux-gnu/libc.so.6\n"
                 "#1  0x00008 in macadam::engine::Engine::progress() (this=...) at src/engine.h:7\n"
@@ -243,8 +243,8 @@ TEST(Stacks, AreReadFromGdb) {
                 "#3  0x00009 in exchange (x=...) at ../src/halo.c:40\n"
                 "#4  0x0000a in main () at ../src/halo.c:71\n"),
             "exchange (halo.c:40), main (halo.c:71)");
-  EXPECT_EQ(macadam::tools::read_stack("#0  0x1 in solve ()\n#1  0x2 in main ()\n"), "solve, main");
-  EXPECT_EQ(macadam::tools::read_stack("ptrace: Operation not permitted.\n"), "");
+  EXPECT_EQ(macadam::boot::read_stack("#0  0x1 in solve ()\n#1  0x2 in main ()\n"), "solve, main");
+  EXPECT_EQ(macadam::boot::read_stack("ptrace: Operation not permitted.\n"), "");
 }
 
 TEST(HangReport, FitsOnAScreenFor32Ranks) {
@@ -339,8 +339,8 @@ TEST(HangReport, ClaimsACircleOnlyOfRanksThatDidNotMove) {
            std::to_string(moves) + "}";
   };
   const auto look = look_at({waits_for(1, 10), waits_for(0, 20), waits_for(0, 30)});
-  EXPECT_TRUE(macadam::tools::shows_circle(look));
-  EXPECT_FALSE(macadam::tools::shows_circle(look_at({waits_for(1, 10), "{}"})));
+  EXPECT_TRUE(macadam::boot::shows_circle(look));
+  EXPECT_FALSE(macadam::boot::shows_circle(look_at({waits_for(1, 10), "{}"})));
   EXPECT_TRUE(contains(hang_report("host a", look, look), "circle"));
   EXPECT_FALSE(contains(hang_report("host a", look), "circle")) << "one look says nothing";
   const auto moved = look_at({waits_for(1, 10), waits_for(0, 21), waits_for(0, 30)});

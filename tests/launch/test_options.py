@@ -235,6 +235,10 @@ class Mistakes(LaunchTest):
                  "--bind-to none, core, l3cache, numa or socket"),
                 (["-t", "5", "true"], "no option -t here; instead: -timeout SECONDS (of -t for a "
                  "trace: MACADAM_TRACE=FOLDER)"),
+                (["-prot", "true"], "no option -prot here; instead: MACADAM_REPORT=1, which says by what "
+                 "ranks have reached each other"),
+                (["-dbg=gdb", "true"], "no option -dbg here; instead: mpiexec -l -n 2 gdb -q -batch -ex run "
+                 "-ex bt --args ./program, or gdb -p PROCESS"),
                 (["-report-binding", "true"],
                  "unknown option -report-binding; there is --report-bindings"),
                 (["-outfile-pattern", "%d", "true"],
@@ -363,6 +367,16 @@ class Habits(LaunchTest):
                           ("--oversubscribe", "--mca", "--tune", "-envall", "-q", "-bootstrap",
                            "--map-by core", "--map-by PE=2", "--map-by OVERSUBSCRIBE", "-x HOME",
                            "-genvlist HOME", "-genvlist PATH")])
+
+    def test_tune_with_and_without_a_value(self):
+        """A file or a folder of Intel MPI's may follow -tune, or nothing; --tune of Open MPI has a file."""
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            for words in (["-tune"], ["-tune", file.name], ["-tune", "/tmp"], ["-tune=none"], ["--tune", "none"],
+                          ["--hetero", "-tune"], ["-tune", "-hetero"]):
+                with self.subTest(words):
+                    self.assert_ran(self.mpiexec("-n", 1, *words, "echo", "here"), ["here"])
+                    self.assert_ran(self.mpiexec(*words, "-n", 1, "/bin/echo", "here"), ["here"])
+        self.assert_ran(self.mpiexec("-tune", "/bin/echo", "here"), ["here"])
 
 
 class Help(LaunchTest):

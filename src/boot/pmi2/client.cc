@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <string_view>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -34,6 +35,9 @@ std::string address_key(int rank) {
 std::string reports_key(int rank, std::size_t part) { // of the first rank of a machine
   return fmt::format("macadam.reports.{}.{}", rank, part);
 }
+std::string page_key(int rank, std::size_t part) { // ... too
+  return fmt::format("macadam.page.{}.{}", rank, part);
+}
 std::string host_key(std::uint32_t machine) {
   return fmt::format("macadam.host.{}", machine);
 }
@@ -42,7 +46,7 @@ std::string host_key(std::uint32_t machine) {
 constexpr const char* variables[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"};
 
 constexpr std::size_t longest_part = 500;       // bytes, of a value: the protocol has 1023 digits
-constexpr std::chrono::milliseconds pause{100}; // between two looks for processes that have ended
+constexpr std::chrono::milliseconds pause{100}; // between two looks for what may have come
 
 // The end of this process is no failure: it is not in MPI, and is not about to be.
 std::atomic<bool> may_end{false};
@@ -175,8 +179,7 @@ JobMemory Client::make_memory() {
     const int universe = number_of(find_attribute("universeSize").c_str());
     JobMemory made = create_for_machine(nodes, machines, rank_,
                                         static_cast<std::uint32_t>(std::max(0, universe)));
-    made.header().secret = word.secret;
-    made.header().merges_reports = word.report;
+    take_word(made.header(), word);
     if (nodes[own].ranks > 1) {
       server_ = std::make_unique<MemoryServer>(made, nodes[own].ranks - 1);
       connection_.ask("info-putnodeattr", {{"key", memory_key}, {"value", server_->name()}});
@@ -191,9 +194,8 @@ JobMemory Client::make_memory() {
 // Rank 0 tells its word, and the first rank of each machine its name. All ranks take part if
 // there are several machines; the others learn neither.
 JobWord Client::agree_on_word(std::vector<Node>& nodes, std::uint32_t own, bool is_first) {
-  JobWord word{random_secret(), 0};
+  JobWord word = make_word(random_secret());
   if (nodes.size() == 1) return word;
-  word.report = is_report_asked_for();
   if (rank_ == 0) put(word_key, show_bytes(std::as_bytes(std::span(&word, 1))));
   if (is_first) put(host_key(own), host_name());
   connection_.ask("kvs-fence", {});
@@ -303,6 +305,52 @@ std::string Client::get_reports(int rank) {
     texts += bytes;
   }
   return texts;
+}
+
+// While a fence waits, whose end may come first.
+Fields Client::ask_beside_fence(std::string_view command, Connection::Pairs pairs) {
+  const std::lock_guard lock(mutex_);
+  connection_.send(command, pairs);
+  for (;;) {
+    Fields answer = connection_.receive();
+    if (answer["cmd"] == fmt::format("{}-response", command)) return answer;
+    if (answer["cmd"] != "kvs-fence-response" || !std::exchange(fence_waits_, false))
+      base::fail(MPI_ERR_OTHER, "the PMI-2 server answers {} by \"{}\"", command, answer["cmd"]);
+    ++fences_over_;
+  }
+}
+
+// As names that are published: unlike what is put, others can look them up at once. In parts; the
+// first, which comes last, is their number.
+void Client::leave_word(std::string_view text) {
+  std::size_t parts = 0;
+  for (std::string_view left = text; !left.empty();
+       left.remove_prefix(std::min(left.size(), longest_part)))
+    ask_beside_fence(
+        "name-publish",
+        {{"name", page_key(rank_, ++parts)},
+         {"port", show_bytes(std::as_bytes(std::span(left.substr(0, longest_part))))}});
+  ask_beside_fence("name-publish", {{"name", page_key(rank_, 0)}, {"port", std::to_string(parts)}});
+}
+
+std::string Client::await_word(int rank, std::chrono::steady_clock::time_point until) {
+  const auto look_up = [&](std::size_t part) { // Slurm's server says "value", MPICH's "port"
+    Fields answer = ask_beside_fence("name-lookup", {{"name", page_key(rank, part)}});
+    return answer["rc"] != "0" ? "" : answer.contains("value") ? answer["value"] : answer["port"];
+  };
+  std::string parts;
+  while ((parts = look_up(0)).empty()) {
+    if (std::chrono::steady_clock::now() > until) return {};
+    std::this_thread::sleep_for(pause);
+  }
+  std::string text;
+  for (int part = 1; part <= number_of(parts.c_str()); ++part) {
+    const std::string digits = look_up(static_cast<std::size_t>(part));
+    std::string bytes(digits.size() / 2, 0);
+    if (!read_bytes(digits, std::as_writable_bytes(std::span(bytes)))) return {};
+    text += bytes;
+  }
+  return text;
 }
 
 void Client::abort(int code, const std::string& text) {

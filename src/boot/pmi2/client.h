@@ -49,6 +49,8 @@ class Client final : public LauncherClient {
   [[nodiscard]] bool fence_is_over() override;
   void put_reports(std::string_view texts) override;
   std::string get_reports(int rank) override;
+  void leave_word(std::string_view text) override;
+  std::string await_word(int rank, std::chrono::steady_clock::time_point until) override;
   void abort(int code, const std::string& text) override;
 
  private:
@@ -57,6 +59,7 @@ class Client final : public LauncherClient {
   std::string find_attribute(std::string_view key);
   JobWord agree_on_word(std::vector<Node>& nodes, std::uint32_t own, bool is_first);
   bool advance_fences();
+  Fields ask_beside_fence(std::string_view command, Connection::Pairs pairs);
 
   std::mutex mutex_; // of what follows, once make_memory() has returned
   int fd_;

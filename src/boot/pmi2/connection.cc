@@ -74,6 +74,13 @@ bool Connection::has_answer() const {
 }
 
 Fields Connection::receive(std::string_view command) {
+  Fields fields = receive();
+  if (fields["cmd"] != fmt::format("{}-response", command) || fields["rc"] != "0")
+    fail(command, fmt::format("its answer is {}, rc {}", fields["cmd"], fields["rc"]));
+  return fields;
+}
+
+Fields Connection::receive() {
   const std::string length = read_exactly(length_bytes); // spaces before the number or behind it
   std::size_t bytes = 0;
   const std::size_t begin = std::min(length.find_first_not_of(' '), length.size());
@@ -81,12 +88,8 @@ Fields Connection::receive(std::string_view command) {
   const auto number = std::from_chars(length.data() + begin, end, bytes);
   if (number.ec != std::errc() ||
       std::string_view(number.ptr, end).find_first_not_of(' ') != std::string_view::npos)
-    fail(command, "\"" + length + "\" is no length of an answer");
-  const std::string text = read_exactly(bytes);
-  Fields fields = parse_fields(text);
-  if (fields["cmd"] != fmt::format("{}-response", command) || fields["rc"] != "0")
-    fail(command, text);
-  return fields;
+    fail("reading from it", "\"" + length + "\" is no length of an answer");
+  return parse_fields(read_exactly(bytes));
 }
 
 void Connection::write_all(std::string_view text) const {

@@ -32,6 +32,8 @@ class Connection {
   // Whether receive() would not wait.
   [[nodiscard]] bool has_answer() const;
   Fields receive(std::string_view command);
+  // The next answer, whatever it says.
+  Fields receive();
 
  private:
   void write_all(std::string_view text) const;

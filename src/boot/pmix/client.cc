@@ -10,12 +10,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <unistd.h>
@@ -30,7 +33,10 @@ constexpr const char* word_key = "macadam.job";        // of rank 0
 constexpr const char* reports_key = "macadam.reports"; // of the first rank of a machine
 constexpr const char* memory_key = "macadam.memory";   // of the first rank of a machine: a socket
 
+constexpr const char* page_key = "macadam.page"; // ... too
+
 constexpr std::chrono::milliseconds nap{2}; // before it is asked again
+constexpr std::chrono::milliseconds long_nap{50};
 
 // The memory of the job, for events. They come in a thread of libpmix.
 std::atomic<const JobMemory*> watched{nullptr};
@@ -49,6 +55,15 @@ void set_name(pmix_proc_t& proc, const char* job, pmix_rank_t rank) {
   std::memset(&proc, 0, sizeof proc);
   std::string_view(job).copy(proc.nspace, PMIX_MAX_NSLEN);
   proc.rank = rank;
+}
+
+// A wish of this name, granted.
+pmix_info_t yes(std::string_view key) {
+  pmix_info_t info{};
+  key.copy(info.key, PMIX_MAX_KEYLEN);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = true;
+  return info;
 }
 
 // A value that libpmix has allocated.
@@ -155,6 +170,33 @@ void on_address(pmix_status_t status, pmix_value_t* value, void* context) {
   row.published.store(1, std::memory_order_release);
 }
 
+// An answer that await_word() waits for, and what it has asked for, as long as the server needs it.
+struct Heard {
+  // Nothing if there was none.
+  std::optional<std::string> await(std::chrono::steady_clock::time_point until) {
+    std::unique_lock lock(mutex);
+    changed.wait_until(lock, until, [&] { return over; });
+    return text;
+  }
+
+  const std::array<pmix_info_t, 1> fresh = {yes(PMIX_GET_REFRESH_CACHE)};
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::optional<std::string> text;
+};
+
+void on_word(pmix_status_t status, pmix_value_t* value, void* context) {
+  const std::unique_ptr<std::shared_ptr<Heard>> held(static_cast<std::shared_ptr<Heard>*>(context));
+  Heard& heard = **held;
+  const std::lock_guard lock(heard.mutex);
+  heard.over = true;
+  if (status == PMIX_SUCCESS && value != nullptr && value->type == PMIX_BYTE_OBJECT &&
+      value->data.bo.size > 0)
+    heard.text.emplace(value->data.bo.bytes, value->data.bo.size - 1);
+  heard.changed.notify_all();
+}
+
 // A process has ended before its time: its neighbours look at its row. If the server has gone, the
 // launcher has, and with it the job.
 void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix_info_t*,
@@ -246,7 +288,7 @@ JobMemory Client::create_memory() {
       std::move(nodes), machines, rank_,
       find_number(job, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE).value_or(0), sets_of(job, size));
   JobHeader& header = memory.header();
-  JobWord word{header.secret, is_report_asked_for()};
+  JobWord word = make_word(header.secret);
   if (rank_ == 0) { // before anybody waits for more of it
     put(PMIX_GLOBAL, word_key, std::as_bytes(std::span(&word, 1)));
   } else {
@@ -254,8 +296,7 @@ JobMemory Client::create_memory() {
     if (bytes.size() != sizeof word) fail(word_key, PMIX_ERR_NOT_FOUND);
     std::memcpy(&word, bytes.data(), sizeof word);
   }
-  header.secret = word.secret;
-  header.merges_reports = header.nodes > 1 ? word.report : 0;
+  take_word(header, word);
   if (const std::uint32_t others = memory.own_node().ranks - 1; others > 0) {
     server_ = std::make_unique<MemoryServer>(memory, others);
     put(PMIX_LOCAL, memory_key, std::as_bytes(std::span(server_->name())));
@@ -294,7 +335,11 @@ void Client::begin_fence() {
   const auto over = [](pmix_status_t, void* fence) {
     static_cast<std::atomic<Fence>*>(fence)->store(Fence::over);
   };
-  if (library().fence_nb(nullptr, 0, nullptr, 0, over, &fence_) != PMIX_SUCCESS)
+  // Slurm's plugin lets a fence that collects nothing pass on each machine as soon as the ranks
+  // there have come.
+  static const std::array<pmix_info_t, 1> collects = {yes(PMIX_COLLECT_DATA)};
+  if (library().fence_nb(nullptr, 0, collects.data(), collects.size(), over, &fence_) !=
+      PMIX_SUCCESS)
     fence_.store(Fence::over);
 }
 
@@ -305,6 +350,27 @@ void Client::put_reports(std::string_view texts) {
 
 std::string Client::get_reports(int rank) {
   return await(name_->proc.nspace, static_cast<pmix_rank_t>(rank), reports_key);
+}
+
+void Client::leave_word(std::string_view text) {
+  put(PMIX_GLOBAL, page_key, std::as_bytes(std::span(text)));
+  commit();
+}
+
+// What the server of this machine has of the rank already may be older.
+std::string Client::await_word(int rank, std::chrono::steady_clock::time_point until) {
+  pmix_proc_t proc;
+  set_name(proc, name_->proc.nspace, static_cast<pmix_rank_t>(rank));
+  while (std::chrono::steady_clock::now() < until) {
+    auto heard = std::make_shared<Heard>();
+    auto context = std::make_unique<std::shared_ptr<Heard>>(heard);
+    if (library().get_nb(&proc, page_key, heard->fresh.data(), heard->fresh.size(), on_word,
+                         context.get()) == PMIX_SUCCESS)
+      (void)context.release(); // on_word() has it
+    if (const auto text = heard->await(until)) return *text;
+    std::this_thread::sleep_for(long_nap);
+  }
+  return {};
 }
 
 void Client::abort(int code, const std::string& text) {

@@ -41,6 +41,8 @@ class Client final : public LauncherClient {
   [[nodiscard]] bool fence_is_over() override { return fence_.load() != Fence::waits; }
   void put_reports(std::string_view texts) override;
   std::string get_reports(int rank) override;
+  void leave_word(std::string_view text) override;
+  std::string await_word(int rank, std::chrono::steady_clock::time_point until) override;
   void abort(int code, const std::string& text) override;
 
  private:

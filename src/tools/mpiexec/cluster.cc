@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -46,8 +45,7 @@ constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 
 Cluster::Cluster(const Options& options, Placement placement)
     : options_(options), placement_(std::move(placement)), accounts_(placement_.hosts.size()),
-      most_silent_beats_(static_cast<int>(
-          std::ceil(std::chrono::duration<double>(options.silence_seconds) / Head::beat_interval))),
+      most_silent_beats_(Head::beats_within(options.silence_seconds)),
       states_(placement_.machines.size(), RankState::starting),
       joined_(placement_.machines.size(), false), input_room_(Head::input_window) {
   sigset_t heeded;

@@ -2,8 +2,11 @@
 #include "tools/mpiexec/foreign_options.h"
 
 #include <array>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <system_error>
+#include <unistd.h>
 
 namespace macadam::tools {
 namespace {
@@ -30,8 +33,8 @@ constexpr std::array idle{
     Idle{"--quiet,-q", 0, "mpiexec prints nothing unasked"},
     Idle{"--launcher,--bootstrap,--rmk,--mpi,--personality", 1,
          "mpiexec sees in which job it runs; MACADAM_SSH names what starts it elsewhere"},
-    Idle{"--disable-hostname-propagation,--enable-x,--disable-x,--hetero-nodes,--noconf", 0,
-         "there is nothing of the kind"},
+    Idle{"--disable-hostname-propagation,--enable-x,--disable-x,--hetero,--hetero-nodes,--noconf",
+         0, "there is nothing of the kind"},
     Idle{"--localhost,--pmi-port,--topolib,--demux,--nameserver,--stream-buffering", 1,
          "there is nothing of the kind"},
     Idle{"--leave-session-attached,--debug-daemons", 0, "there are no daemons"},
@@ -105,12 +108,13 @@ constexpr std::array remedies{
     Remedy{"--disable-auto-cleanup --enable-recovery --continuous --with-ft --no-kill ",
            "nothing: a rank that fails ends the job"},
     Remedy{"--wait -W -t ", "-timeout SECONDS (of -t for a trace: MACADAM_TRACE=FOLDER)"},
-    Remedy{"--gdb --gdba --gdb-ia --tv --tva --debug --debugger -d ",
+    Remedy{"--gdb --gdba --gdb-ia --dbg --tv --tva --debug --debugger -d ",
            "mpiexec -l -n 2 gdb -q -batch -ex run -ex bt --args ./program, or gdb -p PROCESS"},
     Remedy{"--gtool --gtoolfile ", "the tool in front of the program: mpiexec -n 4 valgrind ..."},
     Remedy{"--trace ", "MACADAM_TRACE=FOLDER, then macadam trace FOLDER"},
     Remedy{"--check_mpi --check-mpi ", "MACADAM_CHECK=1"},
     Remedy{"--aps --mps --profile ", "MACADAM_REPORT=1, or MACADAM_REPORT=FILE.json"},
+    Remedy{"--prot ", "MACADAM_REPORT=1, which says by what ranks have reached each other"},
     Remedy{"--info ", "macadam info"},
 };
 
@@ -139,6 +143,14 @@ std::string_view find_remedy(const Remedies& table, std::string_view name) {
 }
 
 } // namespace
+
+bool is_program_behind_tune(const std::string& option, const std::string& next) {
+  if (option != "-tune") return false;
+  std::error_code error;
+  const auto status = std::filesystem::status(next, error);
+  const bool runs = std::filesystem::is_regular_file(status) && access(next.c_str(), X_OK) == 0;
+  return runs || !std::filesystem::exists(status);
+}
 
 void add_foreign_options(CLI::App& app) {
   for (const Idle& option : idle) {

@@ -16,6 +16,10 @@ namespace macadam::tools {
 // Adds those that change nothing.
 void add_foreign_options(CLI::App& app);
 
+// Intel MPI's -tune may have a file or a folder behind it, or none: whether `next`, which follows
+// the option, is none. (--tune of Open MPI always has one.)
+bool is_program_behind_tune(const std::string& option, const std::string& next);
+
 // What to do in place of an option, by its name with its dashes; empty: it has no remedy.
 std::string_view remedy_for(std::string_view option);
 

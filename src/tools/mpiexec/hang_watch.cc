@@ -46,7 +46,7 @@ std::optional<std::string> HangWatch::on_time(Jobs jobs) {
   if (shows_stacks_) {
     see(jobs);
     for (Questioned* const job : jobs)
-      job->ask_for_stacks(ranks_to_show(seen_[job->number()]));
+      job->ask_for_stacks(boot::ranks_to_show(seen_[job->number()]));
     awaits_stacks_ = true;
     return std::nullopt;
   }
@@ -64,7 +64,7 @@ bool HangWatch::needs_second_look(Jobs jobs) {
   bool circle = false;
   for (Questioned* const job : jobs) {
     std::vector<RankStatus> seen = job->look();
-    circle = circle || shows_circle(seen);
+    circle = circle || boot::shows_circle(seen);
     earlier_.emplace(job->number(), std::move(seen));
   }
   if (!circle) earlier_.clear();
@@ -79,7 +79,7 @@ std::string HangWatch::pages(Jobs jobs) {
     if (awaits_stacks_)
       for (auto& [rank, stack] : job->stacks())
         ranks.at(static_cast<std::size_t>(rank)).stack = stack;
-    pages += hang_report(job->where(), ranks, earlier_[job->number()], job->of_job());
+    pages += boot::hang_report(job->where(), ranks, earlier_[job->number()], job->of_job());
   }
   earlier_.clear();
   seen_.clear();

@@ -14,9 +14,13 @@ using boot::PacketWriter;
 using boot::RankRow;
 using boot::RankState;
 
-void Head::expect(double silence_seconds) {
+int Head::beats_within(double silence_seconds) {
   const std::chrono::duration<double> silence(silence_seconds);
-  most_silent_beats_ = static_cast<int>(std::ceil(silence / beat_interval));
+  return static_cast<int>(std::ceil(silence / beat_interval));
+}
+
+void Head::expect(double silence_seconds) {
+  most_silent_beats_ = beats_within(silence_seconds);
   beat_ = Clock::now() + beat_interval;
 }
 
@@ -277,8 +281,12 @@ void Head::write_rest() {
     poll(polled.data(), polled.size(), static_cast<int>(beat_interval.count()));
     stream_.write_some();
     if (polled[0].revents != 0 && !stream_.read_some()) return;
-    while (const std::optional<Frame> frame = stream_.next())
-      if (frame->kind == FrameKind::bye) return;
+    try {
+      while (const std::optional<Frame> frame = stream_.next())
+        if (frame->kind == FrameKind::bye) return;
+    } catch (const Misunderstood&) {
+      return;
+    }
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/hang/hang_report.h"
 #include "boot/job_memory.h"
 #include "tools/mpiexec/frames.h"
-#include "tools/mpiexec/hang_report.h"
 #include "tools/mpiexec/input.h"
 
 #include <array>
@@ -19,6 +19,8 @@
 #include <vector>
 
 namespace macadam::tools {
+
+using boot::RankStatus;
 
 // The mpiexec that the user has started, as the proxy on a machine sees it. Here go what the ranks
 // of this machine do and print, and from here come news of the others and orders.
@@ -83,7 +85,7 @@ class Head {
 
   // The end: wait until all has been taken, or nobody takes it.
   void finish();
-  // ... as the ranks cannot be started.
+  // ... as what was wanted of this side cannot be had.
   void refuse(const std::string& why);
 
  private:
@@ -121,6 +123,8 @@ class Head {
   static constexpr std::size_t output_window = 256 << 10; // not yet written, of each stream
   static constexpr std::size_t input_window = 64 << 10;   // not yet given to rank 0
   static constexpr std::chrono::milliseconds beat_interval{250};
+  // A side that has been silent for more beats than these is gone.
+  static int beats_within(double silence_seconds);
 };
 
 } // namespace macadam::tools

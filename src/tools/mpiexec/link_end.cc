@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The far end of a link: connects the remote shell that has started it with an mpiexec here.
+#include "tools/mpiexec/head.h"
 #include "tools/mpiexec/links.h"
 
 #include "base/error.h"
@@ -115,14 +116,8 @@ int run_link() {
     pass_on(connect_stream(name));
     return 0;
   } catch (const base::Error& error) {
-    boot::PacketWriter why;
-    why.text(error.text);
     FrameStream stream(0, 1);
-    stream.send(FrameKind::refused, why);
-    const auto until = std::chrono::steady_clock::now() + time_to_answer;
-    do
-      stream.write_some();
-    while (stream.has_pending() && std::chrono::steady_clock::now() < until);
+    Head(stream).refuse(error.text);
     return 1;
   }
 }

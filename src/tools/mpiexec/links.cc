@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace macadam::tools {
@@ -49,8 +48,7 @@ RemoteShell shell_to(const std::string& host) {
 Links::Links(ControlServer& server, Own own, OnChange on_change)
     : server_(server), own_(std::move(own)), mpiexec_(boot::read_part(server.name()).mpiexec),
       on_change_(std::move(on_change)),
-      most_silent_beats_(static_cast<int>(
-          std::ceil(std::chrono::duration<double>(own_.silence_seconds) / Head::beat_interval))) {}
+      most_silent_beats_(Head::beats_within(own_.silence_seconds)) {}
 
 Links::~Links() {
   const auto until = Clock::now() + time_to_write;
@@ -68,42 +66,42 @@ Links::Link* Links::find(const std::string& mpiexec) {
   return found == links_.end() ? nullptr : found->get();
 }
 
+void Links::Link::say(FrameKind kind, const PacketWriter& body) {
+  stream().send(kind, body);
+  stream().write_some();
+}
+
 // Throws std::runtime_error.
 Links::Link& Links::make(const Place& place) {
   const bool is_here = place.host == own_.host;
   if (!is_here && !is_host(place.host))
     throw std::runtime_error(fmt::format("\"{}\" is no name of a host", place.host));
   auto link = std::make_unique<Link>();
-  link->number = ++last_number_;
   link->place = place;
   link->mpiexec = boot::read_part(place.socket).mpiexec;
-  link->since = Clock::now();
   link->shell = std::make_unique<Connection>(
       place.host, Connection::Task{link_word, is_here, place.socket + "\n", "mpiexec"},
       is_here ? RemoteShell() : shell_to(place.host), own_.signal_mask);
-  if (links_.empty()) beat_ = Clock::now() + Head::beat_interval;
-  links_.push_back(std::move(link));
-  say_hello(*links_.back());
-  return *links_.back();
+  return open(std::move(link));
 }
 
 void Links::add(int stream) {
   auto link = std::make_unique<Link>();
-  link->number = ++last_number_;
-  link->since = Clock::now();
   link->accepted = std::make_unique<FrameStream>(stream, fcntl(stream, F_DUPFD_CLOEXEC, 3));
-  if (links_.empty()) beat_ = Clock::now() + Head::beat_interval;
-  links_.push_back(std::move(link));
-  say_hello(*links_.back());
+  open(std::move(link));
 }
 
-void Links::say_hello(Link& link) {
-  PacketWriter body;
-  body.text(mpiexec_);
-  body.text(own_.host);
-  body.text(server_.name());
-  link.stream().send(FrameKind::hello, body);
-  link.stream().write_some();
+Links::Link& Links::open(std::unique_ptr<Link> link) {
+  link->number = ++last_number_;
+  link->since = Clock::now();
+  if (links_.empty()) beat_ = Clock::now() + Head::beat_interval;
+  links_.push_back(std::move(link));
+  PacketWriter hello;
+  hello.text(mpiexec_);
+  hello.text(own_.host);
+  hello.text(server_.name());
+  links_.back()->say(FrameKind::hello, hello);
+  return *links_.back();
 }
 
 std::uint64_t Links::ask(const Place& place, std::string request, OnPacket on_answer) {
@@ -126,8 +124,7 @@ void Links::send(Link& link, std::uint64_t id, const std::string& request) {
   PacketWriter body;
   body.value(id);
   body.text(request);
-  link.stream().send(FrameKind::request, body);
-  link.stream().write_some();
+  link.say(FrameKind::request, body);
 }
 
 void Links::call_off(std::uint64_t id) {
@@ -138,8 +135,7 @@ void Links::call_off(std::uint64_t id) {
   if (link == nullptr || link->stage == Stage::asked) return;
   PacketWriter body;
   body.value(id);
-  link->stream().send(FrameKind::called_off, body);
-  link->stream().write_some();
+  link->say(FrameKind::called_off, body);
 }
 
 void Links::answer(const ControlServer::Origin& origin, const std::vector<std::byte>& packet) {
@@ -150,8 +146,7 @@ void Links::answer(const ControlServer::Origin& origin, const std::vector<std::b
   PacketWriter body;
   body.value(origin.id);
   body.text({reinterpret_cast<const char*>(packet.data()), packet.size()});
-  (*found)->stream().send(FrameKind::answer, body);
-  (*found)->stream().write_some();
+  (*found)->say(FrameKind::answer, body);
 }
 
 void Links::list(std::vector<pollfd>& polled) {
@@ -269,8 +264,7 @@ void Links::on_wish_to_end(Link& link) {
   if (!is_idle(link)) return;
   link.stage = Stage::leaving;
   on_change_(link.mpiexec, false);
-  link.stream().send(FrameKind::bye);
-  link.stream().write_some();
+  link.say(FrameKind::bye);
 }
 
 void Links::on_bye(Link& link) {
@@ -330,8 +324,7 @@ void Links::beat(Link& link) {
   case Stage::gone:
     return;
   }
-  link.stream().send(FrameKind::beat);
-  link.stream().write_some();
+  link.say(FrameKind::beat);
   if (!link.stopped && ++link.silent_beats > most_silent_beats_)
     lose(link, fmt::format("the mpiexec on host {} has said nothing for {} s", link.place.host,
                            own_.silence_seconds));
@@ -367,10 +360,8 @@ bool Links::note_end(pid_t pid, int status) {
 void Links::tell_signal(int number) {
   PacketWriter body;
   body.value(std::int32_t{number});
-  for (const auto& link : links_) {
-    link->stream().send(FrameKind::signal, body);
-    link->stream().write_some();
-  }
+  for (const auto& link : links_)
+    link->say(FrameKind::signal, body);
 }
 
 } // namespace macadam::tools

@@ -89,6 +89,7 @@ class Links {
     bool stopped = false; // the other side is, and says nothing
 
     [[nodiscard]] FrameStream& stream() { return shell ? shell->stream() : *accepted; }
+    void say(FrameKind kind, const boot::PacketWriter& body = {});
     [[nodiscard]] std::uint32_t machine() const { return number | ControlServer::Origin::link_bit; }
   };
   struct Asked {
@@ -100,8 +101,8 @@ class Links {
 
   Link* find(const std::string& mpiexec);
   Link& make(const Place& place);
+  Link& open(std::unique_ptr<Link> link);
   void send(Link& link, std::uint64_t id, const std::string& request);
-  void say_hello(Link& link);
   void take(Link& link);
   void on_frame(Link& link, Frame frame);
   void on_hello(Link& link, boot::PacketReader& body);

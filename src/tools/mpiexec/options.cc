@@ -2,6 +2,7 @@
 #include "tools/mpiexec/options.h"
 
 #include "base/nearest.h"
+#include "boot/launcher.h"
 #include "tools/mpiexec/allocation.h"
 #include "tools/mpiexec/config_file.h"
 #include "tools/mpiexec/foreign_options.h"
@@ -53,12 +54,6 @@ class Formatter : public CLI::Formatter {
     return "\nUsage: mpiexec [options] program [arguments] [: [options] program [arguments]]...\n";
   }
 };
-
-std::string check_seconds(const std::string& text) {
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  return *end == 0 && seconds > 0 ? "" : "\"" + text + "\" is no number of seconds above 0";
-}
 
 std::string check_set_name(const std::string& text) {
   if (text.empty()) return "a process set needs a name";
@@ -159,7 +154,7 @@ struct Parser {
     app.add_option("--timeout", options.timeout_seconds,
                    "End the job after so long, and print what every rank was waiting for")
         ->option_text("SECONDS")
-        ->check(check_seconds);
+        ->check(boot::check_seconds);
     app.add_option(
            "--usize", options.universe_size,
            "How many processes the job should have at most with those that it spawns, which "
@@ -310,7 +305,7 @@ struct Parser {
                    "A machine that says nothing for so long is taken for gone, which ends the job "
                    "(1.75)")
         ->option_text("SECONDS")
-        ->check(check_seconds);
+        ->check(boot::check_seconds);
   }
 
   void read_map_by(Program& program, const std::string& text) {
@@ -384,6 +379,10 @@ void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments,
                       ? " is given twice"
                       : " is given, and " + earlier->second + ", which means the same"));
     typed.insert_or_assign(option->get_name(), name);
+    if (!has_value && i + 1 < arguments.size() && is_program_behind_tune(name, arguments[i + 1])) {
+      argument += "=yes";
+      continue;
+    }
     if (!has_value) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
 }
@@ -458,14 +457,6 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
   return program;
 }
 
-double timeout_of_environment() {
-  const char* const text = std::getenv("MPIEXEC_TIMEOUT");
-  if (text == nullptr || *text == 0) return 0;
-  if (const std::string trouble = check_seconds(text); !trouble.empty())
-    throw std::runtime_error("MPIEXEC_TIMEOUT: " + trouble);
-  return std::strtod(text, nullptr);
-}
-
 } // namespace
 
 int Options::ranks() const {
@@ -512,7 +503,7 @@ Options read_options(int argc, char** argv) {
               << " that one job can have\n";
     std::exit(2);
   }
-  if (options.timeout_seconds == 0) options.timeout_seconds = timeout_of_environment();
+  if (options.timeout_seconds == 0) options.timeout_seconds = boot::timeout_of_environment();
   return options;
 }
 

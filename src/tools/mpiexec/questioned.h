@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "tools/mpiexec/hang_report.h"
+#include "boot/hang/hang_report.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
 namespace macadam::tools {
+
+using boot::RankStatus;
 
 // Ranks of one job that can be asked what they wait for: those of this machine, or of all.
 class Questioned {

@@ -102,18 +102,11 @@ void RunningJob::abandon_and_reap() {
 }
 
 void RunningJob::ask_for_reports() {
-  memory_.header().reports_wanted.fetch_add(1, std::memory_order_release);
+  boot::ask_for_reports(memory_);
 }
 
 bool RunningJob::all_have_answered() const {
-  const std::uint32_t wanted = memory_.header().reports_wanted.load();
-  for (const std::uint32_t rank : memory_.members()) {
-    const boot::RankRow& row = memory_.row(static_cast<int>(rank));
-    if (row.state.load() == RankState::running &&
-        row.report_answered.load(std::memory_order_acquire) != wanted)
-      return false;
-  }
-  return true;
+  return boot::have_all_answered(memory_);
 }
 
 void RunningJob::ask_for_stacks(const std::vector<int>& ranks) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "boot/hang/stacks.h"
 #include "boot/job_memory.h"
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/questioned.h"
-#include "tools/mpiexec/stacks.h"
 
 #include <chrono>
 #include <map>
@@ -90,7 +90,7 @@ class RunningJob final : public Questioned {
 
   void ask_for_reports() override;
   [[nodiscard]] bool all_have_answered() const override;
-  [[nodiscard]] std::vector<RankStatus> look() const override { return look_at(memory_); }
+  [[nodiscard]] std::vector<RankStatus> look() const override { return boot::look_at(memory_); }
   void ask_for_stacks(const std::vector<int>& ranks) override;
   [[nodiscard]] bool stacks_are_known() override { return !stacks_ || stacks_->are_known(); }
   [[nodiscard]] std::map<int, std::string> stacks() const override;
@@ -109,7 +109,7 @@ class RunningJob final : public Questioned {
   int process_ = -1;
   bool abandoned_ = false;
   std::optional<Clock::time_point> kill_at_;
-  std::optional<Stacks> stacks_;
+  std::optional<boot::Stacks> stacks_;
 };
 
 using Jobs = std::vector<std::unique_ptr<RunningJob>>;

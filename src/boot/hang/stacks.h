@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <vector>
 
-namespace macadam::tools {
+namespace macadam::boot {
 
 // Where processes are in their programs, "exchange (halo.c:40), main (halo.c:71)", from the
 // function of MPI outwards, by gdb, which is run on all of them at once and stops each for a
@@ -52,4 +52,4 @@ class Stacks {
 // What gdb's `bt` prints, as above; empty if there is no frame in it.
 std::string read_stack(const std::string& backtrace);
 
-} // namespace macadam::tools
+} // namespace macadam::boot

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/mpiexec/hang_report.h"
-#include "tools/mpiexec/waiting.h"
+#include "boot/hang/hang_report.h"
+#include "boot/hang/waiting.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-namespace macadam::tools {
+namespace macadam::boot {
 namespace {
 
 using Kind = RankStatus::Kind;
@@ -143,6 +143,8 @@ std::string show_state(const RankStatus& rank, const Waiting& waiting, bool many
   case Kind::elsewhere:
     return fmt::format("{} on host {}, where mpiexec tells what {} for", many ? "are" : "is",
                        rank.json, many ? "they wait" : "it waits");
+  case Kind::unheard:
+    return fmt::format("{} on host {}, which has not answered", many ? "are" : "is", rank.json);
   }
   return {};
 }
@@ -271,7 +273,8 @@ std::string show_holders(const InWindow& wanted, const std::vector<RankStatus>& 
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {
     const bool member = std::ranges::find(wanted.members, rank) != wanted.members.end();
     const Kind kind = ranks[rank].kind;
-    if (member && (kind == Kind::silent || kind == Kind::stopped || kind == Kind::elsewhere))
+    if (member && (kind == Kind::silent || kind == Kind::stopped || kind == Kind::elsewhere ||
+                   kind == Kind::unheard))
       silent.push_back(static_cast<int>(rank));
     for (const InWindow& window : waiting[rank].windows) {
       const auto lock = window.holds.find(wanted.waits_for);
@@ -535,11 +538,12 @@ void print_ranks(std::string& page, const std::vector<RankStatus>& ranks,
 } // namespace
 
 std::string hang_report(const std::string& where, const std::vector<RankStatus>& ranks,
-                        const std::vector<RankStatus>& earlier, const std::string& job) {
+                        const std::vector<RankStatus>& earlier, const std::string& job,
+                        const char* speaker) {
   const std::vector<Waiting> waiting = read_all(ranks);
   const auto here = std::ranges::count_if(
       ranks, [](const RankStatus& rank) { return rank.kind != Kind::elsewhere; });
-  std::string page = fmt::format("mpiexec: what {} rank{}{} on {} {} waiting for\n", here,
+  std::string page = fmt::format("{}: what {} rank{}{} on {} {} waiting for\n", speaker, here,
                                  here == 1 ? "" : "s", job, where, here == 1 ? "is" : "are");
   const std::vector<Meeting> meetings = meetings_of(waiting);
   print_meetings(page, meetings, ranks, waiting);
@@ -566,4 +570,4 @@ std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks) {
   return chosen;
 }
 
-} // namespace macadam::tools
+} // namespace macadam::boot

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/mpiexec/waiting.h"
+#include "boot/hang/waiting.h"
 
 #include <nlohmann/json.hpp>
 
 #include <utility>
 
-namespace macadam::tools {
+namespace macadam::boot {
 namespace {
 
 using Json = nlohmann::json;
@@ -70,4 +70,4 @@ Waiting read_waiting(const std::string& text) {
   return result;
 }
 
-} // namespace macadam::tools
+} // namespace macadam::boot

@@ -9,7 +9,7 @@
 #include <vector>
 
 // What a rank says that it waits for, read from its text (hang_report.h).
-namespace macadam::tools {
+namespace macadam::boot {
 
 inline constexpr int any = -1; // rank or tag
 
@@ -86,4 +86,4 @@ struct Waiting {
 // Never throws: Waiting::damage.
 [[nodiscard]] Waiting read_waiting(const std::string& text);
 
-} // namespace macadam::tools
+} // namespace macadam::boot

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace macadam::tools {
+namespace macadam::boot {
 
 // One rank's part: how it stands, and what it wrote (Job::write_report), or nothing.
 struct RankStatus {
@@ -18,9 +18,10 @@ struct RankStatus {
     finalized,
     aborted,
     ended,
-    elsewhere
+    elsewhere, // where mpiexec has another part that tells
+    unheard    // on a machine that has not answered
   } kind;
-  std::string json;       // of one that has answered; of one elsewhere: its host
+  std::string json;       // of one that has answered; of one elsewhere or unheard: its host
   int process = 0;        // of one that runs and is seen, stopped ones too
   std::string stack = {}; // where it is in its program (stacks.h), if that is known
   std::string host = {};  // where that is, of ranks on several machines
@@ -60,9 +61,11 @@ struct RankStatus {
 // Ranks are looked at at different moments, so that of a job that runs each may be seen waiting for
 // the next: that a circle of ranks cannot go on is said only if those of the look before,
 // `earlier`, had all answered before this one began, and none of the circle has moved since.
-// `where`: "host a". `job`: " of job 2", for instance, where mpiexec has several.
+// `where`: "host a". `job`: " of job 2", for instance, where mpiexec has several. `speaker`: whose
+// page it is.
 std::string hang_report(const std::string& where, const std::vector<RankStatus>& ranks,
-                        const std::vector<RankStatus>& earlier = {}, const std::string& job = "");
+                        const std::vector<RankStatus>& earlier = {}, const std::string& job = "",
+                        const char* speaker = "mpiexec");
 
 // Whether the ranks wait in a circle as they were seen: a second look is needed.
 bool shows_circle(const std::vector<RankStatus>& ranks);
@@ -70,7 +73,11 @@ bool shows_circle(const std::vector<RankStatus>& ranks);
 // One rank of each group that the page shows as alike, of those that run.
 std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks);
 
-// The ranks of a running job, as they stand now.
-std::vector<RankStatus> look_at(const boot::JobMemory& memory);
+// Asks the ranks of this machine what they wait for. Those that wait in MPI answer, or come to it.
+void ask_for_reports(const JobMemory& memory);
+[[nodiscard]] bool have_all_answered(const JobMemory& memory);
 
-} // namespace macadam::tools
+// The ranks of a running job, as they stand now.
+std::vector<RankStatus> look_at(const JobMemory& memory);
+
+} // namespace macadam::boot

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/mpiexec/stacks.h"
+#include "boot/hang/stacks.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace macadam::tools {
+namespace macadam::boot {
 namespace {
 
 constexpr std::size_t most_frames = 8;
@@ -156,4 +156,4 @@ std::map<pid_t, std::string> Stacks::by_process() const {
   return stacks;
 }
 
-} // namespace macadam::tools
+} // namespace macadam::boot

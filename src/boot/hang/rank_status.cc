@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the ranks of a running job stand, as their memory and the system tell.
-#include "tools/mpiexec/hang_report.h"
+#include "boot/hang/hang_report.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <fstream>
 
-namespace macadam::tools {
+namespace macadam::boot {
 
 using Kind = RankStatus::Kind;
 
@@ -24,9 +24,21 @@ bool is_stopped(std::int32_t process) {
 
 } // namespace
 
-std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
-  using boot::RankState;
-  const boot::JobHeader& header = memory.header();
+void ask_for_reports(const JobMemory& memory) {
+  memory.header().reports_wanted.fetch_add(1, std::memory_order_release);
+}
+
+bool have_all_answered(const JobMemory& memory) {
+  const std::uint32_t wanted = memory.header().reports_wanted.load();
+  return std::ranges::none_of(memory.members(), [&](std::uint32_t rank) {
+    const RankRow& row = memory.row(static_cast<int>(rank));
+    return row.state.load() == RankState::running &&
+           row.report_answered.load(std::memory_order_acquire) != wanted;
+  });
+}
+
+std::vector<RankStatus> look_at(const JobMemory& memory) {
+  const JobHeader& header = memory.header();
   const std::uint32_t wanted = header.reports_wanted.load();
   std::vector<RankStatus> ranks;
   for (int rank = 0; rank < memory.size(); ++rank) {
@@ -35,8 +47,8 @@ std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
       status = {RankStatus::Kind::elsewhere, memory.host_of(rank)};
       continue;
     }
-    const boot::RankRow& row = memory.row(rank);
-    const boot::ReportArea& area = memory.report(rank);
+    const RankRow& row = memory.row(rank);
+    const ReportArea& area = memory.report(rank);
     switch (row.state.load(std::memory_order_acquire)) {
     case RankState::starting:
       status.kind = Kind::not_in_mpi;
@@ -66,4 +78,4 @@ std::vector<RankStatus> look_at(const boot::JobMemory& memory) {
   return ranks;
 }
 
-} // namespace macadam::tools
+} // namespace macadam::boot
