@@ -47,8 +47,9 @@ constexpr std::array rows = {
                "shared memory: the receive queue that all peers share"},
     SettingRow{"shm_rings", &Settings::shm_rings, "count",
                "shared memory: rings a process gives at most", Changeable::always},
-    SettingRow{"rdma_device", &Settings::rdma_device, "text",
-               "RDMA: the adapter to use, its port and address: name[:port[:gid index]]"},
+    SettingRow{
+        "rdma_device", &Settings::rdma_device, "text",
+        "RDMA: adapters that may be used, their ports and addresses: name[:port[:gid index]],..."},
     SettingRow{"rdma_connections", &Settings::rdma_connections, connect_modes,
                "RDMA: connect at the first message, or all at start: at once, or in rank order"},
     SettingRow{

@@ -125,7 +125,7 @@ void Library::make_far_network() {
 
 // Registration is explicit, so nothing watches the program's memory.
 void Library::open_rdma() {
-  device_ = net::rdma::ibverbs::open_device(settings_.rdma_device);
+  device_ = net::rdma::ibverbs::open_device(settings_.rdma_device, job_->local_rank());
   const double message_s = message_cost(*device_);
   auto transport = std::make_unique<net::rdma::RdmaTransport>(*device_, *processes_, settings_,
                                                               nullptr, shm_.get(), false);

@@ -131,7 +131,7 @@ class RealRuntime final : public Runtime {
 
   std::unique_ptr<engine::Transport> make_rdma(const base::Settings& settings,
                                                engine::Transport* beside) {
-    device_ = rdma::ibverbs::open_device(settings.rdma_device);
+    device_ = rdma::ibverbs::open_device(settings.rdma_device, job_->local_rank());
     changes_.emplace();
     auto transport =
         std::make_unique<rdma::RdmaTransport>(*device_, *processes_, settings, &*changes_, beside);

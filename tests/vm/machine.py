@@ -22,8 +22,9 @@ class Failed(Exception):
 class Options:
     """How the guests are made."""
 
-    def __init__(self, nodes=1, cpus=None, memory=2048, icount=False, layers=()):
+    def __init__(self, nodes=1, cpus=None, memory=2048, icount=False, layers=(), ports=1):
         self.nodes = nodes
+        self.ports = ports  # interfaces of a guest, each with soft-RoCE
         self.memory = memory  # MiB
         self.icount = icount  # guest time is a count of instructions: it repeats to the digit
         # More virtual processors than real ones would only wait for each other.
@@ -66,9 +67,14 @@ class Machine:
         self.shown = 0  # bytes of the output
         (self.results / "output").touch()
         image, initramfs = kernel
-        network = "hubport,id=net,hubid=0"
+        network = []  # all interfaces are plugged into one hub, and the wire to the other guest too
+        for port in range(options.ports):
+            address = f"52:54:00:00:{port:02x}:{node + 1:02x}"
+            network += ["-netdev", f"hubport,id=port{port},hubid=0",
+                        "-device", f"virtio-net-pci,netdev=port{port},mac={address},romfile="]
         if link:
-            network = f"socket,id=net,fd={link.fileno()}"
+            network += ["-netdev", f"socket,id=wire,fd={link.fileno()}",
+                        "-netdev", "hubport,id=uplink,hubid=0,netdev=wire"]
         layers = [word for i, folder in enumerate(options.layers)
                   for word in share(folder, f"layer{i}", "readonly=on")]
         arguments = [
@@ -81,9 +87,7 @@ class Machine:
                        f"{options.kernel_parameters()} NODE={node}",
             "-serial", f"file:{self.console}",
             *share("/", "host", "readonly=on", "multidevs=remap"), *share(job, "job"),
-            *layers,
-            "-netdev", network,
-            "-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{node + 1:02x},romfile="]
+            *layers, *network]
         with open(self.results / "qemu", "w", encoding="utf8") as errors:
             self.process = subprocess.Popen(
                 arguments, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,

@@ -28,6 +28,8 @@ def parse():
                         help="where the kernel is kept (build/vm)")
     parser.add_argument("--nodes", type=int, choices=(1, 2), default=1,
                         help="two: two guests with a wire between them; both run the command")
+    parser.add_argument("--ports", type=int, default=1,
+                        help="interfaces of a node, each with a soft-RoCE device of its own (1)")
     parser.add_argument("--cpus", type=int, help="virtual processors of a node")
     parser.add_argument("--memory", type=int, default=2048, metavar="MIB", help="of a node (2048)")
     parser.add_argument("--icount", action="store_true",
@@ -53,7 +55,7 @@ def main():
     arguments = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))  # leaves nothing behind
     options = machine.Options(arguments.nodes, arguments.cpus, arguments.memory, arguments.icount,
-                              [layer.resolve() for layer in arguments.layer])
+                              [layer.resolve() for layer in arguments.layer], arguments.ports)
     try:
         files = kernel.prepare(arguments.folder.resolve())
         return machine.run(arguments.command, files, arguments.folder.resolve(), options,

@@ -10,6 +10,7 @@
 #include "net/rdma/permits.h"
 #include "net/rdma/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -104,6 +105,15 @@ struct Window {
   std::uint16_t receives_read = 0;  // since it began
   std::uint32_t short_messages = 0; // that would fit there; if there is one: that stood there
   std::uint32_t ring_after = 0;     // so many of them
+
+  // The peer, which may have `size` messages under way, is told of what was consumed with messages
+  // of ours, by lumps of a quarter of them; once it is half, by a note.
+  [[nodiscard]] bool has_lump(std::uint32_t size) const {
+    return consumed >= std::max(size / 4, 1u);
+  }
+  [[nodiscard]] bool owes_note(std::uint32_t size) const {
+    return consumed >= std::max(size / 2, 1u);
+  }
 };
 
 enum class ConnectState : std::uint8_t {

@@ -234,6 +234,8 @@ class Device : public mem::Registrar {
 
   [[nodiscard]] virtual const DeviceLimits& limits() const = 0;
   [[nodiscard]] virtual const PortAddress& address() const = 0;
+  // For the user, where there were several ports: why it is this one. Else empty.
+  [[nodiscard]] virtual std::string why() const { return {}; }
 
   // `async`: its events reach the EventSink; otherwise they end wait().
   virtual std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t depth,

@@ -67,10 +67,9 @@ wire::Note MixedReceiver::prepare(Connection& connection, SendWork& work, wire::
   return note;
 }
 
-// In lumps, as WindowedReceiver does: less than a quarter waits for more.
 std::uint32_t MixedReceiver::take_credits(Connection& connection) {
-  std::uint32_t& consumed = connection.window->consumed;
-  return consumed < std::max(slots_ / 4, 1u) ? 0 : std::exchange(consumed, 0);
+  Window& window = *connection.window;
+  return window.has_lump(slots_) ? std::exchange(window.consumed, 0) : 0;
 }
 
 void MixedReceiver::on_credits(Connection& connection, std::uint32_t credits) {
@@ -85,10 +84,7 @@ bool MixedReceiver::look(Connection& connection, Completion& found) {
   const std::optional<wire::Trailer> trailer = slots::look(end_of(window, window.read));
   if (!trailer || wire::Note::decode(trailer->note).slot != window.receives_read) [[likely]]
     return false;
-  found = {.id = receive_id(nullptr),
-           .queue_pair = connection.number,
-           .bytes = trailer->bytes,
-           .immediate = trailer->note};
+  found = found_in_slot(connection, *trailer);
   return true;
 }
 
@@ -119,7 +115,8 @@ Connection* MixedReceiver::consumed(Connection* connection, const Completion& co
   window.ring_used = true;
   ++window.short_messages;
   ++read_;
-  return ++window.consumed >= std::max(slots_ / 2, 1u) ? connection : nullptr;
+  ++window.consumed;
+  return window.owes_note(slots_) ? connection : nullptr;
 }
 
 // ---- Rings given and withdrawn
@@ -196,7 +193,7 @@ std::optional<Receiver::Due> MixedReceiver::due(Connection& connection) {
     }
     drop_ring(connection);
   }
-  if (window.consumed >= std::max(slots_ / 2, 1u)) return plain(wire::NoteKind::credits);
+  if (window.owes_note(slots_)) return plain(wire::NoteKind::credits);
   return std::nullopt;
 }
 

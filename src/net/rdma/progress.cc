@@ -126,7 +126,8 @@ void RdmaTransport::on_ring_note(Connection& connection, const Completion& compl
                                  const wire::Note& note) {
   owe(receiver_->on_note(connection, note.kind, receiver_->arrived(connection, completion, note)));
   if (note.kind == wire::NoteKind::ring_begin) begin_to_look(connection);
-  if (note.kind == wire::NoteKind::ring_end) end_to_look(connection);
+  if (note.kind == wire::NoteKind::ring_end || note.kind == wire::NoteKind::leave)
+    end_to_look(connection);
 }
 
 void RdmaTransport::arm_queues() {
@@ -229,10 +230,7 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
       if (connection.phase == Phase::open) begin_close(connection);
     } else if (note.kind == wire::NoteKind::leave) {
       connection.left = connection.close_received = true;
-      if (merges_) {
-        owe(receiver_->on_note(connection, note.kind, nullptr));
-        end_to_look(connection);
-      }
+      if (merges_) on_ring_note(connection, completion, note);
     } else if (note.kind >= wire::NoteKind::ring_offer) {
       on_ring_note(connection, completion, note);
     }
@@ -248,8 +246,9 @@ inline void RdmaTransport::on_completion(const Completion& completion, Sink& sin
     if (merges_) [[unlikely]]
       read_ring(*connection, UINT32_MAX, sink); // what was written before
     on_receive(*connection, completion, sink);
-  } else
+  } else {
     retire(*connection, sequence_of(completion.id), sink);
+  }
 }
 
 void RdmaTransport::deliver_batch(Sink& sink) {

@@ -84,6 +84,13 @@ class Receiver {
 inline std::uint64_t receive_id(const Buffer* buffer) {
   return reinterpret_cast<std::uintptr_t>(buffer) | 1;
 }
+// A message that was found in a slot, as a receive that has completed: it has no buffer.
+inline Completion found_in_slot(const Connection& connection, const wire::Trailer& trailer) {
+  return {.id = receive_id(nullptr),
+          .queue_pair = connection.number,
+          .bytes = trailer.bytes,
+          .immediate = trailer.note};
+}
 inline bool is_receive(std::uint64_t id) {
   return (id & 1) != 0;
 }

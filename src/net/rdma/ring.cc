@@ -67,10 +67,7 @@ bool RingReceiver::look(Connection& connection, Completion& found) {
   const std::optional<wire::Trailer> trailer = slots::look(end_of(window, window.read));
   if (!trailer) [[likely]]
     return false;
-  found = {.id = receive_id(nullptr),
-           .queue_pair = connection.number,
-           .bytes = trailer->bytes,
-           .immediate = trailer->note};
+  found = found_in_slot(connection, *trailer);
   return true;
 }
 

@@ -72,6 +72,9 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
         "rdma: user memory is registered for each transfer and does not stay so: " +
         invalidation->why_not());
   }
+  if (const std::string why = device.why(); !why.empty())
+    fallbacks_.push_back(
+        fmt::format("rdma: of several ports only {} is used: {}", device.name(), why));
   switch (shape_.mode) {
   case base::ReceiveMode::shared:
     receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_, sleeper != nullptr);

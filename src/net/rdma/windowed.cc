@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/windowed.h"
 
+#include <utility>
+
 namespace macadam::net::rdma {
 
 void WindowedReceiver::join(Connection& connection, const wire::Reception& theirs) {
@@ -18,21 +20,20 @@ wire::Note WindowedReceiver::prepare(Connection& connection, SendWork&, wire::No
 // In lumps: to post one receive before each message would be a doorbell for each, where both sides
 // send in turn. At half a window they are told at the latest (count_consumed()).
 std::uint32_t WindowedReceiver::take_credits(Connection& connection) {
-  const std::uint32_t notified = connection.window->consumed;
-  if (notified == 0 || notified < window_ / 4) return 0;
+  Window& window = *connection.window;
+  if (!window.has_lump(window_)) return 0;
   repost(connection);
-  connection.window->consumed = 0;
-  return notified;
+  return std::exchange(window.consumed, 0);
 }
 
 Connection* WindowedReceiver::count_consumed(Connection& connection, const wire::Note& note) {
   if (!wire::takes_credit(note.kind)) return nullptr;
   ++connection.window->consumed;
-  return owes(connection) ? &connection : nullptr;
+  return connection.window->owes_note(window_) ? &connection : nullptr;
 }
 
 std::optional<Receiver::Due> WindowedReceiver::due(Connection& connection) {
-  if (!owes(connection)) return std::nullopt;
+  if (!connection.window->owes_note(window_)) return std::nullopt;
   return Due{.kind = wire::NoteKind::credits, .payload = {}};
 }
 

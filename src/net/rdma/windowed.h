@@ -3,8 +3,6 @@
 
 #include "net/rdma/receiver.h"
 
-#include <algorithm>
-
 namespace macadam::net::rdma {
 
 // What `credit` and `ring` have in common: a window of messages that may be under way on a
@@ -33,9 +31,6 @@ class WindowedReceiver : public Receiver {
   virtual void repost(Connection& connection) = 0;
   // A message was read: the connection, if it is time for an explicit note.
   Connection* count_consumed(Connection& connection, const wire::Note& note);
-  [[nodiscard]] bool owes(const Connection& connection) const {
-    return connection.window->consumed >= std::max(window_ / 2, 1u);
-  }
 
   const std::uint32_t window_;
 };

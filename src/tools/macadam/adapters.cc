@@ -29,10 +29,15 @@ std::string route(const Port& port) {
                      ibverbs::text_of(port.gid.bytes));
 }
 
+std::string place_of(const ibverbs::PortFacts& port) {
+  return port.node < 0 ? "" : fmt::format(", NUMA node {}", port.node);
+}
+
 std::string describe(const Port& port) {
   if (!port.refusal.empty()) return fmt::format("refused: {}", port.refusal);
-  return fmt::format("{}: {}, MTU {}, {:g} Gb/s", port.chosen ? "used" : "could be used",
-                     route(port), 128u << port.facts.mtu, port.facts.gigabits);
+  return fmt::format("{}: {}, MTU {}, {:g} Gb/s{}; {}", port.chosen ? "used" : "could be used",
+                     route(port), 128u << port.facts.mtu, port.facts.gigabits, place_of(port.facts),
+                     port.remark);
 }
 
 std::string locked_memory() {

@@ -52,15 +52,19 @@ PortFacts infiniband(const std::string& device, std::uint8_t port, double gigabi
   return facts;
 }
 
-std::string refusal(const PortFacts& port, const PortRequest& request = {}) {
-  return judge(port, request).refusal;
+std::string refusal(const PortFacts& port, const std::string& request = "") {
+  return judge(port, parse_port_requests(request)).refusal;
+}
+PortChoice choose(const std::vector<PortFacts>& ports, const std::string& request = "",
+                  const Seat& seat = {}) {
+  return choose_port(ports, parse_port_requests(request), seat);
 }
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 std::string error_of(const std::vector<PortFacts>& ports, const std::string& request = "") {
   try {
-    choose_port(ports, parse_port_request(request));
+    choose_port(ports, parse_port_requests(request), {});
   } catch (const base::Error& error) {
     return error.text;
   }
@@ -84,28 +88,28 @@ TEST(Gids, roce_v1_is_used_by_the_users_word_only) {
   EXPECT_TRUE(has(why, "found: 0 10.0.2.15 (RoCE v1)")) << why;
   EXPECT_TRUE(has(why, "give its network interface an IP address")) << why;
   EXPECT_TRUE(has(why, "MACADAM_RDMA_DEVICE=mlx5_0:1:INDEX")) << why;
-  EXPECT_EQ(refusal(port, parse_port_request("mlx5_0:1:0")), "");
+  EXPECT_EQ(refusal(port, "mlx5_0:1:0"), "");
   port.gids.clear();
   EXPECT_TRUE(has(refusal(port), "found: none")) << refusal(port);
 }
 
 TEST(Gids, one_that_was_named_must_be_there) {
-  const std::string why = refusal(roce("mlx5_0"), parse_port_request("mlx5_0:1:9"));
+  const std::string why = refusal(roce("mlx5_0"), "mlx5_0:1:9");
   EXPECT_TRUE(has(why, "no GID of index 9; there are: 0 fe80::1 (RoCE v1), 1 ")) << why;
-  EXPECT_EQ(judge(roce("mlx5_0"), parse_port_request("mlx5_0:1:2")).gid.kind, GidKind::roce_v1);
+  EXPECT_EQ(judge(roce("mlx5_0"), parse_port_requests("mlx5_0:1:2")).gid.kind, GidKind::roce_v1);
 }
 
 TEST(Ports, the_fastest_active_one_is_taken) {
   std::vector<PortFacts> ports = {roce("rxe0", 10), infiniband("mlx5_0", 1, 200),
                                   infiniband("mlx5_0", 2, 200), roce("mlx5_1", 100)};
-  EXPECT_EQ(choose_port(ports, {}).port, 1u); // of two equal ones the first
+  EXPECT_EQ(choose(ports).port, 1u); // of two equal ones the first
   ports[1].active = false;
   ports[1].state = "down";
-  EXPECT_EQ(choose_port(ports, {}).port, 2u);
+  EXPECT_EQ(choose(ports).port, 2u);
   ports[2].lid = 0;
-  EXPECT_EQ(choose_port(ports, {}).port, 3u);
-  EXPECT_EQ(choose_port(ports, parse_port_request("rxe0")).port, 0u);
-  EXPECT_EQ(choose_port(ports, parse_port_request("mlx5_1:1")).gid.index, 3u);
+  EXPECT_EQ(choose(ports).port, 3u);
+  EXPECT_EQ(choose(ports, "rxe0").port, 0u);
+  EXPECT_EQ(choose(ports, "mlx5_1:1").gid.index, 3u);
 }
 
 TEST(Ports, infiniband_goes_by_lid_and_needs_one) {
@@ -155,17 +159,142 @@ TEST(Ports, with_none_left_the_error_has_every_reason) {
             "not there; this machine has mlx5_0:1, rxe0:1");
 }
 
+// Two sockets, each with a node of 4 threads.
+Seat seat(unsigned local_rank, Threads threads) {
+  return {.local_rank = local_rank,
+          .threads = std::move(threads),
+          .nodes = {{0, {0, 1, 2, 3}, {10, 21}}, {1, {4, 5, 6, 7}, {21, 10}}}};
+}
+PortFacts at_node(PortFacts port, int node) {
+  port.node = node;
+  port.near = node == 0 ? Threads{0, 1, 2, 3} : Threads{4, 5, 6, 7};
+  return port;
+}
+
+TEST(SeveralPorts, a_rank_takes_the_one_nearest_to_its_cores) {
+  const std::vector<PortFacts> ports = {at_node(infiniband("mlx5_0", 1), 0),
+                                        at_node(infiniband("mlx5_1", 1), 1)};
+  for (unsigned rank = 0; rank < 4; ++rank) { // whatever its turn is
+    EXPECT_EQ(choose(ports, "", seat(rank, {1})).port, 0u);
+    EXPECT_EQ(choose(ports, "", seat(rank, {4, 5})).port, 1u);
+  }
+  const PortChoice choice = choose(ports, "", seat(0, {6}));
+  EXPECT_EQ(choice.why, "the nearest to the rank's cores");
+  EXPECT_EQ(choice.others[0], "farther from this rank's cores: NUMA distance 21, not 10");
+  EXPECT_EQ(choice.others[1], "");
+}
+
+TEST(SeveralPorts, a_node_without_a_port_uses_the_nearest_that_has_one) {
+  Seat far = seat(0, {8});
+  far.nodes.push_back({2, {8}, {32, 12, 10}});
+  for (NumaNode& node : far.nodes)
+    if (node.number != 2) node.distances.push_back(node.number == 0 ? 32 : 12);
+  const std::vector<PortFacts> ports = {at_node(infiniband("mlx5_0", 1), 0),
+                                        at_node(infiniband("mlx5_1", 1), 1)};
+  EXPECT_EQ(choose(ports, "", far).port, 1u);
+}
+
+TEST(SeveralPorts, equally_near_ones_are_taken_in_turn) {
+  const std::vector<PortFacts> ports = {infiniband("mlx5_0", 1), infiniband("mlx5_1", 1),
+                                        infiniband("mlx5_2", 1)};
+  std::vector<std::size_t> taken;
+  for (unsigned rank = 0; rank < 6; ++rank)
+    taken.push_back(choose(ports, "", seat(rank, {0, 1, 2, 3, 4, 5, 6, 7})).port);
+  EXPECT_EQ(taken, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2}));
+  const PortChoice choice = choose(ports, "", seat(1, {}));
+  EXPECT_EQ(choice.why, "in turn one of mlx5_0:1, mlx5_1:1, mlx5_2:1");
+  EXPECT_EQ(choice.others[2], "as good: other ranks of this machine take it");
+}
+
+// Whether a launcher fills one socket after the other or deals the ranks out to them.
+TEST(SeveralPorts, near_each_socket_the_turns_are_even_however_ranks_are_placed) {
+  const std::vector<PortFacts> ports = {
+      at_node(infiniband("mlx5_0", 1), 0), at_node(infiniband("mlx5_1", 1), 0),
+      at_node(infiniband("mlx5_2", 1), 1), at_node(infiniband("mlx5_3", 1), 1)};
+  for (const bool dealt : {false, true}) {
+    std::vector<int> ranks(ports.size());
+    for (unsigned rank = 0; rank < 8; ++rank) {
+      const unsigned thread = dealt ? rank / 2 + rank % 2 * 4 : rank;
+      ++ranks[choose(ports, "", seat(rank, {thread})).port];
+    }
+    EXPECT_EQ(ranks, (std::vector<int>{2, 2, 2, 2})) << dealt;
+  }
+  EXPECT_NE(choose(ports, "", seat(0, {0})).port, choose(ports, "", seat(1, {1})).port);
+}
+
+TEST(SeveralPorts, speed_goes_before_nearness) {
+  const std::vector<PortFacts> ports = {at_node(infiniband("mlx5_0", 1, 100), 0),
+                                        at_node(infiniband("mlx5_1", 1, 400), 1)};
+  const PortChoice choice = choose(ports, "", seat(0, {0}));
+  EXPECT_EQ(choice.port, 1u);
+  EXPECT_EQ(choice.why, "the best port");
+  EXPECT_EQ(choice.others[0], "slower");
+}
+
+TEST(SeveralPorts, only_such_are_mixed_as_are_known_to_reach_each_other) {
+  const auto second_is_used = [](const std::vector<PortFacts>& ports) {
+    return choose(ports, "", seat(1, {})).port == 1;
+  };
+  PortFacts other = infiniband("mlx5_1", 1);
+  EXPECT_TRUE(second_is_used({infiniband("mlx5_0", 1), other}));
+  other.gids[0].bytes[7] = 1; // another prefix: another subnet
+  EXPECT_FALSE(second_is_used({infiniband("mlx5_0", 1), other}));
+  EXPECT_FALSE(second_is_used({infiniband("mlx5_0", 1), roce("mlx5_1")}));
+
+  PortFacts first = roce("mlx5_0");
+  other = roce("mlx5_1");
+  other.gids[3].bytes = ipv4(16);
+  EXPECT_FALSE(second_is_used({first, other})); // no mask is known
+  first.gids[3].subnet_bits = other.gids[3].subnet_bits = 96 + 24;
+  EXPECT_TRUE(second_is_used({first, other}));
+  other.gids[3].bytes[14] = 9; // 10.0.9.16
+  EXPECT_FALSE(second_is_used({first, other}));
+  EXPECT_TRUE(has(choose({first, other}).others[1], "in another network than mlx5_0:1"));
+  first.gids[3].subnet_bits = other.gids[3].subnet_bits = 96 + 16;
+  EXPECT_TRUE(second_is_used({first, other}));
+  other.gids[3].subnet_bits = 96 + 20; // they do not agree
+  EXPECT_FALSE(second_is_used({first, other}));
+}
+
+TEST(SeveralPorts, software_ones_are_mixed_by_the_users_word_only) {
+  std::vector<PortFacts> ports = {roce("rxe0"), roce("rxe1")};
+  for (PortFacts& port : ports) {
+    port.software = true;
+    port.gids[3].subnet_bits = 96 + 24;
+  }
+  EXPECT_EQ(choose(ports, "", seat(1, {})).port, 0u);
+  EXPECT_TRUE(has(choose(ports).others[1], "software")) << choose(ports).others[1];
+  EXPECT_EQ(choose(ports, "rxe0,rxe1", seat(1, {})).port, 1u);
+}
+
+TEST(SeveralPorts, a_list_restricts_them) {
+  const std::vector<PortFacts> ports = {infiniband("mlx5_0", 1), infiniband("mlx5_1", 1),
+                                        infiniband("mlx5_1", 2), infiniband("mlx5_2", 1)};
+  const std::string list = "mlx5_1:2,mlx5_2";
+  EXPECT_EQ(choose(ports, list, seat(0, {})).port, 2u);
+  EXPECT_EQ(choose(ports, list, seat(1, {})).port, 3u);
+  EXPECT_EQ(choose(ports, list, seat(2, {})).port, 2u);
+  EXPECT_EQ(refusal(ports[1], list), "MACADAM_RDMA_DEVICE names another");
+  EXPECT_TRUE(has(error_of({ports[0]}, list), "names mlx5_1:2, mlx5_2, which is not there"));
+  const PortFacts other = roce("mlx5_3");
+  EXPECT_EQ(judge(other, parse_port_requests("mlx5_2,mlx5_3:1:1")).gid.index, 1u);
+}
+
 TEST(PortRequest, has_up_to_three_parts) {
-  EXPECT_EQ(parse_port_request("").device, "");
-  const PortRequest request = parse_port_request("mlx5_0:2:11");
+  EXPECT_TRUE(parse_port_requests("").empty());
+  const PortRequest request = parse_port_requests("mlx5_0:2:11").at(0);
   EXPECT_EQ(request.device, "mlx5_0");
   EXPECT_EQ(request.port, 2u);
   EXPECT_EQ(request.gid, 11u);
-  EXPECT_EQ(parse_port_request("rxe0").port, std::nullopt);
+  const std::vector<PortRequest> two = parse_port_requests("rxe0,rxe1:1");
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].port, std::nullopt);
+  EXPECT_EQ(two[1].device, "rxe1");
+  EXPECT_EQ(two[1].port, 1u);
   for (const char* bad : {":", ":1", "rxe0:", "rxe0:0", "rxe0:x", "rxe0:1:", "rxe0:1:2:3",
                           "rxe0:-1", "rxe0:1:256", "rxe0:1 "}) {
     try {
-      parse_port_request(bad);
+      parse_port_requests(bad);
       ADD_FAILURE() << bad;
     } catch (const base::Error& error) {
       EXPECT_EQ(error.error_class, MPI_ERR_ARG);
@@ -173,6 +302,8 @@ TEST(PortRequest, has_up_to_three_parts) {
       EXPECT_TRUE(has(error.text, "name[:port[:gid index]]")) << error.text;
     }
   }
+  for (const char* bad : {",", "rxe0,", ",rxe0", "rxe0,,rxe1", "rxe0,rxe1:x"})
+    EXPECT_THROW(parse_port_requests(bad), base::Error) << bad;
 }
 
 } // namespace

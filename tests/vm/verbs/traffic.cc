@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of every protocol between all ranks, checked byte by byte, for TRAFFIC_SECONDS or until
-// something outside breaks: test_failures.py kills a rank or takes the link down. What arrives must
-// be right to the end, and what fails must say so.
+// Messages of every protocol between all ranks, checked byte by byte, for TRAFFIC_SECONDS, in
+// TRAFFIC_ROUNDS rounds, or until something outside breaks: test_failures.py kills a rank or takes
+// the link down. What arrives must be right to the end, and what fails must say so.
 #include "check.h"
 
 #include <unistd.h>
@@ -44,9 +44,10 @@ void exchange(int round, int distance) {
   HOLDS(in.data(), length, seed(from));
 }
 
-// Rank 0's clock decides for all.
-bool goes_on(double begin) {
-  int more = MPI_Wtime() - begin < longest();
+// Rank 0 decides for all, by its clock if no number of rounds is given.
+bool goes_on(int round, double begin) {
+  const char* const rounds = std::getenv("TRAFFIC_ROUNDS");
+  int more = rounds != nullptr ? round < std::atoi(rounds) : MPI_Wtime() - begin < longest();
   if (const int code = MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD); code != MPI_SUCCESS)
     failed(code, 0);
   return more != 0;
@@ -55,7 +56,7 @@ bool goes_on(double begin) {
 void traffic() {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const double begin = MPI_Wtime();
-  for (int round = 0; goes_on(begin); ++round) {
+  for (int round = 0; goes_on(round, begin); ++round) {
     for (int distance = 1; distance < check::size; ++distance)
       exchange(round, distance);
     if (round == 10) {

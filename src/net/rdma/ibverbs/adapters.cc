@@ -2,6 +2,7 @@
 #include "net/rdma/ibverbs/adapters.h"
 
 #include "base/error.h"
+#include "net/rdma/ibverbs/surroundings.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -140,6 +141,7 @@ PortFacts read_port(const Library& library, ibv_context& context, std::uint8_t n
                    find_rate(lane_gigabits, attributes.active_speed);
   const auto table = static_cast<std::uint32_t>(std::clamp(attributes.gid_tbl_len, 0, 1 << 16));
   facts.gids = read_gids(library, context, facts, table, ports);
+  read_surroundings(facts);
   return facts;
 }
 

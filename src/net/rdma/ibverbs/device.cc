@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/ibverbs/device.h"
 
+#include "boot/machine.h"
 #include "net/rdma/ibverbs/clock.h"
 #include "net/rdma/ibverbs/progress_thread.h"
 #include "net/rdma/ibverbs/queue_pair.h"
+#include "net/rdma/ibverbs/surroundings.h"
 
 #include <array>
 #include <atomic>
@@ -29,14 +31,16 @@ class Region final : public MemoryRegion {
 
 class IbverbsDevice final : public Device {
  public:
-  IbverbsDevice(const Library& library, OpenPort open, const Gid& gid)
-      : port_(library, std::move(open), gid), async_(port_), sync_(port_) {
+  IbverbsDevice(const Library& library, OpenPort open, const PortChoice& choice)
+      : port_(library, std::move(open), choice.gid),
+        why_(choice.several ? choice.why : std::string()), async_(port_), sync_(port_) {
     // The progress thread reads until there is nothing left.
     const int events = port_.context->async_fd;
     fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
   }
 
   [[nodiscard]] const std::string& name() const override { return port_.name; }
+  [[nodiscard]] std::string why() const override { return why_; }
   [[nodiscard]] const DeviceLimits& limits() const noexcept override { return port_.limits; }
   [[nodiscard]] const PortAddress& address() const override { return port_.address; }
 
@@ -66,6 +70,7 @@ class IbverbsDevice final : public Device {
 
  private:
   Port port_;
+  const std::string why_; // this port
   CompletionChannel async_;
   CompletionChannel sync_;
   const base::Event wake_;
@@ -127,30 +132,36 @@ std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
   return facts;
 }
 
+Seat own_seat(int local_rank) {
+  return read_seat(static_cast<unsigned>(local_rank), boot::usable_threads());
+}
+
 } // namespace
 
-std::unique_ptr<Device> open_device(const std::string& request) {
-  const PortRequest wanted = parse_port_request(request);
+std::unique_ptr<Device> open_device(const std::string& request, int local_rank) {
+  const std::vector<PortRequest> wanted = parse_port_requests(request);
   const Library library = load_library();
   // No ibv_fork_init: it takes registered memory out of the children of a fork, and splits
   // mappings, which mremap then refuses. Since Linux 5.12 the kernel copies pinned pages for the
   // child.
   std::vector<OpenPort> ports = list_ports(library);
-  const PortChoice choice = choose_port(facts_of(ports), wanted);
-  return std::make_unique<IbverbsDevice>(library, std::move(ports[choice.port]), choice.gid);
+  const PortChoice choice = choose_port(facts_of(ports), wanted, own_seat(local_rank));
+  return std::make_unique<IbverbsDevice>(library, std::move(ports[choice.port]), choice);
 }
 
 Survey survey(const std::string& request) {
   Survey found;
   try {
-    const PortRequest wanted = parse_port_request(request);
+    const std::vector<PortRequest> wanted = parse_port_requests(request);
     const Library library = load_library();
     std::vector<OpenPort> ports = list_ports(library);
     for (const OpenPort& port : ports) {
       const Verdict verdict = judge(port.facts, wanted);
-      found.ports.push_back({port.facts, verdict.refusal, verdict.gid});
+      found.ports.push_back({port.facts, verdict.refusal, verdict.gid, false, {}});
     }
-    const PortChoice choice = choose_port(facts_of(ports), wanted);
+    const PortChoice choice = choose_port(facts_of(ports), wanted, own_seat(0));
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      found.ports[i].remark = i == choice.port ? choice.why : choice.others[i];
     found.ports[choice.port].chosen = true;
     found.limits = Port(library, std::move(ports[choice.port]), choice.gid).limits;
   } catch (const base::Error& error) {

@@ -11,17 +11,19 @@
 // The device of real adapters: InfiniBand, RoCE, and the kernel's software RoCE.
 namespace macadam::net::rdma::ibverbs {
 
-// Opens the port that `request` names (parse_port_request()), or the best one. Throws base::Error:
-// that there is no library, no adapter, no port that can be used and why not each of them.
-std::unique_ptr<Device> open_device(const std::string& request);
+// Opens the best port (choose_port()) of those that `request` names (parse_port_requests()), for
+// the rank of a job that has this number among those of this machine. Throws base::Error: that
+// there is no library, no adapter, no port that can be used and why not each of them.
+std::unique_ptr<Device> open_device(const std::string& request, int local_rank = 0);
 
-// What `macadam info` shows of this machine.
+// What `macadam info` shows of this machine: what its first rank would take.
 struct Survey {
   struct Port {
     PortFacts facts;
     std::string refusal; // empty: it can be used
     Gid gid;             // ... by this address
     bool chosen = false;
+    std::string remark; // why it is chosen, or is not
   };
   std::string trouble; // why no port can be used; empty: one is chosen
   std::vector<Port> ports;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
+#include <set>
 
 namespace macadam::net::rdma::ibverbs {
 namespace {
@@ -49,28 +50,29 @@ std::string list_of(const std::vector<Gid>& gids) {
   return text;
 }
 
-bool is_wanted(const PortFacts& port, const PortRequest& request) {
-  return (request.device.empty() || request.device == port.device) &&
-         (!request.port || *request.port == port.number);
+// The first of the requests that allows it, null if none does.
+const PortRequest* find_request(const PortFacts& port, std::span<const PortRequest> requests) {
+  for (const PortRequest& request : requests)
+    if (request.device == port.device && (!request.port || *request.port == port.number))
+      return &request;
+  return nullptr;
+}
+
+bool is_wanted(const PortFacts& port, std::span<const PortRequest> requests) {
+  return requests.empty() || find_request(port, requests) != nullptr;
 }
 
 [[noreturn]] void refuse_port_request(std::string_view text) {
   base::fail(
       MPI_ERR_ARG,
       "{}: found '{}', needed an adapter's name, then if wanted its port and the index of an "
-      "address: name[:port[:gid index]], as in mlx5_0:1:3; `macadam info` lists them",
+      "address: name[:port[:gid index]], as in mlx5_0:1:3; several of these are separated by "
+      "commas; `macadam info` lists them",
       variable, text);
-}
-
-} // namespace
-
-std::string PortFacts::name() const {
-  return fmt::format("{}:{}", device, number);
 }
 
 PortRequest parse_port_request(std::string_view text) {
   PortRequest request;
-  if (text.empty()) return request;
   std::string_view rest = text;
   const auto next_part = [&] {
     const std::size_t colon = rest.find(':');
@@ -95,9 +97,110 @@ PortRequest parse_port_request(std::string_view text) {
   return request;
 }
 
-Verdict judge(const PortFacts& port, const PortRequest& request) {
+// ---- Which ports reach each other, and how near they are
+
+bool share_bits(const Gid& a, const Gid& b, unsigned bits) {
+  for (unsigned bit = 0; bit < bits; ++bit)
+    if (((a.bytes[bit / 8] ^ b.bytes[bit / 8]) >> (7 - bit % 8) & 1) != 0) return false;
+  return true;
+}
+
+// A port with its address. That they do is taken for known only in one subnet: of InfiniBand by the
+// prefix that its manager gives, of Ethernet by the network interfaces' addresses.
+struct Candidate {
+  std::size_t index = 0;
+  const PortFacts* port = nullptr;
+  Gid gid;
+};
+bool reach_each_other(const Candidate& a, const Candidate& b) {
+  constexpr unsigned prefix_bits = 64;
+  if (a.port->layer != b.port->layer || a.gid.kind != b.gid.kind) return false;
+  if (a.port->layer == LinkLayer::infiniband) return share_bits(a.gid, b.gid, prefix_bits);
+  return a.gid.subnet_bits == b.gid.subnet_bits && share_bits(a.gid, b.gid, a.gid.subnet_bits);
+}
+
+bool intersect(const Threads& a, const Threads& b) {
+  return std::ranges::any_of(a, [&](unsigned one) { return std::ranges::binary_search(b, one); });
+}
+
+// Of the process's nearest core to the adapter, as the kernel counts.
+constexpr unsigned least_distance = 10;
+constexpr unsigned most_distance = 255;
+unsigned distance_to(const PortFacts& port, const Seat& seat) {
+  if (port.near.empty() || seat.threads.empty() || intersect(port.near, seat.threads))
+    return least_distance;
+  const auto home = std::ranges::find(seat.nodes, port.node, &NumaNode::number);
+  const auto at = static_cast<std::size_t>(home - seat.nodes.begin());
+  unsigned distance = most_distance;
+  for (const NumaNode& node : seat.nodes)
+    if (at < node.distances.size() && intersect(node.threads, seat.threads))
+      distance = std::min(distance, node.distances[at]);
+  return distance;
+}
+
+// Ranks of a machine that sit near the same ports take them in turn. Which ranks these are is not
+// known, as launchers fill one part of a machine after the other, or all in turn: this is even in
+// both cases. `parts` of the machine have ports of their own.
+std::size_t turn_of(unsigned local_rank, std::size_t parts) {
+  return local_rank / parts + local_rank % parts;
+}
+
+std::size_t count_parts(const std::vector<Candidate>& candidates) {
+  std::set<Threads> parts;
+  for (const Candidate& candidate : candidates)
+    parts.insert(candidate.port->near);
+  return parts.size();
+}
+
+std::string names_of(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& candidate : candidates)
+    text += (text.empty() ? "" : ", ") + candidate.port->name();
+  return text;
+}
+
+[[noreturn]] void fail_without_port(std::span<const PortFacts> ports,
+                                    std::span<const PortRequest> requests) {
+  if (ports.empty()) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: libibverbs finds no RDMA adapter on this machine; load the adapter's driver, "
+               "make a software one (rdma link add rxe0 type rxe netdev eth0), or leave "
+               "MACADAM_NETWORK at automatic");
+  }
+  std::string refusals, there, named;
+  for (const PortFacts& port : ports) {
+    there += (there.empty() ? "" : ", ") + port.name();
+    if (is_wanted(port, requests))
+      refusals += fmt::format("; {}: {}", port.name(), judge(port, requests).refusal);
+  }
+  if (!refusals.empty()) base::fail(MPI_ERR_OTHER, "RDMA: no port can be used{}", refusals);
+  for (const PortRequest& request : requests)
+    named += fmt::format("{}{}{}", named.empty() ? "" : ", ", request.device,
+                         request.port ? fmt::format(":{}", *request.port) : "");
+  base::fail(MPI_ERR_OTHER, "RDMA: {} names {}, which is not there; this machine has {}", variable,
+             named, there);
+}
+
+} // namespace
+
+std::string PortFacts::name() const {
+  return fmt::format("{}:{}", device, number);
+}
+
+std::vector<PortRequest> parse_port_requests(std::string_view text) {
+  std::vector<PortRequest> requests;
+  if (text.empty()) return requests;
+  for (std::size_t at = 0; at != std::string_view::npos;) {
+    const std::size_t comma = text.find(',', at);
+    requests.push_back(parse_port_request(text.substr(at, comma - at)));
+    at = comma == std::string_view::npos ? comma : comma + 1;
+  }
+  return requests;
+}
+
+Verdict judge(const PortFacts& port, std::span<const PortRequest> requests) {
   const auto refuse = [](std::string why) { return Verdict{std::move(why), {}}; };
-  if (!is_wanted(port, request)) return refuse(fmt::format("{} names another", variable));
+  if (!is_wanted(port, requests)) return refuse(fmt::format("{} names another", variable));
   if (!port.trouble.empty()) return refuse(port.trouble);
   if (!port.queue_pairs)
     return refuse("it has no reliable and datagram queue pairs: neither InfiniBand nor RoCE");
@@ -110,11 +213,12 @@ Verdict judge(const PortFacts& port, const PortRequest& request) {
   if (port.layer == LinkLayer::other) return refuse("its link is neither InfiniBand nor Ethernet");
   if (port.layer == LinkLayer::infiniband && port.lid == 0 && !port.global)
     return refuse("it has no LID: no subnet manager has given it one");
-  if (request.gid) {
-    const auto found = std::ranges::find(port.gids, *request.gid, &Gid::index);
+  const PortRequest* const request = find_request(port, requests);
+  if (request != nullptr && request->gid) {
+    const auto found = std::ranges::find(port.gids, *request->gid, &Gid::index);
     if (found != port.gids.end()) return {{}, *found};
     return refuse(
-        fmt::format("it has no GID of index {}; there are: {}", *request.gid, list_of(port.gids)));
+        fmt::format("it has no GID of index {}; there are: {}", *request->gid, list_of(port.gids)));
   }
   if (const std::optional<Gid> gid = best_gid(port)) return {{}, *gid};
   if (port.layer == LinkLayer::infiniband && !port.global) return {};
@@ -123,36 +227,63 @@ Verdict judge(const PortFacts& port, const PortRequest& request) {
                             list_of(port.gids), variable, port.device, port.number));
 }
 
-PortChoice choose_port(std::span<const PortFacts> ports, const PortRequest& request) {
-  std::optional<PortChoice> choice;
-  std::string refusals;
-  bool named = false;
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    named = named || is_wanted(ports[i], request);
-    const Verdict verdict = judge(ports[i], request);
-    if (!verdict.refusal.empty()) {
-      if (is_wanted(ports[i], request))
-        refusals += fmt::format("; {}: {}", ports[i].name(), verdict.refusal);
-    } else if (!choice || ports[i].gigabits > ports[choice->port].gigabits) {
-      choice = {i, verdict.gid};
-    }
+PortChoice choose_port(std::span<const PortFacts> ports, std::span<const PortRequest> requests,
+                       const Seat& seat) {
+  std::vector<Candidate> usable;
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    if (const Verdict verdict = judge(ports[i], requests); verdict.refusal.empty())
+      usable.push_back({i, &ports[i], verdict.gid});
+  if (usable.empty()) fail_without_port(ports, requests);
+  // The first of the fastest is the same for all ranks of a machine. What does not reach it is
+  // another network, which ranks elsewhere may not be on.
+  const Candidate best =
+      *std::ranges::max_element(usable, {}, [](const Candidate& c) { return c.port->gigabits; });
+  PortChoice choice;
+  choice.others.resize(ports.size());
+  std::vector<Candidate> fast;
+  for (const Candidate& candidate : usable) {
+    std::string& why_not = choice.others[candidate.index];
+    if (candidate.index == best.index)
+      fast.push_back(candidate);
+    else if (candidate.port->gigabits < best.port->gigabits)
+      why_not = "slower";
+    else if (!reach_each_other(candidate, best))
+      why_not =
+          fmt::format("in another network than {}, or in no subnet with it", best.port->name());
+    else if (candidate.port->software && requests.empty())
+      why_not = fmt::format("the kernel's software as {} is; several of these are used if {} names "
+                            "them",
+                            best.port->name(), variable);
+    else
+      fast.push_back(candidate);
   }
-  if (choice) return *choice;
-  if (ports.empty()) {
-    base::fail(MPI_ERR_OTHER,
-               "RDMA: libibverbs finds no RDMA adapter on this machine; load the adapter's driver, "
-               "make a software one (rdma link add rxe0 type rxe netdev eth0), or leave "
-               "MACADAM_NETWORK at automatic");
+  unsigned least = most_distance;
+  for (const Candidate& candidate : fast)
+    least = std::min(least, distance_to(*candidate.port, seat));
+  std::vector<Candidate> nearest;
+  for (const Candidate& candidate : fast) {
+    const unsigned distance = distance_to(*candidate.port, seat);
+    if (distance == least)
+      nearest.push_back(candidate);
+    else
+      choice.others[candidate.index] =
+          fmt::format("farther from this rank's cores: NUMA distance {}, not {}", distance, least);
   }
-  if (!named) {
-    std::string there;
-    for (const PortFacts& port : ports)
-      there += (there.empty() ? "" : ", ") + port.name();
-    base::fail(MPI_ERR_OTHER, "RDMA: {} names {}{}, which is not there; this machine has {}",
-               variable, request.device, request.port ? fmt::format(":{}", *request.port) : "",
-               there);
-  }
-  base::fail(MPI_ERR_OTHER, "RDMA: no port can be used{}", refusals);
+  const std::size_t parts = nearest.size() == fast.size() ? 1 : count_parts(fast);
+  const Candidate& taken = nearest[turn_of(seat.local_rank, parts) % nearest.size()];
+  for (const Candidate& candidate : nearest)
+    if (candidate.index != taken.index)
+      choice.others[candidate.index] = "as good: other ranks of this machine take it";
+  choice.port = taken.index;
+  choice.gid = taken.gid;
+  choice.several = usable.size() > 1;
+  if (nearest.size() > 1)
+    choice.why = fmt::format("in turn one of {}", names_of(nearest));
+  else if (fast.size() > 1)
+    choice.why = "the nearest to the rank's cores";
+  else
+    choice.why = usable.size() > 1 ? "the best port" : "the only port that can be used";
+  return choice;
 }
 
 std::string text_of(const std::array<std::uint8_t, 16>& gid) {
