@@ -442,9 +442,7 @@ void LocalJob::merge_reports() {
       packet.value(std::int32_t{rank});
       packet.text(text);
     }
-    if (rank_ != 0)
-      client_->put_reports(
-          {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()});
+    if (rank_ != 0) client_->put_reports(packet.view());
   }
   wait_for_all_nodes({});
   std::map<int, std::string> all;

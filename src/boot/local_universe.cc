@@ -19,10 +19,6 @@ PendingResult<Result> attempt(Make make) {
   }
 }
 
-std::string_view as_text(const PacketWriter& packet) {
-  return {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()};
-}
-
 // A name that is known here or elsewhere; here goes before.
 class EitherName final : public Pending<std::string> {
  public:
@@ -84,7 +80,7 @@ LocalUniverse::Letter LocalUniverse::relayed(Where where, std::string_view host,
   outer.value(where);
   outer.text(host);
   outer.text(socket);
-  outer.text(as_text(request));
+  outer.text(request.view());
   return {launcher(gone), std::move(outer)};
 }
 

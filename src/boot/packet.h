@@ -29,6 +29,10 @@ class PacketWriter {
   void raw(std::string_view bytes) { append(bytes.data(), bytes.size()); }
   void append(const PacketWriter& other) { append(other.bytes_.data(), other.bytes_.size()); }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+  // The same as the bytes of a text, valid as long as the packet is not changed.
+  [[nodiscard]] std::string_view view() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
 
  private:
   void append(const void* data, std::size_t count) {
@@ -40,6 +44,12 @@ class PacketWriter {
 
   std::vector<std::byte> bytes_;
 };
+
+// A packet that was a field of another.
+inline std::vector<std::byte> as_bytes(std::string_view text) {
+  const auto* const first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
 
 // Throws MPI_ERR_OTHER where the packet ends too early.
 class PacketReader {

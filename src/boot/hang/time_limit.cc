@@ -123,12 +123,11 @@ std::string TimeLimit::pack(const std::vector<Seen>& seen) const {
     packet.text(status.json);
     packet.text(status.stack);
   }
-  return {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()};
+  return std::string(packet.view());
 }
 
 void TimeLimit::unpack(std::uint32_t node, const std::string& text, std::vector<Seen>& all) const {
-  const auto bytes = std::as_bytes(std::span(text));
-  PacketReader packet({bytes.begin(), bytes.end()});
+  PacketReader packet(as_bytes(text));
   for (const std::uint32_t rank : memory_.members(node)) {
     Seen seen;
     seen.status.kind = static_cast<Kind>(packet.value<std::uint8_t>());

@@ -75,7 +75,7 @@ void Cluster::refuse(Machine from, std::uint64_t id, Machine to) {
   out.value(to);
   out.value(id);
   out.value(false);
-  out.text({reinterpret_cast<const char*>(refusal.bytes().data()), refusal.bytes().size()});
+  out.text(refusal.view());
   there->send(FrameKind::answer, out);
 }
 

@@ -61,7 +61,7 @@ void FrameStream::send(FrameKind kind, const boot::PacketWriter& body) {
   head.bytes = static_cast<std::uint32_t>(body.bytes().size());
   head.kind = kind;
   out_bytes_.append(reinterpret_cast<const char*>(&head), sizeof head);
-  out_bytes_.append(reinterpret_cast<const char*>(body.bytes().data()), body.bytes().size());
+  out_bytes_.append(body.view());
 }
 
 void FrameStream::write_some() {

@@ -22,11 +22,6 @@ constexpr auto time_to_start = 30s; // until the other side answers
 constexpr auto time_to_rest = 1s;   // before a link ends that nobody needs
 constexpr auto time_to_write = 300ms;
 
-std::vector<std::byte> as_bytes(std::string_view text) {
-  const auto* const first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
-}
-
 // It goes on a command line, and comes from whoever has given the name of a port.
 bool is_host(std::string_view name) {
   constexpr const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -243,7 +238,7 @@ void Links::on_request(Link& link, PacketReader& body) {
       if (asked.link == &link) send(link, own, asked.request);
   }
   link.serves.insert(id);
-  server_.receive({link.machine(), id}, as_bytes(body.text()));
+  server_.receive({link.machine(), id}, boot::as_bytes(body.text()));
 }
 
 void Links::on_answer(PacketReader& body) {
@@ -251,7 +246,7 @@ void Links::on_answer(PacketReader& body) {
   if (found == asked_.end()) return; // it was called off
   const OnPacket on_answer = std::move(found->second.on_answer);
   asked_.erase(found);
-  on_answer(as_bytes(body.text()));
+  on_answer(boot::as_bytes(body.text()));
 }
 
 bool Links::is_idle(const Link& link) const {

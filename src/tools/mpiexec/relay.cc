@@ -12,15 +12,6 @@ namespace {
 using boot::PacketReader;
 using boot::PacketWriter;
 
-std::string_view as_text(const PacketWriter& packet) {
-  return {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()};
-}
-
-std::vector<std::byte> as_bytes(std::string_view text) {
-  const auto* const first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
-}
-
 } // namespace
 
 std::vector<std::string> Relay::hosts() const {
@@ -59,24 +50,24 @@ void Relay::send_outside(Id id, const Place& place, std::string_view request) {
 
 void Relay::pass_outside(Id client, const Place& place, const PacketWriter& request) {
   passed_on_[client] = any_machine;
-  send_outside(client, place, as_text(request));
+  send_outside(client, place, request.view());
 }
 
 void Relay::pass_on(Id client, Machine machine, const PacketWriter& request, std::uint32_t number) {
   passed_on_[client] = machine;
-  send(client, machine, as_text(request), number);
+  send(client, machine, request.view(), number);
 }
 
 std::uint64_t Relay::ask(Machine machine, const PacketWriter& request, OnPacket on_answer) {
   asked_[++last_asked_] = {machine, std::move(on_answer)};
-  send(last_asked_, machine, as_text(request), 0);
+  send(last_asked_, machine, request.view(), 0);
   return last_asked_;
 }
 
 std::uint64_t Relay::ask_outside(const Place& place, const PacketWriter& request,
                                  OnPacket on_answer) {
   asked_[++last_asked_] = {any_machine, std::move(on_answer)};
-  send_outside(last_asked_, place, as_text(request));
+  send_outside(last_asked_, place, request.view());
   return last_asked_;
 }
 
@@ -132,7 +123,7 @@ void Relay::take(Frame frame, const std::function<void(const boot::Secret&)>& on
   switch (frame.kind) {
   case FrameKind::request:
     number_ = body.value<std::uint32_t>();
-    return server_.receive({from, id}, as_bytes(body.text()));
+    return server_.receive({from, id}, boot::as_bytes(body.text()));
   case FrameKind::answer: {
     const bool awaits = body.value<bool>();
     // Whom a job of any machine was asked from, and who answered.
@@ -150,11 +141,11 @@ void Relay::on_answer(std::uint64_t id, bool awaits, const std::string& packet) 
   if (const auto own = asked_.find(id); own != asked_.end()) {
     const OnPacket on_answer = std::move(own->second.on_answer);
     asked_.erase(own);
-    return on_answer(as_bytes(packet));
+    return on_answer(boot::as_bytes(packet));
   }
   if (!passed_on_.contains(id)) return; // it has been called off meanwhile
   if (!awaits) passed_on_.erase(id);
-  server_.pass_on(id, as_bytes(packet),
+  server_.pass_on(id, boot::as_bytes(packet),
                   awaits ? ControlServer::Then::await_confirmation : ControlServer::Then::close);
 }
 

@@ -16,10 +16,6 @@ boot::PacketWriter as_packet(std::string_view bytes) {
   return packet;
 }
 
-std::string as_text(const boot::PacketWriter& packet) {
-  return {reinterpret_cast<const char*>(packet.bytes().data()), packet.bytes().size()};
-}
-
 // As a part of an mpiexec asks another one of it.
 boot::PacketWriter relay_to(const Place& place, std::string_view request) {
   boot::PacketWriter outer;
@@ -96,9 +92,9 @@ std::uint64_t Services::ask(const Place& place, const boot::PacketWriter& reques
   OnPacket on_packet = reading(std::move(on_answer));
   if (relay_ && is_ours(place))
     return relay_->ask(boot::read_part(place.socket).machine, request, std::move(on_packet));
-  const boot::PacketWriter outer = relay_to(place, as_text(request));
+  const boot::PacketWriter outer = relay_to(place, request.view());
   if (relay_) return relay_->ask_outside(place, outer, std::move(on_packet));
-  return links().ask(place, as_text(outer), std::move(on_packet));
+  return links().ask(place, std::string(outer.view()), std::move(on_packet));
 }
 
 void Services::call_off(std::uint64_t asked) {
@@ -377,10 +373,11 @@ void Services::relay(Id id, boot::PacketReader& rest) {
     base::fail(MPI_ERR_OTHER, "this mpiexec is not the one on host {} that was meant", place.host);
   const boot::PacketWriter outer = relay_to(place, request);
   if (relay_ && !origin) return relay_->pass_outside(id, place, outer);
-  passed_on_[id] = links().ask(place, as_text(outer), [this, id](std::vector<std::byte> answer) {
-    passed_on_.erase(id);
-    server_.pass_on(id, answer, ControlServer::Then::close);
-  });
+  passed_on_[id] =
+      links().ask(place, std::string(outer.view()), [this, id](std::vector<std::byte> answer) {
+        passed_on_.erase(id);
+        server_.pass_on(id, answer, ControlServer::Then::close);
+      });
 }
 
 } // namespace macadam::tools
