@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/machine.h"
 
+#include "base/affinity.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,7 +11,6 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <memory>
-#include <sched.h>
 #include <string_view>
 #include <thread>
 #include <unistd.h>
@@ -19,7 +20,7 @@ namespace macadam::boot {
 namespace {
 
 unsigned cores_in_mask() {
-  const auto threads = static_cast<unsigned>(usable_threads().size());
+  const auto threads = static_cast<unsigned>(base::usable_threads().size());
   return threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
@@ -95,21 +96,6 @@ constexpr std::array memory_files = {
 };
 
 } // namespace
-
-std::vector<unsigned> usable_threads() {
-  std::vector<unsigned> threads;
-  // The kernel refuses a mask shorter than its own; 1 << 16 hardware threads are enough for long.
-  for (int cpus = CPU_SETSIZE; cpus <= 1 << 16; cpus *= 4) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cpus),
-                                                               [](cpu_set_t* s) { CPU_FREE(s); });
-    const std::size_t bytes = CPU_ALLOC_SIZE(cpus);
-    if (sched_getaffinity(0, bytes, set.get()) != 0) continue;
-    for (unsigned cpu = 0; cpu < static_cast<unsigned>(cpus); ++cpu)
-      if (CPU_ISSET_S(cpu, bytes, set.get())) threads.push_back(cpu);
-    break;
-  }
-  return threads;
-}
 
 unsigned usable_cores() {
   double cores = cores_in_mask();

@@ -4,16 +4,12 @@
 #include <cstdint>
 #include <string>
 #include <sys/types.h>
-#include <vector>
 
 namespace macadam::boot {
 
 // Hardware threads that this process and its children may use: those in its affinity mask, fewer if
 // a control group (a container's CPU limit) grants less time. At least 1.
 unsigned usable_cores();
-
-// The numbers of those in its affinity mask, ascending; none if the system does not tell.
-std::vector<unsigned> usable_threads();
 
 // Memory that this process may still take: what the machine has, less if a control group grants
 // less.

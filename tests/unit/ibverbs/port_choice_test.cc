@@ -49,6 +49,7 @@ PortFacts infiniband(const std::string& device, std::uint8_t port, double gigabi
   facts.number = port;
   facts.lid = 7;
   facts.gids = {gid(0, GidKind::infiniband, link_local(9))};
+  facts.gids[0].bytes[6] = 3; // its manager has given the subnet a prefix
   return facts;
 }
 
@@ -240,6 +241,15 @@ TEST(SeveralPorts, only_such_are_mixed_as_are_known_to_reach_each_other) {
   other.gids[0].bytes[7] = 1; // another prefix: another subnet
   EXPECT_FALSE(second_is_used({infiniband("mlx5_0", 1), other}));
   EXPECT_FALSE(second_is_used({infiniband("mlx5_0", 1), roce("mlx5_1")}));
+  const auto unnamed = [](const char* device) {
+    PortFacts port = infiniband(device, 1);
+    port.gids[0].bytes = link_local(9);
+    return port;
+  };
+  const std::vector<PortFacts> alike = {unnamed("mlx5_0"), unnamed("mlx5_1")};
+  EXPECT_FALSE(second_is_used(alike));
+  EXPECT_TRUE(has(choose(alike).others[1], "so perhaps in another network"));
+  EXPECT_EQ(choose(alike, "mlx5_0,mlx5_1", seat(1, {})).port, 1u);
 
   PortFacts first = roce("mlx5_0");
   other = roce("mlx5_1");

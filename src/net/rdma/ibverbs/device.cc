@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/ibverbs/device.h"
 
-#include "boot/machine.h"
+#include "base/affinity.h"
 #include "net/rdma/ibverbs/clock.h"
 #include "net/rdma/ibverbs/progress_thread.h"
 #include "net/rdma/ibverbs/queue_pair.h"
@@ -133,7 +133,7 @@ std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
 }
 
 Seat own_seat(int local_rank) {
-  return read_seat(static_cast<unsigned>(local_rank), boot::usable_threads());
+  return read_seat(static_cast<unsigned>(local_rank), base::usable_threads());
 }
 
 } // namespace

@@ -119,6 +119,14 @@ bool reach_each_other(const Candidate& a, const Candidate& b) {
   return a.gid.subnet_bits == b.gid.subnet_bits && share_bits(a.gid, b.gid, a.gid.subnet_bits);
 }
 
+// The prefix that InfiniBand's managers come with: two networks that have both kept it look like
+// one.
+bool has_default_prefix(const Candidate& c) {
+  constexpr std::array<std::uint8_t, 8> prefix = {0xfe, 0x80};
+  return c.port->layer == LinkLayer::infiniband &&
+         std::ranges::equal(prefix, std::span(c.gid.bytes).first<8>());
+}
+
 bool intersect(const Threads& a, const Threads& b) {
   return std::ranges::any_of(a, [&](unsigned one) { return std::ranges::binary_search(b, one); });
 }
@@ -250,6 +258,11 @@ PortChoice choose_port(std::span<const PortFacts> ports, std::span<const PortReq
     else if (!reach_each_other(candidate, best))
       why_not =
           fmt::format("in another network than {}, or in no subnet with it", best.port->name());
+    else if (has_default_prefix(candidate) && requests.empty())
+      why_not = fmt::format(
+          "in a subnet with the prefix that networks come with, as {} is, so perhaps in another "
+          "network; both are used if {} names them",
+          best.port->name(), variable);
     else if (candidate.port->software && requests.empty())
       why_not = fmt::format("the kernel's software as {} is; several of these are used if {} names "
                             "them",

@@ -89,7 +89,8 @@ struct PortChoice {
 };
 // Of the usable ports the fastest, and of those equally fast, which reach each other, the nearest
 // to the process's cores. Equally near ones are taken in turn, so that the ranks of a machine use
-// all of them. Software ports only if they were named: they all are the same processors. Throws
+// all of them. Software ports only if they were named: they all are the same processors; so too
+// those of InfiniBand with the prefix that networks come with, which may be two networks. Throws
 // base::Error (MPI_ERR_OTHER) with the reason for each port if there is none.
 PortChoice choose_port(std::span<const PortFacts> ports, std::span<const PortRequest> requests,
                        const Seat& seat);
