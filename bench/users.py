@@ -109,6 +109,24 @@ def summary(rows):
             f"{len(rows) - ahead - behind}, behind (above {BEHIND}) in {behind}.")
 
 
+def table(header, rows):
+    return ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1),
+            *("| " + " | ".join(map(str, row)) + " |" for row in rows)]
+
+
+def overview(rows):
+    """A line for each measurement over all its sizes: in how many of them we are where, and how far at worst."""
+    measured = {}
+    for row in rows:
+        measured.setdefault((row.what, row.ranks, row.iterations, row.busy), []).append(row)
+    for key, its in sorted(measured.items(), key=lambda item: -statistics.median(row.ratio for row in item[1])):
+        ahead = sum(row.ratio <= AHEAD for row in its)
+        behind = sum(row.ratio > BEHIND for row in its)
+        worst = max(its, key=lambda row: row.ratio)
+        yield [*key, ahead, len(its) - ahead - behind, behind, number(statistics.median(row.ratio for row in its)),
+               f"{number(worst.ratio)} at {worst.size}"]
+
+
 def page(results, all_libraries, arguments, about):
     names = [library.name for library in all_libraries]
     rows = rows_of(results)
@@ -118,9 +136,10 @@ def page(results, all_libraries, arguments, about):
              f"{arguments.rounds} rounds. The ratio is that to the best peer, and above 1 where "
              "Macadam is behind.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
-    lines += ["", summary(rows), "", "| " + " | ".join(header) + " |",
-              "| --- |" + " ---: |" * (len(header) - 1)]
-    lines += ["| " + " | ".join(map(str, row.cells(names))) + " |" for row in rows]
+    lines += ["", summary(rows), ""]
+    lines += table(["what", "ranks", "iterations", "busy programs", "ahead", "level", "behind", "ratio",
+                    "worst, bytes"], overview(rows))
+    lines += ["", *table(header, (row.cells(names) for row in rows))]
     lines += ["", *results.failure_lines()]
     return "\n".join(lines).rstrip() + "\n"
 
