@@ -31,7 +31,7 @@ class Device(unittest.TestCase):
 
     def test_info_tells_the_adapter(self):
         page = self.run_program(BUILD / "bin/macadam", "info")
-        self.assertRegex(page, r"\n +rxe0:1 +used: RoCE v2, GID 1 = 10\.0\.0\.1, MTU 4096, [\d.]+ Gb/s\n"
+        self.assertRegex(page, r"\n +rxe0:1 +used: RoCE v2, GID 1 = 10\.0\.0\.1, MTU 4096, [\d.]+ Gb/s; the only port that can be used\n"
                                r" +\d+ queue pairs, \d+ memory regions, completion queues of 32767\n"
                                r".* 256 bytes inline\n")
 
