@@ -105,6 +105,15 @@ class Steps {
   std::atomic<int>* step_;
 };
 
+// Rank 0, of whose memory rank 1 writes all with pattern 1 while rank 0 does not poll.
+inline void take_put(Endpoint& self, const Steps& steps) {
+  std::vector<std::byte> memory(most);
+  send_note(self, 1, memory.data(), memory.size());
+  steps.await(1);
+  EXPECT_EQ(self.receive(), "put");
+  EXPECT_EQ(first_wrong(memory.data(), most, 1), most);
+}
+
 // How rank 1, which moves the data, may be hindered.
 enum class Hindrance { none, forbidden, wrong_pids };
 

@@ -166,13 +166,7 @@ TEST(Copies, APipelinedPutIsPendingUntilTheTargetPolls) {
   Steps steps;
   run_pair(
       with(base::CopyPath::pipeline), Hindrance::none,
-      [&](Endpoint& self) {
-        std::vector<std::byte> memory(most);
-        send_note(self, 1, memory.data(), memory.size());
-        steps.await(1);
-        EXPECT_EQ(self.receive(), "put");
-        EXPECT_EQ(first_wrong(memory.data(), most, 1), most);
-      },
+      [&](Endpoint& self) { take_put(self, steps); },
       [&](Endpoint& self) {
         const RemoteMemory memory = receive_note(self);
         std::vector<std::byte> data(most);

@@ -14,12 +14,8 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
   run_pair(
       {}, Hindrance::none,
       [&](Endpoint& self) {
-        std::vector<std::byte> memory(most);
         self.transport().idle(1, 0);
-        send_note(self, 1, memory.data(), memory.size());
-        steps.await(1);
-        EXPECT_EQ(self.receive(), "put");
-        EXPECT_EQ(first_wrong(memory.data(), most, 1), most);
+        take_put(self, steps);
       },
       [&](Endpoint& self) {
         const RemoteMemory memory = receive_note(self);
