@@ -102,11 +102,17 @@ def rows_of(results):
     return sorted((row for row in rows if row.ratios), key=lambda row: -row.ratio)
 
 
-def summary(rows):
+def standing(rows):
+    """In how many rows we are ahead, level and behind."""
     ahead = sum(row.ratio <= AHEAD for row in rows)
     behind = sum(row.ratio > BEHIND for row in rows)
-    return (f"{len(rows)} rows: ahead (ratio at most {AHEAD}) in {ahead}, level in "
-            f"{len(rows) - ahead - behind}, behind (above {BEHIND}) in {behind}.")
+    return ahead, len(rows) - ahead - behind, behind
+
+
+def summary(rows):
+    ahead, level, behind = standing(rows)
+    return (f"{len(rows)} rows: ahead (ratio at most {AHEAD}) in {ahead}, level in {level}, behind "
+            f"(above {BEHIND}) in {behind}.")
 
 
 def table(header, rows):
@@ -120,10 +126,8 @@ def overview(rows):
     for row in rows:
         measured.setdefault((row.what, row.ranks, row.iterations, row.busy), []).append(row)
     for key, its in sorted(measured.items(), key=lambda item: -statistics.median(row.ratio for row in item[1])):
-        ahead = sum(row.ratio <= AHEAD for row in its)
-        behind = sum(row.ratio > BEHIND for row in its)
         worst = max(its, key=lambda row: row.ratio)
-        yield [*key, ahead, len(its) - ahead - behind, behind, number(statistics.median(row.ratio for row in its)),
+        yield [*key, *standing(its), number(statistics.median(row.ratio for row in its)),
                f"{number(worst.ratio)} at {worst.size}"]
 
 

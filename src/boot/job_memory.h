@@ -78,11 +78,12 @@ struct JobHeader {
   // Raised before it ends the ranks: a rank that answers with a report flushes its streams first.
   std::atomic<std::uint32_t> ending;
   std::atomic<std::uint32_t> absent; // ranks that ended without having joined
+  // Where no mpiexec ends the job at a time limit: after how long the first ranks of the machines
+  // do; 0: never.
+  std::uint32_t timeout_ms;
   // Where no mpiexec gathers final reports: whether rank 0 prints those of all machines, and the
   // ranks of this node that have left theirs.
   std::uint32_t merges_reports;
-  // Where no mpiexec does: after how long the first ranks of the machines end the job; 0: never.
-  std::uint32_t timeout_ms;
   std::atomic<std::uint32_t> reported;
   // Ranks of this node that are `dead`, and those that have given up.
   std::atomic<std::uint32_t> failed;

@@ -19,10 +19,6 @@ bool is_ipv4(const Gid& gid) {
   return std::equal(mapped.begin(), mapped.end(), gid.bytes.begin());
 }
 
-bool is_link_local(const Gid& gid) {
-  return gid.bytes[0] == 0xfe && (gid.bytes[1] & 0xc0) == 0x80;
-}
-
 // How well an address of an Ethernet port serves, 0: not at all. A link-local one is not routed,
 // and RoCE v1 packets are not either, nor does every switch carry them: by the user's word only.
 int rank_of(const Gid& gid) {
@@ -190,6 +186,10 @@ std::string names_of(const std::vector<Candidate>& candidates) {
 }
 
 } // namespace
+
+bool is_link_local(const Gid& gid) {
+  return gid.bytes[0] == 0xfe && (gid.bytes[1] & 0xc0) == 0x80;
+}
 
 std::string PortFacts::name() const {
   return fmt::format("{}:{}", device, number);

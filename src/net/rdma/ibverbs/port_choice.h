@@ -27,6 +27,8 @@ struct Gid {
   unsigned subnet_bits = 128;
 };
 
+bool is_link_local(const Gid& gid);
+
 using Threads = std::vector<unsigned>; // hardware threads by their numbers, ascending
 
 struct PortFacts {

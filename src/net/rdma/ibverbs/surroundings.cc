@@ -80,11 +80,6 @@ std::vector<Subnet> list_subnets() {
   return subnets;
 }
 
-// Link-local ones all have the same prefix, on whatever link they are: no subnet is known.
-bool is_link_local(const Gid& gid) {
-  return gid.bytes[0] == 0xfe && (gid.bytes[1] & 0xc0) == 0x80;
-}
-
 } // namespace
 
 void read_surroundings(PortFacts& port, const std::string& root) {
@@ -103,6 +98,7 @@ void read_surroundings(PortFacts& port, const std::string& root) {
   const std::vector<Subnet> subnets = list_subnets();
   for (Gid& gid : port.gids) {
     const auto own = std::ranges::find(subnets, gid.bytes, &Subnet::address);
+    // Link-local ones all have the same prefix, on whatever link they are: no subnet is known.
     if (own != subnets.end() && !is_link_local(gid)) gid.subnet_bits = own->bits;
   }
 }
