@@ -14,7 +14,7 @@ import statistics
 import sys
 
 from harness import Library, Results, number, processor, versions
-from peers import PEERS, libraries, names
+from peers import add_peers, libraries, names
 from users import Busy
 
 BOUND = "bound"
@@ -82,9 +82,7 @@ def page(results, about):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
-    parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
-                        help=f"of {', '.join(PEERS)}; or none")
-    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
+    add_peers(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=names, default=list(WHAT), metavar="WHAT,...",
                         help=f"of {', '.join(WHAT)}")
@@ -95,8 +93,7 @@ def parse():
     parser.add_argument("--markdown", type=pathlib.Path, help="write the table")
     parser.add_argument("--json", type=pathlib.Path, help="add every single value to this file")
     arguments = parser.parse_args()
-    for given, known in ((arguments.only, WHAT), (arguments.beside, BESIDE),
-                         (arguments.peers, PEERS)):
+    for given, known in ((arguments.only, WHAT), (arguments.beside, BESIDE)):
         for word in given:
             if word not in known:
                 parser.error(f"found '{word}', needed one of {', '.join(known)}")

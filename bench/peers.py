@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The libraries that Macadam is measured beside: from PyPI, in virtual environments. Those with the
 standard ABI run the very same programs as Macadam, the others compile them."""
+import argparse
 import pathlib
 import subprocess
 import sys
@@ -61,17 +62,39 @@ def that_spawns(library):
 PEERS = {"mpich": mpich, "openmpi": openmpi, "intel": intel}
 
 
+def another_build(name, folder, ours):
+    """Another build tree of Macadam, so that a change can be measured beside what was before it."""
+    if not (folder / "bin" / "mpiexec").exists():
+        raise FileNotFoundError(f"no bin/mpiexec in {folder}")
+    return Library(name, [folder / "bin" / "mpiexec"], ours, {"LD_LIBRARY_PATH": str(folder / "lib")})
+
+
 def names(text):
     """Of an option with a list; none of it is `none`."""
     return [word for word in text.split(",") if word and word != "none"]
 
 
+def peers_of(text):
+    """The value of --peers: each is one of PEERS, or NAME=FOLDER."""
+    peers = names(text)
+    for peer in peers:
+        if peer not in PEERS and "=" not in peer:
+            raise argparse.ArgumentTypeError(f"found '{peer}', needed one of {', '.join(PEERS)}, or "
+                                             "NAME=FOLDER of another build tree of Macadam")
+    return peers
+
+
+def add_peers(parser):
+    """Which other libraries, and from where."""
+    parser.add_argument("--peers", type=peers_of, default=list(PEERS), metavar="NAME,...",
+                        help=f"of {', '.join(PEERS)}, and NAME=FOLDER for another build tree of Macadam; or none")
+    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
+
+
 def add_options(parser, everything):
     """What benchmarks beside other libraries are asked; `everything` that they measure, with commas."""
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
-    parser.add_argument("--peers", type=names, default=list(PEERS), metavar="NAME,...",
-                        help=f"of {', '.join(PEERS)}; or none")
-    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
+    add_peers(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=names, default=names(everything), metavar="PROGRAM,...",
                         help=f"of {everything}")
@@ -85,8 +108,10 @@ def libraries(build, names, work=None, unbound=True):
     programs = build / "bench"
     result = [Library("Macadam", [build / "bin" / "mpiexec"], programs)]
     for name in names:
+        title, _, folder = name.partition("=")
         try:
-            result.append(PEERS[name](work or programs / "peers", programs, unbound))
+            result.append(another_build(title, pathlib.Path(folder).resolve(), programs) if folder
+                          else PEERS[name](work or programs / "peers", programs, unbound))
         except (subprocess.CalledProcessError, OSError) as error:
             print(f"bench: {name} is left out: {error}", file=sys.stderr)
     return result

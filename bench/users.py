@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 from harness import Results, number, processor, versions
-from peers import PEERS, libraries
+from peers import add_peers, libraries, names
 
 # What is measured on how many ranks, its unit, and whether less is better.
 PAIR = {"latency": ("us", True), "bandwidth": ("MB/s", False), "both_ways": ("MB/s", False),
@@ -132,9 +132,9 @@ def overview(rows):
 
 
 def page(results, all_libraries, arguments, about):
-    names = [library.name for library in all_libraries]
+    titles = [library.name for library in all_libraries]
     rows = rows_of(results)
-    header = ["what", "ranks", "bytes", "iterations", "busy programs", *names, "unit", "ratio",
+    header = ["what", "ranks", "bytes", "iterations", "busy programs", *titles, "unit", "ratio",
               "of the rounds"]
     lines = [f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
              f"{arguments.rounds} rounds. The ratio is that to the best peer, and above 1 where "
@@ -143,21 +143,18 @@ def page(results, all_libraries, arguments, about):
     lines += ["", summary(rows), ""]
     lines += table(["what", "ranks", "iterations", "busy programs", "ahead", "level", "behind", "ratio",
                     "worst, bytes"], overview(rows))
-    lines += ["", *table(header, (row.cells(names) for row in rows))]
+    lines += ["", *table(header, (row.cells(titles) for row in rows))]
     lines += ["", *results.failure_lines()]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    words = lambda text: [word for word in text.split(",") if word and word != "none"]
     numbers = lambda text: [int(word) for word in text.split(",")]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
-    parser.add_argument("--peers", type=words, default=list(PEERS), metavar="NAME,...",
-                        help=f"of {', '.join(PEERS)}; or none")
-    parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
+    add_peers(parser)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", type=words, default=list(EVERYTHING), metavar="WHAT,...",
+    parser.add_argument("--only", type=names, default=list(EVERYTHING), metavar="WHAT,...",
                         help=f"of {', '.join(EVERYTHING)}")
     parser.add_argument("--ranks", type=numbers, default=[2, 4, 8], metavar="N,...",
                         help="of collectives and many pairs")
@@ -171,9 +168,6 @@ def parse():
     for word in arguments.only:
         if word not in EVERYTHING:
             parser.error(f"--only: found '{word}', needed one of {', '.join(EVERYTHING)}")
-    for name in arguments.peers:
-        if name not in PEERS:
-            parser.error(f"--peers: found '{name}', needed one of {', '.join(PEERS)}")
     arguments.build = arguments.build.resolve()
     return arguments
 
