@@ -105,9 +105,7 @@ struct Arrived : base::ListNode<OfPeer>, base::ListNode<OfLedger> {
   Peer* peer = nullptr;
   std::uint32_t position = 0;
   std::uint32_t taken = 0; // of its uses, if it has several
-  // Promised buffers may be taken much later than what comes after them: their entry leaves its
-  // ledger at once, and is here.
-  bool kept = false;
+  bool kept = false;       // it has left its ledger, and is here
   Entry entry;
 };
 
@@ -301,6 +299,7 @@ class Core final : engine::Sink {
   [[nodiscard]] bool owes_credits(const Peer& peer) const;
   bool tell_credits(Peer& peer);
   [[nodiscard]] const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
+  void keep_all(Peer::In& in, Ledger ledger);
   void erase(Arrived& arrived);
   template <class List>
   Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);

@@ -112,14 +112,23 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept
     Arrived& arrived = *arrived_slab_.make();
     arrived.peer = &from;
     arrived.position = position;
-    arrived.kept = entry.uses != 0;
-    if (arrived.kept) arrived.entry = entry;
     in.untaken.push_back(arrived);
+    if (entry.uses != 0) keep_all(in, ledger);
     arrived_[index(ledger)].push_back(arrived);
   }
   if (owes_credits(from)) queue(from);
 } catch (...) {
   breakdown_.note();
+}
+
+// Of what a program may post before it must be taken a promise is no part: it leaves its ledger at
+// once, and with it what is before it, as the ring gives back room in its order.
+void Core::keep_all(Peer::In& in, Ledger ledger) {
+  for (Arrived& arrived : in.untaken) {
+    if (arrived.kept) continue;
+    arrived.entry = entry_of(arrived, ledger);
+    arrived.kept = true;
+  }
 }
 
 // A FIN is taken out at once: it needs no decision.

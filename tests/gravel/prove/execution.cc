@@ -51,13 +51,11 @@ Execution::Execution(const Program& program, Decider& decider)
                                     std::uint64_t address) {
     if (notification >= credit_notification) return;
     const Entry& entry = *reinterpret_cast<const Entry*>(address);
-    if (entry.kind == EntryKind::fin)
-      network_.vacate(rank, address);
-    else
-      processes_[index(rank)]->announced.push_back({notification, source, entry.kind, entry.tag,
-                                                    entry.bytes, address, std::max(entry.uses, 1u),
-                                                    entry.uses != 0});
-    if (entry.uses != 0) network_.vacate(rank, address);
+    if (entry.kind == EntryKind::fin) return network_.vacate(rank, address);
+    Process& process = *processes_[index(rank)];
+    process.announced.push_back({notification, source, entry.kind, entry.tag, entry.bytes, address,
+                                 std::max(entry.uses, 1u), false});
+    if (entry.uses != 0) keep_all(process, source, notification);
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     processes_.push_back(std::make_unique<Process>(*this, static_cast<int>(rank)));
@@ -136,6 +134,16 @@ void Execution::happen(const Event& event) {
     }
   } catch (const std::exception& error) {
     say(process, std::string("throws: ") + error.what());
+  }
+}
+
+// A promise leaves its ledger when it comes, with all that was there before it.
+void Execution::keep_all(Process& process, int source, std::uint32_t notification) {
+  for (Announced& announced : process.announced) {
+    if (announced.kept || announced.source != source || announced.notification != notification)
+      continue;
+    network_.vacate(process.number, announced.address);
+    announced.kept = true;
   }
 }
 

@@ -114,6 +114,7 @@ class Execution {
   [[nodiscard]] bool may_call(const Process& process) const;
   [[nodiscard]] static const Announced* oldest(const Process& process, const Step& step);
   [[nodiscard]] bool may_fail(const Process& process, int peer) const;
+  void keep_all(Process& process, int source, std::uint32_t notification);
   void forget(Process& process, int peer);
   static void lose_sight(Process& process, const Step& made);
   void call(Process& process);

@@ -130,6 +130,19 @@ Program promise_that_is_passed() {
             put(1, 8, 4, 0), fin(1, 1), wait(0), wait(1)}}};
 }
 
+// ... nor does it take the room of a buffer that is taken later than one behind it.
+Program promise_behind_what_is_passed() {
+  Program program{
+      "a promise behind what is passed",
+      {},
+      {{receive(1, 0, 4, 1, 0), promise(1, 1, 4, 2), receive(1, 8, 4, 3, 1), wait(1), wait(0),
+        receive(1, 16, 4, 2, 2), wait(2)},
+       {take_receive(0, 3, 0), put(0, 8, 4, 0), fin(0, 0), take_receive(0, 1, 1), put(1, 0, 4, 0),
+        fin(1, 1), take_receive(0, 2, 2), put(2, 16, 4, 0), fin(2, 2), wait(0), wait(1), wait(2)}}};
+  program.needs_slots = 2;
+  return program;
+}
+
 // Fragments of a promised buffer: some move together, one does not follow the others.
 Program promised_strips() {
   return {"fragments of promised buffers",
@@ -177,7 +190,8 @@ std::vector<Program> pairs() {
                            promised_writes_in_flight(),
                            promised_writes_between_others(),
                            promised_strips(),
-                           promise_that_is_passed()};
+                           promise_that_is_passed(),
+                           promise_behind_what_is_passed()};
   all.push_back(both_ways("promised writes, one each way",
                           {promise(1, 1, 4, 1), receive(1, 0, 4, 1, 0), take_receive(1, 1, 1),
                            put(1, 8, 4, 0), fin(1, 2), wait(0), wait(2)},

@@ -177,6 +177,12 @@ TEST(GravelTorture, DataOfPromisedBuffersOutliveTheirProducer) {
   }
 }
 
+// With ledgers of two entries: of what rank 0 announces to itself it takes the second before the
+// first, and between the two was a promise.
+TEST(GravelTorture, APromiseTakesNoRoomOfWhatIsAnnounced) {
+  EXPECT_EQ(run_seed(3613).wrong, "");
+}
+
 // Who waits is never long without something that comes, as from others who look after it.
 class Busy final : public test::NullTransport {
  public:
