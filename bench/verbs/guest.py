@@ -10,8 +10,8 @@ import sys
 import peers
 from harness import Library, Results, measure_startup, versions
 
-# Half round trips up to 4 KiB, bandwidth beyond.
-SHORT, LONG = ["8", "1024", "4096"], ["65536", "1048576"]
+# Half round trips up to 4 KiB, messages a second up to 1 KiB, bandwidth beyond.
+SHORT, RATES, LONG = ["8", "1024", "4096"], ["8", "1024"], ["65536", "1048576"]
 PROGRESS_UNIT = "100"  # us; some ten of them for 100 KB here, so that computation can hide it
 
 
@@ -31,7 +31,7 @@ def latency(results, build, everyone):
     for library in everyone:
         say("round trips and bandwidth,", library.name)
         results.measure(library, 2, "pingpong", *SHORT)
-        results.measure(library, 2, "rate", *LONG)
+        results.measure(library, 2, "rate", *RATES, *LONG)
 
 
 def memory(results, build, everyone):
