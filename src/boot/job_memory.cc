@@ -282,8 +282,12 @@ std::optional<std::span<const std::byte>> JobMemory::fetch(int rank,
                                                            std::uint32_t generation) const {
   const RankRow& row = this->row(rank);
   if (row.published.load(std::memory_order_acquire) < generation) return std::nullopt;
-  return std::span(row.endpoint_address.data(),
-                   row.endpoint_address_used.load(std::memory_order_acquire));
+  return std::span(row.address.endpoint.data(), row.endpoint_used.load(std::memory_order_acquire));
+}
+
+std::optional<Agreement> JobMemory::agreement_of(int rank, std::uint32_t generation) const {
+  if (!fetch(rank, generation)) return std::nullopt;
+  return row(rank).address.agreement;
 }
 
 Life JobMemory::life(int rank, std::uint32_t generation) const {

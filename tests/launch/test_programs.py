@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -113,6 +114,53 @@ class Programs(LaunchTest):
 
     def test_more_ranks_than_cores(self):
         self.assert_ran(self.mpiexec("-n", 8, PROGRAM, "work", "0.3"), [])
+
+
+class Agreement(LaunchTest):
+    """Ranks that read different files of `macadam tune`, on two machines: this one under other names."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["MACADAM_SSH"] = f"{sys.executable} -SE {pathlib.Path(__file__).with_name('remote_shell.py')}"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_with(self, one, two, hosts="one:2,two:2"):
+        for host, text in (("one", one), ("two", two)):
+            file = self.folder / host / "macadam/tuned.conf"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            file.chmod(0o600)
+        own = f'XDG_CONFIG_HOME={self.folder}/$(hostname) exec "$@"'
+        return self.mpiexec("-timeout", 20, "-host", hosts, "sh", "-c", own, "sh", PROGRAM, "collective-once")
+
+    def test_rules_of_collectives(self):
+        result = self.run_with("levels = allreduce leaders any 2\n", "levels = none\n")
+        self.assertEqual(result.returncode, 16, result.stderr)
+        self.assertRegex(re.sub(r"\s+", " ", result.stderr),
+                         r"MPI_ERR_OTHER: rank \d on host (one|two) and rank \d on host (?!\1)(one|two) have different rules "
+                         r"of collectives for several machines, .*; copy the file to all machines of the job")
+        self.assert_nothing_left(2.0)
+
+    def test_the_longest_eager_message(self):
+        result = self.run_with("rdma_eager = 4K\n", "rdma_eager = 16K\n")
+        self.assertEqual(result.returncode, 16, result.stderr)
+        self.assertRegex(re.sub(r"\s+", " ", result.stderr), r"rdma_eager is (4096 here and 16384|16384 here and 4096) there")
+
+    def test_what_is_the_same(self):
+        self.assert_ran(self.run_with("levels = allreduce leaders 4K 2\n", "rdma_eager = 8K\nlevels = allreduce leaders 4096 2\n"))
+
+    def test_one_machine(self):
+        """Rules for several are not asked there, whatever the ranks have read."""
+        own = f'XDG_CONFIG_HOME={self.folder}/$TUNED_FOR exec "$@"'
+        for name, text in (("a", "levels = none\n"), ("b", "")):
+            file = self.folder / name / "macadam/tuned.conf"
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+            file.chmod(0o600)
+        part = ("sh", "-c", own, "sh", PROGRAM, "collective-once")
+        self.assert_ran(self.mpiexec("-n", 1, "-env", "TUNED_FOR", "a", *part, ":", "-n", 1, "-env", "TUNED_FOR", "b", *part))
 
 
 class Hangs(LaunchTest):
