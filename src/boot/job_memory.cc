@@ -43,7 +43,7 @@ bool read_header(int fd, JobHeader& header) {
 
 // The file of a job's memory, with a descriptor where programs do not expect their own.
 int make_file(const JobLayout& layout) {
-  const int low = make_memfd("macadam-job", layout.end);
+  const int low = make_memfd(job_memory_name, layout.end);
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
   const int error = errno;
   close(low);

@@ -47,6 +47,9 @@ enum class RankState : std::uint32_t {
   gone,      // ... that was `finalized`
 };
 
+// What the system calls it: the target of the links in /proc/PID/fd, behind "/memfd:".
+inline constexpr const char* job_memory_name = "macadam-job";
+
 // The version of its layout: mpiexec and library must agree.
 inline constexpr std::uint32_t job_memory_version = 15;
 

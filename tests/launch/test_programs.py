@@ -221,6 +221,25 @@ class Hangs(LaunchTest):
                                  rf"\(root {ranks - 1}, 16 bytes\); .*; rank \d is in MPI_Allreduce on communicator "
                                  "MPI_COMM_WORLD, number 3 there")
 
+    def test_the_tool_asks_at_any_time(self):
+        """The job goes on, and is told apart from others; mpiexec prints nothing."""
+        job = self.start("-n", 2, PROGRAM, "late", 4)
+        page = self.page_of_tool(PROGRAM, "rank 1 waits in MPI_Recv")
+        self.assertIn(f"macadam: what 2 ranks on host {HOST} are waiting for\n", page)
+        self.assertIn("    rank 1 waits for rank 0: a message with tag 0\n", page)
+        tool = pathlib.Path(os.environ["BUILD_FOLDER"], "bin/macadam")
+        everything = subprocess.run([tool, "hang"], capture_output=True, text=True, timeout=30)
+        self.assertEqual(everything.stdout.count(f"(process {self.rank_of_page(page, 1)})"), 1, everything.stdout)
+        nobody = subprocess.run([tool, "hang", str(os.getpid())], capture_output=True, text=True, timeout=20)
+        self.assertEqual((nobody.returncode, nobody.stdout, nobody.stderr),
+                         (1, "", f"macadam: process {os.getpid()} is no rank in MPI of a job that this user may look at\n"))
+        out, error = job.communicate(timeout=20)
+        self.assertEqual((job.returncode, out, error), (0, "", ""))
+
+    @staticmethod
+    def rank_of_page(page, rank):
+        return re.search(rf"rank {rank} waits in \w+ \(process (\d+)\)", page)[1]
+
     def test_a_lock_of_a_window(self):
         page = self.hang("-n", 3, PROGRAM, "lock")
         self.assertIn("    ranks 0, 2 wait for the lock of rank 0 on window temperatures; rank 1 "
