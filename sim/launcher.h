@@ -32,10 +32,15 @@ struct Launcher {
   boot::Secret secret = {};
   struct Address {
     std::vector<std::byte> bytes;
+    boot::Agreement agreement;
     bool published = false;
     std::vector<Rank*> waiting; // looked for it before
   };
   std::vector<Address> addresses; // by rank
+  [[nodiscard]] std::optional<boot::Agreement> agreement_of(int rank) const {
+    const Address& its = addresses[static_cast<std::size_t>(rank)];
+    return its.published ? std::optional(its.agreement) : std::nullopt;
+  }
   std::vector<std::shared_ptr<Node>> nodes;
   const int first_node;
   const int first_place = 0;     // of its ranks on each node

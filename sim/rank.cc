@@ -50,9 +50,12 @@ class Rank::Job final : public boot::LaunchedJob {
   [[nodiscard]] bool is_over(std::uint32_t generation) const override {
     return launcher().generation != generation || launcher().in_mpi == 0;
   }
-  void publish(std::span<const std::byte> address) override { rank_.publish(address); }
+  void publish(std::span<const std::byte> address) override { rank_.publish(address, agreement()); }
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
     return rank_.fetch(launcher(), rank);
+  }
+  [[nodiscard]] std::optional<boot::Agreement> agreement_of(int rank) const override {
+    return launcher().agreement_of(rank);
   }
   // Each has a processor of its own, and none sees how the others stand.
   [[nodiscard]] int cores() const override { return rank_.environment_.ranks_per_node; }
@@ -119,6 +122,9 @@ class Rank::OtherJob final : public boot::Job {
   void publish(std::span<const std::byte>) override {}
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override {
     return rank_.fetch(launcher_, rank, !is_local(rank));
+  }
+  [[nodiscard]] std::optional<boot::Agreement> agreement_of(int rank) const override {
+    return launcher_.agreement_of(rank);
   }
   [[nodiscard]] boot::Life life(int rank) const override {
     const auto& lives = launcher_.lives;
@@ -371,9 +377,10 @@ void Rank::close() {
   if (system_) node().clear(place_on_node(number_));
 }
 
-void Rank::publish(std::span<const std::byte> address) {
+void Rank::publish(std::span<const std::byte> address, const boot::Agreement& agreement) {
   Launcher::Address& own = environment_.launcher.addresses[static_cast<std::size_t>(number_)];
   own.bytes.assign(address.begin(), address.end());
+  own.agreement = agreement;
   own.published = true;
   for (Rank* waiting : std::exchange(own.waiting, {}))
     if (waiting->device_) waiting->device_->wake();

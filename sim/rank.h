@@ -164,7 +164,7 @@ class Rank final : mpi::Runtime {
   [[nodiscard]] Node& node() const;
   [[nodiscard]] int place_on_node(int rank) const;
 
-  void publish(std::span<const std::byte> address);
+  void publish(std::span<const std::byte> address, const boot::Agreement& agreement);
   std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank,
                                                   bool is_far = false);
   void barrier(const std::function<void()>& idle);

@@ -5,8 +5,14 @@
 
 namespace macadam::base {
 
-// The numbers of the hardware threads that this process may run on, ascending; none if the system
-// does not tell.
-std::vector<unsigned> usable_threads();
+// Hardware threads by their numbers, ascending.
+using Threads = std::vector<unsigned>;
+
+// Those that this process may run on; none if the system does not tell.
+Threads usable_threads();
+
+// This process, and those that it starts, run on these from now on. What the system refuses stays
+// as it was.
+void run_on(const Threads& threads);
 
 } // namespace macadam::base

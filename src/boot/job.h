@@ -59,6 +59,15 @@ struct SharedMemory {
   std::byte* here = nullptr;
 };
 
+// What processes that talk to each other must have alike, as each tells with its address. What they
+// make of it is MPI's (mpi/agreement.h).
+struct Agreement {
+  std::uint32_t rules = 0; // a digest of the rules of collectives
+  std::uint32_t eager = 0; // the longest EAGER message over a network, in bytes
+  std::uint32_t check = 0; // 1: messages carry a note
+  auto operator<=>(const Agreement&) const = default;
+};
+
 // What is known of a process without asking the network.
 enum class Life : std::uint8_t {
   unknown, // nothing: only the network can tell
@@ -100,6 +109,10 @@ class Job {
   // the generation.
   virtual void publish(std::span<const std::byte> endpoint_address) = 0;
   [[nodiscard]] virtual std::optional<std::span<const std::byte>> fetch(int rank) const = 0;
+  // Goes with what this process publishes next; and what came with what was fetched of a rank, if
+  // that was.
+  void agree_on(const Agreement& agreement) { agreement_ = agreement; }
+  [[nodiscard]] virtual std::optional<Agreement> agreement_of(int /*rank*/) const { return {}; }
 
   // Neighbours: the ranks of this machine, counted from 0, this process among them.
   [[nodiscard]] virtual int local_size() const { return size(); }
@@ -130,6 +143,12 @@ class Job {
   // This process talks to nobody any more in this generation, though its program goes on: its
   // neighbours find that it has failed.
   virtual void give_up() {}
+
+ protected:
+  [[nodiscard]] const Agreement& agreement() const { return agreement_; }
+
+ private:
+  Agreement agreement_;
 };
 
 } // namespace macadam::boot

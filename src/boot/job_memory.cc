@@ -43,7 +43,7 @@ bool read_header(int fd, JobHeader& header) {
 
 // The file of a job's memory, with a descriptor where programs do not expect their own.
 int make_file(const JobLayout& layout) {
-  const int low = make_memfd("macadam-job", layout.end);
+  const int low = make_memfd(job_memory_name, layout.end);
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, first_job_descriptor);
   const int error = errno;
   close(low);
@@ -282,8 +282,12 @@ std::optional<std::span<const std::byte>> JobMemory::fetch(int rank,
                                                            std::uint32_t generation) const {
   const RankRow& row = this->row(rank);
   if (row.published.load(std::memory_order_acquire) < generation) return std::nullopt;
-  return std::span(row.endpoint_address.data(),
-                   row.endpoint_address_used.load(std::memory_order_acquire));
+  return std::span(row.address.endpoint.data(), row.endpoint_used.load(std::memory_order_acquire));
+}
+
+std::optional<Agreement> JobMemory::agreement_of(int rank, std::uint32_t generation) const {
+  if (!fetch(rank, generation)) return std::nullopt;
+  return row(rank).address.agreement;
 }
 
 Life JobMemory::life(int rank, std::uint32_t generation) const {

@@ -47,8 +47,11 @@ enum class RankState : std::uint32_t {
   gone,      // ... that was `finalized`
 };
 
+// What the system calls it: the target of the links in /proc/PID/fd, behind "/memfd:".
+inline constexpr const char* job_memory_name = "macadam-job";
+
 // The version of its layout: mpiexec and library must agree.
-inline constexpr std::uint32_t job_memory_version = 14;
+inline constexpr std::uint32_t job_memory_version = 15;
 
 struct JobHeader {
   std::uint64_t magic;
@@ -109,9 +112,21 @@ inline constexpr std::size_t longest_set_name = 247;
 // What mpiexec's child does before it becomes the rank's program.
 enum class StartStep : std::uint32_t { enter_folder, open_output, execute };
 
+// What a rank publishes: what the transport wants peers to know, and all else that is told with it.
+struct PublishedAddress {
+  Agreement agreement;
+  std::array<std::byte, endpoint_address_bytes> endpoint;
+
+  // As launchers carry it, with as much of the endpoint as is used.
+  [[nodiscard]] std::span<const std::byte> bytes(std::size_t used) const {
+    return std::as_bytes(std::span(this, 1)).first(sizeof agreement + used);
+  }
+};
+static_assert(sizeof(PublishedAddress) == sizeof(Agreement) + endpoint_address_bytes);
+
 struct RankRow {
   std::atomic<RankState> state;
-  std::atomic<std::uint32_t> published;       // the generation of `endpoint_address`
+  std::atomic<std::uint32_t> published;       // the generation of `address`
   std::int32_t child;                         // process that mpiexec has started for it
   std::int32_t pid;                           // of the process that joined
   std::int32_t app;                           // which program of the command line (MPI_APPNUM)
@@ -123,13 +138,12 @@ struct RankRow {
   StartStep failed_step;                      // which step of starting that was
   std::atomic<std::uint32_t> report_answered; // the last value of `reports_wanted` answered
   std::atomic<std::uint32_t> given_up;        // 1 + the generation in which it did
-  // Bytes; 0: has opened no network, until now.
-  std::atomic<std::uint32_t> endpoint_address_used;
-  std::array<std::byte, endpoint_address_bytes>
-      endpoint_address; // what the transport wants peers to know
+  // Bytes of the endpoint; 0: has opened no network, until now.
+  std::atomic<std::uint32_t> endpoint_used;
+  PublishedAddress address;
   // The generation in which no process of another machine reaches it, nor will.
   std::atomic<std::uint32_t> refuses_strangers;
-  std::array<char, 132> text; // of MPI_Abort, null-terminated
+  std::array<char, 120> text; // of MPI_Abort, null-terminated
 };
 static_assert(sizeof(RankRow) == 256);
 
@@ -261,6 +275,7 @@ class JobMemory {
   // What a rank has published for this generation, and how it stands then (Job).
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank,
                                                                 std::uint32_t generation) const;
+  [[nodiscard]] std::optional<Agreement> agreement_of(int rank, std::uint32_t generation) const;
   [[nodiscard]] Life life(int rank, std::uint32_t generation) const;
   // Asks mpiexec for the address of a rank of another machine, unless that was done.
   void want(int rank) const;

@@ -234,12 +234,13 @@ void LocalJob::publish(std::span<const std::byte> endpoint_address) {
                endpoint_address.size(), endpoint_address_bytes);
   RankRow& row = own_row();
   row.refuses_strangers.store(0);
-  std::copy(endpoint_address.begin(), endpoint_address.end(), row.endpoint_address.begin());
-  row.endpoint_address_used.store(static_cast<std::uint32_t>(endpoint_address.size()),
-                                  std::memory_order_release);
+  row.address.agreement = agreement();
+  std::copy(endpoint_address.begin(), endpoint_address.end(), row.address.endpoint.begin());
+  row.endpoint_used.store(static_cast<std::uint32_t>(endpoint_address.size()),
+                          std::memory_order_release);
   row.published.store(generation_, std::memory_order_release);
   if (client_) {
-    if (has_other_machines()) client_->publish(endpoint_address);
+    if (has_other_machines()) client_->publish(row.address.bytes(endpoint_address.size()));
   } else if (has_other_machines() || !endpoint_address.empty()) {
     memory_.tell_launcher();
   }

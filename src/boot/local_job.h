@@ -69,6 +69,9 @@ class LocalJob final : public LaunchedJob {
   void publish(std::span<const std::byte> endpoint_address) override;
   void refuse_strangers() override;
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
+  [[nodiscard]] std::optional<Agreement> agreement_of(int rank) const override {
+    return memory_.agreement_of(rank, generation_);
+  }
 
   [[nodiscard]] int local_size() const override {
     return static_cast<int>(memory_.own_node().ranks);

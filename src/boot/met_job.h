@@ -35,6 +35,9 @@ class MetJob final : public Job {
   // Throws: this process is none of its ranks.
   void publish(std::span<const std::byte> endpoint_address) override;
   [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int rank) const override;
+  [[nodiscard]] std::optional<Agreement> agreement_of(int rank) const override {
+    return memory_.agreement_of(rank, generation());
+  }
 
   [[nodiscard]] int local_size() const override {
     return static_cast<int>(memory_.own_node().ranks);

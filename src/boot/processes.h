@@ -60,6 +60,7 @@ class Processes {
   [[nodiscard]] auto pid(Index process) const { return ask(process, &Job::pid); }
   [[nodiscard]] auto life(Index process) const { return ask(process, &Job::life); }
   [[nodiscard]] auto fetch(Index process) const { return ask(process, &Job::fetch); }
+  [[nodiscard]] auto agreement_of(Index process) const { return ask(process, &Job::agreement_of); }
   // fetch() for a network: that of another job's process may be opened later than it publishes.
   [[nodiscard]] std::optional<std::span<const std::byte>> endpoint(Index process) const;
   // Whether it can be fetched no more: it has ended, and has left no address. Says so.

@@ -194,6 +194,26 @@ bool keeps_order(Kind kind, Algorithm algorithm) {
   }
 }
 
+// FNV-1a over the fields.
+std::uint32_t digest(const Rules& rules) {
+  std::uint64_t mixed = 0xcbf29ce484222325u;
+  const auto mix = [&](std::uint64_t field) {
+    for (int shift = 0; shift < 64; shift += 8)
+      mixed = (mixed ^ ((field >> shift) & 0xff)) * 0x100000001b3u;
+  };
+  for (const std::span<const Rule> its : rules) {
+    for (const Rule& rule : its) {
+      mix(static_cast<std::uint64_t>(rule.kind));
+      mix(static_cast<std::uint64_t>(rule.ranks));
+      mix(rule.bytes);
+      mix(static_cast<std::uint64_t>(rule.algorithm));
+      mix(static_cast<std::uint64_t>(rule.among));
+      mix(static_cast<std::uint64_t>(rule.per_machine));
+    }
+  }
+  return static_cast<std::uint32_t>(mixed ^ (mixed >> 32));
+}
+
 std::string describe(const Rules& rules) {
   std::string text;
   for (const std::span<const Rule> its : rules) {

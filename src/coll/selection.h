@@ -86,6 +86,9 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 // False for algorithms that combine ranks out of order.
 [[nodiscard]] bool keeps_order(Kind kind, Algorithm algorithm);
 
+// Equal for equal rules.
+[[nodiscard]] std::uint32_t digest(const Rules& rules);
+
 // The rules as a table for people, a line each.
 [[nodiscard]] std::string describe(const Rules& rules);
 

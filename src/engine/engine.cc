@@ -125,6 +125,7 @@ Peer& Engine::meet(Rank rank) {
   Transport& transport = networks_.reaching(rank);
   PeerState state = PeerState::connecting;
   Link& link = transport.connect(rank, state); // if that fails there is no peer
+  if (state == PeerState::connected && admit) admit(rank, transport);
   Peer& peer = peers_.make(rank);
   ++counters_.peers;
   peer.transport = &transport;
@@ -343,6 +344,13 @@ void Engine::on_peer(Rank rank, PeerState state) noexcept {
   Peer* const changed = known(rank);
   if (changed == nullptr) return;
   if (failure_.noted() && state != PeerState::failed) return; // reached too late
+  if (state == PeerState::connected && admit) {
+    try {
+      admit(rank, *changed->transport);
+    } catch (...) {
+      return break_down();
+    }
+  }
   changed->state = state;
   if (state == PeerState::failed) fail_peer(*changed);
   if (state == PeerState::connected) note(Step::Kind::connected, *changed);

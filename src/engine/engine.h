@@ -22,6 +22,7 @@
 #include "mem/buffers.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace macadam::engine {
@@ -63,6 +64,10 @@ class Engine final : public Sink {
   // They are not talked to any more, and their numbers are for others: true once that is done. To
   // be asked again between polls.
   bool forget(Rank first, Rank processes);
+
+  // Called when a peer has been reached and before anything goes there or is taken from there:
+  // throws base::Error if this process cannot talk to it. Empty: it can to all.
+  std::function<void(Rank, const Transport&)> admit;
 
   // The peer, connected to if this is the first use. Throws base::Error if it cannot be reached.
   Peer& peer(Rank rank) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/instance.h"
 
+#include "mpi/agreement.h"
 #include "mpi/buffered.h"
 #include "mpi/context.h"
 #include "mpi/joint.h"
@@ -60,6 +61,10 @@ Instance::Instance(Process& process, std::uint32_t entered)
       std::make_unique<engine::Engine>(networks_of(transports), process.runtime->processes().size(),
                                        process.settings, observers_.observer());
   engine->know(process.runtime->processes().size());
+  engine->admit = [&process, own = agreement_of(process.settings)](
+                      engine::Rank peer, const engine::Transport& network) {
+    check_agreement(process.runtime->processes(), peer, network, own);
+  };
   coll =
       std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE], process.settings.levels);
   coll->observer = process.profile.get();
@@ -139,6 +144,7 @@ void start(Process& self) {
     begin_observers(self);
     forget_all(self);
     try {
+      self.job->agree_on(agreement_of(self.settings)); // before the transports publish
       self.instance.emplace(self, generation);
     } catch (...) {
       self.job->leave();

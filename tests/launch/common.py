@@ -152,6 +152,21 @@ class LaunchTest(unittest.TestCase):
             time.sleep(0.005)
         return value
 
+    def page_of_tool(self, program: str, words: str) -> str:
+        """What `macadam hang` says of a rank of this test's that runs the program, once it has these words."""
+        tool = pathlib.Path(os.environ["BUILD_FOLDER"], "bin/macadam")
+
+        def ask():
+            for line in marked_processes(self.mark):
+                process, _, command = line.partition(":")
+                if not command.strip().startswith(program):
+                    continue
+                asked = subprocess.run([tool, "hang", process], capture_output=True, text=True, timeout=20)
+                if words in asked.stdout:
+                    return asked.stdout
+            return None
+        return self.wait_for(ask)
+
     def wait_for_lines(self, process, count: int) -> list[str]:
         """The next lines of the process's output: the sign that its ranks have come so far."""
         return [process.stdout.readline().rstrip("\n") for _ in range(count)]

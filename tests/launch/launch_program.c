@@ -193,6 +193,9 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "collective") == 0) {
     for (int i = 0; i < 2 || (i < 3 && rank != 1); ++i)
       MPI_Barrier(MPI_COMM_WORLD);
+  } else if (strcmp(action, "collective-once") == 0) {
+    int sum = 0;
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   } else if (strcmp(action, "different") == 0) {
     int value = 0;
     if (rank == 0)

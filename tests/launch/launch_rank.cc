@@ -44,13 +44,19 @@ void require(bool fact, const char* what) {
   if (!fact) throw std::runtime_error(what);
 }
 
-// Everybody's address says its rank; the segment of everybody on this host holds 1000 + rank and
-// only its owner wrote it.
+macadam::boot::Agreement agreement_of(int rank) {
+  const auto number = static_cast<std::uint32_t>(rank);
+  return {.rules = ~number, .eager = number, .check = 1};
+}
+
+// Everybody's address says its rank, and so does what comes with it; the segment of everybody on
+// this host holds 1000 + rank and only its owner wrote it.
 void meet(Job& job) {
   const int me = job.rank();
   Mapped own(job.own_memory());
   require(*own.data() == 0, "a new segment is zero");
   *own.data() = 1000 + me;
+  job.agree_on(agreement_of(me));
   job.publish(std::as_bytes(std::span(&me, 1)));
   for (int rank = 0; rank < job.size(); ++rank) {
     int address = -1;
@@ -60,6 +66,7 @@ void meet(Job& job) {
     require(bytes->size() == sizeof address, "an address keeps its length");
     std::memcpy(&address, bytes->data(), sizeof address);
     require(address == rank, "an address is its owner's");
+    require(job.agreement_of(rank) == agreement_of(rank), "what comes with it, too");
     if (job.alone() || !job.is_local(rank)) continue;
     require(*Mapped(job.memory_of(rank)).data() == 1000 + rank, "a segment is its owner's");
   }

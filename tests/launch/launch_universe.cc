@@ -181,6 +181,7 @@ void act(const std::string& action) {
   } else if (verb == "write") {
     shared_word(job->own_memory()) = std::stoi(value);
     const std::byte address{7};
+    job->agree_on({.rules = 5, .eager = 6, .check = 1});
     job->publish(std::span(&address, 1));
   } else if (verb == "read") { // of rank 0 of the last job
     const boot::Job& other = last_met();
@@ -192,6 +193,8 @@ void act(const std::string& action) {
     std::optional<std::span<const std::byte>> found;
     while (!(found = other.fetch(0)))
       std::this_thread::sleep_for(1ms);
+    if (other.agreement_of(0) != boot::Agreement{.rules = 5, .eager = 6, .check = 1})
+      print("what comes with it has changed");
     print(fmt::format("address {} of host {}, {}", std::to_integer<int>(found->front()),
                       other.host_of(0), other.is_local(0) ? "local" : "not local"));
   } else if (verb == "addresses") { // of all ranks of the last job

@@ -69,6 +69,15 @@ class Jobs(Pmi2Test):
         self.assertTrue(any("the descriptor of its server is not here (PMI_FD)" in text for text in said), said)
 
 
+class Hangs(Pmi2Test):
+    def test_the_tool_asks(self):
+        job = self.start("-n", 2, PROGRAM, "late", 4, launcher=HYDRA)
+        page = self.page_of_tool(PROGRAM, "rank 1 waits in MPI_Recv")
+        self.assertIn("    rank 1 waits for rank 0: a message with tag 0\n", page)
+        job.communicate(timeout=20)
+        self.assertEqual(job.returncode, 0)
+
+
 class Failures(Pmi2Test):
     """Of what ranks say last, Hydra may drop some."""
 

@@ -142,6 +142,15 @@ class Failures(PmixTest):
         self.assert_nothing_left(3.0)
 
 
+class Hangs(PmixTest):
+    def test_the_tool_asks(self):
+        job = self.start(*OPTIONS, "-n", 2, PROGRAM, "late", 4, launcher=PRTERUN)
+        page = self.page_of_tool(PROGRAM, "rank 1 waits in MPI_Recv")
+        self.assertIn("    rank 1 waits for rank 0: a message with tag 0\n", page)
+        job.communicate(timeout=20)
+        self.assertEqual(job.returncode, 0)
+
+
 class Machines(PmixTest):
     """Two machines: PRRTE starts its daemons by the stand-in for ssh."""
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -115,6 +116,53 @@ class Programs(LaunchTest):
         self.assert_ran(self.mpiexec("-n", 8, PROGRAM, "work", "0.3"), [])
 
 
+class Agreement(LaunchTest):
+    """Ranks that read different files of `macadam tune`, on two machines: this one under other names."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["MACADAM_SSH"] = f"{sys.executable} -SE {pathlib.Path(__file__).with_name('remote_shell.py')}"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_with(self, one, two, hosts="one:2,two:2"):
+        for host, text in (("one", one), ("two", two)):
+            file = self.folder / host / "macadam/tuned.conf"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            file.chmod(0o600)
+        own = f'XDG_CONFIG_HOME={self.folder}/$(hostname) exec "$@"'
+        return self.mpiexec("-timeout", 20, "-host", hosts, "sh", "-c", own, "sh", PROGRAM, "collective-once")
+
+    def test_rules_of_collectives(self):
+        result = self.run_with("levels = allreduce leaders any 2\n", "levels = none\n")
+        self.assertEqual(result.returncode, 16, result.stderr)
+        self.assertRegex(re.sub(r"\s+", " ", result.stderr),
+                         r"MPI_ERR_OTHER: rank \d on host (one|two) and rank \d on host (?!\1)(one|two) have different rules "
+                         r"of collectives for several machines, .*; copy the file to all machines of the job")
+        self.assert_nothing_left(2.0)
+
+    def test_the_longest_eager_message(self):
+        result = self.run_with("rdma_eager = 4K\n", "rdma_eager = 16K\n")
+        self.assertEqual(result.returncode, 16, result.stderr)
+        self.assertRegex(re.sub(r"\s+", " ", result.stderr), r"rdma_eager is (4096 here and 16384|16384 here and 4096) there")
+
+    def test_what_is_the_same(self):
+        self.assert_ran(self.run_with("levels = allreduce leaders 4K 2\n", "rdma_eager = 8K\nlevels = allreduce leaders 4096 2\n"))
+
+    def test_one_machine(self):
+        """Rules for several are not asked there, whatever the ranks have read."""
+        own = f'XDG_CONFIG_HOME={self.folder}/$TUNED_FOR exec "$@"'
+        for name, text in (("a", "levels = none\n"), ("b", "")):
+            file = self.folder / name / "macadam/tuned.conf"
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+            file.chmod(0o600)
+        part = ("sh", "-c", own, "sh", PROGRAM, "collective-once")
+        self.assert_ran(self.mpiexec("-n", 1, "-env", "TUNED_FOR", "a", *part, ":", "-n", 1, "-env", "TUNED_FOR", "b", *part))
+
+
 class Hangs(LaunchTest):
     def hang(self, *arguments):
         result = self.mpiexec("-timeout", 1, *arguments)
@@ -172,6 +220,25 @@ class Hangs(LaunchTest):
                                  r"counted\): rank 0 called MPI_Bcast \(root 0, 16 bytes\), and rank \d called MPI_Bcast "
                                  rf"\(root {ranks - 1}, 16 bytes\); .*; rank \d is in MPI_Allreduce on communicator "
                                  "MPI_COMM_WORLD, number 3 there")
+
+    def test_the_tool_asks_at_any_time(self):
+        """The job goes on, and is told apart from others; mpiexec prints nothing."""
+        job = self.start("-n", 2, PROGRAM, "late", 4)
+        page = self.page_of_tool(PROGRAM, "rank 1 waits in MPI_Recv")
+        self.assertIn(f"macadam: what 2 ranks on host {HOST} are waiting for\n", page)
+        self.assertIn("    rank 1 waits for rank 0: a message with tag 0\n", page)
+        tool = pathlib.Path(os.environ["BUILD_FOLDER"], "bin/macadam")
+        everything = subprocess.run([tool, "hang"], capture_output=True, text=True, timeout=30)
+        self.assertEqual(everything.stdout.count(f"(process {self.rank_of_page(page, 1)})"), 1, everything.stdout)
+        nobody = subprocess.run([tool, "hang", str(os.getpid())], capture_output=True, text=True, timeout=20)
+        self.assertEqual((nobody.returncode, nobody.stdout, nobody.stderr),
+                         (1, "", f"macadam: process {os.getpid()} is no rank in MPI of a job that this user may look at\n"))
+        out, error = job.communicate(timeout=20)
+        self.assertEqual((job.returncode, out, error), (0, "", ""))
+
+    @staticmethod
+    def rank_of_page(page, rank):
+        return re.search(rf"rank {rank} waits in \w+ \(process (\d+)\)", page)[1]
 
     def test_a_lock_of_a_window(self):
         page = self.hang("-n", 3, PROGRAM, "lock")

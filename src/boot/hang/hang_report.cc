@@ -141,7 +141,7 @@ std::string show_state(const RankStatus& rank, const Waiting& waiting, bool many
   case Kind::ended:
     return fmt::format("{} ended", has);
   case Kind::elsewhere:
-    return fmt::format("{} on host {}, where mpiexec tells what {} for", many ? "are" : "is",
+    return fmt::format("{} on host {}, whose own page tells what {} for", many ? "are" : "is",
                        rank.json, many ? "they wait" : "it waits");
   case Kind::unheard:
     return fmt::format("{} on host {}, which has not answered", many ? "are" : "is", rank.json);

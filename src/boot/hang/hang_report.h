@@ -3,6 +3,7 @@
 
 #include "boot/job_memory.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct RankStatus {
     finalized,
     aborted,
     ended,
-    elsewhere, // where mpiexec has another part that tells
+    elsewhere, // on a machine that has a page of its own
     unheard    // on a machine that has not answered
   } kind;
   std::string json;       // of one that has answered; of one elsewhere or unheard: its host
@@ -79,5 +80,11 @@ void ask_for_reports(const JobMemory& memory);
 
 // The ranks of a running job, as they stand now.
 std::vector<RankStatus> look_at(const JobMemory& memory);
+
+// Asks, waits a moment for answers, and looks. Of two looks at ranks that seem to stand the second
+// comes so much later.
+std::vector<RankStatus> ask_ranks(const JobMemory& memory);
+inline constexpr std::chrono::milliseconds answer_time{1000};
+inline constexpr std::chrono::milliseconds look_interval{200}; // longer than waits sleep
 
 } // namespace macadam::boot

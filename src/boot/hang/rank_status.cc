@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <thread>
 
 namespace macadam::boot {
 
@@ -76,6 +77,15 @@ std::vector<RankStatus> look_at(const JobMemory& memory) {
     }
   }
   return ranks;
+}
+
+std::vector<RankStatus> ask_ranks(const JobMemory& memory) {
+  constexpr std::chrono::milliseconds pause{10};
+  ask_for_reports(memory);
+  const auto until = std::chrono::steady_clock::now() + answer_time;
+  while (!have_all_answered(memory) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(pause);
+  return look_at(memory);
 }
 
 } // namespace macadam::boot

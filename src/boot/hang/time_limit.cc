@@ -22,8 +22,6 @@ using namespace std::chrono_literals;
 using Kind = RankStatus::Kind;
 
 constexpr int timeout_status = 124; // as mpiexec has it
-constexpr auto time_to_answer = 1s;
-constexpr auto time_between_looks = 200ms; // longer than ranks sleep that wait
 constexpr auto pause = 10ms;
 constexpr auto time_to_abort = 5s;
 constexpr auto time_to_page = 10s; // for rank 0, once all others should be through
@@ -82,20 +80,12 @@ void TimeLimit::watch() {
   if (wait_until(until + time_to_page)) end_job("");
 }
 
-std::vector<RankStatus> TimeLimit::ask() const {
-  ask_for_reports(memory_);
-  const auto until = Clock::now() + time_to_answer;
-  while (!have_all_answered(memory_) && Clock::now() < until)
-    std::this_thread::sleep_for(pause);
-  return look_at(memory_);
-}
-
 // Twice, so that the page can tell ranks that stand in a circle from those that pass things on.
 std::vector<TimeLimit::Seen> TimeLimit::look() const {
   memory_.header().ending.store(1);
-  const std::vector<RankStatus> earlier = ask();
-  std::this_thread::sleep_for(time_between_looks);
-  std::vector<RankStatus> now = ask();
+  const std::vector<RankStatus> earlier = ask_ranks(memory_);
+  std::this_thread::sleep_for(look_interval);
+  std::vector<RankStatus> now = ask_ranks(memory_);
   for (std::size_t rank = 0; rank < now.size(); ++rank)
     if (now[rank].kind == Kind::silent && earlier[rank].kind == Kind::answered)
       now[rank] = earlier[rank];

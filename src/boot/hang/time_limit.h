@@ -43,7 +43,6 @@ class TimeLimit {
   void watch();
   // False if the job has ended meanwhile.
   bool wait_until(Clock::time_point until);
-  [[nodiscard]] std::vector<RankStatus> ask() const;
   [[nodiscard]] std::vector<Seen> look() const;
   [[nodiscard]] std::string pack(const std::vector<Seen>& seen) const;
   // Of the machine `node`, into `all`, by rank.

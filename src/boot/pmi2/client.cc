@@ -247,8 +247,11 @@ void Client::fetch(const JobMemory& memory, int rank) {
   RankRow& row = memory.row(rank);
   try { // a word of the machine's server, which has it
     const std::string text = get(address_key(rank));
-    if (!read_bytes(text, row.endpoint_address)) end_with_launcher();
-    row.endpoint_address_used = static_cast<std::uint32_t>(text.size() / 2);
+    const std::size_t bytes = text.size() / 2;
+    if (!read_bytes(text, std::as_writable_bytes(std::span(&row.address, 1))) ||
+        bytes < sizeof(Agreement))
+      end_with_launcher();
+    row.endpoint_used = static_cast<std::uint32_t>(bytes - sizeof(Agreement));
   } catch (const base::Error&) {
     end_with_launcher();
   }

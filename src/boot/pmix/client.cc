@@ -159,14 +159,15 @@ void on_address(pmix_status_t status, pmix_value_t* value, void* context) {
   const std::unique_ptr<Question> question(static_cast<Question*>(context));
   RankRow& row = question->row;
   const bool found = status == PMIX_SUCCESS && value != nullptr &&
-                     value->type == PMIX_BYTE_OBJECT && value->data.bo.size > 0 &&
-                     value->data.bo.size - 1 <= row.endpoint_address.size();
+                     value->type == PMIX_BYTE_OBJECT && value->data.bo.size > sizeof(Agreement) &&
+                     value->data.bo.size - 1 <= sizeof row.address;
   if (!found) { // not yet: somebody will ask again
     question->wanted.fetch_and(~question->bit);
     return;
   }
-  row.endpoint_address_used = static_cast<std::uint32_t>(value->data.bo.size - 1);
-  std::memcpy(row.endpoint_address.data(), value->data.bo.bytes, row.endpoint_address_used);
+  const std::size_t bytes = value->data.bo.size - 1;
+  row.endpoint_used = static_cast<std::uint32_t>(bytes - sizeof(Agreement));
+  std::memcpy(&row.address, value->data.bo.bytes, bytes);
   row.published.store(1, std::memory_order_release);
 }
 

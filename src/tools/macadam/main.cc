@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/error.h"
 #include "boot/configuration.h"
+#include "tools/macadam/hang.h"
 #include "tools/macadam/info.h"
 #include "tools/macadam/model.h"
 #include "tools/macadam/report.h"
@@ -122,6 +123,14 @@ CLI::App* add_trace(CLI::App& app, TraceQuestion& question) {
   return trace;
 }
 
+CLI::App* add_hang(CLI::App& app, HangQuestion& question) {
+  CLI::App* const hang = app.add_subcommand(
+      "hang", "What the ranks on this machine wait for, of jobs of any launcher; they go on");
+  hang->add_option("PROCESS", question.process, "A rank's process id; else all jobs of this user")
+      ->check(CLI::PositiveNumber);
+  return hang;
+}
+
 // The parser's text with an option as it was typed, where it begins with the first of its names.
 std::string as_typed(const std::string& text, const CLI::App& command, int argc, char** argv) {
   for (const CLI::Option* const option : command.get_options()) {
@@ -187,6 +196,8 @@ int main(int argc, char** argv) {
   const CLI::App* const reporting = add_report(app, report_question);
   TraceQuestion trace_question;
   const CLI::App* const tracing = add_trace(app, trace_question);
+  HangQuestion hang_question;
+  const CLI::App* const hanging = add_hang(app, hang_question);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& error) {
@@ -199,6 +210,8 @@ int main(int argc, char** argv) {
       print_model(question);
     else if (reporting->parsed())
       std::fputs(report(report_question, find_installation().report).c_str(), stdout);
+    else if (hanging->parsed())
+      std::fputs(hang(hang_question).c_str(), stdout);
     else if (tracing->parsed())
       std::fputs(trace(trace_question).c_str(), stdout);
     else if (tuning->parsed())

@@ -166,7 +166,7 @@ void Cluster::on_want(Machine machine, std::uint32_t rank) {
   if (owner.done) {
     body.value(false);
     body.value(std::uint32_t{0});
-    body.value(std::array<std::byte, boot::endpoint_address_bytes>{});
+    body.value(boot::PublishedAddress{});
     PacketReader answer(body.bytes());
     on_address(answer);
   } else if (askers.size() == 1) {
@@ -180,7 +180,7 @@ void Cluster::on_address(PacketReader& body) {
   known.value(rank);
   known.value(body.value<bool>());
   known.value(body.value<std::uint32_t>());
-  known.value(body.value<std::array<std::byte, boot::endpoint_address_bytes>>());
+  known.value(body.value<boot::PublishedAddress>());
   for (const Machine machine : wanted_by_[rank]) {
     machines_[machine]->send(FrameKind::address, known);
   }

@@ -159,8 +159,8 @@ void FarJobs::ask_for(const boot::Secret& secret, std::uint32_t rank) {
     if (found == jobs_.end() || !found->second.memory) return;
     boot::RankRow& row = found->second.memory->row(static_cast<int>(rank));
     if (error != nullptr) return row.state.store(RankState::gone, std::memory_order_release);
-    row.endpoint_address_used = answer->value<std::uint32_t>();
-    row.endpoint_address = answer->value<decltype(row.endpoint_address)>();
+    row.endpoint_used = answer->value<std::uint32_t>();
+    row.address = answer->value<decltype(row.address)>();
     row.published.store(found->second.generation, std::memory_order_release);
   };
   afar_.ask(job.place, request, take);

@@ -5,14 +5,6 @@
 #include <utility>
 
 namespace macadam::tools {
-namespace {
-
-using namespace std::chrono_literals;
-
-constexpr auto time_to_answer = 1s;
-constexpr auto time_between_looks = 200ms; // at ranks that seem to stand; longer than they sleep
-
-} // namespace
 
 void HangWatch::ask(Jobs jobs) {
   if (!is_asking()) look(jobs);
@@ -21,7 +13,7 @@ void HangWatch::ask(Jobs jobs) {
 void HangWatch::look(Jobs jobs) {
   for (Questioned* const job : jobs)
     job->ask_for_reports();
-  answers_until_ = Clock::now() + time_to_answer;
+  answers_until_ = Clock::now() + boot::answer_time;
 }
 
 std::optional<std::string> HangWatch::on_time(Jobs jobs) {
@@ -40,7 +32,7 @@ std::optional<std::string> HangWatch::on_time(Jobs jobs) {
     return std::nullopt;
   answers_until_.reset();
   if (needs_second_look(jobs)) {
-    look_again_ = now + time_between_looks;
+    look_again_ = now + boot::look_interval;
     return std::nullopt;
   }
   if (shows_stacks_) {

@@ -99,8 +99,8 @@ void Head::on_frame(Frame frame, boot::JobMemory& memory) {
   case FrameKind::address: {
     RankRow& row = memory.row(static_cast<int>(body.value<std::uint32_t>()));
     const bool published = body.value<bool>();
-    row.endpoint_address_used = body.value<std::uint32_t>();
-    row.endpoint_address = body.value<decltype(row.endpoint_address)>();
+    row.endpoint_used = body.value<std::uint32_t>();
+    row.address = body.value<decltype(row.address)>();
     if (published)
       row.published.store(1, std::memory_order_release);
     else
@@ -202,8 +202,8 @@ void Head::answer_wants(const boot::JobMemory& memory) {
     PacketWriter body;
     body.value(rank);
     body.value(published);
-    body.value(row.endpoint_address_used.load());
-    body.value(row.endpoint_address);
+    body.value(row.endpoint_used.load());
+    body.value(row.address);
     stream_.send(FrameKind::address, body);
     return true;
   });

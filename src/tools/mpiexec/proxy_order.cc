@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/proxy_order.h"
 
+#include "base/line.h"
 #include "boot/machine.h"
-
-#include <fstream>
 
 namespace macadam::tools {
 namespace {
@@ -46,10 +45,7 @@ Program read_program(PacketReader& packet) {
 
 // The kernel's name for this run of it, so that two machines of one name differ.
 std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
-  return id;
+  return base::read_line("/proc/sys/kernel/random/boot_id");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/ranks.h"
 
+#include "base/affinity.h"
 #include "boot/local_job.h"
 
 #include <algorithm>
@@ -117,8 +118,7 @@ bool redirect_to_file(const std::string& name, int stream) {
   else
     dup2(start.memory.fd(), start.descriptor);
   if (!start.core_sets.empty())
-    sched_setaffinity(0, sizeof(cpu_set_t),
-                      &start.core_sets[static_cast<std::size_t>(start.memory.local_index(rank))]);
+    base::run_on(start.core_sets[static_cast<std::size_t>(start.memory.local_index(rank))]);
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
   boot::RankRow& row = start.memory.row(rank);
   row.child = getpid();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/affinity.h"
 #include "boot/job_memory.h"
 #include "boot/limits.h"
 #include "tools/mpiexec/options.h"
 
 #include <csignal>
-#include <sched.h>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -58,8 +58,8 @@ struct Start {
   const boot::JobMemory& memory;
   int descriptor; // of the memory in the ranks
   const Watchdog& watchdog;
-  const sigset_t& signal_mask;             // of the ranks: the one mpiexec was started with
-  const std::vector<cpu_set_t>& core_sets; // empty: not bound
+  const sigset_t& signal_mask;                 // of the ranks: the one mpiexec was started with
+  const std::vector<base::Threads>& core_sets; // empty: not bound
   Gate gate = {};
 };
 

@@ -226,7 +226,7 @@ void Services::answer_address_requests() {
   std::erase_if(address_requests_, [&](const Waiting& each) {
     const RunningJob* const job = directory_.find_job(each.job);
     const boot::RankRow* const row = job != nullptr ? &job->memory().row(each.rank) : nullptr;
-    const std::uint32_t used = row != nullptr ? row->endpoint_address_used.load() : 0;
+    const std::uint32_t used = row != nullptr ? row->endpoint_used.load() : 0;
     if (row != nullptr && row->refuses_strangers.load() == each.generation) {
       server_.refuse(each.id, base::Error(MPI_ERR_OTHER, "no network reaches the process"));
       return true;
@@ -234,7 +234,7 @@ void Services::answer_address_requests() {
     if (used != 0 && row->published.load(std::memory_order_acquire) == each.generation) {
       boot::PacketWriter answer;
       answer.value(used);
-      answer.value(row->endpoint_address);
+      answer.value(row->address);
       server_.answer(each.id, answer);
       return true;
     }

@@ -160,7 +160,7 @@ int Supervisor::alive() const {
 void Supervisor::start_first_job() {
   watchdog_.emplace();
   if (first_job().is_lone()) return;
-  const std::vector<cpu_set_t> core_sets = bind_ranks(options_.binding, options_.ranks());
+  const std::vector<base::Threads> core_sets = bind_ranks(options_.binding, options_.ranks());
   if (options_.report_bindings) {
     const std::string where = head_ != nullptr ? " on " + first_job().where() : "";
     error_.append(describe_bindings(core_sets, first_job().memory().members(), where));
@@ -168,7 +168,7 @@ void Supervisor::start_first_job() {
   start_ranks(first_job(), core_sets, {});
 }
 
-void Supervisor::start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core_sets,
+void Supervisor::start_ranks(RunningJob& job, const std::vector<base::Threads>& core_sets,
                              const Gate& gate) {
   const Start start{options_.environment,
                     job.memory(),

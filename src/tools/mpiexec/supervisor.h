@@ -58,7 +58,7 @@ class Supervisor final : private Services::Directory {
   void describe(boot::JobMemory& memory);
   void start_first_job();
   // Starts the processes of a job that has none.
-  void start_ranks(RunningJob& job, const std::vector<cpu_set_t>& core_sets, const Gate& gate);
+  void start_ranks(RunningJob& job, const std::vector<base::Threads>& core_sets, const Gate& gate);
   void wait_for_events();
   [[nodiscard]] Clock::duration longest_wait() const;
   void on_deadlines();

@@ -97,6 +97,42 @@ inline int remote_size_of(MPI_Comm comm) {
   return size;
 }
 
+inline int job() {
+  return sim::Rank::current()->job();
+}
+
+inline WorldOptions jobs(int count, int ranks, WorldOptions options) {
+  options.jobs = count;
+  options.ranks = ranks;
+  return options;
+}
+
+// The first job opens a port and publishes it; the others look until they find it.
+inline std::string port_of_first(const char* service) {
+  char port[MPI_MAX_PORT_NAME];
+  if (job() == 0) {
+    if (rank_of(MPI_COMM_WORLD) == 0) {
+      MPI_Open_port(MPI_INFO_NULL, port);
+      EXPECT_EQ(MPI_Publish_name(service, MPI_INFO_NULL, port), MPI_SUCCESS);
+    }
+  } else {
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    while (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS)
+      sim::Rank::current()->compute(100 * sim::microsecond);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  }
+  return port;
+}
+
+inline MPI_Comm meet_at(const std::string& port, MPI_Comm comm = MPI_COMM_WORLD) {
+  MPI_Comm inter = MPI_COMM_NULL;
+  if (job() == 0)
+    MPI_Comm_accept(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
+  else
+    MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
+  return inter;
+}
+
 // All of both groups hear from all: by messages, and by a collective.
 inline void talk(MPI_Comm inter) {
   const int remote = remote_size_of(inter), mine = rank_of(inter);

@@ -9,42 +9,6 @@
 namespace macadam::test {
 namespace {
 
-int job() {
-  return sim::Rank::current()->job();
-}
-
-WorldOptions jobs(int count, int ranks, WorldOptions options) {
-  options.jobs = count;
-  options.ranks = ranks;
-  return options;
-}
-
-// The first job opens a port and publishes it; the others look until they find it.
-std::string port_of_first(const char* service) {
-  char port[MPI_MAX_PORT_NAME];
-  if (job() == 0) {
-    if (rank_of(MPI_COMM_WORLD) == 0) {
-      MPI_Open_port(MPI_INFO_NULL, port);
-      EXPECT_EQ(MPI_Publish_name(service, MPI_INFO_NULL, port), MPI_SUCCESS);
-    }
-  } else {
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    while (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS)
-      sim::Rank::current()->compute(100 * sim::microsecond);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
-  }
-  return port;
-}
-
-MPI_Comm meet_at(const std::string& port, MPI_Comm comm = MPI_COMM_WORLD) {
-  MPI_Comm inter = MPI_COMM_NULL;
-  if (job() == 0)
-    MPI_Comm_accept(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
-  else
-    MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, comm, &inter);
-  return inter;
-}
-
 TEST(Ports, bring_two_jobs_together) {
   for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

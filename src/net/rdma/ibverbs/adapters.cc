@@ -2,11 +2,11 @@
 #include "net/rdma/ibverbs/adapters.h"
 
 #include "base/error.h"
+#include "base/line.h"
 #include "net/rdma/ibverbs/surroundings.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <system_error>
 
 namespace macadam::net::rdma::ibverbs {
@@ -84,10 +84,8 @@ Gid make_gid(std::uint32_t index, GidKind kind, const ibv_gid& raw) {
 
 // Libraries before rdma-core 32 do not tell the kind of a GID; the kernel does, in a file.
 GidKind read_kind(const PortFacts& port, std::uint32_t index) {
-  std::ifstream file(fmt::format("/sys/class/infiniband/{}/ports/{}/gid_attrs/types/{}",
-                                 port.device, port.number, index));
-  std::string text;
-  std::getline(file, text);
+  const std::string text = base::read_line(fmt::format(
+      "/sys/class/infiniband/{}/ports/{}/gid_attrs/types/{}", port.device, port.number, index));
   if (text == "RoCE v2") return GidKind::roce_v2;
   return port.layer == LinkLayer::ethernet ? GidKind::roce_v1 : GidKind::infiniband;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/affinity.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +31,7 @@ struct Gid {
 
 bool is_link_local(const Gid& gid);
 
-using Threads = std::vector<unsigned>; // hardware threads by their numbers, ascending
+using base::Threads;
 
 struct PortFacts {
   std::string device;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/ibverbs/surroundings.h"
 
+#include "base/line.h"
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <ifaddrs.h>
 #include <memory>
 #include <netinet/in.h>
@@ -17,13 +18,7 @@ namespace macadam::net::rdma::ibverbs {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
+using base::read_line;
 
 // "0-3,8"
 Threads read_threads(const std::string& path) {
