@@ -44,7 +44,13 @@ void check_depth(const SimulatedDevice& device, const char* what, std::uint32_t 
 
 SimulatedDevice::Interruptible::Interruptible(SimulatedDevice& device) : device_(device) {
   device.interruptible_ = true;
-  device.run_progress_thread();
+  if (device.beside_ != nullptr) device.beside_->interruptible_ = true;
+  device.run_progress_threads();
+}
+
+SimulatedDevice::Interruptible::~Interruptible() {
+  device_.interruptible_ = false;
+  if (device_.beside_ != nullptr) device_.beside_->interruptible_ = false;
 }
 
 SimulatedDevice::SimulatedDevice(Fabric& fabric, Processor& processor, std::string name)
@@ -60,6 +66,7 @@ SimulatedDevice::SimulatedDevice(Fabric& fabric, Processor& processor, std::stri
 
 SimulatedDevice::~SimulatedDevice() {
   fabric_.detach(address_.lid);
+  if (beside_ != nullptr) beside_->beside_ = nullptr;
 }
 
 std::unique_ptr<net::rdma::MemoryRegion>
@@ -135,12 +142,13 @@ SimulatedDevice::make_address_handle(const PortAddress& to) {
 // ------------------------------------------------------------------ time
 
 Time SimulatedDevice::time() const {
-  return in_progress_thread_ ? progress_thread_time_ : processor_.now();
+  const SimulatedDevice* const device = interrupting();
+  return device != nullptr ? device->progress_thread_time_ : processor_.now();
 }
 
 void SimulatedDevice::spend(Time cost) const {
-  if (in_progress_thread_)
-    progress_thread_time_ += cost;
+  if (const SimulatedDevice* const device = interrupting())
+    device->progress_thread_time_ += cost;
   else
     processor_.spend(cost);
 }
@@ -156,21 +164,21 @@ double SimulatedDevice::now() const {
 }
 
 void SimulatedDevice::let_catch_up(Time distance) {
-  if (in_progress_thread_) return;
+  if (interrupting() != nullptr) return;
   if (processor_.now() - fabric_.scheduler().now() >= distance) processor_.synchronize();
 }
 
 void SimulatedDevice::enter_poll(bool may_run_progress_thread) {
-  if (in_progress_thread_) return;
+  if (interrupting() != nullptr) return;
   // Most would find nothing: a quarter of the network's latency later is soon enough.
   let_catch_up(glance_);
-  if (may_run_progress_thread) run_progress_thread();
+  if (may_run_progress_thread) run_progress_threads();
   activity_ = false;
 }
 
 void SimulatedDevice::on_activity() {
   activity_ = true;
-  if (wakes_on_activity_) processor_.wake();
+  if (wakes_on_activity_ || (beside_ != nullptr && beside_->wakes_on_activity_)) processor_.wake();
 }
 
 void SimulatedDevice::on_event() {
@@ -186,7 +194,7 @@ void SimulatedDevice::spin(Time longest) {
   processor_.synchronize();
   const Interruptible interruptible(*this);
   // A process that spins sees what comes at once; until then nothing changes for it.
-  if (activity_) return;
+  if (activity_ || (beside_ != nullptr && std::exchange(beside_->activity_, false))) return;
   wakes_on_activity_ = true;
   processor_.sleep(processor_.now() + longest);
   wakes_on_activity_ = false;

@@ -76,13 +76,20 @@ class SimulatedDevice final : public net::rdma::Device {
   class Interruptible {
    public:
     explicit Interruptible(SimulatedDevice& device);
-    ~Interruptible() { device_.interruptible_ = false; }
+    ~Interruptible();
     Interruptible(const Interruptible&) = delete;
     Interruptible& operator=(const Interruptible&) = delete;
 
    private:
     SimulatedDevice& device_;
   };
+
+  // Another device of the same process, which outlives this one: where this one's progress thread
+  // may interrupt the process, the other's may too, and what comes there ends a spin here.
+  void stand_beside(SimulatedDevice& other) {
+    beside_ = &other;
+    other.beside_ = this;
+  }
 
   [[nodiscard]] Fabric& fabric() const { return fabric_; }
   [[nodiscard]] std::uint32_t lid() const { return address_.lid; }
@@ -123,7 +130,16 @@ class SimulatedDevice final : public net::rdma::Device {
   base::IdTable<SimulatedSharedReceiveQueue> shared_queues;
 
  private:
+  // Of the process's devices the one whose progress thread is running; null: none is.
+  [[nodiscard]] const SimulatedDevice* interrupting() const {
+    if (in_progress_thread_) return this;
+    return beside_ != nullptr && beside_->in_progress_thread_ ? beside_ : nullptr;
+  }
   void run_progress_thread();
+  void run_progress_threads() {
+    run_progress_thread();
+    if (beside_ != nullptr) beside_->run_progress_thread();
+  }
 
   Fabric& fabric_;
   Processor& processor_;
@@ -134,7 +150,8 @@ class SimulatedDevice final : public net::rdma::Device {
   std::vector<std::pair<std::uint32_t, SimulatedQueuePair*>> queue_pairs_; // by number
   std::uint32_t next_number_;
   net::rdma::EventSink* sink_ = nullptr;
-  Fifo<Event> due_; // for the progress thread, which is awake
+  SimulatedDevice* beside_ = nullptr; // of the same process
+  Fifo<Event> due_;                   // for the progress thread, which is awake
   mutable Time progress_thread_time_ = 0;
   bool in_progress_thread_ = false;
   bool interruptible_ = false;

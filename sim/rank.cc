@@ -217,6 +217,7 @@ void Rank::destroy() {
   processes_.reset();
   others_.clear();
   system_.reset();
+  second_device_.reset();
   device_.reset();
   fiber_.reset();
   body_ = nullptr;
@@ -276,7 +277,7 @@ void Rank::enter_program() {
 
 std::unique_ptr<SimulatedDevice> Rank::make_adapter() {
   return std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
-                                           fmt::format("sim1:1 of rank {}", number_));
+                                           fmt::format("sim2:1 of rank {}", number_));
 }
 
 void Rank::tick() {
@@ -304,9 +305,17 @@ void Rank::nap() {
 std::unique_ptr<boot::LaunchedJob> Rank::join() {
   device_ = std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
                                               fmt::format("sim0:1 of rank {}", number_));
-  environment_.fabric.put_into(environment_.launcher.first_node + node_of(number_),
-                               index_on_node(number_) % environment_.ports, device_->lid());
+  const int node_number = environment_.launcher.first_node + node_of(number_);
+  const int index = index_on_node(number_);
+  environment_.fabric.put_into(node_number, index % environment_.ports, device_->lid());
   auto job = std::make_unique<Job>(*this);
+  // As ibverbs/port_choice.h has it: a port that no other rank of the node takes.
+  if (const int beside = index + job->local_size(); beside < environment_.ports) {
+    second_device_ = std::make_unique<SimulatedDevice>(environment_.fabric, processor_,
+                                                       fmt::format("sim1:1 of rank {}", number_));
+    second_device_->stand_beside(*device_);
+    environment_.fabric.put_into(node_number, beside, second_device_->lid());
+  }
   processes_.emplace(*job);
   if (job->local_size() > 1 || environment_.one_node)
     system_.emplace(node(), place_on_node(number_), *device_, processor_);
@@ -361,7 +370,7 @@ Rank::make_transports(const base::Settings& settings) {
 
 std::unique_ptr<engine::Transport> Rank::make_network(const base::Settings& settings) {
   auto transport = std::make_unique<Charged<net::rdma::RdmaTransport>>(
-      *device_, *processes_, settings, &invalidation_, neighbors_);
+      *device_, *processes_, settings, &invalidation_, neighbors_, true, second_device_.get());
   transport_ = transport.get();
   const net::rdma::wire::Endpoint own = transport->endpoint();
   processes_->job().publish(std::as_bytes(std::span(&own, 1)));

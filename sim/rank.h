@@ -179,7 +179,8 @@ class Rank final : mpi::Runtime {
   Processor processor_;
   std::unique_ptr<RankFiber> fiber_; // first: objects on its stack may be linked in the others
   std::unique_ptr<SimulatedDevice> device_;
-  std::optional<SimulatedSystem> system_; // of a node with several ranks
+  std::unique_ptr<SimulatedDevice> second_device_; // null: its node has no port left for it
+  std::optional<SimulatedSystem> system_;          // of a node with several ranks
   NothingGoesAway invalidation_;
   std::vector<std::unique_ptr<OtherJob>> others_;
   std::optional<boot::Processes> processes_; // while the job is joined

@@ -83,7 +83,7 @@ class RealRuntime final : public Runtime {
   void close() override {
     scope_ = Scope::none;
     changes_.reset();
-    device_.reset();
+    ports_ = {};
     job_->clear_memory();
   }
 
@@ -104,7 +104,7 @@ class RealRuntime final : public Runtime {
       return make_rdma(settings, beside);
     } catch (const base::Error& error) {
       no_rdma = error.text;
-      device_.reset();
+      ports_ = {};
     }
     try {
       return make_ofi(settings, beside, host, no_rdma);
@@ -131,10 +131,11 @@ class RealRuntime final : public Runtime {
 
   std::unique_ptr<engine::Transport> make_rdma(const base::Settings& settings,
                                                engine::Transport* beside) {
-    device_ = rdma::ibverbs::open_device(settings.rdma_device, job_->local_rank());
+    ports_ =
+        rdma::ibverbs::open_ports(settings.rdma_device, job_->local_rank(), job_->local_size());
     changes_.emplace();
-    auto transport =
-        std::make_unique<rdma::RdmaTransport>(*device_, *processes_, settings, &*changes_, beside);
+    auto transport = std::make_unique<rdma::RdmaTransport>(
+        *ports_.first, *processes_, settings, &*changes_, beside, true, ports_.second.get());
     scope_ = Scope::all_machines;
     const rdma::wire::Endpoint own = transport->endpoint();
     job_->publish(std::as_bytes(std::span(&own, 1)));
@@ -143,7 +144,7 @@ class RealRuntime final : public Runtime {
 
   boot::LocalJob* job_ = nullptr; // once joined
   std::unique_ptr<boot::Processes> processes_;
-  std::unique_ptr<rdma::Device> device_;
+  rdma::ibverbs::Ports ports_;
   std::optional<mem::Userfault> changes_; // of the program's memory
   Scope scope_ = Scope::none;
 };

@@ -95,6 +95,10 @@ void set_order(Random& random, Network& network) {
     network.settings.rdma_receive = ReceiveMode::mixed;
 }
 
+void set_rails(Random& random, Network& network) {
+  network.rails = random.chance(30);
+}
+
 std::string show(const Network& network) {
   std::string text = "settings:";
   for (const base::SettingRow& row : base::setting_rows()) {
@@ -103,7 +107,7 @@ std::string show(const Network& network) {
   }
   text += '\n' + show_values("model", network.model, sim::model_keys());
   text += show_values("faults", network.faults, sim::fault_keys());
-  return text + fmt::format("breaks: {}\n", network.breaks);
+  return text + fmt::format("breaks: {}, two ports: {}\n", network.breaks, network.rails);
 }
 
 } // namespace macadam::torture

@@ -23,6 +23,7 @@ struct Network {
   sim::Model model;
   sim::Faults faults;
   bool breaks = false; // connections may fail, and operations with them
+  bool rails = false;  // each process has two ports, and splits what is longer than a few pages
 };
 
 // Small numbers, so that every limit is met soon.
@@ -34,6 +35,8 @@ void set_faults(Random& random, int ranks, Network& network);
 
 // Devices that place writes late, so that what was sent later comes first. After the settings.
 void set_order(Random& random, Network& network);
+
+void set_rails(Random& random, Network& network);
 
 // What differs from the defaults.
 std::string show(const Network& network);

@@ -73,6 +73,9 @@ class Run::Rank final : public boot::Job {
         fiber_(stack_bytes, [this] { live(); }), device_(run.fabric_, processor_), memory_(~seed),
         system_(node(), place(), device_, processor_) {
     processor_.run_in(&fiber_);
+    if (!run.setup_.rails) return;
+    second_device_.emplace(run.fabric_, processor_);
+    second_device_->stand_beside(device_);
   }
 
   void resume() {
@@ -103,7 +106,10 @@ class Run::Rank final : public boot::Job {
   // Null where it has none.
   [[nodiscard]] RdmaTransport* rdma() { return rdma_.get(); }
   [[nodiscard]] sim::SimulatedNeighbors* neighbors() { return neighbors_.get(); }
-  [[nodiscard]] sim::SimulatedDevice& device() { return device_; }
+  [[nodiscard]] std::vector<const sim::SimulatedDevice*> devices() const {
+    if (!second_device_) return {&device_};
+    return {&device_, &*second_device_};
+  }
   void finish() {
     rdma_.reset();
     neighbors_.reset();
@@ -182,7 +188,8 @@ class Run::Rank final : public boot::Job {
     wire::Endpoint endpoint{};
     if (local_size() < size()) {
       rdma_ = std::make_unique<RdmaTransport>(device_, *processes_, settings, &memory_,
-                                              neighbors_.get());
+                                              neighbors_.get(), true,
+                                              second_device_ ? &*second_device_ : nullptr);
       add(*rdma_);
       endpoint = rdma_->endpoint();
     }
@@ -268,6 +275,7 @@ class Run::Rank final : public boot::Job {
   sim::Processor processor_;
   RankFiber fiber_; // early: objects on its stack may be linked in the others
   sim::SimulatedDevice device_;
+  std::optional<sim::SimulatedDevice> second_device_;
   Suspicious memory_;
   sim::SimulatedSystem system_;
   std::optional<boot::Processes> processes_;
@@ -406,7 +414,8 @@ void Run::check_transports() {
       say(fmt::format("rank {} keeps {} buffers of sends, {} transfers, {} registrations",
                       rank->number(), now.buffers, now.transfers, now.registrations));
     std::vector<std::string> lowered;
-    const model::Shape shape = model::shape_of(setup_.settings, rank->device().limits(), lowered);
+    const model::Shape shape =
+        model::shape_of(setup_.settings, rank->devices().front()->limits(), lowered);
     if (now.receives < shape.shared && !setup_.breaks)
       say(fmt::format("rank {} has {} shared receives left of {}", rank->number(), now.receives,
                       shape.shared));
@@ -436,10 +445,11 @@ void Run::check_devices() {
     if (!rank->ended()) return say(fmt::format("rank {} does not end", rank->number()));
     job_->stop(rank->number());
     rank->finish();
-    const sim::SimulatedDevice& device = rank->device();
-    if (device.queue_pair_count() != 0 || device.regions.count() != 0)
-      say(fmt::format("rank {} leaves {} queue pairs, {} regions", rank->number(),
-                      device.queue_pair_count(), device.regions.count()));
+    for (const sim::SimulatedDevice* device : rank->devices()) {
+      if (device->queue_pair_count() != 0 || device->regions.count() != 0)
+        say(fmt::format("rank {} leaves {} queue pairs, {} regions", rank->number(),
+                        device->queue_pair_count(), device->regions.count()));
+    }
   }
 }
 

@@ -45,6 +45,7 @@ Setup random_setup(std::uint64_t seed) {
   setup.notifications = random.chance(70);
   prove::add_random_steps(setup.program, random, ranks, sizes_for(setup.settings));
   set_order(random, setup);
+  set_rails(random, setup);
   return setup;
 }
 

@@ -38,6 +38,9 @@ struct Transfer : base::ListNode<> {
   std::size_t bytes = 0;
   std::size_t posted = 0;         // of them
   std::uint32_t notification = 0; // of a put, for its target
+  std::uint32_t second_left = 0;  // requests under way on the second port
+  std::size_t split = 0;   // bytes, the last ones, that go by it; `posted` once they are there
+  bool first_done = false; // the others are there
   bool is_get = false;
 };
 
@@ -171,6 +174,7 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool close_received = false;
   bool left = false;           // the peer needs nothing any more, and may be gone
   bool owes = false;           // is in the list of those whose peer is to be told something
+  bool small_puts = false;     // were posted that no Transfer stands for
   std::uint32_t number = 0;    // of the queue pair, as known to the table of numbers
   std::uint32_t transfers = 0; // puts and gets under way
   std::uint64_t last_used = 0;
@@ -178,7 +182,8 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   double phase_since = 0;     // seconds
   SendQueue sends;
   std::unique_ptr<Headers> headers; // while it is open
-  base::List<Transfer> unposted;    // accepted puts and gets that are not posted as a whole
+  // Accepted puts and gets that are not posted as a whole; or split puts, which none may pass.
+  base::List<Transfer> unposted;
 
   // ... that the application's thread may use.
   [[nodiscard]] bool has_queue_pair() const {

@@ -22,16 +22,19 @@ constexpr int unanswered_copies = 3;
 
 Connector::Connector(Device& device, const boot::Processes& processes,
                      const base::Settings& settings, Receiver& receiver, CompletionQueues& queues,
-                     const QueuePairOptions& options, std::uint32_t most, bool permits)
+                     const QueuePairOptions& options, std::uint32_t most, bool permits,
+                     Rails* rails)
     : device_(device), processes_(processes), settings_(settings), receiver_(receiver),
-      queues_(queues), options_(options), rank_(processes.own()), secret_(processes.secret(rank_)),
-      most_(most), expected_(rank_), datagrams_(device, qkey_of(secret_)) {
+      queues_(queues), options_(options), rails_(rails), rank_(processes.own()),
+      secret_(processes.secret(rank_)), most_(most), expected_(rank_),
+      datagrams_(device, qkey_of(secret_)) {
   if (permits) permit_rows_.emplace(device);
 }
 
 Connector::~Connector() {
   for (auto& [rank, connection] : connections_) {
     connection->queue_pair.reset();
+    if (rails_ != nullptr) rails_->drop(*connection);
     receiver_.close(*connection);
   }
 }
@@ -120,6 +123,7 @@ void Connector::tell_closed(Connection& connection) {
 void Connector::fail(Connection& connection, std::string_view reason) {
   const std::scoped_lock guard(lock_);
   connection.queue_pair->fail();
+  if (rails_ != nullptr) rails_->fail(connection);
   // A peer that only waits for us would never notice. If none arrives, it notices when it sends.
   for (int copies = 0; copies < unanswered_copies; ++copies)
     send(connection, PacketKind::broken, connection.peer_attempt);
@@ -276,6 +280,7 @@ bool Connector::make_queue_pair(Connection& connection) {
   try {
     receiver_.open(connection);
     if (permit_rows_) permits_locked(connection);
+    if (rails_ != nullptr && connection.rank != rank_) rails_->make(connection);
   } catch (...) {
     drop_queue_pair(connection);
     throw;
@@ -286,6 +291,7 @@ bool Connector::make_queue_pair(Connection& connection) {
 
 void Connector::drop_queue_pair(Connection& connection) {
   connection.queue_pair.reset();
+  if (rails_ != nullptr) rails_->drop(connection);
   receiver_.close(connection);
   queues_.release(*connection.completions);
   connection.completions = nullptr;
@@ -411,7 +417,18 @@ void Connector::pair(Connection& connection, const ConnectPacket& packet) {
   connection.peer_attempt = packet.attempt;
   if (permit_rows_) connection.permits->theirs = {packet.permits, packet.permits_key};
   receiver_.join(connection, packet.reception);
-  connection.queue_pair->accept(wire::address_of(packet.queue_pair), retries);
+  wire::Endpoint first = packet.queue_pair;
+  wire::Endpoint second;
+  if (packet.first_number != 0) {
+    second = first;
+    const std::optional<wire::Endpoint> published = published_by(connection);
+    if (!published)
+      base::fail(MPI_ERR_PROC_ABORTED, "rank {} is no more where it was", connection.rank);
+    first = *published;
+    first.queue_pair = packet.first_number & 0xffffff;
+  }
+  if (rails_ != nullptr) rails_->pair(connection, second, retries);
+  connection.queue_pair->accept(wire::address_of(first), retries);
   connection.queue_pair->establish();
 }
 

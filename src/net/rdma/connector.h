@@ -7,6 +7,7 @@
 #include "net/rdma/completion_queues.h"
 #include "net/rdma/connection.h"
 #include "net/rdma/datagrams.h"
+#include "net/rdma/rails.h"
 #include "net/rdma/receiver.h"
 
 #include <array>
@@ -52,10 +53,11 @@ struct StateEvent {
 class Connector {
  public:
   // Queue pairs are made by `options`, to which `receiver` adds; their completions go to `queues`.
-  // At most `most` at a time. `permits` as for RdmaTransport.
+  // At most `most` at a time. `permits` as for RdmaTransport; `rails` is null if there is no second
+  // port.
   Connector(Device& device, const boot::Processes& processes, const base::Settings& settings,
             Receiver& receiver, CompletionQueues& queues, const QueuePairOptions& options,
-            std::uint32_t most, bool permits);
+            std::uint32_t most, bool permits, Rails* rails);
   Connector(const Connector&) = delete;
   Connector& operator=(const Connector&) = delete;
   ~Connector();
@@ -140,6 +142,7 @@ class Connector {
 
   Connection& get_locked(Rank peer);
   Permits& permits_locked(Connection& connection);
+  [[nodiscard]] std::optional<wire::Endpoint> published_by(const Connection& connection) const;
   bool find_address(Connection& connection);
   void seek(Connection& connection) noexcept;
   bool make_queue_pair(Connection& connection);
@@ -183,6 +186,7 @@ class Connector {
   Receiver& receiver_;
   CompletionQueues& queues_;
   const QueuePairOptions options_;
+  Rails* const rails_;
   const Rank rank_;
   const boot::Secret secret_;
 

@@ -48,8 +48,9 @@ bool Datagrams::send(const AddressHandle& to, std::uint32_t number, std::uint32_
   if (free_sends_.empty()) return false;
   const std::uint32_t slot = free_sends_.back();
   std::byte* const memory = memory_.get() + slot * model::datagram_room;
+  const auto bytes = static_cast<std::uint32_t>(wire::bytes_of(packet));
   std::memcpy(memory, &packet, sizeof packet);
-  const Segment segment{memory, sizeof packet, region_->local_key};
+  const Segment segment{memory, bytes, region_->local_key};
   SendWork work;
   work.id = slot;
   work.segments = {&segment, 1};
@@ -74,11 +75,14 @@ std::optional<wire::ConnectPacket> Datagrams::receive() {
     }
     const auto slot = static_cast<std::uint32_t>(completion.id);
     wire::ConnectPacket packet;
-    const bool right =
-        completion.status == WorkStatus::ok && completion.bytes == datagram_header + sizeof packet;
+    bool right = completion.status == WorkStatus::ok && completion.bytes >= datagram_header &&
+                 completion.bytes <= datagram_header + sizeof packet;
     if (right) {
+      const std::size_t bytes = completion.bytes - datagram_header;
       std::memcpy(&packet, memory_.get() + slot * model::datagram_room + datagram_header,
                   sizeof packet);
+      if (bytes != sizeof packet) packet.first_number = 0;
+      right = bytes == wire::bytes_of(packet);
     }
     const ReceiveWork again = receive_work(slot);
     queue_pair_->post_receive({&again, 1});

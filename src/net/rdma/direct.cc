@@ -16,9 +16,12 @@ constexpr std::uint32_t word_bytes = 8;
 RemoteMemory RdmaTransport::register_region(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
-  auto region = device_.register_memory(memory, bytes, Access::remote);
-  // A device may give a key out again: the number above it tells one use from the other.
-  const std::uint64_t key = std::uint64_t{++region_generation_} << 32 | region->remote_key;
+  auto region = registrar().register_memory(memory, bytes, Access::remote);
+  // A device may give a key out again: the number above it tells one use from the other. Two keys
+  // leave no room for one.
+  const std::uint64_t key = rails_ != nullptr
+                                ? region->remote_key
+                                : std::uint64_t{++region_generation_} << 32 | region->remote_key;
   regions_.emplace(key, std::move(region));
   return {address, key};
 }

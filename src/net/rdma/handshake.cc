@@ -12,11 +12,10 @@ namespace macadam::net::rdma {
 using wire::ConnectPacket;
 using wire::PacketKind;
 
-// False if the peer has not published it yet.
-bool Connector::find_address(Connection& connection) {
-  if (connection.to != nullptr) return true;
+// Where a peer listens; nothing if it has not published that yet.
+std::optional<wire::Endpoint> Connector::published_by(const Connection& connection) const {
   const auto published = processes_.endpoint(connection.rank);
-  if (!published) return false;
+  if (!published) return std::nullopt;
   wire::Endpoint endpoint;
   if (published->size() != sizeof endpoint) {
     base::fail(MPI_ERR_OTHER,
@@ -25,7 +24,14 @@ bool Connector::find_address(Connection& connection) {
                connection.rank, processes_.host_of(connection.rank));
   }
   std::memcpy(&endpoint, published->data(), sizeof endpoint);
-  const QueuePairAddress address = wire::address_of(endpoint);
+  return endpoint;
+}
+
+bool Connector::find_address(Connection& connection) {
+  if (connection.to != nullptr) return true;
+  const std::optional<wire::Endpoint> published = published_by(connection);
+  if (!published) return false;
+  const QueuePairAddress address = wire::address_of(*published);
   connection.to = device_.make_address_handle(address.port);
   connection.to_number = address.number;
   return true;
@@ -43,6 +49,12 @@ void Connector::send(Connection& connection, PacketKind kind, std::uint32_t answ
   packet.answered = answered;
   if (connection.queue_pair != nullptr) {
     packet.queue_pair = wire::endpoint_of({device_.address(), connection.queue_pair->number()});
+    if (rails_ != nullptr) {
+      if (const wire::Endpoint second = rails_->endpoint(connection); second.queue_pair != 0) {
+        packet.first_number = packet.queue_pair.queue_pair;
+        packet.queue_pair = second;
+      }
+    }
     if (connection.window != nullptr) packet.reception = connection.window->ours;
     if (permit_rows_) {
       packet.permits = connection.permits->ours.address;

@@ -58,10 +58,12 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   if (connection.sends.pending == nullptr)
     connection.sends.pending = std::make_unique<PendingSend[]>(shape_.send_depth);
   connection.headers = std::make_unique<Headers>();
+  if (rails_ != nullptr) rails_->open(connection);
   if (polls_rings_) begin_to_look(connection);
   connection.phase = Phase::open; // from here on nothing needs memory
   connection.close_sent = connection.close_received = false;
   connection.messages = 0;
+  connection.small_puts = false;
   connection.phase_since = device_.now();
   connection.last_used = ++clock_;
   connection.sends = {.pending = std::move(connection.sends.pending), .depth = shape_.send_depth};
@@ -97,6 +99,7 @@ bool RdmaTransport::continue_close(Connection& connection) {
     return false;
   }
   numbers_.erase(connection.number);
+  if (rails_ != nullptr) rails_->close(connection);
   end_to_look(connection);
   connection.number = 0;
   connection.phase = Phase::down;
@@ -183,6 +186,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
   std::erase(closing_, &connection);
   std::erase(owing_, &connection);
   end_to_look(connection);
+  if (rails_ != nullptr) rails_->close(connection);
   connection.phase = Phase::breaking;
   ++counters_.broken;
   fallbacks_.push_back(
@@ -226,6 +230,7 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
   }
   while (!connection.unposted.empty())
     finish(connection.unposted.front(), false, sink);
+  if (rails_ != nullptr) end_split_gets(connection, sink);
   if (connection.wanted) sink.on_peer(connection.rank, engine::PeerState::failed);
 }
 
@@ -233,6 +238,7 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
 // connection some may be missing, so it is the connector that says which there are.
 void RdmaTransport::abandon(Sink& sink) noexcept {
   device_.set_event_sink(nullptr);
+  if (rails_ != nullptr) rails_->stop();
   connector_->abandon();
   rings_.clear();
   has_rings_.store(false, std::memory_order_relaxed);
@@ -242,6 +248,7 @@ void RdmaTransport::abandon(Sink& sink) noexcept {
   };
   while (Connection* const connection = connector_->find(is_left)) {
     numbers_.erase(std::exchange(connection->number, 0));
+    if (rails_ != nullptr) rails_->close(*connection);
     end_broken(*connection, sink);
   }
 }

@@ -143,6 +143,10 @@ std::size_t hybrid_bytes(const base::Settings& settings, const DeviceLimits& lim
       lost * most <= 2 * limits.round_trip_s ? most : 2 * limits.round_trip_s / lost);
 }
 
+std::size_t split_bytes(const DeviceLimits& limits) {
+  return round_up(static_cast<std::size_t>(2 * limits.bytes_per_s * limits.round_trip_s), 2 * page);
+}
+
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,
                std::vector<std::string>& lowered, bool sleeps_elsewhere) {
   require("MACADAM_RDMA_WINDOW", settings.rdma_window, 2, wire::Note::most_credits);

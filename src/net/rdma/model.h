@@ -176,6 +176,11 @@ constexpr std::size_t ring_bytes(std::uint32_t slots) {
 // comes late it is the cheaper one.
 std::size_t hybrid_bytes(const base::Settings& settings, const DeviceLimits& limits);
 
+// A put or get of so many bytes is as fast by one port as by two, half by each: where the order of
+// the halves matters something waits until both are there, a round trip that one port does not
+// take.
+std::size_t split_bytes(const DeviceLimits& limits);
+
 // Settings that no device could follow throw base::Error (MPI_ERR_ARG); those that this one does
 // not allow are lowered, with a line each in `lowered`. `sleeps_elsewhere`: on another network.
 Shape shape_of(const base::Settings& settings, const DeviceLimits& limits,

@@ -68,6 +68,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   if (connector_->has_state_events() || !state_events_.empty()) moved |= take_state_events(sink);
   bool arrived = poll_arrivals(sink);
   if (--unseen_left_ <= 0 || arming || awaits_sends()) arrived |= poll_queues(sink);
+  if (rails_ != nullptr && !rails_->idle()) arrived |= poll_second(sink);
   if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
@@ -143,11 +144,12 @@ void RdmaTransport::arm_queues() {
   if (arrivals_ != nullptr) arrivals_->arm();
   for (unsigned i = 0, count = queues_.size(); i < count; ++i)
     queues_[i].arm();
+  if (rails_ == nullptr) return;
+  for (unsigned i = 0, count = rails_->queues().size(); i < count; ++i)
+    rails_->queues()[i].arm();
 }
 
-namespace {
-
-const char* text_of(WorkStatus status) {
+const char* RdmaTransport::text_of(WorkStatus status) {
   switch (status) {
   case WorkStatus::ok:
     break;
@@ -164,8 +166,6 @@ const char* text_of(WorkStatus status) {
   }
   return "";
 }
-
-} // namespace
 
 // The last request of a connection that the peer has stopped using.
 bool RdmaTransport::is_answer_to_close(const Connection& connection, std::uint32_t sequence) {

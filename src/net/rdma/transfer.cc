@@ -25,13 +25,16 @@ RemoteMemory RdmaTransport::register_cached(void* memory, std::size_t bytes) {
         "{}; transfer less at once, or raise the limit that is named",
         bytes, fmt::ptr(memory), cache_.entries(), cache_.pinned_bytes(), cache_.refusal());
   }
-  return {address, registration->packed_key()};
+  return {address,
+          rails_ != nullptr ? registration->region->remote_key : registration->packed_key()};
 }
 
 void RdmaTransport::release_cached(RemoteMemory memory) noexcept {
   if (memory.key >> 32 == 0) return; // of no bytes, or of the heap, which stays registered
-  mem::Registration* const registration = cache_.find_key(memory.key);
+  mem::Registration* const registration =
+      rails_ != nullptr ? cache_.find_remote_key(memory.key) : cache_.find_key(memory.key);
   if (registration == nullptr) {
+    if (rails_ != nullptr && heap_.find(reinterpret_cast<void*>(memory.address)) != nullptr) return;
     base::fail(MPI_ERR_INTERN, "RDMA: memory at {:#x} is released, but key {:#x} is not in use",
                memory.address, memory.key);
   }
@@ -44,8 +47,15 @@ Posted RdmaTransport::put(engine::Link& link, const void* local, RemoteMemory ta
     base::copy(reinterpret_cast<void*>(target.address), local, bytes);
     return Posted::done;
   }
-  return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
-                  cookie, 0);
+  return move(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
+              cookie, false);
+}
+
+Posted RdmaTransport::write(engine::Link& link, const void* local, RemoteMemory target,
+                            std::size_t bytes, std::uint64_t cookie) noexcept {
+  if (is_self(link)) return put(link, local, target, bytes, cookie);
+  return move(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
+              cookie, true);
 }
 
 Posted RdmaTransport::put_notified(engine::Link& link, const void* local, RemoteMemory target,
@@ -57,6 +67,8 @@ Posted RdmaTransport::put_notified(engine::Link& link, const void* local, Remote
     chores_ = true;
     return Posted::done;
   }
+  if (bytes >= split_from_ && half_of(static_cast<Connection&>(link), target) != nullptr)
+    return Posted::unnotified;
   return transfer(static_cast<Connection&>(link), false, const_cast<void*>(local), target, bytes,
                   cookie, notification);
 } catch (...) {
@@ -69,7 +81,26 @@ Posted RdmaTransport::get(engine::Link& link, void* local, RemoteMemory target, 
     base::copy(local, reinterpret_cast<const void*>(target.address), bytes);
     return Posted::done;
   }
-  return transfer(static_cast<Connection&>(link), true, local, target, bytes, cookie, 0);
+  return move(static_cast<Connection&>(link), true, local, target, bytes, cookie, false);
+}
+
+Posted RdmaTransport::read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+                           std::uint64_t cookie) noexcept {
+  if (is_self(link)) return get(link, local, target, bytes, cookie);
+  return move(static_cast<Connection&>(link), true, local, target, bytes, cookie, true);
+}
+
+// `ordered`: it must not pass what was posted before.
+inline Posted RdmaTransport::move(Connection& connection, bool is_get, void* local,
+                                  RemoteMemory remote, std::size_t bytes, std::uint64_t cookie,
+                                  bool ordered) noexcept try {
+  if (bytes >= split_from_) [[unlikely]] {
+    if (const auto posted = try_split(connection, is_get, local, remote, bytes, cookie, ordered))
+      return *posted;
+  }
+  return transfer(connection, is_get, local, remote, bytes, cookie, 0);
+} catch (...) {
+  return break_down();
 }
 
 Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
@@ -206,6 +237,7 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   work.segments = {&segment, 1};
   if (notification != 0) add_notification(connection, work, notification);
   post(connection, work, buffer, nullptr);
+  connection.small_puts = true;
   if (notification != 0) tell_polling(connection, notification, bytes);
   ++counters_.puts;
   connection.last_used = ++clock_;
@@ -231,6 +263,7 @@ void RdmaTransport::tell_polling(Connection& connection, std::uint32_t notificat
 
 // Posts what fits of a transfer, the front of its connection's; true if that was all.
 bool RdmaTransport::post_fragments(Transfer& transfer) {
+  if (transfer.split != 0) return false;
   Connection& connection = *transfer.connection;
   Buffer* const bounce = transfer.bounce;
   const std::size_t most =
@@ -275,12 +308,14 @@ void RdmaTransport::on_posted(Transfer& transfer, Sink& sink) {
                transfer.bounced);
   }
   transfer.bounced = 0;
+  transfer.first_done = true;
   if (transfer.posted == transfer.bytes) finish(transfer, true, sink);
 }
 
 void RdmaTransport::finish(Transfer& transfer, bool ok, Sink& sink) {
   base::List<Transfer>::erase(transfer);
   --transfer.connection->transfers;
+  if (transfer.split != 0) rails_->finished(*transfer.connection, transfer.is_get);
   if (may_be_passed(transfer.is_get, transfer.bytes, transfer.notification))
     --transfer.connection->sends.unplaced;
   if (transfer.bounce != nullptr) pool_.give(transfer.bounce);

@@ -60,7 +60,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
 
 RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
                              const base::Settings& settings, mem::InvalidationSource* invalidation,
-                             engine::Transport* sleeper, bool permits)
+                             engine::Transport* sleeper, bool permits, Device* second)
     : device_(device), processes_(processes), settings_(settings), sleeper_(sleeper),
       rank_(processes.own()), job_size_(static_cast<Rank>(processes.job().size())),
       shape_(model::shape_of(settings, device.limits(), fallbacks_, sleeper != nullptr)),
@@ -68,19 +68,31 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
       spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
                                                        : default_spin),
+      // Data whose last byte is looked for go in one piece.
+      rails_(second == nullptr || settings.last_byte
+                 ? nullptr
+                 : std::make_unique<Rails>(device, *second, shape_.send_depth,
+                                           model::split_bytes(device.limits()))),
+      split_from_(rails_ == nullptr ? SIZE_MAX : rails_->least()),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
-      heap_(device), cache_(device_, settings.rdma_cache == 0 ? nullptr : invalidation,
-                            mem::most_registrations, static_cast<std::size_t>(settings.rdma_cache)),
+      heap_(registrar()),
+      cache_(registrar(), settings.rdma_cache == 0 ? nullptr : invalidation,
+             mem::most_registrations, static_cast<std::size_t>(settings.rdma_cache)),
       queues_(device, shape_.completions(), sleeper != nullptr) {
   if (invalidation != nullptr && !invalidation->why_not().empty()) {
     fallbacks_.push_back(
         "rdma: user memory is registered for each transfer and does not stay so: " +
         invalidation->why_not());
   }
-  if (const std::string why = device.why(); !why.empty())
+  if (const std::string why = device.why(); !why.empty()) {
     fallbacks_.push_back(
-        fmt::format("rdma: of several ports only {} is used: {}", device.name(), why));
+        rails_ == nullptr
+            ? fmt::format("rdma: of several ports only {} is used: {}", device.name(), why)
+            : fmt::format("rdma: of several ports {} is used: {}; and for half of what is longer "
+                          "than {} KiB {}: {}",
+                          device.name(), why, split_from_ >> 10, second->name(), second->why()));
+  }
   switch (shape_.mode) {
   case base::ReceiveMode::shared:
     receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_, sleeper != nullptr);
@@ -117,12 +129,23 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
   options.send_depth = shape_.send_depth;
   options.inline_bytes = shape_.inline_bytes;
   connector_ = std::make_unique<Connector>(device, processes, settings, *receiver_, queues_,
-                                           options, most - 1, permits);
+                                           options, most - 1, permits, rails_.get());
   device.set_event_sink(this);
+  if (rails_ == nullptr) return;
+  const auto wake = [this] { sleeper_ != nullptr ? sleeper_->wake() : device_.wake(); };
+  rails_->start(
+      {.completed = wake, .failed = [this, wake](std::uint32_t number, const std::string& reason) {
+         connector_->lose(number, reason);
+         wake();
+       }});
 }
 
 RdmaTransport::~RdmaTransport() {
   device_.set_event_sink(nullptr);
+  if (rails_ == nullptr) return;
+  rails_->stop();
+  while (!rails_->gets.empty()) // these go before the list
+    rails_->gets.pop_front();
 }
 
 engine::Link& RdmaTransport::connect(Rank peer, engine::PeerState& state) {
@@ -412,7 +435,7 @@ void RdmaTransport::post_flush(Connection& connection) {
 }
 
 bool RdmaTransport::drain() {
-  bool quiet = to_self_.empty();
+  bool quiet = to_self_.empty() && (rails_ == nullptr || rails_->gets.empty());
   for (const auto& [number, connection] : numbers_) {
     if (connection->phase != Phase::open && connection->phase != Phase::closing) continue;
     const SendQueue& queue = connection->sends;
@@ -476,7 +499,7 @@ std::size_t RdmaTransport::memory_bytes() const {
   return sizeof(RdmaTransport) + model::datagram_packets() +
          static_cast<std::size_t>(driver.datagrams) + pool_.bytes() + heap_.bytes() +
          receiver_->bytes() + queues_.bytes(driver) + connector_->known() * record_bytes +
-         connector_->permit_bytes() +
+         connector_->permit_bytes() + (rails_ != nullptr ? rails_->bytes(driver) : 0) +
          used * (driver.queue_pair_bytes(shape_.send_depth, shape_.receive_depth()) +
                  shape_.send_depth * sizeof(PendingSend) + sizeof(Headers) +
                  (shape_.window != 0 ? sizeof(Window) : 0));
@@ -536,6 +559,7 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   add("buffers_most", "message buffers in use at once, at most", pool_.most());
   add("bounced", "puts and gets copied through a message buffer", counters_.bounced);
   add("gathered", "puts and gets of several pieces in one request", counters_.gathered);
+  add("split", "puts and gets of which half went by the second port", counters_.split);
   add("no_receiver", "connections lost as the peer had no receive posted for too long",
       counters_.no_receiver);
   const mem::RegistrationCounters& cache = cache_.counters();

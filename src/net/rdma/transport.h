@@ -17,6 +17,7 @@
 #include "net/rdma/device.h"
 #include "net/rdma/model.h"
 #include "net/rdma/number_table.h"
+#include "net/rdma/rails.h"
 #include "net/rdma/receiver.h"
 
 #include <algorithm>
@@ -26,6 +27,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +50,7 @@ struct Counters {
   std::uint64_t atomics = 0;
   std::uint64_t bounced = 0;
   std::uint64_t gathered = 0;
+  std::uint64_t split = 0;
   std::uint64_t evicted = 0;
   std::uint64_t no_receiver = 0;
   std::uint64_t broken = 0;
@@ -59,7 +62,8 @@ inline std::size_t longest_fragment(const DeviceLimits& device) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(device.message, std::uint64_t{1} << 30));
 }
 
-// RemoteMemory::key: the device's key below, the generation of the registration above.
+// RemoteMemory::key: the device's key below, the generation of the registration above; or the key
+// of a second port (rails.h).
 inline std::uint32_t device_key(RemoteMemory memory) {
   return static_cast<std::uint32_t>(memory.key);
 }
@@ -73,10 +77,12 @@ class RdmaTransport : public engine::Transport, EventSink {
   // may be null, then no user memory stays registered after its use. A process that has another
   // network too sleeps on that one, the `sleeper`: then idle() is not called, and the progress
   // thread wakes it. Without `permits` none may be issued to this process or by it, nor is memory
-  // registered for them. Throws base::Error if the device cannot do what the settings ask for.
+  // registered for them. By `second`, another port like `device` that this process has for itself,
+  // go halves of long puts and gets. Throws base::Error if the device cannot do what the settings
+  // ask for.
   RdmaTransport(Device& device, const boot::Processes& processes, const base::Settings& settings,
                 mem::InvalidationSource* invalidation, engine::Transport* sleeper = nullptr,
-                bool permits = true);
+                bool permits = true, Device* second = nullptr);
   RdmaTransport(const RdmaTransport&) = delete;
   RdmaTransport& operator=(const RdmaTransport&) = delete;
   // What has not arrived (see drain()) is lost.
@@ -112,6 +118,10 @@ class RdmaTransport : public engine::Transport, EventSink {
                       std::uint64_t cookie, std::uint32_t notification) noexcept override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
+  Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+               std::uint64_t cookie) noexcept override;
+  Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
+              std::uint64_t cookie) noexcept override;
   RemoteMemory register_cached(void* memory, std::size_t bytes) override;
   std::uint64_t issue(engine::Link& link) noexcept override;
   bool use(engine::Link& issuer, std::uint64_t permit) noexcept override;
@@ -221,6 +231,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   [[gnu::always_inline]] void on_completion(const Completion& completion, Sink& sink);
   [[gnu::cold]] void on_odd_completion(const Completion& completion, Connection* connection,
                                        Sink& sink);
+  static const char* text_of(WorkStatus status);
   static bool is_answer_to_close(const Connection& connection, std::uint32_t sequence);
   [[gnu::always_inline]] void on_receive(Connection& connection, const Completion& completion,
                                          Sink& sink);
@@ -258,7 +269,23 @@ class RdmaTransport : public engine::Transport, EventSink {
   bool connect_in_turn();
   [[nodiscard]] bool is_up(const Connection& connection) const;
 
+  // split.cc: puts and gets by two ports
+  [[gnu::cold]] Rails::Half* half_of(const Connection& connection, RemoteMemory remote) const;
+  bool nothing_to_pass(Connection& connection, Rails::Half& half, bool is_get);
+  [[gnu::cold]] std::optional<Posted> try_split(Connection& connection, bool is_get, void* local,
+                                                RemoteMemory remote, std::size_t bytes,
+                                                std::uint64_t cookie, bool ordered);
+  [[gnu::cold]] bool poll_second(Sink& sink);
+  void on_second(const Completion& completion, Sink& sink);
+  void end_split_gets(const Connection& connection, Sink& sink);
+  // What memory that peers reach is registered with.
+  mem::Registrar& registrar() {
+    return rails_ != nullptr ? static_cast<mem::Registrar&>(*rails_) : device_;
+  }
+
   // transfer.cc: puts and gets
+  Posted move(Connection& connection, bool is_get, void* local, RemoteMemory remote,
+              std::size_t bytes, std::uint64_t cookie, bool ordered) noexcept;
   Posted transfer(Connection& connection, bool is_get, void* local, RemoteMemory remote,
                   std::size_t bytes, std::uint64_t cookie, std::uint32_t notification) noexcept;
   Posted transfer_blocks(engine::Link& link, bool is_get, std::span<const engine::Block> local,
@@ -298,6 +325,8 @@ class RdmaTransport : public engine::Transport, EventSink {
   std::size_t copied_put_ = 0; // bytes
   const double spin_seconds_;  // before a wait sleeps
 
+  const std::unique_ptr<Rails> rails_; // null: there is no second port
+  const std::size_t split_from_;       // bytes
   BufferPool pool_;
   mem::Heap heap_;
   mem::RegistrationCache cache_;

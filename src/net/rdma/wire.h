@@ -6,6 +6,7 @@
 #include "net/rdma/device.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 // Everything this transport puts on the wire besides the engine's messages. Little-endian, fixed
@@ -63,13 +64,22 @@ struct ConnectPacket {
   std::uint32_t target = 0;   // rank in its job
   std::uint32_t attempt = 0;  // the sender's number for its queue pair; grows, per peer
   std::uint32_t answered = 0; // the receiver's number this packet refers to; 0: none
-  Endpoint queue_pair;        // request, reply
+  Endpoint queue_pair;        // request, reply; see `first_number`
   std::uint32_t permits_key = 0;
   Reception reception;       // request, reply
   std::uint64_t permits = 0; // request, reply: where the receiver's lie
   boot::Secret secret = {};  // of the target's job
+  // Sent only by who has a second queue pair beside the first, on a second port. Then `queue_pair`
+  // is that one, and this the number of the first, which is on the port that was published.
+  std::uint32_t first_number = 0;
+  std::uint32_t no_more = 0;
 };
-static_assert(sizeof(ConnectPacket) == 96);
+static_assert(sizeof(ConnectPacket) == 104);
+
+// Bytes of it that are sent.
+constexpr std::size_t bytes_of(const ConnectPacket& packet) {
+  return packet.first_number != 0 ? sizeof packet : offsetof(ConnectPacket, first_number);
+}
 
 // What comes with every message of a connection, as its immediate; a note of zeros needs none.
 enum class NoteKind : std::uint8_t {

@@ -35,9 +35,9 @@ std::string place_of(const ibverbs::PortFacts& port) {
 
 std::string describe(const Port& port) {
   if (!port.refusal.empty()) return fmt::format("refused: {}", port.refusal);
-  return fmt::format("{}: {}, MTU {}, {:g} Gb/s{}; {}", port.chosen ? "used" : "could be used",
-                     route(port), 128u << port.facts.mtu, port.facts.gigabits, place_of(port.facts),
-                     port.remark);
+  return fmt::format(
+      "{}: {}, MTU {}, {:g} Gb/s{}; {}", port.chosen || port.second ? "used" : "could be used",
+      route(port), 128u << port.facts.mtu, port.facts.gigabits, place_of(port.facts), port.remark);
 }
 
 std::string locked_memory() {

@@ -277,6 +277,78 @@ TEST(SeveralPorts, software_ones_are_mixed_by_the_users_word_only) {
   EXPECT_EQ(choose(ports, "rxe0,rxe1", seat(1, {})).port, 1u);
 }
 
+Seat one_of(unsigned ranks, unsigned rank, Threads threads = {}) {
+  Seat here = seat(rank, std::move(threads));
+  here.local_ranks = ranks;
+  return here;
+}
+
+// Each rank has its own port, as without one, and one of those that no rank's turn comes to.
+TEST(SecondPort, is_one_that_no_other_rank_takes) {
+  std::vector<PortFacts> ports;
+  for (const char* const device : {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4"}) {
+    ports.push_back(infiniband(device, 1));
+    for (unsigned ranks = 1; ranks <= 7; ++ranks) {
+      std::vector<int> uses(ports.size());
+      unsigned with_two = 0;
+      for (unsigned rank = 0; rank < ranks; ++rank) {
+        const PortChoice choice = choose(ports, "", one_of(ranks, rank));
+        EXPECT_EQ(choice.port, choose(ports, "", seat(rank, {})).port);
+        ++uses[choice.port];
+        if (!choice.second) continue;
+        ++with_two;
+        ++uses[*choice.second];
+        EXPECT_EQ(choice.why_alone, "");
+        EXPECT_TRUE(has(choice.others[*choice.second], "for half of long data"));
+      }
+      const auto count = static_cast<unsigned>(ports.size());
+      EXPECT_EQ(with_two, ranks < count ? std::min(ranks, count - ranks) : 0u);
+      if (ranks <= count) {
+        EXPECT_EQ(*std::ranges::max_element(uses), 1);
+      }
+    }
+  }
+  EXPECT_EQ(choose(ports, "", one_of(5, 0)).why_alone,
+            "this machine has no port for it that no other rank takes");
+  EXPECT_EQ(choose(ports, "", one_of(3, 2)).why_alone,
+            "other ranks of this machine take the ports that are left");
+  EXPECT_FALSE(choose(ports, "", seat(0, {})).second); // how many ranks there are is not known
+}
+
+TEST(SecondPort, may_be_farther_for_a_rank_that_is_alone) {
+  const std::vector<PortFacts> ports = {at_node(infiniband("mlx5_0", 1), 0),
+                                        at_node(infiniband("mlx5_1", 1), 1)};
+  const PortChoice choice = choose(ports, "", one_of(1, 0, {6}));
+  EXPECT_EQ(choice.port, 1u);
+  EXPECT_EQ(choice.second, 0u);
+  std::vector<PortFacts> more = ports;
+  more.push_back(at_node(infiniband("mlx5_2", 1), 1));
+  EXPECT_EQ(choose(more, "", one_of(1, 0, {6})).second, 2u);
+  EXPECT_FALSE(choose(more, "", one_of(2, 0, {6})).second);
+  EXPECT_EQ(choose(more, "", one_of(2, 0, {6})).why_alone,
+            "not all ports are as near to all ranks of this machine");
+}
+
+// As what a rank's one port may be: as fast, in the same network, allowed.
+TEST(SecondPort, is_like_the_first) {
+  const auto second_of = [](const std::vector<PortFacts>& ports, const std::string& request = "") {
+    return choose(ports, request, one_of(1, 0)).second;
+  };
+  const PortFacts first = infiniband("mlx5_0", 1);
+  EXPECT_FALSE(second_of({first}));
+  EXPECT_EQ(second_of({first, infiniband("mlx5_0", 2)}), 1u);
+  EXPECT_FALSE(second_of({first, infiniband("mlx5_1", 1, 50)}));
+  EXPECT_FALSE(second_of({first, roce("mlx5_1")}));
+  EXPECT_FALSE(second_of({first, infiniband("mlx5_1", 1)}, "mlx5_0"));
+  std::vector<PortFacts> software = {roce("rxe0"), roce("rxe1")};
+  for (PortFacts& port : software) {
+    port.software = true;
+    port.gids[3].subnet_bits = 96 + 24;
+  }
+  EXPECT_FALSE(second_of(software));
+  EXPECT_EQ(second_of(software, "rxe0,rxe1"), 1u);
+}
+
 TEST(SeveralPorts, a_list_restricts_them) {
   const std::vector<PortFacts> ports = {infiniband("mlx5_0", 1), infiniband("mlx5_1", 1),
                                         infiniband("mlx5_1", 2), infiniband("mlx5_2", 1)};

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs in a virtual machine with two soft-RoCE devices: which of them ranks take, and that ranks on
-different ones talk. Arguments: a build tree."""
+"""Runs in a virtual machine with four soft-RoCE devices: which of them ranks take, that ranks on different
+ones talk, and that long data go by two. Arguments: a build tree."""
 import os
 import pathlib
 import re
@@ -15,6 +15,9 @@ ROUNDS = 5
 BYTES = 8 + 1000 + 9000 + 70000 + 300000  # that a rank sends to each other one in so many rounds
 BACKGROUND = 10_000  # bytes that an interface sends at most without RDMA: the kernel's own
 BOTH = {"MACADAM_RDMA_DEVICE": "rxe0,rxe1:1"}
+ALL = {"MACADAM_RDMA_DEVICE": "rxe0,rxe1,rxe2,rxe3"}
+PROGRAMS = ("pt2pt.random_traffic", "pt2pt.truncation", "pt2pt.persistent", "partitioned.rounds",
+            "rma.random_epochs", "rma.accumulate")
 
 
 def bytes_sent(interface):
@@ -22,15 +25,15 @@ def bytes_sent(interface):
 
 
 class Ports(unittest.TestCase):
-    def run_job(self, **environment):
+    def run_job(self, ranks=RANKS, **environment):
         """Traffic between all ranks, checked byte by byte; the lines of the report about ports."""
         environment = {**os.environ, "MACADAM_NETWORK": "rdma", "MACADAM_REPORT": "1",
                        "TRAFFIC_ROUNDS": str(ROUNDS), **environment}
-        done = subprocess.run([BUILD / "bin/mpiexec", "-silence", "30", "-n", str(RANKS),
+        done = subprocess.run([BUILD / "bin/mpiexec", "-silence", "30", "-n", str(ranks),
                                BUILD / "tests/vm/verbs.traffic"], env=environment, text=True, timeout=120,
                               check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn(f"1 parts passed on {RANKS} ranks", done.stdout)
+        self.assertIn(f"1 parts passed on {ranks} ranks", done.stdout)
         return [line.strip() for line in done.stdout.splitlines() if "of several ports" in line]
 
     def info(self, **environment):
@@ -54,6 +57,35 @@ class Ports(unittest.TestCase):
             with self.subTest(receive=receive):
                 self.assertEqual(len(self.run_job(MACADAM_RDMA_RECEIVE=receive, **BOTH)), 2)
 
+    def test_long_data_go_by_two_where_there_are_more_than_ranks(self):
+        interfaces = ("eth0", "eth1", "eth2", "eth3")
+        for receive in ("shared", "credit"):
+            before = [bytes_sent(name) for name in interfaces]
+            lines = self.run_job(2, MACADAM_RDMA_RECEIVE=receive, **ALL)
+            sent = [bytes_sent(name) - count for name, count in zip(interfaces, before)]
+            text = "\n".join(lines)
+            for first, second in (("rxe0:1", "rxe2:1"), ("rxe1:1", "rxe3:1")):
+                self.assertIn(f"of several ports {first} is used: in turn one of rxe0:1, rxe1:1, rxe2:1, rxe3:1; "
+                              "and for half of what is longer than", text)
+                self.assertIn(f"{second}: beside {first} for half of long data", text)
+            # By the second one goes half of the longest message at least, by the first all of the short ones.
+            for first, second in ((0, 2), (1, 3)):
+                self.assertGreater(sent[second], 140_000, sent)
+                self.assertLess(sent[second], sent[first], sent)
+                self.assertGreater(sent[first] + sent[second], BYTES, sent)
+
+    def test_programs_of_the_suite_by_two(self):
+        for program in PROGRAMS:
+            with self.subTest(program=program):
+                environment = {**os.environ, **ALL, "MACADAM_NETWORK": "rdma", "PROGRAMS_LIGHT": "1",
+                               "MACADAM_REPORT": "1"}
+                command = [BUILD / "bin/mpiexec", "-silence", "30", "-n", "2",
+                           BUILD / f"tests/programs/programs.{program}"]
+                done = subprocess.run(command, env=environment, text=True, timeout=120, check=False,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn("rxe3:1: beside rxe1:1", done.stdout)
+
     def test_one_is_used_where_none_is_named(self):
         before = bytes_sent("eth1")
         lines = self.run_job()
@@ -67,7 +99,8 @@ class Ports(unittest.TestCase):
                                r" +rxe1:1 +could be used: RoCE v2, GID 1 = 10\.0\.0\.11, .*; the kernel's software")
         page = self.info(**BOTH)
         self.assertRegex(page, r"rxe0:1 +used: .*; in turn one of rxe0:1, rxe1:1\n"
-                               r" +rxe1:1 +could be used: .*; as good: other ranks of this machine take it\n")
+                               r" +rxe1:1 +used: .*; beside rxe0:1 for half of long data, as no other rank of this "
+                               r"machine takes it\n")
         subprocess.run(["ip", "address", "replace", "10.9.0.1/24", "dev", "eth1"], check=True)
         subprocess.run(["ip", "address", "del", "10.0.0.11/24", "dev", "eth1"], check=True)
         try:

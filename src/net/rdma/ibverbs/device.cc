@@ -7,6 +7,7 @@
 #include "net/rdma/ibverbs/queue_pair.h"
 #include "net/rdma/ibverbs/surroundings.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -31,9 +32,8 @@ class Region final : public MemoryRegion {
 
 class IbverbsDevice final : public Device {
  public:
-  IbverbsDevice(const Library& library, OpenPort open, const PortChoice& choice)
-      : port_(library, std::move(open), choice.gid),
-        why_(choice.several ? choice.why : std::string()), async_(port_), sync_(port_) {
+  IbverbsDevice(const Library& library, OpenPort open, const Gid& gid, std::string why)
+      : port_(library, std::move(open), gid), why_(std::move(why)), async_(port_), sync_(port_) {
     // The progress thread reads until there is nothing left.
     const int events = port_.context->async_fd;
     fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
@@ -132,21 +132,51 @@ std::vector<PortFacts> facts_of(const std::vector<OpenPort>& ports) {
   return facts;
 }
 
-Seat own_seat(int local_rank) {
-  return read_seat(static_cast<unsigned>(local_rank), base::usable_threads());
+Seat own_seat(int local_rank, int local_ranks) {
+  Seat seat = read_seat(static_cast<unsigned>(local_rank), base::usable_threads());
+  seat.local_ranks = static_cast<unsigned>(local_ranks);
+  return seat;
+}
+
+std::string why_of(const PortChoice& choice) {
+  if (choice.why_alone.empty()) return choice.why;
+  return fmt::format("{}; long data go by it alone: {}", choice.why, choice.why_alone);
+}
+
+// Ports of one adapter have its events in common, and each device reads all that come: so the
+// second opens the adapter for itself. It is in the list again, unless it has just gone.
+OpenPort open_again(const Library& library, const OpenPort& port) {
+  std::vector<OpenPort> ports = list_ports(library);
+  const auto again = std::ranges::find(ports, port.facts.name(),
+                                       [](const OpenPort& each) { return each.facts.name(); });
+  return again == ports.end() || again->context == nullptr ? port : std::move(*again);
 }
 
 } // namespace
 
 std::unique_ptr<Device> open_device(const std::string& request, int local_rank) {
+  return open_ports(request, local_rank, 0).first;
+}
+
+Ports open_ports(const std::string& request, int local_rank, int local_ranks) {
   const std::vector<PortRequest> wanted = parse_port_requests(request);
   const Library library = load_library();
   // No ibv_fork_init: it takes registered memory out of the children of a fork, and splits
   // mappings, which mremap then refuses. Since Linux 5.12 the kernel copies pinned pages for the
   // child.
   std::vector<OpenPort> ports = list_ports(library);
-  const PortChoice choice = choose_port(facts_of(ports), wanted, own_seat(local_rank));
-  return std::make_unique<IbverbsDevice>(library, std::move(ports[choice.port]), choice);
+  const PortChoice choice = choose_port(facts_of(ports), wanted, own_seat(local_rank, local_ranks));
+  Ports opened;
+  OpenPort first = std::move(ports[choice.port]);
+  if (choice.second) {
+    OpenPort second = std::move(ports[*choice.second]);
+    if (second.context == first.context) second = open_again(library, second);
+    opened.second = std::make_unique<IbverbsDevice>(library, std::move(second), choice.second_gid,
+                                                    choice.others[*choice.second]);
+  }
+  opened.first = std::make_unique<IbverbsDevice>(library, std::move(first), choice.gid,
+                                                 choice.several ? why_of(choice) : std::string());
+  return opened;
 }
 
 Survey survey(const std::string& request) {
@@ -157,12 +187,13 @@ Survey survey(const std::string& request) {
     std::vector<OpenPort> ports = list_ports(library);
     for (const OpenPort& port : ports) {
       const Verdict verdict = judge(port.facts, wanted);
-      found.ports.push_back({port.facts, verdict.refusal, verdict.gid, false, {}});
+      found.ports.push_back({port.facts, verdict.refusal, verdict.gid, false, false, {}});
     }
-    const PortChoice choice = choose_port(facts_of(ports), wanted, own_seat(0));
+    const PortChoice choice = choose_port(facts_of(ports), wanted, own_seat(0, 1));
     for (std::size_t i = 0; i < ports.size(); ++i)
       found.ports[i].remark = i == choice.port ? choice.why : choice.others[i];
     found.ports[choice.port].chosen = true;
+    if (choice.second) found.ports[*choice.second].second = true;
     found.limits = Port(library, std::move(ports[choice.port]), choice.gid).limits;
   } catch (const base::Error& error) {
     found.trouble = error.text;

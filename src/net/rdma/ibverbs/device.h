@@ -16,14 +16,22 @@ namespace macadam::net::rdma::ibverbs {
 // there is no library, no adapter, no port that can be used and why not each of them.
 std::unique_ptr<Device> open_device(const std::string& request, int local_rank = 0);
 
-// What `macadam info` shows of this machine: what its first rank would take.
+// The same, and a second port beside it if the choice has one, for one of `local_ranks`; else null.
+struct Ports {
+  std::unique_ptr<Device> first;
+  std::unique_ptr<Device> second;
+};
+Ports open_ports(const std::string& request, int local_rank, int local_ranks);
+
+// What `macadam info` shows of this machine: what a rank would take that is alone on it.
 struct Survey {
   struct Port {
     PortFacts facts;
     std::string refusal; // empty: it can be used
     Gid gid;             // ... by this address
     bool chosen = false;
-    std::string remark; // why it is chosen, or is not
+    bool second = false; // ... beside that one
+    std::string remark;  // why it is chosen, or is not
   };
   std::string trouble; // why no port can be used; empty: one is chosen
   std::vector<Port> ports;

@@ -163,6 +163,32 @@ std::string names_of(const std::vector<Candidate>& candidates) {
   return text;
 }
 
+// Ranks of a machine take the first ports of the list in turn, and the next ones as second ports.
+// If only some of `fast` are near, what others take is not known.
+void choose_second(const std::vector<Candidate>& fast, const std::vector<Candidate>& nearest,
+                   const Candidate& taken, const Seat& seat, PortChoice& choice) {
+  const auto set = [&](const Candidate& second) {
+    choice.second = second.index;
+    choice.second_gid = second.gid;
+    choice.others[second.index] =
+        fmt::format("beside {} for half of long data, as no other rank of this machine takes it",
+                    taken.port->name());
+  };
+  if (fast.size() < 2 || seat.local_ranks == 0) return;
+  if (fast.size() <= seat.local_ranks) {
+    choice.why_alone = "this machine has no port for it that no other rank takes";
+  } else if (seat.local_ranks == 1) {
+    const auto& from = nearest.size() > 1 ? nearest : fast;
+    set(*std::ranges::find_if(from, [&](const Candidate& c) { return c.index != taken.index; }));
+  } else if (nearest.size() < fast.size()) {
+    choice.why_alone = "not all ports are as near to all ranks of this machine";
+  } else if (const std::size_t next = seat.local_rank + seat.local_ranks; next < nearest.size()) {
+    set(nearest[next]);
+  } else {
+    choice.why_alone = "other ranks of this machine take the ports that are left";
+  }
+}
+
 [[noreturn]] void fail_without_port(std::span<const PortFacts> ports,
                                     std::span<const PortRequest> requests) {
   if (ports.empty()) {
@@ -290,6 +316,7 @@ PortChoice choose_port(std::span<const PortFacts> ports, std::span<const PortReq
   choice.port = taken.index;
   choice.gid = taken.gid;
   choice.several = usable.size() > 1;
+  choose_second(fast, nearest, taken, seat, choice);
   if (nearest.size() > 1)
     choice.why = fmt::format("in turn one of {}", names_of(nearest));
   else if (fast.size() > 1)

@@ -78,8 +78,9 @@ struct NumaNode {
   std::vector<unsigned> distances; // to each node of the list, as the kernel counts: 10 to itself
 };
 struct Seat {
-  unsigned local_rank = 0; // among the ranks of its job that are on this machine
-  Threads threads;         // that it may run on; empty: not known
+  unsigned local_rank = 0;  // among the ranks of its job that are on this machine
+  unsigned local_ranks = 0; // so many are; 0: not known
+  Threads threads;          // that it may run on; empty: not known
   std::vector<NumaNode> nodes;
 };
 
@@ -88,14 +89,21 @@ struct PortChoice {
   Gid gid;
   bool several = false; // can be used
   std::string why;      // "the only port that can be used"
+  // Another one that no other rank of the job takes, for halves of long data; if none of
+  // several: why.
+  std::optional<std::size_t> second;
+  Gid second_gid;
+  std::string why_alone;
   // Of each port of the list that can be used and was not taken: why not.
   std::vector<std::string> others;
 };
 // Of the usable ports the fastest, and of those equally fast, which reach each other, the nearest
 // to the process's cores. Equally near ones are taken in turn, so that the ranks of a machine use
-// all of them. Software ports only if they were named: they all are the same processors; so too
-// those of InfiniBand with the prefix that networks come with, which may be two networks. Throws
-// base::Error (MPI_ERR_OTHER) with the reason for each port if there is none.
+// all of them. A rank of a machine with more such ports than ranks has a second one beside its
+// own; if they are not equally near to all ranks, only a rank that is alone there. Software ports
+// only if they were named: they all are the same processors; so too those of InfiniBand with the
+// prefix that networks come with, which may be two networks. Throws base::Error (MPI_ERR_OTHER)
+// with the reason for each port if there is none.
 PortChoice choose_port(std::span<const PortFacts> ports, std::span<const PortRequest> requests,
                        const Seat& seat);
 
