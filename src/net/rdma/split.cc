@@ -45,6 +45,7 @@ std::optional<Posted> RdmaTransport::try_split(Connection& connection, bool is_g
                                                std::uint64_t cookie, bool ordered) {
   Rails::Half* const half = half_of(connection, remote);
   if (half == nullptr) return std::nullopt;
+  if (bundle_.to == &connection) post_bundle(); // it has room for its request
   // To wait takes a round trip at most beyond what was posted before, less than the second port
   // saves.
   if (ordered && !nothing_to_pass(connection, *half, is_get)) return refuse(connection);
