@@ -238,7 +238,7 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
 // connection some may be missing, so it is the connector that says which there are.
 void RdmaTransport::abandon(Sink& sink) noexcept {
   device_.set_event_sink(nullptr);
-  if (rails_ != nullptr) rails_->stop();
+  if (rails_ != nullptr) rails_->end();
   connector_->abandon();
   rings_.clear();
   has_rings_.store(false, std::memory_order_relaxed);
@@ -248,7 +248,6 @@ void RdmaTransport::abandon(Sink& sink) noexcept {
   };
   while (Connection* const connection = connector_->find(is_left)) {
     numbers_.erase(std::exchange(connection->number, 0));
-    if (rails_ != nullptr) rails_->close(*connection);
     end_broken(*connection, sink);
   }
 }

@@ -109,6 +109,13 @@ void Rails::close(const Connection& connection) {
   open_.erase(&connection);
 }
 
+void Rails::end() {
+  stop();
+  open_.clear();
+  by_number_.clear();
+  under_way_ = 0;
+}
+
 void Rails::post(Half& half, const SendWork& work) {
   if (half.queue_pair->post({&work, 1}) == 0) {
     base::fail(MPI_ERR_INTERN,

@@ -89,6 +89,7 @@ class Rails final : public mem::Registrar, EventSink {
   };
   void open(const Connection& connection);
   void close(const Connection& connection);
+  void end(); // of all, before their queue pairs go
   [[nodiscard]] Half* find(const Connection& connection) const {
     const auto found = open_.find(&connection);
     return found == open_.end() ? nullptr : found->second;
