@@ -105,11 +105,14 @@ class Library:
         return done.stdout
 
 
-def compile_with(compiler, folder):
+PROGRAMS = ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "dynamic",
+            "progress", "onesided", "threads", "users", "crowded")
+
+
+def compile_with(compiler, folder, programs=PROGRAMS):
     """Builds the programs for a library; `compiler` is a command with its options."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "dynamic",
-                   "progress", "onesided", "threads", "users", "crowded"):
+    for source in programs:
         target, files = folder / source, [SOURCES / f"{source}.cc", SOURCES / "bench.h"]
         newest = max(file.stat().st_mtime for file in files)
         if not target.exists() or target.stat().st_mtime < newest:
