@@ -27,6 +27,14 @@ WorldOptions two_machines() {
   return options;
 }
 
+// What was printed since CaptureStderr() by a world that was aborted; "none" if it has finished.
+std::string printed(const Outcome& outcome) {
+  const std::string text = testing::internal::GetCapturedStderr();
+  if (outcome.end == Outcome::End::finished) return "none";
+  EXPECT_EQ(outcome.end, Outcome::End::aborted) << outcome.text;
+  return text;
+}
+
 // What is printed if the ranks from `first` on have other settings. `late`: when all have told
 // where they are reached, so that nobody has to wait for that.
 std::string refusal(const WorldOptions& options, int first, const Change& change,
@@ -40,10 +48,7 @@ std::string refusal(const WorldOptions& options, int first, const Change& change
     MPI_Finalize();
     return 0;
   });
-  const std::string text = testing::internal::GetCapturedStderr();
-  if (outcome.end == Outcome::End::finished) return "none";
-  EXPECT_EQ(outcome.end, Outcome::End::aborted) << outcome.text;
-  return text;
+  return printed(outcome);
 }
 
 void expect_parts(const std::string& text, std::initializer_list<const char*> parts) {
@@ -123,10 +128,7 @@ std::string meeting(const Change& change) {
     MPI_Finalize();
     return 0;
   });
-  const std::string text = testing::internal::GetCapturedStderr();
-  if (outcome.end == Outcome::End::finished) return "none";
-  EXPECT_EQ(outcome.end, Outcome::End::aborted) << outcome.text;
-  return text;
+  return printed(outcome);
 }
 
 // Communicators of several jobs have one level.
