@@ -113,14 +113,6 @@ void Engine::post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
   waiting->bytes = bytes;
 }
 
-// Whether what waits behind the front of this backlog is a message too.
-bool Engine::is_followed(const Peer& peer) {
-  auto next = peer.backlog.begin();
-  ++next;
-  return next != peer.backlog.end() &&
-         (next->type == Deferred::Type::control || next->type == Deferred::Type::eager);
-}
-
 bool Engine::flush_backlogs() noexcept {
   bool moved = false;
   for (auto at = backlogged_.begin(); at != backlogged_.end();) {
@@ -139,9 +131,10 @@ bool Engine::flush(Peer& peer) noexcept {
     SendRequest* finished = nullptr;
     switch (front.type) {
     case Deferred::Type::control:
-      if (transmit(peer, front.control.data(), front.control_bytes, front.payload, front.bytes,
-                   is_followed(peer)) == Posted::busy)
+      if (peer.transport->send(*peer.link, front.control.data(), front.control_bytes, front.payload,
+                               front.bytes) == Posted::busy) {
         return moved;
+      }
       break;
     case Deferred::Type::eager:
       if (peer.throttled && front.send->bytes != 0) { // meanwhile: offered in its place
@@ -152,7 +145,7 @@ bool Engine::flush(Peer& peer) noexcept {
         front.type = Deferred::Type::control;
         continue;
       }
-      if (!transmit_eager(*front.send, is_followed(peer))) return moved;
+      if (!transmit_eager(*front.send)) return moved;
       if (front.send->mode != SendMode::synchronous) finished = front.send;
       break;
     case Deferred::Type::put:

@@ -5,21 +5,13 @@
 #include "engine/engine.h"
 
 namespace macadam::engine {
-namespace {
-
-constexpr unsigned sends_between_looks = 64;
-
-}
 
 SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::size_t bytes,
                                SendMode mode) {
   const bool fits_eager = bytes <= peer.eager;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
-  // In a burst now and then is enough: what waits may travel together (Transport::send_more()).
-  if (!fits_eager || peer.throttled ||
-      (!peer.backlog.empty() && ++peer.behind_backlog % sends_between_looks == 0))
-    deliver();
+  if (!fits_eager || peer.throttled || !peer.backlog.empty()) deliver();
   SendRequest& send = base::make(send_slab_, send_ids_);
   send.peer = &peer;
   send.envelope = envelope;

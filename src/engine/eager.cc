@@ -22,15 +22,7 @@ SendRequest* Engine::send_eager(SendRequest& send) {
   return nullptr;
 }
 
-// `followed`: another message for this peer comes at once.
-Posted Engine::transmit(Peer& peer, const void* header, std::size_t header_bytes,
-                        const void* payload, std::size_t payload_bytes, bool followed) noexcept {
-  return followed
-             ? peer.transport->send_more(*peer.link, header, header_bytes, payload, payload_bytes)
-             : peer.transport->send(*peer.link, header, header_bytes, payload, payload_bytes);
-}
-
-bool Engine::transmit_eager(SendRequest& send, bool followed) noexcept {
+bool Engine::transmit_eager(SendRequest& send) noexcept {
   const bool synchronous = send.mode == SendMode::synchronous;
   const wire::Kind kind = synchronous ? wire::Kind::eager_synchronous : wire::Kind::eager;
   const wire::EagerSynchronous header{.eager = wire::eager_header(send.envelope, kind),
@@ -38,8 +30,10 @@ bool Engine::transmit_eager(SendRequest& send, bool followed) noexcept {
                                       .send_id_high = static_cast<std::uint32_t>(send.id >> 32)};
   const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
   Peer& peer = *send.peer;
-  if (transmit(peer, &header, header_bytes, flat(send), send.bytes, followed) == Posted::busy)
+  if (peer.transport->send(*peer.link, &header, header_bytes, flat(send), send.bytes) ==
+      Posted::busy) {
     return false;
+  }
   send.stage = SendStage::awaits_ack;
   ++counters_.eager_sent;
   return true;

@@ -337,7 +337,6 @@ class Engine final : public Sink {
                std::uint32_t& notification) noexcept;
   bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) noexcept;
   bool flush_backlogs() noexcept;
-  static bool is_followed(const Peer& peer);
   bool flush(Peer& peer) noexcept;
   bool open(const Peer& peer) const {
     return peer.state == PeerState::connected && peer.backlog.empty();
@@ -362,9 +361,7 @@ class Engine final : public Sink {
     return true;
   }
   SendRequest* send_eager(SendRequest& send);
-  Posted transmit(Peer& peer, const void* header, std::size_t header_bytes, const void* payload,
-                  std::size_t payload_bytes, bool followed) noexcept;
-  bool transmit_eager(SendRequest& send, bool followed = false) noexcept;
+  bool transmit_eager(SendRequest& send) noexcept;
   [[gnu::always_inline]] void on_eager(Peer& peer, const std::byte* message,
                                        std::size_t bytes) noexcept {
     const EagerView view = view_eager(message, bytes, false);

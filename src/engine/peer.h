@@ -122,7 +122,6 @@ struct Peer : base::ListNode<Backlogged> {
   Arriving arriving;
   bool throttled = false; // the peer asked for no eager data
   bool throttled_by_us = false;
-  std::uint8_t behind_backlog = 0; // EAGER sends that found a backlog, modulo 256
   base::List<Deferred> backlog;
 };
 

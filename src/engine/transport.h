@@ -165,13 +165,6 @@ class Transport {
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,
                       std::size_t payload_bytes) noexcept = 0;
 
-  // As send(), where another message for this link follows at once: the transport may keep this one
-  // until then, or until its next poll() or other operation on the link, and send them together.
-  virtual Posted send_more(Link& link, const void* header, std::size_t header_bytes,
-                           const void* payload, std::size_t payload_bytes) noexcept {
-    return send(link, header, header_bytes, payload, payload_bytes);
-  }
-
   // Writes local memory to a peer's (put) or reads it (get). `pending` means that the local memory
   // is still in use; see above for what orders a put with messages.
   virtual Posted put(Link& link, const void* local, RemoteMemory target, std::size_t bytes,

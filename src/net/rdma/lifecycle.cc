@@ -75,7 +75,6 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
 // Each side posts a close note as its last message. When a side has received the other's, and its
 // own has completed, nothing is under way in either direction.
 void RdmaTransport::begin_close(Connection& connection) {
-  if (bundle_.to == &connection) post_bundle();
   connection.phase = Phase::closing;
   connection.phase_since = device_.now();
   closing_.push_back(&connection);

@@ -2,7 +2,6 @@
 // What completes, and what follows from it.
 #include "net/rdma/transport.h"
 
-#include "base/error.h"
 #include "net/rdma/model.h"
 
 #include <algorithm>
@@ -42,9 +41,6 @@ bool RdmaTransport::poll(Sink& sink) noexcept {
 
 // Most polls have nothing to do but to look for arrivals, and most of them find nothing.
 inline bool RdmaTransport::look(Sink& sink) {
-  burst_.to = nullptr;
-  if (bundle_.to != nullptr) [[unlikely]]
-    post_bundle();
   if (chores_ || arm_wanted_.load(std::memory_order_relaxed) || connector_->needs_care())
       [[unlikely]]
     return poll_all(sink);
@@ -68,7 +64,7 @@ bool RdmaTransport::poll_all(Sink& sink) {
   if (connector_->has_state_events() || !state_events_.empty()) moved |= take_state_events(sink);
   bool arrived = poll_arrivals(sink);
   if (--unseen_left_ <= 0 || arming || awaits_sends()) arrived |= poll_queues(sink);
-  if (rails_ != nullptr && !rails_->idle()) arrived |= poll_second(sink);
+  if (rails_ != nullptr && (!rails_->idle() || !dead_.empty())) arrived |= poll_second(sink);
   if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!dead_.empty() && !arrived) {
     // Their queue pairs have stopped, and all that they had received is read.
@@ -210,23 +206,7 @@ inline void RdmaTransport::deliver(Connection& connection, std::byte* message, s
   }
   ++connection.messages;
   connection.last_used = ++clock_;
-  if (kind == wire::NoteKind::bundle) [[unlikely]]
-    return deliver_bundle(connection, message, bytes, sink);
   sink.on_message(connection.rank, message, bytes);
-}
-
-void RdmaTransport::deliver_bundle(const Connection& connection, const std::byte* at,
-                                   std::size_t bytes, Sink& sink) {
-  while (bytes != 0) {
-    wire::BundledBytes message = 0;
-    if (bytes >= sizeof message) std::memcpy(&message, at, sizeof message);
-    if (message == 0 || bytes - sizeof message < message)
-      base::fail(MPI_ERR_INTERN, "RDMA: a message of {} bytes in the {} bytes left of a bundle",
-                 message, bytes);
-    sink.on_message(connection.rank, at + sizeof message, message);
-    at += sizeof message + message;
-    bytes -= sizeof message + message;
-  }
 }
 
 inline void RdmaTransport::on_receive(Connection& connection, const Completion& completion,

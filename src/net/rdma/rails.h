@@ -40,7 +40,8 @@ class RailRegion final : public MemoryRegion {
 // The second port of a process, by which the second half of long puts and gets goes (transport's
 // split.cc). Each connection has a queue pair there too, made, connected and ended with the first
 // one; nothing is ever received on it. Without one, because the peer has no second port or there
-// are no more queue pairs, all goes by the first port.
+// are no more queue pairs, all goes by the first port. A peer that only the first port reaches
+// cannot be connected to: that two ports are on the same network is for who chooses them.
 class Rails final : public mem::Registrar, EventSink {
  public:
   // `least`: what is shorter is not split. Both devices outlive this.
@@ -83,8 +84,6 @@ class Rails final : public mem::Registrar, EventSink {
     std::uint32_t first_number = 0;         // of the queue pair beside it
     std::uint32_t under_way = 0;            // requests, all signalled
     std::uint32_t gets = 0;                 // split ones that are not complete
-    std::uint32_t flush_end = 0; // of the first send queue: behind all that is waited for
-    bool flushing = false;
     bool connected = false;
   };
   void open(const Connection& connection);

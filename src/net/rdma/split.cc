@@ -16,8 +16,7 @@
 
 namespace macadam::net::rdma {
 
-// The second port's queue pair, if data may go there now. `ordered`: what was posted before must
-// not be passed either.
+// The second port's queue pair, if data may go there now.
 Rails::Half* RdmaTransport::half_of(const Connection& connection, RemoteMemory remote) const {
   if (connection.phase != Phase::open || remote.key >> 32 == 0) return nullptr;
   // What cannot be posted yet is in order, and so is what comes behind it.
@@ -30,22 +29,21 @@ bool RdmaTransport::nothing_to_pass(Connection& connection, Rails::Half& half, b
   if (connection.transfers != (is_get ? half.gets : 0)) return false;
   if (!connection.small_puts) return true;
   SendQueue& sends = connection.sends;
-  if (!std::exchange(half.flushing, true)) half.flush_end = sends.posted;
   const auto reaches = [&](std::uint32_t sequence) {
-    return static_cast<std::int32_t>(sequence - half.flush_end) >= 0;
+    return static_cast<std::int32_t>(sequence - connection.small_puts_end) >= 0;
   };
   if (!reaches(sends.signalled)) post_flush(connection);
   if (!reaches(sends.completed)) return false;
-  half.flushing = connection.small_puts = false;
+  connection.small_puts = false;
   return true;
 }
 
+// `ordered`: what was posted before must not be passed either.
 std::optional<Posted> RdmaTransport::try_split(Connection& connection, bool is_get, void* local,
                                                RemoteMemory remote, std::size_t bytes,
                                                std::uint64_t cookie, bool ordered) {
   Rails::Half* const half = half_of(connection, remote);
   if (half == nullptr) return std::nullopt;
-  if (bundle_.to == &connection) post_bundle(); // it has room for its request
   // To wait takes a round trip at most beyond what was posted before, less than the second port
   // saves.
   if (ordered && !nothing_to_pass(connection, *half, is_get)) return refuse(connection);

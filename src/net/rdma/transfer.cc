@@ -238,6 +238,7 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   if (notification != 0) add_notification(connection, work, notification);
   post(connection, work, buffer, nullptr);
   connection.small_puts = true;
+  connection.small_puts_end = connection.sends.posted;
   if (notification != 0) tell_polling(connection, notification, bytes);
   ++counters_.puts;
   connection.last_used = ++clock_;

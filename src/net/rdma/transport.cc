@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace macadam::net::rdma {
@@ -31,11 +30,6 @@ constexpr double default_spin_oversubscribed = 20e-6;
 // Turns of a wait before it looks at the clock, which may be a system call: most end sooner.
 constexpr unsigned blind_yields = 8;
 constexpr unsigned packet_interval_us = 1000;
-// Short messages to one peer that go at once between two looks for arrivals, and the longest, with
-// its header, that may wait for the next and then travels with others.
-constexpr unsigned most_singly = 4;
-constexpr std::size_t longest_bundled = 1024 + model::header_room;
-static_assert(longest_bundled <= std::numeric_limits<wire::BundledBytes>::max());
 
 engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device,
                            const model::Shape& shape) {
@@ -213,15 +207,9 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   if (is_self(link)) [[unlikely]]
     return send_to_self(header, header_bytes, payload, payload_bytes);
   auto& connection = static_cast<Connection&>(link);
-  if (bundle_.to == &connection && join_bundle(header, header_bytes, payload, payload_bytes))
-      [[unlikely]] {
-    post_bundle();
-    return Posted::done;
-  }
-  if (!can_post(connection) || !may_message(connection)) [[unlikely]]
+  if (!can_post(connection) || !connection.may_send() || connection.sends.unplaced != 0)
+      [[unlikely]]
     return refuse(connection);
-  if (is_burst(connection, header_bytes + payload_bytes)) [[unlikely]]
-    return Posted::busy;
 
   wire::Note note{.kind = wire::NoteKind::message};
   if (header_bytes == model::repeated_header) [[likely]] {
@@ -265,88 +253,18 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
   }
   if (note.kind == wire::NoteKind::headed)
     std::memcpy(connection.headers->sent.data(), header, model::repeated_header);
-  post_message(connection, work, note, buffer, tail, tail_bytes);
-  ++counters_.sent;
-  return Posted::done;
-} catch (...) {
-  return break_down();
-}
-
-// What ends in `tail` is a slot's.
-inline void RdmaTransport::post_message(Connection& connection, SendWork& work, wire::Note note,
-                                        Buffer* buffer, std::byte* tail, std::size_t tail_bytes) {
-  const std::size_t bytes = tail_bytes != 0 ? bytes_of(work) - tail_bytes : 0;
   if (connection.window != nullptr) note = receiver_->prepare(connection, work, note);
   work.immediate = note.encode();
   if (tail_bytes != 0) set_tail(tail, tail_bytes, note, bytes);
   if (work.immediate != 0 && work.operation == Operation::send)
     work.operation = Operation::send_immediate;
   post(connection, work, buffer, nullptr);
+  ++counters_.sent;
   ++connection.messages;
   connection.last_used = ++clock_;
-}
-
-// Whether a message waits until the next poll(): a few short ones go to a peer at once, and what
-// follows them before this process looks for messages travels together then (send_more()). A
-// message costs the network and both processes much more than its bytes.
-bool RdmaTransport::is_burst(const Connection& connection, std::size_t bytes) {
-  if (bytes > longest_bundled) return false;
-  if (burst_.to != &connection) burst_ = {&connection, 0};
-  return ++burst_.count > most_singly;
-}
-
-Posted RdmaTransport::send_more(engine::Link& link, const void* header, std::size_t header_bytes,
-                                const void* payload, std::size_t payload_bytes) noexcept try {
-  const std::size_t bytes = sizeof(wire::BundledBytes) + header_bytes + payload_bytes;
-  if (is_self(link) || header_bytes + payload_bytes > longest_bundled || bytes > limits_.message)
-    return send(link, header, header_bytes, payload, payload_bytes);
-  auto& connection = static_cast<Connection&>(link);
-  if (bundle_.to == &connection && join_bundle(header, header_bytes, payload, payload_bytes))
-    return Posted::done;
-  if (bundle_.to != nullptr) post_bundle();
-  if (!can_post(connection) || !may_message(connection)) return refuse(connection);
-  Buffer* const buffer = take_buffer();
-  if (buffer == nullptr) return refuse(connection);
-  bundle_ = {&connection, buffer, 0};
-  join_bundle(header, header_bytes, payload, payload_bytes);
   return Posted::done;
 } catch (...) {
   return break_down();
-}
-
-// False if it does not fit.
-bool RdmaTransport::join_bundle(const void* header, std::size_t header_bytes, const void* payload,
-                                std::size_t payload_bytes) {
-  const std::size_t message = header_bytes + payload_bytes;
-  const auto bytes = static_cast<wire::BundledBytes>(message);
-  if (message > longest_bundled || bundle_.bytes + sizeof bytes + message > limits_.message)
-    return false;
-  std::byte* const at = bundle_.buffer->memory + bundle_.bytes;
-  std::memcpy(at, &bytes, sizeof bytes);
-  base::copy(at + sizeof bytes, header, header_bytes);
-  base::copy(at + sizeof bytes + header_bytes, payload, payload_bytes);
-  bundle_.bytes += sizeof bytes + message;
-  ++counters_.sent;
-  ++counters_.bundled;
-  return true;
-}
-
-void RdmaTransport::post_bundle() {
-  Connection& connection = *std::exchange(bundle_.to, nullptr);
-  Buffer* const buffer = bundle_.buffer;
-  if (!connection.has_queue_pair()) return pool_.give(buffer); // it has failed meanwhile
-  const std::size_t bytes = bundle_.bytes;
-  SendWork work;
-  std::size_t tail_bytes = 0;
-  if (connection.goes_to_slot(bytes)) {
-    tail_bytes = wire::tail_bytes(bytes);
-    work.operation = Operation::write;
-  }
-  const Segment segment{buffer->memory, static_cast<std::uint32_t>(bytes + tail_bytes),
-                        buffer->local_key};
-  work.segments = {&segment, 1};
-  post_message(connection, work, {.kind = wire::NoteKind::bundle}, buffer, buffer->memory + bytes,
-               tail_bytes);
 }
 
 // A message as one block. Null if no buffer is free.
@@ -550,7 +468,6 @@ void RdmaTransport::list_counters(base::CounterList& list) const {
   add("broken", "connections that failed", counters_.broken);
   add("rdma_sent", "messages sent over RDMA", counters_.sent);
   add("sent_inline", "messages sent inside the work request", counters_.sent_inline);
-  add("bundled", "short messages sent together with others", counters_.bundled);
   add("rdma_busy", "operations that found no room or no connection at first", counters_.busy);
   add("credit_notes", "messages that carried nothing but credits", counters_.credit_notes);
   add("puts", "RDMA writes of data", counters_.puts);

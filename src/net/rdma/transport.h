@@ -42,7 +42,6 @@ using engine::Sink;
 struct Counters {
   std::uint64_t sent = 0;
   std::uint64_t sent_inline = 0;
-  std::uint64_t bundled = 0;
   std::uint64_t busy = 0;
   std::uint64_t credit_notes = 0;
   std::uint64_t puts = 0;
@@ -110,8 +109,6 @@ class RdmaTransport : public engine::Transport, EventSink {
   bool connect_at_start() override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;
-  Posted send_more(engine::Link& link, const void* header, std::size_t header_bytes,
-                   const void* payload, std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
@@ -182,25 +179,14 @@ class RdmaTransport : public engine::Transport, EventSink {
 
   // transport.cc: messages
   // Nothing is to go before, and there is room for a request.
-  bool can_post(Connection& connection) {
-    if (bundle_.to == &connection) [[unlikely]]
-      post_bundle();
+  static bool can_post(const Connection& connection) {
     return connection.phase == Phase::open && connection.unposted.empty() &&
            connection.sends.room() != 0;
-  }
-  [[nodiscard]] static bool may_message(const Connection& connection) {
-    return connection.may_send() && connection.sends.unplaced == 0;
   }
   Posted send_to_self(const void* header, std::size_t header_bytes, const void* payload,
                       std::size_t payload_bytes);
   Posted refuse(Connection& connection);
   Posted break_down() noexcept;
-  [[gnu::always_inline]] void post_message(Connection& connection, SendWork& work, wire::Note note,
-                                           Buffer* buffer, std::byte* tail, std::size_t tail_bytes);
-  bool is_burst(const Connection& connection, std::size_t bytes);
-  bool join_bundle(const void* header, std::size_t header_bytes, const void* payload,
-                   std::size_t payload_bytes);
-  void post_bundle();
   Buffer* take_buffer();
   Buffer* copy_to_buffer(const void* header, std::size_t header_bytes, const void* payload,
                          std::size_t payload_bytes);
@@ -237,8 +223,6 @@ class RdmaTransport : public engine::Transport, EventSink {
                                          Sink& sink);
   void deliver(Connection& connection, std::byte* message, std::size_t bytes, wire::NoteKind kind,
                Sink& sink);
-  [[gnu::noinline]] static void deliver_bundle(const Connection& connection, const std::byte* at,
-                                               std::size_t bytes, Sink& sink);
   void retire(Connection& connection, std::uint32_t sequence, Sink& sink);
   void owe(Connection* connection);
   bool pay(Connection& connection);
@@ -350,18 +334,6 @@ class RdmaTransport : public engine::Transport, EventSink {
   std::uint64_t clock_ = 0;             // counts uses of connections
   std::unordered_map<std::uint64_t, std::unique_ptr<MemoryRegion>> regions_; // by packed key
   std::uint32_t region_generation_ = 0;                                      // ever made
-
-  // Short messages that were sent to one peer, one after the other, since the last poll().
-  struct {
-    const Connection* to = nullptr;
-    unsigned count = 0;
-  } burst_;
-  // Short messages that travel together: not posted yet. There is room for the request.
-  struct {
-    Connection* to = nullptr;
-    Buffer* buffer = nullptr;
-    std::size_t bytes = 0;
-  } bundle_;
 
   // Completions taken from a queue and not handled yet.
   std::array<Completion, 16> batch_;

@@ -53,7 +53,7 @@ enum class PacketKind : std::uint8_t {
 // The packets by which two processes connect, sent as datagrams.
 struct ConnectPacket {
   static constexpr std::uint32_t magic_value = 0x4d634331; // "1CcM"
-  static constexpr std::uint8_t version_value = 5;
+  static constexpr std::uint8_t version_value = 4;
 
   std::uint32_t magic = magic_value;
   std::uint8_t version = version_value;
@@ -86,7 +86,6 @@ enum class NoteKind : std::uint8_t {
   repeat,  // the engine's, without its header: the one remembered last
   headed,  // the engine's, and its header is to be remembered
   message, // the engine's
-  bundle,  // several of the engine's, each behind its length (BundledBytes)
   credits, // nothing but `credits`
   close,   // the last message of this side: the connection is being closed
   put,     // a put is complete; `slot` and `credits` together are the engine's notification
@@ -100,7 +99,7 @@ enum class NoteKind : std::uint8_t {
 };
 
 constexpr bool is_message(NoteKind kind) {
-  return kind <= NoteKind::bundle;
+  return kind <= NoteKind::message;
 }
 
 constexpr bool takes_credit(NoteKind kind) {
@@ -138,9 +137,6 @@ struct Note {
             static_cast<std::uint16_t>(immediate)};
   }
 };
-
-// Before each message of a bundle.
-using BundledBytes = std::uint16_t;
 
 // The end of a slot whose owner looks at memory (`ring`). A message is written together with it, as
 // one block that ends where the slot does, so that the byte with `full` is placed last of all.

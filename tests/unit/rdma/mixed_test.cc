@@ -125,7 +125,7 @@ TEST_F(Mixed, what_is_written_to_a_withdrawn_ring_is_read) {
   world.until([] { return false; }, 20, 0); // rank 0 computes: it does not know
   EXPECT_EQ(world[1].counter("rings_withdrawn"), 1u);
   const std::uint64_t read = world[1].counter("read_in_rings");
-  Stream stream(world, 0, 1, 4); // as many as go without a look
+  Stream stream(world, 0, 1, 5);
   ASSERT_TRUE(stream.push());
   ASSERT_TRUE(world.until([&] { return stream.arrived(); }, 20000, 0));
   EXPECT_GT(world[1].counter("read_in_rings"), read);
