@@ -172,12 +172,10 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool promised = false; // ... and was told that it is connecting
   bool close_sent = false;
   bool close_received = false;
-  bool left = false;                // the peer needs nothing any more, and may be gone
-  bool owes = false;                // is in the list of those whose peer is to be told something
-  bool small_puts = false;          // were posted that no Transfer stands for ...
-  std::uint32_t small_puts_end = 0; // ... the last of them before this sequence
-  std::uint32_t number = 0;         // of the queue pair, as known to the table of numbers
-  std::uint32_t transfers = 0;      // puts and gets under way
+  bool left = false;           // the peer needs nothing any more, and may be gone
+  bool owes = false;           // is in the list of those whose peer is to be told something
+  std::uint32_t number = 0;    // of the queue pair, as known to the table of numbers
+  std::uint32_t transfers = 0; // puts and gets under way
   std::uint64_t last_used = 0;
   std::uint64_t messages = 0; // sent and received since it was opened
   double phase_since = 0;     // seconds

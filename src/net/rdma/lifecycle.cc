@@ -63,7 +63,6 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   connection.phase = Phase::open; // from here on nothing needs memory
   connection.close_sent = connection.close_received = false;
   connection.messages = 0;
-  connection.small_puts = false;
   connection.phase_since = device_.now();
   connection.last_used = ++clock_;
   connection.sends = {.pending = std::move(connection.sends.pending), .depth = shape_.send_depth};

@@ -85,6 +85,8 @@ class Rails final : public mem::Registrar, EventSink {
     std::uint32_t under_way = 0;            // requests, all signalled
     std::uint32_t gets = 0;                 // split ones that are not complete
     bool connected = false;
+    bool small_puts = false;          // were posted that no Transfer stands for ...
+    std::uint32_t small_puts_end = 0; // ... the last of them before this sequence
   };
   void open(const Connection& connection);
   void close(const Connection& connection);
@@ -98,6 +100,12 @@ class Rails final : public mem::Registrar, EventSink {
     return found == by_number_.end() ? nullptr : found->second;
   }
   [[nodiscard]] std::uint32_t room(const Half& half) const { return send_depth_ - half.under_way; }
+  void note_small_put(const Connection& connection) {
+    Half* const half = find(connection);
+    if (half == nullptr) return;
+    half->small_puts = true;
+    half->small_puts_end = connection.sends.posted;
+  }
   // Posts a request, for which there is room.
   void post(Half& half, const SendWork& work);
   // A split put or get is complete as a whole, or its connection has failed.

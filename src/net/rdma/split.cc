@@ -27,14 +27,14 @@ Rails::Half* RdmaTransport::half_of(const Connection& connection, RemoteMemory r
 // Whether all that was written before is complete. If not, it soon is.
 bool RdmaTransport::nothing_to_pass(Connection& connection, Rails::Half& half, bool is_get) {
   if (connection.transfers != (is_get ? half.gets : 0)) return false;
-  if (!connection.small_puts) return true;
+  if (!half.small_puts) return true;
   SendQueue& sends = connection.sends;
   const auto reaches = [&](std::uint32_t sequence) {
-    return static_cast<std::int32_t>(sequence - connection.small_puts_end) >= 0;
+    return static_cast<std::int32_t>(sequence - half.small_puts_end) >= 0;
   };
   if (!reaches(sends.signalled)) post_flush(connection);
   if (!reaches(sends.completed)) return false;
-  connection.small_puts = false;
+  half.small_puts = false;
   return true;
 }
 

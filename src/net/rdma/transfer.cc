@@ -237,8 +237,8 @@ bool RdmaTransport::put_small(Connection& connection, const void* local, RemoteM
   work.segments = {&segment, 1};
   if (notification != 0) add_notification(connection, work, notification);
   post(connection, work, buffer, nullptr);
-  connection.small_puts = true;
-  connection.small_puts_end = connection.sends.posted;
+  if (rails_ != nullptr) [[unlikely]]
+    rails_->note_small_put(connection);
   if (notification != 0) tell_polling(connection, notification, bytes);
   ++counters_.puts;
   connection.last_used = ++clock_;
