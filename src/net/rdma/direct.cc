@@ -102,4 +102,26 @@ Transfer* RdmaTransport::begin_transfer(Connection& connection, std::uint64_t co
   return transfer;
 }
 
+// The same for data of the user's, which `registration`, if there is one, is of: it is released if
+// there is no memory.
+Transfer* RdmaTransport::begin_move(Connection& connection, bool is_get, std::byte* local,
+                                    RemoteMemory remote, std::size_t bytes,
+                                    mem::Registration* registration, std::uint64_t cookie,
+                                    std::uint32_t notification) noexcept {
+  Transfer* const transfer = begin_transfer(connection, cookie);
+  if (transfer == nullptr) {
+    if (registration != nullptr) cache_.release(*registration);
+    return nullptr;
+  }
+  transfer->registration = registration;
+  transfer->local = local;
+  transfer->remote = remote;
+  transfer->bytes = bytes;
+  transfer->notification = notification;
+  transfer->is_get = is_get;
+  if (may_be_passed(is_get, bytes, notification)) ++connection.sends.unplaced;
+  ++(is_get ? counters_.gets : counters_.puts);
+  return transfer;
+}
+
 } // namespace macadam::net::rdma

@@ -60,20 +60,11 @@ std::optional<Posted> RdmaTransport::try_split(Connection& connection, bool is_g
     if (registration == nullptr) return std::nullopt;
     region = registration->region.get();
   }
-  Transfer* const made = begin_transfer(connection, cookie);
-  if (made == nullptr) {
-    if (registration != nullptr) cache_.release(*registration);
-    return refuse(connection);
-  }
+  Transfer* const made = begin_move(connection, is_get, static_cast<std::byte*>(local), remote,
+                                    bytes, registration, cookie, 0);
+  if (made == nullptr) return refuse(connection);
   Transfer& transfer = *made;
-  transfer.registration = registration;
-  transfer.local = static_cast<std::byte*>(local);
-  transfer.remote = remote;
-  transfer.bytes = bytes;
   transfer.split = second;
-  transfer.is_get = is_get;
-  if (may_be_passed(is_get, bytes, 0)) ++connection.sends.unplaced;
-  ++(is_get ? counters_.gets : counters_.puts);
   ++counters_.split;
   if (is_get) ++half->gets;
   (is_get ? rails_->gets : connection.unposted).push_back(transfer);

@@ -128,22 +128,14 @@ Posted RdmaTransport::transfer(Connection& connection, bool is_get, void* local,
       if (bounce == nullptr) return refuse(connection);
     }
   }
-  Transfer* const made = begin_transfer(connection, cookie);
+  Transfer* const made = begin_move(connection, is_get, static_cast<std::byte*>(local), remote,
+                                    bytes, registration, cookie, notification);
   if (made == nullptr) {
-    if (registration != nullptr) cache_.release(*registration);
     if (bounce != nullptr) pool_.give(bounce);
     return refuse(connection);
   }
   Transfer& transfer = *made;
-  transfer.registration = registration;
   transfer.bounce = bounce;
-  transfer.local = static_cast<std::byte*>(local);
-  transfer.remote = remote;
-  transfer.bytes = bytes;
-  transfer.notification = notification;
-  transfer.is_get = is_get;
-  if (may_pass) ++connection.sends.unplaced;
-  ++(is_get ? counters_.gets : counters_.puts);
   if (bounce != nullptr) ++counters_.bounced;
   connection.unposted.push_back(transfer);
   post_fragments(transfer);
@@ -181,11 +173,6 @@ Posted RdmaTransport::transfer_blocks(engine::Link& link, bool is_get,
   } else if (heap_.find(memory + around.bytes - 1) != region) {
     return Posted::refused;
   }
-  Transfer* const made = begin_transfer(connection, cookie);
-  if (made == nullptr) {
-    if (registration != nullptr) cache_.release(*registration);
-    return refuse(connection);
-  }
   std::array<Segment, model::most_segments> segments;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < local.size(); ++i) {
@@ -194,14 +181,11 @@ Posted RdmaTransport::transfer_blocks(engine::Link& link, bool is_get,
                    region != nullptr ? region->local_key : registration->region->local_key};
     bytes += local[i].bytes;
   }
+  Transfer* const made =
+      begin_move(connection, is_get, memory, remote, bytes, registration, cookie, 0);
+  if (made == nullptr) return refuse(connection);
   Transfer& transfer = *made;
-  transfer.registration = registration;
-  transfer.local = memory;
-  transfer.remote = remote;
-  transfer.bytes = transfer.posted = bytes;
-  transfer.is_get = is_get;
-  if (may_be_passed(is_get, bytes, 0)) ++connection.sends.unplaced;
-  ++(is_get ? counters_.gets : counters_.puts);
+  transfer.posted = bytes;
   ++counters_.gathered;
   SendWork work;
   work.operation = is_get ? Operation::read : Operation::write;

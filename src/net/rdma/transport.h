@@ -294,6 +294,9 @@ class RdmaTransport : public engine::Transport, EventSink {
     return !limits_.orders_puts && !is_get && bytes != 0 && notification == 0;
   }
   Transfer* begin_transfer(Connection& connection, std::uint64_t cookie) noexcept;
+  Transfer* begin_move(Connection& connection, bool is_get, std::byte* local, RemoteMemory remote,
+                       std::size_t bytes, mem::Registration* registration, std::uint64_t cookie,
+                       std::uint32_t notification) noexcept;
   void finish(Transfer& transfer, bool ok, Sink& sink);
 
   Device& device_;
