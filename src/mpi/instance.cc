@@ -61,10 +61,6 @@ Instance::Instance(Process& process, std::uint32_t entered)
       std::make_unique<engine::Engine>(networks_of(transports), process.runtime->processes().size(),
                                        process.settings, observers_.observer());
   engine->know(process.runtime->processes().size());
-  engine->admit = [&process, own = agreement_of(process.settings)](
-                      engine::Rank peer, const engine::Transport& network) {
-    check_agreement(process.runtime->processes(), peer, network, own);
-  };
   coll =
       std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE], process.settings.levels);
   coll->observer = process.profile.get();
@@ -144,8 +140,13 @@ void start(Process& self) {
     begin_observers(self);
     forget_all(self);
     try {
-      self.job->agree_on(agreement_of(self.settings)); // before the transports publish
+      const boot::Agreement own = agreement_of(self.settings);
+      self.job->agree_on(own); // before the transports publish
       self.instance.emplace(self, generation);
+      self.instance->engine->admit = [&self, own](engine::Rank peer,
+                                                  const engine::Transport& network) {
+        check_agreement(self.runtime->processes(), peer, network, own);
+      };
     } catch (...) {
       self.job->leave();
       self.job->finalize();
