@@ -71,8 +71,6 @@ class LaunchedJob : public Job {
     std::abort();
   }
 
-  // Whether mpiexec names a rank that has ended; another launcher may not.
-  [[nodiscard]] virtual bool names_ended() const { return true; }
   // Whether mpiexec is ending the job: this process has a moment yet.
   [[nodiscard]] virtual bool is_ending() const { return false; }
   // True if mpiexec waits for a report of this rank. Cheap enough for an idle loop.

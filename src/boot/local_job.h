@@ -108,7 +108,6 @@ class LocalJob final : public LaunchedJob {
   }
   void write_report(std::string_view json) const override { put_report(ReportKind::hang, json); }
   void write_final_report(std::string_view json) override;
-  [[nodiscard]] bool names_ended() const override { return !client_; }
   [[nodiscard]] bool is_ending() const override {
     return memory_.header().ending.load(std::memory_order_relaxed) != 0;
   }

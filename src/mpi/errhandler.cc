@@ -67,6 +67,7 @@ std::string code_name(Library& self, int code) {
       handler.action == Errhandler::Action::abort ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL";
   const std::string name = code_name(self, code);
   // That another rank is gone mpiexec tells, with the reason; what follows from it would hide that.
+  // If nobody can tell, as the rank was not mpiexec's, the text goes with the end.
   const bool follows = code == MPI_ERR_PROC_ABORTED && self.job != nullptr && !self.job->alone();
   if (!follows) {
     say(fmt::format("macadam: {} failed {}\n"
@@ -76,9 +77,7 @@ std::string code_name(Library& self, int code) {
                     way));
   }
   const int exit_code = code > 0 && code < 256 ? code : 1;
-  const bool names_ended = self.job == nullptr || self.job->names_ended();
-  end_job(self, exit_code,
-          fmt::format("failed in {}: {}", function, follows && !names_ended ? text : name),
+  end_job(self, exit_code, fmt::format("failed in {}: {}", function, follows ? text : name),
           follows ? boot::Blame::peer : boot::Blame::self);
 }
 

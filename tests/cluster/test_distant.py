@@ -35,9 +35,14 @@ class DistantTest(unittest.TestCase):
         port = accepting.stdout.readline().strip()
         return accepting, self.start(*second, PROGRAM, "world", rounds, port)
 
-    def finish(self, process, *lines):
-        out, error = process.communicate(timeout=LONGEST)
-        self.assertEqual((process.returncode, out.splitlines()), (0, list(lines)), error)
+    def finish(self, *processes, lines):
+        """All of them before anything is asserted, as one tells why another fails."""
+        ends = []
+        for process in processes:
+            out, error = process.communicate(timeout=LONGEST)
+            ends.append((process.returncode, out.splitlines(), error))
+        for code, out, _ in ends:
+            self.assertEqual((code, out), (0, list(lines)), "\n".join(map(str, ends)))
 
     @staticmethod
     def processes(node, what):
@@ -55,8 +60,7 @@ class DistantTest(unittest.TestCase):
 
     def test_one_machine_each(self):
         pair = self.meet(("node0", "-n", 2), ("node1", "-n", 2), 5)
-        for process in pair:
-            self.finish(process, *["done"] * 2)
+        self.finish(*pair, lines=["done"] * 2)
 
     def test_one_on_two_machines(self):
         for first, second in ((("node0", "-n", 2), ("node1", "-host", "node1,node2")),
@@ -64,8 +68,7 @@ class DistantTest(unittest.TestCase):
                               (("node0", "-host", "node0,node2"), ("node1", "-host", "node1,node2"))):
             with self.subTest(f"{first} {second}"):
                 pair = self.meet(first, second, 2)
-                for process in pair:
-                    self.finish(process, *["done"] * 2)
+                self.finish(*pair, lines=["done"] * 2)
 
     def test_an_mpiexec_is_killed(self):
         """On the other machine, and on this one."""
@@ -77,7 +80,7 @@ class DistantTest(unittest.TestCase):
                 begin = time.monotonic()
                 victim = self.processes(node, f"{MPIEXEC} -n 1")[0]  # and then its watchdog
                 subprocess.run(on(node, "kill", f"-{signal.SIGKILL:d}", victim), check=True)
-                self.finish(pair[0 if node == "node1" else 1], "the other side has ended", "done")
+                self.finish(pair[0 if node == "node1" else 1], lines=["the other side has ended", "done"])
                 self.assertLess(time.monotonic() - begin, 10)
                 self.assert_nothing_left()
 

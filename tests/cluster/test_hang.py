@@ -74,8 +74,8 @@ class HangPage(LaunchTest):
         """Of the ranks of its own, while the job runs: here, and by a step beside the job's."""
         job = self.start("--quiet", f"--mpi={LAUNCHER}", "-N", 2, "-n", 4, "--ntasks-per-node", 2, PROGRAM, "late", 15,
                          launcher="srun")
-        page = self.page_of_tool(PROGRAM, "ranks 2, 3 are on host node1, whose own page tells what they wait for\n")
-        self.assertIn("    rank 1 waits for rank 0: a message with tag 0\n", page)
+        page = self.page_of_tool(PROGRAM, "    rank 1 waits for rank 0: a message with tag 0\n")
+        self.assertIn("ranks 2, 3 are on host node1, whose own page tells what they wait for\n", page)
         number = subprocess.run(["squeue", "-h", "-o", "%A"], capture_output=True, text=True, timeout=20).stdout.split()[0]
         tool = pathlib.Path(os.environ["BUILD_FOLDER"], "bin/macadam")
         both = subprocess.run(["srun", "--quiet", "--overlap", f"--jobid={number}", "-N", "2", "-n", "2", tool, "hang"],

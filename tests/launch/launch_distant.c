@@ -2,7 +2,7 @@
 // Two jobs that meet and do a little of everything: launch_distant COMM ROUNDS [PORT]. Without a
 // port the job opens one and prints it. COMM is `world`, or `self`: then rank 0 meets the other job
 // alone. With 0 rounds it meets once, says so, and waits for a message that does not come; with -1
-// it stays for a moment if it cannot meet.
+// it stays for a moment if it cannot meet; with -2 it waits as with 0, and an error ends it.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,6 @@ static void talk(MPI_Comm inter, int accepts) {
 static void wait_in_vain(MPI_Comm inter) {
   int word, error, length;
   char text[MPI_MAX_ERROR_STRING];
-  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
   puts("met");
   fflush(stdout);
   const int code = MPI_Recv(&word, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
@@ -98,11 +97,12 @@ int main(int argc, char** argv) {
   for (int round = 0; round < (rounds > 0 ? rounds : 1); ++round) {
     if (!alone || rank == 0) {
       MPI_Comm inter;
-      if (rounds < 0) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+      if (rounds == -1) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
       const int code = accepts ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, &inter)
                                : MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, &inter);
       if (code != MPI_SUCCESS) fail_later(code);
-      if (rounds == 0) {
+      if (rounds == 0) MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+      if (rounds == 0 || rounds == -2) {
         wait_in_vain(inter);
         continue;
       }

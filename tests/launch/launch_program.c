@@ -1,28 +1,34 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- * An MPI program for the launch tests. Usage: launch_program ACTION [NUMBER]
- *   trivial         MPI_Init, MPI_Finalize
- *   sets            by a session alone: a line of each process set but MPI's own, with the sum of
- * its ranks' numbers in the job, added up by its members hello           a line of rank, size and
- * appnum work SECONDS    messages of all sizes between all ranks, checked, and collectives abort
- * CODE      rank 1 calls MPI_Abort while the others wait for it abort-late CODE rank 1 calls
- * MPI_Abort when all have printed and wait, or compute, as rank 2 no-finalize     rank 1 ends
- * without MPI_Finalize while the others wait for it wrong-tag       rank 0 waits for tag 5, rank 1
- * has sent tag 6 test-loop       the same, rank 0 by calling MPI_Test again and again ring SECONDS
- * a message goes round all ranks, again and again circle [NAME [TEXT]]  every rank prints TEXT and
- * waits for the next, in MPI_COMM_WORLD by that name (- for its own) late SECONDS    rank 1 waits
- * so long for a message of rank 0
- * collective  rank 1 ends while the others are in their third barrier
- * different   rank 0 is in a barrier, the others in broadcasts
- * lock        rank 1 holds a lock of rank 0 and waits for a message, the others wait for the lock
- * lock-silent the same, but rank 1 computes
- * fence       rank 1 ends while the others are in their second fence
- * post        rank 0 waits for rank 1 to post, rank 1 for ranks 0 and 2 to complete another window
- */
+// SPDX-License-Identifier: BSD-3-Clause
+// An MPI program for the launch tests. Usage: launch_program ACTION [NUMBER]
+//   trivial       MPI_Init, MPI_Finalize
+//   sets          by a session alone: a line of each process set but MPI's own, with the sum of its
+//                 ranks' numbers in the job, added up by its members
+//   hello         a line of rank, size and appnum
+//   work SECONDS  messages of all sizes between all ranks, checked, and collectives
+//   abort CODE    rank 1 calls MPI_Abort while the others wait for it
+//   abort-late CODE  rank 1 calls MPI_Abort when all have printed and wait, or compute, as rank 2
+//   no-finalize   rank 1 ends without MPI_Finalize while the others wait for it
+//   wrong-tag     rank 0 waits for tag 5, rank 1 has sent tag 6
+//   test-loop     the same, rank 0 by calling MPI_Test again and again
+//   ring SECONDS [ROUNDS]  a message goes round all ranks, again and again; in that round the last
+//                 rank kills itself
+//   circle [NAME [TEXT]]  every rank prints TEXT and waits for the next, in MPI_COMM_WORLD by that
+//                 name (- for its own)
+//   late SECONDS  rank 1 waits so long for a message of rank 0
+//   collective    rank 1 ends while the others are in their third barrier
+//   different     rank 0 is in a barrier, the others in broadcasts
+//   lock          rank 1 holds a lock of rank 0 and waits for a message, the others wait for it
+//   lock-silent   the same, but rank 1 computes
+//   fence         rank 1 ends while the others are in their second fence
+//   post          rank 0 waits for rank 1 to post, rank 1 for ranks 0 and 2 to complete another
+//                 window
 #include <mpi.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { longest = 300000 };
@@ -111,10 +117,18 @@ static void wait_for(int source, int tag) {
   MPI_Recv(&value, 1, MPI_INT, source, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void ring(double seconds) {
+static void kill_myself(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  fprintf(stderr, "killed-%ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
+  raise(SIGKILL);
+}
+
+static void ring(double seconds, int rounds_of_last) {
   const double begin = MPI_Wtime();
   const int from = (rank + size - 1) % size, to = (rank + 1) % size;
-  for (int go_on = 1; go_on;) {
+  for (int go_on = 1, rounds = 1; go_on; ++rounds) {
+    if (rank == size - 1 && rounds == rounds_of_last) kill_myself();
     if (rank == 0) go_on = MPI_Wtime() - begin < seconds;
     if (rank == 0) MPI_Send(&go_on, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
     int round;
@@ -189,7 +203,7 @@ int main(int argc, char** argv) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) test_for(1, 5);
   } else if (strcmp(action, "ring") == 0) {
-    ring(number);
+    ring(number, argc > 3 ? atoi(argv[3]) : 0);
   } else if (strcmp(action, "collective") == 0) {
     for (int i = 0; i < 2 || (i < 3 && rank != 1); ++i)
       MPI_Barrier(MPI_COMM_WORLD);

@@ -3,6 +3,7 @@
 machines are this one under other names (remote_shell.py)."""
 import os
 import random
+import re
 import signal
 import time
 import unittest
@@ -63,8 +64,11 @@ class Meeting(DistantTest):
         """Until it meets another one."""
         process = self.on("a", "-n", 2, DISTANT, "world", 1)
         self.wait_for_lines(process, 1)
-        ranks = [line.split(":")[0] for line in marked_processes(self.mark) if line.split()[1] == DISTANT]
-        self.assertEqual(len(ranks), 2)
+
+        def find_ranks():  # one may still be on its way
+            found = [line.split(":")[0] for line in marked_processes(self.mark) if line.split()[1] == DISTANT]
+            return found if len(found) == 2 else None
+        ranks = self.wait_for(find_ranks)
         for pid in ranks:
             with open(f"/proc/{pid}/maps") as maps:
                 self.assertNotIn("libfabric", maps.read())
@@ -113,6 +117,25 @@ class Ends(DistantTest):
         for process in pair:
             self.finish(process, "the other side has ended", "done")
         self.assert_nobody_waits_long(begin, 8)
+
+    def test_the_remote_shell_stands_still(self):
+        """Nothing of the job's own tells why its ranks end, so they and mpiexec do."""
+        pair = self.start_both(("a", "-n", 1), ("b", "-n", 1), rounds=-2)
+        for process in pair:
+            self.assertEqual(self.wait_for_lines(process, 1), ["met"])
+        for line in marked_processes(self.mark):
+            if "remote_shell.py" in line:
+                os.kill(int(line.split(":")[0]), signal.SIGSTOP)
+        reasons = []
+        for process, other in zip(pair, "ba"):
+            _, error = process.communicate(timeout=40)
+            self.assertEqual(process.returncode, 58, error)  # MPI_ERR_PROC_ABORTED
+            said = re.fullmatch(r"mpiexec: rank 0 on host \S+ failed in MPI_Recv: .* the other process has ended; "
+                                rf"the (.*mpiexec on host {other} has .*)\n", error)
+            self.assertIsNotNone(said, error)
+            reasons.append(said[1])
+        # Who is later sees that the other one has ended for that.
+        self.assertTrue(any("has said nothing for 10 s" in reason for reason in reasons), reasons)
 
     def test_an_mpiexec_is_killed_at_any_moment(self):
         """While the two begin, meet, talk or part. The other side goes on or has an error, and ends; or it

@@ -159,14 +159,15 @@ void Cluster::hear_branch(Path& path, Frame frame) {
 }
 
 // Silence is counted in beats of our own: if this process did not run for a while, it has not
-// listened either.
+// listened either. Of this machine's own proxy the system tells.
 void Cluster::beat() {
   beat_ = Clock::now() + Head::beat_interval;
   for (Machine machine = 0; machine < machines_.size(); ++machine) {
     RemoteMachine& each = *machines_[machine];
     if (!each.started || !each.is_there()) continue;
     each.send(FrameKind::beat);
-    if (each.heard && ++each.silent_beats > most_silent_beats_) lose_silent(machine);
+    if (each.heard && !each.path->connection.is_here() && ++each.silent_beats > most_silent_beats_)
+      lose_silent(machine);
   }
 }
 

@@ -41,6 +41,7 @@ class Connection {
   ~Connection();
 
   [[nodiscard]] const std::string& host() const { return host_; } // as the user has it
+  [[nodiscard]] bool is_here() const { return task_.is_here; }
   FrameStream& stream() { return *stream_; }
   void send(FrameKind kind, const boot::PacketWriter& body = {}) {
     stream_->send(kind, body);

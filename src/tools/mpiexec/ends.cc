@@ -136,21 +136,24 @@ void Supervisor::look_for_aborts() {
 
 // A rank sees that another one's memory is gone before the system tells us of its end.
 void Supervisor::on_abort(RunningJob& job, int rank) {
-  if (job.memory().row(rank).blame == boot::Blame::self) return fail_by_abort(job, rank);
+  if (job.memory().row(rank).blame == boot::Blame::self) return fail_by_abort(job, rank, "");
   if (follower_) return;
   follower_ = {job.number(), rank};
   blame_ = Clock::now() + (head_ == nullptr ? time_to_blame : time_to_blame_afar);
 }
 
-void Supervisor::fail_by_abort(RunningJob& job, int rank) {
+void Supervisor::fail_by_abort(RunningJob& job, int rank, const std::string& reason) {
   const RankRow& row = job.memory().row(rank);
-  fail(job, rank, row.text.data(), row.code >= 1 && row.code <= 255 ? row.code : 1, true);
+  fail(job, rank, row.text.data() + (reason.empty() ? "" : "; " + reason),
+       row.code >= 1 && row.code <= 255 ? row.code : 1, true);
 }
 
 void Supervisor::fail_by_follower() {
   const std::optional<Follower> follower = std::exchange(follower_, {});
   RunningJob* const job = follower ? find_job(follower->job) : nullptr;
-  if (job != nullptr && !job->is_abandoned()) fail_by_abort(*job, follower->rank);
+  // The one that has ended may have been another mpiexec's.
+  if (job != nullptr && !job->is_abandoned())
+    fail_by_abort(*job, follower->rank, services_.last_loss());
 }
 
 // A rank that has ended without MPI_Init, which is its right, while others are in MPI: they would

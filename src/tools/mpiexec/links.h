@@ -37,7 +37,7 @@ class Links {
   using Clock = std::chrono::steady_clock;
   struct Own {
     std::string host;
-    double silence_seconds; // then the other side is gone
+    double silence_seconds; // then the other side is gone, or after 10 s if that is later
     sigset_t signal_mask;   // of processes that are started
   };
   // Whether this part of mpiexec has a link with that mpiexec now.
@@ -55,6 +55,8 @@ class Links {
   void call_off(std::uint64_t asked);
   // To a request that has come over a link.
   void answer(const ControlServer::Origin& origin, const std::vector<std::byte>& packet);
+  // Why the last of those was lost that did not end as both sides wished; empty if none was.
+  [[nodiscard]] const std::string& last_loss() const { return last_loss_; }
   // The other side has made a link; takes the descriptor over.
   void add(int stream);
 
@@ -121,6 +123,8 @@ class Links {
   const Own own_;
   const std::string mpiexec_; // this one's name
   const OnChange on_change_;
+  std::string last_loss_;
+  const double silence_seconds_;
   const int most_silent_beats_;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::pair<Link*, std::size_t>> listed_; // and its place in what is polled

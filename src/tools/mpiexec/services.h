@@ -51,6 +51,7 @@ class Services final : private ControlServer::Desk, private Afar {
   [[nodiscard]] bool is_unconfirmed(int job) const { return spawner_.is_unconfirmed(job); }
   // What another machine has said.
   void take(Frame frame);
+  [[nodiscard]] std::string last_loss() const { return links_ ? links_->last_loss() : ""; }
   // As Links.
   bool note_end(pid_t pid, int status) { return links_ && links_->note_end(pid, status); }
   void tell_signal(int number) {

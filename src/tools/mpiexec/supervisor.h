@@ -72,7 +72,7 @@ class Supervisor final : private Services::Directory {
   void on_end(RunningJob& job, int rank, int status);
   void on_end_of_lone_program();
   void on_abort(RunningJob& job, int rank);
-  void fail_by_abort(RunningJob& job, int rank);
+  void fail_by_abort(RunningJob& job, int rank, const std::string& reason);
   void fail_by_follower();
   void look_for_aborts();
   void look_for_absent_ranks();
