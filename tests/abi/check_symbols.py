@@ -13,6 +13,10 @@ import sys
 
 FUNCTIONS = 662
 LIBC = "libc.", "ld-linux", "libpthread.", "libdl.", "librt."  # some of them apart before glibc 2.34
+# Of each layer one function of what every rank runs.
+FIRST = ("PMPI_Init", "PMPI_Send", "_ZN7macadam3mpi4send", "_ZN7macadam4boot8LocalJob4join",
+         "_ZN7macadam6engine6Engine9send_long", "_ZN7macadam3net3shm9Transport4poll",
+         "_ZN7macadam8datatype15PredefinedTypesC", "_ZN7macadam4coll6Boards", "_Znwm")
 # What MPICH 5.0.2's libmpi_abi.so.1 exports beyond the standard, without its extensions (MPIX_).
 REMOVED = {"MPI_Address", "MPI_Errhandler_create", "MPI_Errhandler_get", "MPI_Errhandler_set",
            "MPI_Type_extent", "MPI_Type_hindexed", "MPI_Type_hvector", "MPI_Type_lb",
@@ -57,6 +61,15 @@ def main() -> int:
     if not arguments.sanitized:
         failures += [f"needs {name}, and may need libc alone" for name in needed
                      if not name.startswith(LIBC)]
+
+    sections = output("readelf", "-SW", arguments.library)
+    first = re.search(r" \.text\.first +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+) ", sections)
+    if first is not None:  # else another linker than GNU's has made it (src/api/first.ld)
+        begin, size = (int(number, 16) for number in first.groups())
+        inside = [line.split()[2] for line in output("nm", "--defined-only", arguments.library).splitlines()
+                  if begin <= int(line.split()[0], 16) < begin + size]
+        failures += [f"no {name}... in .text.first" for name in FIRST
+                     if not any(symbol.startswith(name) for symbol in inside)]
 
     print(f"{len(symbols)} symbols; needs {', '.join(needed)}")
     print("\n".join(failures[:40]))
