@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -58,14 +59,22 @@ class Slab {
     Slot* next;
   };
 
+  // Objects that are linked at once: those of a page, as a page takes memory once it is touched.
+  static constexpr std::size_t linked_at_once = 4096 / sizeof(Slot) + 1;
+
   [[gnu::cold, gnu::noinline]] bool grow() noexcept {
-    try {
-      arenas_.push_back(std::make_unique_for_overwrite<Slot[]>(ArenaObjects));
-    } catch (const std::bad_alloc&) {
-      return false;
+    if (untouched_ == 0) {
+      try {
+        arenas_.push_back(std::make_unique_for_overwrite<Slot[]>(ArenaObjects));
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+      untouched_ = ArenaObjects;
     }
-    Slot* slots = arenas_.back().get();
-    for (std::size_t i = ArenaObjects; i-- > 0;) {
+    Slot* const slots = arenas_.back().get() + ArenaObjects - untouched_;
+    const std::size_t linked = std::min(untouched_, linked_at_once);
+    untouched_ -= linked;
+    for (std::size_t i = linked; i-- > 0;) {
       slots[i].next = free_;
       free_ = &slots[i];
     }
@@ -74,6 +83,7 @@ class Slab {
 
   Slot* free_ = nullptr;
   std::size_t live_ = 0;
+  std::size_t untouched_ = 0; // at the end of the last arena
   std::vector<std::unique_ptr<Slot[]>> arenas_;
 };
 

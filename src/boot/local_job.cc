@@ -165,7 +165,7 @@ LocalJob LocalJob::join() {
   if (const std::string refusal = refuse_foreign_launcher(); !refusal.empty())
     throw base::Error(MPI_ERR_OTHER, refusal);
   JobMemory memory = JobMemory::alone(usable_cores(), host_name());
-  memory.header().universe = static_cast<std::int32_t>(usable_cores());
+  memory.header().universe = static_cast<std::int32_t>(memory.header().cores);
   memory.row(0).state = RankState::finalized;
   memory.row(0).pid = getpid();
   return {std::move(memory), 0, true};

@@ -6,6 +6,7 @@
 #include <cxxabi.h>
 
 #include <exception>
+#include <unwind.h>
 
 namespace macadam::mpi {
 
@@ -13,12 +14,22 @@ namespace macadam::mpi {
 // job. `what` may be null.
 [[noreturn, gnu::cold]] void escaped(const char* callback, const char* what, const char* function);
 
+// An exception of the program's, thrown by the runtime it has, must find its handler in here, where
+// the C++ runtime is a copy of its own. That learns the sizes of registers when it first unwinds,
+// and would end the process if that came later than the exception. So it does before the first
+// callback, and not at start: it reads tables of 300 KiB that most programs never need.
+inline void prepare_to_catch() {
+  static const auto once [[maybe_unused]] =
+      ::_Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
+}
+
 // Runs a callback of the program, for the MPI function `function` (null: the one that has the
 // lock). MPI passes no exception on: the call, which may be one of C or Fortran, would be left half
 // done.
 template <class Call>
 auto run_callback(const char* callback, Call&& call, const char* function = nullptr)
     -> decltype(call()) {
+  prepare_to_catch();
   try {
     return call();
   } catch (const abi::__forced_unwind&) {

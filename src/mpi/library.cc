@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <unistd.h>
-#include <unwind.h>
 
 namespace macadam::mpi {
 namespace {
@@ -16,13 +15,6 @@ namespace {
 template <class Handle>
 std::uintptr_t value(Handle handle) {
   return reinterpret_cast<std::uintptr_t>(handle);
-}
-
-// An exception of the program's, thrown by the runtime it has, must find its handler in here, where
-// the C++ runtime is a copy of its own. That learns the sizes of registers when it first unwinds,
-// and would end the process if that came later than the exception.
-void prepare_to_catch() {
-  ::_Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
 }
 
 // A process that a fork makes has this one's memory, and would take part in the job in its place:
@@ -97,7 +89,6 @@ void Library::join_job() {
   if (runtime == nullptr) {
     own_runtime_ = real_runtime();
     runtime = own_runtime_.get();
-    prepare_to_catch();
     watch_forks();
   }
   job = runtime->join();

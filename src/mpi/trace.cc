@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <new>
@@ -129,7 +128,8 @@ void Trace::rest(double now) noexcept {
   if (alone_) engine_->observe_short(false);
   alarm_->lower(); // of the pause before
   process_.update_entry();
-  const double left = period - std::fmod(now, period);
+  const double passed = now - period * static_cast<double>(static_cast<std::int64_t>(now / period));
+  const double left = period - passed; // no fmod(): the library needs no other for itself but libc
   if (!alarm_->set(left < period / 2 ? left + period : left)) go_on(now);
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libmpi_abi.so.1 exports the 662 MPI_ and 662 PMPI_ functions of the standard ABI and the removed ones
 of MPI 1 that MPICH 5's exports too, unversioned, MPI_ ones weak so that tools can replace them, and
-nothing else; and it needs no C++ runtime."""
+nothing else; and it needs no library but libc: neither the C++ runtime, nor any that each start of a
+program in C would have to load for it."""
 import argparse
 import json
 import pathlib
@@ -11,6 +12,11 @@ import subprocess
 import sys
 
 FUNCTIONS = 662
+LIBC = "libc.", "ld-linux", "libpthread.", "libdl.", "librt."  # some of them apart before glibc 2.34
+# Of each layer one function of what every rank runs.
+FIRST = ("PMPI_Init", "PMPI_Send", "_ZN7macadam3mpi4send", "_ZN7macadam4boot8LocalJob4join",
+         "_ZN7macadam6engine6Engine9send_long", "_ZN7macadam3net3shm9Transport4poll",
+         "_ZN7macadam8datatype15PredefinedTypesC", "_ZN7macadam4coll6Boards", "_Znwm")
 # What MPICH 5.0.2's libmpi_abi.so.1 exports beyond the standard, without its extensions (MPIX_).
 REMOVED = {"MPI_Address", "MPI_Errhandler_create", "MPI_Errhandler_get", "MPI_Errhandler_set",
            "MPI_Type_extent", "MPI_Type_hindexed", "MPI_Type_hvector", "MPI_Type_lb",
@@ -53,8 +59,17 @@ def main() -> int:
         failures.append(f"soname is {soname and soname.group(1)}; it should be libmpi_abi.so.1")
     needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
     if not arguments.sanitized:
-        failures += [f"needs {name}, the C++ runtime" for name in needed
-                     if name.startswith(("libstdc++", "libgcc_s"))]
+        failures += [f"needs {name}, and may need libc alone" for name in needed
+                     if not name.startswith(LIBC)]
+
+    sections = output("readelf", "-SW", arguments.library)
+    first = re.search(r" \.text\.first +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+) ", sections)
+    if first is not None:  # else another linker than GNU's has made it (src/api/first.ld)
+        begin, size = (int(number, 16) for number in first.groups())
+        inside = [line.split()[2] for line in output("nm", "--defined-only", arguments.library).splitlines()
+                  if begin <= int(line.split()[0], 16) < begin + size]
+        failures += [f"no {name}... in .text.first" for name in FIRST
+                     if not any(symbol.startswith(name) for symbol in inside)]
 
     print(f"{len(symbols)} symbols; needs {', '.join(needed)}")
     print("\n".join(failures[:40]))

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace macadam::tools {
 
@@ -55,7 +54,8 @@ void Cluster::connect() {
   }
   std::size_t each = 1;
   if (placement_.hosts.size() >= least_for_branches && shell_.is_shell)
-    each = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(far.size()))));
+    while (each * each < far.size())
+      ++each;
   for (auto first = far.begin(); first != far.end();) {
     const auto last =
         first + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(each), far.end() - first);

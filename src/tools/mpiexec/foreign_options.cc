@@ -169,7 +169,8 @@ std::string_view remedy_for(std::string_view option) {
 }
 
 std::string find_missed_parameter(const CLI::App& app) {
-  const CLI::Option* const option = app.get_option("--mca");
+  const CLI::Option* const option = app.get_option_no_throw("--mca");
+  if (option == nullptr) return {};                         // none was needed
   const std::vector<std::string> words = option->results(); // NAME VALUE ...
   for (std::size_t i = 0; i + 1 < words.size(); i += 2)
     if (const std::string_view remedy = find_remedy(parameters, words[i]); !remedy.empty())
@@ -181,9 +182,10 @@ void explain_foreign_options(const CLI::App& app, const std::map<std::string, st
   for (const Idle& option : idle) {
     const std::string names = option.names;
     const std::string first = names.substr(0, names.find(','));
-    if (app.count(first) != 0)
-      std::cerr << "mpiexec: " << typed.at(app.get_option(first)->get_name())
-                << " changes nothing: " << option.why << '\n';
+    const CLI::Option* const found = app.get_option_no_throw(first);
+    if (found != nullptr && found->count() != 0)
+      std::cerr << "mpiexec: " << typed.at(found->get_name()) << " changes nothing: " << option.why
+                << '\n';
   }
 }
 

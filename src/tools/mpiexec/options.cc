@@ -129,9 +129,12 @@ std::string check_map_by(const std::string& text) {
 }
 
 // Options for the whole job stand beside those of one program, so every program's part of the
-// command line is read by a parser of its own.
+// command line is read by a parser of its own. CLI11 compares each new option with all others,
+// which took longer than to start a rank: so only the first are there at once, and more when a word
+// is none of those.
 struct Parser {
-  Parser(Options& options, Program& program) : app(description, "mpiexec") {
+  Parser(Options& options, Program& program)
+      : app(description, "mpiexec"), options_(options), program_(program) {
     app.formatter(std::make_shared<Formatter>());
     app.footer(footer);
     app.prefix_command();
@@ -140,6 +143,35 @@ struct Parser {
                    "How many ranks of this program (as many as there are slots; without hosts, 1)")
         ->option_text("COUNT")
         ->check(CLI::Range(1, most_ranks_of_job));
+  }
+
+  // The option of a name with its dashes; null: there is none.
+  const CLI::Option* find(const std::string& name) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    while (option == nullptr && add_more())
+      option = app.get_option_no_throw(name);
+    return option;
+  }
+
+  // Adds options that are not there yet. False: all are.
+  bool add_more() {
+    if (stage_ == Stage::all) return false;
+    if (stage_ == Stage::first)
+      add_own(options_, program_);
+    else
+      add_foreign_options(app);
+    stage_ = stage_ == Stage::first ? Stage::own : Stage::all;
+    return true;
+  }
+
+  CLI::App app;
+  // Options that change nothing for their value, by their first names, and why.
+  std::vector<std::pair<std::string, std::string>> remarks;
+
+ private:
+  enum class Stage { first, own, all };
+
+  void add_own(Options& options, Program& program) {
     add_environment(options, program);
     add_machines(options, program);
     app.add_option("--wdir,--wd", program.folder, "Run this program in FOLDER")
@@ -173,14 +205,8 @@ struct Parser {
            "Folders, with : between them, to look for the program in before those of PATH")
         ->option_text("FOLDERS");
     app.add_flag("-v,--verbose", options.verbose, "Say which options change nothing, and why");
-    add_foreign_options(app);
   }
 
-  CLI::App app;
-  // Options that change nothing for their value, by their first names, and why.
-  std::vector<std::pair<std::string, std::string>> remarks;
-
- private:
   void add_binding(Options& options) {
     app.add_option_function<std::string>(
            "--bind-to",
@@ -328,6 +354,10 @@ struct Parser {
       remarks.emplace_back(option, text + " changes nothing: ranks are dealt to machines, not to "
                                           "parts of one; --bind-to binds them to parts");
   }
+
+  Options& options_;
+  Program& program_;
+  Stage stage_ = Stage::first;
 };
 
 // What an option that mpiexec does not have is called here, or what it may have been meant to be.
@@ -356,22 +386,21 @@ bool may_be_repeated(const CLI::Option& option) {
 // of short ones. Gives them their second dash, up to the program's name. No clusters are taken: a
 // word that is no option must not be read as a part of one. Adds to `typed` how each option was
 // written, by its first name.
-void add_second_dashes(const CLI::App& app, std::vector<std::string>& arguments,
+void add_second_dashes(Parser& parser, std::vector<std::string>& arguments,
                        std::map<std::string, std::string>& typed) {
   for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
     std::string& argument = arguments[i];
     if (argument == "--") return;
+    if (argument.starts_with("-n") && is_count(argument.substr(2))) continue; // -n4
     const std::string name = argument.substr(0, argument.find('='));
     const std::string two_dashes = name.starts_with("--") ? name : "-" + name;
     const bool has_value = name.size() < argument.size();
-    const CLI::Option* option = name.size() > 2 ? app.get_option_no_throw(two_dashes) : nullptr;
+    const CLI::Option* option = name.size() > 2 ? parser.find(two_dashes) : nullptr;
     if (option)
       argument.insert(0, two_dashes.size() - name.size(), '-');
-    else if (argument.starts_with("-n") && is_count(argument.substr(2)))
-      continue; // -n4
     else
-      option = name.size() == 2 ? app.get_option_no_throw(name) : nullptr;
-    if (!option) refuse_unknown(app, name);
+      option = name.size() == 2 ? parser.find(name) : nullptr;
+    if (!option) refuse_unknown(parser.app, name);
     if (const auto earlier = typed.find(option->get_name());
         earlier != typed.end() && !may_be_repeated(*option))
       throw CLI::ValidationError(
@@ -399,10 +428,14 @@ std::string explain(const CLI::App& app, const CLI::Error& error,
   return name->second + (lacks_value ? " needs " + option->get_option_text() : text.substr(colon));
 }
 
-[[noreturn]] void leave(const CLI::App& app, const CLI::Error& error,
+[[noreturn]] void leave(Parser& parser, const CLI::Error& error,
                         const std::map<std::string, std::string>& typed) {
-  if (error.get_exit_code() == 0) std::exit(app.exit(error)); // --help, --version
-  std::cerr << "mpiexec: " << explain(app, error, typed)
+  if (error.get_exit_code() == 0) { // --help, --version
+    while (parser.add_more()) {
+    }
+    std::exit(parser.app.exit(error));
+  }
+  std::cerr << "mpiexec: " << explain(parser.app, error, typed)
             << "\nRun mpiexec --help for the options.\n";
   std::exit(2);
 }
@@ -421,7 +454,7 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
   Parser parser(options, program);
   std::map<std::string, std::string> typed;
   try {
-    add_second_dashes(parser.app, arguments, typed);
+    add_second_dashes(parser, arguments, typed);
     std::reverse(arguments.begin(), arguments.end()); // the order that parse() wants
     parser.app.parse(arguments);
     program.command = parser.app.remaining();
@@ -442,7 +475,7 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
     if (before != nullptr) {
       if (program.hosts.empty()) program.hosts = before->hosts;
       if (program.per_host == 0) program.per_host = before->per_host;
-      if (parser.app.count("--map-by") == 0) program.map_by = before->map_by;
+      if (!typed.contains("--map-by")) program.map_by = before->map_by;
       if (!program.rank_by) program.rank_by = before->rank_by;
     }
     if (before == nullptr && program.hosts.empty()) {
@@ -452,7 +485,7 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
     }
     if (program.ranks == 0) program.ranks = default_ranks(program);
   } catch (const CLI::Error& error) {
-    leave(parser.app, error, typed);
+    leave(parser, error, typed);
   }
   return program;
 }

@@ -108,9 +108,10 @@ void Supervisor::block_signals() {
 // What its ranks learn of mpiexec.
 void Supervisor::describe(boot::JobMemory& memory) {
   boot::JobHeader& header = memory.header();
-  header.universe = options_.universe_size > 0
-                        ? options_.universe_size
-                        : std::max(static_cast<int>(boot::usable_cores()), memory.size());
+  header.universe =
+      options_.universe_size > 0
+          ? options_.universe_size
+          : std::max(static_cast<int>(first_job().memory().header().cores), memory.size());
   services_.socket_name().copy(header.socket.data(), boot::longest_socket_name);
   const boot::JobMemory& first = first_job().memory();
   if (const boot::JobHeader& all = first.header(); all.nodes > 1)
@@ -124,6 +125,7 @@ int Supervisor::run() {
     timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(options_.timeout_seconds));
   start_first_job();
+  ends_before_ = boot::ends_for_want_of_memory(); // while the ranks start
   exchange();
   // The head may still tell whose end the ranks here have noticed.
   while (alive() > 0 || (head_ != nullptr && blame_)) {

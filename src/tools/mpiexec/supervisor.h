@@ -117,8 +117,8 @@ class Supervisor final : private Services::Directory {
   Descendants descendants_;
   std::optional<Watchdog> watchdog_;
 
-  const std::uint64_t ends_before_ = boot::ends_for_want_of_memory();
-  Jobs jobs_; // the first one first; others until they have ended
+  std::uint64_t ends_before_ = 0; // for want of memory
+  Jobs jobs_;                     // the first one first; others until they have ended
   int last_number_ = 1;
   std::string reports_; // of jobs that have ended
   Services services_;
