@@ -123,8 +123,18 @@ bool Engine::flush_backlogs() noexcept {
   return moved;
 }
 
-// Sends what waits for this peer until the transport is busy again.
 bool Engine::flush(Peer& peer) noexcept {
+  const bool moved = post_backlog(peer);
+  if (peer.backlog.empty()) {
+    base::ListNode<Backlogged>& node = peer;
+    node.unlink();
+    update_short_limit(peer);
+  }
+  return moved;
+}
+
+// Sends what waits for this peer until the transport is busy again.
+bool Engine::post_backlog(Peer& peer) noexcept {
   bool moved = false;
   if (peer.holds) end_hold(peer);
   while (peer.state == PeerState::connected && !peer.backlog.empty()) {
@@ -173,11 +183,6 @@ bool Engine::flush(Peer& peer) noexcept {
     deferred_slab_.free(&front);
     moved = true;
     if (finished != nullptr) finish_send(*finished, finished->status.error);
-  }
-  if (peer.backlog.empty()) {
-    base::ListNode<Backlogged>& node = peer;
-    node.unlink();
-    update_short_limit(peer);
   }
   return moved;
 }

@@ -96,14 +96,16 @@ void Engine::end_hold(Peer& peer) noexcept {
   }
 }
 
-// Something else is to be sent.
+// Something else is to be sent. Perhaps by a continuation while backlogs are flushed one after the
+// other, so the peer stays in their list until the next look.
 void Engine::send_held(Peer& peer) noexcept {
   if (stands_) {
-    flush(peer);
+    post_backlog(peer);
   } else {
     const Progressing guard(*this);
-    flush(peer);
+    post_backlog(peer);
   }
+  update_short_limit(peer);
 }
 
 std::size_t Engine::bundle_room(const Peer& peer) {

@@ -348,6 +348,7 @@ class Engine final : public Sink {
   bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) noexcept;
   bool flush_backlogs() noexcept;
   bool flush(Peer& peer) noexcept;
+  bool post_backlog(Peer& peer) noexcept;
   bool open(const Peer& peer) const {
     return peer.state == PeerState::connected && peer.backlog.empty();
   }

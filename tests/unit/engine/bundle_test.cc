@@ -176,6 +176,7 @@ TEST_F(Bundles, AnAcknowledgementTakesThemAlong) {
   expect_bundle_of(10 - singly);
   expect_fin_to_sender(9);
   release(waiting);
+  progress();
   expect_rest();
 }
 
@@ -324,6 +325,36 @@ TEST_F(Bundles, EndWithTheirPeer) {
     EXPECT_EQ(request->status.error, MPI_ERR_PROC_ABORTED);
     engine->release(request);
   }
+  expect_rest();
+}
+
+// What goes on when a send is done may send to a peer that holds some, whose turn is next.
+TEST_F(Bundles, LeaveBeforeWhatAContinuationSends) {
+  net.busy = true;
+  SendRequest* const first = send(pattern(small));
+  net.busy = false;
+  const auto to_third = [this](SendMode mode) {
+    const Bytes& data = kept.emplace_back(pattern(small, 5));
+    return engine->send(engine->peer(2), {context, 0, tag}, describe(data), mode);
+  };
+  std::vector<SendRequest*> held;
+  for (unsigned n = 0; n < singly + 3; ++n)
+    if (SendRequest* const request = to_third(SendMode::nonblocking)) held.push_back(request);
+  EXPECT_EQ(held.size(), 3u);
+  std::function<SendRequest*()> then = [&] { return to_third(SendMode::standard); };
+  first->argument = &then;
+  first->continuation = [](engine::Request&, void* argument) noexcept {
+    EXPECT_EQ((*static_cast<std::function<SendRequest*()>*>(argument))(), nullptr);
+  };
+  progress();
+  held.push_back(first);
+  release(held);
+  for (unsigned n = 0; n < singly; ++n)
+    expect<wire::Eager>(wire::Kind::eager, 2, std::make_unique<Bytes>().get());
+  expect_eager();
+  Bytes data;
+  expect<wire::Bundle>(wire::Kind::bundle, 2, &data);
+  expect<wire::Eager>(wire::Kind::eager, 2, &data);
   expect_rest();
 }
 
